@@ -18,6 +18,8 @@ _NAMES = 32
 _NOTHING = {"need": None, "sent": [], "received": [], "posted": [], "ahead": 0, "met": {}, "held": [], "members": {}}
 OURS = "course-"
 """How the names of the trace's own threads begin."""
+_PASS_ON = "multiprocessing.queues", "torch.utils.data", "torch._inductor", "tqdm"
+"""Modules whose threads run no learner's code: those of a DataLoader with workers, of a compiler, of a bar."""
 
 
 class Books:
@@ -110,7 +112,7 @@ class Books:
         if not self.complete:
             return b""
         others = (thread for thread in threading.enumerate() if thread not in self._threads)
-        if any(not thread.name.startswith(OURS) for thread in others):
+        if any(map(_may_communicate, others)):
             need = None
         receives = [one.need for one in begun if isinstance(getattr(one, "need", None), Receive)]
         earlier = itertools.takewhile(lambda one: one is not need, receives)
@@ -125,6 +127,12 @@ class Books:
             "members": self.members,
         }
         return json.dumps(told).encode()
+
+
+def _may_communicate(thread: threading.Thread) -> bool:
+    """Whether a thread may run a learner's code: none of ours, and none of those that only pass data on."""
+    owner = getattr(getattr(thread, "_target", None), "__module__", "") or type(thread).__module__
+    return not (thread.name.startswith(OURS) or owner.startswith(_PASS_ON))
 
 
 @functools.lru_cache(10_000)

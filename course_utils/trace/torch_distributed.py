@@ -310,7 +310,7 @@ def _make_group_together(
     if ranks and place is not None and TracedGroup.recording:
         label = f"new_group {name} of {ranks}"
         need = recorder.books.meet(label, list(ranks), "new_group")
-        keys = [f"course {label} {rank}" for rank in ranks]
+        keys = [f"course {label}, time {need.number}, {rank}" for rank in ranks]
         store.set(keys[place], "here")
         recorder.wait(lambda: store.check(keys), "new_group", here()[1], need)
     return _make_group(size, place, ranks, backend, store, name, **more)

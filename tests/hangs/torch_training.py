@@ -221,6 +221,21 @@ def gradients_that_are_none_are_skipped():
             dist.all_reduce(parameter.grad)  # here
 
 
+def loader_with_workers_has_one_batch_less_on_rank_1():
+    """The threads of a DataLoader with workers bring batches, and never communicate.
+
+    Finding: deadlock
+    Words: all_reduce, 0
+    Ranks: 2
+    Group: gloo
+    """
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader
+
+    for batch in DataLoader(range(6 - 2 * dist.get_rank()), batch_size=2, num_workers=1):
+        dist.all_reduce(batch)  # here
+
+
 def bad_batch_skipped_by_one_rank():
     """Rank 0 leaves a batch with a NaN out, and with it the backward in which rank 1 waits.
 
