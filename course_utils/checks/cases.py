@@ -1,6 +1,7 @@
 """Cases that exercises of several lessons make: fewer ranks, calls after others, and calls that are to be rejected."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,35 +17,33 @@ def fewer(world_size: int) -> list[int]:
     return list(range(min(world_size - 1, 7), 0, -1))
 
 
-def called_twice(function: Callable, *given: object) -> object:
-    """What the learner's function returns when it was called before, with the arguments that stand in the last one."""
+def called_twice(harness: Callable, function: Callable, *given: object) -> object:
+    """What the harness returns when the function was called before, with the arguments that stand in the last one."""
     *arguments, before = given
-    function(*arguments[: len(arguments) - len(before)], *before)  # the communicator, if there is one, is the same
-    return function(*arguments)
+    comm = arguments[: len(arguments) - len(before)]  # the same one, where there is one
+    harness(function, *comm, *deepcopy(before))
+    return harness(function, *arguments)
 
 
-def after_another_call(case: Case, before: Sequence[tuple]) -> Case:
-    """The same case after a call with the arguments `before`, on every rank: nothing of them may stay."""
-    arguments = [(*now, earlier) for now, earlier in zip(case.arguments, before, strict=True)]
-    return replace(case, arguments=arguments, harness=called_twice)
+def after_another_call(case: Case, before: Sequence[tuple] = ()) -> Case:
+    """The same case after a call on every rank of which nothing may stay. What the two cost is not looked at.
 
-
-def called_again(function: Callable, *given: object) -> object:
-    """What the learner's function returns in its second call; the first one gets arrays of its own, of other numbers.
-
-    The last argument is the harness with which it is called, or None.
+    Args:
+        before: the arguments of that call; by itself the case's own, with other numbers in the arrays.
     """
-    *arguments, harness = given
-    call = partial(harness, function) if harness else function
-    call(*[1 - 2 * one if isinstance(one, np.ndarray) else one for one in arguments])
-    return call(*arguments)
+    first = before or [tuple(map(_other_numbers, given)) for given in case.arguments]
+    return replace(
+        case,
+        label=case.label if before else f"{case.label}, after another call",
+        arguments=[(*now, earlier) for now, earlier in zip(case.arguments, first, strict=True)],
+        harness=partial(called_twice, case.harness or called),
+        cost=None,
+        judge=None,
+    )
 
 
-def in_second_call(case: Case) -> Case:
-    """The same case in the second call, on every rank: nothing of the first may stay. Its cost is not looked at."""
-    arguments = [(*given, case.harness) for given in case.arguments]
-    label = f"{case.label}, the second call"
-    return replace(case, label=label, arguments=arguments, harness=called_again, cost=None, judge=None)
+def _other_numbers(argument: object) -> object:
+    return 1 - 2 * argument if isinstance(argument, np.ndarray) else argument
 
 
 def in_a_row(before: Case, case: Case) -> Case:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from course_utils.checks.cases import fewer, in_second_call
+from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.lessons.parameter_server.checks.common import LEAST, called, gathers, needless_bytes
 from course_utils.words import count, ranks
@@ -47,7 +47,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(of([3_000_000_000, 1_000_000_000, 2_000_000_001, 4_000_000_000]), 8)
     for length in (1, 0):
         yield case(of([3, 1, 4, 1]), length)
-    yield in_second_call(case(of([5, 2, 8]), 9))
+    yield after_another_call(case(of([5, 2, 8]), 9))
     yield case(of([700, 20, 300, 90]), 50_001, "float32")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.cases import fewer, in_second_call
+from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise, Outcome
 from course_utils.lessons.parameter_server.checks.common import LEAST, gathers, needless_bytes
 from course_utils.words import count, ranks
@@ -107,7 +107,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(of([0]), 5)
     for length in (1, 0):
         yield case(of([2]), length)
-    yield in_second_call(case(of([2, 1]), 8))
+    yield after_another_call(case(of([2, 1]), 8))
     yield case(of([4]), 50_001, "float32", seconds=0.002)
 
 

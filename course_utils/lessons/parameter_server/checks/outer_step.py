@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.cases import fewer, in_second_call
+from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.lessons.parameter_server.checks.common import LEAST, gathers, needless_bytes
 from course_utils.words import count, ranks
@@ -64,7 +64,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         yield case(size, int(rng.integers(2, 99)), drawn())
     yield case(world_size, 40, drawn(), dtype="float32")
     yield case(world_size, 1, drawn())
-    yield in_second_call(case(world_size, 7, drawn()))
+    yield after_another_call(case(world_size, 7, drawn()))
     yield case(world_size, 50_001, drawn(), dtype="float32")
 
 

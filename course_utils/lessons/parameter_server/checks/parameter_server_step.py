@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import fewer, in_second_call
+from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.lessons.parameter_server.checks.common import LEAST
 from course_utils.lessons.parameter_server.server import SERVER
@@ -41,7 +41,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 9, of_the_server=np.nan)
     for length in (1, 0):
         yield case(world_size, length)
-    yield in_second_call(case(world_size, 12))
+    yield after_another_call(case(world_size, 12))
     yield case(world_size, 100_003, "float32")
 
 
