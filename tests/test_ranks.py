@@ -590,7 +590,17 @@ def test_ranks_that_were_ended_from_outside_are_said_to_be_gone(four_ranks, call
     four_ranks.connection.folder.end()
     with pytest.raises(RanksGone, match=r"ended from outside. `ranks.restart\(\)` brings new ones"):
         call(four_ranks)
+    assert not four_ranks.healthy
     assert four_ranks.restart().run(add_ranks).results == [6] * 4
+
+
+def test_a_relative_place_for_ranks_stays_where_it_is(monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COURSE_RUNTIME", "here")
+    assert ranks_folder.runtime_root() == tmp_path / "here"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COURSE_RUNTIME", "~/there")
+    assert ranks_folder.runtime_root() == tmp_path / "there"
 
 
 OWN_SET = """

@@ -365,3 +365,29 @@ def test_a_ring_on_links_is_drawn(tmp_path):
     ranks.run(sums, ALGORITHMS["ring"])
     assert "rank" in ranks.timeline("a ring").alt_text
     assert ranks.traffic().sent == bytes_per_rank("ring", 4, 1001, 8)
+
+
+# --- who does not leave, and who has not begun ------------------------------------------------------------------------
+
+
+def catches_everything(comm):
+    while True:
+        try:
+            return comm.recv(source=(comm.rank + 1) % comm.size)
+        except BaseException:
+            continue
+
+
+def test_a_rank_that_catches_everything_does_not_hold_up_the_notebook() -> None:
+    with pytest.raises(RankError, match=r"^deadlock: rank 0 waits for 1, 1 for 0\. rank 0 waits in recv\(source=1\)"):
+        VirtualRanks(2).run(catches_everything)
+
+
+def interrupts_the_first(comm):
+    if comm.rank == 0:
+        raise KeyboardInterrupt
+
+
+def test_stop_in_the_first_rank_is_told_though_the_others_have_not_begun() -> None:
+    with pytest.raises(RankError, match=r"^stopped by you\. rank 0 was computing at line \d+"):
+        VirtualRanks(3).run(interrupts_the_first)

@@ -301,8 +301,9 @@ class Ranks(LastRun):
 
     @property
     def healthy(self) -> bool:
-        """Do all ranks live, and can they use MPI?"""
-        return self.connection is not None and self._usable and not self.connection.control.dead()
+        """Do all ranks live, and can they use MPI? Those whose folder is gone are about to be ended."""
+        connection = self.connection
+        return bool(connection and self._usable and connection.folder.path.exists() and not connection.control.dead())
 
     # --- the end, and the beginning ---------------------------------------------------------------------------------
 

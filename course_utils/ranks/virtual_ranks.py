@@ -359,9 +359,10 @@ class _VirtualCall:
         with stand_in.standing_in(mpi), _printing(scheduler), _phases(scheduler):
             scheduler.run(work)
         self.stuck = scheduler.stuck
+        replied = {reply.rank for reply in replies}
         for rank in scheduler.ranks:
-            if not any(reply.rank == rank.number for reply in replies) and scheduler.pressed:
-                replies.append(Reply(rank.number, "interrupted"))
+            if rank.number not in replied:
+                replies.append(Reply(rank.number, "interrupted", waiting=rank.waiting and rank.waiting[0]))
         replies.sort(key=lambda reply: reply.rank)
         cause = "stopped by you." if scheduler.pressed else ""
         return replies, cause or (cause_of(self.stuck) if self.stuck else "")

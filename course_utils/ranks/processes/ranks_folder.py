@@ -33,7 +33,7 @@ def runtime_root() -> Path:
         CourseError: it cannot be made, cannot be written to, or belongs to somebody else.
     """
     if chosen := os.environ.get("COURSE_RUNTIME"):
-        root = Path(chosen)
+        root = Path(chosen).expanduser().absolute()  # a notebook may go to another folder
     elif (own := os.environ.get("XDG_RUNTIME_DIR")) and os.access(own, os.W_OK):
         root = Path(own) / "course"
     else:

@@ -122,4 +122,5 @@ def rank_threads(make: type[RankThread] = RankThread) -> Iterator[tuple[Callable
         for thread in made:
             if thread:  # the scheduler itself was interrupted
                 thread.throw(Left)
-            thread.join()
+            if not thread:  # else it catches whatever is raised in it
+                thread.join()

@@ -24,6 +24,9 @@ from course_utils.trace.waiting import IS_DONE, WAITS, Look, Meeting, Message, N
 
 IN_VAIN = 1_000
 """So often may a rank test in vain, while nothing else happens on any rank, before it counts as stuck."""
+MOST_TIMES_LEFT = 100
+"""So often is a rank told that its run is over; an `except` without a type may catch it."""
+_stubborn: list = []  # ranks that have not left: letting go of them would go on with them
 _LOOK = 4_096
 """Between two looks at the progress bar, so many changes from rank to rank."""
 
@@ -98,6 +101,7 @@ class VirtualRank:
         self.testing = self.only_looks = False
         self.in_vain = 0
         self.done = False
+        self.times_left = 0  # how often it has been told that its run is over
         self.met: dict[str, list[str]] = {}
         self.events: list[Event] = []
         self.sent_bytes = self.sent_messages = 0
@@ -187,9 +191,11 @@ class Scheduler:
             self.current.events.append(Event(self.current.number, name, "phase", None, None, 0, start, end, line))
 
     def _life(self, rank: VirtualRank, work: Callable[[VirtualRank], None]) -> None:
-        self._main.switch()
         try:
+            self._main.switch()
             work(rank)
+        except Left:  # before it has begun
+            pass
         finally:
             rank.done, self._moved = True, True
 
@@ -232,7 +238,7 @@ class Scheduler:
     def _stand_still(self, me: VirtualRank) -> None:
         """Let others run until this rank is in the queue, and its turn has come."""
         if self.over:
-            raise Left
+            self._leave(me)
         following = self._next()
         if following is None:
             self._main.switch()
@@ -240,7 +246,16 @@ class Scheduler:
             self._go_on(following)
         self.current = me
         if self.over:
+            self._leave(me)
+
+    def _leave(self, me: VirtualRank) -> None:
+        """End the rank's run; who catches that, and waits again and again, stands still for good."""
+        me.times_left += 1
+        if me.times_left <= MOST_TIMES_LEFT:
             raise Left
+        _stubborn.append(me.greenlet)
+        while True:
+            self._main.switch()
 
     def in_turn(self, me: VirtualRank) -> None:
         """Come back when no other rank is behind in time."""
