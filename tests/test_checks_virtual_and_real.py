@@ -26,7 +26,8 @@ UNLIKE = {
 }
 """Answers that virtual ranks see otherwise, and why."""
 IN_ANY_ORDER = ("parameter_server_step-who_comes_first", "parameter_server_step-send_and_receive_in_one")
-"""Answers that add messages in the order in which they come: on real ranks it differs from run to run."""
+"""Answers that add messages in the order in which they come: on real ranks it differs from run to run, and with it in
+how many rounds a second call ends."""
 
 
 def on_virtual_ranks(exercise: Exercise) -> bool:
@@ -69,9 +70,9 @@ def bits(thing: Any) -> Any:
     return thing.hex() if isinstance(thing, float) else repr(thing)
 
 
-def counts(outcome: Outcome) -> tuple:
+def counts(outcome: Outcome, in_any_order: bool = False) -> tuple:
     run = outcome.run
-    return run.rounds, run.messages, run.bytes_per_rank, run.collectives
+    return None if in_any_order else run.rounds, run.messages, run.bytes_per_rank, run.collectives
 
 
 @pytest.mark.timeout(300)
@@ -89,11 +90,12 @@ def test_a_right_answer_passes_on_many_virtual_ranks(program):
 def test_a_right_answer_gives_the_same_bits_and_counts(program, four_ranks):
     for virtual, real in zip(outcomes_of(program, VirtualRanksApart(4)), outcomes_of(program, four_ranks), strict=True):
         label = real.case.label
-        if name_of(program) not in IN_ANY_ORDER:
+        in_any_order = name_of(program) in IN_ANY_ORDER
+        if not in_any_order:
             assert bits(virtual.results) == bits(real.results), label
             assert bits(virtual.arguments) == bits(real.arguments), label
         assert (virtual.wrong, real.wrong) == ("", ""), label
-        assert counts(virtual) == counts(real), label
+        assert counts(virtual, in_any_order) == counts(real, in_any_order), label
 
 
 @pytest.mark.timeout(300)
