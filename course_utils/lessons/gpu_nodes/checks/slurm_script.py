@@ -77,14 +77,14 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         return Case(f"slurm_script({words})", [(command, options, given)], [wanted], **more)
 
     yield case({"nodes": 2})
-    large = {"nodes": 2, "gpus_per_node": 4, "cores_per_task": 8, "minutes": 90, "warn_seconds": 120}
+    large = {"nodes": 2, "gpus_per_node": 4, "cores_per_task": 8, "minutes": 1439, "warn_seconds": 120}
     yield case(large | {"partition": "gpu", "name": "vgg-11"})
     yield case({"memory": "40G", "minutes": 1559, "nodes": 3, "warn_seconds": 1}, (75, JOB, {}))
     yield case({}, *((1, job, {}) for job in (JOB, 45_999, 7, 10_089)))
     short = {"minutes": 2, "warn_seconds": 119}
     yield case({"nodes": 2, "tasks_per_node": 3} | short, (0, JOB, {ADDRESS: "ib7", PORT: "4711"}))
     odd = "python 'my training.py' --note \"it's job $SLURM_JOB_ID\" --rate=0.1"
-    yield case({"cores_per_task": 2}, (0, 104_242, {}), (75, 104_243, {}), (0, 104_242, {}), command=odd)
+    yield case({"cores_per_task": 2, "minutes": 1440}, (0, 104_242, {}), (75, 104_243, {}), (0, 104_242, {}), command=odd)
     nodes, gpus, minutes = (int(number) for number in rng.integers((2, 2, 61), (40, 9, 3000)))
     drawn = {"nodes": nodes, "gpus_per_node": gpus, "minutes": minutes, "warn_seconds": int(rng.integers(61, 3000))}
     drawn |= {"tasks_per_node": 1, "name": f"run.{nodes}", "memory": f"{64 * gpus}G"}
