@@ -57,9 +57,12 @@ def test_a_right_answer_starts_its_tasks_on_both_nodes(slurm, jobs, answer) -> N
 
 
 def lines_of_tasks(output: Path) -> list[list[str]]:
-    """The words of each line that a task wrote; srun's own come between them when tasks end with 75."""
+    """The words of each line that a task wrote, without `srun --label`'s number of the task.
+
+    srun's own lines come between them when tasks end with 75.
+    """
     lines = output.read_text().splitlines() if output.exists() else []
-    return [line.split() for line in lines if re.match(r"\d ", line)]
+    return [found[1].split() for line in lines if (found := re.match(r"(?:\d: )?(\d .*)", line))]
 
 
 def test_slurm_itself_is_asked_where_it_answers(slurm) -> None:

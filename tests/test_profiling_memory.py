@@ -139,7 +139,7 @@ def test_the_peak_of_an_h100s_trace_is_what_its_allocator_counted() -> None:
 def test_page_14_says_what_the_h100_showed() -> None:
     held = read_memory(H100)
     page = " ".join((ROOT / "notebooks/src/14_profiling.py").read_text().replace("\n# ", " ").split())
-    assert f"{held.last_taken / 1e6:.0f} of {held.peak / 1e6:.0f} MB" in page
+    assert f"a needle of {held.last_taken / 1e6:.0f} MB made the peak of {held.peak / 1e6:.0f} MB" in page
     (lanes,) = lanes_of(read_trace(RECORDED / "CUDA-graph.json.gz"))
     ladder = Climb.read(LADDER_RECORDED)
     busy = length(lanes.computing) / lanes.seconds
