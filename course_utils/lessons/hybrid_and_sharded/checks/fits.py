@@ -50,6 +50,10 @@ MISTAKES: Mapping[str, Callable[[Model], bool]] = {
     "the stage is forgotten": lambda m: by_hand(m.parameters, m.size, 0, *m.bytes_of) + m.activations <= m.memory,
     "stage 3 is taken": lambda m: by_hand(m.parameters, m.size, 3, *m.bytes_of) + m.activations <= m.memory,
     "the bytes are forgotten": lambda m: by_hand(m.parameters, m.size, m.stage) + m.activations <= m.memory,
+    "a tenth of the memory is left": lambda m: m.needs + m.activations <= 0.9 * m.memory,
+    "the bytes are taken by place": lambda m: (
+        by_hand(m.parameters, m.size, m.stage, *m.named_bytes.values()) + m.activations <= m.memory
+    ),
 }
 """What people write, and its answer; some are only wrong together, so a case shows the last that is."""
 
