@@ -84,7 +84,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     short = {"minutes": 2, "warn_seconds": 119}
     yield case({"nodes": 2, "tasks_per_node": 3} | short, (0, JOB, {ADDRESS: "ib7", PORT: "4711"}))
     odd = "python 'my training.py' --note \"it's job $SLURM_JOB_ID\" --rate=0.1"
-    yield case({"cores_per_task": 2, "minutes": 1440}, (0, 104_242, {}), (75, 104_243, {}), (0, 104_242, {}), command=odd)
+    a_day = {"cores_per_task": 2, "minutes": 1440}
+    yield case(a_day, (0, 104_242, {}), (75, 104_243, {}), (0, 104_242, {}), command=odd)
     nodes, gpus, minutes = (int(number) for number in rng.integers((2, 2, 61), (40, 9, 3000)))
     drawn = {"nodes": nodes, "gpus_per_node": gpus, "minutes": minutes, "warn_seconds": int(rng.integers(61, 3000))}
     drawn |= {"tasks_per_node": 1, "name": f"run.{nodes}", "memory": f"{64 * gpus}G"}
