@@ -29,7 +29,7 @@ def after_another_call(case: Case, before: Sequence[tuple] = ()) -> Case:
     """The same case after a call on every rank of which nothing may stay. What the two cost is not looked at.
 
     Args:
-        before: the arguments of that call; by itself the case's own, with other numbers in the arrays.
+        before: the arguments of that call; by itself the case's own, with other numbers in arrays and tensors.
     """
     first = before or [tuple(map(_other_numbers, given)) for given in case.arguments]
     return replace(
@@ -43,7 +43,8 @@ def after_another_call(case: Case, before: Sequence[tuple] = ()) -> Case:
 
 
 def _other_numbers(argument: object) -> object:
-    return 1 - 2 * argument if isinstance(argument, np.ndarray) else argument
+    is_tensor = hasattr(argument, "requires_grad")  # torch's; it need not be imported for this
+    return 1 - 2 * argument if is_tensor or isinstance(argument, np.ndarray) else argument
 
 
 def in_a_row(before: Case, case: Case) -> Case:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.cases import fewer
+from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.torch_cases import gradient_for
 from course_utils.lessons.data_parallel.checks.common import tensor
@@ -41,12 +41,6 @@ def forward_and_backward(
     return after([values.detach() for values in inputs]) | dict(zip(NAMES, found, strict=True))
 
 
-def after_other_examples(function: Callable, x: "Tensor", *rest: Any) -> dict[str, Any]:
-    """The same after a call with other examples, of which nothing may stay."""
-    function(5 - 3 * x, *rest[:-1])
-    return forward_and_backward(function, x, *rest)
-
-
 def after(inputs: Sequence["Tensor"]) -> dict[str, "Tensor"]:
     """What the caller's own numbers are in the end."""
     return {f"{name} after the call": values for name, values in zip(INPUTS, inputs, strict=True)}
@@ -62,7 +56,6 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         tolerance: float | None = None,
         of_weight: str = "",
         view: bool = False,
-        second: bool = False,
     ) -> Case:
         of_weight = of_weight or dtype
         offset = centre * (1 + rng.random(features))
@@ -75,11 +68,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         about = f", mean about {centre:.0f}" if centre > 10 else ""
         label = f"{ranks(len(rows))} with {', '.join(map(str, rows))} examples, {features} features, {dtype}{about}"
         label += f", weight and bias {of_weight}" * (of_weight != dtype) + ", x a transposed view" * view
-        label += ", the second call" * second + ", eps not named" * (eps is None)
+        label += ", eps not named" * (eps is None)
         expected = by_torch(arguments)
         tolerance = tolerance or {"float64": 1e-8, "float32": 1e-4}[dtype]
-        more = {"backend": "gloo", "tolerance": tolerance, "judge": _one_each}
-        more["harness"] = after_other_examples if second else forward_and_backward
+        more = {"backend": "gloo", "tolerance": tolerance, "harness": forward_and_backward, "judge": _one_each}
         return Case(label, arguments, expected, **more)
 
     yield case([8] * world_size, 3)
@@ -92,7 +84,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(_rows([6, 3, 9], world_size), 2, "float32", of_weight="float64")
     yield case(_rows([5, 8], world_size), 3, "float64", of_weight="float32", tolerance=1e-6, view=True)
     yield case(_rows([5, 2, 7], world_size), 4, "float16", tolerance=1e-2)
-    yield case(_rows([4, 7], world_size), 3, second=True)
+    yield after_another_call(case(_rows([4, 7], world_size), 3))
     yield case(_rows([5, 6], world_size), 2, eps=None)
     yield case([64] * world_size, 32, "float32")
 
