@@ -5,6 +5,7 @@ answers come as bounded data (`wire`), and memory that both see (`activity`) has
 """
 
 import contextlib
+import math
 import os
 import select
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 from course_utils.errors import RanksGone
 from course_utils.ranks.connection import Connection, Watched
+from course_utils.ranks.ending import BrokenOff, Ending
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, to_bytes
 from course_utils.ranks.processes.exit_status import status_text
 from course_utils.ranks.processes.process_control import LocalRanks
@@ -52,7 +54,7 @@ class ContainedProcesses(LocalRanks):
         """A sentence on the rank that died first, or on why all were ended."""
         if self._boxes.memory_ran_out:
             return (
-                f"The machine had less than {least_memory() / 1e9:.1f} GB left, so all was ended; was it this notebook?"
+                f"the machine had less than {least_memory() / 1e9:.1f} GB left, so all was ended; was it this notebook?"
             )
         if self.ended:
             rank, status = self.ended[0]
@@ -91,15 +93,15 @@ class ContainedConnection(Connection):
                 self._sockets[rank].sendall(HEADER.pack(self._number, len(payload)) + payload)
         return dict.fromkeys(arguments)
 
-    def wait_for(self, pending: dict[int, Any], *, limit: float | None = None, **options: Any) -> Watched:
+    def wait_for(self, pending: dict[int, Any], *, until: float = math.inf, **options: Any) -> Watched:
         """As for a notebook's ranks, and never beyond the submission's time. No task is lost on its way to them."""
-        left = max(self._deadline - time.monotonic(), 0.1)
-        call = super().wait_for(pending, limit=min(limit or left, left), **options | {"size": 1 << 40})
+        call = super().wait_for(pending, until=min(until, self._deadline), **options | {"size": 1 << 40})
         if self._boxes.links:
             carried = self._carried_so_far()
             if carried is None and not call.lost:  # then nobody can know whether what they said is true
                 self._hear_of_ends()
-                call.lost, call.cause = list(call.replies), self.control.how_it_ended()
+                call.lost = list(call.replies)
+                call.cause = BrokenOff(Ending.RANK_ENDED, self.control.how_it_ended())
                 call.replies = {rank: Reply(rank, "lost") for rank in call.replies}
             events = {rank: reply.events for rank, reply in call.replies.items()}
             if carried and (found := disagreement(events, self._carried, carried, self._joining)):
