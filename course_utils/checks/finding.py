@@ -50,9 +50,7 @@ RESULT_KINDS = frozenset(
     (Kind.NOTHING, Kind.TYPE, Kind.SHAPE, Kind.DTYPE, Kind.VALUE, Kind.LENGTH, Kind.MISSING_ENTRY, Kind.EXTRA_ENTRY)
 )
 """What `compare.difference` finds."""
-REPORTS = frozenset(
-    (Kind.DEADLOCK, Kind.NO_PROGRESS, Kind.NOT_FINISHED, Kind.STOPPED, Kind.RANK_ENDED, Kind.UNUSABLE)
-)
+REPORTS = frozenset((Kind.DEADLOCK, Kind.NO_PROGRESS, Kind.NOT_FINISHED, Kind.STOPPED, Kind.RANK_ENDED, Kind.UNUSABLE))
 """Findings whose `words` are the report on the ranks: whole sentences."""
 
 
@@ -77,7 +75,7 @@ class Finding:
         index: where `got` and `expected` are numbers of an array or a tensor, their index in it.
         got, expected: values, numbers or shapes, as the kind has them; of RAISED, the error.
         key: of an exercise's own finding, which of them: "late-bucket".
-        words: of an exercise's own finding, its sentence with `{names}` of the values in braces; of a report, the report.
+        words: of an exercise's own finding, its sentence, with the values' names in braces; of a report, the report.
         values: what stands in the sentence, by name. Two findings are alike when these are.
         measured: the same for times and what depends on them, which differ from run to run.
         context: further words behind the finding: ", in call 2 of your function".

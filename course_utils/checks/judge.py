@@ -17,9 +17,9 @@ from course_utils.checks.mistake_search import MistakeSearch, Searched, is_compa
 from course_utils.checks.run_cases import Runner, by_luck, outcomes
 from course_utils.checks.verdict import JudgedOn, Result, Verdict
 from course_utils.errors import CourseError
+from course_utils.ranks.ending import Ending
 from course_utils.ranks.engine.process_settings import usual_settings
 from course_utils.ranks.engine.reply import Raised, to_bytes
-from course_utils.ranks.ending import Ending
 from course_utils.ranks.interface import PATIENCE, RanksInterface
 from course_utils.ranks.run import events_of
 
@@ -150,7 +150,8 @@ class _Judging:
             if walk.lucky:  # a later case might have shown what else comes of it, and that says more
                 return self._wrong([*walks[:number], (walks[number][0], walk.lucky)], cannot)
         outcome = walks[-1][1].last
-        return self._verdict(Result.RIGHT, outcome, self._judged_on(walks, cannot), praise=self._exercise.praise(outcome))
+        judged_on, praise = self._judged_on(walks, cannot), self._exercise.praise(outcome)
+        return self._verdict(Result.RIGHT, outcome, judged_on, Searched(), praise)
 
     # --- the answer on the ranks of a stage ---------------------------------------------------------------------------
 
@@ -208,7 +209,7 @@ class _Judging:
         if walk.is_stub and not any(each.passed for _, each in walks):
             return Verdict(Result.NOT_BEGUN, self._exercise.name, seed=self._seed)
         searched = Searched() if walk.is_stub else self._searched(stage, walk)
-        return self._verdict(Result.WRONG, walk.failed, self._judged_on(walks, cannot), searched=searched)
+        return self._verdict(Result.WRONG, walk.failed, self._judged_on(walks, cannot), searched)
 
     def _judged_on(self, walks: Sequence[tuple[Stage, _Walk]], cannot: str) -> JudgedOn:
         stage, walk = walks[-1]
@@ -225,7 +226,7 @@ class _Judging:
         )
 
     def _verdict(
-        self, result: Result, outcome: Outcome, judged_on: JudgedOn, searched: Searched = Searched(), praise: str = ""
+        self, result: Result, outcome: Outcome, judged_on: JudgedOn, searched: Searched, praise: str = ""
     ) -> Verdict:
         exercise, replies, case = self._exercise, outcome.attempt.replies, outcome.case
         return Verdict(
@@ -300,7 +301,7 @@ def _wrong_signature(function: Callable, case: Case) -> Finding | None:
 
 
 def _luggage(function: Callable) -> Finding | None:
-    """Find out whether the function uses something of the notebook that cannot travel to the ranks, as `ranks` itself."""
+    """Find out whether the function uses something that cannot travel to the ranks, as `ranks` itself."""
     try:
         to_bytes(function)
     except Exception as error:  # whatever an object's own pickling may raise

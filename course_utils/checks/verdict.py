@@ -29,7 +29,6 @@ NAMES = {Result.RIGHT: "right", Result.WRONG: "not yet", Result.NOT_BEGUN: "not 
 _STUB = "Replace the line `raise NotImplementedError`."
 
 
-
 @dataclass(frozen=True)
 class JudgedOn:
     """The ranks on which a verdict stands.
