@@ -19,8 +19,7 @@ from course_utils.trace.activity import IDLE, IMPORTS, TESTING, WAITING
 from course_utils.trace.waiting import WaitGraph
 from course_utils.words import ranks_in_words
 
-PATIENCE = 3.0  # seconds without progress after which a check's ranks are told to stop, though nobody can know
-_AFTER_AN_ERROR = 0.4  # the same, once a rank has raised: the rest waits for it
+_AFTER_AN_ERROR = 0.4  # seconds without progress, once a rank has raised: the rest waits for it
 _AFTER_AN_ERROR_WITHIN = 2.0  # the same, where the rank may have raised within what the others wait for
 _UNDELIVERED = 20.0  # a task that its rank has not begun by then was lost on the way, if the slowest way was enough
 _SLOWEST_WAY = 10e6  # bytes per second

@@ -26,6 +26,7 @@ from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, raised, to_bytes
 from course_utils.ranks.failure_report import describe, done_by, print_from
 from course_utils.ranks.hang_detector import cause_of
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Traffic, traffic_of
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, sendable, spread
@@ -183,15 +184,17 @@ class VirtualRanks(LastRun):
     def attempt(
         self,
         function: Callable,
-        arguments: list[tuple],
+        arguments: Sequence[tuple],
         *,
         with_comm: bool = True,
         backend: str | None = None,
-        **_: Any,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
     ) -> Attempt:
         """Call a function that may be wrong, with one tuple of arguments for each rank; never raises for its errors.
 
-        The replies carry the arguments as they are after the call.
+        The replies carry the arguments as they are after the call. It is broken off by the stop button alone, and by
+        what the ranks themselves show to be a hang.
 
         Raises:
             CourseError: it asks for a backend that virtual ranks have not.
@@ -204,7 +207,14 @@ class VirtualRanks(LastRun):
         self._remember(work, replies)
         return Attempt(replies, describe(replies, cause))
 
-    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **_: Any) -> list[Attempt]:
+    def attempt_each(
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> list[Attempt]:
         """Call functions that need no other rank, each with its arguments, one after the other."""
         return [self.attempt(function, [own], with_comm=False) for function, own in tasks]
 

@@ -15,6 +15,7 @@ from typing import Any
 from course_utils.errors import RanksGone
 from course_utils.ranks.connection import Connection, Watched
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, to_bytes
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.processes.exit_status import status_text
 from course_utils.ranks.processes.process_control import LocalRanks
 from course_utils.ranks.ranks import Ranks
@@ -183,15 +184,33 @@ class ContainedRanks(Ranks):
     def _meeting(self, backend: str | None) -> str:
         return self.connection.meeting() if backend else ""
 
-    def attempt(self, function: Callable, arguments: list[tuple], **options: Any) -> Attempt:
+    def attempt(
+        self,
+        function: Callable,
+        arguments: Sequence[tuple],
+        *,
+        with_comm: bool = True,
+        backend: str | None = None,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> Attempt:
         """As for a notebook's ranks; again where the links disagree, for the kernel may have sent a packet twice."""
         for _ in range(_TRIES):
-            attempt = super().attempt(function, arguments, **options)
+            attempt = super().attempt(
+                function, arguments, with_comm=with_comm, backend=backend, patience=patience, limit=limit
+            )
             if not any(reply.error and reply.error.type == MISCOUNTED for reply in attempt.replies):
                 break
         return attempt
 
-    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **_: Any) -> list[Attempt]:
+    def attempt_each(
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> list[Attempt]:
         """None: what travels together would have to be taken apart again."""
         return []
 
