@@ -1,6 +1,5 @@
 """What a notebook holds of its ranks: run functions on them, look at them, stop them, bring them back."""
 
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -48,7 +47,7 @@ class Ranks(LastRun):
         self.connection: Connection | None = connection
         self._usable = True
         self.facts = facts
-        self.world_size: int = len(connection.engines)
+        self.world_size: int = connection.world_size
 
     @property
     def pids(self) -> list[int]:
@@ -158,8 +157,8 @@ class Ranks(LastRun):
         return broken
 
     def _meeting(self, backend: str | None) -> str:
-        """A file that does not exist yet, at which the ranks of a torch group meet."""
-        return str(self._alive().folder.path / f"meeting-{time.monotonic_ns()}") if backend else ""
+        """Where the ranks of a torch group meet."""
+        return self._alive().meeting() if backend else ""
 
     def _call(
         self,

@@ -65,11 +65,11 @@ class ContainedConnection(Connection):
     """The line to contained ranks. What comes back is read as data, see `wire`."""
 
     control: ContainedProcesses
+    loses_tasks = False
 
     def __init__(self, boxes: StartedBoxes, deadline: float) -> None:
-        control = ContainedProcesses(boxes)
-        super().__init__(boxes.folder, None, range(len(boxes.lines)), control)
-        self._boxes, self._deadline = boxes, deadline
+        super().__init__(boxes.folder, ContainedProcesses(boxes), len(boxes.lines))
+        self._boxes, self.deadline = boxes, deadline
         self._sockets = [line.socket for line in boxes.lines]
         self._came = [bytearray() for _ in boxes.lines]
         self._number = 0
@@ -78,7 +78,7 @@ class ContainedConnection(Connection):
 
     def submit(self, function: str, arguments: Mapping[int, tuple]) -> dict[int, Any]:
         """Send each rank its task, bytes that this process has packed; or one in which they only meet."""
-        if time.monotonic() > self._deadline:
+        if time.monotonic() > self.deadline:
             raise RanksGone(f"the submission took more than {SECONDS:.0f} s")
         if self.control.dead():
             self._hear_of_ends()
@@ -92,10 +92,8 @@ class ContainedConnection(Connection):
                 self._sockets[rank].sendall(HEADER.pack(self._number, len(payload)) + payload)
         return dict.fromkeys(arguments)
 
-    def wait_for(self, pending: dict[int, Any], *, limit: float | None = None, **options: Any) -> Watched:
-        """As for a notebook's ranks, and never beyond the submission's time. No task is lost on its way to them."""
-        left = max(self._deadline - time.monotonic(), 0.1)
-        call = super().wait_for(pending, limit=min(limit or left, left), **options | {"size": 1 << 40})
+    def verify(self, call: Watched) -> None:
+        """Hold what the ranks say they have sent against what passed their links."""
         if self._boxes.links:
             carried = self._carried_so_far()
             if carried is None and not call.lost:  # then nobody can know whether what they said is true
@@ -107,7 +105,6 @@ class ContainedConnection(Connection):
                 rank, why = found
                 call.replies[rank] = Reply(rank, "raised", error=Raised(MISCOUNTED, why))
         self._joining = False
-        return call
 
     def _carried_so_far(self) -> Carried | None:
         """Of the links, where there are any; None when a box has ended."""
@@ -121,7 +118,8 @@ class ContainedConnection(Connection):
             return f"tcp://{self._boxes.links.address(0)}:{_FIRST_PORT + self._number % _PORTS}"
         return f"{self._boxes.home}/meeting-{time.monotonic_ns()}"
 
-    def _collect(self, call: Watched) -> bool:
+    def collect(self, call: Watched) -> bool:
+        """As every connection's."""
         for rank, reply in self._read(call.lost):
             if rank in call.pending:
                 del call.pending[rank]
@@ -178,11 +176,6 @@ class ContainedConnection(Connection):
 
 class ContainedRanks(Ranks):
     """Ranks in a box. Each call travels by itself."""
-
-    connection: ContainedConnection
-
-    def _meeting(self, backend: str | None) -> str:
-        return self.connection.meeting() if backend else ""
 
     def attempt(
         self,

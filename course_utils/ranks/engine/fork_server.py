@@ -44,7 +44,7 @@ _MODULES = {
         "course_utils.ranks.engine.node",
         "course_utils.ranks.engine.calls",
         "course_utils.checks.own_answer",
-        "course_utils.ranks.connection",
+        "course_utils.ranks.engine_connection",
         "ipyparallel.engine.kernel",
         "IPython.core.completerlib",
         "IPython.core.oinspect",
