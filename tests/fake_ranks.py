@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from course_utils.ranks.ending import BrokenOff, Ending, ending_of
 from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.run import Attempt, Run
@@ -98,11 +99,12 @@ class FakeRanks:
         for thread in threads:
             thread.join()
         stuck = [reply for reply in replies if reply.kind != "returned"]
-        trouble = None
+        cause = None
         if stuck:
             waits = [f"rank {reply.rank} waits in {reply.waiting}" for reply in stuck if reply.waiting]
-            trouble = f"no progress for {patience:g} s. {'; '.join(waits)}."
-        attempt = Attempt(replies, trouble)
+            cause = BrokenOff(Ending.NO_PROGRESS, f"no progress for {patience:g} s. {'; '.join(waits)}.")
+        ending = ending_of((reply.kind for reply in replies), cause)
+        attempt = Attempt(replies, cause and cause.text, ending=ending)
         if not stuck:
             results = [reply.value for reply in replies]
             vars(attempt)["run"] = CountedRun(results, events=[], seconds=0.0, counts=self.counts)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_utils.ranks.call_limit import CallLimit
+from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
 from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.hang_detector import HangDetector, Seen, cause_of, unlike_calls
 from course_utils.ranks.presses import presses
@@ -34,7 +36,7 @@ class Watched:
     pending: dict[int, Any]
     replies: dict[int, Reply] = field(default_factory=dict)
     waiting: dict[int, str] = field(default_factory=dict)  # what ranks waited in when the call was broken off
-    cause: str = ""
+    cause: BrokenOff | None = None
     stuck: WaitGraph | None = None
     lost: list[int] = field(default_factory=list)  # ranks that had died, or would not stop
 
@@ -86,7 +88,8 @@ class Connection(ABC):
         pending: dict[int, Any],
         *,
         patience: float | None = None,
-        limit: float | None = None,
+        limit: float = math.inf,
+        until: float = math.inf,
         size: int = 0,
         others: Collection[int] = (),
         look: Callable[[Seen], None] = lambda seen: None,
@@ -98,7 +101,8 @@ class Connection(ABC):
         Args:
             patience: seconds for which nothing moves and nobody can know why, after which the call is broken off as
                 well; None for never.
-            limit: seconds that the call may take.
+            limit: seconds of processor time that the learner's function may take, see `call_limit`.
+            until: when the call is broken off in any case, on the clock of `time.monotonic`.
             size: bytes that were sent to the ranks.
             others: ranks on the same communicator that take no part; what they have sent before may be on its way.
             look: called at every look, with what was seen.
@@ -106,8 +110,9 @@ class Connection(ABC):
             stopped: whether the stop button was pressed already.
         """
         call = Watched(dict(pending))
-        began, detector = time.monotonic(), HangDetector(self.control.lag, links_at_rest)
-        limit = min(math.inf if limit is None else limit, max(self.deadline - began, 0.1))
+        detector = HangDetector(self.control.lag, links_at_rest)
+        until = min(until, self.deadline)
+        time_limit = CallLimit(limit, self.control.computed, self.control.wants_to_run, until)
         try:
             if stopped:
                 raise KeyboardInterrupt
@@ -115,36 +120,34 @@ class Connection(ABC):
                 activities = {rank: self.control.activity(rank) for rank in (*pending, *others)}
                 if dead := self.control.dead():
                     call.lost = dead
-                    self._give_up(call, " ".join(filter(None, [self.control.how_it_ended(), unlike_calls(activities)])))
+                    text = " ".join(filter(None, [self.control.how_it_ended(), unlike_calls(activities)]))
+                    self._give_up(call, BrokenOff(Ending.RANK_ENDED, text))
                     break
                 idle = {rank for rank in others if activities[rank].state == IDLE}
                 seen = detector.look(activities, set(call.replies) | idle)
                 raised = any(reply.kind in ("raised", "unusable") for reply in call.replies.values())
-                if seen.stuck:
-                    call.stuck = seen.stuck
-                    self._break_off(call, cause_of(seen.stuck))
-                elif raised and (seen.unknown > _AFTER_AN_ERROR or seen.all_wait > _AFTER_AN_ERROR_WITHIN):
-                    self._break_off(call, "a rank has raised, and the others wait.")
-                elif patience is not None and max(seen.unknown, seen.in_vain) > patience:
-                    self._break_off(call, f"no progress for {patience:.0f} s.")
-                elif self.loses_tasks and seen.undelivered > _UNDELIVERED + size / _SLOWEST_WAY:
+                call.stuck = seen.stuck
+                if self.loses_tasks and seen.undelivered > _UNDELIVERED + size / _SLOWEST_WAY:
                     call.lost = list(call.pending)
-                    self._give_up(call, "A task was lost on its way.")
-                elif time.monotonic() - began > limit:
-                    self._break_off(call, f"not finished after {limit:.0f} s.")
+                    self._give_up(call, BrokenOff(Ending.RANK_ENDED, "a task was lost on its way."))
+                elif cause := (
+                    _hopeless(seen, raised, patience)
+                    or time_limit.reached({rank: activities[rank] for rank in call.pending})
+                ):
+                    self._break_off(call, cause)
                 else:
                     look(seen)
         except KeyboardInterrupt:
-            self._break_off(call, "stopped by you.")
+            self._break_off(call, STOPPED_BY_USER)
         self.verify(call)
         return call
 
-    def _break_off(self, call: Watched, cause: str) -> None:
+    def _break_off(self, call: Watched, cause: BrokenOff) -> None:
         """Interrupt every rank that is not done, and wait until each has said so; end those that will not."""
         with presses():
             self._interrupt(call, cause)
 
-    def _interrupt(self, call: Watched, cause: str) -> None:
+    def _interrupt(self, call: Watched, cause: BrokenOff) -> None:
         call.cause = cause
         for rank in call.pending:
             seen = self.control.activity(rank)
@@ -174,15 +177,14 @@ class Connection(ABC):
             deadline = time.monotonic() + _STUBBORN
             while not set(call.lost) <= set(self.control.dead()) and time.monotonic() < deadline:
                 time.sleep(LOOK_SECONDS)  # until they are gone, so that nobody takes them for well
-            self._give_up(
-                call, f"{cause} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended.", places
-            )
+            text = f"{cause.text} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended."
+            self._give_up(call, BrokenOff(Ending.RANK_ENDED, text), places)
 
     def _imports(self, rank: int) -> bool:
         """Is a rank in an import? One that loads a large library may be unable to say so for seconds."""
         return IMPORTS in (self.control.activity(rank).text, self.control.place(rank))
 
-    def _give_up(self, call: Watched, cause: str, places: Mapping[int, str] | None = None) -> None:
+    def _give_up(self, call: Watched, cause: BrokenOff, places: Mapping[int, str] | None = None) -> None:
         """`places`: the lines in which ranks are lost, as far as they are known."""
         call.cause = cause
         for rank in list(call.pending):
@@ -190,3 +192,20 @@ class Connection(ABC):
             line = (places or {}).get(rank)
             place = Raised("", "", line) if line else None
             call.replies[rank] = Reply(rank, "lost", waiting=call.waiting.get(rank), error=place)
+
+
+def _hopeless(seen: Seen, raised: bool, patience: float | None) -> BrokenOff | None:
+    """Why nothing more will come of a call, as far as that is known.
+
+    Args:
+        seen: of its ranks.
+        raised: whether one of them has raised.
+        patience: as `Connection.wait_for`'s.
+    """
+    if seen.stuck:
+        return cause_of(seen.stuck)
+    if raised and (seen.unknown > _AFTER_AN_ERROR or seen.all_wait > _AFTER_AN_ERROR_WITHIN):
+        return BrokenOff(Ending.RAISED, "a rank has raised, and the others wait.")
+    if patience is not None and max(seen.unknown, seen.in_vain) > patience:
+        return BrokenOff(Ending.NO_PROGRESS, f"no progress for {patience:.0f} s.")
+    return None

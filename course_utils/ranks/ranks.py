@@ -1,5 +1,7 @@
 """What a notebook holds of its ranks: run functions on them, look at them, stop them, bring them back."""
 
+import math
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -123,7 +125,7 @@ class Ranks(LastRun):
             self._be_usable()
             call, replies = self._call("call", tasks, patience=patience, limit=limit)
         has_new_ranks = self._be_usable(call)
-        return Attempt(replies, describe(replies, call.cause), _NEW_RANKS if has_new_ranks else "")
+        return Attempt.of(replies, call.cause, _NEW_RANKS if has_new_ranks else "")
 
     def attempt_each(
         self,
@@ -145,9 +147,7 @@ class Ranks(LastRun):
         self._be_usable(call)
         if replies[0].kind != "returned":
             return []
-        done = [from_bytes(data) for data in replies[0].value]
-        causes = ["" if reply.kind == "returned" else call.cause for reply in done]
-        return [Attempt([reply], describe([reply], cause)) for reply, cause in zip(done, causes, strict=True)]
+        return Attempt.of_each([from_bytes(data) for data in replies[0].value], call.cause)
 
     def _be_usable(self, call: Watched | None = None) -> bool:
         """Start new ranks where a call has ended some, or has left them unable to use MPI; whether it was so."""
@@ -166,7 +166,7 @@ class Ranks(LastRun):
         arguments_with: Callable[[int], dict[int, tuple]],
         *,
         patience: float | None = None,
-        limit: float | None = None,
+        limit: float = math.inf,
         others: Collection[int] = (),
     ) -> tuple[Watched, list[Reply]]:
         """Run something of a learner's on the ranks, one notebook at a time.
@@ -174,7 +174,7 @@ class Ranks(LastRun):
         Args:
             arguments_with: gives the arguments of each rank that is wanted, from the number of the communicator to use.
             patience: seconds without progress after which the call is broken off; None to tell the learner only.
-            limit: seconds that the call may take.
+            limit: seconds of processor time that the call may take, see `call_limit`.
             others: ranks that take no part, and are on the same communicator.
         """
         connection = self._alive()
@@ -201,7 +201,8 @@ class Ranks(LastRun):
             except RanksGone:  # a rank has died meanwhile
                 return False
             rest = self._links_at_rest()
-            call = connection.wait_for(pending, patience=_MEETING, limit=_MEETING_ON_LINKS, links_at_rest=rest)
+            until = time.monotonic() + _MEETING_ON_LINKS
+            call = connection.wait_for(pending, patience=_MEETING, until=until, links_at_rest=rest)
         return all(reply.kind == "returned" for reply in call.replies.values())
 
     def _links_at_rest(self) -> Callable[[], float]:
@@ -213,7 +214,7 @@ class Ranks(LastRun):
         function: str,
         arguments: dict[int, tuple],
         patience: float | None,
-        limit: float | None,
+        limit: float,
         others: Collection[int],
     ) -> Watched:
         """Start the call and see it through, with a progress bar, and count what passes the nodes' links."""

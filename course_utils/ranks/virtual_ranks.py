@@ -23,6 +23,7 @@ from typing import Any
 from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
+from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, raised, to_bytes
 from course_utils.ranks.failure_report import describe, done_by, print_from
 from course_utils.ranks.hang_detector import cause_of
@@ -199,13 +200,23 @@ class VirtualRanks(LastRun):
         Raises:
             CourseError: it asks for a backend that virtual ranks have not.
         """
+        return Attempt.of(*self.replies(function, arguments, with_comm, backend))
+
+    def replies(
+        self,
+        function: Callable,
+        arguments: Sequence[tuple],
+        with_comm: bool = True,
+        backend: str | None = None,
+    ) -> tuple[list[Reply], BrokenOff | None]:
+        """What `attempt` is made of: the reply of each rank, and why the call was broken off, if it was."""
         size = self._size(len(arguments))
         _check_backend(backend, size)
         network = self._network_for(size)
         work = _VirtualCall(size, network, self.scale, traced=True, with_comm=with_comm, backend=backend)
         replies, cause = work.run(function, [(own, {}) for own in arguments])
         self._remember(work, replies)
-        return Attempt(replies, describe(replies, cause))
+        return replies, cause
 
     def attempt_each(
         self,
@@ -346,7 +357,7 @@ class _VirtualCall:
 
     def run(
         self, function: Callable, each: list[tuple[tuple, dict]], look: Callable[[], None] = lambda: None
-    ) -> tuple[list[Reply], str]:
+    ) -> tuple[list[Reply], BrokenOff | None]:
         """The replies of all ranks, and why the run was broken off, if it was."""
         wires = wires_of(self.network, self.size)
         packed = _packed(function, function)
@@ -358,7 +369,7 @@ class _VirtualCall:
 
     def _schedule(
         self, packed: bytes, shared: bytes | None, function: Callable, each: list[tuple[tuple, dict]]
-    ) -> tuple[list[Reply], str]:
+    ) -> tuple[list[Reply], BrokenOff | None]:
         scheduler = self.scheduler
         replies: list[Reply] = []
 
@@ -374,8 +385,8 @@ class _VirtualCall:
             if rank.number not in replied:
                 replies.append(Reply(rank.number, "interrupted", waiting=rank.waiting and rank.waiting[0]))
         replies.sort(key=lambda reply: reply.rank)
-        cause = "stopped by you." if scheduler.pressed else ""
-        return replies, cause or (cause_of(self.stuck) if self.stuck else "")
+        cause = STOPPED_BY_USER if scheduler.pressed else None
+        return replies, cause or (cause_of(self.stuck) if self.stuck else None)
 
     def _life(self, me: VirtualRank, packed: bytes, arguments: bytes) -> Reply:
         scheduler, own = self.scheduler, ()

@@ -5,7 +5,6 @@ from typing import Any
 
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply, to_bytes
-from course_utils.ranks.failure_report import describe
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.lone_process import LoneTask, lone_process
 from course_utils.ranks.run import Attempt, sendable
@@ -37,7 +36,7 @@ class NoRanks:
         calls = [(rank, given, _packed(function, own)) for rank, own in enumerate(arguments)]
         answer = lone_process().answer(LoneTask(calls), limit)
         left = [Reply(rank, "interrupted") for rank in range(len(answer.replies), len(arguments))]
-        return Attempt([*answer.replies, *left], describe([*answer.replies, *left], answer.cause))
+        return Attempt.of([*answer.replies, *left], answer.cause)
 
     def attempt_each(
         self,
@@ -53,8 +52,7 @@ class NoRanks:
         answer = lone_process().answer(LoneTask(calls, seconds=seconds), limit)
         if any(reply.kind == "lost" for reply in answer.replies):
             return []
-        causes = ["" if reply.kind == "returned" else answer.cause for reply in answer.replies]
-        return [Attempt([reply], describe([reply], cause)) for reply, cause in zip(answer.replies, causes, strict=True)]
+        return Attempt.of_each(answer.replies, answer.cause)
 
 
 class VirtualRanksApart:
@@ -85,7 +83,7 @@ class VirtualRanksApart:
         given = _packed(function, function)
         calls = [(rank, given, _packed(function, own)) for rank, own in enumerate(arguments)]
         answer = lone_process().answer(LoneTask(calls, together=True), limit)
-        return Attempt(answer.replies, answer.trouble)
+        return Attempt.of(answer.replies, answer.cause)
 
     def attempt_each(
         self,

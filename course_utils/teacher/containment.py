@@ -14,6 +14,7 @@ from typing import Any
 
 from course_utils.errors import RanksGone
 from course_utils.ranks.connection import Connection, Watched
+from course_utils.ranks.ending import BrokenOff, Ending
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, to_bytes
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.processes.exit_status import status_text
@@ -53,7 +54,7 @@ class ContainedProcesses(LocalRanks):
         """A sentence on the rank that died first, or on why all were ended."""
         if self._boxes.memory_ran_out:
             return (
-                f"The machine had less than {least_memory() / 1e9:.1f} GB left, so all was ended; was it this notebook?"
+                f"the machine had less than {least_memory() / 1e9:.1f} GB left, so all was ended; was it this notebook?"
             )
         if self.ended:
             rank, status = self.ended[0]
@@ -98,7 +99,8 @@ class ContainedConnection(Connection):
             carried = self._carried_so_far()
             if carried is None and not call.lost:  # then nobody can know whether what they said is true
                 self._hear_of_ends()
-                call.lost, call.cause = list(call.replies), self.control.how_it_ended()
+                call.lost = list(call.replies)
+                call.cause = BrokenOff(Ending.RANK_ENDED, self.control.how_it_ended())
                 call.replies = {rank: Reply(rank, "lost") for rank in call.replies}
             events = {rank: reply.events for rank, reply in call.replies.items()}
             if carried and (found := disagreement(events, self._carried, carried, self._joining)):

@@ -74,10 +74,17 @@ class Recorder:
             self.activity.ask_to_stop(False)
             self.activity.write(RUNNING)
 
+    def begin_learners(self) -> None:
+        """The learner's function begins now: only what comes from here on counts as its time."""
+        self.began = time.perf_counter()
+        if self.activity:
+            self.activity.begun = True
+
     def end(self) -> None:
         """The run is over; the rank is free."""
         self.has_moved()
         if self.activity:
+            self.activity.begun = False
             self.activity.write(IDLE, look=self.books.look(None, self.open.values()))
             self.activity.ask_to_stop(False)
 

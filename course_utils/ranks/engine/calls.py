@@ -187,6 +187,7 @@ def _with_group(task: RankTask, function: Callable) -> object:
             _begin_together(task)
             return run_learners(function, *task.arguments, **task.keywords)
     if not task.with_comm:
+        recorder.begin_learners()
         return run_learners(function, *task.arguments, **task.keywords)
     inner = _begin_together(task)
     label = WORLD if task.world_size == this_rank().world.size else f"{WORLD} of {task.world_size}"
@@ -199,7 +200,7 @@ def _begin_together(task: RankTask) -> MPI.Intracomm:
     inner, _ = _together(task.world_size, task.communicator)
     if task.world_size == this_rank().world.size:
         this_rank().world.renew(inner)  # for code that says MPI.COMM_WORLD
-    recorder.began = time.perf_counter()
+    recorder.begin_learners()
     return inner
 
 
@@ -297,7 +298,7 @@ def _execute(cell: str, communicator: int | None) -> Reply:
         _finish_imports()
         if communicator is not None:
             this_rank().world.renew(_together(this_rank().world.size, communicator)[0])
-        recorder.began = time.perf_counter()
+        recorder.begin_learners()
         with capture_output(stdout=False, stderr=False, display=True) as rich:
             # An error is told by the reply; IPython's own picture of it would be printed as well.
             own = {
