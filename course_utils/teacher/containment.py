@@ -112,6 +112,7 @@ class ContainedConnection(Connection):
         """Of the links, where there are any; None when a box has ended."""
         with contextlib.suppress(OSError):
             return self._boxes.links.carried() if self._boxes.links else None
+        return None
 
     def meeting(self) -> str:
         """Where the ranks of a group of torch meet: on rank 0's end of the links, or at a file that all can write."""

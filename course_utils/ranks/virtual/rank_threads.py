@@ -52,7 +52,7 @@ class RankThread:
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in this thread, which runs."""
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(self._thread.ident), ctypes.py_object(KeyboardInterrupt)
+            ctypes.c_ulong(self._thread.ident or 0 if self._thread else 0), ctypes.py_object(KeyboardInterrupt)
         )
 
     def join(self) -> None:
@@ -99,7 +99,7 @@ class MainThread:
                     pass
                 break
             except BaseException as raised:
-                if self.running is not self:
+                if isinstance(self.running, RankThread):
                     self.running.interrupt()
                 if self.running is self or not isinstance(raised, KeyboardInterrupt):
                     error = raised

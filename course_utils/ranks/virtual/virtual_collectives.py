@@ -26,6 +26,8 @@ from course_utils.trace.recorder import here
 class VirtualCollectives(Member):
     """Operations in which all ranks of a communicator take part."""
 
+    inner: Any  # the same communicator, on which nothing is recorded
+
     # --- collectives ------------------------------------------------------------------------------------------------
 
     def _message(self, nbytes: float) -> float:
@@ -199,9 +201,9 @@ class VirtualCollectives(Member):
                 block = whole[starts[self.rank] : starts[self.rank] + counts[self.rank]]
                 put(name, recvbuf, block, root)
 
-        whole = part[0].nbytes if own else 0
+        size = part[0].nbytes if part else 0
         in_bytes = 0 if stand_in.is_in_place(recvbuf) else numbers(recvbuf).nbytes
-        return name, f"{name}(root={root})", part, whole, ("parts", in_bytes), take
+        return name, f"{name}(root={root})", part, size, ("parts", in_bytes), take
 
     def Scatter(self, sendbuf, recvbuf, root=0):
         self._collective(*self._scatter("Scatter", sendbuf, recvbuf, root))

@@ -198,10 +198,10 @@ class VirtualMessages(Member):
         wanted = self._begin(name, source, tag)
 
         def finished(end: float, status: Status | None) -> None:
-            if self._records and wanted.message is None:
+            message = wanted.message
+            if self._records and message is None:
                 self._never_came(name, wanted, began, kind, line=line, place=place)
-            elif self._records:
-                message = wanted.message
+            elif self._records and message is not None:
                 more = self.world_ranks[message.source], message.tag, message.nbytes, 0, kind
                 self._add(name, "recv", began, end, *more, line=line, place=place)
 
@@ -263,8 +263,8 @@ class VirtualMessages(Member):
             return message is not None and message.arrival <= me.clock
 
         found = self.scheduler.test(me, come, f"Iprobe(source={source_text(source)})", wanted.need)
-        if found and status is not None:
-            seen = status_of(self.scheduler.earliest(me, wanted))
+        if found and status is not None and (message := self.scheduler.earliest(me, wanted)):
+            seen = status_of(message)
             status.source, status.tag, status.count = seen.source, seen.tag, seen.count
         return found
 

@@ -169,13 +169,14 @@ class ReceiveRequest(Request):
         return self.comm.scheduler.has_come(self.comm.me, self.wanted)
 
     def done_at(self) -> float | None:
-        return self.wanted.message and self.wanted.message.arrival
+        return self.wanted.message.arrival if self.wanted.message else None
 
     def stand_still(self, text: str) -> None:
         self.comm.scheduler.receive(self.comm.me, self.wanted, text)
 
     def outcome(self) -> Status:
         message = self.wanted.message
+        assert message is not None
         status = status_of(message)
         self.value = self._take(message)
         return status
@@ -214,6 +215,7 @@ class SynchronousSend(Request):
         me = self.comm.me
         if self.at is None:
             self.comm.scheduler.wait(me, self.text, self.need)
+        assert self.at is not None
         me.clock = max(me.clock, self.at)
 
 
@@ -237,7 +239,7 @@ class CollectiveRequest(Request):
         self._take(self.gathering)
 
 
-class Persistent(Startable, Request):
+class Persistent(Startable, Request):  # type: ignore[override] # what it has started says text, place, need
     """A message that can be started again."""
 
     def __init__(self, comm: "Member", begin: Callable[[], Request]) -> None:

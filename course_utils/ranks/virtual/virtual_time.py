@@ -103,7 +103,7 @@ class VirtualRank:
         self.done = False
         self.times_left = 0  # how often it has been told that its run is over
         self.met: dict[str, list[str]] = {}
-        self.events: list[Event] = []
+        self.events: list[Event | None] = []  # None: the place of one that has not ended
         self.sent_bytes = self.sent_messages = 0
         self.open: dict[int, Any] = {}
         self.notes: list[str] = []
@@ -140,6 +140,7 @@ class Scheduler:
         carriers: what makes of a function something that can be gone on with, and what stands for the caller;
             None for greenlets.
         """
+        self._carry: Callable
         self._carry, self._main = carriers or (greenlet.greenlet, greenlet.getcurrent())
         self.ranks = [VirtualRank(number) for number in range(world_size)]
         self.wires, self.traced, self.scale = wires, traced, scale
@@ -293,8 +294,8 @@ class Scheduler:
         if box is None:
             box = receiver.boxes[channel, source] = deque()
         box.append(message)
-        wanted = receiver.wanted
-        if receiver.testing or (wanted is not None and wanted.channel == channel and wanted.fits(message)):
+        awaited = receiver.wanted
+        if receiver.testing or (awaited is not None and awaited.channel == channel and awaited.fits(message)):
             self._enqueue(receiver, max(arrival, receiver.clock))
         return message
 
@@ -330,6 +331,7 @@ class Scheduler:
                 self._stand_still(me)
                 me.wanted = me.waiting = None
         message = wanted.message
+        assert message is not None
         there = message.arrival + self.wires.overhead
         if there > me.clock:
             me.clock = there
@@ -444,7 +446,7 @@ class Scheduler:
         return gathering
 
     def _needs(self, rank: VirtualRank, gathering: Gathering) -> bool:
-        need = rank.waiting[1]
+        need = rank.waiting[1] if rank.waiting else None
         needs = need.needs if isinstance(need, Some) else (need,)
         same = gathering.meeting.communicator, gathering.meeting.number
         return any(isinstance(one, Meeting) and (one.communicator, one.number) == same for one in needs)
@@ -453,6 +455,7 @@ class Scheduler:
         """Wait until a collective is over."""
         if gathering.ends is None:
             self.wait(me, text, gathering.meeting)
+        assert gathering.ends is not None
         me.clock = max(me.clock, gathering.ends)
         self._moved, me.in_vain = True, 0
 
