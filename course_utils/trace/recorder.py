@@ -34,7 +34,7 @@ class StopAsked(KeyboardInterrupt):
     """Raised in a rank that waits when the notebook has asked it to stop waiting."""
 
 
-class UnderWay(Protocol):
+class OpenOperation(Protocol):
     """A nonblocking operation that is not complete; `by_learner`: whether the learner's code must wait for it."""
 
     text: str
@@ -58,7 +58,7 @@ class Recorder:
         self.events: list[Event] = []
         self.notes: list[str] = []
         self.made: dict[int, tuple[Any, str]] = {}
-        self.open: dict[int, UnderWay] = {}
+        self.open: dict[int, OpenOperation] = {}
         self.only_looks = False
         self._abandoned: list[object] = []  # MPI may still write into their buffers: they must not be freed
         self.activity: ActivityFile | None = None
@@ -96,7 +96,7 @@ class Recorder:
             self.activity.write(IDLE, look=self.books.look(None, self.open.values()))
             self.activity.ask_to_stop(False)
 
-    def opened(self, request: UnderWay) -> None:
+    def opened(self, request: OpenOperation) -> None:
         """A nonblocking operation has begun."""
         self.has_moved()
         self.open[id(request)] = request

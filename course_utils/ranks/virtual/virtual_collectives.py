@@ -47,14 +47,14 @@ class VirtualCollectives(Member):
         self, name: str, agreed: str, part: Any, size: int, cost: tuple[str, float], take: Callable[[Gathering], Any]
     ) -> Any:
         """Meet the other ranks; then `take(gathering)` on each."""
-        began, me = self._moment(), self.me
+        began, me = self.moment(), self.me
         gathering = self._come(agreed, part, cost)
         try:
             self.scheduler.join(me, gathering, name)
         except Left:
             self._note(name, agreed, gathering, began, math.inf, size)
             raise
-        self._note(name, agreed, gathering, began, self._moment(), size)
+        self._note(name, agreed, gathering, began, self.moment(), size)
         return take(gathering)
 
     def _come(self, agreed: str, part: Any, cost: tuple[str, float]) -> Gathering:
@@ -86,7 +86,7 @@ class VirtualCollectives(Member):
             cost: a way of `collective_costs`, and its n in bytes.
             take: called with the gathering when the request ends.
         """
-        began, line = self._moment(), here()[0] if self._records else None
+        began, line = self.moment(), here()[0] if self._records else None
         gathering = self._come(agreed, part, cost)
 
         def finished(end: float, status: Any) -> None:

@@ -64,7 +64,7 @@ class Request(SeveralRequests):
             self.comm.me.open.pop(id(self), None)
             status = self.outcome()
             self.status = status
-            self.finished(self.comm._moment(), status)
+            self.finished(self.comm.moment(), status)
 
     def wait_with(self, status: Status | None = None, call: str = "Wait") -> None:
         if not self.done:

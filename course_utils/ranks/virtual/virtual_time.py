@@ -152,7 +152,7 @@ class Scheduler:
         self.over = False
         self.pressed = False
         self._queue: list[tuple[float, int, int]] = []
-        self._moved = True  # whether anything but tests in vain has happened
+        self.moved = True  # whether anything but tests in vain has happened
         self._look, self._until_look = look, _LOOK
 
     # --- the loop ---------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class Scheduler:
             following = self._next()
             if following is None and not self._ask_again(vain):
                 break
-            vain = 0 if self._moved else vain + 1
+            vain = 0 if self.moved else vain + 1
             if following is not None:
                 self._go_on(following)
         self.over = True
@@ -198,13 +198,13 @@ class Scheduler:
         except Left:  # before it has begun
             pass
         finally:
-            rank.done, self._moved = True, True
+            rank.done, self.moved = True, True
 
     def _ask_again(self, vain: int) -> bool:
         """Let ranks go on that test in vain, when nothing else happens: they may yet do something else."""
         testing = [rank for rank in self.ranks if rank.testing]
-        if self._moved:
-            self._moved = False
+        if self.moved:
+            self.moved = False
         elif vain > IN_VAIN:
             return False
         for rank in testing:
@@ -274,7 +274,7 @@ class Scheduler:
     ) -> Sent:
         """Hand a message to the network. `source` counts in the communicator, `dest` in the run."""
         self.in_turn(me)
-        self._moved, me.in_vain = True, 0
+        self.moved, me.in_vain = True, 0
         me.clock += self.wires.overhead
         me.sent_bytes += nbytes
         me.sent_messages += 1
@@ -301,7 +301,7 @@ class Scheduler:
 
     def post(self, me: VirtualRank, wanted: Wanted) -> None:
         """Begin to receive. A receive from any source takes its message when it is waited for."""
-        self._moved, me.in_vain = True, 0
+        self.moved, me.in_vain = True, 0
         if wanted.source is None:
             return
         box = me.boxes.get((wanted.channel, wanted.source))
@@ -337,7 +337,7 @@ class Scheduler:
             me.clock = there
         if message.taken:
             message.taken(me.clock)
-        self._moved, me.in_vain = True, 0
+        self.moved, me.in_vain = True, 0
         return message
 
     def _from_anybody(self, me: VirtualRank, wanted: Wanted, text: str) -> Sent:
@@ -384,7 +384,7 @@ class Scheduler:
         """Look once, at this rank's time. From the second look in vain on, time passes until something can change."""
         self.in_turn(me)
         if done():
-            self._moved, me.in_vain = True, 0
+            self.moved, me.in_vain = True, 0
             return True
         me.in_vain += 1
         if me.in_vain == 1:
@@ -397,7 +397,7 @@ class Scheduler:
         self._stand_still(me)
         me.testing, me.waiting = False, None
         if done():
-            self._moved, me.in_vain = True, 0
+            self.moved, me.in_vain = True, 0
             return True
         return False
 
@@ -427,7 +427,7 @@ class Scheduler:
             name: with what must be the same on all ranks.
             seconds: what the collective takes once all have come.
         """
-        self._moved, me.in_vain = True, 0
+        self.moved, me.in_vain = True, 0
         names = me.met.setdefault(channel, [])
         names.append(name)
         key = channel, len(names)
@@ -457,7 +457,7 @@ class Scheduler:
             self.wait(me, text, gathering.meeting)
         assert gathering.ends is not None
         me.clock = max(me.clock, gathering.ends)
-        self._moved, me.in_vain = True, 0
+        self.moved, me.in_vain = True, 0
 
     # --- when nobody can go on --------------------------------------------------------------------------------------
 
