@@ -51,8 +51,9 @@ class RankThread:
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in this thread, which runs."""
+        assert self._thread and self._thread.ident, "it has begun"
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(self._thread.ident or 0 if self._thread else 0), ctypes.py_object(KeyboardInterrupt)
+            ctypes.c_ulong(self._thread.ident), ctypes.py_object(KeyboardInterrupt)
         )
 
     def join(self) -> None:

@@ -34,7 +34,7 @@ class VirtualWork(dist.Work):
     def __init__(self, request: Request, result: list[Tensor]) -> None:
         super().__init__()
         self._request, self._result = request, result
-        vars(request)["work"] = self  # C++ code may hold it: it must not end before the request does
+        request.work = self  # C++ code may hold it: it must not end before the request does
 
     def wait(self, timeout: Any = None) -> bool:
         """Return when the operation is done."""
