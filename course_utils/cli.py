@@ -64,9 +64,10 @@ def check(
 ) -> None:
     """Check every exercise of a notebook, a line each. Exit status 1 when one of them is wrong (✗)."""
     from course_utils.checks.notebook import check_notebook
+    from course_utils.checks.verdict import Result
 
-    marks = [verdict.mark for verdict in check_notebook(notebook, ranks, tell=lambda line: print(line, flush=True))]
-    raise typer.Exit(1 if "✗" in marks else 0)
+    results = [verdict.result for verdict in check_notebook(notebook, ranks, lambda verdict: print(verdict, flush=True))]
+    raise typer.Exit(1 if Result.WRONG in results else 0)
 
 
 @app.command()

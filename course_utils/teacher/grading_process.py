@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import TracebackType
 
-from course_utils.checks.verdict import FAILED
+from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.teacher.containment import SECONDS
@@ -64,14 +64,14 @@ class GradingProcess:
                     raise CourseError(told["error"])
                 else:
                     expected = expected[1:]
-                    yield Mark(**told["mark"])
+                    yield Mark(**told["mark"] | {"result": Result(told["mark"]["result"])})
             return
         except (EOFError, OSError, ValueError, KeyError, TypeError):
             why = "judging it broke the process that does so" if self._process else "it took too long to judge"
         self._end()
         for exercise in expected:
-            verdict = f"{FAILED} {exercise or name}: {why}; a person must look at it"
-            yield Mark(name, exercise, 0, printable(verdict), boxed=self._boxed)
+            verdict = f"{Result.WRONG} {exercise or name}: {why}; a person must look at it"
+            yield Mark(name, exercise, Result.WRONG, printable(verdict), boxed=self._boxed)
 
     def _told_of(self, notebook: Path, name: str) -> Iterator[dict]:
         if self._process is None or not self._process.is_alive():
