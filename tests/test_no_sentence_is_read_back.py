@@ -19,8 +19,8 @@ PATTERNS = {"compile", "match", "search", "fullmatch", "sub", "split", "findall"
 WORDS = 3
 """A literal of at least so many words, or a piece of an f-string with two, is taken for a piece of a sentence."""
 NAMES_OF_SENTENCES = {
-    "cause", "finding", "label", "line", "message", "reason", "report", "said", "sentence", "text", "title", "told", "trouble",
-    "verdict", "why", "words", "wrong",
+    "cause", "finding", "label", "line", "message", "reason", "report", "said", "sentence", "text", "title", "told",
+    "trouble", "verdict", "why", "words", "wrong",
 }  # fmt: skip
 """What holds a sentence, by its name: there, a single word counts as well."""
 OTHERS_TEXT: dict[str, str] = {}
@@ -138,5 +138,7 @@ re.search("no question was asked", text)
 
 
 def test_every_exception_is_still_needed() -> None:
-    present = {f"{reading.module}: {reading.words}" for module, tree in trees() for reading, _ in readings(module, tree)}
+    present = {
+        f"{reading.module}: {reading.words}" for module, tree in trees() for reading, _ in readings(module, tree)
+    }
     assert set(OTHERS_TEXT) <= present

@@ -16,11 +16,12 @@ class Kind(StrEnum):
     # before anything runs
     SIGNATURE = "signature"  # it cannot be called with the arguments that it gets
     CANNOT_TRAVEL = "cannot travel"  # it uses something of the notebook that cannot be sent to the ranks
-    # not every rank came to its end; the first seven are named as `Ending`
+    # not every rank came to its end; the first eight are named as `Ending`
     RAISED = "raised"
     DEADLOCK = "deadlock"
     NO_PROGRESS = "no progress"
     NOT_FINISHED = "not finished"
+    TOO_BUSY = "too busy"
     STOPPED = "stopped"
     RANK_ENDED = "rank ended"
     UNUSABLE = "unusable"
@@ -50,7 +51,9 @@ RESULT_KINDS = frozenset(
     (Kind.NOTHING, Kind.TYPE, Kind.SHAPE, Kind.DTYPE, Kind.VALUE, Kind.LENGTH, Kind.MISSING_ENTRY, Kind.EXTRA_ENTRY)
 )
 """What `compare.difference` finds."""
-REPORTS = frozenset((Kind.DEADLOCK, Kind.NO_PROGRESS, Kind.NOT_FINISHED, Kind.STOPPED, Kind.RANK_ENDED, Kind.UNUSABLE))
+REPORTS = frozenset(
+    (Kind.DEADLOCK, Kind.NO_PROGRESS, Kind.NOT_FINISHED, Kind.TOO_BUSY, Kind.STOPPED, Kind.RANK_ENDED, Kind.UNUSABLE)
+)
 """Findings whose `words` are the report on the ranks: whole sentences."""
 
 

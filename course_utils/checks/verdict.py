@@ -134,7 +134,7 @@ def _ranks_of(ranks: JudgedOn, passed: bool) -> list[str]:
     """Remarks on the ranks that judged, as parts of a sentence."""
     remarks = []
     if ranks.virtual_cannot:
-        remarks.append(f"your {count(ranks.real, 'rank')} judged alone, for {ranks.virtual_cannot}")
+        remarks.append(f"your {count(ranks.real, 'rank')} judged alone: {ranks.virtual_cannot}")
     elif ranks.found_on_virtual:
         remarks.append("found on virtual ranks")
     elif ranks.virtual and passed and ranks.real:
