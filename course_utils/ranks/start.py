@@ -161,7 +161,7 @@ def _launched(ranks: int, place: "RanksPlace") -> "tuple[Connection, dict]":
             folder.own()
             atexit.register(folder.leave)
             place.launch(folder)
-            importlib.import_module("course_utils.ranks.connection")  # slow, and the ranks are busy coming up
+            importlib.import_module("course_utils.ranks.engine_connection")  # slow, and the ranks are busy coming up
             with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
                 return _connect(folder, ranks, place, place.waiting(folder, bar))
     except BaseException:
@@ -194,7 +194,7 @@ def _connect(
         warnings.simplefilter("ignore")
         import ipyparallel as ipp
 
-        from course_utils.ranks.connection import Connection, introductions
+        from course_utils.ranks.engine_connection import EngineConnection, introductions
 
         client = ipp.Client(str(folder.connection_file), timeout=30)
     wait_until(lambda: len(client.ids) >= ranks)
@@ -204,7 +204,7 @@ def _connect(
     introduced = [answer for _, answer in answers]
     if [one["rank"] for one in introduced] != list(range(ranks)):
         raise CourseError(place.strangers())
-    connection = Connection(folder, client, [engine for engine, _ in answers], place.control(folder, introduced))
+    connection = EngineConnection(folder, client, [engine for engine, _ in answers], place.control(folder, introduced))
     facts = {"ranks": introduced, "line": _line(introduced, place), **place.facts}
     folder.write_facts(**facts, shared_memory=sorted(folder.shared_memory()))
     return connection, facts

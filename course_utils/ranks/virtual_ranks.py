@@ -27,6 +27,7 @@ from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, raised, to_bytes
 from course_utils.ranks.failure_report import describe, done_by, print_from
 from course_utils.ranks.hang_detector import cause_of
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Traffic, traffic_of
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, sendable, spread
@@ -181,24 +182,32 @@ class VirtualRanks(LastRun):
             print(wrapped(f"By luck: {note}"))
         return run
 
-    def attempt(self, function: Callable, arguments: list[tuple], **options: Any) -> Attempt:
+    def attempt(
+        self,
+        function: Callable,
+        arguments: Sequence[tuple],
+        *,
+        with_comm: bool = True,
+        backend: str | None = None,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> Attempt:
         """Call a function that may be wrong, with one tuple of arguments for each rank; never raises for its errors.
 
-        The replies carry the arguments as they are after the call.
+        The replies carry the arguments as they are after the call. It is broken off by the stop button alone, and by
+        what the ranks themselves show to be a hang.
 
         Raises:
             CourseError: it asks for a backend that virtual ranks have not.
         """
-        return Attempt.of(*self.replies(function, arguments, **options))
+        return Attempt.of(*self.replies(function, arguments, with_comm, backend))
 
     def replies(
         self,
         function: Callable,
-        arguments: list[tuple],
-        *,
+        arguments: Sequence[tuple],
         with_comm: bool = True,
         backend: str | None = None,
-        **_: Any,
     ) -> tuple[list[Reply], BrokenOff | None]:
         """What `attempt` is made of: the reply of each rank, and why the call was broken off, if it was."""
         size = self._size(len(arguments))
@@ -209,7 +218,14 @@ class VirtualRanks(LastRun):
         self._remember(work, replies)
         return replies, cause
 
-    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **_: Any) -> list[Attempt]:
+    def attempt_each(
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> list[Attempt]:
         """Call functions that need no other rank, each with its arguments, one after the other."""
         return [self.attempt(function, [own], with_comm=False) for function, own in tasks]
 

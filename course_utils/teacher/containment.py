@@ -5,7 +5,6 @@ answers come as bounded data (`wire`), and memory that both see (`activity`) has
 """
 
 import contextlib
-import math
 import os
 import select
 import time
@@ -17,6 +16,7 @@ from course_utils.errors import RanksGone
 from course_utils.ranks.connection import Connection, Watched
 from course_utils.ranks.ending import BrokenOff, Ending
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, to_bytes
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.processes.exit_status import status_text
 from course_utils.ranks.processes.process_control import LocalRanks
 from course_utils.ranks.ranks import Ranks
@@ -66,11 +66,11 @@ class ContainedConnection(Connection):
     """The line to contained ranks. What comes back is read as data, see `wire`."""
 
     control: ContainedProcesses
+    loses_tasks = False
 
     def __init__(self, boxes: StartedBoxes, deadline: float) -> None:
-        control = ContainedProcesses(boxes)
-        super().__init__(boxes.folder, None, range(len(boxes.lines)), control)
-        self._boxes, self._deadline = boxes, deadline
+        super().__init__(boxes.folder, ContainedProcesses(boxes), len(boxes.lines))
+        self._boxes, self.deadline = boxes, deadline
         self._sockets = [line.socket for line in boxes.lines]
         self._came = [bytearray() for _ in boxes.lines]
         self._number = 0
@@ -79,7 +79,7 @@ class ContainedConnection(Connection):
 
     def submit(self, function: str, arguments: Mapping[int, tuple]) -> dict[int, Any]:
         """Send each rank its task, bytes that this process has packed; or one in which they only meet."""
-        if time.monotonic() > self._deadline:
+        if time.monotonic() > self.deadline:
             raise RanksGone(f"the submission took more than {SECONDS:.0f} s")
         if self.control.dead():
             self._hear_of_ends()
@@ -93,9 +93,8 @@ class ContainedConnection(Connection):
                 self._sockets[rank].sendall(HEADER.pack(self._number, len(payload)) + payload)
         return dict.fromkeys(arguments)
 
-    def wait_for(self, pending: dict[int, Any], *, until: float = math.inf, **options: Any) -> Watched:
-        """As for a notebook's ranks, and never beyond the submission's time. No task is lost on its way to them."""
-        call = super().wait_for(pending, until=min(until, self._deadline), **options | {"size": 1 << 40})
+    def verify(self, call: Watched) -> None:
+        """Hold what the ranks say they have sent against what passed their links."""
         if self._boxes.links:
             carried = self._carried_so_far()
             if carried is None and not call.lost:  # then nobody can know whether what they said is true
@@ -108,7 +107,6 @@ class ContainedConnection(Connection):
                 rank, why = found
                 call.replies[rank] = Reply(rank, "raised", error=Raised(MISCOUNTED, why))
         self._joining = False
-        return call
 
     def _carried_so_far(self) -> Carried | None:
         """Of the links, where there are any; None when a box has ended."""
@@ -122,7 +120,8 @@ class ContainedConnection(Connection):
             return f"tcp://{self._boxes.links.address(0)}:{_FIRST_PORT + self._number % _PORTS}"
         return f"{self._boxes.home}/meeting-{time.monotonic_ns()}"
 
-    def _collect(self, call: Watched) -> bool:
+    def collect(self, call: Watched) -> bool:
+        """As every connection's."""
         for rank, reply in self._read(call.lost):
             if rank in call.pending:
                 del call.pending[rank]
@@ -180,20 +179,33 @@ class ContainedConnection(Connection):
 class ContainedRanks(Ranks):
     """Ranks in a box. Each call travels by itself."""
 
-    connection: ContainedConnection
-
-    def _meeting(self, backend: str | None) -> str:
-        return self.connection.meeting() if backend else ""
-
-    def attempt(self, function: Callable, arguments: list[tuple], **options: Any) -> Attempt:
+    def attempt(
+        self,
+        function: Callable,
+        arguments: Sequence[tuple],
+        *,
+        with_comm: bool = True,
+        backend: str | None = None,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> Attempt:
         """As for a notebook's ranks; again where the links disagree, for the kernel may have sent a packet twice."""
         for _ in range(_TRIES):
-            attempt = super().attempt(function, arguments, **options)
+            attempt = super().attempt(
+                function, arguments, with_comm=with_comm, backend=backend, patience=patience, limit=limit
+            )
             if not any(reply.error and reply.error.type == MISCOUNTED for reply in attempt.replies):
                 break
         return attempt
 
-    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **_: Any) -> list[Attempt]:
+    def attempt_each(
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> list[Attempt]:
         """None: what travels together would have to be taken apart again."""
         return []
 

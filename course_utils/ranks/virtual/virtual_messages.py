@@ -211,16 +211,11 @@ class VirtualMessages(Member):
     def Recv(self, buf, source=ANY_SOURCE, tag=ANY_TAG, status=None):
         if source == PROC_NULL:
             return
-        source = self._certain(source, tag)
         message = self._await("Recv", source, tag, kind_of(buf), status)
         put("Recv", buf, message.data, message.source)
 
     def recv(self, buf=None, source=ANY_SOURCE, tag=ANY_TAG, status=None):
         return self._irecv("recv", source, tag).wait(status)
-
-    def _certain(self, source: int, tag: int, send: Any = None) -> int:
-        """The rank to receive from, for those who look closer."""
-        return source
 
     def Irecv(self, buf, source=ANY_SOURCE, tag=ANY_TAG):
         return self._start_receive("Irecv", buf, source, tag)
@@ -237,7 +232,6 @@ class VirtualMessages(Member):
         if source == PROC_NULL:
             self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
             return
-        source = self._certain(source, recvtag)
         began, place = self._moment(), self._place()
         wanted = self._begin("Sendrecv", source, recvtag)
         self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
