@@ -104,7 +104,7 @@ class FakeRanks:
             waits = [f"rank {reply.rank} waits in {reply.waiting}" for reply in stuck if reply.waiting]
             cause = BrokenOff(Ending.NO_PROGRESS, f"no progress for {patience:g} s. {'; '.join(waits)}.")
         ending = ending_of((reply.kind for reply in replies), cause)
-        attempt = Attempt(replies, cause and cause.text, ending=ending)
+        attempt = Attempt(replies, cause.text if cause else None, ending=ending)
         if not stuck:
             results = [reply.value for reply in replies]
             vars(attempt)["run"] = CountedRun(results, events=[], seconds=0.0, counts=self.counts)

@@ -86,7 +86,9 @@ class Ranks(LastRun):
 
         def tasks(communicator: int) -> dict[int, tuple]:
             common = {"world_size": size, "communicator": communicator, "backend": backend, "meeting": meeting}
-            return {rank: (_task(function, packed, *own, **common),) for rank, own in enumerate(each)}
+            return {
+                rank: (_task(function, packed, own, keywords, **common),) for rank, (own, keywords) in enumerate(each)
+            }
 
         call, replies = self._call("call", tasks)
         for reply in replies:
@@ -231,9 +233,16 @@ class Ranks(LastRun):
             with presses() as pressed:
                 pending = connection.submit(function, arguments)
             size = sum(len(part) for own in arguments.values() for part in own if isinstance(part, bytes))
-            limits = {"patience": patience, "limit": limit, "size": size}
-            limits |= {"links_at_rest": self._links_at_rest(), "stopped": bool(pressed)}
-            call = connection.wait_for(pending, **limits, others=others, look=look)
+            call = connection.wait_for(
+                pending,
+                patience=patience,
+                limit=limit,
+                size=size,
+                others=others,
+                look=look,
+                links_at_rest=self._links_at_rest(),
+                stopped=bool(pressed),
+            )
             meter.look(at_once=True)
         return call
 

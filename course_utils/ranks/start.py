@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from course_utils.ranks.connection import Connection
     from course_utils.ranks.places import RanksPlace
     from course_utils.ranks.ranks import Ranks
+    from course_utils.ranks.virtual_ranks import VirtualRanks
 
 TAKE_OVER_SECONDS = 10.0
 _STARTS = 3
@@ -47,7 +48,7 @@ def start(
     ranks_per_node: int = 1,
     where: str | None = None,
     **job: Any,
-) -> "Ranks":
+) -> "Ranks | VirtualRanks":
     """Start this many ranks, or take over running ones; prints one line that says what there is.
 
     A second call with the same arguments gives back the same ranks, in this notebook and in the next. With others it

@@ -37,7 +37,9 @@ from course_utils.ranks.virtual.communicator import VirtualComm
 from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
 from course_utils.trace.books import WORLD
+from course_utils.trace.events import count_rounds
 from course_utils.trace.recorder import learners_frame, other_clocks, place_of
+from course_utils.trace.waiting import WaitGraph
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
 MOST = 16_384
@@ -86,7 +88,7 @@ class VirtualRun(Run):
             raise CourseError(
                 "Rounds are counted from each message, kept up to 64 ranks; run(…, traced=True) keeps more."
             )
-        return Run.rounds.func(self)
+        return count_rounds(self.events)
 
     def __repr__(self) -> str:
         return (
@@ -119,7 +121,12 @@ class VirtualRanks(LastRun):
         self.world_size, self.scale = world_size, scale
         self._network = network if network is not None else assumed(world_size)
         wires = wires_of(self._network, world_size)
-        self.facts = {"network": None, "virtual": wires.name, "ranks": [], "line": self._line(wires.name)}
+        self.facts: dict[str, Any] = {
+            "network": None,
+            "virtual": wires.name,
+            "ranks": [],
+            "line": self._line(wires.name),
+        }
         self._last: VirtualRun | None = None
 
     def _line(self, name: str) -> str:
@@ -291,11 +298,14 @@ def behind_links(
             "ranks_per_node= is for real ranks; virtual ones take network=two_level(P, node_size, between, inside)."
         )
     two = EmulatedNetwork.asked(2, link, latency)
+    assert two
     rates = [two.rates[0]] * ranks
     for rank, rate in (slow or {}).items():
         if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < ranks:
             raise CourseError(f"slow={{{rank!r}: …}}: the ranks are 0 to {ranks - 1}.")
-        rates[rank] = EmulatedNetwork.asked(2, rate).rates[0]
+        own = EmulatedNetwork.asked(2, rate)
+        assert own
+        rates[rank] = own.rates[0]
     beta = tuple(8 / rate for rate in rates)
     name = f"each behind a link of {link}" + (f", {latency} from the next" if latency else "")
     return OwnLinks(name, beta * 2, two.latency)
@@ -353,7 +363,7 @@ class _VirtualCall:
     ) -> None:
         self.size, self.network, self.scale, self.traced = size, network, scale, traced
         self.with_comm, self.backend = with_comm and not backend, backend
-        self.stuck = None
+        self.stuck: WaitGraph | None = None
 
     def run(
         self, function: Callable, each: list[tuple[tuple, dict]], look: Callable[[], None] = lambda: None

@@ -18,10 +18,9 @@ from course_utils.ranks.ending import BrokenOff, Ending
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, to_bytes
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.processes.exit_status import status_text
-from course_utils.ranks.processes.process_control import LocalRanks
+from course_utils.ranks.processes.process_control import LocalProcesses
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.run import Attempt
-from course_utils.system import started_at
 from course_utils.teacher.boxes_of_ranks import StartedBoxes, least_memory, start_boxes
 from course_utils.teacher.counted_links import Carried, disagreement
 from course_utils.teacher.wire import ENDED, HEADER, unpack_reply
@@ -36,14 +35,13 @@ MISCOUNTED = "Miscounted"
 _FIRST_PORT, _PORTS = 20_000, 10_000
 
 
-class ContainedProcesses(LocalRanks):
+class ContainedProcesses(LocalProcesses):
     """Contained ranks as processes: their ends come through their lines."""
 
     def __init__(self, boxes: StartedBoxes) -> None:
-        self._boxes, self.pids = boxes, [line.pid for line in boxes.lines]
+        super().__init__([line.pid for line in boxes.lines], [ActivityFile(line.memory) for line in boxes.lines])
+        self._boxes = boxes
         self.ended: list[tuple[int, int]] = []  # (rank, exit status), in the order in which it was heard
-        self._started = [started_at(pid) for pid in self.pids]
-        self._activity = [ActivityFile(line.memory) for line in boxes.lines]
         for line in boxes.lines:
             os.close(line.memory)
 
@@ -112,6 +110,7 @@ class ContainedConnection(Connection):
         """Of the links, where there are any; None when a box has ended."""
         with contextlib.suppress(OSError):
             return self._boxes.links.carried() if self._boxes.links else None
+        return None
 
     def meeting(self) -> str:
         """Where the ranks of a group of torch meet: on rank 0's end of the links, or at a file that all can write."""

@@ -236,7 +236,8 @@ def _wait_a_little(come: Callable[[], bool]) -> None:
         if time.monotonic() > until:
             raise StopAsked(_BEGINNING)
         time.sleep(0.001)
-    recorder.activity.write(RUNNING)  # so that the learner's code is interrupted
+    if recorder.activity:
+        recorder.activity.write(RUNNING)  # so that the learner's code is interrupted
 
 
 def _guarded(work: Callable[[], object]) -> Reply:

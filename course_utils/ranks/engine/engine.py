@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 from mpi4py import MPI
 
@@ -21,13 +22,13 @@ from course_utils.trace.recorder import warning_text
 
 def without_debugger() -> None:
     """Let ipykernel find no debugger: nobody debugs a rank with one, and its import takes a tenth of a second."""
-    sys.modules["debugpy"] = None
+    sys.modules["debugpy"] = None  # type: ignore[assignment] # so that its import fails
     import ipykernel.debugger  # noqa: F401
 
     del sys.modules["debugpy"]
 
 
-def _engine_class() -> type:
+def _engine_class() -> Any:
     without_debugger()
     from ipyparallel.engine import app
     from ipyparallel.engine.kernel import IPythonParallelKernel

@@ -88,7 +88,8 @@ class Server:
         while self._needed():
             if self._step == ENGINE and self._next_step is None and (self._folder.path / WANTS_TORCH).exists():
                 self._begin_next_step()
-            ready, _, _ = select.select([self._listener, woken], [], [], _LOOK_SECONDS)
+            watched: list[Any] = [self._listener, woken]
+            ready, _, _ = select.select(watched, [], [], _LOOK_SECONDS)
             if woken in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.read(woken, 4096)

@@ -4,6 +4,7 @@ import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mpi4py import MPI
 
@@ -21,8 +22,11 @@ class Communicators:
 
     def __init__(self, world: MPI.Intracomm) -> None:
         sizes = range(1, world.size + 1)
-        self._begun: dict[int, tuple[MPI.Intracomm, MPI.Request]] = {}
-        self._of_size = {size: [world.Split(0 if world.rank < size else MPI.UNDEFINED)] for size in sizes}
+        # Intracomms, though mpi4py's stubs say Comm.
+        self._begun: dict[int, tuple[Any, MPI.Request]] = {}
+        self._of_size: dict[int, list[Any]] = {
+            size: [world.Split(0 if world.rank < size else MPI.UNDEFINED)] for size in sizes
+        }
 
     def get(self, size: int, number: int) -> MPI.Intracomm:
         """The communicator of that number, made now where it is new; all of its ranks must ask for it."""
@@ -79,11 +83,18 @@ def this_rank() -> RankProcess:
 
 def _trace_mpi(traced_world: TracedComm) -> None:
     """Put what is traced in the place of mpi4py's own."""
-    MPI.COMM_WORLD = traced_world
-    MPI.COMM_SELF = TracedComm(MPI.COMM_SELF, [traced_world.rank], f"self {traced_world.rank}")
-    MPI.Request, MPI.Prequest, MPI.Win = TracedRequest, PersistentRequest, TracedWin
-    MPI.Finalize = _refuse_to_finalize
-    MPI.Attach_buffer, MPI.Detach_buffer = attach_buffer, detach_buffer
+    ours = {
+        "COMM_WORLD": traced_world,
+        "COMM_SELF": TracedComm(MPI.COMM_SELF, [traced_world.rank], f"self {traced_world.rank}"),
+        "Request": TracedRequest,
+        "Prequest": PersistentRequest,
+        "Win": TracedWin,
+        "Finalize": _refuse_to_finalize,
+        "Attach_buffer": attach_buffer,
+        "Detach_buffer": detach_buffer,
+    }
+    for name, thing in ours.items():
+        setattr(MPI, name, thing)
 
 
 def _refuse_to_finalize() -> None:

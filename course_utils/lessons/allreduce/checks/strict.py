@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_utils.trace.recorder import here
+
 MOST_CALLS = 500  # of one rank; the longest of these algorithms needs fewer than fifty on eight ranks
 MOST_CALLS_FOR_EACH_RANK = 16  # the same, where there are many ranks
 CHANGED, TAKEN = "changed-while-sent", "two-in-one-array"
@@ -40,8 +42,6 @@ def on_a_strict_communicator(
 def _strict(comm: "MPI.Intracomm") -> Any:
     """The messages of `comm`, moved as late as they may be. On ranks only, real or virtual: it needs their MPI."""
     from mpi4py import MPI
-
-    from course_utils.trace.recorder import here
 
     class StrictComm(type(comm)):
         """Calls the same call of `comm`'s class, with arrays of its own. Persistent requests are as they were.
