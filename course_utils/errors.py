@@ -19,6 +19,10 @@ class RanksGone(CourseError):
     """The ranks have ended, and with them their variables. `ranks.restart()` brings new ones."""
 
 
+class NoSuchRank(ValueError):
+    """A message to or from a rank that does not exist."""
+
+
 def nearest(name: str, names: list[str]) -> str:
     """ " Did you mean …?" for the name that is nearest, or nothing where none is near."""
     import difflib
