@@ -11,7 +11,6 @@ import numpy as np
 from course_utils.checks.exercise import Case
 from course_utils.checks.symptoms import error_of
 
-
 AFTER_ANOTHER_CALL = "after-another-call"
 """The key of cases in which the function was called before."""
 

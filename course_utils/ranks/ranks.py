@@ -10,10 +10,11 @@ from course_utils import draw, system
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.connection import PATIENCE, Connection, Watched
+from course_utils.ranks.connection import Connection, Watched
 from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe, done_by, print_from, seen_of
 from course_utils.ranks.hang_detector import Seen
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.traffic import LinksAtRest, Meter, Traffic
 from course_utils.ranks.presses import presses
 from course_utils.ranks.px_magic import register
@@ -48,7 +49,7 @@ class Ranks(LastRun):
         self.connection: Connection | None = connection
         self._usable = True
         self.facts = facts
-        self.world_size: int = len(connection.engines)
+        self.world_size: int = connection.world_size
 
     @property
     def pids(self) -> list[int]:
@@ -85,7 +86,9 @@ class Ranks(LastRun):
 
         def tasks(communicator: int) -> dict[int, tuple]:
             common = {"world_size": size, "communicator": communicator, "backend": backend, "meeting": meeting}
-            return {rank: (_task(function, packed, *own, **common),) for rank, own in enumerate(each)}
+            return {
+                rank: (_task(function, packed, own, keywords, **common),) for rank, (own, keywords) in enumerate(each)
+            }
 
         call, replies = self._call("call", tasks)
         for reply in replies:
@@ -99,12 +102,12 @@ class Ranks(LastRun):
     def attempt(
         self,
         function: Callable,
-        arguments: list[tuple],
+        arguments: Sequence[tuple],
         *,
         with_comm: bool = True,
         backend: str | None = None,
         patience: float = PATIENCE,
-        limit: float = 30.0,
+        limit: float = LIMIT,
     ) -> Attempt:
         """Call a function that may be wrong, with one tuple of arguments for each rank; never raises for its errors.
 
@@ -132,7 +135,7 @@ class Ranks(LastRun):
         *,
         seconds: float = 1.0,
         patience: float = PATIENCE,
-        limit: float = 30.0,
+        limit: float = LIMIT,
     ) -> list[Attempt]:
         """Call functions that need no other rank, each with its arguments, one after the other on rank 0.
 
@@ -156,8 +159,8 @@ class Ranks(LastRun):
         return broken
 
     def _meeting(self, backend: str | None) -> str:
-        """A file that does not exist yet, at which the ranks of a torch group meet."""
-        return str(self._alive().folder.path / f"meeting-{time.monotonic_ns()}") if backend else ""
+        """Where the ranks of a torch group meet."""
+        return self._alive().meeting() if backend else ""
 
     def _call(
         self,
@@ -230,9 +233,16 @@ class Ranks(LastRun):
             with presses() as pressed:
                 pending = connection.submit(function, arguments)
             size = sum(len(part) for own in arguments.values() for part in own if isinstance(part, bytes))
-            limits = {"patience": patience, "limit": limit, "size": size}
-            limits |= {"links_at_rest": self._links_at_rest(), "stopped": bool(pressed)}
-            call = connection.wait_for(pending, **limits, others=others, look=look)
+            call = connection.wait_for(
+                pending,
+                patience=patience,
+                limit=limit,
+                size=size,
+                others=others,
+                look=look,
+                links_at_rest=self._links_at_rest(),
+                stopped=bool(pressed),
+            )
             meter.look(at_once=True)
         return call
 
