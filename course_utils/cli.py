@@ -66,7 +66,9 @@ def check(
     from course_utils.checks.notebook import check_notebook
     from course_utils.checks.verdict import Result
 
-    results = [verdict.result for verdict in check_notebook(notebook, ranks, lambda verdict: print(verdict, flush=True))]
+    results = [
+        verdict.result for verdict in check_notebook(notebook, ranks, lambda verdict: print(verdict, flush=True))
+    ]
     raise typer.Exit(1 if Result.WRONG in results else 0)
 
 

@@ -169,7 +169,9 @@ class _Comparison:
         same = type(expected).__eq__(expected, got) is True
         return None if same else self._found(Kind.VALUE, where, got, expected)
 
-    def _found(self, kind: Kind, where: Where, got: Any, expected: Any, index: tuple[int, ...] | None = None) -> Finding:
+    def _found(
+        self, kind: Kind, where: Where, got: Any, expected: Any, index: tuple[int, ...] | None = None
+    ) -> Finding:
         return Finding(kind, self.rank, where, index, got, expected)
 
     @staticmethod

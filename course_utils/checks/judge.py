@@ -17,9 +17,9 @@ from course_utils.checks.mistake_search import MistakeSearch, Searched, is_compa
 from course_utils.checks.run_cases import Runner, by_luck, outcomes
 from course_utils.checks.verdict import JudgedOn, Result, Verdict
 from course_utils.errors import CourseError
+from course_utils.ranks.ending import Ending
 from course_utils.ranks.engine.process_settings import usual_settings
 from course_utils.ranks.engine.reply import Raised, to_bytes
-from course_utils.ranks.ending import Ending
 from course_utils.ranks.interface import PATIENCE, RanksInterface
 from course_utils.ranks.run import events_of
 
@@ -95,6 +95,10 @@ def judge(exercise: Exercise, function: Callable, stages: Sequence[Stage], optio
     return _Judging(exercise, function, stages, options).verdict()
 
 
+class TooBusy(CourseError):
+    """The machine gave an answer so little processor time that nothing can be said of it."""
+
+
 @dataclass
 class _Walk:
     """How far an answer came on one stage.
@@ -149,8 +153,9 @@ class _Judging:
         for number, (_, walk) in enumerate(walks):
             if walk.lucky:  # a later case might have shown what else comes of it, and that says more
                 return self._wrong([*walks[:number], (walks[number][0], walk.lucky)], cannot)
-        outcome = walks[-1][1].last
-        return self._verdict(Result.RIGHT, outcome, self._judged_on(walks, cannot), praise=self._exercise.praise(outcome))
+        outcome = [walk.last for _, walk in walks if walk.last][-1]
+        judged_on, praise = self._judged_on(walks, cannot), self._exercise.praise(outcome)
+        return self._verdict(Result.RIGHT, outcome, judged_on, Searched(), praise)
 
     # --- the answer on the ranks of a stage ---------------------------------------------------------------------------
 
@@ -172,18 +177,16 @@ class _Judging:
         except CourseError as error:
             if stage.on != On.VIRTUAL:
                 raise
-            walk.cannot = str(error)
+            walk.cannot = str(error).rstrip(".")
         return walk
 
     def _outcomes(self, stage: Stage, cases: Sequence[Case]) -> Iterator[Outcome]:
         if self._exercise.needs_torch:
             import_torch(stage.ranks)
         runs = [(case, self._function) for case in cases]
-        run = self._runner(stage, self._function_limit(stage), self._hidden)
+        limit = stage.limit or self._options.limit or self._exercise.limit
+        run = self._runner(stage, limit, self._hidden)
         return itertools.chain(run(runs[:1]), run(runs[1:]))  # many answers are wrong in the first case already
-
-    def _function_limit(self, stage: Stage) -> float:
-        return stage.limit or self._options.limit or self._exercise.limit
 
     def _runner(self, stage: Stage, limit: float, hidden: Sequence[str]) -> Runner:
         patience = self._options.patience
@@ -199,7 +202,10 @@ class _Judging:
                 walk.is_stub = True
                 walk.failed = replace(outcome, finding=Finding(Kind.UNFINISHED, reply.rank))
                 return True
-        return stage.may_end_early and outcome.attempt.ending == Ending.NOT_FINISHED
+        ending = outcome.attempt.ending
+        if ending == Ending.TOO_BUSY and not stage.may_end_early:
+            raise TooBusy(f"{outcome.attempt.trouble} Run this cell again when less else is running.")
+        return stage.may_end_early and ending in (Ending.NOT_FINISHED, Ending.TOO_BUSY)
 
     # --- verdicts -----------------------------------------------------------------------------------------------------
 
@@ -208,24 +214,24 @@ class _Judging:
         if walk.is_stub and not any(each.passed for _, each in walks):
             return Verdict(Result.NOT_BEGUN, self._exercise.name, seed=self._seed)
         searched = Searched() if walk.is_stub else self._searched(stage, walk)
-        return self._verdict(Result.WRONG, walk.failed, self._judged_on(walks, cannot), searched=searched)
+        return self._verdict(Result.WRONG, walk.failed, self._judged_on(walks, cannot), searched)
 
     def _judged_on(self, walks: Sequence[tuple[Stage, _Walk]], cannot: str) -> JudgedOn:
         stage, walk = walks[-1]
         sizes = [len(case.arguments) for each, its in walks if each.on == On.VIRTUAL for case in its.passed]
         on_virtual = stage.on == On.VIRTUAL
-        wrong = walk.failed is not None
+        if on_virtual and walk.failed:
+            return JudgedOn(found_on_virtual=not walk.is_stub)
         return JudgedOn(
-            virtual=(min(sizes), max(sizes)) if sizes and not (on_virtual and wrong) else None,
+            virtual=(min(sizes), max(sizes)) if sizes else None,
             real=0 if on_virtual else stage.ranks.world_size,
-            found_on_virtual=on_virtual and wrong and not walk.is_stub,
             virtual_cannot=cannot,
-            start=self._exercise.start(min(max(sizes), 4)) if sizes and on_virtual else "",
+            start=self._exercise.start(min(max(sizes), 4)) if on_virtual else "",
             left_out=0 if sizes else stage.left_out(self._seed),
         )
 
     def _verdict(
-        self, result: Result, outcome: Outcome, judged_on: JudgedOn, searched: Searched = Searched(), praise: str = ""
+        self, result: Result, outcome: Outcome, judged_on: JudgedOn, searched: Searched, praise: str = ""
     ) -> Verdict:
         exercise, replies, case = self._exercise, outcome.attempt.replies, outcome.case
         return Verdict(
@@ -300,7 +306,7 @@ def _wrong_signature(function: Callable, case: Case) -> Finding | None:
 
 
 def _luggage(function: Callable) -> Finding | None:
-    """Find out whether the function uses something of the notebook that cannot travel to the ranks, as `ranks` itself."""
+    """Find out whether the function uses something that cannot travel to the ranks, as `ranks` itself."""
     try:
         to_bytes(function)
     except Exception as error:  # whatever an object's own pickling may raise

@@ -29,7 +29,6 @@ NAMES = {Result.RIGHT: "right", Result.WRONG: "not yet", Result.NOT_BEGUN: "not 
 _STUB = "Replace the line `raise NotImplementedError`."
 
 
-
 @dataclass(frozen=True)
 class JudgedOn:
     """The ranks on which a verdict stands.
@@ -135,7 +134,7 @@ def _ranks_of(ranks: JudgedOn, passed: bool) -> list[str]:
     """Remarks on the ranks that judged, as parts of a sentence."""
     remarks = []
     if ranks.virtual_cannot:
-        remarks.append(f"your {count(ranks.real, 'rank')} judged alone, for {ranks.virtual_cannot}")
+        remarks.append(f"your {count(ranks.real, 'rank')} judged alone: {ranks.virtual_cannot}")
     elif ranks.found_on_virtual:
         remarks.append("found on virtual ranks")
     elif ranks.virtual and passed and ranks.real:
