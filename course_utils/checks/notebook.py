@@ -15,7 +15,7 @@ from course_utils.errors import CourseError
 
 if TYPE_CHECKING:
     from course_utils.checks.verdict import Verdict
-    from course_utils.ranks.ranks import Ranks
+    from course_utils.ranks.interface import RanksInterface
 
 _DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 
@@ -124,7 +124,7 @@ def _undefined(name: str) -> Callable:
 
 
 @contextmanager
-def _own_ranks(number: int) -> "Iterator[Ranks]":
+def _own_ranks(number: int) -> "Iterator[RanksInterface]":
     """Ranks in a folder of their own, ended with it."""
     from course_utils.ranks.start import start
 
@@ -144,6 +144,7 @@ def _own_ranks(number: int) -> "Iterator[Ranks]":
 def body_text(source: str) -> str:
     """The text of a function's body without its docstring."""
     function = ast.parse(source).body[0]
+    assert isinstance(function, ast.FunctionDef)
     body = [node for node in function.body if not is_docstring(node)]
     return "\n".join(source.splitlines()[body[0].lineno - 1 : body[-1].end_lineno]) if body else ""
 
