@@ -36,7 +36,7 @@ from course_utils.ranks.virtual.communicator import VirtualComm
 from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
 from course_utils.trace.books import WORLD
-from course_utils.trace.recorder import learners_frame, other_clocks, place_of
+from course_utils.trace.recorder import NOWHERE, CodeLine, learners_frame, other_clocks
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
 MOST = 16_384
@@ -468,13 +468,13 @@ def check_memory(size: int, nbytes: int) -> None:
         )
 
 
-def _place(left: BaseException) -> str:
-    """Where a rank stood still, behind the call's name."""
+def _place(left: BaseException) -> CodeLine:
+    """Where a rank stood still."""
     traceback = left.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     frame = learners_frame(traceback.tb_frame if traceback else None)
-    return f", {place_of(frame.f_code.co_filename, frame.f_lineno)}" if frame else ""
+    return CodeLine(frame.f_code.co_filename, frame.f_lineno) if frame else NOWHERE
 
 
 class _Output(io.TextIOBase):
