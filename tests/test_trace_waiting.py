@@ -129,11 +129,11 @@ def test_what_a_rank_tells_is_read_as_it_was_meant() -> None:
         ([Agreement("Barrier"), Agreement("Barrier")], False),
         ([ROOTED, Agreement("Bcast", 1)], True),
         ([Agreement("Allreduce", op="SUM"), Agreement("Allreduce", op="MAX")], True),
-        ([Agreement("Scan", count=4, unit="float64"), Agreement("Scan", count=5, unit="float64")], True),
-        ([Agreement("Scan", count=4, unit="float64"), Agreement("Scan", count=4, unit="float32")], True),
-        ([ROOTED._replace(count=32, unit=BYTES), ROOTED._replace(count=4, unit="float64")], False),
-        ([ROOTED._replace(count=32, unit=BYTES), ROOTED._replace(count=40, unit=BYTES)], True),
-        ([ROOTED, ROOTED._replace(count=4, unit="float64")], False),
+        ([Agreement("Scan", amount=4, unit="float64"), Agreement("Scan", amount=5, unit="float64")], True),
+        ([Agreement("Scan", amount=4, unit="float64"), Agreement("Scan", amount=4, unit="float32")], True),
+        ([ROOTED._replace(amount=32, unit=BYTES), ROOTED._replace(amount=4, unit="float64")], False),
+        ([ROOTED._replace(amount=32, unit=BYTES), ROOTED._replace(amount=40, unit=BYTES)], True),
+        ([ROOTED, ROOTED._replace(amount=4, unit="float64")], False),
     ],
 )
 def test_collectives_are_compared_as_far_as_they_are_known(agreements, differ) -> None:
@@ -279,7 +279,7 @@ def test_a_collective_of_which_a_rank_may_have_died_is_told() -> None:
         return Activity(RUNNING, 1, 0.0, "", books.begun(meetings[-1]))
 
     barrier, gather = Agreement("barrier"), Agreement("all_gather", unit="numbers")
-    sixteen, seven = (begins(barrier, gather._replace(count=number)) for number in (16, 7))
+    sixteen, seven = (begins(barrier, gather._replace(amount=number)) for number in (16, 7))
     told = "Collective number 2 is not the same on all ranks (rank 0 all_gather of 16 numbers, rank 1 all_gather of 7 "
     assert unlike_calls({0: sixteen, 1: seven}) == told + "numbers)."
     assert unlike_calls({0: sixteen, 1: sixteen}) == unlike_calls({0: sixteen, 1: begins(barrier)}) == ""

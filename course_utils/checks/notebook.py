@@ -33,7 +33,7 @@ def check_notebook(notebook: Path, ranks: int, tell: Callable[[object], None]) -
     answers = [(find(name), function) for name, function in answers_in(notebook)]
     if not answers:
         raise CourseError(f"{notebook} holds no course.check(…): give an exercise notebook, from the folder exercises.")
-    from course_utils.checks.virtual_first import verdict_on
+    from course_utils.checks.judge import verdict_on
 
     verdicts = []
     with _own_ranks(ranks) as running:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import cloudpickle
 
-from course_utils.checks.judge import judge
+from course_utils.checks.judge import Options, judge
+from course_utils.checks.judging_plan import on_these
 from course_utils.checks.registry import check_packages, find
-from course_utils.checks.verdict import FAILED, NOT_BEGUN, PASSED
+from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.ranks.ranks import Ranks
 from course_utils.teacher.answer import Answer
@@ -31,20 +32,26 @@ CELLS_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class Mark:
-    """One line of the marks: 1 for a right answer, else 0, and the verdict that says why.
+    """One line of the marks: whether an answer is right, and the verdict that says why.
 
     Attributes:
         exercise: "" where the file is not a notebook, or answers none.
+        result: a file without answers is wrong, too.
         question: the one that the verdict ends with; "" without one.
         boxed: whether the answer ran in a box.
     """
 
     submission: str
     exercise: str
-    mark: int
+    result: Result
     verdict: str
     question: str = ""
     boxed: bool = True
+
+    @property
+    def mark(self) -> int:
+        """1 for a right answer, else 0."""
+        return int(self.result == Result.RIGHT)
 
 
 def printable(text: str) -> str:
@@ -70,7 +77,8 @@ class Grading(contextlib.ExitStack):
             submission = replace(read(notebook), name=name)
         except CourseError as error:
             yield [""]
-            yield self._mark(name, "", f"{FAILED} {error}".replace(str(notebook), name))
+            text = f"{Result.WRONG} {error}".replace(str(notebook), name)
+            yield self._mark(name, "", Result.WRONG, text)
             return
         yield submission.expected
         deadline = time.monotonic() + SECONDS
@@ -87,29 +95,30 @@ class Grading(contextlib.ExitStack):
                 trouble = trouble or _run_all_cells(submission, ranks)
                 yield self._mark(name, exercise, *self._judged(exercise, submission, ranks, trouble))
 
-    def _mark(self, submission: str, exercise: str, verdict: str, question: str = "") -> Mark:
-        """A verdict's mark: what begins with ✓ is right."""
-        verdict = printable(verdict[:LONGEST])
-        return Mark(submission, exercise, int(verdict.startswith(PASSED)), verdict, question[:LONGEST], self._boxed)
+    def _mark(self, submission: str, exercise: str, result: Result, verdict: str, question: str = "") -> Mark:
+        """A mark, with so much of the verdict as a table can hold."""
+        return Mark(submission, exercise, result, printable(verdict[:LONGEST]), question[:LONGEST], self._boxed)
 
-    def _judged(self, name: str, submission: Submission, running: Ranks, trouble: str) -> tuple[str, str]:
-        """The verdict in words, and the question in it."""
+    def _judged(self, name: str, submission: Submission, running: Ranks, trouble: str) -> tuple[Result, str, str]:
+        """The result, the verdict in words, and the question in it."""
         function = submission.answers.get(name)
         if function is None:
-            return f"{NOT_BEGUN} {name}: not in this notebook, or its cell cannot be read", ""
-        if trouble:
-            return f"{FAILED} {name}: {trouble}", ""
+            text = f"{name}: not in this notebook, or its cell cannot be read"
+            return Result.NOT_BEGUN, f"{Result.NOT_BEGUN} {text}", ""
         answer = Answer(name, function, submission.cells, submission.signatures.get(function))
-        seed = int.from_bytes(os.urandom(4), "little")
+        others = functools.partial(self._ranks_of_mistakes, submission, not find(name).shares_files)
+        numbers = Options(seed=int.from_bytes(os.urandom(4), "little"))
         try:
+            if trouble:
+                raise CourseError(trouble)
             with _checks_that_travel():
-                others = functools.partial(self._ranks_of_mistakes, submission, not find(name).shares_files)
-                verdict = judge(find(name), answer, running, seed=seed, others=others)
+                verdict = judge(find(name), answer, [on_these(find(name), running, others)], numbers)
         except CourseError as error:
-            return f"{FAILED} {name}: {error}", ""
+            return Result.WRONG, f"{Result.WRONG} {name}: {error}", ""
         except Exception as error:  # what came back was made to confuse the checks
-            return f"{FAILED} {name}: its results cannot be judged ({type(error).__name__})", ""
-        return str(verdict), verdict.details.get("question") or ""
+            text = f"{name}: its results cannot be judged ({type(error).__name__})"
+            return Result.WRONG, f"{Result.WRONG} {text}", ""
+        return verdict.result, str(verdict), verdict.question
 
     def _ranks_of_mistakes(self, submission: Submission, apart: bool) -> Ranks:
         """They see what the submission sees."""

@@ -22,14 +22,14 @@ class Agreement(NamedTuple):
         name: of the call, "Bcast".
         root: None where there is none.
         op: the operation, "SUM"; "" where there is none.
-        count, unit: how much each rank brings, 10 of "float64" or of BYTES; None and "" where it need not be the same,
+        amount, unit: how much each rank brings, 10 of "float64" or of BYTES; None and "" where it need not be the same,
             or is not known.
     """
 
     name: str
     root: int | None = None
     op: str = ""
-    count: int | None = None
+    amount: int | None = None
     unit: str = ""
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class Agreement(NamedTuple):
         root = "" if self.root is None else f"root={self.root}"
         operation = f"op={self.op}" if self.op not in ("", "SUM") else ""
         more = ", ".join(filter(None, [root, operation]))
-        return f"{self.name}{f'({more})' if more else ''}{f' of {self.count} {self.unit}' if self.unit else ''}"
+        return f"{self.name}{f'({more})' if more else ''}{f' of {self.amount} {self.unit}' if self.unit else ''}"
 
 
 class Event(NamedTuple):

@@ -109,10 +109,10 @@ def _inside(frame: FrameType | None) -> str:
 
 def agreed(name: str, method: str, contribution: int | None, args: tuple, kwargs: dict) -> Agreement:
     """What must be the same on all ranks of a collective: root, operation, the size of each rank's tensor."""
-    options = kwargs.get("opts", args[-1] if args else None)
+    options: Any = kwargs.get("opts", args[-1] if args else None)
     operation = options.reduceOp.op.name if hasattr(options, "reduceOp") else ""
     agreement = Agreement(name, getattr(options, "rootRank", None), operation)
-    if method not in _ALIKE:
+    if method not in _ALIKE or contribution is None:
         return agreement
     mine = args[contribution]
-    return agreement._replace(count=(mine if isinstance(mine, torch.Tensor) else mine[0]).numel(), unit="numbers")
+    return agreement._replace(amount=(mine if isinstance(mine, torch.Tensor) else mine[0]).numel(), unit="numbers")

@@ -27,6 +27,8 @@ from course_utils.trace.recorder import here
 class VirtualCollectives(Member):
     """Operations in which all ranks of a communicator take part."""
 
+    inner: Any  # the same communicator, on which nothing is recorded
+
     # --- collectives ------------------------------------------------------------------------------------------------
 
     def _message(self, nbytes: float) -> float:
@@ -52,14 +54,14 @@ class VirtualCollectives(Member):
         take: Callable[[Gathering], Any],
     ) -> Any:
         """Meet the other ranks; then `take(gathering)` on each."""
-        began, me = self._moment(), self.me
+        began, me = self.moment(), self.me
         gathering = self._come(agreed, part, cost)
         try:
             self.scheduler.join(me, gathering, name)
         except Left:
             self._note(name, agreed, gathering, began, math.inf, size)
             raise
-        self._note(name, agreed, gathering, began, self._moment(), size)
+        self._note(name, agreed, gathering, began, self.moment(), size)
         return take(gathering)
 
     def _come(self, agreed: Agreement, part: Any, cost: tuple[str, float]) -> Gathering:
@@ -104,7 +106,7 @@ class VirtualCollectives(Member):
             cost: a way of `collective_costs`, and its n in bytes.
             take: called with the gathering when the request ends.
         """
-        began, line = self._moment(), here()[0] if self._records else None
+        began, line = self.moment(), here()[0] if self._records else None
         gathering = self._come(agreed, part, cost)
 
         def finished(end: float, status: Any) -> None:
@@ -217,9 +219,9 @@ class VirtualCollectives(Member):
                 block = whole[starts[self.rank] : starts[self.rank] + counts[self.rank]]
                 put(name, recvbuf, block, root)
 
-        whole = part[0].nbytes if own else 0
+        size = part[0].nbytes if part else 0
         in_bytes = 0 if stand_in.is_in_place(recvbuf) else numbers(recvbuf).nbytes
-        return name, Agreement(name, root), part, whole, ("parts", in_bytes), take
+        return name, Agreement(name, root), part, size, ("parts", in_bytes), take
 
     def Scatter(self, sendbuf, recvbuf, root=0):
         self._collective(*self._scatter("Scatter", sendbuf, recvbuf, root))
