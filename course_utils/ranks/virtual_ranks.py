@@ -23,9 +23,9 @@ from typing import Any
 from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff
+from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, ending_of
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, raised, to_bytes
-from course_utils.ranks.failure_report import describe, done_by, print_from
+from course_utils.ranks.failure_report import describe, print_from
 from course_utils.ranks.hang_detector import cause_of
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.network import EmulatedNetwork
@@ -38,7 +38,7 @@ from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
 from course_utils.trace.books import WORLD
 from course_utils.trace.events import count_rounds
-from course_utils.trace.recorder import learners_frame, other_clocks, place_of
+from course_utils.trace.recorder import NOWHERE, CodeLine, learners_frame, other_clocks
 from course_utils.trace.waiting import WaitGraph
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
@@ -131,7 +131,6 @@ class VirtualRanks(LastRun):
 
     def _line(self, name: str) -> str:
         stand = f", each number stands for {self.scale:g}" if self.scale != 1 else ""
-        name = name.removeprefix(f"{self.world_size:,} ranks").strip(", ")
         return f"{self.world_size:,} virtual ranks in this kernel, no process and no network: {name}{stand}"
 
     # --- running ----------------------------------------------------------------------------------------------------
@@ -182,7 +181,7 @@ class VirtualRanks(LastRun):
             where = f" ({rejected.line})" if rejected.line else ""
             raise CourseError(f"{rejected.message}{where}")
         if trouble := describe(replies, cause):
-            raise RankError(trouble)
+            raise RankError(trouble, ending_of((reply.kind for reply in replies), cause))
         run = work.outcome(replies)
         self._last = run
         for note in run.notes:
@@ -239,7 +238,7 @@ class VirtualRanks(LastRun):
     def _remember(self, work: "_VirtualCall", replies: list[Reply]) -> None:
         self._last = None
         self._last_events = events_of(replies)
-        self._last_waits = work.stuck, {reply.rank: done_by(reply) for reply in replies}
+        self._last_waits = work.stuck, replies
 
     def _network_for(self, size: int) -> Any:
         """The network of all; where fewer take part, they are the first on it."""
@@ -494,13 +493,13 @@ def check_memory(size: int, nbytes: int) -> None:
         )
 
 
-def _place(left: BaseException) -> str:
-    """Where a rank stood still, behind the call's name."""
+def _place(left: BaseException) -> CodeLine:
+    """Where a rank stood still."""
     traceback = left.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     frame = learners_frame(traceback.tb_frame if traceback else None)
-    return f", {place_of(frame.f_code.co_filename, frame.f_lineno)}" if frame else ""
+    return CodeLine(frame.f_code.co_filename, frame.f_lineno) if frame else NOWHERE
 
 
 class _Output(io.TextIOBase):

@@ -12,7 +12,7 @@ from course_utils.trace.collectives import kind_of, size_of
 from course_utils.trace.events import OBJECT
 from course_utils.trace.memory import memory_checked
 from course_utils.trace.pickles import pickled
-from course_utils.trace.recorder import here, recorder
+from course_utils.trace.recorder import CodeLine, here, recorder
 from course_utils.trace.requests import Finished, PersistentRequest, PickledReceive, TracedRequest
 from course_utils.trace.waiting import Receive
 
@@ -115,7 +115,7 @@ class PointToPoint:
         size: int,
         kind: str,
         line: int | None,
-        place: str,
+        place: CodeLine,
     ) -> TracedRequest:
         """A send that has been started, and will be recorded when it is done."""
         peer, need = self._world(dest), None

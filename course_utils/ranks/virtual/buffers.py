@@ -83,9 +83,9 @@ def put(name: str, buf: Any, data: bytes | np.ndarray, source: int) -> None:
     fill(place, data)
 
 
-def length_text(array: np.ndarray, kind: str) -> str:
-    """How much there is, as collectives agree on it: " of 10 float64"."""
-    return f" of {array.nbytes} {BYTES}" if kind == BYTES else f" of {len(array)} {kind}"
+def size_of(array: np.ndarray, kind: str) -> tuple[int, str]:
+    """How much there is, as collectives agree on it: 10 "float64"."""
+    return (array.nbytes if kind == BYTES else len(array)), kind
 
 
 def cuts(buf: Any, size: int) -> tuple[list[int], list[int]]:
