@@ -63,7 +63,7 @@ def check(
     ranks: Annotated[int, typer.Option(min=1, help="how many ranks to check with")] = 4,
 ) -> None:
     """Check every exercise of a notebook, a line each. Exit status 1 when one of them is wrong (✗)."""
-    from course_utils.checks.notebook import check_notebook
+    from course_utils.checks.judge_submission import check_notebook
 
     marks = [verdict.mark for verdict in check_notebook(notebook, ranks, tell=lambda line: print(line, flush=True))]
     raise typer.Exit(1 if "✗" in marks else 0)

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from course_utils.ranks.engine import calls, engine
+from course_utils.ranks.engine import calls, engine, notebook_cells
 from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.teacher import notebook_cells
 from course_utils.teacher.wire import HEADER, pack
 from course_utils.trace.activity import ActivityFile
 from course_utils.trace.recorder import recorder
