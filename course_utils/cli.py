@@ -64,9 +64,13 @@ def check(
 ) -> None:
     """Check every exercise of a notebook, a line each. Exit status 1 when one of them is wrong (✗)."""
     from course_utils.checks.judge_submission import check_notebook
+    from course_utils.checks.verdict import Result
 
-    marks = [verdict.mark for verdict in check_notebook(notebook, ranks, tell=lambda line: print(line, flush=True))]
-    raise typer.Exit(1 if "✗" in marks else 0)
+    results = []
+    for judgement in check_notebook(notebook, ranks):
+        print(judgement.line, flush=True)
+        results.append(judgement.result)
+    raise typer.Exit(1 if Result.WRONG in results else 0)
 
 
 @app.command()

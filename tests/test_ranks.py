@@ -22,12 +22,16 @@ from course_utils import system
 from course_utils.checks.written import Program
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
+from course_utils.ranks.call_limit import CallLimit
+from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
 from course_utils.ranks.engine import output
 from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe
 from course_utils.ranks.lone_process import lone_process
 from course_utils.ranks.processes import exit_status, launch_ranks, ranks_folder
+from course_utils.ranks.without_ranks import NoRanks
 from course_utils.syllabus import ROOT
+from course_utils.trace.activity import RUNNING, Activity
 
 
 def who(comm, number=0):
@@ -342,6 +346,7 @@ def test_an_endless_loop_is_stopped_and_its_line_named(four_ranks) -> None:
             pass
 
     attempt = four_ranks.attempt(loop, [()] * 4, limit=1.0)
+    assert attempt.ending == Ending.NOT_FINISHED
     assert attempt.trouble.startswith("not finished after 1 s. all 4 ranks were computing at line ")
     assert four_ranks.run(add_ranks).results == [6] * 4
 
@@ -352,8 +357,8 @@ def test_a_loop_that_swallows_interrupts_costs_the_ranks_and_no_more(four_ranks)
             with contextlib.suppress(BaseException):
                 time.sleep(0.1)
 
-    attempt = four_ranks.attempt(stubborn, [()] * 4, limit=1.0)
-    assert "did not heed the interrupt" in attempt.trouble
+    attempt = four_ranks.attempt(stubborn, [()] * 4, limit=0.1)
+    assert attempt.ending == Ending.RANK_ENDED and "did not heed the interrupt" in attempt.trouble
     assert four_ranks.run(add_ranks).results == [6] * 4
 
 
@@ -368,6 +373,7 @@ def test_calls_that_need_one_rank_travel_together(four_ranks) -> None:
     done = four_ranks.attempt_each(tasks)
     assert [attempt.replies[0].value for attempt in done] == [(3, 1), None, None, None, "END"]
     assert done[1].trouble.startswith("rank 0 raised ZeroDivisionError") and not done[4].trouble
+    assert [attempt.ending == Ending.RAISED for attempt in done] == [False, True, False, False, False]
     assert done[3].replies[0].output == "here\n" and done[4].replies[0].arguments == ("end",)
 
 
@@ -468,7 +474,7 @@ def test_messages_without_number_that_nobody_received_cost_the_ranks_and_a_few_d
     old = four_ranks.pids
     assert not four_ranks.attempt(floods_and_waits, [(100,)] * 4).afterwards and four_ranks.pids == old
     attempt = four_ranks.attempt(floods_and_waits, [(20_000,)] * 4)
-    assert "deadlock" in attempt.trouble and "New ranks were started" in attempt.afterwards
+    assert attempt.ending == Ending.DEADLOCK and "New ranks were started" in attempt.afterwards
     assert set(old).isdisjoint(four_ranks.pids) and four_ranks.run(add_ranks).results == [6] * 4
 
 
@@ -717,8 +723,8 @@ def test_a_notebook_that_showed_a_bar_can_be_saved_and_opened_again() -> None:
 
 def test_a_run_that_was_broken_off_is_not_one_that_went_well() -> None:
     replies = [Reply(rank, "returned") for rank in range(2)]
-    assert describe(replies, "") is None
-    assert describe(replies, "stopped by you.").startswith("stopped by you. Then every rank returned")
+    assert describe(replies) is None
+    assert describe(replies, STOPPED_BY_USER).startswith("stopped by you. Then every rank returned")
 
 
 def test_ranks_that_do_not_start_on_a_full_disk_say_so(tmp_path: Path, monkeypatch) -> None:
@@ -745,3 +751,51 @@ def test_a_call_waits_for_what_is_imported_in_the_background(four_ranks, tmp_pat
     four_ranks.run(find_it, str(tmp_path))
     four_ranks.connection.submit("import_in_background", dict.fromkeys(range(4), ("slow_to_import",)))
     assert four_ranks.run(imported).results == [True] * 4
+
+
+def test_a_call_that_first_waits_long_for_an_import_has_its_whole_time(four_ranks, tmp_path) -> None:
+    (tmp_path / "very_slow_to_import.py").write_text("import time\nlate = time.monotonic() + 3\n")
+    with (tmp_path / "very_slow_to_import.py").open("a") as module:
+        module.write("while time.monotonic() < late:\n    pass\n")
+    four_ranks.run(lambda comm, folder: sys.path.append(folder), str(tmp_path))
+    four_ranks.connection.submit("import_in_background", dict.fromkeys(range(4), ("very_slow_to_import",)))
+    attempt = four_ranks.attempt(lambda comm: comm.allreduce(1), [()] * 4, limit=0.2)
+    assert attempt.ending == Ending.RETURNED, attempt.trouble
+
+
+def computes(comm, seconds: float) -> float:
+    began = time.process_time()
+    while time.process_time() < began + seconds:
+        pass
+    return seconds
+
+
+def test_a_busy_machine_does_not_end_a_call_and_an_endless_one_ends_all_the_same(four_ranks) -> None:
+    busy = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(busy) for _ in range(2 * len(system.cores()))]
+    try:
+        slow = four_ranks.attempt(computes, [(0.7,)] * 4, limit=1.0)
+        without_end = four_ranks.attempt(computes, [(1e9,)] * 4, limit=1.0)
+        alone = NoRanks().attempt(endless, [()], limit=0.5)
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
+    assert slow.ending == Ending.RETURNED, slow.trouble
+    assert without_end.trouble.startswith("not finished after 1 s. all 4 ranks were computing")
+    assert alone.ending == Ending.NOT_FINISHED
+
+
+def test_who_sleeps_is_ended_in_the_end() -> None:
+    attempt = NoRanks().attempt(time.sleep, [(60.0,)], limit=0.1)
+    assert attempt.ending == Ending.NOT_FINISHED and "busy" not in attempt.trouble
+
+
+def test_a_call_that_only_a_busy_machine_has_kept_from_its_end_is_told_so() -> None:
+    limit = CallLimit(0.01, lambda rank: 0.0, lambda rank: True)
+    at_work = {0: Activity(RUNNING, 1, 0.0, "", begun=True)}
+    while not (cause := limit.reached(at_work)):
+        time.sleep(0.01)
+    assert cause == BrokenOff(
+        Ending.TOO_BUSY, "not finished after 0 s, but the machine was busy: only 0 s of them were computed."
+    )

@@ -33,8 +33,7 @@ def disagreements(files: list[Path], ranks, monkeypatch) -> dict[str, list]:
         if mark.exercise in read(next(file for file in files if file.name == mark.submission)).answered:
             graded[mark.submission].append(mark.verdict)
     checked = {
-        file.name: [printable(str(verdict)[:LONGEST]) for verdict in check_notebook(file, 2, lambda _: None)]
-        for file in files
+        file.name: [printable(judgement.line[:LONGEST]) for judgement in check_notebook(file, 2)] for file in files
     }
     assert all(checked.values())
     return {name: [checked[name], graded[name]] for name in graded if checked[name] != graded[name]}

@@ -11,6 +11,13 @@ import numpy as np
 from course_utils.checks.exercise import Case
 from course_utils.checks.symptoms import error_of
 
+AFTER_ANOTHER_CALL = "after-another-call"
+"""The key of cases in which the function was called before."""
+
+
+REJECTED = "rejected"
+"""The key of calls that are to be rejected."""
+
 
 def fewer(world_size: int) -> list[int]:
     """Numbers of ranks below the largest, not all of them where there are many."""
@@ -35,6 +42,7 @@ def after_another_call(case: Case, before: Sequence[tuple] = ()) -> Case:
     return replace(
         case,
         label=case.label if before else f"{case.label}, after another call",
+        key=case.key if before else AFTER_ANOTHER_CALL,
         arguments=[(*now, earlier) for now, earlier in zip(case.arguments, first, strict=True)],
         harness=partial(called_twice, case.harness or called),
         cost=None,
@@ -56,6 +64,7 @@ def in_a_row(before: Case, case: Case) -> Case:
     return replace(
         case,
         label=f"{case.label}, after another call",
+        key=AFTER_ANOTHER_CALL,
         arguments=list(zip(before.arguments, case.arguments, strict=True)),
         expected=[list(both) for both in zip(before.expected or (), case.expected or (), strict=True)],
         may_change=(0, 1) if case.may_change else (),
@@ -85,4 +94,4 @@ def rejections(name: str, calls: Iterable[tuple]) -> Iterator[Case]:
     """A case for each call that the function `name` must reject with a CourseError."""
     for given in calls:
         words = ", ".join(map(str, given))
-        yield Case(f"{name}({words})", [given], ["CourseError"], with_comm=False, harness=error_of)
+        yield Case(f"{name}({words})", [given], ["CourseError"], with_comm=False, harness=error_of, key=REJECTED)

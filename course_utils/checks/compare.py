@@ -1,4 +1,4 @@
-"""Compare what a rank gave with what it should have given, and say the difference in a few plain words.
+"""Compare what a rank gave with what it should have given. The difference is a `Finding`; `finding_text` words it.
 
 Nothing here calls a method of the learner's object before its exact type is known: an object that claims to be equal
 to everything is seen for what it is.
@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.finding import Finding, Key, Kind, Where
+
 _TOLERANCES = {  # per dtype: relative to the largest expected number, and absolute
     "float16": (1e-2, 1e-3),
     "bfloat16": (3e-2, 1e-2),
@@ -20,21 +22,20 @@ _TOLERANCES = {  # per dtype: relative to the largest expected number, and absol
     "complex64": (1e-5, 1e-6),
     "complex128": (1e-10, 1e-14),
 }
-CHANGED = "rank {rank} changed the argument {name}, which the caller still needs as it was"
 _NAMES = {"int": "integer", "str": "string", "bool": "truth value"}
 _PLAIN = {"bool": bool, "int": int, "float": float, "complex": complex, "str": str}
 _NUMPY_SCALARS = frozenset(np.sctypeDict.values())
 _NUMPY_KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex", "U": "str", "S": "bytes"}
 
 
-def difference(rank: int, got: Any, expected: Any, tolerance: float | None = None) -> str | None:
-    """What is wrong with rank `rank`'s `got`, or None where it is right.
+def difference(rank: int, got: Any, expected: Any, tolerance: float | None = None) -> Finding | None:
+    """Find what is wrong with rank `rank`'s `got`; None where it is right.
 
     Arrays and tensors must have the expected shape and dtype. A list may stand for a tuple, an array of one axis for
     a tuple of numbers, NumPy's scalars for Python's. Numbers differ when they are further apart than `tolerance` times
     the largest expected one; by default what the dtype can hold after a few additions, and nothing at all for integers.
     """
-    return _Comparison(f"rank {rank}", tolerance).run(got, expected, "")
+    return _Comparison(rank, tolerance).run(got, expected, ())
 
 
 def is_changed(before: Any, after: Any) -> bool:
@@ -98,8 +99,8 @@ def describe(value: Any, limit: int = 60) -> str:
     """A short text for a value in a message; never raises, whatever the value is."""
     kind = kind_of(value)
     if kind in ("array", "tensor"):
-        return f"{_article(kind)} of shape {_shape(value)}"
-    text = _article(kind)
+        return f"{with_article(kind)} of shape {shape_of(value)}"
+    text = with_article(kind)
     with contextlib.suppress(Exception):  # an entry's repr may raise, an integer may be too long to print
         if kind in _PLAIN:
             text = repr(_PLAIN[kind](value))
@@ -108,14 +109,16 @@ def describe(value: Any, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _article(kind: str) -> str:
+def with_article(kind: str) -> str:
+    """A kind of value in words: "an array", "nothing"."""
     if kind == "None":
         return "nothing"
     kind = _NAMES.get(kind, kind)
     return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
 
 
-def _shape(value: Any) -> tuple[int, ...]:
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of an array or a tensor, in plain integers."""
     return tuple(int(side) for side in value.shape)
 
 
@@ -130,13 +133,13 @@ def _as_array(value: Any) -> np.ndarray:
 
 
 class _Comparison:
-    """One comparison: the words for the rank and the tolerance, handed down through lists, tuples and dicts."""
+    """One comparison: the rank and the tolerance, handed down through lists, tuples and dicts."""
 
-    def __init__(self, who: str, tolerance: float | None):
-        self.who = who
+    def __init__(self, rank: int, tolerance: float | None):
+        self.rank = rank
         self.tolerance = tolerance
 
-    def run(self, got: Any, expected: Any, where: str) -> str | None:
+    def run(self, got: Any, expected: Any, where: Where) -> Finding | None:
         if expected is ...:
             return None
         wanted, given = kind_of(expected), kind_of(got)
@@ -145,8 +148,10 @@ class _Comparison:
             given = kind_of(got)
         if given == "array" and wanted == "tuple" and got.ndim == 1 and {*map(kind_of, expected)} <= {"int", "float"}:
             got, given = tuple(got), "tuple"
+        if given == "None" and wanted != "None":
+            return self._found(Kind.NOTHING, where, None, expected)
         if not self._kinds_fit(wanted, given):
-            return self._wrong_kind(got, expected, wanted, given, where)
+            return self._found(Kind.TYPE, where, got, expected)
         if wanted in ("array", "tensor"):
             return self._arrays(got, expected, where)
         if wanted in ("list", "tuple"):
@@ -157,33 +162,24 @@ class _Comparison:
             return self._numbers(got, expected, where)
         if wanted in _PLAIN:
             got, expected = _PLAIN[wanted](got), _PLAIN[wanted](expected)
-        elif type(got) is not type(expected):
-            return self._wrong_kind(got, expected, wanted, given, where)
+        elif type(got) is not type(expected):  # two classes with one name: the learner's own and the course's
+            return self._found(Kind.TYPE, where, got, expected)
         elif dataclasses.is_dataclass(expected):
             return self._fields(got, expected, where)
-        return None if type(expected).__eq__(expected, got) is True else self._says(got, expected, where)
+        same = type(expected).__eq__(expected, got) is True
+        return None if same else self._found(Kind.VALUE, where, got, expected)
+
+    def _found(
+        self, kind: Kind, where: Where, got: Any, expected: Any, index: tuple[int, ...] | None = None
+    ) -> Finding:
+        return Finding(kind, self.rank, where, index, got, expected)
 
     @staticmethod
     def _kinds_fit(wanted: str, given: str) -> bool:
         also = {"float": ("int",), "complex": ("float", "int"), "list": ("tuple",), "tuple": ("list",)}
         return given == wanted or given in also.get(wanted, ())
 
-    def _wrong_kind(self, got: Any, expected: Any, wanted: str, given: str, where: str) -> str:
-        if given == "None":
-            return f"{self.who} {'has nothing' + where if where else 'returned nothing'}, expected {describe(expected)}"
-        verb = "has" if where else "returned"
-        if wanted == "None":
-            return f"{self.who} {verb} {describe(got)}{where}, expected nothing"
-        if given == wanted:  # two classes with one name: the learner's own and the course's
-            return f"{self.who} {verb} {_article(given)} of another make{where}"
-        if given in _PLAIN and wanted in _PLAIN:
-            return f"{self.who} {verb} {_with_kind(given, got)}{where}, expected {_with_kind(wanted, expected)}"
-        return f"{self.who} {verb} {_article(given)}{where}, expected {_article(wanted)}"
-
-    def _says(self, got: Any, expected: Any, where: str) -> str:
-        return f"{self.who} {'has' if where else 'returned'} {describe(got)}{where}, expected {describe(expected)}"
-
-    def _numbers(self, got: Any, expected: Any, where: str) -> str | None:
+    def _numbers(self, got: Any, expected: Any, where: Where) -> Finding | None:
         if kind_of(expected) == "int":
             same = abs(int(got) - int(expected)) <= (self.tolerance or 0)
         else:
@@ -192,31 +188,20 @@ class _Comparison:
                 same = not self._wrong_at(np.array([got], dtype=name), np.array([expected]), name).any()
             except OverflowError:  # an integer too large for a float
                 same = False
-        if same:
-            return None
-        if kind_of(expected) == "float":
-            with contextlib.suppress(OverflowError):
-                left, right = _two_numbers(np.float64(got), np.float64(expected))
-                return f"{self.who} {'has' if where else 'returned'} {left}{where}, expected {right}"
-        return self._says(got, expected, where)
+        return None if same else self._found(Kind.VALUE, where, got, expected)
 
-    def _arrays(self, got: Any, expected: Any, where: str) -> str | None:
-        verb = f"{self.who} has{where}" if where else f"{self.who} holds"
-        if _shape(got) != _shape(expected):
-            return f"{verb} shape {_shape(got)}, expected {_shape(expected)}"
+    def _arrays(self, got: Any, expected: Any, where: Where) -> Finding | None:
+        if shape_of(got) != shape_of(expected):
+            return self._found(Kind.SHAPE, where, shape_of(got), shape_of(expected))
         got_type, expected_type = _dtype(got), _dtype(expected)
         if got_type != expected_type:
-            return f"{verb} {got_type} numbers, expected {expected_type}"
+            return self._found(Kind.DTYPE, where, got_type, expected_type)
         left, right = _as_array(got), _as_array(expected)
         wrong = self._wrong_at(left, right, expected_type)
         if not wrong.any():
             return None
-        index = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-        place = ", ".join(str(int(i)) for i in index)
-        at = f" at index {place if len(index) == 1 else f'({place})'}" if index else ""
-        left_text, right_text = _two_numbers(left[index], right[index])
-        of_what = f"{'' if where.startswith(' in ') else ' of what it has'}{where}" if where else ""
-        return f"{self.who} holds {left_text}{at}{of_what}, expected {right_text}"
+        index = tuple(map(int, np.unravel_index(int(np.argmax(wrong)), wrong.shape)))
+        return self._found(Kind.VALUE, where, left[index], right[index], index)
 
     def _wrong_at(self, got: np.ndarray, expected: np.ndarray, dtype: str) -> np.ndarray:
         """A mask of the places where the numbers differ by more than is allowed."""
@@ -231,56 +216,38 @@ class _Comparison:
             close = np.abs(got - expected) <= allowed
         return ~(close | (got == expected) | (np.isnan(got) & np.isnan(expected)))
 
-    def _sequences(self, got: Any, expected: Any, where: str) -> str | None:
+    def _sequences(self, got: Any, expected: Any, where: Where) -> Finding | None:
         if len(got) != len(expected):
-            verb = "has" if where else "returned"
-            entries = "1 entry" if len(got) == 1 else f"{len(got)} entries"
-            return f"{self.who} {verb} {entries}{where}, expected {len(expected)}"
-        for index, (one, other) in enumerate(zip(got, expected, strict=True)):
-            deeper = (
-                f"{where}[{index}]" if where.startswith(" in ") else f"{where}{',' if where else ' at'} index {index}"
-            )
-            wrong = self.run(one, other, deeper)
-            if wrong:
-                return wrong
-        return None
+            return self._found(Kind.LENGTH, where, len(got), len(expected))
+        pairs = enumerate(zip(got, expected, strict=True))
+        return next(filter(None, (self.run(mine, wanted, (*where, index)) for index, (mine, wanted) in pairs)), None)
 
-    def _fields(self, got: Any, expected: Any, where: str) -> str | None:
+    def _fields(self, got: Any, expected: Any, where: Where) -> Finding | None:
         names = [field.name for field in dataclasses.fields(expected)]
-        wrong = (self.run(getattr(got, name), getattr(expected, name), f"{where} in {name}") for name in names)
-        return next(filter(None, wrong), None)
+        found = (self.run(getattr(got, name), getattr(expected, name), (*where, name)) for name in names)
+        return next(filter(None, found), None)
 
-    def _dicts(self, got: dict, expected: dict, where: str) -> str | None:
-        for key, other in expected.items():
+    def _dicts(self, got: dict, expected: dict, where: Where) -> Finding | None:
+        for key, wanted in expected.items():
             if key not in got:
-                return f"{self.who} has no entry {describe(key)}{where}"
-            inside = f" in {key}" if isinstance(key, str) else f" at key {describe(key)}"
-            wrong = self.run(got[key], other, f"{where}{inside}")
-            if wrong:
-                return wrong
+                return self._found(Kind.MISSING_ENTRY, where, None, key)
+            found = self.run(got[key], wanted, (*where, key if isinstance(key, str) else Key(key)))
+            if found:
+                return found
         extra = [key for key in got if key not in expected]
-        return f"{self.who} has an entry {describe(extra[0])}{where} too many" if extra else None
-
-
-def _with_kind(kind: str, value: Any) -> str:
-    return f"the {_NAMES.get(kind, kind)} {describe(value)}"
+        return self._found(Kind.EXTRA_ENTRY, where, extra[0], None) if extra else None
 
 
 def _dtype(value: Any) -> str:
     return str(value.dtype).removeprefix("torch.")
 
 
-def _two_numbers(got: Any, expected: Any) -> tuple[str, str]:
-    """Both numbers with as few digits as still tell them apart."""
-    if got.dtype.kind not in "fc":
-        return str(got), str(expected)
-    for digits in (4, 6, 9, 17):
-        texts = tuple(_number(value, digits) for value in (got, expected))
-        if texts[0] != texts[1]:
-            break
-    return texts
+def is_plain(kind: str) -> bool:
+    """Whether a kind of value is a number, a truth value or a text."""
+    return kind in _PLAIN
 
 
-def _number(value: Any, digits: int) -> str:
-    text = f"{value:.{digits}g}"
-    return text if set(text) & set(".enij") else f"{text}.0"
+def with_kind(value: Any) -> str:
+    """A plain value with its kind: "the integer 3"."""
+    kind = kind_of(value)
+    return f"the {_NAMES.get(kind, kind)} {describe(value)}"

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.finding import Finding
 from course_utils.checks.written import Written, written_in
+from course_utils.ranks.run import Attempt, Run
 from course_utils.words import count
 
 
@@ -52,15 +54,15 @@ class Outcome:
         results: what each rank returned, in rank order; `NO_RESULT` where a rank did not return.
         arguments: each rank's arguments after the call, to see what was changed in place.
         run: rounds, messages, bytes and events; None where a rank did not return.
-        wrong: what the check found ("rank 2 holds 10.0 at index 0, expected 2.5"); "" while all is well.
+        finding: what the check found wrong; None while all is well.
     """
 
     case: "Case"
-    attempt: Any
+    attempt: Attempt
     results: list[Any]
     arguments: list[tuple]
-    run: Any
-    wrong: str = ""
+    run: Run | None
+    finding: Finding | None = None
 
     @property
     def world_size(self) -> int:
@@ -82,9 +84,11 @@ class Case:
         backend: "gloo" for a function of torch.distributed (without communicator).
         cost: what it may cost; None: not looked at.
         tolerance: relative to the largest expected number; None: what the dtype allows, and exact for integers.
-        judge: an extra test; returns what is wrong, or None.
+        judge: an extra test; returns what is wrong, or None: see `finding.own`.
         harness: called as harness(function, *what the function would get) in place of the function itself.
         timed: whether it measures time, which virtual ranks cannot say.
+        key: what is special in it, for programs: "float32". Several cases may have one key; it is never shown, and
+            stays when the label is worded better.
     """
 
     label: str
@@ -96,9 +100,10 @@ class Case:
     backend: str | None = None
     cost: Cost | None = None
     tolerance: float | None = None
-    judge: Callable[[Outcome], str | None] | None = None
+    judge: Callable[[Outcome], Finding | None] | None = None
     harness: Callable | None = None
     timed: bool = False
+    key: str = ""
 
 
 Recogniser = Callable[[Case, Outcome], bool]
@@ -138,6 +143,8 @@ class Exercise:
         shares_files: whether its ranks must see one another's files.
         budgets: whether it asks for a goal within budgets: whatever reaches it is right, so that no mutant of a right
             answer is wrong by itself.
+        search_runs: runs of programs with known mistakes, at most, when the mistake of a wrong answer is looked for; 0
+            where one run takes seconds, so that each of its questions is "Recognised …".
         name: the function's name: that of the module. This and what follows, the registry fills in.
         lesson: the lesson's stem, "04_messages".
         file: beside the module: what people write for it.
@@ -162,6 +169,7 @@ class Exercise:
     link: str = ""
     shares_files: bool = False
     budgets: bool = False
+    search_runs: int = 600
     name: str = ""
     lesson: str = ""
     file: Path | None = None

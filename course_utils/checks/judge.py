@@ -1,27 +1,30 @@
-"""Run a learner's function on the ranks, case by case, and find the true cause where one goes wrong."""
+"""Judge a learner's function: run it stage by stage and case by case, and find its mistake where one goes wrong.
+
+Where it runs, `judging_plan` says; what one case gives, `run_cases`; which mistake it is, `mistake_search`.
+"""
 
 import functools
 import inspect
 import itertools
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from course_utils.checks.behaviour import SECONDS, question_for
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.checks.run_cases import PATIENCE, RanksLike, by_luck, one_line, outcomes, with_label
-from course_utils.checks.verdict import FAILED, PASSED, Verdict, not_begun
+from course_utils.checks.finding import Finding, Kind
+from course_utils.checks.judging_plan import NeedsRanks, On, Stage, on_these, plan, start_first, too_few
+from course_utils.checks.mistake_search import MistakeSearch, Searched, is_comparable
+from course_utils.checks.run_cases import Runner, by_luck, outcomes
+from course_utils.checks.verdict import JudgedOn, Result, Verdict
 from course_utils.errors import CourseError
+from course_utils.ranks.ending import Ending
 from course_utils.ranks.engine.process_settings import usual_settings
-from course_utils.ranks.engine.reply import to_bytes
+from course_utils.ranks.engine.reply import Raised, to_bytes
+from course_utils.ranks.interface import PATIENCE, RanksInterface
 from course_utils.ranks.run import events_of
-from course_utils.words import count
 
-RERUN = {"patience": 0.5, "limit": 2.0}
-"""Seconds for what is run to find the mistake: nobody learns from waiting for it."""
+FIXED_SEED = 20_240
+"""Of the cases on which answers and programs are compared: the question must not depend on a check's own numbers."""
 
 
 def fresh_seed() -> int:
@@ -32,129 +35,262 @@ def fresh_seed() -> int:
         return int.from_bytes(os.urandom(4), "little")
 
 
-@usual_settings()
-def cases_of(exercise: Exercise, seed: int, world_size: int) -> list[Case]:
-    """The exercise's cases for this many ranks; the same seed gives the same numbers."""
-    return list(exercise.cases(np.random.default_rng(seed), world_size))
+@dataclass(frozen=True)
+class Options:
+    """How an answer is judged.
+
+    Attributes:
+        seed: of the cases' numbers; None draws a new one.
+        patience: seconds without progress after which the ranks are taken to hang.
+        limit: seconds of computing after which a case is ended; None: the exercise's own.
+        hide: the course's own answer, so that the function cannot call it; False to judge that one itself.
+        search: whether the mistake of a wrong answer is looked for.
+    """
+
+    seed: int | None = None
+    patience: float = PATIENCE
+    limit: float | None = None
+    hide: bool = True
+    search: bool = True
 
 
-@usual_settings()
-def judge(
-    exercise: Exercise,
-    function: Callable,
-    ranks: RanksLike,
-    *,
-    seed: int | None = None,
-    cases: Sequence[Case] | None = None,
-    patience: float = PATIENCE,
-    limit: float | None = None,
-    seconds: float = SECONDS,
-    hide: bool = True,
-    others: Callable[[], RanksLike] | None = None,
+def verdict_on(
+    exercise: Exercise, function: Callable, ranks: RanksInterface | None, options: Options = Options()
 ) -> Verdict:
-    """The verdict on `function`: every case that fits on the ranks, until the first that fails.
+    """Judge `function` on as few real ranks as it takes.
 
     Args:
-        exercise: what is asked for.
-        function: the learner's; shipped to every rank.
-        ranks: the running ranks.
-        seed: of the cases' numbers; None draws a new one.
-        cases: what to run; None: the exercise's own, drawn with this seed for as many ranks.
-        patience: seconds without progress after which the ranks are taken to hang.
-        limit: seconds after which a case is ended in any event; None: the exercise's own.
-        seconds: for which programs with known mistakes are run, to find the one that the answer makes.
-        hide: the course's own answer, so that `function` cannot call it; False to judge that one itself.
-        others: brings the ranks on which those programs run; None: on `ranks` too.
+        ranks: the running ranks; None where none run.
+
+    Raises:
+        CourseError: only real ranks can judge it, and none run, or too few.
+    """
+    options = replace(options, seed=fresh_seed() if options.seed is None else options.seed)
+    return judge(exercise, function, plan(exercise, ranks, options.seed), options)
+
+
+def verdict_on_these(
+    exercise: Exercise, function: Callable, ranks: RanksInterface, options: Options = Options()
+) -> Verdict:
+    """Judge `function` on these ranks alone.
 
     Raises:
         CourseError: not one case fits on so few ranks.
     """
-    seed = fresh_seed() if seed is None else seed
-    hidden = (exercise.library, *exercise.also_hidden) if hide else ()
-    cases = cases_of(exercise, seed, ranks.world_size) if cases is None else cases
-    fitting = [case for case in cases if len(case.arguments) <= ranks.world_size]
-    left_out = max((len(case.arguments) for case in cases if len(case.arguments) > ranks.world_size), default=0)
-    if not fitting:
-        raise CourseError(
-            f"{exercise.name} needs {count(left_out or 1, 'rank')}. Run `{exercise.start(left_out or 4)}`."
+    return judge(exercise, function, [on_these(exercise, ranks)], options)
+
+
+@usual_settings()
+def judge(exercise: Exercise, function: Callable, stages: Sequence[Stage], options: Options = Options()) -> Verdict:
+    """Judge `function` stage by stage, until the first case that fails.
+
+    Args:
+        exercise: what is asked for.
+        function: the learner's; shipped to every rank.
+        stages: where it runs, and the cases.
+
+    Raises:
+        CourseError: not one case fits, or only real ranks can judge it and there are none.
+    """
+    return _Judging(exercise, function, stages, options).verdict()
+
+
+class TooBusy(CourseError):
+    """The machine gave an answer so little processor time that nothing can be said of it."""
+
+
+@dataclass
+class _Walk:
+    """How far an answer came on one stage.
+
+    Attributes:
+        passed: the cases that it passed.
+        last: what it did on the last of these.
+        failed: what it did on the case that it failed; None where it failed none.
+        rest: the cases behind that one.
+        lucky: what came out well, and on another day would not have; with the cases before it and those behind it.
+        cannot: what virtual ranks cannot do for it.
+        is_stub: whether it ended at the line that the exercise came with.
+    """
+
+    passed: list[Case] = field(default_factory=list)
+    last: Outcome | None = None
+    failed: Outcome | None = None
+    rest: Sequence[Case] = ()
+    lucky: "_Walk | None" = None
+    cannot: str = ""
+    is_stub: bool = False
+
+
+class _Judging:
+    """One answer on its way to its verdict."""
+
+    def __init__(self, exercise: Exercise, function: Callable, stages: Sequence[Stage], options: Options) -> None:
+        self._exercise, self._function, self._stages, self._options = exercise, function, stages, options
+        self._seed = fresh_seed() if options.seed is None else options.seed
+        self._hidden = (exercise.library, *exercise.also_hidden) if options.hide else ()
+
+    def verdict(self) -> Verdict:
+        walks: list[tuple[Stage, _Walk]] = []
+        stages = [stage for stage in self._stages if stage.cases(self._seed)]
+        if not stages:
+            raise too_few(self._exercise, max((stage.left_out(self._seed) for stage in self._stages), default=0))
+        if unfit := self._unfit(stages):
+            return Verdict(Result.WRONG, self._exercise.name, unfit, seed=self._seed)
+        cannot = ""
+        for stage in stages:
+            if cannot and stage.on == On.VIRTUAL:
+                continue
+            walk = self._walk(stage, stage.cases(self._seed))
+            if walk.cannot:
+                cannot, walks = walk.cannot, []
+                continue
+            walks.append((stage, walk))
+            if walk.failed:
+                return self._wrong(walks, cannot)
+        if not walks:
+            raise NeedsRanks(f"{cannot}. {start_first(self._exercise)}")
+        for number, (_, walk) in enumerate(walks):
+            if walk.lucky:  # a later case might have shown what else comes of it, and that says more
+                return self._wrong([*walks[:number], (walks[number][0], walk.lucky)], cannot)
+        outcome = [walk.last for _, walk in walks if walk.last][-1]
+        judged_on, praise = self._judged_on(walks, cannot), self._exercise.praise(outcome)
+        return self._verdict(Result.RIGHT, outcome, judged_on, Searched(), praise)
+
+    # --- the answer on the ranks of a stage ---------------------------------------------------------------------------
+
+    def _walk(self, stage: Stage, cases: Sequence[Case]) -> _Walk:
+        """Run the answer case by case until the first that fails."""
+        walk = _Walk()
+        try:
+            for outcome in self._outcomes(stage, cases):
+                if self._ends(stage, walk, outcome):
+                    break
+                rest = cases[len(walk.passed) + 1 :]
+                if outcome.finding:
+                    walk.failed, walk.rest = outcome, rest
+                    break
+                if walk.lucky is None and (lucky := by_luck(outcome)):
+                    walk.lucky = _Walk([*walk.passed], failed=lucky, rest=rest)
+                walk.passed.append(outcome.case)
+                walk.last = outcome
+        except CourseError as error:
+            if stage.on != On.VIRTUAL:
+                raise
+            walk.cannot = str(error).rstrip(".")
+        return walk
+
+    def _outcomes(self, stage: Stage, cases: Sequence[Case]) -> Iterator[Outcome]:
+        if self._exercise.needs_torch:
+            import_torch(stage.ranks)
+        runs = [(case, self._function) for case in cases]
+        limit = stage.limit or self._options.limit or self._exercise.limit
+        run = self._runner(stage, limit, self._hidden)
+        return itertools.chain(run(runs[:1]), run(runs[1:]))  # many answers are wrong in the first case already
+
+    def _runner(self, stage: Stage, limit: float, hidden: Sequence[str]) -> Runner:
+        patience = self._options.patience
+        return functools.partial(outcomes, ranks=stage.ranks, patience=patience, limit=limit, hidden=hidden)
+
+    def _ends(self, stage: Stage, walk: _Walk, outcome: Outcome) -> bool:
+        """Whether the stage ends here, though nothing is known to be wrong; notes in the walk why."""
+        for reply in outcome.attempt.replies:
+            if reply.error and reply.error.type == "VirtualRanksCannot":
+                walk.cannot = _what_they_cannot(reply.error)
+                return True
+            if _is_stub(reply.error):
+                walk.is_stub = True
+                walk.failed = replace(outcome, finding=Finding(Kind.UNFINISHED, reply.rank))
+                return True
+        ending = outcome.attempt.ending
+        if ending == Ending.TOO_BUSY and not stage.may_end_early:
+            raise TooBusy(f"{outcome.attempt.trouble} Run this cell again when less else is running.")
+        return stage.may_end_early and ending in (Ending.NOT_FINISHED, Ending.TOO_BUSY)
+
+    # --- verdicts -----------------------------------------------------------------------------------------------------
+
+    def _wrong(self, walks: Sequence[tuple[Stage, _Walk]], cannot: str) -> Verdict:
+        stage, walk = walks[-1]
+        if walk.is_stub and not any(each.passed for _, each in walks):
+            return Verdict(Result.NOT_BEGUN, self._exercise.name, seed=self._seed)
+        searched = Searched() if walk.is_stub else self._searched(stage, walk)
+        return self._verdict(Result.WRONG, walk.failed, self._judged_on(walks, cannot), searched)
+
+    def _judged_on(self, walks: Sequence[tuple[Stage, _Walk]], cannot: str) -> JudgedOn:
+        stage, walk = walks[-1]
+        sizes = [len(case.arguments) for each, its in walks if each.on == On.VIRTUAL for case in its.passed]
+        on_virtual = stage.on == On.VIRTUAL
+        if on_virtual and walk.failed:
+            return JudgedOn(found_on_virtual=not walk.is_stub)
+        return JudgedOn(
+            virtual=(min(sizes), max(sizes)) if sizes else None,
+            real=0 if on_virtual else stage.ranks.world_size,
+            virtual_cannot=cannot,
+            start=self._exercise.start(min(max(sizes), 4)) if on_virtual else "",
+            left_out=0 if sizes else stage.left_out(self._seed),
         )
-    problems = (_signature_problem(function, case) for case in fitting)
-    if unfit := next(filter(None, problems), None) or _luggage_problem(function):
-        return Verdict(FAILED, exercise.name, unfit, seed=seed)
-    if exercise.needs_torch:
-        import_torch(ranks)
-    run = functools.partial(outcomes, ranks=ranks, patience=patience, limit=limit or exercise.limit, hidden=hidden)
-    runs = [(case, function) for case in fitting]
-    passed: list[Case] = []
-    lucky: Outcome | None = None  # a later case may show what else would come of it, and that says more
 
-    def failed(outcome: Outcome) -> Verdict:
-        began = time.monotonic()
-        further = functools.partial(outcomes, runs[len(passed) + 1 :], ranks, **RERUN, hidden=hidden)
-        question = _question(exercise, outcome, passed, further, others or (lambda: ranks), seconds)
-        verdict = _verdict(exercise, FAILED, f"{outcome.wrong} {question}".rstrip(), outcome, seed, question)
-        verdict.details["search_seconds"] = time.monotonic() - began
-        return verdict
+    def _verdict(
+        self, result: Result, outcome: Outcome, judged_on: JudgedOn, searched: Searched, praise: str = ""
+    ) -> Verdict:
+        exercise, replies, case = self._exercise, outcome.attempt.replies, outcome.case
+        return Verdict(
+            result,
+            exercise.name,
+            outcome.finding,
+            case.label,
+            case.key,
+            praise,
+            searched,
+            judged_on,
+            events=tuple(events_of(replies)) if exercise.picture else (),
+            output=tuple((reply.rank, reply.output) for reply in replies if reply.output) if outcome.finding else (),
+            seed=self._seed,
+            expected_rounds=case.cost.rounds if case.cost else None,
+            drawing=functools.partial(exercise.drawing, outcome) if exercise.drawing else None,
+        )
 
-    for outcome in itertools.chain(run(runs[:1]), run(runs[1:])):  # many answers are wrong in the first case already
-        if any(_is_stub(reply.error) for reply in outcome.attempt.replies):
-            if not passed:
-                return not_begun(exercise.name)
-            reached = with_label("right so far; then `raise NotImplementedError` was reached", outcome.case.label)
-            return _verdict(exercise, FAILED, reached, outcome, seed)
-        if outcome.wrong:
-            return failed(outcome)
-        lucky = lucky or by_luck(outcome)
-        passed.append(outcome.case)
-    if lucky:
-        return failed(lucky)
-    text = exercise.praise(outcome)
-    if left_out:
-        text += f" (as far as {count(ranks.world_size, 'rank')} can show; `course.start({left_out})` brings the rest)"
-    return _verdict(exercise, PASSED, text, outcome, seed)
+    # --- which mistake it is ------------------------------------------------------------------------------------------
+
+    def _searched(self, stage: Stage, walk: _Walk) -> Searched:
+        exercise = self._exercise
+        if not exercise.written.questions or not self._options.search:
+            return Searched()
+        if exercise.search_runs and is_comparable(walk.failed):
+            walk = self._again_on_fixed_numbers(stage, walk)
+        on_others = replace(stage, ranks=stage.search_ranks()) if stage.search_ranks else stage
+        if exercise.needs_torch and exercise.search_runs:
+            import_torch(on_others.ranks)
+        programs = self._runner(on_others, exercise.limit, ())
+        return MistakeSearch(
+            exercise, walk.failed, walk.passed, lambda: self._outcomes(stage, walk.rest), programs
+        ).search()
+
+    def _again_on_fixed_numbers(self, stage: Stage, walk: _Walk) -> _Walk:
+        """The same answer on the cases of the fixed seed, where it fails one of these."""
+        again = self._walk(stage, stage.cases(FIXED_SEED))
+        if again.failed is None and again.lucky:
+            again = again.lucky
+        return again if again.failed and not again.is_stub else walk
+
+    # --- before anything runs -----------------------------------------------------------------------------------------
+
+    def _unfit(self, stages: Sequence[Stage]) -> Finding | None:
+        """Find out whether the function can be called with the cases' arguments, and sent to the ranks."""
+        cases = (case for stage in stages for case in stage.cases(self._seed))
+        return next(filter(None, (_wrong_signature(self._function, case) for case in cases)), _luggage(self._function))
 
 
-def _is_stub(error: Any) -> bool:
+def _what_they_cannot(error: Raised) -> str:
+    return f"{error.message.rstrip('.')}{f' ({error.line})' if error.line else ''}"
+
+
+def _is_stub(error: Raised | None) -> bool:
     """Whether the line that the exercise came with was reached; libraries raise NotImplementedError with a text."""
     return bool(error) and error.type == "NotImplementedError" and error.message.strip()[:9] in ("", "your turn")
 
 
-def _question(
-    exercise: Exercise,
-    outcome: Outcome,
-    passed: list[Case],
-    further: Callable[..., Iterator[Outcome]],
-    on: Callable[[], RanksLike],
-    seconds: float,
-) -> str:
-    if not exercise.written.questions:
-        return ""
-    ranks = on()
-    if exercise.needs_torch:
-        import_torch(ranks)
-
-    def rerun(runs: Iterable[tuple[Case, Callable]], until: float) -> Iterator[Outcome]:
-        return outcomes(runs, ranks, **RERUN, until=until)
-
-    return question_for(exercise, outcome, passed, rerun, seconds, lambda until: further(until=until))
-
-
-def _verdict(exercise: Exercise, mark: str, text: str, outcome: Outcome, seed: int, question: str = "") -> Verdict:
-    replies = outcome.attempt.replies
-    events = tuple(events_of(replies)) if exercise.picture else ()
-    output = tuple((reply.rank, reply.output) for reply in replies if reply.output) if mark == FAILED else ()
-    cost = outcome.case.cost
-    details = {
-        "picture_title": None if mark == PASSED else outcome.case.label or None,
-        "expected_rounds": cost.rounds if cost else None,
-        "question": question,
-        "drawing": functools.partial(exercise.drawing, outcome) if exercise.drawing else None,
-    }
-    return Verdict(mark, exercise.name, text, events, output, seed, details)
-
-
-def _signature_problem(function: Callable, case: Case) -> str | None:
-    """Say so before anything runs where the function cannot be called with the case's arguments."""
+def _wrong_signature(function: Callable, case: Case) -> Finding | None:
     if case.harness:
         return None
     try:
@@ -165,21 +301,20 @@ def _signature_problem(function: Callable, case: Case) -> str | None:
     try:
         signature.bind(*[None] * given)
     except TypeError:
-        takes = ", ".join(signature.parameters) or "nothing"
-        return f"is called with {count(given, 'argument')}, but takes ({takes}). Put its first line back as it was."
+        return Finding(Kind.SIGNATURE, got=tuple(signature.parameters), expected=given)
     return None
 
 
-def _luggage_problem(function: Callable) -> str | None:
-    """Say so where the function uses something of the notebook that cannot travel to the ranks, as `ranks` itself."""
+def _luggage(function: Callable) -> Finding | None:
+    """Find out whether the function uses something that cannot travel to the ranks, as `ranks` itself."""
     try:
         to_bytes(function)
     except Exception as error:  # whatever an object's own pickling may raise
-        return f"uses something of the notebook that cannot be sent to the ranks: {one_line(str(error))}."
+        return Finding(Kind.CANNOT_TRAVEL, words=str(error))
     return None
 
 
-def import_torch(ranks: RanksLike) -> None:
+def import_torch(ranks: RanksInterface) -> None:
     """Let every rank import torch before the clock of the first case runs: it takes seconds."""
     ranks.attempt(_torch_version, [()] * ranks.world_size, with_comm=False, patience=120.0, limit=120.0)
 

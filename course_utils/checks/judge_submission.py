@@ -5,20 +5,23 @@ import functools
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
 from course_utils.checks.exercise import Exercise
-from course_utils.checks.judge import judge
+from course_utils.checks.judge import Options, judge
+from course_utils.checks.judging_plan import on_these
 from course_utils.checks.own_answer import call_without
 from course_utils.checks.registry import check_packages, find, own_answers
-from course_utils.checks.run_cases import RanksLike
 from course_utils.checks.submission import Submission, read
-from course_utils.checks.verdict import FAILED, NOT_BEGUN, Verdict
+from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.notebook_cells import run_cells
+from course_utils.ranks.interface import RanksInterface
+from course_utils.ranks.run import Attempt
 from course_utils.ranks.start import start
 
 if TYPE_CHECKING:
@@ -28,33 +31,43 @@ CELLS_SECONDS = 180.0
 """For all cells of a notebook together."""
 
 
-def check_notebook(notebook: Path, ranks: int, tell: Callable[[object], None]) -> list[Verdict]:
-    """Judge each function with which the notebook answers an exercise, on ranks of its own.
+@dataclass(frozen=True)
+class Judgement:
+    """What became of one exercise of a submission.
+
+    Attributes:
+        line: the verdict on it, or why there can be none.
+        question: the one with which the line ends; "" without one.
+    """
+
+    exercise: str
+    result: Result
+    line: str
+    question: str = ""
+
+
+def check_notebook(notebook: Path, ranks: int) -> Iterator[Judgement]:
+    """Judge each function with which the notebook answers an exercise, on ranks of its own, one after the other.
 
     Args:
         notebook: its cells are run as whoever calls this, in an empty folder and without a box.
         ranks: how many to start; they are ended afterwards, and a learner's running ranks are left alone.
-        tell: called with each verdict as soon as there is one.
 
     Raises:
         CourseError: the file is not a notebook, or answers no exercise.
     """
     submission = read(notebook)
-    verdicts = []
     with _own_ranks(ranks) as running:
-        for verdict in verdicts_on(submission, submission.answered, lambda _: running):
-            verdicts.append(verdict)
-            tell(verdict)
-    return verdicts
+        yield from judgements_of(submission, submission.answered, lambda _: running)
 
 
-def verdicts_on(
+def judgements_of(
     submission: Submission,
     exercises: Iterable[str],
-    ranks: Callable[[Exercise], RanksLike],
-    others: Callable[[Exercise], RanksLike] | None = None,
-) -> Iterator[Verdict]:
-    """The verdicts on exercises of a submission, in their order, as they come.
+    ranks: Callable[[Exercise], RanksInterface],
+    others: Callable[[Exercise], RanksInterface] | None = None,
+) -> Iterator[Judgement]:
+    """Judge exercises of a submission, in their order.
 
     Args:
         submission: the notebook.
@@ -63,33 +76,34 @@ def verdicts_on(
         others: gives those on which programs with known mistakes run; None: on `ranks` too.
     """
     hidden = own_answers(since=min(submission.lessons))
+
+    def judged(name: str, result: Result, text: str) -> Judgement:
+        return Judgement(name, result, f"{result} {name}: {text}")
+
     trouble = ""  # with the cells
     for name in exercises:
         exercise = find(name)
         running = _WithoutOwnAnswers(ranks(exercise), hidden)
+        search_ranks = others and (lambda exercise=exercise: _WithoutOwnAnswers(others(exercise), hidden))
         trouble = trouble or _run_all_cells(submission, running)
         if name not in submission.answers:
-            yield Verdict(NOT_BEGUN, name, "not in this notebook, or its cell cannot be read")
-        elif trouble:
-            yield Verdict(FAILED, name, trouble)
+            yield judged(name, Result.NOT_BEGUN, "not in this notebook, or its cell cannot be read")
+            continue
+        try:
+            if trouble:
+                raise CourseError(trouble)
+            with _checks_that_travel():
+                stages = [on_these(exercise, running, search_ranks)]
+                verdict = judge(exercise, submission.answer(name), stages, Options(hide=False))
+        except CourseError as error:
+            yield judged(name, Result.WRONG, str(error))
+        except Exception as error:  # what came back was made to confuse the checks
+            yield judged(name, Result.WRONG, f"its results cannot be judged ({type(error).__name__})")
         else:
-            apart = others and (lambda exercise=exercise: _WithoutOwnAnswers(others(exercise), hidden))
-            yield _verdict_on(exercise, submission, running, apart)
+            yield Judgement(name, verdict.result, str(verdict), verdict.question)
 
 
-def _verdict_on(
-    exercise: Exercise, submission: Submission, running: RanksLike, others: Callable[[], RanksLike] | None
-) -> Verdict:
-    try:
-        with _checks_that_travel():
-            return judge(exercise, submission.answer(exercise.name), running, hide=False, others=others)
-    except CourseError as error:
-        return Verdict(FAILED, exercise.name, str(error))
-    except Exception as error:  # what came back was made to confuse the checks
-        return Verdict(FAILED, exercise.name, f"its results cannot be judged ({type(error).__name__})")
-
-
-def _run_all_cells(submission: Submission, running: RanksLike) -> str:
+def _run_all_cells(submission: Submission, running: RanksInterface) -> str:
     """Run the notebook's cells on all ranks that have not run them, before a check and its limits.
 
     Says what went wrong with all of it.
@@ -106,18 +120,18 @@ def _run_all_cells(submission: Submission, running: RanksLike) -> str:
 class _WithoutOwnAnswers:
     """Ranks on which the course's own answers cannot be called. Contained ranks do not even have them on their disk."""
 
-    def __init__(self, ranks: RanksLike, hidden: Sequence[str]) -> None:
+    def __init__(self, ranks: RanksInterface, hidden: Sequence[str]) -> None:
         self.world_size = ranks.world_size
         self._ranks, self._hidden = ranks, hidden
 
     def _hiding(self, function: Callable) -> Callable:
         return functools.partial(call_without, self._hidden, function)
 
-    def attempt(self, function: Callable, arguments: list[tuple], **options: Any) -> Any:
+    def attempt(self, function: Callable, arguments: Sequence[tuple], **options: Any) -> Attempt:
         """As the ranks' own."""
         return self._ranks.attempt(self._hiding(function), arguments, **options)
 
-    def attempt_each(self, tasks: list[tuple[Callable, tuple]], **options: Any) -> list:
+    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **options: Any) -> list[Attempt]:
         """As the ranks' own."""
         return self._ranks.attempt_each([(self._hiding(function), own) for function, own in tasks], **options)
 

@@ -12,11 +12,11 @@ from course_utils.checks import panel as parts
 from course_utils.checks.minutes import LONGEST_PAUSE
 from course_utils.checks.progress_records import Kept, read
 from course_utils.checks.standing import LessonRow, standing
-from course_utils.checks.verdict import FAILED, NOT_BEGUN, PASSED
+from course_utils.checks.verdict import Result
 from course_utils.words import count
 
-DOTS = {PASSED: "●", FAILED: "◐", NOT_BEGUN: "○"}
-WORDS = {PASSED: "solved", FAILED: "tried", NOT_BEGUN: "not begun"}
+DOTS = {Result.RIGHT: "●", Result.WRONG: "◐", Result.NOT_BEGUN: "○"}
+WORDS = {Result.RIGHT: "solved", Result.WRONG: "tried", Result.NOT_BEGUN: "not begun"}
 _WIDTHS = ("1 1 260px", "0 0 124px", "0 0 92px", "0 0 64px")
 _GREEN = "color: color-mix(in srgb, currentColor 45%, #009E73)"  # darker on white, lighter on black
 
@@ -33,7 +33,7 @@ class Overview:
         """The first exercise of a written lesson that is not solved yet."""
         for row in self.rows:
             for name, mark in row.marks:
-                if row.written and mark != PASSED:
+                if row.written and mark != Result.RIGHT:
                     return row, name
         return None
 
@@ -145,7 +145,7 @@ def _about(title: str | None) -> str:
 def _dot(mark: str, name: str = "") -> str:
     """A dot; with a name it is an image that screen readers name, else it stands beside its word."""
     named = f'role="img" title="{parts.attribute(name)}" aria-label="{parts.attribute(name)}"'
-    look = f"font-size: 1.25em; line-height: 1{'; ' + _GREEN if mark == PASSED else ''}"
+    look = f"font-size: 1.25em; line-height: 1{'; ' + _GREEN if mark == Result.RIGHT else ''}"
     attributes = named if name else 'aria-hidden="true"'
     return f'<span {attributes} style="{look}">{DOTS[mark]}</span>'
 

@@ -7,10 +7,10 @@ from typing import Any
 from course_utils.checks.hits import asked_on, comparisons
 from course_utils.checks.minutes import minutes_spent
 from course_utils.checks.registry import exercises_of, names_of
-from course_utils.checks.verdict import FAILED, NOT_BEGUN, PASSED
+from course_utils.checks.verdict import Result
 from course_utils.syllabus import LESSONS
 
-_BETTER = {NOT_BEGUN: 0, FAILED: 1, PASSED: 2}
+_BETTER = {Result.NOT_BEGUN: 0, Result.WRONG: 1, Result.RIGHT: 2}
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class LessonRow:
     @property
     def done(self) -> int:
         """How many of the exercises are solved."""
-        return sum(mark == PASSED for _, mark in self.marks)
+        return sum(mark == Result.RIGHT for _, mark in self.marks)
 
 
 class Lessons:
@@ -87,7 +87,7 @@ def standing(records: Iterable[dict[str, Any]]) -> tuple[LessonRow, ...]:
     for record in records:
         name, mark = record.get("exercise"), record.get("mark")
         if isinstance(name, str) and isinstance(mark, str) and mark in _BETTER:
-            marks[name] = max(marks.get(name, NOT_BEGUN), mark, key=_BETTER.__getitem__)
+            marks[name] = max(marks.get(name, Result.NOT_BEGUN), mark, key=_BETTER.__getitem__)
     begun = {lessons.of_record(record) for record in records}
     spent = minutes_spent(records, lessons.of_record)
     compared: dict[str | None, list[bool]] = {}
@@ -99,7 +99,7 @@ def standing(records: Iterable[dict[str, Any]]) -> tuple[LessonRow, ...]:
             lesson.stem,
             lesson.title,
             lesson.written,
-            tuple((name, marks.get(name, NOT_BEGUN)) for name in lessons.exercises[lesson.stem]),
+            tuple((name, marks.get(name, Result.NOT_BEGUN)) for name in lessons.exercises[lesson.stem]),
             planned=lesson.minutes,
             titles=tuple(exercise.title for exercise in exercises_of(lesson)),
             takes=tuple(exercise.minutes for exercise in exercises_of(lesson)),

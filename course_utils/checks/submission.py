@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from course_utils.checks.notebook import code_cells, in_python
 from course_utils.checks.registry import declared
@@ -135,7 +136,7 @@ def _signature(arguments: ast.arguments) -> inspect.Signature | None:
     None for what Python rejects, such as two parameters of one name: it will say so itself.
     """
     kinds = inspect.Parameter
-    plain = [(one, kinds.POSITIONAL_ONLY) for one in arguments.posonlyargs]
+    plain: list[tuple[ast.arg, Any]] = [(one, kinds.POSITIONAL_ONLY) for one in arguments.posonlyargs]
     plain += [(one, kinds.POSITIONAL_OR_KEYWORD) for one in arguments.args]
     required = len(plain) - len(arguments.defaults)
     found = [

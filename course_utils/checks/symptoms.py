@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome, Recogniser
+from course_utils.checks.finding import Kind
 from course_utils.errors import CourseError
+from course_utils.ranks.ending import Ending
 
 if TYPE_CHECKING:
     from course_utils.trace.events import Event
@@ -41,11 +43,6 @@ def error_of(function: Callable, *arguments: object) -> str:
     return "no error"
 
 
-def says(words: str) -> Recogniser:
-    """A recogniser of findings that have these words in them."""
-    return lambda case, outcome: words in outcome.wrong
-
-
 def nothing_returned(case: Case, outcome: Outcome) -> bool:
     """Whether every rank returned None."""
     return all(result is None for result in outcome.results)
@@ -63,7 +60,7 @@ def hangs(case: Case, outcome: Outcome) -> bool:
     In a deadlock of some, another may still compute when it is interrupted: it raised nothing of its own.
     """
     interrupted = any(reply.kind == "interrupted" for reply in outcome.attempt.replies)
-    return interrupted and (outcome.wrong.startswith("deadlock") or not raised(outcome))
+    return interrupted and (outcome.attempt.ending == Ending.DEADLOCK or not raised(outcome))
 
 
 def waits_in(outcome: Outcome, call: str) -> bool:
@@ -107,7 +104,7 @@ def collective_calls(outcome: Outcome, rank: int, name: str = "") -> int:
 
 def argument_changed(case: Case, outcome: Outcome) -> bool:
     """Whether something is wrong with nothing but an argument that was to stay as it was."""
-    return " changed the argument " in outcome.wrong
+    return outcome.finding is not None and outcome.finding.kind == Kind.ARGUMENT_CHANGED
 
 
 def request_open(case: Case, outcome: Outcome) -> bool:

@@ -1,21 +1,53 @@
-"""The one line that a check ends with, and what a notebook shows around it."""
+"""What a check came to, as a value, and its line. Every decision reads the fields, and nothing reads the line."""
 
-import contextlib
-import math
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from course_utils import draw
-from course_utils.checks import panel as parts
-from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
-from course_utils.trace.events import count_rounds
+from course_utils.checks.finding import Finding
+from course_utils.checks.finding_text import text_of
+from course_utils.checks.mistake_search import Searched, SearchEnd
 from course_utils.words import count
 
-PASSED, FAILED, NOT_BEGUN = "✓", "✗", "○"
-WORDS = {PASSED: "right", FAILED: "not yet", NOT_BEGUN: "not begun"}
-MOST_LINES = 20
-MOST_MESSAGES = 60
-_KINDS = {PASSED: RIGHT, FAILED: NOT_YET, NOT_BEGUN: NEUTRAL}
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from course_utils.trace.events import Event
+
+
+class Result(StrEnum):
+    """Right, not right, not begun; the value is the mark that a line begins with, and that is kept."""
+
+    RIGHT = "✓"
+    WRONG = "✗"
+    NOT_BEGUN = "○"
+
+
+NAMES = {Result.RIGHT: "right", Result.WRONG: "not yet", Result.NOT_BEGUN: "not begun"}
+"""What a badge says."""
+_STUB = "Replace the line `raise NotImplementedError`."
+
+
+@dataclass(frozen=True)
+class JudgedOn:
+    """The ranks on which a verdict stands.
+
+    Attributes:
+        virtual: the smallest and the largest number of virtual ranks on which the answer was right.
+        real: how many real ranks judged it; 0 where none did.
+        found_on_virtual: whether what is wrong was found on virtual ranks.
+        virtual_cannot: what the answer does that virtual ranks cannot; "" where they could.
+        start: the line that starts the ranks that are missing; "" where none are.
+        left_out: the number of ranks of the largest case that did not fit; 0 where all did.
+    """
+
+    virtual: tuple[int, int] | None = None
+    real: int = 0
+    found_on_virtual: bool = False
+    virtual_cannot: str = ""
+    start: str = ""
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -23,101 +55,93 @@ class Verdict:
     """What a check found.
 
     Attributes:
-        mark: "✓" right, "✗" not right, "○" not begun.
+        result: right, not right, or not begun.
         name: the exercise.
-        text: what, which rank, expected, got, and the likely cause as a question.
+        finding: what is wrong; None where nothing is, or nothing has begun.
+        case: in words, the case in which it was found.
+        case_key: the same for programs.
+        praise: what the line of a right answer says.
+        searched: the search for the mistake; its question is the one that the learner is asked.
+        judged_on: on which ranks all this was seen.
         events: what happened on the ranks in the failing (or last) case, for the picture.
         output: what the learner's function printed in the failing case: (rank, text).
-        seed: the seed of the numbers that were used; the same seed gives the same numbers.
-        details: for the panel: "question", with which `text` ends; "expected_rounds" and "picture_title" of the case;
-            "drawing", a function that gives the picture of an exercise that has its own. Where a mistake was looked
-            for, "search_seconds" that it took.
+        seed: of the numbers that were used; the same seed gives the same numbers.
+        expected_rounds: that the case may take; None where they are not counted.
+        drawing: gives the picture of an exercise that has its own.
     """
 
-    mark: str
+    result: Result
     name: str
-    text: str
-    events: tuple = ()
+    finding: Finding | None = None
+    case: str = ""
+    case_key: str = ""
+    praise: str = ""
+    searched: Searched = Searched()
+    judged_on: JudgedOn = JudgedOn()
+    events: "tuple[Event, ...]" = ()
     output: tuple[tuple[int, str], ...] = ()
     seed: int | None = None
-    details: dict[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"{self.mark} {self.name}: {self.text}"
+    expected_rounds: int | None = None
+    drawing: "Callable[[], Figure | None] | None" = None
 
     @property
     def passed(self) -> bool:
         """Whether the answer is right."""
-        return self.mark == PASSED
+        return self.result == Result.RIGHT
+
+    @property
+    def question(self) -> str:
+        """The question that leads out of the mistake; "" where none is asked."""
+        return self.searched.question
+
+    def __str__(self) -> str:
+        """The whole verdict as one line: the mark, the exercise, what was found, and the question."""
+        begun = "not begun. " if self.result == Result.NOT_BEGUN else ""
+        return f"{self.result} {self.name}: {begun}{finding_of(self)} {self.question}".rstrip()
 
 
-def not_begun(name: str) -> Verdict:
-    """The verdict on a function that still is the stub."""
-    return Verdict(NOT_BEGUN, name, "not begun. Replace the line `raise NotImplementedError`.")
+def finding_of(verdict: Verdict) -> str:
+    """What a verdict says without its question."""
+    if verdict.result == Result.NOT_BEGUN:
+        return _STUB
+    ranks = _ranks_of(verdict.judged_on, verdict.passed)
+    if verdict.finding is None:
+        return f"{verdict.praise}{''.join(f' ({remark})' for remark in ranks)}"
+    where = text_of(verdict.finding, verdict.case)
+    if verdict.judged_on.virtual and verdict.judged_on.real:
+        where = f"right on {_virtual(verdict.judged_on)}; on your {count(verdict.judged_on.real, 'rank')}, {where}"
+        ranks = []
+    remarks = [f"{remark[0].upper()}{remark[1:]}." for remark in ranks]
+    return " ".join([where, *remarks, *_search_of(verdict)])
 
 
-def show(verdict: Verdict, picture: bool = True) -> None:
-    """Show the verdict's panel in a notebook; elsewhere print its line, then what the learner's function printed."""
-    if parts.in_notebook():
-        parts.show(panel(verdict, picture))
-    else:
-        print("\n".join([str(verdict), *printed_lines(verdict)]))
+def _search_of(verdict: Verdict) -> list[str]:
+    """What is said of a search that was not brought to its end, and found nothing."""
+    searched = verdict.searched
+    if searched.question or searched.ended is None:
+        return []
+    if searched.ended == SearchEnd.STOPPED:
+        return ["You stopped the search for the mistake."]
+    return [f"The search for the mistake ended after {count(searched.runs, 'run')} of known mistakes."]
 
 
-def panel(verdict: Verdict, picture: bool = True) -> Panel:
-    """The verdict as one output. Its text is the line; its HTML adds what was printed and at most one picture."""
-    kind, words = _KINDS[verdict.mark], WORDS[verdict.mark]
-    finding, question = split_question(verdict)
-    html = parts.box(
-        f"{verdict.name}: {words}",
-        kind,
-        parts.head(verdict.mark, words, kind, verdict.name, finding),
-        parts.set_off(question, kind, "Ask yourself:"),
-        parts.printed("Your function printed:", printed_lines(verdict)),
-        _picture(verdict) if picture else "",
-    )
-    return Panel(str(verdict), html)
+def _virtual(ranks: JudgedOn) -> str:
+    least, most = ranks.virtual or (0, 0)
+    return f"{least} to {count(most, 'virtual rank')}"
 
 
-def split_question(verdict: Verdict) -> tuple[str, str]:
-    """What was found, and the question behind it ("" where there is none)."""
-    question = verdict.details.get("question") or ""
-    finding = verdict.text.removesuffix(question).rstrip()
-    if verdict.mark == NOT_BEGUN:
-        finding = finding.removeprefix("not begun. ")  # the badge says so already
-    return finding, question
-
-
-def printed_lines(verdict: Verdict) -> list[str]:
-    """What the learner's function printed, each line with its rank, and how many lines more there were."""
-    lines = [f"[rank {rank}] {line}" for rank, text in verdict.output for line in text.splitlines()]
-    rest = len(lines) - MOST_LINES
-    return [*lines[:MOST_LINES], f"… and {rest} more lines"] if rest > 0 else lines
-
-
-def picture_title(verdict: Verdict) -> str | None:
-    """Counted against expected rounds, and the case: `4 rounds counted, 2 expected (4 ranks)`; None: the finding.
-
-    Where a message never ended, there is nothing to count.
-    """
-    case, expected = verdict.details.get("picture_title"), verdict.details.get("expected_rounds")
-    if expected is None or any(math.isinf(event.end) for event in verdict.events):
-        return case
-    counted = count_rounds(verdict.events)
-    title = f"{count(counted, 'round')} counted, {'at most ' if counted < expected else ''}{expected} expected"
-    return f"{title} ({case})" if case else title
-
-
-def _picture(verdict: Verdict) -> str:
-    """The exercise's own picture, or the messages; "" where there is nothing to draw, or too much."""
-    figure, drawing = None, verdict.details.get("drawing")
-    if drawing:
-        with contextlib.suppress(Exception):  # it looked into something of an unexpected form: then there is no picture
-            figure = drawing()
-    if figure:
-        return parts.image(figure)
-    messages = sum(event.kind == "send" for event in verdict.events)
-    if not 0 < messages <= MOST_MESSAGES:
-        return ""
-
-    return parts.image(draw.timeline(list(verdict.events), title=picture_title(verdict)))
+def _ranks_of(ranks: JudgedOn, passed: bool) -> list[str]:
+    """Remarks on the ranks that judged, as parts of a sentence."""
+    remarks = []
+    if ranks.virtual_cannot:
+        remarks.append(f"your {count(ranks.real, 'rank')} judged alone: {ranks.virtual_cannot}")
+    elif ranks.found_on_virtual:
+        remarks.append("found on virtual ranks")
+    elif ranks.virtual and passed and ranks.real:
+        remarks.append(f"on {_virtual(ranks)}, then on your {count(ranks.real, 'rank')}")
+    elif ranks.virtual and passed:
+        remarks.append(f"on {_virtual(ranks)}; real ranks are still to come: `{ranks.start}`, then this cell again")
+    if ranks.left_out and passed:
+        rest = f"`course.start({ranks.left_out})` brings the rest"
+        remarks.insert(0, f"as far as {count(ranks.real, 'rank')} can show; {rest}")
+    return remarks

@@ -23,13 +23,15 @@
 
     ### Do all ranks take part?
 
-    Recognised when it hangs.                     what no program shows: see `course_utils.checks.behaviour`
+    Recognised when it hangs.                     what no program shows: see `course_utils.checks.recognition`
 
     `waits_for_all` is `loop` without `comm.Barrier()`.
 
     ## Rejected without a question
 
-    ### returned a list, expected                 a piece of the verdict's line
+    ### A list instead of an array                in words, for teachers
+
+    Recognised by `type`, expected `array`.       what the verdict finds
 
     ## Changes that make no difference
 
@@ -99,14 +101,16 @@ class Question:
     """A question, and the mistake that it leads out of.
 
     Attributes:
-        text: never the answer; where nothing is asked, a piece of the verdict's line.
+        text: never the answer; where nothing is asked, the mistake in words.
         programs: that make the mistake.
         recognised: how it is recognised where not by what its programs do: "when it hangs"; "" where by that.
+        is_asked: whether the text is put to the learner.
     """
 
     text: str
     programs: tuple[Program, ...]
     recognised: str = ""
+    is_asked: bool = True
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class Written:
     Attributes:
         right: programs that a check must accept.
         questions: in the order in which their mistakes are looked for.
-        unasked: rejected, and the line alone says why: their `text` is a piece of it.
+        unasked: rejected, and the verdict alone says why.
         equivalent: mutants of right programs that are right as well; their `idea` says why.
     """
 
@@ -126,10 +130,10 @@ class Written:
     equivalent: tuple[Program, ...] = ()
 
     @property
-    def wrong(self) -> tuple[tuple[Program, str], ...]:
-        """Every wrong program, and the words that its verdict must contain."""
-        asked = (*self.questions, *self.unasked)
-        return tuple((program, question.text) for question in asked for program in question.programs)
+    def wrong(self) -> tuple[tuple[Program, Question], ...]:
+        """Every wrong program, with the question that leads out of its mistake, asked or not."""
+        every = (*self.questions, *self.unasked)
+        return tuple((program, question) for question in every for program in question.programs)
 
     @property
     def answers(self) -> tuple[Program, ...]:
@@ -251,7 +255,7 @@ class _FileReader:
         )
         questions, unasked = (
             tuple(
-                Question(section.title, tuple(self._programs(section)), section.recognised)
+                Question(section.title, tuple(self._programs(section)), section.recognised, part == WRONG)
                 for section in self.parts.get(part, ())
                 if section.title
             )

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from course_utils.ranks.ending import BrokenOff
 from course_utils.ranks.engine.reply import Reply
 from course_utils.trace.activity import IDLE, TESTING, WAITING, Activity
 from course_utils.trace.luck import unlike_collectives
@@ -68,12 +69,18 @@ def _doing(reply: Reply) -> tuple[int, str, str]:
     return 4, "has returned", "have returned"
 
 
-def describe(replies: list[Reply], cause: str) -> str | None:
-    """The whole report, or None when every rank returned. `cause` says why the run was broken off, if it was."""
+def describe(replies: list[Reply], cause: BrokenOff | None = None) -> str | None:
+    """The whole report, which begins with a small letter; None when every rank returned.
+
+    Args:
+        replies: of all ranks.
+        cause: why the run was broken off, if it was.
+    """
+    why = [cause.text] if cause else []
     if all(reply.kind == "returned" for reply in replies):
-        return f"{cause} Then every rank returned, so what it returned need not be right." if cause else None
-    if all(reply.kind == "lost" and not (reply.waiting or reply.error) for reply in replies):
-        return cause
+        return f"{cause.text} Then every rank returned, so what it returned need not be right." if cause else None
+    if cause and all(reply.kind == "lost" and not (reply.waiting or reply.error) for reply in replies):
+        return cause.text
     if unusable := [reply for reply in replies if reply.kind == "unusable"]:
         return f"{what_each_does(unusable, len(replies))}: a call before this one broke it."
     raised = [reply for reply in replies if reply.kind == "raised"]
@@ -82,7 +89,7 @@ def describe(replies: list[Reply], cause: str) -> str | None:
         meanwhile = [f"Meanwhile {what_each_does(others)}."] if others else []
         events = sorted((event for reply in replies for event in reply.events), key=lambda event: event.start)
         return " ".join([f"{what_each_does(raised, len(replies))}.", *meanwhile, *unlike_collectives(events)])
-    return f"{cause} {what_each_does(replies, len(replies))}."
+    return " ".join([*why, f"{what_each_does(replies, len(replies))}."])
 
 
 def print_from(rank: int, text: str) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from course_utils.ranks.ending import BrokenOff, Ending
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
 from course_utils.trace.books import read_look
 from course_utils.trace.waiting import (
@@ -126,13 +127,12 @@ class HangDetector:
         return looks, members, known
 
 
-def cause_of(waits: WaitGraph) -> str:
+def cause_of(waits: WaitGraph) -> BrokenOff:
     """Why nobody can go on."""
-    for need, begun in waits.mismatches():
-        return f"deadlock: {mismatch_in_words(need.number, begun)}."
-    if cycle := waits.cycle():
-        return f"deadlock: rank {in_words(cycle)}."
-    return "deadlock: what is waited for will never come."
+    mismatches = [mismatch_in_words(need.number, begun) for need, begun in waits.mismatches()]
+    cycle = waits.cycle()
+    why = mismatches[0] if mismatches else f"rank {in_words(cycle)}" if cycle else "what is waited for will never come"
+    return BrokenOff(Ending.DEADLOCK, f"deadlock: {why}.")
 
 
 def unlike_calls(activities: Mapping[int, Activity]) -> str:

@@ -5,6 +5,7 @@ crash ends it; the notebook's kernel and the learner's variables live on.
 """
 
 import atexit
+import contextlib
 import functools
 import math
 import os
@@ -19,14 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.errors import CourseError
+from course_utils.ranks.call_limit import CallLimit
+from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
 from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
-from course_utils.ranks.failure_report import describe
 from course_utils.ranks.presses import presses
 from course_utils.ranks.processes.exit_status import end_text
 from course_utils.ranks.processes.fault_dump import last_line
 from course_utils.ranks.processes.forking import ONE_THREAD
 from course_utils.ranks.processes.ranks_folder import MARK
-from course_utils.system import memory_kills
+from course_utils.system import cpu_seconds, memory_kills, wants_to_run
+from course_utils.trace.activity import ActivityFile
 
 _STUBBORN = 3.0
 """Seconds after which a process that ignores interrupts is ended."""
@@ -64,30 +67,31 @@ class LoneAnswer:
     Attributes:
         replies: in the order of its calls, as many as came to an end; as bytes while they travel.
         cause: why it was broken off, if it was.
-        trouble: what virtual ranks say of it.
         rejected: why they do not begin.
     """
 
     replies: list[Any]
-    cause: str = ""
-    trouble: str | None = None
+    cause: BrokenOff | None = None
     rejected: str = ""
 
 
 class LoneProcess:
     """The process, as the notebook sees it."""
 
+    _process: subprocess.Popen
+    _line: Connection
+    _folder: tempfile.TemporaryDirectory
+    _activity: ActivityFile
+    _kills: int
+
     def __init__(self) -> None:
-        self._process: subprocess.Popen | None = None
-        self._line: Connection | None = None
-        self._folder: tempfile.TemporaryDirectory | None = None
-        self._kills = 0
+        self._is_up = False
 
     def answer(self, task: LoneTask, limit: float) -> LoneAnswer:
         """What comes of a task; never raises for what its functions do.
 
         Args:
-            limit: seconds after which it is broken off.
+            limit: seconds of processor time after which it is broken off, see `call_limit`.
 
         Raises:
             CourseError: the process does not come up, or its virtual ranks reject the task.
@@ -105,22 +109,21 @@ class LoneProcess:
             return self._lost(task, cause)
         if answer.rejected:
             raise CourseError(answer.rejected)
-        replies = [from_bytes(reply) for reply in answer.replies]
-        return LoneAnswer(replies, cause, describe(replies, cause) if cause else answer.trouble)
+        return LoneAnswer([from_bytes(reply) for reply in answer.replies], cause or answer.cause)
 
     def stop(self) -> None:
         """End it; the next task starts a new one."""
-        if self._process is None:
+        if not self._is_up:
             return
         self._line.close()
         self._process.kill()
         self._process.wait()
         self._folder.cleanup()
-        self._process = None
+        self._is_up = False
 
     def _send(self, data: bytes) -> bool:
         with presses():
-            if self._process is None:
+            if not self._is_up:
                 self._start()
             try:
                 self._line.send_bytes(data)
@@ -130,6 +133,7 @@ class LoneProcess:
 
     def _start(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="course-process-", ignore_cleanup_errors=True)
+        self._activity = ActivityFile(activity_of(Path(self._folder.name)))
         self._line, theirs = Pipe()
         self._kills = memory_kills()
         course = str(Path(__file__).parents[2])
@@ -144,6 +148,7 @@ class LoneProcess:
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # what interrupts the notebook does not reach it
         )
+        self._is_up = True
         theirs.close()
         try:
             there = self._line.poll(_COMES_UP) and self._line.recv_bytes()
@@ -153,18 +158,23 @@ class LoneProcess:
             self.stop()
             raise CourseError("The process that runs checks did not come up. `course.doctor()` looks for the reason.")
 
-    def _wait(self, task: LoneTask, limit: float) -> str:
+    def _wait(self, task: LoneTask, limit: float) -> BrokenOff | None:
         """Wait for the answer, or the end of the process; why the task was broken off, if it was."""
-        until = time.monotonic() + limit
+        time_limit = CallLimit(limit, lambda _: self._computed(), lambda _: wants_to_run(self._process.pid))
         try:
-            while not self._line.poll(max(0.0, min(_LOOK, until - time.monotonic()))):
-                if time.monotonic() > until:
-                    return self._broken_off(task, f"not finished after {limit:.0f} s.")
+            while not self._line.poll(_LOOK):
+                if cause := time_limit.reached({0: self._activity.read()}):
+                    return self._broken_off(task, cause)
         except KeyboardInterrupt:
-            return self._broken_off(task, "stopped by you.")
-        return ""
+            return self._broken_off(task, STOPPED_BY_USER)
+        return None
 
-    def _broken_off(self, task: LoneTask, cause: str) -> str:
+    def _computed(self) -> float:
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            return cpu_seconds(self._process.pid)
+        return 0.0
+
+    def _broken_off(self, task: LoneTask, cause: BrokenOff) -> BrokenOff:
         with presses():
             until = time.monotonic() + _STUBBORN
             while time.monotonic() < until and self._process.poll() is None:
@@ -172,16 +182,22 @@ class LoneProcess:
                 if self._line.poll(_LOOK):
                     return cause
             self._process.kill()
-        return f"{cause} {task.who} did not heed the interrupt and had to be ended."
+        text = f"{cause.text} {task.who} did not heed the interrupt and had to be ended."
+        return BrokenOff(Ending.RANK_ENDED, text)
 
-    def _lost(self, task: LoneTask, cause: str) -> LoneAnswer:
+    def _lost(self, task: LoneTask, cause: BrokenOff | None) -> LoneAnswer:
         status = self._process.wait()
         if not cause:
             place = last_line(faults_of(Path(self._folder.name)))
-            cause = end_text(task.who, 128 - status if status < 0 else status, self._kills, place)
+            text = end_text(task.who, 128 - status if status < 0 else status, self._kills, place)
+            cause = BrokenOff(Ending.RANK_ENDED, text)
         self.stop()
-        replies = [Reply(rank, "lost") for rank, _, _ in task.calls]
-        return LoneAnswer(replies, cause, describe(replies, cause))
+        return LoneAnswer([Reply(rank, "lost") for rank, _, _ in task.calls], cause)
+
+
+def activity_of(folder: Path) -> Path:
+    """Where the process says that a function runs, or none."""
+    return folder / "activity"
 
 
 def faults_of(folder: Path) -> Path:

@@ -16,8 +16,10 @@ from course_utils.errors import CourseError
 from course_utils.ranks.engine.output import captured
 from course_utils.ranks.engine.process_settings import settings_kept
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, not_unpacked, packed, raised, to_bytes
-from course_utils.ranks.lone_process import LoneAnswer, LoneTask, faults_of
+from course_utils.ranks.lone_process import LoneAnswer, LoneTask, activity_of, faults_of
 from course_utils.ranks.virtual_ranks import VirtualRanks
+from course_utils.trace.activity import ActivityFile
+from course_utils.trace.recorder import recorder
 
 
 class _Interrupts:
@@ -40,13 +42,16 @@ def serve(descriptor: str, folder: str) -> None:
     with faults_of(Path(folder)).open("w") as faults:
         faulthandler.enable(faults)
         threading.Thread(target=_end_with, args=[os.getppid(), folder], daemon=True).start()
+        recorder.activity = ActivityFile(activity_of(Path(folder)))
         line = Connection(int(descriptor))
         line.send_bytes(b"there")
         with contextlib.suppress(EOFError, OSError):
             while True:
                 task: LoneTask = from_bytes(line.recv_bytes())
                 sys.path += [path for path in task.path if path not in sys.path]
-                line.send_bytes(_answered(task, _Interrupts(), Path(folder)))
+                answer = _answered(task, _Interrupts(), Path(folder))
+                recorder.activity.begun = False
+                line.send_bytes(answer)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -86,6 +91,7 @@ def _perform(rank: int, function: bytes, arguments: bytes, interrupts: _Interrup
             called, own = from_bytes(function), from_bytes(arguments)
         except Exception as error:
             return not_unpacked(rank, error)
+        recorder.begin_learners()
         reply = Reply(rank, "returned", value=called(*own))
         interrupts.heeded = False
     except KeyboardInterrupt as error:
@@ -115,11 +121,15 @@ def _on_virtual_ranks(task: LoneTask, interrupts: _Interrupts) -> LoneAnswer:
     arguments = [from_bytes(own) for _, _, own in task.calls]
     interrupts.heeded = True
     try:
-        attempt = ranks.attempt(_Travelling(task.calls[0][1]), arguments)
+        with contextlib.suppress(Exception):
+            from_bytes(task.calls[0][1])  # which imports what it needs, before the learner's time begins
+        recorder.begin_learners()
+        function: Any = _Travelling(task.calls[0][1])
+        replies, cause = ranks.replies(function, arguments)
     except CourseError as error:
         return LoneAnswer([], rejected=str(error))
     except KeyboardInterrupt:
         return LoneAnswer([packed(Reply(rank, "interrupted")) for rank, _, _ in task.calls])
     finally:
         interrupts.heeded = False
-    return LoneAnswer(list(map(packed, attempt.replies)), trouble=attempt.trouble)
+    return LoneAnswer(list(map(packed, replies)), cause)

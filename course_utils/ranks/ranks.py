@@ -1,5 +1,6 @@
 """What a notebook holds of its ranks: run functions on them, look at them, stop them, bring them back."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -9,10 +10,11 @@ from course_utils import draw, system
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.connection import PATIENCE, Connection, Watched
+from course_utils.ranks.connection import Connection, Watched
 from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe, done_by, print_from, seen_of
 from course_utils.ranks.hang_detector import Seen
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.traffic import LinksAtRest, Meter, Traffic
 from course_utils.ranks.presses import presses
 from course_utils.ranks.px_magic import register
@@ -47,7 +49,7 @@ class Ranks(LastRun):
         self.connection: Connection | None = connection
         self._usable = True
         self.facts = facts
-        self.world_size: int = len(connection.engines)
+        self.world_size: int = connection.world_size
 
     @property
     def pids(self) -> list[int]:
@@ -84,7 +86,9 @@ class Ranks(LastRun):
 
         def tasks(communicator: int) -> dict[int, tuple]:
             common = {"world_size": size, "communicator": communicator, "backend": backend, "meeting": meeting}
-            return {rank: (_task(function, packed, *own, **common),) for rank, own in enumerate(each)}
+            return {
+                rank: (_task(function, packed, own, keywords, **common),) for rank, (own, keywords) in enumerate(each)
+            }
 
         call, replies = self._call("call", tasks)
         for reply in replies:
@@ -98,12 +102,12 @@ class Ranks(LastRun):
     def attempt(
         self,
         function: Callable,
-        arguments: list[tuple],
+        arguments: Sequence[tuple],
         *,
         with_comm: bool = True,
         backend: str | None = None,
         patience: float = PATIENCE,
-        limit: float = 30.0,
+        limit: float = LIMIT,
     ) -> Attempt:
         """Call a function that may be wrong, with one tuple of arguments for each rank; never raises for its errors.
 
@@ -123,7 +127,7 @@ class Ranks(LastRun):
             self._be_usable()
             call, replies = self._call("call", tasks, patience=patience, limit=limit)
         has_new_ranks = self._be_usable(call)
-        return Attempt(replies, describe(replies, call.cause), _NEW_RANKS if has_new_ranks else "")
+        return Attempt.of(replies, call.cause, _NEW_RANKS if has_new_ranks else "")
 
     def attempt_each(
         self,
@@ -131,7 +135,7 @@ class Ranks(LastRun):
         *,
         seconds: float = 1.0,
         patience: float = PATIENCE,
-        limit: float = 30.0,
+        limit: float = LIMIT,
     ) -> list[Attempt]:
         """Call functions that need no other rank, each with its arguments, one after the other on rank 0.
 
@@ -145,9 +149,7 @@ class Ranks(LastRun):
         self._be_usable(call)
         if replies[0].kind != "returned":
             return []
-        done = [from_bytes(data) for data in replies[0].value]
-        causes = ["" if reply.kind == "returned" else call.cause for reply in done]
-        return [Attempt([reply], describe([reply], cause)) for reply, cause in zip(done, causes, strict=True)]
+        return Attempt.of_each([from_bytes(data) for data in replies[0].value], call.cause)
 
     def _be_usable(self, call: Watched | None = None) -> bool:
         """Start new ranks where a call has ended some, or has left them unable to use MPI; whether it was so."""
@@ -157,8 +159,8 @@ class Ranks(LastRun):
         return broken
 
     def _meeting(self, backend: str | None) -> str:
-        """A file that does not exist yet, at which the ranks of a torch group meet."""
-        return str(self._alive().folder.path / f"meeting-{time.monotonic_ns()}") if backend else ""
+        """Where the ranks of a torch group meet."""
+        return self._alive().meeting() if backend else ""
 
     def _call(
         self,
@@ -166,7 +168,7 @@ class Ranks(LastRun):
         arguments_with: Callable[[int], dict[int, tuple]],
         *,
         patience: float | None = None,
-        limit: float | None = None,
+        limit: float = math.inf,
         others: Collection[int] = (),
     ) -> tuple[Watched, list[Reply]]:
         """Run something of a learner's on the ranks, one notebook at a time.
@@ -174,7 +176,7 @@ class Ranks(LastRun):
         Args:
             arguments_with: gives the arguments of each rank that is wanted, from the number of the communicator to use.
             patience: seconds without progress after which the call is broken off; None to tell the learner only.
-            limit: seconds that the call may take.
+            limit: seconds of processor time that the call may take, see `call_limit`.
             others: ranks that take no part, and are on the same communicator.
         """
         connection = self._alive()
@@ -201,7 +203,8 @@ class Ranks(LastRun):
             except RanksGone:  # a rank has died meanwhile
                 return False
             rest = self._links_at_rest()
-            call = connection.wait_for(pending, patience=_MEETING, limit=_MEETING_ON_LINKS, links_at_rest=rest)
+            until = time.monotonic() + _MEETING_ON_LINKS
+            call = connection.wait_for(pending, patience=_MEETING, until=until, links_at_rest=rest)
         return all(reply.kind == "returned" for reply in call.replies.values())
 
     def _links_at_rest(self) -> Callable[[], float]:
@@ -213,7 +216,7 @@ class Ranks(LastRun):
         function: str,
         arguments: dict[int, tuple],
         patience: float | None,
-        limit: float | None,
+        limit: float,
         others: Collection[int],
     ) -> Watched:
         """Start the call and see it through, with a progress bar, and count what passes the nodes' links."""
@@ -230,9 +233,16 @@ class Ranks(LastRun):
             with presses() as pressed:
                 pending = connection.submit(function, arguments)
             size = sum(len(part) for own in arguments.values() for part in own if isinstance(part, bytes))
-            limits = {"patience": patience, "limit": limit, "size": size}
-            limits |= {"links_at_rest": self._links_at_rest(), "stopped": bool(pressed)}
-            call = connection.wait_for(pending, **limits, others=others, look=look)
+            call = connection.wait_for(
+                pending,
+                patience=patience,
+                limit=limit,
+                size=size,
+                others=others,
+                look=look,
+                links_at_rest=self._links_at_rest(),
+                stopped=bool(pressed),
+            )
             meter.look(at_once=True)
         return call
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from course_utils import draw
 from course_utils.errors import CourseError
+from course_utils.ranks.ending import BrokenOff, Ending, ending_of
 from course_utils.ranks.engine.reply import Reply
+from course_utils.ranks.failure_report import describe
 from course_utils.trace.events import Event, bytes_of_each, count_rounds
 from course_utils.trace.luck import by_luck
 from course_utils.trace.waiting import WaitGraph
@@ -140,11 +142,29 @@ def events_of(replies: list[Reply]) -> list[Event]:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A call that may have failed: every rank's reply, in words what went wrong, and what was lost by it."""
+    """A call that may have failed.
+
+    Attributes:
+        replies: of every rank.
+        trouble: what went wrong, in words, beginning with a small letter; None where every rank returned.
+        afterwards: what was lost by it, in words.
+        ending: why it came to its end.
+    """
 
     replies: list[Reply]
     trouble: str | None
     afterwards: str = ""
+    ending: Ending = Ending.RETURNED
+
+    @classmethod
+    def of(cls, replies: list[Reply], cause: BrokenOff | None, afterwards: str = "") -> "Attempt":
+        """`cause`: why it was broken off, if it was."""
+        return cls(replies, describe(replies, cause), afterwards, ending_of((reply.kind for reply in replies), cause))
+
+    @classmethod
+    def of_each(cls, replies: list[Reply], cause: BrokenOff | None) -> "list[Attempt]":
+        """Calls that were made one after the other, of which the last may have been broken off."""
+        return [cls.of([reply], None if reply.kind == "returned" else cause) for reply in replies]
 
     @cached_property
     def run(self) -> Run | None:

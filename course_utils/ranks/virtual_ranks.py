@@ -23,9 +23,11 @@ from typing import Any
 from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
+from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, raised, to_bytes
 from course_utils.ranks.failure_report import describe, done_by, print_from
 from course_utils.ranks.hang_detector import cause_of
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Traffic, traffic_of
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, sendable, spread
@@ -35,7 +37,9 @@ from course_utils.ranks.virtual.communicator import VirtualComm
 from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
 from course_utils.trace.books import WORLD
+from course_utils.trace.events import count_rounds
 from course_utils.trace.recorder import learners_frame, other_clocks, place_of
+from course_utils.trace.waiting import WaitGraph
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
 MOST = 16_384
@@ -84,7 +88,7 @@ class VirtualRun(Run):
             raise CourseError(
                 "Rounds are counted from each message, kept up to 64 ranks; run(…, traced=True) keeps more."
             )
-        return Run.rounds.func(self)
+        return count_rounds(self.events)
 
     def __repr__(self) -> str:
         return (
@@ -117,7 +121,12 @@ class VirtualRanks(LastRun):
         self.world_size, self.scale = world_size, scale
         self._network = network if network is not None else assumed(world_size)
         wires = wires_of(self._network, world_size)
-        self.facts = {"network": None, "virtual": wires.name, "ranks": [], "line": self._line(wires.name)}
+        self.facts: dict[str, Any] = {
+            "network": None,
+            "virtual": wires.name,
+            "ranks": [],
+            "line": self._line(wires.name),
+        }
         self._last: VirtualRun | None = None
 
     def _line(self, name: str) -> str:
@@ -183,28 +192,47 @@ class VirtualRanks(LastRun):
     def attempt(
         self,
         function: Callable,
-        arguments: list[tuple],
+        arguments: Sequence[tuple],
         *,
         with_comm: bool = True,
         backend: str | None = None,
-        **_: Any,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
     ) -> Attempt:
         """Call a function that may be wrong, with one tuple of arguments for each rank; never raises for its errors.
 
-        The replies carry the arguments as they are after the call.
+        The replies carry the arguments as they are after the call. It is broken off by the stop button alone, and by
+        what the ranks themselves show to be a hang.
 
         Raises:
             CourseError: it asks for a backend that virtual ranks have not.
         """
+        return Attempt.of(*self.replies(function, arguments, with_comm, backend))
+
+    def replies(
+        self,
+        function: Callable,
+        arguments: Sequence[tuple],
+        with_comm: bool = True,
+        backend: str | None = None,
+    ) -> tuple[list[Reply], BrokenOff | None]:
+        """What `attempt` is made of: the reply of each rank, and why the call was broken off, if it was."""
         size = self._size(len(arguments))
         _check_backend(backend, size)
         network = self._network_for(size)
         work = _VirtualCall(size, network, self.scale, traced=True, with_comm=with_comm, backend=backend)
         replies, cause = work.run(function, [(own, {}) for own in arguments])
         self._remember(work, replies)
-        return Attempt(replies, describe(replies, cause))
+        return replies, cause
 
-    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **_: Any) -> list[Attempt]:
+    def attempt_each(
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> list[Attempt]:
         """Call functions that need no other rank, each with its arguments, one after the other."""
         return [self.attempt(function, [own], with_comm=False) for function, own in tasks]
 
@@ -270,11 +298,14 @@ def behind_links(
             "ranks_per_node= is for real ranks; virtual ones take network=two_level(P, node_size, between, inside)."
         )
     two = EmulatedNetwork.asked(2, link, latency)
+    assert two
     rates = [two.rates[0]] * ranks
     for rank, rate in (slow or {}).items():
         if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < ranks:
             raise CourseError(f"slow={{{rank!r}: …}}: the ranks are 0 to {ranks - 1}.")
-        rates[rank] = EmulatedNetwork.asked(2, rate).rates[0]
+        own = EmulatedNetwork.asked(2, rate)
+        assert own
+        rates[rank] = own.rates[0]
     beta = tuple(8 / rate for rate in rates)
     name = f"each behind a link of {link}" + (f", {latency} from the next" if latency else "")
     return OwnLinks(name, beta * 2, two.latency)
@@ -332,11 +363,11 @@ class _VirtualCall:
     ) -> None:
         self.size, self.network, self.scale, self.traced = size, network, scale, traced
         self.with_comm, self.backend = with_comm and not backend, backend
-        self.stuck = None
+        self.stuck: WaitGraph | None = None
 
     def run(
         self, function: Callable, each: list[tuple[tuple, dict]], look: Callable[[], None] = lambda: None
-    ) -> tuple[list[Reply], str]:
+    ) -> tuple[list[Reply], BrokenOff | None]:
         """The replies of all ranks, and why the run was broken off, if it was."""
         wires = wires_of(self.network, self.size)
         packed = _packed(function, function)
@@ -348,7 +379,7 @@ class _VirtualCall:
 
     def _schedule(
         self, packed: bytes, shared: bytes | None, function: Callable, each: list[tuple[tuple, dict]]
-    ) -> tuple[list[Reply], str]:
+    ) -> tuple[list[Reply], BrokenOff | None]:
         scheduler = self.scheduler
         replies: list[Reply] = []
 
@@ -364,8 +395,8 @@ class _VirtualCall:
             if rank.number not in replied:
                 replies.append(Reply(rank.number, "interrupted", waiting=rank.waiting and rank.waiting[0]))
         replies.sort(key=lambda reply: reply.rank)
-        cause = "stopped by you." if scheduler.pressed else ""
-        return replies, cause or (cause_of(self.stuck) if self.stuck else "")
+        cause = STOPPED_BY_USER if scheduler.pressed else None
+        return replies, cause or (cause_of(self.stuck) if self.stuck else None)
 
     def _life(self, me: VirtualRank, packed: bytes, arguments: bytes) -> Reply:
         scheduler, own = self.scheduler, ()

@@ -1,12 +1,11 @@
 """What stands in for ranks where none run: a process beside the notebook calls functions, alone or on virtual ranks."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply, to_bytes
-from course_utils.ranks.failure_report import describe
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.lone_process import LoneTask, lone_process
 from course_utils.ranks.run import Attempt, sendable
 
@@ -23,17 +22,29 @@ class NoRanks:
         self.world_size = world_size
 
     def attempt(
-        self, function: Callable, arguments: list[tuple], *, limit: float = 30.0, seconds: float = math.inf, **_: Any
+        self,
+        function: Callable,
+        arguments: Sequence[tuple],
+        *,
+        with_comm: bool = False,
+        backend: str | None = None,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
     ) -> Attempt:
         """Call a function that may be wrong, once for each tuple of arguments; as `Ranks.attempt`."""
         given = _packed(function, function)
         calls = [(rank, given, _packed(function, own)) for rank, own in enumerate(arguments)]
         answer = lone_process().answer(LoneTask(calls), limit)
         left = [Reply(rank, "interrupted") for rank in range(len(answer.replies), len(arguments))]
-        return Attempt([*answer.replies, *left], describe([*answer.replies, *left], answer.cause))
+        return Attempt.of([*answer.replies, *left], answer.cause)
 
     def attempt_each(
-        self, tasks: Sequence[tuple[Callable, tuple]], *, seconds: float = 1.0, limit: float = 30.0, **_: Any
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
     ) -> list[Attempt]:
         """Call functions one after the other; as `Ranks.attempt_each`."""
         functions = {id(function): _packed(function, function) for function, _ in tasks}
@@ -41,8 +52,7 @@ class NoRanks:
         answer = lone_process().answer(LoneTask(calls, seconds=seconds), limit)
         if any(reply.kind == "lost" for reply in answer.replies):
             return []
-        causes = ["" if reply.kind == "returned" else answer.cause for reply in answer.replies]
-        return [Attempt([reply], describe([reply], cause)) for reply, cause in zip(answer.replies, causes, strict=True)]
+        return Attempt.of_each(answer.replies, answer.cause)
 
 
 class VirtualRanksApart:
@@ -54,12 +64,12 @@ class VirtualRanksApart:
     def attempt(
         self,
         function: Callable,
-        arguments: list[tuple],
+        arguments: Sequence[tuple],
         *,
         with_comm: bool = True,
         backend: str | None = None,
-        limit: float = 30.0,
-        **_: Any,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
     ) -> Attempt:
         """Call the function on as many virtual ranks as there are tuples of arguments; as `Ranks.attempt`.
 
@@ -73,8 +83,15 @@ class VirtualRanksApart:
         given = _packed(function, function)
         calls = [(rank, given, _packed(function, own)) for rank, own in enumerate(arguments)]
         answer = lone_process().answer(LoneTask(calls, together=True), limit)
-        return Attempt(answer.replies, answer.trouble)
+        return Attempt.of(answer.replies, answer.cause)
 
-    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **options: Any) -> list[Attempt]:
+    def attempt_each(
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> list[Attempt]:
         """Call functions that need no other rank, one after the other."""
-        return NoRanks(self.world_size).attempt_each(tasks, **options)
+        return NoRanks(self.world_size).attempt_each(tasks, seconds=seconds, limit=limit)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from course_utils.checks.exercise import Exercise
-from course_utils.checks.judge_submission import verdicts_on
+from course_utils.checks.judge_submission import judgements_of
 from course_utils.checks.submission import read
-from course_utils.checks.verdict import FAILED, Verdict
+from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.ranks.ranks import Ranks
 from course_utils.teacher.containment import SECONDS, contained_ranks
@@ -24,20 +24,26 @@ LONGEST = 4000
 
 @dataclass(frozen=True)
 class Mark:
-    """One line of the marks: 1 for a right answer, else 0, and the verdict that says why.
+    """One line of the marks: whether an answer is right, and the verdict that says why.
 
     Attributes:
         exercise: "" where the file is not a notebook, or answers none.
+        result: a file without answers is wrong, too.
         question: the one that the verdict ends with; "" without one.
         boxed: whether the answer ran in a box.
     """
 
     submission: str
     exercise: str
-    mark: int
+    result: Result
     verdict: str
     question: str = ""
     boxed: bool = True
+
+    @property
+    def mark(self) -> int:
+        """1 for a right answer, else 0."""
+        return int(self.result == Result.RIGHT)
 
 
 def printable(text: str) -> str:
@@ -63,7 +69,7 @@ class Grading(contextlib.ExitStack):
             submission = replace(read(notebook), name=name)
         except CourseError as error:
             yield [""]
-            yield Mark(name, "", 0, printable(f"{FAILED} {error}".replace(str(notebook), name)), boxed=self._boxed)
+            yield self._mark(name, "", Result.WRONG, f"{Result.WRONG} {error}".replace(str(notebook), name))
             return
         yield submission.expected
         lesson, deadline = min(submission.lessons), time.monotonic() + SECONDS
@@ -80,13 +86,12 @@ class Grading(contextlib.ExitStack):
             def others(exercise: Exercise) -> Ranks:
                 return self._ranks_of_mistakes(lesson, apart=not exercise.shares_files)
 
-            for verdict in verdicts_on(submission, submission.expected, ranks, others):
-                yield self._mark(name, verdict)
+            for found in judgements_of(submission, submission.expected, ranks, others):
+                yield self._mark(name, found.exercise, found.result, found.line, found.question)
 
-    def _mark(self, submission: str, verdict: Verdict) -> Mark:
-        text = printable(str(verdict)[:LONGEST])
-        question = (verdict.details.get("question") or "")[:LONGEST]
-        return Mark(submission, verdict.name, int(verdict.passed), text, question, self._boxed)
+    def _mark(self, submission: str, exercise: str, result: Result, verdict: str, question: str = "") -> Mark:
+        """A mark, with so much of the verdict as a table can hold."""
+        return Mark(submission, exercise, result, printable(verdict[:LONGEST]), question[:LONGEST], self._boxed)
 
     def _ranks_of_mistakes(self, lesson: str, apart: bool) -> Ranks:
         """They see what the submission sees."""

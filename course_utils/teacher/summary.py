@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from course_utils.checks.verdict import NOT_BEGUN
+from course_utils.checks.verdict import Result
 from course_utils.teacher.grading import Mark
 from course_utils.words import count
 
@@ -34,7 +34,7 @@ def summary(marks: Sequence[Mark]) -> str:
 def _tally(exercise: str, judged: Sequence[Mark]) -> tuple[int, int, int]:
     """Right, wrong, not begun."""
     own = [one for one in judged if one.exercise == exercise]
-    right, missing = sum(one.mark for one in own), sum(one.verdict.startswith(NOT_BEGUN) for one in own)
+    right, missing = sum(one.mark for one in own), sum(one.result == Result.NOT_BEGUN for one in own)
     return right, len(own) - right - missing, missing
 
 

@@ -225,7 +225,7 @@ class _Reader:
         return self._tensors[number]
 
     def module(self, module: str, name: str, state: Any, depth: int) -> Any:
-        cls = _module_class(_text(module), _text(name))
+        cls: Any = _module_class(_text(module), _text(name))
         values = self.read(state, depth)
         if cls is None or type(values) is not dict or not all(type(key) is str for key in values):
             raise Unreadable("no module of torch")
@@ -234,7 +234,7 @@ class _Reader:
         return made
 
     def course(self, module: str, name: str, told: list, depth: int) -> Any:
-        cls = _course_class(_text(module), _text(name))
+        cls: Any = _course_class(_text(module), _text(name))
         fields = _fields(cls) if cls else None
         if fields is None:
             return foreign(_text(name))
@@ -243,7 +243,7 @@ class _Reader:
             raise Unreadable("fields that are not there")
         if issubclass(cls, tuple):
             return tuple.__new__(cls, [values[field] for field in fields])
-        made = object.__new__(cls)
+        made: Any = object.__new__(cls)
         for field, one in values.items():
             object.__setattr__(made, field, one)
         return made
@@ -292,14 +292,14 @@ _READ: Mapping[str, Callable[[_Reader, list, int], Any]] = {
     "OrderedDict": lambda reader, parts, depth: OrderedDict(reader.each(pair, depth) for pair in parts),
     "array": lambda reader, parts, depth: reader.array(*parts),
     "scalar": lambda reader, parts, depth: reader.array(*parts)[()],
-    "objects": lambda reader, parts, depth: reader.objects(*parts, depth),
+    "objects": lambda reader, parts, depth: reader.objects(parts[0], parts[1], depth),
     "tensor": lambda reader, parts, depth: reader.tensor(*parts),
     "same": lambda reader, parts, depth: reader.same(*parts),
     "dtype": lambda reader, parts, depth: _of_torch(*parts),
     "device": lambda reader, parts, depth: _device(*parts),
     "Size": lambda reader, parts, depth: _size(parts),
-    "module": lambda reader, parts, depth: reader.module(*parts, depth),
-    "course": lambda reader, parts, depth: reader.course(*parts[:2], parts[2:], depth),
+    "module": lambda reader, parts, depth: reader.module(parts[0], parts[1], parts[2], depth),
+    "course": lambda reader, parts, depth: reader.course(parts[0], parts[1], parts[2:], depth),
     "foreign": lambda reader, parts, depth: foreign(_text(*parts)),
 }
 

@@ -22,8 +22,8 @@ ACTIVITY = "COURSE_ACTIVITY"
 
 _HEADER = struct.Struct("<QQdHI")  # version, progress, since, length of the text, length of the look
 _STATE = _HEADER.size
-_STOP = _STATE + 1
-_TEXT = _STOP + 1
+_STOP, _BEGUN = _STATE + 1, _STATE + 2
+_TEXT = _BEGUN + 1
 _LOOK = 1024
 _SIZE = 1 << 16
 
@@ -32,7 +32,8 @@ _SIZE = 1 << 16
 class Activity:
     """One look at a rank: its state, the operation it is in, and since when (seconds of `time.perf_counter`).
 
-    `look` is what it has told of its messages (see `books`), empty where it has not.
+    `look` is what it has told of its messages (see `books`), empty where it has not. `begun`: the learner's function
+    runs; before, the rank unpacks its task, finishes imports and meets the others.
     """
 
     state: int
@@ -40,6 +41,7 @@ class Activity:
     since: float
     text: str
     look: bytes = b""
+    begun: bool = False
 
 
 def shared_memory() -> int:
@@ -96,7 +98,16 @@ class ActivityFile:
             look = bytes(self._map[_LOOK : _LOOK + seen])
             if version % 2 == 0 and struct.unpack_from("<Q", self._map)[0] == version:
                 break
-        return Activity(state, progress, since, text.decode(errors="replace"), look)
+        return Activity(state, progress, since, text.decode(errors="replace"), look, self.begun)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the learner's function runs."""
+        return bool(self._map[_BEGUN])
+
+    @begun.setter
+    def begun(self, begun: bool) -> None:
+        self._map[_BEGUN] = begun
 
     def ask_to_stop(self, stop: bool = True) -> None:
         """Ask the rank to leave what it waits for, or take the request back."""

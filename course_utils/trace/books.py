@@ -15,7 +15,16 @@ WORLD = "world"
 """The communicator of a run, and of a cell; others are made from it."""
 _NAMES = 32
 """The names of how many collectives are kept."""
-_NOTHING = {"need": None, "sent": [], "received": [], "posted": [], "ahead": 0, "met": {}, "held": [], "members": {}}
+_NOTHING: dict[str, Any] = {
+    "need": None,
+    "sent": [],
+    "received": [],
+    "posted": [],
+    "ahead": 0,
+    "met": {},
+    "held": [],
+    "members": {},
+}
 OURS = "course-"
 """How the names of the trace's own threads begin."""
 _PASS_ON = "multiprocessing.queues", "torch.utils.data", "torch._inductor", "tqdm"
@@ -149,12 +158,12 @@ def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:
     try:
         seen = json.loads(told)
         need = _need(seen["need"]) if seen["need"] else None
-        counts = [{Message(*parts): count for *parts, count in seen[name]} for name in ("sent", "received")]
+        sent, received = ({Message(*parts): count for *parts, count in seen[name]} for name in ("sent", "received"))
         posted = [Message(*parts) for parts in seen["posted"]]
         met = {communicator: (count, names) for communicator, (count, names) in seen["met"].items()}
         held = tuple(Lock(*parts) for parts in seen["held"])
         need = None if state == IS_DONE else need
-        return Look(state, need, *counts, posted, seen["ahead"], met, held), seen["members"]
+        return Look(state, need, sent, received, posted, seen["ahead"], met, held), seen["members"]
     except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(f"no look of a rank: {error}") from None
 

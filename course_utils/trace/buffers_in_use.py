@@ -40,10 +40,10 @@ def unchanged(array: np.ndarray, request: _Request, record: Callable) -> Callabl
     """Something that notes, when the request is complete, that its array is another than it was, and then records."""
     if array.nbytes > _SMALL:
         return record
-    before = zlib.crc32(array)
+    before = zlib.crc32(array.data)
 
     def finished(end: float, *status: Any) -> None:
-        if zlib.crc32(array) != before:
+        if zlib.crc32(array.data) != before:
             recorder.notes.append(f"the array of {request.text}{request.place} is changed before the wait for it")
         record(end, *status)
 

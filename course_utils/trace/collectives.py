@@ -164,6 +164,8 @@ class Collectives:
     inner: MPI.Intracomm
     label: str
     world_ranks: list[int]
+    rank: int
+    size: int
 
     def _run(self, name: str, steps: Callable[[Callable[[MPI.Request], None]], Any], size: int, agreed: str) -> Any:
         """Run `steps(wait)`, whose requests are waited for by polling, and record it all as one event."""
@@ -195,7 +197,7 @@ class Collectives:
         with recorder.books.unless_rejected(need):
             request = call.start()
 
-        def finished(end: float, _: MPI.Status) -> None:
+        def finished(end: float, _: MPI.Status | None) -> None:
             recorder.add_collective(name, call.agreed(name), need, began, end, call.size, line)
 
         return TracedRequest.traced(request, name, place, finished, need)
@@ -362,7 +364,7 @@ class Collectives:
         wait(self.inner.Ibcast(length, root))
         buffer = np.frombuffer(data, np.uint8).copy() if self.rank == root else np.empty(length[0], np.uint8)
         wait(self.inner.Ibcast([buffer, MPI.BYTE], root))
-        return pickle.loads(buffer)
+        return pickle.loads(buffer.data)
 
     def _scatter(self, wait: Callable, parts: list[bytes], root: int) -> Any:
         lengths = np.array([len(part) for part in parts] or [0])
@@ -370,24 +372,24 @@ class Collectives:
         wait(self.inner.Iscatter(lengths if parts else None, length, root))
         buffer = np.empty(length[0], np.uint8)
         wait(self.inner.Iscatterv(_packed(parts) if parts else None, [buffer, MPI.BYTE], root))
-        return pickle.loads(buffer)
+        return pickle.loads(buffer.data)
 
     def _gather(self, wait: Callable, data: bytes, root: int) -> list | None:
-        lengths = np.empty(self.size, int) if self.rank == root else None
+        lengths = np.empty(self.size, np.int64) if self.rank == root else None
         wait(self.inner.Igather(np.array([len(data)]), lengths, root))
         receive = None if lengths is None else _room_for(lengths)
         wait(self.inner.Igatherv([np.frombuffer(data, np.uint8), MPI.BYTE], receive, root))
         return None if receive is None else _unpacked(receive)
 
     def _allgather(self, wait: Callable, data: bytes) -> list:
-        lengths = np.empty(self.size, int)
+        lengths = np.empty(self.size, np.int64)
         wait(self.inner.Iallgather(np.array([len(data)]), lengths))
         receive = _room_for(lengths)
         wait(self.inner.Iallgatherv([np.frombuffer(data, np.uint8), MPI.BYTE], receive))
         return _unpacked(receive)
 
     def _alltoall(self, wait: Callable, parts: list[bytes]) -> list:
-        lengths = np.empty(self.size, int)
+        lengths = np.empty(self.size, np.int64)
         wait(self.inner.Ialltoall(np.array([len(part) for part in parts]), lengths))
         receive = _room_for(lengths)
         wait(self.inner.Ialltoallv(_packed(parts), receive))

@@ -21,8 +21,10 @@ from course_utils.trace.recorder import here, recorder
 from course_utils.trace.traced_messages import PointToPoint
 from course_utils.trace.waiting import Need
 
-_STILL = "Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_", "Shift"
-_STILL += "free", "py2f", "toint"
+_STILL = (
+    *("Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_", "Shift"),
+    *("free", "py2f", "toint"),
+)
 """How the names of calls begin that move nothing between ranks."""
 
 
@@ -69,6 +71,8 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
         inner: the plain communicator that carries the messages. It can be exchanged for a fresh one, so that messages
             left over from an interrupted run never reach the next.
     """
+
+    inner: MPI.Intracomm
 
     def __new__(cls, inner: MPI.Intracomm, world_ranks: list[int] | None = None, label: str = WORLD) -> "TracedComm":
         comm = MPI.Intracomm.__new__(cls, inner)  # of a grid, too: Cython knows no other way
@@ -166,7 +170,7 @@ class TracedDistgraphcomm(TracedComm, MPI.Distgraphcomm):
     """Ranks on a graph of which each knows its own edges."""
 
 
-_WITH_TOPOLOGY = {
+_WITH_TOPOLOGY: dict[type, type[TracedComm]] = {
     MPI.Cartcomm: TracedCartcomm,
     MPI.Graphcomm: TracedGraphcomm,
     MPI.Distgraphcomm: TracedDistgraphcomm,
@@ -176,6 +180,8 @@ _WITH_TOPOLOGY = {
 @knows_what_it_misses
 class TracedIntercomm(PointToPoint, MPI.Intercomm):
     """Two groups; messages go to ranks of the other one. Its collectives are MPI's own, and not recorded."""
+
+    inner: MPI.Intercomm
 
     def __new__(cls, inner: MPI.Intercomm, own: list[int], label: str) -> "TracedIntercomm":
         """`own`: this group's ranks, numbered as in the run."""

@@ -11,14 +11,14 @@ from functools import cache
 from pathlib import Path
 from threading import get_ident
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from course_utils import system
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
 from course_utils.trace.books import Books
 from course_utils.trace.events import Event
 from course_utils.trace.nvtx_ranges import nvtx_range
-from course_utils.trace.waiting import Meeting, Need, Some
+from course_utils.trace.waiting import Meeting, Need, any_of
 
 MAX_EVENTS = 100_000  # about 10 MB; a loop that runs on forever does not fill the memory
 _SPIN_SECONDS = 0.002  # poll at full speed for so long, then with growing pauses
@@ -37,6 +37,14 @@ class StopAsked(KeyboardInterrupt):
     """Raised in a rank that waits when the notebook has asked it to stop waiting."""
 
 
+class OpenOperation(Protocol):
+    """A nonblocking operation that is not complete; `by_learner`: whether the learner's code must wait for it."""
+
+    text: str
+    place: str
+    by_learner: bool
+
+
 class Recorder:
     """Events of this rank since `begin`, and its activity file where it has one.
 
@@ -53,7 +61,7 @@ class Recorder:
         self.events: list[Event] = []
         self.notes: list[str] = []
         self.made: dict[int, tuple[Any, str]] = {}
-        self.open: dict[int, object] = {}
+        self.open: dict[int, OpenOperation] = {}
         self.only_looks = False
         self._abandoned: list[object] = []  # MPI may still write into their buffers: they must not be freed
         self.activity: ActivityFile | None = None
@@ -77,14 +85,21 @@ class Recorder:
             self.activity.ask_to_stop(False)
             self.activity.write(RUNNING)
 
+    def begin_learners(self) -> None:
+        """The learner's function begins now: only what comes from here on counts as its time."""
+        self.began = time.perf_counter()
+        if self.activity:
+            self.activity.begun = True
+
     def end(self) -> None:
         """The run is over; the rank is free."""
         self.has_moved()
         if self.activity:
+            self.activity.begun = False
             self.activity.write(IDLE, look=self.books.look(None, self.open.values()))
             self.activity.ask_to_stop(False)
 
-    def opened(self, request: object) -> None:
+    def opened(self, request: OpenOperation) -> None:
         """A nonblocking operation has begun."""
         self.has_moved()
         self.open[id(request)] = request
@@ -144,8 +159,7 @@ class Recorder:
         self._tested[text] = need
         if self.activity and self._tested_since and time.perf_counter() - self._tested_since > _IN_VAIN:
             self._tested_since = 0.0  # told once
-            needs = tuple(self._tested.values())
-            need = Some(needs, all=False) if all(needs) else None
+            need = any_of(self._tested.values())
             words = f"{' and '.join(self._tested)}{here()[1]}"
             self.activity.write(TESTING, words, self.books.look(need, self.open.values()))
 
@@ -183,7 +197,7 @@ class Recorder:
         except KeyboardInterrupt:
             self._abandoned.append(done)  # which holds the request, and so the buffers
             raise
-        if told:
+        if told and activity:
             activity.write(RUNNING)
 
 

@@ -107,12 +107,12 @@ def _inside(frame: FrameType | None) -> str:
 
 def agreed(method: str, contribution: int | None, args: tuple, kwargs: dict) -> str:
     """What else must be the same on all ranks of a collective: root, operation, the size of each rank's tensor."""
-    options = kwargs.get("opts", args[-1] if args else None)
+    options: Any = kwargs.get("opts", args[-1] if args else None)
     root = f"root={options.rootRank}" if hasattr(options, "rootRank") else ""
     operation = options.reduceOp.op.name.removeprefix("SUM") if hasattr(options, "reduceOp") else ""
     more = ", ".join(filter(None, [root, operation and f"op={operation}"]))
     size = ""
-    if method in _ALIKE:
+    if method in _ALIKE and contribution is not None:
         mine = args[contribution]
         size = f" of {(mine if isinstance(mine, torch.Tensor) else mine[0]).numel()} numbers"
     return f"{f'({more})' if more else ''}{size}"

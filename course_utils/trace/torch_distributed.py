@@ -69,7 +69,7 @@ class TracedWork(dist.Work):
 
     def __init__(
         self,
-        work: dist.Work | _Queued,
+        work: Any,
         text: str,
         place: str,
         finished: Callable[[float], None],
@@ -80,18 +80,18 @@ class TracedWork(dist.Work):
         super().__init__()
         self.by_learner, self.on_gpu = by_learner, on_gpu
         self.text, self.place, self.finished, self.need = text, place, finished, need
-        self._plain = work
+        self._plain: Any = work
         can_be_polled = on_gpu or (isinstance(need, Meeting) and not text.startswith("reduce_scatter"))
         self._work = work if can_be_polled else InThread(work.wait)
         self._recorded = False
         self._ended: float | None = None
         self.future: torch.futures.Future | None = None
-        self._settled = torch.futures.Future()
+        self._settled: torch.futures.Future[Any] = torch.futures.Future()
         self._left = False
         recorder.opened(self)
         if self._work is work and not on_gpu:  # its future is done when a GPU's queue has it, long before the end
             with contextlib.suppress(RuntimeError):  # this kind of work has no future
-                work.get_future().add_done_callback(self._note)
+                self._plain.get_future().add_done_callback(self._note)
 
     def _note(self, _: Any) -> None:
         self._ended = time.perf_counter()
@@ -173,8 +173,8 @@ class TracedGroup(dist.ProcessGroup):
     recording = True
 
     def __init__(self, store: dist.Store, rank: int, size: int) -> None:
-        super().__init__(rank, size)
-        self._plain = _PlainGroup(store, rank, size)
+        super().__init__(rank, size)  # type: ignore[call-arg] # the stubs know another constructor alone
+        self._plain: Any = _PlainGroup(store, rank, size)
 
     # What torch tells a group when it makes it holds for both.
 
@@ -186,7 +186,7 @@ class TracedGroup(dist.ProcessGroup):
         super()._register_backend(*args)
         self._plain._register_backend(*args)
 
-    def _set_group_name(self, name: str) -> None:
+    def _set_group_name(self, name: Any) -> None:
         super()._set_group_name(name)
         self._plain._set_group_name(name)
 
@@ -220,9 +220,13 @@ class TracedGroup(dist.ProcessGroup):
         began = time.perf_counter()
         group, members = self._books()
         peer = None if end is None else members[end]
-        name, text, by_learner = message_call(kind, peer, sys._getframe().f_back.f_back)
+        name, text, by_learner = message_call(kind, peer, sys._getframe(2))
         sends, work = kind == "send", start(tensors, end, tag)
-        need = (recorder.books.send if sends else recorder.books.receive)(group, members, peer, tag)
+        need: Need
+        if sends and peer is not None:
+            need = recorder.books.send(group, members, peer, tag)
+        else:
+            need = recorder.books.receive(group, members, peer, tag)
 
         def finished(stop: float) -> None:
             source = peer
@@ -303,7 +307,7 @@ def _make_group_together(
     ranks: Sequence[int],
     backend: str,
     store: dist.Store,
-    name: str,
+    name: Any,
     **more: Any,
 ) -> tuple:
     """Make a group of some ranks once all of them ask for it: torch waits for them in C++, and cannot be left there."""
@@ -318,8 +322,8 @@ def _make_group_together(
 
 def record_calls() -> None:
     """Groups that are made from now on record their calls; a second call changes nothing."""
-    distributed_c10d.ProcessGroup = TracedGroup
-    distributed_c10d._new_process_group_helper = _make_group_together
+    for name, ours in {"ProcessGroup": TracedGroup, "_new_process_group_helper": _make_group_together}.items():
+        setattr(distributed_c10d, name, ours)
 
 
 @contextlib.contextmanager

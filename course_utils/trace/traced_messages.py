@@ -244,7 +244,7 @@ class PointToPoint:
         status = MPI.Status()
         record = self._received(name, source, tag, time.perf_counter(), line, kind)
         look = self.inner.Improbe
-        message = None
+        message: MPI.Message | None = None
 
         def arrived() -> bool:
             nonlocal message
@@ -260,6 +260,7 @@ class PointToPoint:
             except KeyboardInterrupt:
                 record(float("inf"), None)
                 raise
+        assert message is not None
         return message, status, record
 
     def _read(
@@ -390,15 +391,18 @@ class PointToPoint:
 
     def _probed(self, name: str, look: Callable, source: int, tag: int, status: MPI.Status | None) -> MPI.Message:
         line, place = here()
-        began, found, status = time.perf_counter(), [], status or MPI.Status()
-        recorder.wait(
-            lambda: found.append(look(source, tag, status)) or found[-1] is not None,
-            f"{name}(source={name_of(source)})",
-            place,
-            self.wants(source, tag),
-        )
+        began, status = time.perf_counter(), status or MPI.Status()
+        found: MPI.Message | None = None
+
+        def arrived() -> bool:
+            nonlocal found
+            found = look(source, tag, status)
+            return found is not None
+
+        recorder.wait(arrived, f"{name}(source={name_of(source)})", place, self.wants(source, tag))
         self._received(name, source, tag, began, line)(time.perf_counter(), status)
-        return found[-1]
+        assert found is not None
+        return found
 
     def _probed_once(
         self, name: str, look: Callable, source: int, tag: int, status: MPI.Status | None

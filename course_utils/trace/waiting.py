@@ -177,8 +177,9 @@ class WaitGraph:
         elif isinstance(need, Receive):
             yield from (peer for peer in self._peers(need.message) if peer != rank)
         elif isinstance(need, Send):
-            if not self._is_taken(rank, need.message):
-                yield need.message.peer
+            peer = need.message.peer
+            if peer is not None and not self._is_taken(rank, peer, need.message):
+                yield peer
         elif isinstance(need, Lock):
             for peer, look in self._looks.items():
                 if peer != rank and any(need.excludes(lock) for lock in look.held):
@@ -197,15 +198,22 @@ class WaitGraph:
         received = _fitting(self._looks[receiver].received, Message(wanted.communicator, sender, wanted.tag))
         return sent > received + self._looks[receiver].ahead
 
-    def _is_taken(self, sender: int, message: Message) -> bool:
+    def _is_taken(self, sender: int, receiver: int, message: Message) -> bool:
         """Whether the receiver waits for a message like this one, or has received all of them."""
-        seen = self._looks[message.peer]
+        seen = self._looks[receiver]
         as_received = Message(message.communicator, sender, message.tag)
         wanted = [*seen.posted, *(one.message for one in _receives(seen.need))]
         if any(_fits(as_received, one) for one in wanted):
             return True
         sent = self._looks[sender].sent.get(message, 0)
         return seen.received.get(as_received, 0) >= sent
+
+
+def any_of(needs: Iterable[Need | None]) -> Some | None:
+    """What is needed for any of these to be met; None where one of them is not known."""
+    each = tuple(needs)
+    known = tuple(need for need in each if need is not None)
+    return Some(known, all=False) if len(known) == len(each) else None
 
 
 def _receives(need: Need | None) -> Iterator[Receive]:

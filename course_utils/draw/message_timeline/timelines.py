@@ -24,7 +24,8 @@ _LEFT, _RIGHT = 0.7, 0.25  # inches beside the axes
 class HasEvents(Protocol):
     """Whatever left events behind: a Run."""
 
-    events: Sequence[Event]
+    @property
+    def events(self) -> Sequence[Event]: ...
 
 
 def timeline(

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from course_utils.ranks.engine.interrupts import imports
 from course_utils.ranks.engine.reply import from_bytes, to_bytes
 
 SECONDS = 40
@@ -167,12 +168,14 @@ def run_cells(cells: Cells) -> None:
 
 def run_of(cells: Cells) -> CellsRun:
     """The run of these cells in this process, which the first call makes."""
+    from course_utils.ranks.engine.rank_process import this_rank
+
     if cells in _runs:
         return _runs[cells]
     run = _runs[cells] = CellsRun()
     stand_in_for_the_notebook()
-    sys.modules["course_utils"].check = run.note
-    folder = tempfile.mkdtemp(prefix="notebook-", dir=sys.modules["course_utils.ranks.engine.engine"].folder.path)
+    vars(sys.modules["course_utils"])["check"] = run.note
+    folder = tempfile.mkdtemp(prefix="notebook-", dir=this_rank().folder.path)
     os.chdir(folder)
     sys.path.insert(0, folder)
     for file, source in cells:
@@ -187,7 +190,7 @@ def run_of(cells: Cells) -> CellsRun:
 @contextmanager
 def _limited(seconds: int) -> Iterator[None]:
     def leave(_: int, frame: types.FrameType | None) -> None:
-        if sys.modules["course_utils.ranks.engine.engine"].imports(frame):
+        if imports(frame):
             signal.alarm(1)
         else:
             raise OutOfTime

@@ -37,7 +37,7 @@ class MinderReport:
     """What a minder has seen.
 
     Attributes:
-        state, progress, text, look: of the rank's `Activity`.
+        state, progress, text, look, begun: of the rank's `Activity`.
         computed: CPU seconds of the rank so far.
         ended: the exit status, 128 + the signal for a violent end; None while the rank lives.
         asked: the batch system's signal for the end came before: the rank did not end by itself.
@@ -50,6 +50,7 @@ class MinderReport:
     computed: float = 0.0
     ended: int | None = None
     asked: bool = False
+    begun: bool = False
 
 
 class Minder:
@@ -63,8 +64,9 @@ class Minder:
         environment = {**os.environ, ACTIVITY: str(memory)}
         self.child = subprocess.Popen(command, close_fds=False, env=environment)  # MPI's start hands a descriptor down
         self.asked = False
-        self.written, self.told = 0.0, None
-        self.began, self.heard_at = time.monotonic(), None
+        self.written, self.began = 0.0, time.monotonic()
+        self.told: tuple | None = None
+        self.heard_at: float | None = None
         signal.signal(signal.SIGTERM, self.leave)
 
     def leave(self, *_: object) -> None:
@@ -91,12 +93,12 @@ class Minder:
     def tell(self, ended: int | None = None) -> None:
         """Report, if anything is new or the last report is old."""
         seen = self.activity.read()
-        new = (seen.state, seen.progress, ended)
+        new = (seen.state, seen.progress, seen.begun, ended)
         if new != self.told or time.monotonic() - self.written > BEAT_SECONDS:
             self.told, self.written = new, time.monotonic()
             look, computed = seen.look.decode(), self.computed()
-            report = MinderReport(seen.state, seen.progress, seen.text, look, computed, ended, self.asked)
-            self.line.tell({"rank": self.rank, "report": asdict(report)})
+            own = (seen.state, seen.progress, seen.text, look, computed, ended, self.asked, seen.begun)
+            self.line.tell({"rank": self.rank, "report": asdict(MinderReport(*own))})
 
     def computed(self) -> float:
         """CPU seconds of the rank so far."""

@@ -54,7 +54,7 @@ class RemoteRanks:
     def activity(self, rank: int) -> Activity:
         self._look()
         seen = self._reports[rank]
-        return Activity(seen.state, seen.progress, 0.0, seen.text, seen.look.encode())
+        return Activity(seen.state, seen.progress, 0.0, seen.text, seen.look.encode(), seen.begun)
 
     def computed(self, rank: int) -> float:
         self._look()
@@ -77,7 +77,7 @@ class RemoteRanks:
         while (over := over_text(self.job)) is None and time.monotonic() < deadline:
             time.sleep(0.2)
         if short_of_memory(self.folder):
-            return f"A rank of Slurm's job {self.job} took more memory than the job may use: {MORE_MEMORY}."
+            return f"a rank of Slurm's job {self.job} took more memory than the job may use: {MORE_MEMORY}."
         if over:
             return over
         ended = [(rank, one.ended) for rank, one in enumerate(self._reports) if one.ended is not None]

@@ -52,7 +52,7 @@ class Member:
         """Let virtual time pass on this rank: what a computation costs, additions too, is for the caller to say."""
         began = self.me.clock
         self.me.clock += seconds
-        self.scheduler._moved = True
+        self.scheduler.moved = True
         if self._records:
             self._add("compute", "phase", began, self.me.clock)
 
@@ -68,7 +68,7 @@ class Member:
         self.me.events.append(None)
         return len(self.me.events) - 1
 
-    def _moment(self) -> float:
+    def moment(self) -> float:
         """The rank's time; where it keeps events, a later one each time, so that they keep their order."""
         return self.me.next_moment() if self._records else self.me.clock
 

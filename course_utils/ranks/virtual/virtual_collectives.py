@@ -26,6 +26,8 @@ from course_utils.trace.recorder import here
 class VirtualCollectives(Member):
     """Operations in which all ranks of a communicator take part."""
 
+    inner: Any  # the same communicator, on which nothing is recorded
+
     # --- collectives ------------------------------------------------------------------------------------------------
 
     def _message(self, nbytes: float) -> float:
@@ -45,14 +47,14 @@ class VirtualCollectives(Member):
         self, name: str, agreed: str, part: Any, size: int, cost: tuple[str, float], take: Callable[[Gathering], Any]
     ) -> Any:
         """Meet the other ranks; then `take(gathering)` on each."""
-        began, me = self._moment(), self.me
+        began, me = self.moment(), self.me
         gathering = self._come(agreed, part, cost)
         try:
             self.scheduler.join(me, gathering, name)
         except Left:
             self._note(name, agreed, gathering, began, math.inf, size)
             raise
-        self._note(name, agreed, gathering, began, self._moment(), size)
+        self._note(name, agreed, gathering, began, self.moment(), size)
         return take(gathering)
 
     def _come(self, agreed: str, part: Any, cost: tuple[str, float]) -> Gathering:
@@ -84,7 +86,7 @@ class VirtualCollectives(Member):
             cost: a way of `collective_costs`, and its n in bytes.
             take: called with the gathering when the request ends.
         """
-        began, line = self._moment(), here()[0] if self._records else None
+        began, line = self.moment(), here()[0] if self._records else None
         gathering = self._come(agreed, part, cost)
 
         def finished(end: float, status: Any) -> None:
@@ -199,9 +201,9 @@ class VirtualCollectives(Member):
                 block = whole[starts[self.rank] : starts[self.rank] + counts[self.rank]]
                 put(name, recvbuf, block, root)
 
-        whole = part[0].nbytes if own else 0
+        size = part[0].nbytes if part else 0
         in_bytes = 0 if stand_in.is_in_place(recvbuf) else numbers(recvbuf).nbytes
-        return name, f"{name}(root={root})", part, whole, ("parts", in_bytes), take
+        return name, f"{name}(root={root})", part, size, ("parts", in_bytes), take
 
     def Scatter(self, sendbuf, recvbuf, root=0):
         self._collective(*self._scatter("Scatter", sendbuf, recvbuf, root))

@@ -52,7 +52,7 @@ class VirtualWork(dist.Work):
     def get_future(self) -> torch.futures.Future:
         """A future that is done: waits first."""
         self.wait()
-        future = torch.futures.Future()
+        future: torch.futures.Future[list[Tensor]] = torch.futures.Future()
         future.set_result(self._result)
         return future
 
@@ -61,6 +61,7 @@ class VirtualWork(dist.Work):
         return self._result
 
     def _source_rank(self) -> int:
+        assert self._request.status is not None
         return self._request.status.source
 
 
@@ -70,7 +71,7 @@ class VirtualGroup(dist.ProcessGroup):
     def __init__(
         self, scheduler: Scheduler, me: VirtualRank, ranks: list[int], group_name: str, group_desc: str = ""
     ) -> None:
-        super().__init__(ranks.index(me.number), len(ranks))
+        super().__init__(ranks.index(me.number), len(ranks))  # type: ignore[call-arg] # the stubs know another alone
         self._scheduler, self._me, self._ranks = scheduler, me, ranks
         self._comm = VirtualComm.on(scheduler, me, ranks, f"{BACKEND} {group_name}")
         self._group_name, self._group_desc = group_name, group_desc
@@ -94,7 +95,7 @@ class VirtualGroup(dist.ProcessGroup):
     group_name = property(lambda self: self._group_name)
     group_desc = property(lambda self: self._group_desc)
 
-    def _get_backend(self, device: Any) -> "VirtualGroup":
+    def _get_backend(self, device: Any) -> Any:
         return self
 
     supports_coalescing = supports_splitting = supports_time_estimate = False

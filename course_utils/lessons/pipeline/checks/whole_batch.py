@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.compare import CHANGED, is_changed
+from course_utils.checks.compare import is_changed
 from course_utils.checks.exercise import Case, Cost, Outcome
+from course_utils.checks.run_cases import changed_argument
 from course_utils.checks.torch_cases import marked
 from course_utils.lessons.pipeline.actions import micro_batches_of, parse_schedule, rank_of_stages, write_schedule
 from course_utils.lessons.pipeline.send_and_receive import with_messages
@@ -171,7 +172,7 @@ def wrong_order(outcome: Outcome) -> str | None:
     for rank, line in enumerate(given["lines"]):
         ran, words = outcome.results[rank][RAN], line.split()
         if ran["changed"]:
-            return CHANGED.format(rank=rank, name=f"`{ran['changed'][0]}`")
+            return changed_argument(rank, ran["changed"][0])
         passes = [f"{word.rstrip('0123456789')[:-1]}{'F' if 'F' in word else 'B'}" for word in words if "W" not in word]
         wrong = _another(ran["passes"], passes * given["calls"])
         if not wrong and given["pace"]:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from course_utils import draw
-from course_utils.checks.compare import CHANGED, difference, kind_of
+from course_utils.checks.compare import difference, kind_of
 from course_utils.checks.exercise import Case, Outcome
+from course_utils.checks.run_cases import changed_argument
 from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.checks.races import CLOSE, SLOW, YOURS
 from course_utils.measuring import Compared
@@ -37,7 +38,7 @@ def races_well(target: float, lost: Callable[[Outcome], str], rule: Callable[[Ou
                 call = result["round"]
                 return f"{wrong}, in call {call + 1} of your function" if call else wrong
             if result["changed"]:
-                return CHANGED.format(rank=rank, name=f"`{result['changed']}`")
+                return changed_argument(rank, result["changed"])
         wrong = rule(outcome) if rule else None
         if wrong:
             return f"the results are right, but {wrong}"

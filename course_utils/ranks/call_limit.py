@@ -1,0 +1,60 @@
+"""How long a learner's function may run: in processor time, so that a busy machine does not reject what is right."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+
+from course_utils.ranks.ending import BrokenOff, Ending
+from course_utils.trace.activity import Activity
+
+_SLEEPS = 10
+"""How many times the limit a function may take that computes little, as it sleeps or waits for a processor."""
+_BEGINS = 120.0
+"""Seconds after which the clock runs though no rank has begun: an import or the start of a group may take long."""
+
+
+class CallLimit:
+    """The limit of one call. It counts from when the learner's function begins, on the rank that computes most."""
+
+    def __init__(
+        self,
+        limit: float,
+        computed: Callable[[int], float],
+        wants_to_run: Callable[[int], bool],
+        until: float = math.inf,
+    ) -> None:
+        """Start the clock.
+
+        Args:
+            limit: seconds of processor time; they count no faster than those on the wall, for threads add up.
+            computed: processor seconds of a rank so far.
+            wants_to_run: does a rank compute, or wait for a processor that others use?
+            until: when the call is over in any case, on the clock of `time.monotonic`.
+        """
+        self._limit, self._computed, self._wants_to_run = limit, computed, wants_to_run
+        self._submitted, self._until = time.monotonic(), until
+        self._began: dict[int, tuple[float, float]] = {}  # rank → when, and what it had computed before
+
+    def reached(self, activities: Mapping[int, Activity]) -> BrokenOff | None:
+        """Why the call must end now, if it must. `activities`: of the ranks that have not replied."""
+        now = time.monotonic()
+        for rank, seen in activities.items():
+            if seen.begun and rank not in self._began:
+                self._began[rank] = now, self._computed(rank)
+        began = min((when for when, _ in self._began.values()), default=self._submitted + _BEGINS)
+        if now - began > self._limit:
+            running = [rank for rank in activities if rank in self._began]
+            seconds = max((self._computed(rank) - self._began[rank][1] for rank in running), default=0.0)
+            if seconds > self._limit:
+                return _not_finished(self._limit)
+            if now - began > _SLEEPS * self._limit:
+                return _not_finished(now - began, seconds if any(map(self._wants_to_run, running)) else None)
+        return _not_finished(now - self._submitted) if now > self._until else None
+
+
+def _not_finished(seconds: float, computed: float | None = None) -> BrokenOff:
+    """`computed`: processor seconds of them, where the machine was too busy to give more."""
+    if computed is None:
+        return BrokenOff(Ending.NOT_FINISHED, f"not finished after {seconds:.0f} s.")
+    busy = f"the machine was busy: only {computed:.0f} s of them were computed"
+    return BrokenOff(Ending.TOO_BUSY, f"not finished after {seconds:.0f} s, but {busy}.")
