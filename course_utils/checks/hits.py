@@ -62,7 +62,7 @@ def _hits(record: dict[str, Any], prediction: dict[str, Any]) -> dict[str, bool]
 def asked_on(page: Path) -> frozenset[tuple[str, str]]:
     """The predictions that a notebook asks for: (name, question)."""
     try:
-        return _asked_on(page, page.stat().st_mtime_ns)
+        return _asked_on(page.resolve(), page.stat().st_mtime_ns)
     except OSError:
         return frozenset()
 
