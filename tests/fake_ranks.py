@@ -4,11 +4,21 @@ import copy
 import pickle
 import queue
 import threading
-import types
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from course_utils.ranks.engine.reply import Reply
+from course_utils.ranks.ending import BrokenOff, Ending, ending_of
+from course_utils.ranks.engine.reply import Raised, Reply
+from course_utils.ranks.interface import LIMIT, PATIENCE
+from course_utils.ranks.run import Attempt, Run
+
+if TYPE_CHECKING:
+    from course_utils.ranks.interface import RanksInterface
+    from course_utils.ranks.ranks import Ranks
+    from course_utils.ranks.virtual_ranks import VirtualRanks
+    from course_utils.ranks.without_ranks import NoRanks, VirtualRanksApart
+    from course_utils.teacher.containment import ContainedRanks
 
 
 class Comm:
@@ -36,8 +46,19 @@ class _Hangs(BaseException):
     pass
 
 
+@dataclass(frozen=True)
+class CountedRun(Run):
+    """A run that claims to have counted `counts`."""
+
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    rounds = property(lambda self: self.counts["rounds"])
+    messages = property(lambda self: self.counts["messages"])
+    bytes_per_rank = property(lambda self: self.counts["bytes_per_rank"])
+    collectives = property(lambda self: self.counts["collectives"])
+
+
 class FakeRanks:
-    """Looks like `course_utils.ranks.ranks.Ranks` to `judge`. `counts` is what every run claims to have counted."""
+    """Ranks for `judge`. `counts` is what every run claims to have counted."""
 
     def __init__(self, world_size: int = 4, **counts: Any):
         self.world_size = world_size
@@ -45,16 +66,24 @@ class FakeRanks:
         self.attempts = 0
 
     def attempt(
-        self, function: Callable, arguments: list[tuple], *, with_comm=True, backend=None, patience=3.0, limit=30.0
-    ):
+        self,
+        function: Callable,
+        arguments: Sequence[tuple],
+        *,
+        with_comm: bool = True,
+        backend: str | None = None,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> Attempt:
         self.attempts += 1
         size = len(arguments)
-        boxes = [[queue.Queue() for _ in range(size)] for _ in range(size)]
-        replies: list[Any] = [None] * size
+        boxes: list[list[queue.Queue]] = [[queue.Queue() for _ in range(size)] for _ in range(size)]
+        replies = [Reply(rank, "returned") for rank in range(size)]
 
-        def one(rank: int) -> None:
+        def work(rank: int) -> None:
             mine = copy.deepcopy(arguments[rank])
-            reply = Reply(rank, "returned", arguments=mine)
+            reply = replies[rank]
+            reply.arguments = mine
             try:
                 comm = (Comm(rank, boxes, min(patience, 0.2)),) if with_comm else ()
                 reply.value = function(*comm, *mine)
@@ -62,25 +91,45 @@ class FakeRanks:
                 reply.kind, reply.waiting = "interrupted", str(hang)
             except Exception as error:
                 reply.kind = "raised"
-                reply.error = types.SimpleNamespace(
-                    type=type(error).__name__, message=str(error), line="line 7 of your cell"
-                )
-            replies[rank] = reply
+                reply.error = Raised(type(error).__name__, str(error), "line 7 of your cell")
 
-        threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
+        threads = [threading.Thread(target=work, args=(rank,)) for rank in range(size)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         stuck = [reply for reply in replies if reply.kind != "returned"]
-        trouble = None
+        cause = None
         if stuck:
             waits = [f"rank {reply.rank} waits in {reply.waiting}" for reply in stuck if reply.waiting]
-            trouble = f"no progress for {patience:g} s. {'; '.join(waits)}."
-        run = None if stuck else types.SimpleNamespace(events=[], notes=[], **self.counts)
-        return types.SimpleNamespace(replies=replies, trouble=trouble, run=run, afterwards="")
+            cause = BrokenOff(Ending.NO_PROGRESS, f"no progress for {patience:g} s. {'; '.join(waits)}.")
+        ending = ending_of((reply.kind for reply in replies), cause)
+        attempt = Attempt(replies, cause.text if cause else None, ending=ending)
+        if not stuck:
+            results = [reply.value for reply in replies]
+            vars(attempt)["run"] = CountedRun(results, events=[], seconds=0.0, counts=self.counts)
+        return attempt
 
-    def attempt_each(self, tasks: list[tuple[Callable, tuple]], *, seconds=1.0, patience=3.0, limit=30.0) -> list:
+    def attempt_each(
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> list[Attempt]:
         """The first alone: a second is over."""
         function, arguments = tasks[0]
         return [self.attempt(function, [arguments], with_comm=False, patience=patience, limit=limit)]
+
+
+def can_all_be_judged_on(
+    real: "Ranks",
+    contained: "ContainedRanks",
+    virtual: "VirtualRanks",
+    none: "NoRanks",
+    apart: "VirtualRanksApart",
+    fake: FakeRanks,
+) -> "list[RanksInterface]":
+    """Never called: here `make lint` sees whether each kind of ranks has the interface."""
+    return [real, contained, virtual, none, apart, fake]

@@ -1,4 +1,4 @@
-"""What `check` says, on ranks that are threads of this process: the words, the true cause, and every bad input."""
+"""What `check` finds and says, on ranks that are threads of this process: the true cause, and every bad input."""
 
 import threading
 from dataclasses import dataclass
@@ -12,9 +12,13 @@ import course_utils as course
 from course_utils.checks import hints, registry, symptoms
 from course_utils.checks.compare import describe, difference, kind_of, largest_error
 from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise
-from course_utils.checks.judge import fresh_seed, judge
+from course_utils.checks.finding import Finding, Kind, own
+from course_utils.checks.finding_text import text_of
+from course_utils.checks.judge import Options, fresh_seed, verdict_on_these
 from course_utils.checks.registry import declared, exercises_of, find
+from course_utils.checks.verdict import Result, Verdict
 from course_utils.errors import CourseError
+from course_utils.ranks.ending import Ending
 from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.syllabus import LESSONS, Lesson
 
@@ -36,8 +40,13 @@ def squares(**changes) -> Exercise:
     return Exercise(**(settings | changes))
 
 
+def verdict(function, exercise: Exercise | None = None, ranks: FakeRanks | None = None) -> Verdict:
+    options = Options(seed=1, patience=0.5, hide=False)
+    return verdict_on_these(exercise or squares(), function, ranks or FakeRanks(), options)
+
+
 def line(function, exercise: Exercise | None = None, ranks: FakeRanks | None = None) -> str:
-    return str(judge(exercise or squares(), function, ranks or FakeRanks(), seed=1, patience=0.5, hide=False))
+    return str(verdict(function, exercise, ranks))
 
 
 class Liar:
@@ -138,7 +147,7 @@ def test_an_object_that_claims_to_be_equal_fools_nobody(liar, truth):
     ],
 )
 def test_a_difference_is_said_plainly(got, expected, said):
-    assert difference(2, got, expected).startswith(said)
+    assert text_of(difference(2, got, expected)).startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +184,9 @@ def test_tensors_are_compared_by_shape_dtype_and_number():
     torch = pytest.importorskip("torch")
     ones = torch.ones(3)
     assert difference(0, torch.ones(3, requires_grad=True), ones) is None
-    assert difference(1, ones * 2, ones) == "rank 1 holds 2.0 at index 0, expected 1.0"
-    assert difference(1, ones.double(), ones) == "rank 1 holds float64 numbers, expected float32"
-    assert difference(1, ones.numpy(), ones) == "rank 1 returned an array, expected a tensor"
+    assert difference(1, ones * 2, ones) == Finding(Kind.VALUE, 1, (), (0,), 2.0, 1.0)
+    assert difference(1, ones.double(), ones) == Finding(Kind.DTYPE, 1, got="float64", expected="float32")
+    assert difference(1, ones.numpy(), ones).kind == Kind.TYPE
     assert difference(1, ones.bfloat16(), ones.bfloat16()) is None
     assert largest_error([(ones, ones + 0.5)]) == 0.5
 
@@ -199,11 +208,23 @@ def test_right_wrong_and_not_begun():
     assert line(stub) == "○ squares: not begun. Replace the line `raise NotImplementedError`."
 
 
+def test_a_stub_behind_a_right_case_is_a_finding_of_its_own():
+    def half(comm):
+        if comm.size == 4:
+            raise NotImplementedError("your turn: square the rank")
+        return comm.rank**2
+
+    cases = [Case("1 rank", [()], [0]), Case("4 ranks", [()] * 4, SQUARES)]
+    found = verdict(half, squares(cases=lambda rng, n: cases))
+    assert (found.result, found.finding.kind, found.case) == (Result.WRONG, Kind.UNFINISHED, "4 ranks")
+
+
 def test_a_library_that_has_not_implemented_something_is_no_stub():
     def unlucky(comm):
         raise NotImplementedError("this operator has no kernel")
 
-    assert line(unlucky).startswith("✗ squares: rank 0 raised NotImplementedError: this operator has no kernel")
+    found = verdict(unlucky)
+    assert (found.result, found.finding.kind, found.finding.rank) == (Result.WRONG, Kind.RAISED, 0)
 
 
 def test_the_rank_that_raised_is_the_cause_even_where_others_wait():
@@ -259,19 +280,32 @@ def test_what_was_changed_in_place_is_looked_at():
 
 
 @pytest.mark.parametrize(
-    ("cost", "counted", "said"),
+    ("cost", "counted", "finding"),
     [
-        (Cost(rounds=2), {"rounds": 3}, "took 3 rounds; 2 are enough"),
-        (Cost(messages=1), {"messages": 2}, "took 2 messages; 1 is enough"),
-        (Cost(bytes_per_rank=1500), {"bytes_per_rank": [0, 4000, 0, 0]}, "rank 1 sent 4.00 KB; 1.50 KB are enough"),
-        (Cost(collectives=2), {"collectives": 1}, "rank 0 made 1 collective call, expected 2"),
-        (Cost(collectives=0), {"collectives": 1}, "rank 0 made 1 collective call, expected 0"),
-        (Cost(rounds=3, messages=3, bytes_per_rank=9, collectives=0), {"rounds": 3, "messages": 3}, "✓"),
+        (Cost(rounds=2), {"rounds": 3}, Finding(Kind.ROUNDS, got=3, expected=2)),
+        (Cost(messages=1), {"messages": 2}, Finding(Kind.MESSAGES, got=2, expected=1)),
+        (
+            Cost(bytes_per_rank=1500),
+            {"bytes_per_rank": [0, 4000, 0, 0]},
+            Finding(Kind.BYTES, 1, got=4000, expected=1500),
+        ),
+        (Cost(collectives=2), {"collectives": 1}, Finding(Kind.COLLECTIVES, 0, got=1, expected=2)),
+        (Cost(collectives=0), {"collectives": 1}, Finding(Kind.COLLECTIVES, 0, got=1, expected=0)),
+        (Cost(rounds=3, messages=3, bytes_per_rank=9, collectives=0), {"rounds": 3, "messages": 3}, None),
     ],
 )
-def test_a_cost_that_was_promised_is_counted(cost, counted, said):
+def test_a_cost_that_was_promised_is_counted(cost, counted, finding):
     exercise = squares(cases=lambda rng, world_size: [Case("4 ranks", [()] * 4, SQUARES, cost=cost)])
-    assert said in line(lambda comm: comm.rank**2, exercise, FakeRanks(**counted))
+    assert verdict(lambda comm: comm.rank**2, exercise, FakeRanks(**counted)).finding == finding
+
+
+def test_a_cost_is_said_with_what_would_be_enough():
+    assert (
+        text_of(Finding(Kind.MESSAGES, got=2, expected=1)) == "the result is right, but took 2 messages; 1 is enough."
+    )
+    assert text_of(Finding(Kind.BYTES, 1, got=4000, expected=1499.5)).endswith(
+        "rank 1 sent 4,000 bytes; 1,500 are enough."
+    )
 
 
 def test_a_right_result_with_a_request_left_open_is_no_right_answer(four_ranks):
@@ -282,8 +316,9 @@ def test_a_right_result_with_a_request_left_open_is_no_right_answer(four_ranks):
             request.wait()
         return ((left + 1) % comm.size) ** 2
 
-    verdict = judge(squares(), ring, four_ranks, hide=False)
-    assert "the result is right, but rank 2 never waited for isend(dest=3), line " in str(verdict)
+    found = verdict_on_these(squares(), ring, four_ranks, Options(hide=False))
+    assert (found.finding.kind, found.finding.rank) == (Kind.NEVER_WAITED_FOR, 2)
+    assert "the result is right, but rank 2 never waited for isend(dest=3), line " in str(found)
 
 
 def test_a_case_may_judge_for_itself_and_may_wrap_the_function():
@@ -291,11 +326,13 @@ def test_a_case_may_judge_for_itself_and_may_wrap_the_function():
         return function(comm) + number
 
     def disagree(outcome):
-        return "the ranks disagree" if len(set(outcome.results)) > 1 else None
+        values = set(outcome.results)
+        return own("disagree", "{number} values disagree", number=len(values)) if len(values) > 1 else None
 
     judged = squares(cases=lambda rng, n: [Case("4 ranks", [()] * 4, judge=disagree)])
     wrapped = Case("2 ranks", [(100,)] * 2, expected=[100, 101], harness=harness)
-    assert line(lambda comm: comm.rank, judged).startswith("✗ squares: the ranks disagree")
+    assert verdict(lambda comm: comm.rank, judged).finding.name == "disagree"
+    assert line(lambda comm: comm.rank, judged) == "✗ squares: 4 values disagree (4 ranks)."
     assert line(lambda comm: comm.rank, squares(cases=lambda rng, n: [wrapped])).startswith("✓")
 
 
@@ -315,7 +352,8 @@ def test_cases_for_more_ranks_than_there_are_are_left_out_and_it_is_said():
 
 def test_a_changed_first_line_is_seen_before_anything_runs():
     ranks = FakeRanks()
-    assert "is called with 1 argument, but takes (comm, vector)" in line(lambda comm, vector: 0, ranks=ranks)
+    found = verdict(lambda comm, vector: 0, ranks=ranks).finding
+    assert (found.kind, found.expected, found.got) == (Kind.SIGNATURE, 1, ("comm", "vector"))
     assert "is called with 1 argument, but takes (nothing)" in line(lambda: 0, ranks=ranks)
     assert ranks.attempts == 0
 
@@ -328,23 +366,24 @@ def test_a_function_that_cannot_travel_is_rejected_before_anything_runs():
 
 
 def test_each_check_draws_fresh_numbers_and_a_seed_repeats_them(monkeypatch):
-    drawn = []
+    drawn, found = [], []
 
     def cases(rng, world_size):
         drawn.append(int(rng.integers(10**9)))
         return [Case("", [()], [0])]
 
     for seed in (None, None, 5, 5):
-        judge(squares(cases=cases), lambda comm: comm.rank, FakeRanks(), seed=seed, hide=False)
-    assert drawn[0] != drawn[1] and drawn[2] == drawn[3]
+        options = Options(seed=seed, hide=False)
+        found.append(verdict_on_these(squares(cases=cases), lambda comm: comm.rank, FakeRanks(), options).seed)
+    assert found[0] != found[1] and found[2] == found[3] == 5 and len(set(drawn)) == 3
     monkeypatch.setenv("COURSE_SEED", "42")
     assert fresh_seed() == 42
 
 
 def test_what_the_function_printed_is_shown_with_its_rank(capsys):
-    from course_utils.checks.verdict import Verdict, show
+    from course_utils.checks.verdict_panel import show
 
-    show(Verdict("✗", "squares", "wrong.", output=((1, "one\ntwo\n"), (3, "x\n" * 50))))
+    show(Verdict(Result.WRONG, "squares", own("wrong", "wrong"), output=((1, "one\ntwo\n"), (3, "x\n" * 50))))
     printed = capsys.readouterr().out.splitlines()
     assert printed[:3] == ["✗ squares: wrong.", "[rank 1] one", "[rank 1] two"]
     assert printed[-1] == "… and 32 more lines"
@@ -444,7 +483,7 @@ def test_a_name_is_found_without_loading_later_lessons(monkeypatch):
 
 def test_who_computes_when_others_are_in_a_deadlock_has_raised_nothing_of_its_own() -> None:
     waits, stopped = Reply(0, "interrupted"), Reply(1, "raised", error=Raised("KeyboardInterrupt", ""))
-    outcome = SimpleNamespace(attempt=SimpleNamespace(replies=[waits, stopped]), wrong="deadlock: rank 0 waits for 2.")
+    outcome = SimpleNamespace(attempt=SimpleNamespace(replies=[waits, stopped], ending=Ending.DEADLOCK))
     assert symptoms.hangs(None, outcome)
-    outcome.wrong = "rank 1 raised ValueError. Meanwhile rank 0 waits in recv(source=1)."
+    outcome.attempt.ending = Ending.RAISED
     assert not symptoms.hangs(None, outcome)

@@ -2,23 +2,23 @@
 
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from course_utils.checks import panel as parts
-from course_utils.checks import verdict as verdicts
+from course_utils.checks import verdict_panel as verdicts
+from course_utils.checks.finding import own
 from course_utils.checks.hints import panel as hint_panel
-from course_utils.checks.verdict import Verdict, not_begun
+from course_utils.checks.mistake_search import Searched
+from course_utils.checks.verdict import Result, Verdict
 from course_utils.trace.events import Event
 
 QUESTION = "Was the sum divided by the number of ranks?"
-WRONG = Verdict(
-    "✗",
-    "squares",
-    f"rank 2 holds 10.0 at index 0, expected 2.5 (4 ranks). {QUESTION}",
-    details={"question": QUESTION},
-)
+FINDING = own("too-large", "rank 2 holds 10.0 at index 0, expected 2.5")
+WRONG = Verdict(Result.WRONG, "squares", FINDING, "4 ranks", searched=Searched(QUESTION))
+PLAIN = Verdict(Result.WRONG, "squares", own("wrong", "wrong"))
 
 
 class Page(HTMLParser):
@@ -77,79 +77,92 @@ def test_programs_get_the_line_and_people_a_panel():
     assert bundle["text/plain"] == str(WRONG)
 
 
-@pytest.mark.parametrize(("mark", "words"), [("✓", "right"), ("✗", "not yet"), ("○", "not begun")])
-def test_a_verdict_is_said_in_words_and_has_a_name(mark, words):
-    page = page_of(Verdict(mark, "squares", "4 ranks agree"))
+@pytest.mark.parametrize(
+    ("verdict", "words", "said"),
+    [
+        (Verdict(Result.RIGHT, "squares", praise="4 ranks agree"), "right", "4 ranks agree"),
+        (PLAIN, "not yet", "wrong."),
+        (Verdict(Result.NOT_BEGUN, "squares"), "not begun", "Replace the line"),
+    ],
+)
+def test_a_verdict_is_said_in_words_and_has_a_name(verdict, words, said):
+    page = page_of(verdict)
     (box,) = [attributes for _, attributes in page.tags if attributes.get("role") == "status"]
     assert box["aria-label"] == f"squares: {words}"
-    assert f"{mark} {words} squares: 4 ranks agree" in page.text
+    assert f"{verdict.result} {words} squares: {said}" in page.text
     assert any(attributes.get("aria-hidden") == "true" for _, attributes in page.tags), "the mark is not read aloud"
 
 
 def test_there_is_no_script_and_what_a_learner_wrote_stays_text():
     nasty = '<script>alert(1)</script><img src=x onerror="a()">&amp;"\'`<b>x</b>`'
-    page = page_of(Verdict("✗", "squares", nasty, output=((1, nasty),), details={"question": nasty}))
+    page = page_of(
+        Verdict(
+            Result.WRONG,
+            "squares",
+            own("nasty", "{nasty}", nasty=nasty),
+            searched=Searched(nasty),
+            output=((1, nasty),),
+        )
+    )
     assert {tag for tag, _ in page.tags} <= {"div", "span", "strong", "p", "pre", "code"}
     assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
-    assert page.text.count("<script>") == 2  # as the question and as a printed line
+    assert page.text.count("<script>") == 3  # in the finding, as the question and as a printed line
 
 
 def test_the_question_is_set_off():
-    finding, question = verdicts.split_question(WRONG)
-    assert finding == "rank 2 holds 10.0 at index 0, expected 2.5 (4 ranks)." and question == QUESTION
+    assert str(WRONG) == f"✗ squares: rank 2 holds 10.0 at index 0, expected 2.5 (4 ranks). {QUESTION}"
     assert f"Ask yourself: {QUESTION}" in page_of(WRONG).text
     assert page_of(WRONG).text.count(QUESTION) == 1
-    assert "Ask yourself" not in page_of(Verdict("✗", "squares", "wrong.")).text
+    assert "Ask yourself" not in page_of(PLAIN).text
 
 
 def test_not_begun_is_not_said_twice():
-    said = page_of(not_begun("squares")).text
+    said = page_of(Verdict(Result.NOT_BEGUN, "squares")).text
     assert said.count("not begun") == 1 and "raise NotImplementedError" in said
 
 
 def test_printed_lines_stand_below_without_their_colours():
-    page = page_of(Verdict("✗", "squares", "wrong.", output=((1, "\x1b[31mone\x1b[0m\ntwo <3\n"), (3, "x\n" * 50))))
+    page = page_of(replace(PLAIN, output=((1, "\x1b[31mone\x1b[0m\ntwo <3\n"), (3, "x\n" * 50))))
     assert "[rank 1] one\n[rank 1] two <3\n[rank 3] x" in page.text and "\x1b" not in page.text
     assert "… and 32 more lines" in page.text
 
 
 def test_lines_break_between_words():
     (box,) = [attributes for _, attributes in page_of(WRONG).tags if attributes.get("role") == "status"]
-    (pre,) = page_of(Verdict("✗", "squares", "wrong.", output=((1, "a line"),))).named("pre")
+    (pre,) = page_of(replace(PLAIN, output=((1, "a line"),))).named("pre")
     for style in (box["style"], pre["style"]):
         assert "word-break: normal" in style and "overflow-wrap: anywhere" in style
 
 
 @pytest.mark.parametrize(
-    ("details", "title"),
+    ("fields", "title"),
     [
         ({}, None),
-        ({"picture_title": "4 ranks"}, "4 ranks"),
-        ({"picture_title": "4 ranks", "expected_rounds": 1}, "2 rounds counted, 1 expected (4 ranks)"),
+        ({"case": "4 ranks"}, "4 ranks"),
+        ({"case": "4 ranks", "expected_rounds": 1}, "2 rounds counted, 1 expected (4 ranks)"),
         ({"expected_rounds": 2}, "2 rounds counted, 2 expected"),
         ({"expected_rounds": 3}, "2 rounds counted, at most 3 expected"),
     ],
 )
-def test_the_picture_names_counted_against_expected_rounds(details, title):
+def test_the_picture_names_counted_against_expected_rounds(fields, title):
     events = (*ping(0, 1, 0.0), *ping(1, 2, 1.0))
-    assert verdicts.picture_title(Verdict("✗", "squares", "wrong.", events, details=details)) == title
+    assert verdicts.picture_title(replace(PLAIN, events=events, **fields)) == title
 
 
 def test_rounds_of_messages_that_never_ended_are_not_counted():
     (stuck,) = [event for event in ping(0, 1, 0.0) if event.kind == "send"]
     events = (stuck._replace(end=math.inf),)
-    details = {"picture_title": "2 ranks", "expected_rounds": 1}
-    assert verdicts.picture_title(Verdict("✗", "squares", "wrong.", events, details=details)) == "2 ranks"
+    assert verdicts.picture_title(replace(PLAIN, events=events, case="2 ranks", expected_rounds=1)) == "2 ranks"
 
 
 def test_there_is_one_picture_with_a_text_alternative_and_none_of_too_many_messages():
     events = (*ping(0, 1, 0.0), *ping(1, 2, 1.0))
-    wrong = Verdict("✗", "squares", "wrong.", events, details={"expected_rounds": 1})
+    wrong = replace(PLAIN, events=events, expected_rounds=1)
     (picture,) = page_of(wrong).named("img")
     assert "2 messages in 2 rounds" in picture["alt"] and "max-width: 100%" in picture["style"]
     assert "<img" not in verdicts.panel(wrong, picture=False).html
     many = tuple(event for at in range(61) for event in ping(0, 1, float(at)))
-    assert page_of(Verdict("✗", "squares", "wrong.", many)).named("img") == []
+    assert page_of(replace(PLAIN, events=many)).named("img") == []
 
 
 def test_a_badge_reads_on_its_own_ground_and_an_edge_is_seen_on_white_and_on_black():
@@ -165,7 +178,7 @@ def test_a_notebook_gets_one_object_and_a_terminal_the_lines(monkeypatch, capsys
     shown = []
     monkeypatch.setattr(parts, "in_notebook", lambda: in_notebook)
     monkeypatch.setattr("IPython.display.display", shown.append)
-    verdicts.show(Verdict("✗", "squares", "wrong.", output=((1, "one\n"),)))
+    verdicts.show(replace(PLAIN, output=((1, "one\n"),)))
     printed = capsys.readouterr().out
     if in_notebook:
         assert [str(one) for one in shown] == ["✗ squares: wrong."] and printed == ""

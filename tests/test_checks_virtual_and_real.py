@@ -4,22 +4,32 @@ A right answer has the same bits and the same counts; a wrong one gets the same 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from course_utils.checks.exercise import Exercise, Outcome
-from course_utils.checks.judge import cases_of, fresh_seed, judge
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Kind
+from course_utils.checks.judge import Options, fresh_seed, judge
+from course_utils.checks.judging_plan import (
+    MOST,
+    NeedsRanks,
+    On,
+    Stage,
+    cases_of,
+    fits_virtual_ranks,
+    needs_nothing,
+    plan,
+)
 from course_utils.checks.registry import declared, find
-from course_utils.checks.run_cases import BY_LUCK, RanksLike, outcomes
-from course_utils.checks.virtual_first import MOST, fits_virtual_ranks, larger_cases, needs_nothing
+from course_utils.checks.run_cases import outcomes
 from course_utils.checks.written import Program
+from course_utils.ranks.interface import RanksInterface
 from course_utils.ranks.without_ranks import VirtualRanksApart
 
 SEED = 1
-UNHURRIED = 60.0
-"""Seconds for the search for a mistake: on a busy machine a question must not depend on the clock."""
 UNLIKE = {
     "scatter_blocks-float32_for_all": "MPICH writes float64 numbers into an array of float32 without a word; virtual "
     "ranks say that there is no room, as the standard does",
@@ -53,7 +63,7 @@ def name_of(program: Program) -> str:
     return f"{program.exercise}-{program.name}"
 
 
-def outcomes_of(program: Program, ranks: RanksLike) -> Iterator[Outcome]:
+def outcomes_of(program: Program, ranks: RanksInterface) -> Iterator[Outcome]:
     exercise = find(program.exercise)
     untimed = [case for case in cases_of(exercise, SEED, 4) if not case.timed]
     return outcomes([(case, program.function()) for case in untimed], ranks, limit=60.0)
@@ -79,10 +89,9 @@ def counts(outcome: Outcome, in_any_order: bool = False) -> tuple:
 @pytest.mark.parametrize("program", RIGHT, ids=name_of)
 def test_a_right_answer_passes_on_many_virtual_ranks(program):
     exercise, seed = find(program.exercise), fresh_seed()
-    for case in larger_cases(exercise, seed, 4):
-        ranks = VirtualRanksApart(MOST)
-        verdict = judge(exercise, program.function(), ranks, seed=seed, cases=[case], limit=UNHURRIED)
-        assert verdict.passed, f"{verdict}  [COURSE_SEED={verdict.seed}]"
+    _, larger = plan(exercise, None, seed)
+    verdict = judge(exercise, program.function(), [replace(larger, limit=60.0)], Options(seed=seed))
+    assert verdict.passed, f"{verdict}  [COURSE_SEED={verdict.seed}]"
 
 
 @pytest.mark.timeout(300)
@@ -94,7 +103,7 @@ def test_a_right_answer_gives_the_same_bits_and_counts(program, four_ranks):
         if not in_any_order:
             assert bits(virtual.results) == bits(real.results), label
             assert bits(virtual.arguments) == bits(real.arguments), label
-        assert (virtual.wrong, real.wrong) == ("", ""), label
+        assert (virtual.finding, real.finding) == (None, None), label
         assert counts(virtual, in_any_order) == counts(real, in_any_order), label
 
 
@@ -104,15 +113,17 @@ def test_a_wrong_answer_gets_the_same_question(program, four_ranks):
     if why := UNLIKE.get(name_of(program)):
         pytest.skip(why)
     exercise = find(program.exercise)
-    cases = [case for case in cases_of(exercise, SEED, 4) if not case.timed]
-    given = {"seed": SEED, "cases": cases, "seconds": UNHURRIED, "limit": 12.0, "patience": 1.5}
-    virtual = judge(exercise, program.function(), VirtualRanksApart(4), **given)
-    if "VirtualRanksCannot" in virtual.text:
-        pytest.skip("real ranks judge it alone: " + virtual.text.partition("VirtualRanksCannot: ")[2])
-    if virtual.text.startswith(BY_LUCK):
+
+    def untimed(seed: int) -> list[Case]:
+        return [case for case in cases_of(exercise, seed, 4) if not case.timed]
+
+    options = Options(seed=SEED, patience=1.5)
+    try:
+        virtual = judge(exercise, program.function(), [Stage(VirtualRanksApart(MOST), untimed, On.VIRTUAL)], options)
+    except NeedsRanks as cannot:
+        pytest.skip(f"real ranks judge it alone: {cannot}")
+    if virtual.finding and virtual.finding.kind == Kind.BY_LUCK:
         pytest.skip("real ranks show what comes of it")
-    real = judge(exercise, program.function(), four_ranks, **given)
-    if virtual.details.get("question") != real.details.get("question"):  # a busy machine: a rank had not come so far
-        real = judge(exercise, program.function(), four_ranks, **given)
-    assert virtual.mark == real.mark, f"{virtual}\n{real}"
-    assert virtual.details.get("question") == real.details.get("question"), f"{virtual}\n{real}"
+    real = judge(exercise, program.function(), [Stage(four_ranks, untimed, On.REAL)], options)
+    assert virtual.result == real.result, f"{virtual}\n{real}"
+    assert virtual.question == real.question, f"{virtual}\n{real}"

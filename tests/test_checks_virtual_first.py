@@ -13,10 +13,13 @@ import pytest
 
 import course_utils as course
 from course_utils import system
-from course_utils.checks.judge import cases_of
+from course_utils.checks.finding import Kind
+from course_utils.checks.judge import Options, verdict_on
+from course_utils.checks.judging_plan import cases_of, fits_virtual_ranks, needs_nothing
 from course_utils.checks.registry import declared, find
-from course_utils.checks.virtual_first import fits_virtual_ranks, needs_nothing, verdict_on
+from course_utils.checks.verdict import JudgedOn, Result
 from course_utils.errors import CourseError
+from course_utils.ranks.ending import Ending
 from course_utils.ranks.lone_process import lone_process
 from course_utils.ranks.without_ranks import NoRanks, VirtualRanksApart
 
@@ -57,7 +60,7 @@ def test_what_needs_no_communicator_is_judged_without_ranks(no_ranks, capsys) ->
         rejected += [] if verdict.startswith("✓") else [verdict]
         program, question = exercise.written.wrong[0]
         verdict = said(capsys, exercise.name, program.function())
-        unnamed += [] if question in verdict else [f"{question} {verdict}"]
+        unnamed += [] if question.text in verdict else [f"{question.text} {verdict}"]
     assert not rejected and not unnamed
 
 
@@ -67,11 +70,11 @@ def test_an_endless_loop_is_broken_off_and_the_next_check_works() -> None:
             pass
 
     alone = NoRanks().attempt(endless, [()], limit=0.5)
-    assert alone.trouble.startswith("not finished after") and "was computing at" in alone.trouble
+    assert alone.ending == Ending.NOT_FINISHED and "was computing at" in alone.trouble
     each = NoRanks().attempt_each([(abs, (-3,)), (endless, ())], limit=0.5)
     assert each[0].replies[0].value == 3 and each[1].replies[0].kind == "interrupted"
     virtual = VirtualRanksApart(3).attempt(endless, [()] * 3, limit=0.5)
-    assert virtual.trouble.startswith("not finished after")
+    assert virtual.ending == Ending.NOT_FINISHED
     assert NoRanks().attempt(abs, [(-3,)]).replies[0].value == 3
 
 
@@ -152,7 +155,8 @@ def test_what_cannot_be_sent_back_and_what_cannot_be_unpacked_are_told() -> None
 def test_the_process_ends_with_its_notebook_also_from_an_endless_loop(last, tmp_path) -> None:
     program = f"""
         import time
-        from course_utils.ranks.lone_process import lone_process
+        from course_utils.ranks.ending import Ending
+from course_utils.ranks.lone_process import lone_process
         from course_utils.ranks.without_ranks import NoRanks
         def endless():
             while True: pass
@@ -187,17 +191,18 @@ def squares(comm):
 
 
 def test_a_verdict_says_on_which_ranks_it_stands(four_ranks) -> None:
-    exercise = find("rank_squared")
-    assert str(verdict_on(exercise, squares, four_ranks)).endswith("(on 1 to 64 virtual ranks, then on your 4 ranks)")
+    exercise, start = find("rank_squared"), "ranks = course.start(4)"
+    right = verdict_on(exercise, squares, four_ranks)
+    assert right.judged_on == JudgedOn(virtual=(1, 64), real=4)
+    assert str(right).endswith("(on 1 to 64 virtual ranks, then on your 4 ranks)")
     alone = verdict_on(exercise, squares, None)
-    assert alone.passed and "(on 1 to 64 virtual ranks; real ranks are still to come: `ranks = course.start(4)`" in str(
-        alone
-    )
+    assert alone.passed and alone.judged_on == JudgedOn(virtual=(1, 64), start=start)
+    assert f"(on 1 to 64 virtual ranks; real ranks are still to come: `{start}`" in str(alone)
     wrong = verdict_on(exercise, lambda comm: comm.rank, four_ranks)
-    assert wrong.mark == "✗" and "Found on virtual ranks." in wrong.text
-    assert verdict_on(exercise, lambda comm: 1 / (5 - comm.size) and comm.rank**2, four_ranks).text.startswith(
-        "rank 0 raised ZeroDivisionError"
-    )
+    assert wrong.result == Result.WRONG and wrong.judged_on == JudgedOn(found_on_virtual=True)
+    assert "Found on virtual ranks." in str(wrong)
+    at_five = verdict_on(exercise, lambda comm: 1 / (5 - comm.size) and comm.rank**2, four_ranks)
+    assert (at_five.finding.kind, at_five.finding.got.type) == (Kind.RAISED, "ZeroDivisionError")
 
 
 def test_what_only_real_ranks_show_is_told_apart(four_ranks) -> None:
@@ -205,8 +210,8 @@ def test_what_only_real_ranks_show_is_told_apart(four_ranks) -> None:
         return comm.rank**2 if len(set(comm.allgather(os.getpid()))) == 1 else 0
 
     verdict = verdict_on(find("rank_squared"), only_in_one_process, four_ranks)
-    assert verdict.mark == "✗"
-    assert verdict.text.startswith("right on 1 to 64 virtual ranks; on your 4 ranks, rank 1 returned 0, expected 1")
+    assert verdict.result == Result.WRONG and verdict.judged_on == JudgedOn(virtual=(1, 64), real=4)
+    assert "right on 1 to 64 virtual ranks; on your 4 ranks, rank 1 returned 0, expected 1" in str(verdict)
 
 
 def thread(comm):
@@ -256,7 +261,8 @@ def world(comm):
 def test_what_virtual_ranks_cannot_do_is_said_and_real_ranks_judge_alone(function, words, four_ranks) -> None:
     exercise = find("rank_squared")
     verdict = verdict_on(exercise, function, four_ranks)
-    assert verdict.passed and f"(your 4 ranks judged alone, for {words}" in str(verdict) and "line" in str(verdict)
+    assert verdict.passed and words.lower() in verdict.judged_on.virtual_cannot.lower(), verdict
+    assert "(your 4 ranks judged alone" in str(verdict) and "line" in str(verdict)
     with pytest.raises(CourseError, match=f"(?i){words}.* Run `ranks = course.start"):
         verdict_on(exercise, function, None)
 
@@ -264,7 +270,7 @@ def test_what_virtual_ranks_cannot_do_is_said_and_real_ranks_judge_alone(functio
 def test_the_same_seed_gives_the_same_verdict() -> None:
     exercise = find("tree_broadcast")
     function = exercise.written.right[0].function()
-    first, second = (verdict_on(exercise, function, None, seed=7) for _ in range(2))
-    assert first.text == second.text and first.events == second.events
+    first, second = (verdict_on(exercise, function, None, Options(seed=7)) for _ in range(2))
+    assert str(first) == str(second) and first.events == second.events
     lone_process().stop()
-    assert verdict_on(exercise, function, None, seed=7).events == first.events
+    assert verdict_on(exercise, function, None, Options(seed=7)).events == first.events

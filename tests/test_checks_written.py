@@ -4,19 +4,21 @@ import importlib
 import sys
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from fake_ranks import FakeRanks
 
-from course_utils.checks.behaviour import recogniser
 from course_utils.checks.compare import is_changed
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.judge import judge
+from course_utils.checks.finding import Finding, Kind
+from course_utils.checks.judge import Options, verdict_on_these
+from course_utils.checks.mistake_search import SearchEnd, alike
 from course_utils.checks.own_answer import call_without
-from course_utils.checks.run_cases import BY_LUCK
-from course_utils.checks.written import Question, Written, exchanged, patched, written_in
+from course_utils.checks.recognition import recogniser
+from course_utils.checks.verdict import Result, Verdict
+from course_utils.checks.written import Written, exchanged, patched, written_in
 from course_utils.errors import CourseError
 from course_utils.lessons.first_steps import rank_and_size
 
@@ -57,7 +59,9 @@ Recognised when nothing is returned.
 
 ## Rejected without a question
 
-### expected 6
+### The sign is lost
+
+Recognised by `value`, expected `6`.
 
 `negative` is `plain` with `2 * x` → `-2 * x` and with `return result` → `return -1 * -result`.
 
@@ -90,7 +94,9 @@ def test_a_file_is_read_from_top_to_bottom(file) -> None:
     assert written.program("silent").source == PLAIN.replace("    return result\n", "")
     assert written.program("to_the_x").idea == "Like a square, for 2."
     assert written.program("negative").function()(3) == -6
-    assert written.wrong[-1][1] == "expected 6"
+    program, question = written.wrong[-1]
+    assert (program.name, question.text, question.is_asked) == ("negative", "The sign is lost", False)
+    assert all(question.is_asked for _, question in written.wrong[:-1])
     assert [(one.name, one.idea) for one in written.equivalent] == [("turned", "A product has no order.")]
     with pytest.raises(CourseError, match="Did you mean 'thrice'"):
         written.program("thrise")
@@ -134,7 +140,11 @@ def test_words_are_exchanged_one_after_the_other() -> None:
 
 
 def exercise(file, numbers=(2, 3), **changes) -> Exercise:
-    cases = [Case(f"the number {number}", [(number,)], [2 * number], with_comm=False) for number in numbers]
+    keys = {2: "two"}
+    cases = [
+        Case(f"the number {number}", [(number,)], [2 * number], with_comm=False, key=keys.get(number, ""))
+        for number in numbers
+    ]
     return Exercise(
         library="",
         place=1,
@@ -148,10 +158,14 @@ def exercise(file, numbers=(2, 3), **changes) -> Exercise:
     )
 
 
-def asked(function, exercise: Exercise, **options) -> str:
-    verdict = judge(exercise, function, FakeRanks(1), seed=1, hide=False, **options)
-    assert verdict.mark == "✗"
-    return verdict.details["question"]
+def judged(function, exercise: Exercise, ranks: FakeRanks | None = None) -> Verdict:
+    verdict = verdict_on_these(exercise, function, ranks or FakeRanks(1), Options(seed=1, hide=False))
+    assert verdict.result == Result.WRONG
+    return verdict
+
+
+def asked(function, exercise: Exercise) -> str:
+    return judged(function, exercise).question
 
 
 def test_who_does_what_a_program_does_is_asked_its_question_however_it_is_written(file) -> None:
@@ -168,21 +182,41 @@ def test_a_program_that_fails_where_the_answer_passed_is_not_meant(file) -> None
     assert asked(lambda x: {2: 4, 5: 10, 3: 9}[x], exercise(file, (2, 5, 3))) == "", "a square gives 25 for 5"
 
 
-def test_no_program_is_run_when_the_time_is_up(file) -> None:
-    assert asked(lambda x: 3 * x, exercise(file), seconds=0) == ""
+def test_no_program_is_run_where_none_may_be(file) -> None:
+    verdict = judged(lambda x: 3 * x, exercise(file, search_runs=0))
+    assert (verdict.question, verdict.searched.runs, verdict.searched.ended) == ("", 0, None)
 
 
-def test_no_program_is_run_when_one_has_cost_its_ranks(file) -> None:
-    class RanksThatAreLost(FakeRanks):
-        def attempt(self, *args: Any, **options: Any) -> Any:
-            attempt = super().attempt(*args, **options)
-            if self.attempts > 1:
-                attempt.replies[0].kind = "lost"
-            return attempt
+def test_a_search_that_a_limit_ends_says_so(file) -> None:
+    verdict = judged(lambda x: x + 17, exercise(file, search_runs=2))
+    assert verdict.question == "" and verdict.searched.ended == SearchEnd.LIMIT
+    assert "The search for the mistake ended after 2 runs" in str(verdict)
 
-    ranks = RanksThatAreLost(1)
-    verdict = judge(exercise(file), lambda x: x**x + 1, ranks, seed=1, hide=False)
-    assert verdict.details["question"] == "" and ranks.attempts == 2, "the answer, and the first program"
+
+@pytest.mark.parametrize("number", [2, 3, 5, 7])
+def test_the_question_does_not_depend_on_the_numbers_of_the_check(file, number) -> None:
+    """Whatever was drawn for the check, answer and programs are compared on numbers of a fixed seed."""
+
+    def cases(rng, _):
+        drawn = int(rng.integers(3, 9))
+        return [Case(f"the number {drawn}", [(drawn,)], [2 * drawn], with_comm=False)]
+
+    drawn_anew = replace(exercise(file), cases=cases)
+    options = Options(seed=number, hide=False)
+    verdict = verdict_on_these(drawn_anew, lambda x: x * x, FakeRanks(1), options)
+    assert verdict.question == "Which power?"
+
+
+def test_findings_are_compared_without_their_times() -> None:
+    def outcome(**changes):
+        finding = Finding(Kind.OWN, key="slow", words="{times}", measured={"times": 1.0})
+        case = Case("", [()], [1], with_comm=False, judge=lambda _: None)
+        attempt = SimpleNamespace(replies=[])
+        return SimpleNamespace(case=case, attempt=attempt, results=[1], finding=replace(finding, **changes))
+
+    assert alike(outcome(), outcome(measured={"times": 2.0}))
+    assert not alike(outcome(), outcome(key="late"))
+    assert not alike(outcome(), outcome(values={"number": 2}))
 
 
 def test_an_error_of_the_same_kind_is_the_same_mistake(file) -> None:
@@ -194,8 +228,10 @@ def test_an_error_of_the_same_kind_is_the_same_mistake(file) -> None:
 @pytest.mark.parametrize(
     "recognised",
     [
-        'by the words "expected 4"',
-        'in the case "number 2"',
+        "by `value`, expected `4`",
+        "by `value` or `type` on rank 0, got `5`",
+        "by anything",
+        "in the case `two`",
         "when it is five",
     ],
 )
@@ -206,14 +242,33 @@ def test_what_no_program_shows_is_seen_in_the_outcome(file, recognised) -> None:
 
 
 def test_a_case_asks_nothing_where_the_result_is_right_by_luck(file) -> None:
-    sees = recogniser(exercise(file), Question("?", (), 'in the case "number 2"'))
-    case = SimpleNamespace(label="number 2")
-    assert sees(case, SimpleNamespace(wrong="rank 0 returned 5"))
-    assert not sees(case, SimpleNamespace(wrong=f"{BY_LUCK} Rank 0 sends before it receives"))
+    sees = recogniser(exercise(file), "in the case `two`")
+    case = SimpleNamespace(key="two")
+    assert sees(case, SimpleNamespace(finding=Finding(Kind.VALUE, 0)))
+    assert not sees(case, SimpleNamespace(finding=Finding(Kind.BY_LUCK)))
+
+
+@pytest.mark.parametrize(
+    ("line", "finding", "fits"),
+    [
+        ("by `dtype`", Finding(Kind.DTYPE), True),
+        ("by `dtype`", Finding(Kind.SHAPE), False),
+        ("by `late-bucket`", Finding(Kind.OWN, key="late-bucket"), True),
+        ("by anything in `y`", Finding(Kind.VALUE, where=("y", 0)), True),
+        ("by anything in `y`", Finding(Kind.VALUE, where=("x",)), False),
+        ("by `value` in `3`", Finding(Kind.VALUE, index=(3, 0)), True),
+        ("by `type`, expected `list`", Finding(Kind.TYPE, got=1, expected=[]), True),
+        ("by `shape`, got `(2,)`", Finding(Kind.SHAPE, got=(2,), expected=(3,)), True),
+        ("by `value` on rank 1", Finding(Kind.VALUE, 0), False),
+        ("by `value`", None, False),
+    ],
+)
+def test_a_line_of_a_file_is_compared_with_the_fields_of_a_finding(file, line, finding, fits) -> None:
+    assert recogniser(exercise(file), line)(None, SimpleNamespace(finding=finding)) == fits
 
 
 def test_an_error_is_recognised_by_its_type_or_text(file) -> None:
-    file.write_text(FILE.replace("when nothing is returned", 'by the error "no such rank"'))
+    file.write_text(FILE.replace("when nothing is returned", "by the error `no such rank`"))
 
     def raises(x):
         raise ValueError("no such rank: 7")
@@ -223,9 +278,9 @@ def test_an_error_is_recognised_by_its_type_or_text(file) -> None:
 
 def test_a_symptom_that_nobody_knows_is_said(file) -> None:
     with pytest.raises(CourseError, match="Did you mean 'it hangs'"):
-        recogniser(exercise(file), Question("?", (), "when it hang"))
+        recogniser(exercise(file), "when it hang")
     with pytest.raises(CourseError, match="what is"):
-        recogniser(exercise(file), Question("?", (), "by magic"))
+        recogniser(exercise(file), "by magic")
 
 
 # --- arguments that stay the caller's ---------------------------------------------------------------------------------
@@ -274,9 +329,11 @@ def test_an_argument_that_was_changed_is_named_unless_it_may_be() -> None:
     strict, free = (
         Exercise(cases=lambda *_, one=one: [one], **settings) for one in (case, replace(case, may_change=[0]))
     )
-    verdict = judge(strict, emptied, FakeRanks(1), seed=1, hide=False)
-    assert "rank 0 changed the argument `numbers`, which the caller still needs as it was" in verdict.text
-    assert judge(free, emptied, FakeRanks(1), seed=1, hide=False).passed
+    options = Options(seed=1, hide=False)
+    verdict = verdict_on_these(strict, emptied, FakeRanks(1), options)
+    assert verdict.finding == Finding(Kind.ARGUMENT_CHANGED, 0, ("numbers",))
+    assert "rank 0 changed the argument `numbers`, which the caller still needs as it was" in str(verdict)
+    assert verdict_on_these(free, emptied, FakeRanks(1), options).passed
 
 
 # --- the course's own answer ------------------------------------------------------------------------------------------

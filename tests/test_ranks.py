@@ -797,5 +797,5 @@ def test_a_call_that_only_a_busy_machine_has_kept_from_its_end_is_told_so() -> N
     while not (cause := limit.reached(at_work)):
         time.sleep(0.01)
     assert cause == BrokenOff(
-        Ending.NOT_FINISHED, "not finished after 0 s, for the machine was busy: only 0 s of them were computed."
+        Ending.TOO_BUSY, "not finished after 0 s, but the machine was busy: only 0 s of them were computed."
     )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils.checks.judge import judge
+from course_utils.checks.judge import verdict_on_these
 from course_utils.checks.registry import declared, find
 from course_utils.errors import CourseError, RankError
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
@@ -39,7 +39,7 @@ def sums(comm, allreduce, length=1001):
 @pytest.mark.parametrize(("name", "program"), WITH_COMM, ids=lambda given: getattr(given, "name", given))
 @pytest.mark.parametrize("size", [4, 5])
 def test_every_right_answer_passes(name, program, size):
-    verdict = judge(find(name), program.function(), VirtualRanks(size))
+    verdict = verdict_on_these(find(name), program.function(), VirtualRanks(size))
     assert verdict.passed, f"{verdict}  [COURSE_SEED={verdict.seed}]"
 
 

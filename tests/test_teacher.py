@@ -10,13 +10,14 @@ import cloudpickle
 import pytest
 
 from course_utils.checks.registry import declared
+from course_utils.checks.submission import read
+from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
 from course_utils.teacher import bubblewrap, containment, counted_links, grade_class
 from course_utils.teacher.handed_in import names_of
 from course_utils.teacher.hiding import lesson_modules, without_answers
 from course_utils.teacher.marks import Mark, write_marks
-from course_utils.teacher.submission import read
 from course_utils.teacher.summary import summary, write_feedback
 from tests.submissions import RIGHT, mark_of, marks_of, needs_a_box, notebook
 from workshop.bench.submissions import write_class
@@ -169,9 +170,9 @@ def test_the_table_of_marks(tmp_path, monkeypatch) -> None:
     file = tmp_path / "marks.csv"
     file.write_text("forged")
     marks = [
-        Mark("ada.ipynb", "rank_squared", 1, "✓ fine,\nwith a comma"),
-        Mark("ada.ipynb", "read_sample", 0, "✗ wrong"),
-        Mark("=1+1.ipynb", "", 0, "✗ nothing", boxed=False),
+        Mark("ada.ipynb", "rank_squared", Result.RIGHT, "✓ fine,\nwith a comma"),
+        Mark("ada.ipynb", "read_sample", Result.WRONG, "✗ wrong"),
+        Mark("=1+1.ipynb", "", Result.WRONG, "✗ nothing", boxed=False),
     ]
     write_marks(marks, file)
     with file.open(newline="", encoding="utf-8-sig") as table:
@@ -231,7 +232,7 @@ def test_without_a_box_it_rejects_and_trusted_says_so_in_every_file(tmp_path, mo
 @pytest.mark.parametrize("other", ["x.txt/y.ipynb", "long" * 63 + ".ipynb"], ids=["a folder", "too long a name"])
 def test_a_text_that_cannot_be_called_as_its_notebook_costs_nobody_theirs(other, tmp_path) -> None:
     names = ("x.ipynb", other)
-    files = write_feedback([Mark(name, "", 0, "✗ nothing") for name in names[::-1]], tmp_path)
+    files = write_feedback([Mark(name, "", Result.WRONG, "✗ nothing") for name in names[::-1]], tmp_path)
     assert len({file.read_text(encoding="utf-8") for file in files}) == 2
 
 
@@ -305,7 +306,9 @@ def test_the_summary_is_printed_before_texts_are_written(tmp_path, monkeypatch, 
     def full(*_) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(grade_class, "grade_each", lambda *_, **__: [[Mark("ada.ipynb", "rank_squared", 1, "✓ fine")]])
+    monkeypatch.setattr(
+        grade_class, "grade_each", lambda *_, **__: [[Mark("ada.ipynb", "rank_squared", Result.RIGHT, "✓ fine")]]
+    )
     monkeypatch.setattr(grade_class, "write_feedback", full)
     with pytest.raises(OSError, match="no space left"):
         grade_class.grade_class([notebook(tmp_path, RIGHT)], tmp_path / "marks.csv", tmp_path / "texts", 2)
@@ -314,7 +317,7 @@ def test_the_summary_is_printed_before_texts_are_written(tmp_path, monkeypatch, 
 
 def test_what_is_marked_when_the_teacher_stops_is_kept(tmp_path, monkeypatch, capsys) -> None:
     def each(notebooks, *_, **__):
-        yield [Mark("ada.ipynb", "rank_squared", 1, "✓ rank_squared: fine")]
+        yield [Mark("ada.ipynb", "rank_squared", Result.RIGHT, "✓ rank_squared: fine")]
         raise KeyboardInterrupt
 
     monkeypatch.setattr(grade_class, "grade_each", each)
@@ -326,12 +329,15 @@ def test_what_is_marked_when_the_teacher_stops_is_kept(tmp_path, monkeypatch, ca
 
 
 def test_the_summary_names_the_hardest_exercise_and_the_commonest_question() -> None:
-    def of(name: str, *verdicts: str) -> list[Mark]:
-        made = [(exercise, verdicts[place]) for place, exercise in enumerate(("make_buckets", "fits"))]
-        return [Mark(name, one, int(text[0] == "✓"), text, "Is it?" if "Is it?" in text else "") for one, text in made]
+    def of(name: str, *results: Result) -> list[Mark]:
+        return [
+            Mark(name, exercise, result, "as it was", "Is it?" if result == Result.WRONG else "")
+            for exercise, result in zip(("make_buckets", "fits"), results, strict=True)
+        ]
 
-    marks = [*of("a", "✓ a", "✗ b. Is it?"), *of("b", "✓ a", "✗ b. Is it?"), *of("c", "✗ a. Is it?", "○ b")]
-    said = summary([*marks, Mark("d", "", 0, "✗ d is not a notebook.")]).splitlines()
+    right, wrong, missing = Result.RIGHT, Result.WRONG, Result.NOT_BEGUN
+    marks = [*of("a", right, wrong), *of("b", right, wrong), *of("c", wrong, missing)]
+    said = summary([*marks, Mark("d", "", wrong, "d is not a notebook.")]).splitlines()
     assert said[0] == "2 of 6 marks; 1 file without answers."
     assert [line.split() for line in said[3:5]] == [["make_buckets", "2", "1", "0"], ["fits", "0", "2", "1"]]
     assert said[6:] == ["Fewest are right of fits: 0 of 3.", "Asked most often (fits, 2 times): Is it?"]

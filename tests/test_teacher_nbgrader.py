@@ -16,7 +16,8 @@ import nbformat
 import pytest
 
 from course_utils.checks import under_nbgrader
-from course_utils.checks.verdict import Verdict
+from course_utils.checks.finding import own
+from course_utils.checks.verdict import Result, Verdict
 from course_utils.cli import app
 from course_utils.errors import CourseError
 from course_utils.syllabus import ROOT
@@ -144,7 +145,7 @@ def test_a_learner_can_validate_before_handing_in(course, tmp_path) -> None:
 
 
 def test_a_check_raises_under_nbgrader_only(monkeypatch, capsys) -> None:
-    wrong, right = Verdict("✗", "f", "no"), Verdict("✓", "f", "yes")
+    wrong, right = Verdict(Result.WRONG, "f", own("no", "no")), Verdict(Result.RIGHT, "f", praise="yes")
     under_nbgrader.insist(wrong)
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     under_nbgrader.insist(right)

@@ -16,11 +16,12 @@ class Kind(StrEnum):
     # before anything runs
     SIGNATURE = "signature"  # it cannot be called with the arguments that it gets
     CANNOT_TRAVEL = "cannot travel"  # it uses something of the notebook that cannot be sent to the ranks
-    # not every rank came to its end; the first seven are named as `Ending`
+    # not every rank came to its end; the first eight are named as `Ending`
     RAISED = "raised"
     DEADLOCK = "deadlock"
     NO_PROGRESS = "no progress"
     NOT_FINISHED = "not finished"
+    TOO_BUSY = "too busy"
     STOPPED = "stopped"
     RANK_ENDED = "rank ended"
     UNUSABLE = "unusable"
@@ -51,7 +52,7 @@ RESULT_KINDS = frozenset(
 )
 """What `compare.difference` finds."""
 REPORTS = frozenset(
-    (Kind.DEADLOCK, Kind.NO_PROGRESS, Kind.NOT_FINISHED, Kind.STOPPED, Kind.RANK_ENDED, Kind.UNUSABLE)
+    (Kind.DEADLOCK, Kind.NO_PROGRESS, Kind.NOT_FINISHED, Kind.TOO_BUSY, Kind.STOPPED, Kind.RANK_ENDED, Kind.UNUSABLE)
 )
 """Findings whose `words` are the report on the ranks: whole sentences."""
 
@@ -77,7 +78,7 @@ class Finding:
         index: where `got` and `expected` are numbers of an array or a tensor, their index in it.
         got, expected: values, numbers or shapes, as the kind has them; of RAISED, the error.
         key: of an exercise's own finding, which of them: "late-bucket".
-        words: of an exercise's own finding, its sentence with `{names}` of the values in braces; of a report, the report.
+        words: of an exercise's own finding, its sentence, with the values' names in braces; of a report, the report.
         values: what stands in the sentence, by name. Two findings are alike when these are.
         measured: the same for times and what depends on them, which differ from run to run.
         context: further words behind the finding: ", in call 2 of your function".

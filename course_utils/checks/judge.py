@@ -17,9 +17,9 @@ from course_utils.checks.mistake_search import MistakeSearch, Searched, is_compa
 from course_utils.checks.run_cases import Runner, by_luck, outcomes
 from course_utils.checks.verdict import JudgedOn, Result, Verdict
 from course_utils.errors import CourseError
+from course_utils.ranks.ending import Ending
 from course_utils.ranks.engine.process_settings import usual_settings
 from course_utils.ranks.engine.reply import Raised, to_bytes
-from course_utils.ranks.ending import Ending
 from course_utils.ranks.interface import PATIENCE, RanksInterface
 from course_utils.ranks.run import events_of
 
@@ -65,8 +65,8 @@ def verdict_on(
     Raises:
         CourseError: only real ranks can judge it, and none run, or too few.
     """
-    options = replace(options, seed=fresh_seed() if options.seed is None else options.seed)
-    return judge(exercise, function, plan(exercise, ranks, options.seed), options)
+    seed = fresh_seed() if options.seed is None else options.seed
+    return judge(exercise, function, plan(exercise, ranks, seed), replace(options, seed=seed))
 
 
 def verdict_on_these(
@@ -93,6 +93,10 @@ def judge(exercise: Exercise, function: Callable, stages: Sequence[Stage], optio
         CourseError: not one case fits, or only real ranks can judge it and there are none.
     """
     return _Judging(exercise, function, stages, options).verdict()
+
+
+class TooBusy(CourseError):
+    """The machine gave an answer so little processor time that nothing can be said of it."""
 
 
 @dataclass
@@ -149,8 +153,9 @@ class _Judging:
         for number, (_, walk) in enumerate(walks):
             if walk.lucky:  # a later case might have shown what else comes of it, and that says more
                 return self._wrong([*walks[:number], (walks[number][0], walk.lucky)], cannot)
-        outcome = walks[-1][1].last
-        return self._verdict(Result.RIGHT, outcome, self._judged_on(walks, cannot), praise=self._exercise.praise(outcome))
+        outcome = [walk.last for _, walk in walks if walk.last][-1]
+        judged_on, praise = self._judged_on(walks, cannot), self._exercise.praise(outcome)
+        return self._verdict(Result.RIGHT, outcome, judged_on, Searched(), praise)
 
     # --- the answer on the ranks of a stage ---------------------------------------------------------------------------
 
@@ -172,18 +177,16 @@ class _Judging:
         except CourseError as error:
             if stage.on != On.VIRTUAL:
                 raise
-            walk.cannot = str(error)
+            walk.cannot = str(error).rstrip(".")
         return walk
 
     def _outcomes(self, stage: Stage, cases: Sequence[Case]) -> Iterator[Outcome]:
         if self._exercise.needs_torch:
             import_torch(stage.ranks)
         runs = [(case, self._function) for case in cases]
-        run = self._runner(stage, self._function_limit(stage), self._hidden)
+        limit = stage.limit or self._options.limit or self._exercise.limit
+        run = self._runner(stage, limit, self._hidden)
         return itertools.chain(run(runs[:1]), run(runs[1:]))  # many answers are wrong in the first case already
-
-    def _function_limit(self, stage: Stage) -> float:
-        return stage.limit or self._options.limit or self._exercise.limit
 
     def _runner(self, stage: Stage, limit: float, hidden: Sequence[str]) -> Runner:
         patience = self._options.patience
@@ -199,7 +202,10 @@ class _Judging:
                 walk.is_stub = True
                 walk.failed = replace(outcome, finding=Finding(Kind.UNFINISHED, reply.rank))
                 return True
-        return stage.may_end_early and outcome.attempt.ending == Ending.NOT_FINISHED
+        ending = outcome.attempt.ending
+        if ending == Ending.TOO_BUSY and not stage.may_end_early:
+            raise TooBusy(f"{outcome.attempt.trouble} Run this cell again when less else is running.")
+        return stage.may_end_early and ending in (Ending.NOT_FINISHED, Ending.TOO_BUSY)
 
     # --- verdicts -----------------------------------------------------------------------------------------------------
 
@@ -207,25 +213,26 @@ class _Judging:
         stage, walk = walks[-1]
         if walk.is_stub and not any(each.passed for _, each in walks):
             return Verdict(Result.NOT_BEGUN, self._exercise.name, seed=self._seed)
+        assert walk.failed
         searched = Searched() if walk.is_stub else self._searched(stage, walk)
-        return self._verdict(Result.WRONG, walk.failed, self._judged_on(walks, cannot), searched=searched)
+        return self._verdict(Result.WRONG, walk.failed, self._judged_on(walks, cannot), searched)
 
     def _judged_on(self, walks: Sequence[tuple[Stage, _Walk]], cannot: str) -> JudgedOn:
         stage, walk = walks[-1]
         sizes = [len(case.arguments) for each, its in walks if each.on == On.VIRTUAL for case in its.passed]
         on_virtual = stage.on == On.VIRTUAL
-        wrong = walk.failed is not None
+        if on_virtual and walk.failed:
+            return JudgedOn(found_on_virtual=not walk.is_stub)
         return JudgedOn(
-            virtual=(min(sizes), max(sizes)) if sizes and not (on_virtual and wrong) else None,
+            virtual=(min(sizes), max(sizes)) if sizes else None,
             real=0 if on_virtual else stage.ranks.world_size,
-            found_on_virtual=on_virtual and wrong and not walk.is_stub,
             virtual_cannot=cannot,
-            start=self._exercise.start(min(max(sizes), 4)) if sizes and on_virtual else "",
+            start=self._exercise.start(min(max(sizes), 4)) if on_virtual else "",
             left_out=0 if sizes else stage.left_out(self._seed),
         )
 
     def _verdict(
-        self, result: Result, outcome: Outcome, judged_on: JudgedOn, searched: Searched = Searched(), praise: str = ""
+        self, result: Result, outcome: Outcome, judged_on: JudgedOn, searched: Searched, praise: str = ""
     ) -> Verdict:
         exercise, replies, case = self._exercise, outcome.attempt.replies, outcome.case
         return Verdict(
@@ -248,10 +255,12 @@ class _Judging:
 
     def _searched(self, stage: Stage, walk: _Walk) -> Searched:
         exercise = self._exercise
+        assert walk.failed
         if not exercise.written.questions or not self._options.search:
             return Searched()
         if exercise.search_runs and is_comparable(walk.failed):
             walk = self._again_on_fixed_numbers(stage, walk)
+        assert walk.failed
         on_others = replace(stage, ranks=stage.search_ranks()) if stage.search_ranks else stage
         if exercise.needs_torch and exercise.search_runs:
             import_torch(on_others.ranks)
@@ -281,7 +290,7 @@ def _what_they_cannot(error: Raised) -> str:
 
 def _is_stub(error: Raised | None) -> bool:
     """Whether the line that the exercise came with was reached; libraries raise NotImplementedError with a text."""
-    return bool(error) and error.type == "NotImplementedError" and error.message.strip()[:9] in ("", "your turn")
+    return error is not None and error.type == "NotImplementedError" and error.message.strip()[:9] in ("", "your turn")
 
 
 def _wrong_signature(function: Callable, case: Case) -> Finding | None:
@@ -300,7 +309,7 @@ def _wrong_signature(function: Callable, case: Case) -> Finding | None:
 
 
 def _luggage(function: Callable) -> Finding | None:
-    """Find out whether the function uses something of the notebook that cannot travel to the ranks, as `ranks` itself."""
+    """Find out whether the function uses something that cannot travel to the ranks, as `ranks` itself."""
     try:
         to_bytes(function)
     except Exception as error:  # whatever an object's own pickling may raise

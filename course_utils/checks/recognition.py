@@ -1,13 +1,13 @@
 """The lines "Recognised …" in the files of what people write: each stands for a test of an outcome.
 
-    Recognised by `dtype`.                                     the kind of the finding, or an exercise's own key
-    Recognised by `value` or `nothing` in `y`.                 … in a part of the result: a name or an index
-    Recognised by `type`, expected `list`.                     … with what was expected: a value, or its kind
-    Recognised by `shape` on rank 0, got `(2,)`.               … on one rank, with what was got
-    Recognised by anything in `the gradient of x`.             whatever is wrong in this part of the result
-    Recognised by the error `ZeroDivisionError`.               a rank raised it: the words are in its type or text
-    Recognised in the case `float32`.                          the key of the case that failed, luck apart
-    Recognised when it hangs.                                  a symptom: the exercise's, or one for all lessons
+Recognised by `dtype`.                                     the kind of the finding, or an exercise's own key
+Recognised by `value` or `nothing` in `y`.                 … in a part of the result: a name or an index
+Recognised by `type`, expected `list`.                     … with what was expected: a value, or its kind
+Recognised by `shape` on rank 0, got `(2,)`.               … on one rank, with what was got
+Recognised by anything in `the gradient of x`.             whatever is wrong in this part of the result
+Recognised by the error `ZeroDivisionError`.               a rank raised it: the words are in its type or text
+Recognised in the case `float32`.                          the key of the case that failed, luck apart
+Recognised when it hangs.                                  a symptom: the exercise's, or one for all lessons
 """
 
 import re
@@ -73,7 +73,9 @@ def _finding_like(wanted: Mapping[str, str | None]) -> Recogniser:
     if kinds:
         tests.append(lambda finding: finding.name in kinds)
     if parts:
-        tests.append(lambda finding: any(_step_text(step) in parts for step in (*finding.where, *(finding.index or ()))))
+        tests.append(
+            lambda finding: any(_step_text(step) in parts for step in (*finding.where, *(finding.index or ())))
+        )
     if rank := wanted["rank"]:
         tests.append(lambda finding: finding.rank == int(rank))
     if expected := _codes(wanted["expected"]):

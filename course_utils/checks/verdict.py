@@ -11,8 +11,7 @@ from course_utils.checks.mistake_search import Searched, SearchEnd
 from course_utils.words import count
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+    from course_utils.draw.style import Picture
     from course_utils.trace.events import Event
 
 
@@ -27,7 +26,6 @@ class Result(StrEnum):
 NAMES = {Result.RIGHT: "right", Result.WRONG: "not yet", Result.NOT_BEGUN: "not begun"}
 """What a badge says."""
 _STUB = "Replace the line `raise NotImplementedError`."
-
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class Verdict:
     output: tuple[tuple[int, str], ...] = ()
     seed: int | None = None
     expected_rounds: int | None = None
-    drawing: "Callable[[], Figure | None] | None" = None
+    drawing: "Callable[[], Picture | None] | None" = None
 
     @property
     def passed(self) -> bool:
@@ -135,7 +133,7 @@ def _ranks_of(ranks: JudgedOn, passed: bool) -> list[str]:
     """Remarks on the ranks that judged, as parts of a sentence."""
     remarks = []
     if ranks.virtual_cannot:
-        remarks.append(f"your {count(ranks.real, 'rank')} judged alone, for {ranks.virtual_cannot}")
+        remarks.append(f"your {count(ranks.real, 'rank')} judged alone: {ranks.virtual_cannot}")
     elif ranks.found_on_virtual:
         remarks.append("found on virtual ranks")
     elif ranks.virtual and passed and ranks.real:

@@ -54,5 +54,7 @@ class CallLimit:
 
 def _not_finished(seconds: float, computed: float | None = None) -> BrokenOff:
     """`computed`: processor seconds of them, where the machine was too busy to give more."""
-    busy = "" if computed is None else f", for the machine was busy: only {computed:.0f} s of them were computed"
-    return BrokenOff(Ending.NOT_FINISHED, f"not finished after {seconds:.0f} s{busy}.")
+    if computed is None:
+        return BrokenOff(Ending.NOT_FINISHED, f"not finished after {seconds:.0f} s.")
+    busy = f"the machine was busy: only {computed:.0f} s of them were computed"
+    return BrokenOff(Ending.TOO_BUSY, f"not finished after {seconds:.0f} s, but {busy}.")

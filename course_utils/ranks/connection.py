@@ -1,46 +1,33 @@
-"""The line from a notebook to its ranks: sends tasks, waits for replies, and notices when nothing moves any more."""
+"""The line to ranks: sends tasks, waits for replies, and notices when nothing moves any more."""
 
 import contextlib
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import ipyparallel as ipp
-
-from course_utils.errors import RanksGone
 from course_utils.ranks.call_limit import CallLimit
 from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
-from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
+from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.hang_detector import HangDetector, Seen, cause_of, unlike_calls
 from course_utils.ranks.presses import presses
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import IDLE, IMPORTS, TESTING, WAITING
-from course_utils.trace.waiting import WaitGraph
+from course_utils.trace.books import need_of
+from course_utils.trace.waiting import Need, WaitGraph
 from course_utils.words import ranks_in_words
 
-PATIENCE = 3.0  # seconds without progress after which a check's ranks are told to stop, though nobody can know
-_AFTER_AN_ERROR = 0.4  # the same, once a rank has raised: the rest waits for it
+_AFTER_AN_ERROR = 0.4  # seconds without progress, once a rank has raised: the rest waits for it
 _AFTER_AN_ERROR_WITHIN = 2.0  # the same, where the rank may have raised within what the others wait for
 _UNDELIVERED = 20.0  # a task that its rank has not begun by then was lost on the way, if the slowest way was enough
 _SLOWEST_WAY = 10e6  # bytes per second
 _STUBBORN = 5.0  # a rank that ignores interrupts for so long is ended
 _IMPORTS = 60.0  # the same, while it imports something
-_LOOK = 0.01
-
-
-def _on_the_rank(function: str, *arguments: Any) -> Any:
-    """Runs in the rank, where alone the functions of `calls` can be imported: they need MPI."""
-    from course_utils.ranks.engine import calls
-
-    return getattr(calls, function)(*arguments)
-
-
-def introductions(client: ipp.Client, path: list[str]) -> dict[int, ipp.AsyncResult]:
-    """Ask who stands behind each engine id, and put `path` on the ranks' import path."""
-    return {engine: client[engine].apply_async(_on_the_rank, "introduce", path) for engine in client.ids}
+LOOK_SECONDS = 0.01
+"""For which `collect` waits where no reply has come."""
 
 
 @dataclass
@@ -49,44 +36,51 @@ class Watched:
 
     pending: dict[int, Any]
     replies: dict[int, Reply] = field(default_factory=dict)
-    waiting: dict[int, str] = field(default_factory=dict)  # what ranks waited in when the call was broken off
+    waiting: dict[int, tuple[str, Need | None]] = field(default_factory=dict)  # when the call was broken off
     cause: BrokenOff | None = None
     stuck: WaitGraph | None = None
     lost: list[int] = field(default_factory=list)  # ranks that had died, or would not stop
 
 
-class Connection:
-    """A client of ipyparallel that speaks of ranks, never of engine ids."""
+class Connection(ABC):
+    """The line to ranks, whatever carries it.
 
-    def __init__(
-        self, folder: RanksFolder, client: ipp.Client, engines: Sequence[int], control: ProcessControl
-    ) -> None:
-        """`engines`: the engine id of each rank."""
-        self.folder, self.client = folder, client
-        self.engines, self.control = list(engines), control
+    Attributes:
+        folder: of the ranks.
+        control: what can be seen of them, and done to them, without asking them.
+        world_size: how many there are.
+        deadline: when every call is broken off, on the clock of `time.monotonic`.
+        loses_tasks: whether a task can be lost on its way.
+    """
 
-    def close(self) -> None:
-        """Let go of the ranks without ending them."""
-        with contextlib.suppress(Exception):
-            self.client.close()
+    deadline = math.inf
+    loses_tasks = True
 
+    def __init__(self, folder: RanksFolder, control: ProcessControl, world_size: int) -> None:
+        self.folder, self.control, self.world_size = folder, control, world_size
+
+    @abstractmethod
     def submit(self, function: str, arguments: Mapping[int, tuple]) -> dict[int, Any]:
-        """Start a function of `calls` on some ranks, each with its own arguments.
+        """Start a function of `calls` on some ranks, each with its own arguments; give back what `wait_for` wants.
 
         Raises:
             RanksGone: a rank has ended.
         """
-        if self.control.dead():
-            raise RanksGone(
-                f"{self.control.how_it_ended()} `ranks.restart()` brings new ranks; variables of the old ones are gone."
-            )
-        try:
-            return {
-                rank: self.client[self.engines[rank]].apply_async(_on_the_rank, function, *own)
-                for rank, own in arguments.items()
-            }
-        except (IndexError, ipp.error.NoEnginesRegistered) as error:
-            raise RanksGone("The controller has lost a rank. `ranks.restart()` brings new ones.") from error
+
+    @abstractmethod
+    def collect(self, call: Watched) -> bool:
+        """Take the replies that have come, or wait for a moment; true while some are missing."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the ranks."""
+
+    def verify(self, call: Watched) -> None:  # noqa: B027 - a notebook's ranks are believed
+        """See whether what came back is true; called when a call is over."""
+
+    def meeting(self) -> str:
+        """A file that does not exist yet, at which the ranks of a torch group meet."""
+        return str(self.folder.path / f"meeting-{time.monotonic_ns()}")
 
     # --- waiting for learners' code ---------------------------------------------------------------------------------
 
@@ -118,11 +112,12 @@ class Connection:
         """
         call = Watched(dict(pending))
         detector = HangDetector(self.control.lag, links_at_rest)
+        until = min(until, self.deadline)
         time_limit = CallLimit(limit, self.control.computed, self.control.wants_to_run, until)
         try:
             if stopped:
                 raise KeyboardInterrupt
-            while self._collect(call):
+            while self.collect(call):
                 activities = {rank: self.control.activity(rank) for rank in (*pending, *others)}
                 if dead := self.control.dead():
                     call.lost = dead
@@ -133,7 +128,7 @@ class Connection:
                 seen = detector.look(activities, set(call.replies) | idle)
                 raised = any(reply.kind in ("raised", "unusable") for reply in call.replies.values())
                 call.stuck = seen.stuck
-                if seen.undelivered > _UNDELIVERED + size / _SLOWEST_WAY:
+                if self.loses_tasks and seen.undelivered > _UNDELIVERED + size / _SLOWEST_WAY:
                     call.lost = list(call.pending)
                     self._give_up(call, BrokenOff(Ending.RANK_ENDED, "a task was lost on its way."))
                 elif cause := (
@@ -145,17 +140,8 @@ class Connection:
                     look(seen)
         except KeyboardInterrupt:
             self._break_off(call, STOPPED_BY_USER)
+        self.verify(call)
         return call
-
-    def _collect(self, call: Watched) -> bool:
-        """Take the replies that have come; true while some are missing."""
-        for rank, result in list(call.pending.items()):
-            if result.ready():
-                call.replies[rank] = _reply_of(rank, result)
-                del call.pending[rank]
-        if call.pending:
-            next(iter(call.pending.values())).wait(_LOOK)
-        return bool(call.pending)
 
     def _break_off(self, call: Watched, cause: BrokenOff) -> None:
         """Interrupt every rank that is not done, and wait until each has said so; end those that will not."""
@@ -167,7 +153,7 @@ class Connection:
         for rank in call.pending:
             seen = self.control.activity(rank)
             if seen.state in (WAITING, TESTING):
-                call.waiting[rank] = seen.text
+                call.waiting[rank] = seen.text, need_of(seen.look)
         begun, again = time.monotonic(), 0.0
         deadline = begun + _STUBBORN
         while call.pending and not self.control.dead():
@@ -180,10 +166,10 @@ class Connection:
                     self.control.interrupt(rank)
                 again = time.monotonic() + 0.25
             with contextlib.suppress(KeyboardInterrupt):  # pressed while a reply was unpacked
-                self._collect(call)
-        for rank, text in call.waiting.items():
+                self.collect(call)
+        for rank, (text, need) in call.waiting.items():
             if rank in call.replies and call.replies[rank].kind == "interrupted":
-                call.replies[rank].waiting = text
+                call.replies[rank].waiting, call.replies[rank].need = text, need
         if call.pending:
             call.lost = list(call.pending)
             places = {rank: self.control.place(rank) for rank in call.lost}
@@ -191,7 +177,7 @@ class Connection:
                 self.control.kill(rank)
             deadline = time.monotonic() + _STUBBORN
             while not set(call.lost) <= set(self.control.dead()) and time.monotonic() < deadline:
-                time.sleep(_LOOK)  # until they are gone, so that nobody takes them for well
+                time.sleep(LOOK_SECONDS)  # until they are gone, so that nobody takes them for well
             text = f"{cause.text} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended."
             self._give_up(call, BrokenOff(Ending.RANK_ENDED, text), places)
 
@@ -206,7 +192,8 @@ class Connection:
             del call.pending[rank]
             line = (places or {}).get(rank)
             place = Raised("", "", line) if line else None
-            call.replies[rank] = Reply(rank, "lost", waiting=call.waiting.get(rank), error=place)
+            text, need = call.waiting.get(rank, (None, None))
+            call.replies[rank] = Reply(rank, "lost", waiting=text, need=need, error=place)
 
 
 def _hopeless(seen: Seen, raised: bool, patience: float | None) -> BrokenOff | None:
@@ -224,17 +211,3 @@ def _hopeless(seen: Seen, raised: bool, patience: float | None) -> BrokenOff | N
     if patience is not None and max(seen.unknown, seen.in_vain) > patience:
         return BrokenOff(Ending.NO_PROGRESS, f"no progress for {patience:.0f} s.")
     return None
-
-
-def _reply_of(rank: int, result: Any) -> Reply:
-    """What came back from a rank; an error of the transport is told as if the rank had raised it."""
-    try:
-        with presses() as pressed:  # to unpack it may import torch
-            reply = from_bytes(result.get())
-        if pressed:
-            raise KeyboardInterrupt
-        return reply
-    except ipp.error.EngineError:
-        return Reply(rank, "lost")
-    except Exception as error:
-        return Reply(rank, "raised", error=Raised(type(error).__name__, str(error)))

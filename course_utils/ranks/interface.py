@@ -8,7 +8,7 @@ from course_utils.ranks.run import Attempt
 PATIENCE = 3.0
 """Seconds without progress after which a check's ranks are told to stop, though nobody can know that they hang."""
 LIMIT = 30.0
-"""Seconds that a call of a check may take."""
+"""Seconds of processor time that a call of a check may take, see `call_limit`."""
 
 
 class RanksInterface(Protocol):
@@ -39,7 +39,7 @@ class RanksInterface(Protocol):
             with_comm: whether the function's first argument is a communicator.
             backend: "gloo" or "nccl", for a function of torch.distributed, which gets no communicator.
             patience: seconds without progress after which the ranks are taken to hang.
-            limit: seconds after which the call is broken off.
+            limit: seconds of processor time after which the call is broken off, see `call_limit`.
         """
 
     def attempt_each(

@@ -78,12 +78,14 @@ class LoneAnswer:
 class LoneProcess:
     """The process, as the notebook sees it."""
 
+    _process: subprocess.Popen
+    _line: Connection
+    _folder: tempfile.TemporaryDirectory
+    _activity: ActivityFile
+    _kills: int
+
     def __init__(self) -> None:
-        self._process: subprocess.Popen | None = None
-        self._line: Connection | None = None
-        self._folder: tempfile.TemporaryDirectory | None = None
-        self._activity: ActivityFile | None = None
-        self._kills = 0
+        self._is_up = False
 
     def answer(self, task: LoneTask, limit: float) -> LoneAnswer:
         """What comes of a task; never raises for what its functions do.
@@ -111,17 +113,17 @@ class LoneProcess:
 
     def stop(self) -> None:
         """End it; the next task starts a new one."""
-        if self._process is None:
+        if not self._is_up:
             return
         self._line.close()
         self._process.kill()
         self._process.wait()
         self._folder.cleanup()
-        self._process = None
+        self._is_up = False
 
     def _send(self, data: bytes) -> bool:
         with presses():
-            if self._process is None:
+            if not self._is_up:
                 self._start()
             try:
                 self._line.send_bytes(data)
@@ -146,6 +148,7 @@ class LoneProcess:
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # what interrupts the notebook does not reach it
         )
+        self._is_up = True
         theirs.close()
         try:
             there = self._line.poll(_COMES_UP) and self._line.recv_bytes()

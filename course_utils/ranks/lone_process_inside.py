@@ -124,7 +124,8 @@ def _on_virtual_ranks(task: LoneTask, interrupts: _Interrupts) -> LoneAnswer:
         with contextlib.suppress(Exception):
             from_bytes(task.calls[0][1])  # which imports what it needs, before the learner's time begins
         recorder.begin_learners()
-        replies, cause = ranks.replies(_Travelling(task.calls[0][1]), arguments)
+        function: Any = _Travelling(task.calls[0][1])
+        replies, cause = ranks.replies(function, arguments)
     except CourseError as error:
         return LoneAnswer([], rejected=str(error))
     except KeyboardInterrupt:

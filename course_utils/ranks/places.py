@@ -24,13 +24,11 @@ _LOOK_SECONDS = 0.5
 
 
 class RanksPlace(Protocol):
-    """A place for ranks.
+    """A place for ranks."""
 
-    Attributes:
-        facts: what tells two places apart, and what the ranks' folder keeps of it.
-    """
-
-    facts: dict[str, Any]
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What tells two places apart, and what the ranks' folder keeps of it."""
 
     def folder(self) -> RanksFolder:
         """A fresh folder that all ranks reach."""

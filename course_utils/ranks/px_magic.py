@@ -21,19 +21,26 @@ def register(ranks: "Ranks") -> None:
         return
     from ipyparallel.client.magics import ParallelMagics
 
+    from course_utils.ranks.engine_connection import EngineConnection
+
+    connection = ranks.connection
+    if not isinstance(connection, EngineConnection):
+        return
+    engines = connection.engines
+
     class RankMagics(ParallelMagics):
         """The same options; a plain `%%px` goes through `Ranks.execute`."""
 
         def parallel_execute(self, cell: str, block: bool | None = None, **options: Any) -> Any:
             gone = ranks.connection is None  # which `execute` says in a line
             if gone or block is not False:
-                some = None if gone else _chosen(self.view.targets, ranks.connection.engines)
+                some = None if gone else _chosen(self.view.targets, engines)
                 ranks.execute(_FIRST_LINE + cell, show, some)
                 return None
             return super().parallel_execute(_FIRST_LINE + cell, block=block, **options)
 
-    ranks.connection.client[ranks.connection.engines].activate()
-    view = ranks.connection.client[ranks.connection.engines]
+    connection.client[engines].activate()
+    view = connection.client[engines]
     view.block = True
     shell.register_magics(RankMagics(shell, view, ""))
 

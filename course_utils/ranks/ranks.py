@@ -10,10 +10,12 @@ from course_utils import draw, system
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.connection import PATIENCE, Connection, Watched
+from course_utils.ranks.connection import Connection, Watched
+from course_utils.ranks.ending import ending_of
 from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
-from course_utils.ranks.failure_report import describe, done_by, print_from, seen_of
+from course_utils.ranks.failure_report import describe, print_from, seen_of
 from course_utils.ranks.hang_detector import Seen
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.traffic import LinksAtRest, Meter, Traffic
 from course_utils.ranks.presses import presses
 from course_utils.ranks.px_magic import register
@@ -48,7 +50,7 @@ class Ranks(LastRun):
         self.connection: Connection | None = connection
         self._usable = True
         self.facts = facts
-        self.world_size: int = len(connection.engines)
+        self.world_size: int = connection.world_size
 
     @property
     def pids(self) -> list[int]:
@@ -85,7 +87,9 @@ class Ranks(LastRun):
 
         def tasks(communicator: int) -> dict[int, tuple]:
             common = {"world_size": size, "communicator": communicator, "backend": backend, "meeting": meeting}
-            return {rank: (_task(function, packed, *own, **common),) for rank, own in enumerate(each)}
+            return {
+                rank: (_task(function, packed, own, keywords, **common),) for rank, (own, keywords) in enumerate(each)
+            }
 
         call, replies = self._call("call", tasks)
         for reply in replies:
@@ -99,12 +103,12 @@ class Ranks(LastRun):
     def attempt(
         self,
         function: Callable,
-        arguments: list[tuple],
+        arguments: Sequence[tuple],
         *,
         with_comm: bool = True,
         backend: str | None = None,
         patience: float = PATIENCE,
-        limit: float = 30.0,
+        limit: float = LIMIT,
     ) -> Attempt:
         """Call a function that may be wrong, with one tuple of arguments for each rank; never raises for its errors.
 
@@ -132,7 +136,7 @@ class Ranks(LastRun):
         *,
         seconds: float = 1.0,
         patience: float = PATIENCE,
-        limit: float = 30.0,
+        limit: float = LIMIT,
     ) -> list[Attempt]:
         """Call functions that need no other rank, each with its arguments, one after the other on rank 0.
 
@@ -156,8 +160,8 @@ class Ranks(LastRun):
         return broken
 
     def _meeting(self, backend: str | None) -> str:
-        """A file that does not exist yet, at which the ranks of a torch group meet."""
-        return str(self._alive().folder.path / f"meeting-{time.monotonic_ns()}") if backend else ""
+        """Where the ranks of a torch group meet."""
+        return self._alive().meeting() if backend else ""
 
     def _call(
         self,
@@ -189,7 +193,7 @@ class Ranks(LastRun):
                 self._usable &= self._can_meet(connection, mine.communicator + 1)
                 self._usable &= sum(map(abs, left.values())) <= _MOST_LEFT
         self._last_events = events_of([reply for reply in replies if reply.began])
-        self._last_waits = call.stuck, {reply.rank: done_by(reply) for reply in replies}
+        self._last_waits = call.stuck, replies
         return call, replies
 
     def _can_meet(self, connection: Connection, communicator: int) -> bool:
@@ -230,9 +234,16 @@ class Ranks(LastRun):
             with presses() as pressed:
                 pending = connection.submit(function, arguments)
             size = sum(len(part) for own in arguments.values() for part in own if isinstance(part, bytes))
-            limits = {"patience": patience, "limit": limit, "size": size}
-            limits |= {"links_at_rest": self._links_at_rest(), "stopped": bool(pressed)}
-            call = connection.wait_for(pending, **limits, others=others, look=look)
+            call = connection.wait_for(
+                pending,
+                patience=patience,
+                limit=limit,
+                size=size,
+                others=others,
+                look=look,
+                links_at_rest=self._links_at_rest(),
+                stopped=bool(pressed),
+            )
             meter.look(at_once=True)
         return call
 
@@ -261,14 +272,15 @@ class Ranks(LastRun):
         return replies
 
     def _raise_trouble(self, call: Watched, replies: list[Reply]) -> None:
-        trouble = describe(replies, call.cause)
+        trouble, ending = describe(replies, call.cause), ending_of((reply.kind for reply in replies), call.cause)
         if trouble is None:
             return
         if not (self._usable or call.lost or any(reply.kind == "unusable" for reply in replies)):
             trouble += " MPI cannot end what was under way."
         if call.lost or not self._usable:
-            raise RanksGone(f"{trouble} `ranks.restart()` brings new ranks; variables of the old ones are gone.")
-        raise RankError(trouble)
+            trouble += " `ranks.restart()` brings new ranks; variables of the old ones are gone."
+            raise RanksGone(trouble, ending)
+        raise RankError(trouble, ending)
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -322,7 +334,7 @@ class Ranks(LastRun):
     def restart(self) -> "Ranks":
         """End the ranks and start as many new ones. Variables that lived on them are gone."""
         self._bring_back()
-        print(f"{self.facts['line'].rstrip('.')}. Variables of the old ranks are gone.")
+        print(f"{self.facts['line']}. Variables of the old ranks are gone.")
         return self
 
     def _bring_back(self) -> None:
@@ -347,7 +359,7 @@ class Ranks(LastRun):
     def __repr__(self) -> str:
         if self.connection is None:
             return f"<{count(self.world_size, 'rank')}, stopped>"
-        return f"<{self.facts['line'].rstrip('.')}>"
+        return f"<{self.facts['line']}>"
 
 
 def _bytes_of(function: Callable) -> bytes:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from course_utils.ranks.connection import Connection
     from course_utils.ranks.places import RanksPlace
     from course_utils.ranks.ranks import Ranks
+    from course_utils.ranks.virtual_ranks import VirtualRanks
 
 TAKE_OVER_SECONDS = 10.0
 _STARTS = 3
@@ -47,7 +48,7 @@ def start(
     ranks_per_node: int = 1,
     where: str | None = None,
     **job: Any,
-) -> "Ranks":
+) -> "Ranks | VirtualRanks":
     """Start this many ranks, or take over running ones; prints one line that says what there is.
 
     A second call with the same arguments gives back the same ranks, in this notebook and in the next. With others it
@@ -161,7 +162,7 @@ def _launched(ranks: int, place: "RanksPlace") -> "tuple[Connection, dict]":
             folder.own()
             atexit.register(folder.leave)
             place.launch(folder)
-            importlib.import_module("course_utils.ranks.connection")  # slow, and the ranks are busy coming up
+            importlib.import_module("course_utils.ranks.engine_connection")  # slow, and the ranks are busy coming up
             with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
                 return _connect(folder, ranks, place, place.waiting(folder, bar))
     except BaseException:
@@ -194,7 +195,7 @@ def _connect(
         warnings.simplefilter("ignore")
         import ipyparallel as ipp
 
-        from course_utils.ranks.connection import Connection, introductions
+        from course_utils.ranks.engine_connection import EngineConnection, introductions
 
         client = ipp.Client(str(folder.connection_file), timeout=30)
     wait_until(lambda: len(client.ids) >= ranks)
@@ -204,7 +205,7 @@ def _connect(
     introduced = [answer for _, answer in answers]
     if [one["rank"] for one in introduced] != list(range(ranks)):
         raise CourseError(place.strangers())
-    connection = Connection(folder, client, [engine for engine, _ in answers], place.control(folder, introduced))
+    connection = EngineConnection(folder, client, [engine for engine, _ in answers], place.control(folder, introduced))
     facts = {"ranks": introduced, "line": _line(introduced, place), **place.facts}
     folder.write_facts(**facts, shared_memory=sorted(folder.shared_memory()))
     return connection, facts

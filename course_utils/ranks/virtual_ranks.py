@@ -23,10 +23,11 @@ from typing import Any
 from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff
+from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, ending_of
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, raised, to_bytes
-from course_utils.ranks.failure_report import describe, done_by, print_from
+from course_utils.ranks.failure_report import describe, print_from
 from course_utils.ranks.hang_detector import cause_of
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Traffic, traffic_of
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, sendable, spread
@@ -36,7 +37,9 @@ from course_utils.ranks.virtual.communicator import VirtualComm
 from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
 from course_utils.trace.books import WORLD
-from course_utils.trace.recorder import learners_frame, other_clocks, place_of
+from course_utils.trace.events import count_rounds
+from course_utils.trace.recorder import NOWHERE, CodeLine, learners_frame, other_clocks
+from course_utils.trace.waiting import WaitGraph
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
 MOST = 16_384
@@ -85,7 +88,7 @@ class VirtualRun(Run):
             raise CourseError(
                 "Rounds are counted from each message, kept up to 64 ranks; run(…, traced=True) keeps more."
             )
-        return Run.rounds.func(self)
+        return count_rounds(self.events)
 
     def __repr__(self) -> str:
         return (
@@ -118,12 +121,16 @@ class VirtualRanks(LastRun):
         self.world_size, self.scale = world_size, scale
         self._network = network if network is not None else assumed(world_size)
         wires = wires_of(self._network, world_size)
-        self.facts = {"network": None, "virtual": wires.name, "ranks": [], "line": self._line(wires.name)}
+        self.facts: dict[str, Any] = {
+            "network": None,
+            "virtual": wires.name,
+            "ranks": [],
+            "line": self._line(wires.name),
+        }
         self._last: VirtualRun | None = None
 
     def _line(self, name: str) -> str:
         stand = f", each number stands for {self.scale:g}" if self.scale != 1 else ""
-        name = name.removeprefix(f"{self.world_size:,} ranks").strip(", ")
         return f"{self.world_size:,} virtual ranks in this kernel, no process and no network: {name}{stand}"
 
     # --- running ----------------------------------------------------------------------------------------------------
@@ -174,31 +181,39 @@ class VirtualRanks(LastRun):
             where = f" ({rejected.line})" if rejected.line else ""
             raise CourseError(f"{rejected.message}{where}")
         if trouble := describe(replies, cause):
-            raise RankError(trouble)
+            raise RankError(trouble, ending_of((reply.kind for reply in replies), cause))
         run = work.outcome(replies)
         self._last = run
         for note in run.notes:
             print(wrapped(f"By luck: {note}"))
         return run
 
-    def attempt(self, function: Callable, arguments: list[tuple], **options: Any) -> Attempt:
+    def attempt(
+        self,
+        function: Callable,
+        arguments: Sequence[tuple],
+        *,
+        with_comm: bool = True,
+        backend: str | None = None,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> Attempt:
         """Call a function that may be wrong, with one tuple of arguments for each rank; never raises for its errors.
 
-        The replies carry the arguments as they are after the call.
+        The replies carry the arguments as they are after the call. It is broken off by the stop button alone, and by
+        what the ranks themselves show to be a hang.
 
         Raises:
             CourseError: it asks for a backend that virtual ranks have not.
         """
-        return Attempt.of(*self.replies(function, arguments, **options))
+        return Attempt.of(*self.replies(function, arguments, with_comm, backend))
 
     def replies(
         self,
         function: Callable,
-        arguments: list[tuple],
-        *,
+        arguments: Sequence[tuple],
         with_comm: bool = True,
         backend: str | None = None,
-        **_: Any,
     ) -> tuple[list[Reply], BrokenOff | None]:
         """What `attempt` is made of: the reply of each rank, and why the call was broken off, if it was."""
         size = self._size(len(arguments))
@@ -209,14 +224,21 @@ class VirtualRanks(LastRun):
         self._remember(work, replies)
         return replies, cause
 
-    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **_: Any) -> list[Attempt]:
+    def attempt_each(
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> list[Attempt]:
         """Call functions that need no other rank, each with its arguments, one after the other."""
         return [self.attempt(function, [own], with_comm=False) for function, own in tasks]
 
     def _remember(self, work: "_VirtualCall", replies: list[Reply]) -> None:
         self._last = None
         self._last_events = events_of(replies)
-        self._last_waits = work.stuck, {reply.rank: done_by(reply) for reply in replies}
+        self._last_waits = work.stuck, replies
 
     def _network_for(self, size: int) -> Any:
         """The network of all; where fewer take part, they are the first on it."""
@@ -275,11 +297,14 @@ def behind_links(
             "ranks_per_node= is for real ranks; virtual ones take network=two_level(P, node_size, between, inside)."
         )
     two = EmulatedNetwork.asked(2, link, latency)
+    assert two
     rates = [two.rates[0]] * ranks
     for rank, rate in (slow or {}).items():
         if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < ranks:
             raise CourseError(f"slow={{{rank!r}: …}}: the ranks are 0 to {ranks - 1}.")
-        rates[rank] = EmulatedNetwork.asked(2, rate).rates[0]
+        own = EmulatedNetwork.asked(2, rate)
+        assert own
+        rates[rank] = own.rates[0]
     beta = tuple(8 / rate for rate in rates)
     name = f"each behind a link of {link}" + (f", {latency} from the next" if latency else "")
     return OwnLinks(name, beta * 2, two.latency)
@@ -337,7 +362,7 @@ class _VirtualCall:
     ) -> None:
         self.size, self.network, self.scale, self.traced = size, network, scale, traced
         self.with_comm, self.backend = with_comm and not backend, backend
-        self.stuck = None
+        self.stuck: WaitGraph | None = None
 
     def run(
         self, function: Callable, each: list[tuple[tuple, dict]], look: Callable[[], None] = lambda: None
@@ -367,14 +392,14 @@ class _VirtualCall:
         replied = {reply.rank for reply in replies}
         for rank in scheduler.ranks:
             if rank.number not in replied:
-                replies.append(Reply(rank.number, "interrupted", waiting=rank.waiting and rank.waiting[0]))
+                text, need = rank.waiting or (None, None)
+                replies.append(Reply(rank.number, "interrupted", waiting=text, need=need))
         replies.sort(key=lambda reply: reply.rank)
         cause = STOPPED_BY_USER if scheduler.pressed else None
         return replies, cause or (cause_of(self.stuck) if self.stuck else None)
 
     def _life(self, me: VirtualRank, packed: bytes, arguments: bytes) -> Reply:
         scheduler, own = self.scheduler, ()
-        waiting = None
         try:
             function, (own, keywords) = from_bytes(packed), from_bytes(arguments)
             comm = (VirtualComm.on(scheduler, me, range(self.size), WORLD),) if self.with_comm else ()
@@ -382,9 +407,9 @@ class _VirtualCall:
                 value = function(*comm, *own, **keywords)
             reply = Reply(me.number, "returned", value=value)
         except Left as left:
+            reply = Reply(me.number, "interrupted", error=None if me.waiting else Raised("Left", ""))
             if me.waiting:
-                waiting = f"{me.waiting[0]}{_place(left)}"
-            reply = Reply(me.number, "interrupted", waiting=waiting, error=None if waiting else Raised("Left", ""))
+                reply.waiting, reply.need = f"{me.waiting[0]}{_place(left)}", me.waiting[1]
         except KeyboardInterrupt as error:
             scheduler.pressed = True
             reply = Reply(me.number, "interrupted", error=Raised("KeyboardInterrupt", "", line_of(error)))
@@ -468,13 +493,13 @@ def check_memory(size: int, nbytes: int) -> None:
         )
 
 
-def _place(left: BaseException) -> str:
-    """Where a rank stood still, behind the call's name."""
+def _place(left: BaseException) -> CodeLine:
+    """Where a rank stood still."""
     traceback = left.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     frame = learners_frame(traceback.tb_frame if traceback else None)
-    return f", {place_of(frame.f_code.co_filename, frame.f_lineno)}" if frame else ""
+    return CodeLine(frame.f_code.co_filename, frame.f_lineno) if frame else NOWHERE
 
 
 class _Output(io.TextIOBase):

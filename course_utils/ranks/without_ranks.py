@@ -1,11 +1,11 @@
 """What stands in for ranks where none run: a process beside the notebook calls functions, alone or on virtual ranks."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply, to_bytes
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.lone_process import LoneTask, lone_process
 from course_utils.ranks.run import Attempt, sendable
 
@@ -22,7 +22,14 @@ class NoRanks:
         self.world_size = world_size
 
     def attempt(
-        self, function: Callable, arguments: list[tuple], *, limit: float = 30.0, seconds: float = math.inf, **_: Any
+        self,
+        function: Callable,
+        arguments: Sequence[tuple],
+        *,
+        with_comm: bool = False,
+        backend: str | None = None,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
     ) -> Attempt:
         """Call a function that may be wrong, once for each tuple of arguments; as `Ranks.attempt`."""
         given = _packed(function, function)
@@ -32,7 +39,12 @@ class NoRanks:
         return Attempt.of([*answer.replies, *left], answer.cause)
 
     def attempt_each(
-        self, tasks: Sequence[tuple[Callable, tuple]], *, seconds: float = 1.0, limit: float = 30.0, **_: Any
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
     ) -> list[Attempt]:
         """Call functions one after the other; as `Ranks.attempt_each`."""
         functions = {id(function): _packed(function, function) for function, _ in tasks}
@@ -52,12 +64,12 @@ class VirtualRanksApart:
     def attempt(
         self,
         function: Callable,
-        arguments: list[tuple],
+        arguments: Sequence[tuple],
         *,
         with_comm: bool = True,
         backend: str | None = None,
-        limit: float = 30.0,
-        **_: Any,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
     ) -> Attempt:
         """Call the function on as many virtual ranks as there are tuples of arguments; as `Ranks.attempt`.
 
@@ -73,6 +85,13 @@ class VirtualRanksApart:
         answer = lone_process().answer(LoneTask(calls, together=True), limit)
         return Attempt.of(answer.replies, answer.cause)
 
-    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **options: Any) -> list[Attempt]:
+    def attempt_each(
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> list[Attempt]:
         """Call functions that need no other rank, one after the other."""
-        return NoRanks(self.world_size).attempt_each(tasks, **options)
+        return NoRanks(self.world_size).attempt_each(tasks, seconds=seconds, limit=limit)

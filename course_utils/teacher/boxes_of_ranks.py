@@ -202,7 +202,7 @@ class StartedBoxes:
                     joining.append(listener.accept()[0])
                     joining[-1].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
                     joining[-1].settimeout(60.0)
-                elif ready in asking:
+                elif self._board and ready in asking:
                     self._board.serve(asking[ready])
                     if ready.fileno() < 0:
                         del asking[ready]
@@ -225,16 +225,17 @@ def start_boxes(number: int, since: str, boxed: bool, apart: bool) -> StartedBox
         CourseError: they do not start, and did not when it was tried once more.
     """
     _wait_for_memory()
-    for again in (True, False):
-        folder = RanksFolder.new()
-        folder.own()
-        hiding.write_package(folder.path / "package", since)
-        (folder.path / "home").mkdir(mode=0o700)
-        try:
-            return StartedBoxes(folder, number, boxed, apart)
-        except CourseError:
-            if not again:
-                raise
+    with contextlib.suppress(CourseError):
+        return StartedBoxes(_folder_of_boxes(since), number, boxed, apart)
+    return StartedBoxes(_folder_of_boxes(since), number, boxed, apart)
+
+
+def _folder_of_boxes(since: str) -> RanksFolder:
+    folder = RanksFolder.new()
+    folder.own()
+    hiding.write_package(folder.path / "package", since)
+    (folder.path / "home").mkdir(mode=0o700)
+    return folder
 
 
 def _wait_for_memory() -> None:

@@ -160,8 +160,8 @@ def _mounts() -> list[str]:
     for place in _PROCESSORS:
         mounts += ["--ro-bind-try", place, place]
     mounts += ["--proc", "/proc", "--dev", "/dev"]
-    for place in _of_python():
-        mounts += [*_folders_above(place), "--ro-bind", str(place), str(place)]
+    for folder in _of_python():
+        mounts += [*_folders_above(folder), "--ro-bind", str(folder), str(folder)]
     package = Path(__file__).resolve().parents[1]
     if any(package.is_relative_to(place) for place in (*_of_python(), *map(Path, _SYSTEM))):
         mounts += ["--tmpfs", str(package)]  # installed beside other packages; the answers stand in it

@@ -5,7 +5,6 @@ answers come as bounded data (`wire`), and memory that both see (`activity`) has
 """
 
 import contextlib
-import math
 import os
 import select
 import time
@@ -17,11 +16,11 @@ from course_utils.errors import RanksGone
 from course_utils.ranks.connection import Connection, Watched
 from course_utils.ranks.ending import BrokenOff, Ending
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, to_bytes
+from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.processes.exit_status import status_text
-from course_utils.ranks.processes.process_control import LocalRanks
+from course_utils.ranks.processes.process_control import LocalProcesses
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.run import Attempt
-from course_utils.system import started_at
 from course_utils.teacher.boxes_of_ranks import StartedBoxes, least_memory, start_boxes
 from course_utils.teacher.counted_links import Carried, disagreement
 from course_utils.teacher.wire import ENDED, HEADER, unpack_reply
@@ -36,14 +35,13 @@ MISCOUNTED = "Miscounted"
 _FIRST_PORT, _PORTS = 20_000, 10_000
 
 
-class ContainedProcesses(LocalRanks):
+class ContainedProcesses(LocalProcesses):
     """Contained ranks as processes: their ends come through their lines."""
 
     def __init__(self, boxes: StartedBoxes) -> None:
-        self._boxes, self.pids = boxes, [line.pid for line in boxes.lines]
+        super().__init__([line.pid for line in boxes.lines], [ActivityFile(line.memory) for line in boxes.lines])
+        self._boxes = boxes
         self.ended: list[tuple[int, int]] = []  # (rank, exit status), in the order in which it was heard
-        self._started = [started_at(pid) for pid in self.pids]
-        self._activity = [ActivityFile(line.memory) for line in boxes.lines]
         for line in boxes.lines:
             os.close(line.memory)
 
@@ -66,11 +64,11 @@ class ContainedConnection(Connection):
     """The line to contained ranks. What comes back is read as data, see `wire`."""
 
     control: ContainedProcesses
+    loses_tasks = False
 
     def __init__(self, boxes: StartedBoxes, deadline: float) -> None:
-        control = ContainedProcesses(boxes)
-        super().__init__(boxes.folder, None, range(len(boxes.lines)), control)
-        self._boxes, self._deadline = boxes, deadline
+        super().__init__(boxes.folder, ContainedProcesses(boxes), len(boxes.lines))
+        self._boxes, self.deadline = boxes, deadline
         self._sockets = [line.socket for line in boxes.lines]
         self._came = [bytearray() for _ in boxes.lines]
         self._number = 0
@@ -79,7 +77,7 @@ class ContainedConnection(Connection):
 
     def submit(self, function: str, arguments: Mapping[int, tuple]) -> dict[int, Any]:
         """Send each rank its task, bytes that this process has packed; or one in which they only meet."""
-        if time.monotonic() > self._deadline:
+        if time.monotonic() > self.deadline:
             raise RanksGone(f"the submission took more than {SECONDS:.0f} s")
         if self.control.dead():
             self._hear_of_ends()
@@ -93,9 +91,8 @@ class ContainedConnection(Connection):
                 self._sockets[rank].sendall(HEADER.pack(self._number, len(payload)) + payload)
         return dict.fromkeys(arguments)
 
-    def wait_for(self, pending: dict[int, Any], *, until: float = math.inf, **options: Any) -> Watched:
-        """As for a notebook's ranks, and never beyond the submission's time. No task is lost on its way to them."""
-        call = super().wait_for(pending, until=min(until, self._deadline), **options | {"size": 1 << 40})
+    def verify(self, call: Watched) -> None:
+        """Hold what the ranks say they have sent against what passed their links."""
         if self._boxes.links:
             carried = self._carried_so_far()
             if carried is None and not call.lost:  # then nobody can know whether what they said is true
@@ -108,12 +105,12 @@ class ContainedConnection(Connection):
                 rank, why = found
                 call.replies[rank] = Reply(rank, "raised", error=Raised(MISCOUNTED, why))
         self._joining = False
-        return call
 
     def _carried_so_far(self) -> Carried | None:
         """Of the links, where there are any; None when a box has ended."""
         with contextlib.suppress(OSError):
             return self._boxes.links.carried() if self._boxes.links else None
+        return None
 
     def meeting(self) -> str:
         """Where the ranks of a group of torch meet: on rank 0's end of the links, or at a file that all can write."""
@@ -122,7 +119,8 @@ class ContainedConnection(Connection):
             return f"tcp://{self._boxes.links.address(0)}:{_FIRST_PORT + self._number % _PORTS}"
         return f"{self._boxes.home}/meeting-{time.monotonic_ns()}"
 
-    def _collect(self, call: Watched) -> bool:
+    def collect(self, call: Watched) -> bool:
+        """As every connection's."""
         for rank, reply in self._read(call.lost):
             if rank in call.pending:
                 del call.pending[rank]
@@ -180,20 +178,33 @@ class ContainedConnection(Connection):
 class ContainedRanks(Ranks):
     """Ranks in a box. Each call travels by itself."""
 
-    connection: ContainedConnection
-
-    def _meeting(self, backend: str | None) -> str:
-        return self.connection.meeting() if backend else ""
-
-    def attempt(self, function: Callable, arguments: list[tuple], **options: Any) -> Attempt:
+    def attempt(
+        self,
+        function: Callable,
+        arguments: Sequence[tuple],
+        *,
+        with_comm: bool = True,
+        backend: str | None = None,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> Attempt:
         """As for a notebook's ranks; again where the links disagree, for the kernel may have sent a packet twice."""
         for _ in range(_TRIES):
-            attempt = super().attempt(function, arguments, **options)
+            attempt = super().attempt(
+                function, arguments, with_comm=with_comm, backend=backend, patience=patience, limit=limit
+            )
             if not any(reply.error and reply.error.type == MISCOUNTED for reply in attempt.replies):
                 break
         return attempt
 
-    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **_: Any) -> list[Attempt]:
+    def attempt_each(
+        self,
+        tasks: Sequence[tuple[Callable, tuple]],
+        *,
+        seconds: float = 1.0,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+    ) -> list[Attempt]:
         """None: what travels together would have to be taken apart again."""
         return []
 

@@ -45,6 +45,7 @@ class CountedLinks:
         self._keeper = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+        assert self._keeper.stdout
         if self._keeper.stdout.readline().strip() != _READY:
             _, told = self._keeper.communicate()
             raise CourseError(f"no networks for the boxes: {(told.strip() or 'no reason given').splitlines()[-1]}")

@@ -35,11 +35,12 @@ _LARGEST = 1 << 20  # bytes of one message
 class GradingProcess:
     """The process, as the grader sees it: what comes from it is JSON of a bounded size."""
 
+    _line: Connection
+
     def __init__(self, ranks: int, boxed: bool) -> None:
         self._ranks, self._boxed = ranks, boxed
         self._folder = tempfile.TemporaryDirectory(prefix="course-grade-", ignore_cleanup_errors=True)
         self._process: multiprocessing.process.BaseProcess | None = None
-        self._line: Connection | None = None
 
     def __enter__(self) -> "GradingProcess":
         return self
@@ -97,15 +98,14 @@ class GradingProcess:
 
     def _end(self, patience: float = 0) -> None:
         """End the process, and with it every box that it has made; `patience`: seconds in which it may do so itself."""
-        if self._line is not None:
-            self._line.close()
         if self._process is not None:
+            self._line.close()
             self._process.join(timeout=patience)
             self._process.kill()
             self._process.join()
             for left in Path(self._folder.name).glob("ranks-*"):  # where it was killed
                 RanksFolder(left).end(grace=0.0)
-        self._process = self._line = None
+        self._process = None
 
 
 def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, boxed: bool) -> None:
@@ -140,7 +140,9 @@ def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, box
 
 def _end_with_the_grader(folder: str) -> None:
     """Where the grader is killed, nobody else would end this process, and with it the boxes, and remove the files."""
-    wait([multiprocessing.parent_process().sentinel])
+    parent = multiprocessing.parent_process()
+    assert parent
+    wait([parent.sentinel])
     deadline = time.monotonic() + 5.0
     while os.path.exists(folder) and time.monotonic() < deadline:  # the other thread may be writing into it
         shutil.rmtree(folder, ignore_errors=True)

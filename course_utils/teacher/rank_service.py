@@ -2,20 +2,17 @@
 
 import json
 import os
-import signal
 import socket
 import sys
 from pathlib import Path
 
 from mpi4py import MPI
 
-from course_utils.ranks.engine import calls, engine
+from course_utils.ranks.engine import calls, notebook_cells
+from course_utils.ranks.engine.rank_process import join
 from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.teacher import notebook_cells
 from course_utils.teacher.wire import HEADER, pack
-from course_utils.trace.activity import ActivityFile
-from course_utils.trace.recorder import recorder
 
 
 def serve(line: socket.socket) -> None:
@@ -25,23 +22,12 @@ def serve(line: socket.socket) -> None:
     known_by_the_kernel = [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, process)]
     line.sendmsg([json.dumps({"rank": world.rank}).encode() + b"\n"], known_by_the_kernel)
     _, [memory], _, _ = socket.recv_fds(line, 1, 1)
-    _join(world, memory)
+    join(RanksFolder(Path.home()), memory)
     notebook_cells.stand_in_for_the_notebook()
     while True:
         number, size = HEADER.unpack(_read(line, HEADER.size))
         data = _answered(_read(line, size), world.rank)
         line.sendall(HEADER.pack(number, len(data)) + data)
-
-
-def _join(world: MPI.Intracomm, memory: int) -> None:
-    """What `engine.main` does, but for the engine: traced communicators, an activity, harmless interrupts."""
-    engine.folder = RanksFolder(Path.home())
-    recorder.rank, recorder.activity = world.rank, ActivityFile(memory)
-    os.environ["COURSE_RANK"] = str(world.rank)
-    engine.communicators = engine.Communicators()
-    engine.world = engine.TracedComm(engine.communicators.get(world.size, 0))
-    engine.trace_mpi(engine.world)
-    signal.signal(signal.SIGINT, engine._on_interrupt)
 
 
 def _answered(payload: bytes, rank: int) -> bytes:

@@ -68,8 +68,8 @@ def rejections(linked: bool, machine: str = platform.machine()) -> bytes:
     rejected = _REJECTED | (_REJECTED_WITH_LINKS if linked else {})
     for calls, error in ((_MISSING, errno.ENOSYS), (rejected, errno.EPERM)):
         for numbers in calls.values():
-            if numbers[place] is not None:
-                steps += _where(numbers[place], [_error(error)])
+            if (number := numbers[place]) is not None:
+                steps += _where(number, [_error(error)])
     if linked:
         locks = [step for command in _LOCKS for step in ((_EQUAL, 0, 1, command), _error(errno.EPERM))]
         steps += _where(_FCNTL[place], [_load(_SECOND_ARGUMENT), *locks])

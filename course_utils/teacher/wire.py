@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.ranks.engine.reply import Raised, Reply
-from course_utils.trace.events import Event
+from course_utils.trace.events import Agreement, Event, well_formed
 
 HEADER = struct.Struct("<QQ")  # before tasks and replies: the call's number, and how many bytes follow
 ENDED = (1 << 64) - 1
@@ -225,7 +225,7 @@ class _Reader:
         return self._tensors[number]
 
     def module(self, module: str, name: str, state: Any, depth: int) -> Any:
-        cls = _module_class(_text(module), _text(name))
+        cls: Any = _module_class(_text(module), _text(name))
         values = self.read(state, depth)
         if cls is None or type(values) is not dict or not all(type(key) is str for key in values):
             raise Unreadable("no module of torch")
@@ -234,7 +234,7 @@ class _Reader:
         return made
 
     def course(self, module: str, name: str, told: list, depth: int) -> Any:
-        cls = _course_class(_text(module), _text(name))
+        cls: Any = _course_class(_text(module), _text(name))
         fields = _fields(cls) if cls else None
         if fields is None:
             return foreign(_text(name))
@@ -243,7 +243,7 @@ class _Reader:
             raise Unreadable("fields that are not there")
         if issubclass(cls, tuple):
             return tuple.__new__(cls, [values[field] for field in fields])
-        made = object.__new__(cls)
+        made: Any = object.__new__(cls)
         for field, one in values.items():
             object.__setattr__(made, field, one)
         return made
@@ -292,14 +292,14 @@ _READ: Mapping[str, Callable[[_Reader, list, int], Any]] = {
     "OrderedDict": lambda reader, parts, depth: OrderedDict(reader.each(pair, depth) for pair in parts),
     "array": lambda reader, parts, depth: reader.array(*parts),
     "scalar": lambda reader, parts, depth: reader.array(*parts)[()],
-    "objects": lambda reader, parts, depth: reader.objects(*parts, depth),
+    "objects": lambda reader, parts, depth: reader.objects(parts[0], parts[1], depth),
     "tensor": lambda reader, parts, depth: reader.tensor(*parts),
     "same": lambda reader, parts, depth: reader.same(*parts),
     "dtype": lambda reader, parts, depth: _of_torch(*parts),
     "device": lambda reader, parts, depth: _device(*parts),
     "Size": lambda reader, parts, depth: _size(parts),
-    "module": lambda reader, parts, depth: reader.module(*parts, depth),
-    "course": lambda reader, parts, depth: reader.course(*parts[:2], parts[2:], depth),
+    "module": lambda reader, parts, depth: reader.module(parts[0], parts[1], parts[2], depth),
+    "course": lambda reader, parts, depth: reader.course(parts[0], parts[1], parts[2:], depth),
     "foreign": lambda reader, parts, depth: foreign(_text(*parts)),
 }
 
@@ -340,17 +340,13 @@ def _reply(rank: int, data: bytes) -> Reply:
     return reply
 
 
-_PLAIN = {int: (int,), str: (str,), float: (float, int), bool: (bool,)}
-
-
 def _event(rank: int, *fields: Any) -> Event:
     """An event of this rank, each of whose fields is what `Event` says."""
     event = Event(*fields)
-    kinds = (int, str, str, int, int, int, float, float, int, str, int, str, bool)
-    may_lack = (3, 4, 8)  # peer, tag and line
-    for place, (one, kind) in enumerate(zip(event, kinds, strict=True)):
-        if type(one) not in _PLAIN[kind] and not (one is None and place in may_lack):
-            raise Unreadable("a malformed event")
+    if event.agreement is not None:
+        event = event._replace(agreement=Agreement(*event.agreement))
+    if not well_formed(event) or (event.agreement and not well_formed(event.agreement)):
+        raise Unreadable("a malformed event")
     if event.rank != rank or event.bytes < 0:
         raise Unreadable("an event of another rank, or of no size")
     return event

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from course_utils.trace.recorder import recorder
+from course_utils.trace.recorder import CodeLine, recorder
 
 _SMALL = 65536
 """Bytes of an array that is compared before and after it was sent."""
@@ -17,7 +17,7 @@ _SMALL = 65536
 
 class _Request(Protocol):
     text: str
-    place: str
+    place: CodeLine
 
 
 def contiguous(buf: Any) -> np.ndarray | None:
@@ -40,10 +40,10 @@ def unchanged(array: np.ndarray, request: _Request, record: Callable) -> Callabl
     """Something that notes, when the request is complete, that its array is another than it was, and then records."""
     if array.nbytes > _SMALL:
         return record
-    before = zlib.crc32(array)
+    before = zlib.crc32(array.data)
 
     def finished(end: float, *status: Any) -> None:
-        if zlib.crc32(array) != before:
+        if zlib.crc32(array.data) != before:
             recorder.notes.append(f"the array of {request.text}{request.place} is changed before the wait for it")
         record(end, *status)
 

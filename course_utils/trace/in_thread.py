@@ -13,7 +13,8 @@ class InThread:
     """A call under way."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
-        self._call, self._result, self._error = call, None, None
+        self._call, self._result = call, None
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"{OURS}call")
         self._thread.start()
 

@@ -16,13 +16,16 @@ from mpi4py import MPI
 
 from course_utils.trace.books import WORLD
 from course_utils.trace.collectives import Collectives
+from course_utils.trace.events import Agreement
 from course_utils.trace.in_thread import polled
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.traced_messages import PointToPoint
 from course_utils.trace.waiting import Need
 
-_STILL = "Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_", "Shift"
-_STILL += "free", "py2f", "toint"
+_STILL = (
+    *("Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_", "Shift"),
+    *("free", "py2f", "toint"),
+)
 """How the names of calls begin that move nothing between ranks."""
 
 
@@ -70,6 +73,8 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
             left over from an interrupted run never reach the next.
     """
 
+    inner: MPI.Intracomm
+
     def __new__(cls, inner: MPI.Intracomm, world_ranks: list[int] | None = None, label: str = WORLD) -> "TracedComm":
         comm = MPI.Intracomm.__new__(cls, inner)  # of a grid, too: Cython knows no other way
         comm.label = label
@@ -115,7 +120,7 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
 
     def Create_group(self, group, tag=0):
         ranks = self.ranks_of(group)
-        need = recorder.books.meet(f"{self.label}/group {ranks} {tag}", ranks, "Create_group")
+        need = recorder.books.meet(f"{self.label}/group {ranks} {tag}", ranks, Agreement("Create_group"))
         comm = polled(lambda: self.inner.Create_group(group, tag), "Create_group", need)
         return self._traced("Create_group", comm, comm.bcast(f"{self.label}/{time.time_ns()}"))
 
@@ -137,7 +142,7 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
         """What this rank waits for. In the books leaders send each other a message, and the others wait for theirs."""
         books, found = recorder.books, f"{self.label}/leader {leader}"
         if self.rank != leader:
-            yield books.meet(found, self.world_ranks, "Create_intercomm")
+            yield books.meet(found, self.world_ranks, Agreement("Create_intercomm"))
             return
         if not isinstance(peer, PointToPoint):
             yield None
@@ -146,7 +151,7 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
             books.send(label, peer.members, other, tag)
             yield books.receive(label, peer.members, other, tag)
             books.took(label, other, tag)
-        books.meet(found, self.world_ranks, "Create_intercomm")
+        books.meet(found, self.world_ranks, Agreement("Create_intercomm"))
 
 
 @knows_what_it_misses
@@ -166,7 +171,7 @@ class TracedDistgraphcomm(TracedComm, MPI.Distgraphcomm):
     """Ranks on a graph of which each knows its own edges."""
 
 
-_WITH_TOPOLOGY = {
+_WITH_TOPOLOGY: dict[type, type[TracedComm]] = {
     MPI.Cartcomm: TracedCartcomm,
     MPI.Graphcomm: TracedGraphcomm,
     MPI.Distgraphcomm: TracedDistgraphcomm,
@@ -177,6 +182,8 @@ _WITH_TOPOLOGY = {
 class TracedIntercomm(PointToPoint, MPI.Intercomm):
     """Two groups; messages go to ranks of the other one. Its collectives are MPI's own, and not recorded."""
 
+    inner: MPI.Intercomm
+
     def __new__(cls, inner: MPI.Intercomm, own: list[int], label: str) -> "TracedIntercomm":
         """`own`: this group's ranks, numbered as in the run."""
         comm = super().__new__(cls, inner)
@@ -186,7 +193,7 @@ class TracedIntercomm(PointToPoint, MPI.Intercomm):
         return comm
 
     def Merge(self, high=False):
-        need, came = recorder.books.meet(self.label, self.members, "Merge"), self.inner.Ibarrier()
+        need, came = recorder.books.meet(self.label, self.members, Agreement("Merge")), self.inner.Ibarrier()
         recorder.wait(came.Test, "Merge", here()[1], need)
         comm = self.inner.Merge(high)
         return recorder.has_made(TracedComm(comm, in_the_run(comm.Get_group()), f"{self.label}/{need.number}"), "Merge")

@@ -17,6 +17,6 @@ def nvtx_range(name: str) -> AbstractContextManager[object]:
     """
     cuda = sys.modules.get("torch.cuda")
     initialized = getattr(cuda, "is_initialized", None)  # missing while another thread imports torch
-    if initialized is None or not initialized():
+    if cuda is None or initialized is None or not initialized():
         return nullcontext()
     return cuda.nvtx.range("{}", name)  # a name with braces in it is no format

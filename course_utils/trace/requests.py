@@ -3,18 +3,18 @@
 import pickle
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from mpi4py import MPI
 
 from course_utils.trace.buffers_in_use import contiguous, note_overlap, unchanged
-from course_utils.trace.recorder import here, recorder
+from course_utils.trace.recorder import NOWHERE, CodeLine, here, recorder
 from course_utils.trace.several_requests import SeveralRequests, Startable
-from course_utils.trace.waiting import Need, Some
+from course_utils.trace.waiting import Need, any_of
 
 if TYPE_CHECKING:
-    from course_utils.trace.mpi import TracedComm
+    from course_utils.trace.traced_messages import PointToPoint
 
 # Called once, with the time of completion and the status; with inf and None for what was broken off.
 Finished = Callable[[float, MPI.Status | None], None]
@@ -30,7 +30,7 @@ class Waitable:
     """
 
     text = ""
-    place = ""
+    place = NOWHERE
     need: Need | None = None
     finished: Finished | None = None
     by_learner = True
@@ -51,7 +51,7 @@ class Waitable:
                 self.finished(float("inf"), None)
             raise
 
-    def Wait(self, status: MPI.Status | None = None) -> bool:
+    def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
         self.wait_with(status)
         self.taken = True
         return True
@@ -66,10 +66,11 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
 
     done = False
     writes: np.ndarray | None = None
+    started: MPI.Request
 
     @classmethod
     def traced(
-        cls, request: MPI.Request, text: str, place: str, finished: Finished, need: Need | None = None
+        cls, request: MPI.Request, text: str, place: CodeLine, finished: Finished, need: Need | None = None
     ) -> "TracedRequest":
         """Wrap a request that has been started; `finished` records the event, `need` is what it waits for."""
         traced = cls(request)
@@ -82,7 +83,7 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
         """Note it when the learner's code touches these buffers before the request is complete, which MPI forbids."""
         read, self.writes = contiguous(reads), contiguous(writes)
         note_overlap(self, read, self.writes)
-        if read is not None:
+        if read is not None and self.finished:
             self.finished = unchanged(read, self, self.finished)
 
     def complete(self, status: MPI.Status | None = None) -> bool:
@@ -127,7 +128,8 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
     def wait_for_some(cls, call, requests):
         _, place = here()
         text, need = _any_of(requests)
-        active, ready = _active(requests), []
+        active = _active(requests)
+        ready: list[int] = []
 
         def done() -> bool:
             ready[:] = _ready(requests)
@@ -159,9 +161,8 @@ def _ready(requests: Sequence[Any]) -> list[int]:
 
 def _any_of(requests: Sequence[Any]) -> tuple[str, Need | None]:
     active = [requests[index] for index in _active(requests)]
-    needs = tuple(getattr(request, "need", None) for request in active)
     text = ", ".join(getattr(request, "text", "request") for request in active)
-    return text, Some(needs, all=False) if all(needs) else None
+    return text, any_of(getattr(request, "need", None) for request in active)
 
 
 def _tested(call: str, requests: Sequence[Any], done: bool) -> bool:
@@ -183,10 +184,11 @@ def _complete(request: Any, status: MPI.Status | None = None) -> bool:
         recorder.only_looks = False
 
 
-def begun(first: str, then: str) -> str:
+def begun(first: CodeLine, then: CodeLine) -> str:
     """Where a request began, behind its name: " of line 3", and of which file where that is another than `then`'s."""
-    words, file = first.removeprefix(", "), then.partition(" of ")[2]
-    return f" of {words.removesuffix(f' of {file}')}" if words else ""
+    if not first:
+        return ""
+    return f" of line {first.number}" + ("" if first.where == then.where else f" of {first.where}")
 
 
 def _wait_for_all(requests: Sequence[Any]) -> None:
@@ -205,7 +207,11 @@ class PickledReceive(Waitable):
     mpi4py's own `irecv` needs to know how large the message may be; this one asks first.
     """
 
-    def __init__(self, comm: "TracedComm", source: int, tag: int, text: str, place: str, finished: Finished) -> None:
+    finished: Finished
+
+    def __init__(
+        self, comm: "PointToPoint", source: int, tag: int, text: str, place: CodeLine, finished: Finished
+    ) -> None:
         self.comm, self.source, self.tag = comm, source, tag
         self.text, self.place, self.finished = text, place, finished
         self.matched = self.done = source == MPI.PROC_NULL
@@ -232,7 +238,8 @@ class PickledReceive(Waitable):
 
     def _unpack(self) -> None:
         """The whole message is here."""
-        data, self._data, self._rest, self.done = self._data, None, None, True
+        data = b"" if self._data is None else self._data.data
+        self._data, self._rest, self.done = None, None, True
         recorder.closed(self)
         self.finished(time.perf_counter(), self.status)
         try:
@@ -246,7 +253,7 @@ class PickledReceive(Waitable):
     def complete(self, status: MPI.Status | None = None) -> bool:
         if not self.matched:
             self.comm.serve_posted()
-        if not self.done and self.matched and self._rest.Test():
+        if not self.done and self._rest is not None and self._rest.Test():
             self._unpack()
         if self.done and status is not None:
             status.source, status.tag = self.status.source, self.status.tag
@@ -269,7 +276,7 @@ class PickledReceive(Waitable):
     cancel = Free = free = Cancel
 
 
-class PersistentRequest(Startable, Waitable):
+class PersistentRequest(Startable, Waitable):  # type: ignore[override] # what it has started says text, place, need
     """What `Send_init` and `Recv_init` make: each `Start` begins the nonblocking call anew.
 
     It takes the place of `MPI.Prequest`, in `mpi4py.MPI` too.

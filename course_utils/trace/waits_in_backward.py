@@ -18,7 +18,7 @@ from torch.autograd.graph import _engine_run_backward
 
 from course_utils.trace.activity import RUNNING, WAITING
 from course_utils.trace.books import OURS
-from course_utils.trace.recorder import recorder
+from course_utils.trace.recorder import CodeLine, recorder
 from course_utils.trace.waiting import Need, Some
 
 _LOOK = 0.02  # seconds from one look to the next
@@ -28,7 +28,7 @@ _COMPUTES = 0.1  # of the time between two looks: less is no computing
 
 class _Work(Protocol):
     text: str
-    place: str
+    place: CodeLine
     need: Need | None
     future: Any
 
@@ -46,7 +46,7 @@ _FUTURES = torch.futures.Future.wait.__code__, torch.futures.wait_all.__code__
 
 def _frame_before_cpp() -> FrameType | None:
     """The main thread's, where it is in the autograd engine or waits for a future, behind which C++ code runs."""
-    frame = sys._current_frames().get(threading.main_thread().ident)
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
     return frame if frame is not None and frame.f_code in (_ENGINE, *_FUTURES) else None
 
 
@@ -54,7 +54,7 @@ def _waited_for(works: Sequence[_Work], frame: FrameType) -> tuple[Sequence[_Wor
     """What the main thread waits for: in the engine, all works; with a future that is not one of ours, any of them."""
     in_engine = frame.f_code is _ENGINE
     own = [] if in_engine else [work for work in works if work.future is frame.f_locals.get("self")]
-    return own or works, Some(tuple(work.need for work in own or works), all=in_engine)
+    return own or works, Some(tuple(work.need for work in own or works if work.need), all=in_engine)
 
 
 def look_after(work: _Work) -> None:
@@ -67,11 +67,11 @@ def look_after(work: _Work) -> None:
 
 
 def _look_after_all() -> None:
-    still, computed, told = 0, time.process_time(), None
-    while works := [work for work in _open if id(work) in recorder.open]:
+    still, computed, told, activity = 0, time.process_time(), None, recorder.activity
+    while activity and (works := [work for work in _open if id(work) in recorder.open]):
         _open[:] = works
         time.sleep(_LOOK)
-        if recorder.activity.asked_to_stop:
+        if activity.asked_to_stop:
             recorder.left = f"{works[0].text}{works[0].place}"
             for work in works:
                 work.leave()
@@ -80,11 +80,11 @@ def _look_after_all() -> None:
         frame = _frame_before_cpp()
         waits = now - computed < _COMPUTES * _LOOK and frame is not None
         still, computed = still + 1 if waits else 0, now
-        if still == _STILL:
+        if still == _STILL and frame is not None:
             awaited, need = _waited_for(works, frame)
             seen = recorder.books.look(need, recorder.open.values())
             words = f"{awaited[0].text}{awaited[0].place}"
-            told = recorder.activity.write(WAITING, words, seen, after=recorder.activity.progress)
+            told = activity.write(WAITING, words, seen, after=activity.progress)
         elif not waits and told:
-            recorder.activity.write(RUNNING, after=told)
+            activity.write(RUNNING, after=told)
             told = None

@@ -3,7 +3,7 @@
 What all ranks of a window call together (to make, fence and free it) is a collective in the books.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,8 +24,10 @@ class TracedWin(MPI.Win):
     """
 
     comm: Any = None
-    _origins: tuple[int, ...] | list[int] = ()
-    _targets: tuple[int, ...] | list[int] = ()
+    plain: MPI.Win
+    _number: int
+    _origins: Sequence[int] = ()
+    _targets: Sequence[int] = ()
 
     @property
     def label(self) -> str:
@@ -37,7 +39,7 @@ class TracedWin(MPI.Win):
         return self.comm.members
 
     @classmethod
-    def _made(cls, call: str, comm: MPI.Intracomm, make: Callable[[MPI.Intracomm], MPI.Win]) -> MPI.Win:
+    def _made(cls, call: str, comm: Any, make: Callable[[MPI.Intracomm], MPI.Win]) -> MPI.Win:
         if not hasattr(comm, "inner"):
             return make(comm)
         number = comm.meet(f"Win.{call}").number
@@ -119,10 +121,10 @@ class TracedWin(MPI.Win):
         recorder.wait(super().Test, "Win.Wait", here()[1], self._all_of("complete", self._origins))
         self._took("complete", self._origins)
 
-    def _all_of(self, what: str, ranks: list[int]) -> Some:
+    def _all_of(self, what: str, ranks: Sequence[int]) -> Some:
         receive = partial(recorder.books.receive, f"{self.label}/{what}", self._members)
         return Some(tuple(receive(rank, 0) for rank in ranks), all=True)
 
-    def _took(self, what: str, ranks: list[int]) -> None:
+    def _took(self, what: str, ranks: Sequence[int]) -> None:
         for rank in ranks:
             recorder.books.took(f"{self.label}/{what}", rank, 0)

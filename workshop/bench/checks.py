@@ -14,13 +14,15 @@ import numpy as np
 from tqdm.auto import tqdm
 
 import course_utils as course
-from course_utils.checks.behaviour import SECONDS
-from course_utils.checks.judge import import_torch, judge
+from course_utils.checks.finding import Kind
+from course_utils.checks.judge import import_torch, verdict_on_these
 from course_utils.checks.registry import chosen, find
-from course_utils.checks.run_cases import PATIENCE, RanksLike
 from course_utils.checks.written import Program
+from course_utils.ranks.interface import PATIENCE, RanksInterface
 from workshop.bench.rows import Row, spread
 
+SEARCH_TARGET = 1.0
+"""Seconds for the search for a mistake; it is limited by counting runs, and not by this."""
 SHARE, TARGET = 95, 2.0
 """The percentage of verdicts that must come within that many seconds, on four ranks that are running already."""
 
@@ -57,25 +59,25 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     within = 100.0 * sum(one <= TARGET for one in everything) / len(everything)
     rows.append(Row("checks", f"all: verdicts within {TARGET:g} s", within, "%", "higher", SHARE, 0.0, len(everything)))
     if searches:
-        rows.append(_row(f"all: {SHARE} % of searches for the mistake within", searches, SECONDS))
+        rows.append(_row(f"all: {SHARE} % of searches for the mistake within", searches, SEARCH_TARGET))
     if hanging:
         rows.append(_row(f"hanging answers: {SHARE} % within, beyond the patience of {PATIENCE:g} s", hanging))
     return rows
 
 
-def timed(program: Program, ranks: RanksLike) -> tuple[float, bool, list[float]]:
+def timed(program: Program, ranks: RanksInterface) -> tuple[float, bool, list[float]]:
     """Judge one answer: (seconds, whether it hung, seconds of the search for its mistake where there was one).
 
     One that takes longer than the target is named on stderr.
     """
     function, exercise = program.function(), find(program.exercise)
     began = time.perf_counter()
-    verdict = judge(exercise, function, ranks)
+    verdict = verdict_on_these(exercise, function, ranks)
     seconds = time.perf_counter() - began
-    hung = any(words in verdict.text for words in ("no progress for", "not finished after"))
+    hung = verdict.finding is not None and verdict.finding.kind in (Kind.NO_PROGRESS, Kind.NOT_FINISHED)
     if seconds > TARGET + PATIENCE * hung:
         tqdm.write(f"{seconds:.2f} s  {program.exercise}, {program.name}: {verdict}", file=sys.stderr)
-    return seconds, hung, [verdict.details["search_seconds"]] if "search_seconds" in verdict.details else []
+    return seconds, hung, [verdict.searched.seconds] if verdict.searched.runs else []
 
 
 def _row(metric: str, seconds: Sequence[float], target: float = TARGET) -> Row:

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from tqdm.auto import tqdm
 
 import course_utils as course
-from course_utils.checks.judge import fresh_seed, judge
+from course_utils.checks.judge import Options, fresh_seed, verdict_on_these
 from course_utils.checks.registry import chosen, find
-from course_utils.checks.run_cases import RanksLike
+from course_utils.checks.verdict import Result
+from course_utils.ranks.interface import RanksInterface
 from workshop.bench.rows import Row
 from workshop.mutants.campaign import PATIENCE, judged, mutants_in
 
@@ -44,7 +45,7 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
         ranks.stop()
 
 
-def grade(name: str, ranks: RanksLike, runs: int, bar: tqdm | None = None) -> list[Row]:
+def grade(name: str, ranks: RanksInterface, runs: int, bar: tqdm | None = None) -> list[Row]:
     """The four rows of one exercise, on running ranks; three where it has no mutants."""
     if bar is not None:
         bar.set_description(name)
@@ -63,23 +64,23 @@ def grade(name: str, ranks: RanksLike, runs: int, bar: tqdm | None = None) -> li
     ]
 
 
-def _wrong_answers(name: str, ranks: RanksLike, bar: tqdm | None) -> tuple[list[bool], list[bool]]:
-    """Of each wrong answer whether it was rejected, and whether with the words that its file says."""
+def _wrong_answers(name: str, ranks: RanksInterface, bar: tqdm | None) -> tuple[list[bool], list[bool]]:
+    """Of each wrong answer whether it was rejected, and whether with the question of its file."""
     rejected, named = [], []
-    for program, words in find(name).written.wrong:
-        verdict = judge(find(name), program.function(), ranks, patience=PATIENCE)
-        rejected.append(verdict.mark == "✗")
-        named.append(rejected[-1] and words in str(verdict))
+    for program, question in find(name).written.wrong:
+        verdict = verdict_on_these(find(name), program.function(), ranks, Options(patience=PATIENCE))
+        rejected.append(verdict.result == Result.WRONG)
+        named.append(rejected[-1] and verdict.question == (question.text if question.is_asked else ""))
         _tell(named[-1], f"{program.name}, wrong: {verdict}", verdict.seed, bar)
     return rejected, named
 
 
-def _right_answers(name: str, ranks: RanksLike, runs: int, bar: tqdm | None) -> list[bool]:
+def _right_answers(name: str, ranks: RanksInterface, runs: int, bar: tqdm | None) -> list[bool]:
     """Of each right answer, `runs` times, whether it was accepted; each time all are judged with the same numbers."""
     accepted = []
     for seed in (fresh_seed() + turn for turn in range(runs)):
         for program in find(name).written.right:
-            verdict = judge(find(name), program.function(), ranks, seed=seed)
+            verdict = verdict_on_these(find(name), program.function(), ranks, Options(seed=seed))
             accepted.append(verdict.passed)
             _tell(verdict.passed, f"{program.name}, right: {verdict}", seed, bar)
     return accepted

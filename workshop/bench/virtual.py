@@ -8,14 +8,23 @@ from functools import partial
 
 import course_utils as course
 from course_utils.checks.exercise import Exercise
-from course_utils.checks.judge import cases_of, judge
+from course_utils.checks.judge import Options, judge
+from course_utils.checks.judging_plan import (
+    NeedsRanks,
+    On,
+    Stage,
+    cases_of,
+    fits_virtual_ranks,
+    needs_nothing,
+    on_these,
+    plan,
+)
 from course_utils.checks.registry import chosen, find
-from course_utils.checks.run_cases import RanksLike
-from course_utils.checks.virtual_first import fits_virtual_ranks, larger_cases, needs_nothing
 from course_utils.checks.written import Program
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds, work_per_message
 from course_utils.lessons.allreduce.network_topology import alpha_of, switch
+from course_utils.ranks.interface import RanksInterface
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.virtual_ranks import VirtualRanks
 from course_utils.ranks.without_ranks import VirtualRanksApart
@@ -108,7 +117,7 @@ def _checks(runs: int) -> list[Row]:
     return rows
 
 
-def _checks_of(lesson: str, runs: int, virtual: RanksLike, real: RanksLike) -> list[Row]:
+def _checks_of(lesson: str, runs: int, virtual: RanksInterface, real: RanksInterface) -> list[Row]:
     """Rows for a lesson's exercises that need a communicator alone, over all answers that people write for them."""
     exercises = [exercise for exercise in chosen([lesson]) if _is_for_virtual_ranks(exercise)]
     right = [program for exercise in exercises for program in exercise.written.right]
@@ -133,17 +142,20 @@ def _is_for_virtual_ranks(exercise: Exercise) -> bool:
     return fits_virtual_ranks(exercise, cases) and not needs_nothing(cases)
 
 
-def _check_seconds(program: Program, ranks: RanksLike) -> float | None:
+def _check_seconds(program: Program, ranks: RanksInterface) -> float | None:
     """Seconds until the verdict, on virtual ranks without cases that measure time; None where they cannot run it."""
     exercise, function = find(program.exercise), program.function()
     began = time.perf_counter()
-    cases = [case for case in cases_of(exercise, 1, 4) if isinstance(ranks, Ranks) or not case.timed]
-    verdict = judge(exercise, function, ranks, seed=1, cases=cases)
-    return None if "VirtualRanksCannot" in verdict.text else time.perf_counter() - began
+    untimed = Stage(ranks, lambda seed: [case for case in cases_of(exercise, seed, 4) if not case.timed], On.VIRTUAL)
+    try:
+        judge(exercise, function, [on_these(exercise, ranks) if isinstance(ranks, Ranks) else untimed], Options(seed=1))
+    except NeedsRanks:
+        return None
+    return time.perf_counter() - began
 
 
 def _seconds_of_larger(exercise: Exercise) -> float:
-    function, cases = exercise.written.right[0].function(), larger_cases(exercise, 1, 4)
+    function, (_, larger) = exercise.written.right[0].function(), plan(exercise, None, 1)
     began = time.perf_counter()
-    judge(exercise, function, VirtualRanksApart(64), seed=1, cases=cases, limit=60.0)
+    judge(exercise, function, [larger], Options(seed=1))
     return time.perf_counter() - began

@@ -17,10 +17,10 @@ from tqdm.auto import tqdm
 
 import course_utils as course
 from course_utils.checks.exercise import Exercise
-from course_utils.checks.judge import fresh_seed, judge
+from course_utils.checks.judge import Options, fresh_seed, verdict_on_these
 from course_utils.checks.registry import declared, find, reference
-from course_utils.checks.run_cases import RanksLike
 from course_utils.checks.written import LIBRARY, Program, library_source
+from course_utils.ranks.interface import RanksInterface
 from workshop.mutants.mutate import Mutant, mutants_of, pairs_of
 
 PATIENCE = 1.0
@@ -96,7 +96,7 @@ def bare(source: str) -> str:
     return ast.dump(tree)
 
 
-def judged(name: str, ranks: RanksLike, seed: int | None = None, bar: tqdm | None = None, pairs: int = 0) -> Tally:
+def judged(name: str, ranks: RanksInterface, seed: int | None = None, bar: tqdm | None = None, pairs: int = 0) -> Tally:
     """Judge every mutant of an exercise's right programs on running ranks.
 
     Args:
@@ -118,13 +118,13 @@ def judged(name: str, ranks: RanksLike, seed: int | None = None, bar: tqdm | Non
     return tally
 
 
-def _passes(exercise: Exercise, mutant: Mutant, ranks: RanksLike, seed: int | None) -> bool:
+def _passes(exercise: Exercise, mutant: Mutant, ranks: RanksInterface, seed: int | None) -> bool:
     try:
         function = mutant.function()
     except Exception:  # what it defines beside the function fails already: nobody could hand it in
         return False
-    limit = SHARE * exercise.limit
-    return judge(exercise, function, ranks, seed=seed, patience=PATIENCE, limit=limit, seconds=0, hide=False).passed
+    options = Options(seed, PATIENCE, SHARE * exercise.limit, hide=False, search=False)
+    return verdict_on_these(exercise, function, ranks, options).passed
 
 
 def campaign(names: Sequence[str], seed: int | None = None, pairs: int = 0) -> Iterator[Tally]:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
@@ -24,12 +23,13 @@ _LEFT, _RIGHT = 0.7, 0.25  # inches beside the axes
 class HasEvents(Protocol):
     """Whatever left events behind: a Run."""
 
-    events: Sequence[Event]
+    @property
+    def events(self) -> Sequence[Event]: ...
 
 
 def timeline(
     run_or_events: HasEvents | Sequence[Event], title: str | None = None, *, ranks: int | None = None
-) -> Figure:
+) -> style.Picture:
     """Draw the messages, collectives and phases of one run.
 
     Args:
@@ -56,7 +56,7 @@ def timelines(
     titles: Sequence[str] | None = None,
     side_by_side: bool = False,
     title: str | None = None,
-) -> Figure:
+) -> style.Picture:
     """Draw several runs, one under the other, on one axis of time; each begins with its own first event.
 
     Args:

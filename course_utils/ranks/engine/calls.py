@@ -9,15 +9,17 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from mpi4py import MPI
 
 from course_utils import system
 from course_utils.machine import gpus
-from course_utils.ranks.engine import engine
+from course_utils.ranks.engine.interrupts import run_coroutine, run_learners
 from course_utils.ranks.engine.output import captured
 from course_utils.ranks.engine.process_settings import settings_kept
+from course_utils.ranks.engine.rank_process import this_rank
 from course_utils.ranks.engine.reply import (
     Raised,
     RankTask,
@@ -32,7 +34,7 @@ from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.books import WORLD
 from course_utils.trace.in_thread import some_are_left
-from course_utils.trace.mpi import free_what_was_left
+from course_utils.trace.mpi import TracedComm, free_what_was_left
 from course_utils.trace.recorder import StopAsked, recorder
 
 _BEGINNING = "the beginning of the run"
@@ -47,7 +49,7 @@ class MPIBroken(Exception):
 def introduce(path_of_notebook: list[str]) -> dict:
     """Who this rank is. Also makes modules beside the notebook importable here."""
     sys.path += [path for path in path_of_notebook if path not in sys.path]
-    world = engine.world
+    world = this_rank().world
     return {
         "rank": world.rank,
         "pid": os.getpid(),
@@ -63,7 +65,7 @@ def introduce(path_of_notebook: list[str]) -> dict:
 @contextlib.contextmanager
 def _recorded(fresh: bool = True) -> Iterator[None]:
     """A call of the notebook's, with books of its own where it has a fresh communicator."""
-    recorder.begin(engine.world.rank, fresh)
+    recorder.begin(this_rank().world.rank, fresh)
     try:
         yield
     finally:
@@ -85,7 +87,7 @@ def call_each(payloads: list[bytes], seconds: float) -> bytes:
     Gives back a `Reply` whose value holds the replies of those that came to an end, as bytes.
     """
     until = time.monotonic() + seconds
-    whole = Reply(engine.world.rank, "returned", value=[])
+    whole = Reply(this_rank().world.rank, "returned", value=[])
     for payload in payloads:
         reply, data = _performed(payload)
         whole.value.append(data)
@@ -110,7 +112,7 @@ def meet(communicator: int) -> bytes:
 def _meet(communicator: int) -> None:
     if some_are_left():
         raise MPIBroken("a thread sits in a call that was broken off")
-    _together(engine.world.size, communicator)
+    _together(this_rank().world.size, communicator)
 
 
 def _performed(payload: bytes, packs: Callable[[Reply], Any] = packed) -> tuple[Reply, Any]:
@@ -145,12 +147,13 @@ def _finish_imports() -> None:
         del _imports[0]
 
 
-def _overflow():
-    return engine.folder.path / f"output-rank-{engine.world.rank}.txt"
+def _overflow() -> Path:
+    own = this_rank()
+    return own.folder.path / f"output-rank-{own.world.rank}.txt"
 
 
 def _perform(payload: bytes) -> Reply:
-    rank = engine.world.rank
+    rank = this_rank().world.rank
     ready = _guarded(_finish_imports)
     if ready.kind != "returned":
         return ready
@@ -182,21 +185,21 @@ def _with_group(task: RankTask, function: Callable) -> object:
             take_own_gpu(inner)
         with torch_group(inner, task.meeting, made_for, again=again):
             _begin_together(task)
-            return engine.run_learners(function, *task.arguments, **task.keywords)
+            return run_learners(function, *task.arguments, **task.keywords)
     if not task.with_comm:
         recorder.begin_learners()
-        return engine.run_learners(function, *task.arguments, **task.keywords)
+        return run_learners(function, *task.arguments, **task.keywords)
     inner = _begin_together(task)
-    label = WORLD if task.world_size == engine.world.size else f"{WORLD} of {task.world_size}"
-    comm = engine.TracedComm(inner, label=label)
-    return engine.run_learners(function, comm, *task.arguments, **task.keywords)
+    label = WORLD if task.world_size == this_rank().world.size else f"{WORLD} of {task.world_size}"
+    comm = TracedComm(inner, label=label)
+    return run_learners(function, comm, *task.arguments, **task.keywords)
 
 
 def _begin_together(task: RankTask) -> MPI.Intracomm:
     """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
     inner, _ = _together(task.world_size, task.communicator)
-    if task.world_size == engine.world.size:
-        engine.world.renew(inner)  # for code that says MPI.COMM_WORLD
+    if task.world_size == this_rank().world.size:
+        this_rank().world.renew(inner)  # for code that says MPI.COMM_WORLD
     recorder.begin_learners()
     return inner
 
@@ -209,12 +212,12 @@ def _together(world_size: int, number: int, answer: bool = True) -> tuple[MPI.In
     """
     mine, everyones = array("i", [answer]), array("i", [0])
     try:
-        inner = engine.communicators.get(world_size, number)
+        inner = this_rank().communicators.get(world_size, number)
         if recorder.activity and recorder.activity.asked_to_stop:  # the others are told, too, and wait for nobody
             raise StopAsked(_BEGINNING)
         come = inner.Iallreduce(mine, everyones, MPI.MIN).Test
         try:
-            recorder.wait(come, _BEGINNING, "")
+            recorder.wait(come, _BEGINNING)
         except StopAsked:
             _wait_a_little(come)
     except MPI.Exception as error:
@@ -233,12 +236,13 @@ def _wait_a_little(come: Callable[[], bool]) -> None:
         if time.monotonic() > until:
             raise StopAsked(_BEGINNING)
         time.sleep(0.001)
-    recorder.activity.write(RUNNING)  # so that the learner's code is interrupted
+    if recorder.activity:
+        recorder.activity.write(RUNNING)  # so that the learner's code is interrupted
 
 
 def _guarded(work: Callable[[], object]) -> Reply:
     """Do the work; turn whatever happens into a reply, with what was recorded."""
-    rank = engine.world.rank
+    rank = this_rank().world.rank
     try:
         value = work()
         reply = Reply(rank, "returned", value=value)
@@ -294,7 +298,7 @@ def _execute(cell: str, communicator: int | None) -> Reply:
     def run() -> None:
         _finish_imports()
         if communicator is not None:
-            engine.world.renew(_together(engine.world.size, communicator)[0])
+            this_rank().world.renew(_together(this_rank().world.size, communicator)[0])
         recorder.begin_learners()
         with capture_output(stdout=False, stderr=False, display=True) as rich:
             # An error is told by the reply; IPython's own picture of it would be printed as well.
@@ -306,7 +310,7 @@ def _execute(cell: str, communicator: int | None) -> Reply:
                 "ask_exit": _stay,
             }
             vars(shell).update(own)
-            runner, shell.loop_runner = shell.loop_runner, engine.run_coroutine
+            runner, shell.loop_runner = shell.loop_runner, run_coroutine
             try:
                 result = shell.run_cell(cell, store_history=True)
             finally:

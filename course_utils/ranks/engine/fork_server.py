@@ -40,10 +40,11 @@ _MODULES = {
     ENGINE: (
         "mpi4py.MPI",
         "course_utils.ranks.engine.controller",
+        "course_utils.ranks.engine.engine",
         "course_utils.ranks.engine.node",
         "course_utils.ranks.engine.calls",
         "course_utils.checks.own_answer",
-        "course_utils.ranks.connection",
+        "course_utils.ranks.engine_connection",
         "ipyparallel.engine.kernel",
         "IPython.core.completerlib",
         "IPython.core.oinspect",
@@ -68,7 +69,9 @@ class Server:
         for module in _MODULES[step]:
             importlib.import_module(module)
         if step == ENGINE:
-            sys.modules["course_utils.ranks.engine.engine"].without_debugger()
+            from course_utils.ranks.engine.engine import without_debugger
+
+            without_debugger()
         gc.collect()
         gc.freeze()  # or the collector would touch, and so copy, every page of the children's
         self._files = _files()
@@ -85,7 +88,8 @@ class Server:
         while self._needed():
             if self._step == ENGINE and self._next_step is None and (self._folder.path / WANTS_TORCH).exists():
                 self._begin_next_step()
-            ready, _, _ = select.select([self._listener, woken], [], [], _LOOK_SECONDS)
+            watched: list[Any] = [self._listener, woken]
+            ready, _, _ = select.select(watched, [], [], _LOOK_SECONDS)
             if woken in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.read(woken, 4096)

@@ -29,7 +29,7 @@ class Printed(io.TextIOBase):
 
     def write(self, text: str) -> int:
         if self._file is not None:
-            self._to_file(text)
+            self._to_file(self._file, text)
             return len(text)
         room = min(_end_of_line(text, MAX_LINES - self._lines), MAX_CHARACTERS - self._characters)
         self._kept.append(text[:room])
@@ -37,11 +37,11 @@ class Printed(io.TextIOBase):
         self._characters += len(text)
         if room < len(text):
             self._file = self._overflow.open("w", encoding="utf-8", errors="backslashreplace")
-            self._to_file(text[room:])
+            self._to_file(self._file, text[room:])
         return len(text)
 
-    def _to_file(self, text: str) -> None:
-        self._file.write(text[: max(0, LONGEST_FILE - self._filed)])
+    def _to_file(self, file: io.TextIOWrapper, text: str) -> None:
+        file.write(text[: max(0, LONGEST_FILE - self._filed)])
         self._filed += len(text)
 
     def text(self) -> str:

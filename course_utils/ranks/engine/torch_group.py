@@ -91,7 +91,8 @@ def store_for(inner: "MPI.Intracomm", meeting: str) -> dist.Store:
         store = tcp_store(host, 0, inner.size, TIMEOUT, serve=True)
         inner.bcast((host, store.port))
         return store
-    return tcp_store(*inner.bcast(None), inner.size, TIMEOUT, serve=False)
+    host, port = inner.bcast(None)
+    return tcp_store(host, port, inner.size, TIMEOUT, serve=False)
 
 
 def locks_hold(inner: "MPI.Intracomm", file: Path) -> bool:

@@ -89,8 +89,8 @@ def traffic_of(events: Iterable[Event], ranks: int, rate: int) -> Traffic:
         ranks: each a node of its own.
         rate: of each link, in bits per second.
     """
-    moves = [e for e in events if e.kind in ("send", "recv")]
-    moves = sorted((e.start if e.kind == "send" else e.end, e.rank, e.bytes, e.kind) for e in moves)
+    messages = [e for e in events if e.kind in ("send", "recv")]
+    moves = sorted((e.start if e.kind == "send" else e.end, e.rank, e.bytes, e.kind) for e in messages)
     end = moves[-1][0] if moves else 0.0
     counted = {"send": [0] * ranks, "recv": [0] * ranks}
     samples, at = [], 0

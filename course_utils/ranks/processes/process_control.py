@@ -50,16 +50,14 @@ class ProcessControl(Protocol):
         """A sentence on the rank that died first."""
 
 
-class LocalRanks:
-    """Ranks on this machine."""
+class LocalProcesses:
+    """Ranks that are processes of this machine."""
 
     lag = 0.02
 
-    def __init__(self, folder: RanksFolder, pids: Sequence[int], shells: Sequence[int]) -> None:
-        """`shells`: for each rank the process of the shell that waits for its end."""
-        self.folder, self.pids, self._shells = folder, list(pids), list(shells)
+    def __init__(self, pids: Sequence[int], activities: Sequence[ActivityFile]) -> None:
+        self.pids, self._activity = list(pids), list(activities)
         self._started = [started_at(pid) for pid in self.pids]
-        self._activity = [ActivityFile(folder.activity_file(rank)) for rank in range(len(self.pids))]
 
     def dead(self) -> list[int]:
         pairs = enumerate(zip(self.pids, self._started, strict=True))
@@ -76,20 +74,30 @@ class LocalRanks:
     def wants_to_run(self, rank: int) -> bool:
         return wants_to_run(self.pids[rank])
 
-    def place(self, rank: int) -> str:
-        return place_in_c(self.folder.fault_file(rank), lambda number: self._signal(rank, number))
-
     def interrupt(self, rank: int) -> None:
         self._activity[rank].ask_to_stop()
         if self.activity(rank).state in (RUNNING, TESTING):
-            self._signal(rank, signal.SIGINT)
+            self.send_signal(rank, signal.SIGINT)
 
     def kill(self, rank: int) -> None:
-        self._signal(rank, signal.SIGKILL)
+        self.send_signal(rank, signal.SIGKILL)
+
+    def send_signal(self, rank: int, number: int) -> None:
+        """Send a rank a signal, if it still lives."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pids[rank], number)
+
+
+class LocalRanks(LocalProcesses):
+    """Ranks of a folder."""
+
+    def __init__(self, folder: RanksFolder, pids: Sequence[int], shells: Sequence[int]) -> None:
+        """`shells`: for each rank the process of the shell that waits for its end."""
+        super().__init__(pids, [ActivityFile(folder.activity_file(rank)) for rank in range(len(pids))])
+        self.folder, self._shells = folder, list(shells)
+
+    def place(self, rank: int) -> str:
+        return place_in_c(self.folder.fault_file(rank), lambda number: self.send_signal(rank, number))
 
     def how_it_ended(self) -> str:
         return describe_end(self.folder, {rank: self._shells[rank] for rank in self.dead()})
-
-    def _signal(self, rank: int, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pids[rank], number)

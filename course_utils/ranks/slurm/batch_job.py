@@ -202,7 +202,7 @@ def for_a_new_job(environment: Mapping[str, str]) -> dict[str, str]:
 def launch(folder: RanksFolder, job: Job) -> None:
     """Start the controller beside the notebook, and hand the job in; returns at once."""
     reached = address()
-    own = {**environment_of(folder, job.cores_per_rank), "COURSE_ADDRESS": reached}
+    own = {**environment_of(folder, job.cores_per_rank or 1), "COURSE_ADDRESS": reached}
     for_engines, for_the_hub = ports(reached)
     options = [f"--ip={reached}", "--IPController.enable_curve=True"]
     if for_engines:
@@ -256,8 +256,7 @@ def waiting_text(number: str) -> str:
     """What a job is waiting for, for a progress bar."""
     state, reason = state_of(number)
     doing = {"PENDING": f"waits in the queue ({_reason_text(reason)})", "NO ANSWER": "is not heard of now"}
-    doing = doing.get(state, "starts")
-    return f"Slurm's job {number} {doing}"
+    return f"Slurm's job {number} {doing.get(state, 'starts')}"
 
 
 def _reason_text(reason: str) -> str:

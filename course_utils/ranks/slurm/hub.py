@@ -44,7 +44,7 @@ class Hub:
     def __init__(self, folder: RanksFolder, address: str, ports: Sequence[int] = ()) -> None:
         """`ports`: of which it takes the first that is free; without, the system chooses one."""
         key, secret = zmq.curve_keypair()
-        self._socket = zmq.Context().socket(zmq.ROUTER)
+        self._socket: Any = zmq.Context().socket(zmq.ROUTER)
         self._socket.curve_server, self._socket.curve_secretkey = True, secret
         port = self._listen(address, ports)
         self._minders: dict[int, list[bytes]] = {}
@@ -99,7 +99,8 @@ class HubLine:
         """`asks`: a notebook's, which asks and is answered; a minder tells, and hears."""
         known = read_whole(hub_file(folder)) or {"at": "", "key": ""}
         self.address = known["at"]
-        self._socket = zmq.Context.instance().socket(zmq.REQ if asks else zmq.DEALER)
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
+        self._socket = context.socket(zmq.REQ if asks else zmq.DEALER)
         self._socket.linger = 0 if asks else _LINGER
         self._lock = threading.Lock()
         if asks:  # a question without an answer is forgotten when the next one is asked
@@ -114,7 +115,8 @@ class HubLine:
         """The hub's answer; None where it gives none in time."""
         with self._lock, contextlib.suppress(zmq.Again):
             self._socket.send_json(message)
-            return self._socket.recv_json()
+            answer: Any = self._socket.recv_json()
+            return answer
         return None
 
     def tell(self, message: dict) -> None:

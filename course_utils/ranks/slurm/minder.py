@@ -64,8 +64,9 @@ class Minder:
         environment = {**os.environ, ACTIVITY: str(memory)}
         self.child = subprocess.Popen(command, close_fds=False, env=environment)  # MPI's start hands a descriptor down
         self.asked = False
-        self.written, self.told = 0.0, None
-        self.began, self.heard_at = time.monotonic(), None
+        self.written, self.began = 0.0, time.monotonic()
+        self.told: tuple | None = None
+        self.heard_at: float | None = None
         signal.signal(signal.SIGTERM, self.leave)
 
     def leave(self, *_: object) -> None:

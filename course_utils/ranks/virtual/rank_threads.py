@@ -51,6 +51,7 @@ class RankThread:
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in this thread, which runs."""
+        assert self._thread and self._thread.ident, "it has begun"
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(self._thread.ident), ctypes.py_object(KeyboardInterrupt)
         )
@@ -99,7 +100,7 @@ class MainThread:
                     pass
                 break
             except BaseException as raised:
-                if self.running is not self:
+                if isinstance(self.running, RankThread):
                     self.running.interrupt()
                 if self.running is self or not isinstance(raised, KeyboardInterrupt):
                     error = raised

@@ -44,7 +44,7 @@ class Op:
 
         def combine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
             result = np.array(second)
-            function(memoryview(np.array(first)), memoryview(result), None)
+            function(np.array(first).data, result.data, None)
             return result
 
         return cls("another operation", combine, lambda first, second: function(first, second), commute)
@@ -105,7 +105,7 @@ def _smaller(first: Any, second: Any) -> Any:
     return second if second < first else first
 
 
-_OPERATIONS = {
+_OPERATIONS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "SUM": (np.add, lambda a, b: a + b),
     "PROD": (np.multiply, lambda a, b: a * b),
     "MAX": (np.maximum, _larger),
@@ -299,7 +299,7 @@ def _rejected(owner: Any, name: str, what: str) -> Iterator[None]:
 
     def rejected(*args: Any, **kwargs: Any) -> Any:
         if is_on_a_rank():
-            frame = sys._getframe(1)
+            frame: types.FrameType | None = sys._getframe(1)
             for _ in range(1 if direct else _STEPS):
                 if frame is None or _is_machinery(frame.f_code.co_filename):
                     break

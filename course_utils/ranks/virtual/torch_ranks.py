@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -29,16 +30,17 @@ class TorchThread(RankThread):
 def torch_threads() -> Iterator[tuple[Callable, MainThread]]:
     """Inside, each thread has groups of its own, and computes on one core, as a rank does; what makes the threads."""
     world, cores, state = distributed_c10d._world, torch.get_num_threads(), torch.get_rng_state()
-    distributed_c10d._world = ThreadLocalWorld()
-    torch._C._distributed_c10d._set_thread_isolation_mode(True)
+    inside: Any = torch._C._distributed_c10d  # torch's own tests do this; its stubs know nothing of it
+    vars(distributed_c10d)["_world"] = ThreadLocalWorld()
+    inside._set_thread_isolation_mode(True)
     torch.set_num_threads(1)
     try:
         with rank_threads(TorchThread) as threads:
             yield threads
     finally:
         torch.set_num_threads(cores)
-        torch._C._distributed_c10d._set_thread_isolation_mode(False)
-        distributed_c10d._world = world
+        inside._set_thread_isolation_mode(False)
+        vars(distributed_c10d)["_world"] = world
         torch.set_rng_state(state)
 
 
@@ -52,8 +54,9 @@ def default_group(scheduler: Scheduler, me: VirtualRank, world_size: int) -> Ite
         str(distributed_c10d.BackendConfig(dist.Backend(BACKEND))),
         {rank: rank for rank in range(world_size)},
     )
+    name: Any = "0"
     distributed_c10d._register_pg_in_world(
-        group, BACKEND, dist.HashStore(), "0", config, ranks, add_to_default_tag=True
+        group, BACKEND, dist.HashStore(), name, config, ranks, add_to_default_tag=True
     )
     distributed_c10d._update_default_pg(group)
     distributed_c10d._world.group_count = 1

@@ -52,7 +52,7 @@ class VirtualWork(dist.Work):
     def get_future(self) -> torch.futures.Future:
         """A future that is done: waits first."""
         self.wait()
-        future = torch.futures.Future()
+        future: torch.futures.Future[list[Tensor]] = torch.futures.Future()
         future.set_result(self._result)
         return future
 
@@ -61,6 +61,7 @@ class VirtualWork(dist.Work):
         return self._result
 
     def _source_rank(self) -> int:
+        assert self._request.status is not None
         return self._request.status.source
 
 
@@ -70,7 +71,7 @@ class VirtualGroup(dist.ProcessGroup):
     def __init__(
         self, scheduler: Scheduler, me: VirtualRank, ranks: list[int], group_name: str, group_desc: str = ""
     ) -> None:
-        super().__init__(ranks.index(me.number), len(ranks))
+        super().__init__(ranks.index(me.number), len(ranks))  # type: ignore[call-arg] # the stubs know another alone
         self._scheduler, self._me, self._ranks = scheduler, me, ranks
         self._comm = VirtualComm.on(scheduler, me, ranks, f"{BACKEND} {group_name}")
         self._group_name, self._group_desc = group_name, group_desc
@@ -94,7 +95,7 @@ class VirtualGroup(dist.ProcessGroup):
     group_name = property(lambda self: self._group_name)
     group_desc = property(lambda self: self._group_desc)
 
-    def _get_backend(self, device: Any) -> "VirtualGroup":
+    def _get_backend(self, device: Any) -> Any:
         return self
 
     supports_coalescing = supports_splitting = supports_time_estimate = False
@@ -149,7 +150,7 @@ def _collective(method: str, name: str, contribution: int | None) -> Callable:
         comm, call = self._comm, collective_call(name, sys._getframe(1))
         part, cost, take, result = plan(comm.rank, comm.size, *args, **kwargs)
         size = 0 if contribution is None else bytes_of(args[contribution])
-        must_be_alike = f"{call.name}{agreed(method, contribution, args, kwargs)}"
+        must_be_alike = agreed(call.name, method, contribution, args, kwargs)
         request = comm.begin(call.name, must_be_alike, must_be_alike, part, size, cost, take)
         return _work(request, call, result)
 

@@ -51,18 +51,18 @@ class VirtualMessages(Member):
         peer = self.world_ranks[dest]
         if self._scale != 1:
             size = round(size * self._scale)
-        began = self._moment()
+        began = self.moment()
         message = scheduler.send(me, self.label, self.rank, peer, tag, data, size, kind)
         if self._records:
             if done:
-                self._add(name, "send", began, self._moment(), peer, tag, size, 0, kind)
+                self._add(name, "send", began, self.moment(), peer, tag, size, 0, kind)
         elif not self.traced:
             me.sent_bytes -= size
             me.sent_messages -= 1
         return message
 
     def _start(self, name: str, data: Any, size: int, kind: str, dest: int, tag: int) -> Request:
-        began, line, place = self._moment(), here()[0] if self._records else None, None
+        began, line, place = self.moment(), here()[0] if self._records else None, None
         message = self._handed_over(name, data, size, kind, dest, tag, done=False)
         finished = records_nothing
         if self._records and message is not None:
@@ -156,7 +156,7 @@ class VirtualMessages(Member):
 
     def _await(self, name: str, source: int, tag: int, kind: str | None, status: Status | None) -> Sent:
         """Receive: wait, and record."""
-        began, place = self._moment(), self._place()
+        began, place = self.moment(), self._place()
         wanted = self._begin(name, source, tag)
         return self._await_begun(name, wanted, began, place, source, kind, status)
 
@@ -169,7 +169,7 @@ class VirtualMessages(Member):
             raise
         if self._records:
             peer = self.world_ranks[message.source]
-            self._add(name, "recv", began, self._moment(), peer, message.tag, message.nbytes, 0, kind, place=place)
+            self._add(name, "recv", began, self.moment(), peer, message.tag, message.nbytes, 0, kind, place=place)
         if status is not None:
             found = status_of(message)
             status.source, status.tag, status.count = found.source, found.tag, found.count
@@ -193,15 +193,15 @@ class VirtualMessages(Member):
         text = f"{name}(source={source_text(source)})"
         if source == PROC_NULL:
             return Request(self, text, None, None)
-        began, line = self._moment(), here()[0] if self._records else None
+        began, line = self.moment(), here()[0] if self._records else None
         place = self._place()
         wanted = self._begin(name, source, tag)
 
         def finished(end: float, status: Status | None) -> None:
-            if self._records and wanted.message is None:
+            message = wanted.message
+            if self._records and message is None:
                 self._never_came(name, wanted, began, kind, line=line, place=place)
-            elif self._records:
-                message = wanted.message
+            elif self._records and message is not None:
                 more = self.world_ranks[message.source], message.tag, message.nbytes, 0, kind
                 self._add(name, "recv", began, end, *more, line=line, place=place)
 
@@ -211,16 +211,11 @@ class VirtualMessages(Member):
     def Recv(self, buf, source=ANY_SOURCE, tag=ANY_TAG, status=None):
         if source == PROC_NULL:
             return
-        source = self._certain(source, tag)
         message = self._await("Recv", source, tag, kind_of(buf), status)
         put("Recv", buf, message.data, message.source)
 
     def recv(self, buf=None, source=ANY_SOURCE, tag=ANY_TAG, status=None):
         return self._irecv("recv", source, tag).wait(status)
-
-    def _certain(self, source: int, tag: int, send: Any = None) -> int:
-        """The rank to receive from, for those who look closer."""
-        return source
 
     def Irecv(self, buf, source=ANY_SOURCE, tag=ANY_TAG):
         return self._start_receive("Irecv", buf, source, tag)
@@ -237,8 +232,7 @@ class VirtualMessages(Member):
         if source == PROC_NULL:
             self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
             return
-        source = self._certain(source, recvtag)
-        began, place = self._moment(), self._place()
+        began, place = self.moment(), self._place()
         wanted = self._begin("Sendrecv", source, recvtag)
         self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
         kind = kind_of(recvbuf) if self._records else ""
@@ -269,8 +263,8 @@ class VirtualMessages(Member):
             return message is not None and message.arrival <= me.clock
 
         found = self.scheduler.test(me, come, f"Iprobe(source={source_text(source)})", wanted.need)
-        if found and status is not None:
-            seen = status_of(self.scheduler.earliest(me, wanted))
+        if found and status is not None and (message := self.scheduler.earliest(me, wanted)):
+            seen = status_of(message)
             status.source, status.tag, status.count = seen.source, seen.tag, seen.count
         return found
 

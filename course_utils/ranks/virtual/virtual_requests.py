@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils.ranks.virtual.stand_in import Status
 from course_utils.ranks.virtual.virtual_time import Gathering, Left, Sent, Wanted
-from course_utils.trace.recorder import here
+from course_utils.trace.recorder import NOWHERE, here
 from course_utils.trace.several_requests import SeveralRequests, Startable
 from course_utils.trace.waiting import Need, Some
 
@@ -25,11 +25,14 @@ class Request(SeveralRequests):
         text, place: what it is, in words, and where in the code it began.
         finished: called once with the second of completion and the status.
         taken: whether its completion was given back.
+        work: what torch has of it.
     """
+
+    work: Any = None
 
     def __init__(self, comm: "Member", text: str, finished: Callable | None, need: Need | None) -> None:
         self.comm, self.text, self.finished, self.need = comm, text, finished or records_nothing, need
-        self.place = here()[1] if comm.traced else ""
+        self.place = here()[1] if comm.traced else NOWHERE
         self.done = self.taken = False
         self.value: Any = None
         self.by_learner = comm.traced
@@ -64,7 +67,7 @@ class Request(SeveralRequests):
             self.comm.me.open.pop(id(self), None)
             status = self.outcome()
             self.status = status
-            self.finished(self.comm._moment(), status)
+            self.finished(self.comm.moment(), status)
 
     def wait_with(self, status: Status | None = None, call: str = "Wait") -> None:
         if not self.done:
@@ -169,13 +172,14 @@ class ReceiveRequest(Request):
         return self.comm.scheduler.has_come(self.comm.me, self.wanted)
 
     def done_at(self) -> float | None:
-        return self.wanted.message and self.wanted.message.arrival
+        return self.wanted.message.arrival if self.wanted.message else None
 
     def stand_still(self, text: str) -> None:
         self.comm.scheduler.receive(self.comm.me, self.wanted, text)
 
     def outcome(self) -> Status:
         message = self.wanted.message
+        assert message is not None
         status = status_of(message)
         self.value = self._take(message)
         return status
@@ -214,6 +218,7 @@ class SynchronousSend(Request):
         me = self.comm.me
         if self.at is None:
             self.comm.scheduler.wait(me, self.text, self.need)
+        assert self.at is not None
         me.clock = max(me.clock, self.at)
 
 
@@ -237,7 +242,7 @@ class CollectiveRequest(Request):
         self._take(self.gathering)
 
 
-class Persistent(Startable, Request):
+class Persistent(Startable, Request):  # type: ignore[override] # what it has started says text, place, need
     """A message that can be started again."""
 
     def __init__(self, comm: "Member", begin: Callable[[], Request]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import greenlet
 
 from course_utils.ranks.virtual.arrivals import Wires
-from course_utils.trace.events import Event
+from course_utils.trace.events import Agreement, Event
 from course_utils.trace.recorder import here
 from course_utils.trace.waiting import IS_DONE, WAITS, Look, Meeting, Message, Need, Receive, Some, WaitGraph, unlike
 
@@ -72,7 +72,7 @@ class Gathering:
 
     def __init__(self, meeting: Meeting, size: int) -> None:
         self.meeting, self.size = meeting, size
-        self.names: dict[int, str] = {}
+        self.agreements: dict[int, Agreement] = {}
         self.parts: dict[int, Any] = {}
         self.latest = 0.0
         self.ends: float | None = None
@@ -102,8 +102,8 @@ class VirtualRank:
         self.in_vain = 0
         self.done = False
         self.times_left = 0  # how often it has been told that its run is over
-        self.met: dict[str, list[str]] = {}
-        self.events: list[Event] = []
+        self.met: dict[str, list[Agreement]] = {}
+        self.events: list[Event | None] = []  # None: the place of one that has not ended
         self.sent_bytes = self.sent_messages = 0
         self.open: dict[int, Any] = {}
         self.notes: list[str] = []
@@ -140,6 +140,7 @@ class Scheduler:
         carriers: what makes of a function something that can be gone on with, and what stands for the caller;
             None for greenlets.
         """
+        self._carry: Callable
         self._carry, self._main = carriers or (greenlet.greenlet, greenlet.getcurrent())
         self.ranks = [VirtualRank(number) for number in range(world_size)]
         self.wires, self.traced, self.scale = wires, traced, scale
@@ -151,7 +152,7 @@ class Scheduler:
         self.over = False
         self.pressed = False
         self._queue: list[tuple[float, int, int]] = []
-        self._moved = True  # whether anything but tests in vain has happened
+        self.moved = True  # whether anything but tests in vain has happened
         self._look, self._until_look = look, _LOOK
 
     # --- the loop ---------------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ class Scheduler:
             following = self._next()
             if following is None and not self._ask_again(vain):
                 break
-            vain = 0 if self._moved else vain + 1
+            vain = 0 if self.moved else vain + 1
             if following is not None:
                 self._go_on(following)
         self.over = True
@@ -197,13 +198,13 @@ class Scheduler:
         except Left:  # before it has begun
             pass
         finally:
-            rank.done, self._moved = True, True
+            rank.done, self.moved = True, True
 
     def _ask_again(self, vain: int) -> bool:
         """Let ranks go on that test in vain, when nothing else happens: they may yet do something else."""
         testing = [rank for rank in self.ranks if rank.testing]
-        if self._moved:
-            self._moved = False
+        if self.moved:
+            self.moved = False
         elif vain > IN_VAIN:
             return False
         for rank in testing:
@@ -273,7 +274,7 @@ class Scheduler:
     ) -> Sent:
         """Hand a message to the network. `source` counts in the communicator, `dest` in the run."""
         self.in_turn(me)
-        self._moved, me.in_vain = True, 0
+        self.moved, me.in_vain = True, 0
         me.clock += self.wires.overhead
         me.sent_bytes += nbytes
         me.sent_messages += 1
@@ -293,14 +294,14 @@ class Scheduler:
         if box is None:
             box = receiver.boxes[channel, source] = deque()
         box.append(message)
-        wanted = receiver.wanted
-        if receiver.testing or (wanted is not None and wanted.channel == channel and wanted.fits(message)):
+        awaited = receiver.wanted
+        if receiver.testing or (awaited is not None and awaited.channel == channel and awaited.fits(message)):
             self._enqueue(receiver, max(arrival, receiver.clock))
         return message
 
     def post(self, me: VirtualRank, wanted: Wanted) -> None:
         """Begin to receive. A receive from any source takes its message when it is waited for."""
-        self._moved, me.in_vain = True, 0
+        self.moved, me.in_vain = True, 0
         if wanted.source is None:
             return
         box = me.boxes.get((wanted.channel, wanted.source))
@@ -330,12 +331,13 @@ class Scheduler:
                 self._stand_still(me)
                 me.wanted = me.waiting = None
         message = wanted.message
+        assert message is not None
         there = message.arrival + self.wires.overhead
         if there > me.clock:
             me.clock = there
         if message.taken:
             message.taken(me.clock)
-        self._moved, me.in_vain = True, 0
+        self.moved, me.in_vain = True, 0
         return message
 
     def _from_anybody(self, me: VirtualRank, wanted: Wanted, text: str) -> Sent:
@@ -382,7 +384,7 @@ class Scheduler:
         """Look once, at this rank's time. From the second look in vain on, time passes until something can change."""
         self.in_turn(me)
         if done():
-            self._moved, me.in_vain = True, 0
+            self.moved, me.in_vain = True, 0
             return True
         me.in_vain += 1
         if me.in_vain == 1:
@@ -395,7 +397,7 @@ class Scheduler:
         self._stand_still(me)
         me.testing, me.waiting = False, None
         if done():
-            self._moved, me.in_vain = True, 0
+            self.moved, me.in_vain = True, 0
             return True
         return False
 
@@ -417,24 +419,31 @@ class Scheduler:
     # --- collectives ------------------------------------------------------------------------------------------------
 
     def come(
-        self, me: VirtualRank, channel: str, size: int, rank: int, name: str, part: Any, seconds: Callable[[], float]
+        self,
+        me: VirtualRank,
+        channel: str,
+        size: int,
+        rank: int,
+        agreement: Agreement,
+        part: Any,
+        seconds: Callable[[], float],
     ) -> Gathering:
         """Take part in the next collective of a communicator, and do not wait.
 
         Args:
-            name: with what must be the same on all ranks.
+            agreement: what must be the same on all ranks.
             seconds: what the collective takes once all have come.
         """
-        self._moved, me.in_vain = True, 0
-        names = me.met.setdefault(channel, [])
-        names.append(name)
-        key = channel, len(names)
+        self.moved, me.in_vain = True, 0
+        met = me.met.setdefault(channel, [])
+        met.append(agreement)
+        key = channel, len(met)
         gathering = self.gatherings.get(key)
         if gathering is None:
-            gathering = self.gatherings[key] = Gathering(Meeting(channel, len(names), name), size)
-        gathering.names[rank], gathering.parts[rank] = name, part
+            gathering = self.gatherings[key] = Gathering(Meeting(channel, len(met), agreement), size)
+        gathering.agreements[rank], gathering.parts[rank] = agreement, part
         gathering.latest = max(gathering.latest, me.clock)
-        if len(gathering.parts) == size and not unlike(gathering.names.values()):
+        if len(gathering.parts) == size and not unlike(gathering.agreements.values()):
             gathering.ends = gathering.latest + seconds()
             del self.gatherings[key]
             for number in self.members[channel]:
@@ -444,7 +453,7 @@ class Scheduler:
         return gathering
 
     def _needs(self, rank: VirtualRank, gathering: Gathering) -> bool:
-        need = rank.waiting[1]
+        need = rank.waiting[1] if rank.waiting else None
         needs = need.needs if isinstance(need, Some) else (need,)
         same = gathering.meeting.communicator, gathering.meeting.number
         return any(isinstance(one, Meeting) and (one.communicator, one.number) == same for one in needs)
@@ -453,8 +462,9 @@ class Scheduler:
         """Wait until a collective is over."""
         if gathering.ends is None:
             self.wait(me, text, gathering.meeting)
+        assert gathering.ends is not None
         me.clock = max(me.clock, gathering.ends)
-        self._moved, me.in_vain = True, 0
+        self.moved, me.in_vain = True, 0
 
     # --- when nobody can go on --------------------------------------------------------------------------------------
 
@@ -469,7 +479,7 @@ class Scheduler:
                     mine[key] = mine.get(key, 0) + 1
         looks = {}
         for rank in self.ranks:
-            met = {channel: (len(names), names[-32:]) for channel, names in rank.met.items()}
+            met = {channel: (len(begun), begun[-32:]) for channel, begun in rank.met.items()}
             need = rank.waiting[1] if rank.waiting else None
             state = IS_DONE if rank.done else WAITS
             looks[rank.number] = Look(state, need, sent[rank.number], met=met)

@@ -11,21 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_utils.trace.recorder import here
+
 MOST_CALLS = 500  # of one rank; the longest of these algorithms needs fewer than fifty on eight ranks
 MOST_CALLS_FOR_EACH_RANK = 16  # the same, where there are many ranks
-CHANGED = "changed numbers that were still being sent by"
-TAKEN = "put two messages into one place at the same time, the second by"
+CHANGED, TAKEN = "changed-while-sent", "two-in-one-array"
+"""What is done to numbers on their way: they change while they are sent, or two messages come into one array."""
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def on_a_strict_communicator(function: Callable, comm: "MPI.Intracomm", *arguments: Any) -> tuple[Any, list[str], int]:
+class EndlessMessages(RuntimeError):
+    """A rank made more calls than any all-reduce takes."""
+
+
+def on_a_strict_communicator(
+    function: Callable, comm: "MPI.Intracomm", *arguments: Any
+) -> tuple[Any, list[tuple[str, str]], int]:
     """Call the learner's function; return its result and what was seen.
 
     Returns:
-        the result; what was done to numbers on their way, each with the call and its line; and how many receives did
-        not say from whom.
+        the result; what was done to numbers on their way: `CHANGED` or `TAKEN`, and the call with its line; and how
+        many receives did not say from whom.
     """
     strict = _strict(comm)
     return function(strict, *arguments), strict.haste, strict.anybody
@@ -36,53 +44,87 @@ def _strict(comm: "MPI.Intracomm") -> Any:
     from mpi4py import MPI
 
     class StrictComm(type(comm)):
-        """Defined here, for where answers are graded the ranks can import nothing of the checks."""
+        """Calls the same call of `comm`'s class, with arrays of its own. Persistent requests are as they were.
 
-        haste: list[str]
+        Defined here, for where answers are graded the ranks can import nothing of the checks.
+        """
+
+        haste: list[tuple[str, str]]
         receiving: list
         anybody: int
         calls = 0
 
-        def _send_buffer(self, name, start, buf, dest, tag):
-            self._count(name)
-            super()._send_buffer(name, start, buf, dest, tag)
+        def Send(self, buf, dest, tag=0):
+            self.count("Send")
+            super().Send(buf, dest, tag)
 
-        def _start_buffer(self, name, start, buf, dest, tag):
-            self._count(name)
-            request = super()._start_buffer(name, start, buf, dest, tag)
+        def Ssend(self, buf, dest, tag=0):
+            self.count("Ssend")
+            super().Ssend(buf, dest, tag)
+
+        def Bsend(self, buf, dest, tag=0):
+            self.count("Bsend")
+            super().Bsend(buf, dest, tag)
+
+        def Rsend(self, buf, dest, tag=0):
+            self.count("Rsend")
+            super().Rsend(buf, dest, tag)
+
+        def Isend(self, buf, dest, tag=0):
+            self.count("Isend")
+            return self.compared(super().Isend(buf, dest, tag), buf)
+
+        def Issend(self, buf, dest, tag=0):
+            self.count("Issend")
+            return self.compared(super().Issend(buf, dest, tag), buf)
+
+        def compared(self, request, buf):
+            """The request of a send, at whose end what was sent must still be there."""
             if isinstance(buf, np.ndarray):
                 before, record = buf.tobytes(), request.finished
 
                 def finished(end, status):
                     if buf.tobytes() != before:
-                        self.haste.append(f"{CHANGED} {request.text}{request.place}")
+                        self.haste.append((CHANGED, f"{request.text}{request.place}"))
                     record(end, status)
 
                 request.finished = finished
             return request
 
-        def _start_receive(self, name, buf, source, tag):
-            source = self._certain(source, tag)
+        def Recv(self, buf, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
+            super().Recv(buf, self.certain(source, tag), tag, status)
+
+        def Irecv(self, buf, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG):
+            source = self.certain(source, tag)
             if not isinstance(buf, np.ndarray):
-                return super()._start_receive(name, buf, source, tag)
-            place = buf.copy()
-            taken = any(np.may_share_memory(buf, other) for other in self.receiving)
-            if buf.dtype.kind == "f":
-                buf.fill(np.nan)
-            request = super()._start_receive(name, place, source, tag)
+                return super().Irecv(buf, source, tag)
+            fresh, taken = self.emptied(buf)
+            request = super().Irecv(fresh, source, tag)
             record = request.finished
-            self.receiving.append(buf)
             if taken:
-                self.haste.append(f"{TAKEN} {request.text}{request.place}")
+                self.haste.append((TAKEN, f"{request.text}{request.place}"))
 
             def finished(end, status):
-                self.receiving = [other for other in self.receiving if other is not buf]
-                if status is not None:
-                    buf[...] = place
+                self.arrived(buf, fresh if status is not None else None)
                 record(end, status)
 
             request.finished = finished
             return request
+
+        def emptied(self, buf):
+            """An array to receive into for `buf`, which holds NaN meanwhile; and whether another receive has it too."""
+            fresh = buf.copy()
+            taken = any(np.may_share_memory(buf, other) for other in self.receiving)
+            if buf.dtype.kind == "f":
+                buf.fill(np.nan)
+            self.receiving.append(buf)
+            return fresh, taken
+
+        def arrived(self, buf, fresh):
+            """`fresh`: the message; None where none came."""
+            self.receiving = [other for other in self.receiving if other is not buf]
+            if fresh is not None:
+                buf[...] = fresh
 
         def Sendrecv(
             self,
@@ -94,27 +136,50 @@ def _strict(comm: "MPI.Intracomm") -> Any:
             recvtag=MPI.ANY_TAG,
             status=None,
         ):
-            self.check_peer("Sendrecv", source, MPI.ANY_SOURCE)
-            receive = self._start_receive("Sendrecv", recvbuf, source, recvtag)
-            send = self._start_buffer("Sendrecv", self.inner.Isend, sendbuf, dest, sendtag)
-            receive.wait_with(status)
-            send.wait()
+            source = self.certain(source, recvtag)
+            self.count("Sendrecv")
+            if not isinstance(recvbuf, np.ndarray) or source == MPI.PROC_NULL:
+                super().Sendrecv(sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
+                return
+            line = here()[1]
+            fresh, taken = self.emptied(recvbuf)
+            if taken:
+                self.haste.append((TAKEN, f"Sendrecv(source={source}){line}"))
+            before = sendbuf.tobytes() if isinstance(sendbuf, np.ndarray) else b""
+            super().Sendrecv(sendbuf, dest, sendtag, fresh, source, recvtag, status)
+            self.arrived(recvbuf, fresh)
+            if before and sendbuf.tobytes() != before:
+                self.haste.append((CHANGED, f"Sendrecv(dest={dest}){line}"))
 
-        def _match(self, name, source, tag, kind):
-            return super()._match(name, self._certain(source, tag), tag, kind)
+        def recv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
+            return super().recv(buf, self.certain(source, tag, self.inner.isend), tag, status)
 
-        def _irecv(self, name, source, tag):
-            return super()._irecv(name, self._certain(source, tag, self.inner.isend), tag)
+        def irecv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG):
+            return super().irecv(buf, self.certain(source, tag, self.inner.isend), tag)
 
-        def _count(self, name):
+        def sendrecv(
+            self,
+            sendobj,
+            dest,
+            sendtag=0,
+            recvbuf=None,
+            source=MPI.ANY_SOURCE,
+            recvtag=MPI.ANY_TAG,
+            status=None,
+        ):
+            source = self.certain(source, recvtag, self.inner.isend)
+            return super().sendrecv(sendobj, dest, sendtag, recvbuf, source, recvtag, status)
+
+        def count(self, name):
+            """One call more, and an end where there are too many."""
             self.calls += 1
             most = max(MOST_CALLS, MOST_CALLS_FOR_EACH_RANK * self.size)
             if self.calls > most:
-                raise RuntimeError(f"{most} messages, and no end: {name} was called once more")
+                raise EndlessMessages(f"{most} messages, and no end: {name} was called once more")
 
-        def _certain(self, source, tag, send=None):
+        def certain(self, source, tag, send=None):
             """The rank to receive from: for anybody, this rank, which sends a number that belongs to no vector."""
-            self._count("a receive")
+            self.count("a receive")
             if source != MPI.ANY_SOURCE:
                 return source
             self.anybody += 1

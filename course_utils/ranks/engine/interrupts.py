@@ -1,0 +1,62 @@
+"""Interrupts that do no harm in a rank: they reach a learner's code alone, and never in the middle of an import."""
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine, Iterator
+from types import FrameType
+
+from course_utils.trace.activity import IMPORTS, RUNNING
+from course_utils.trace.recorder import recorder
+
+
+def run_learners(function, *args, **kwargs):
+    """Call a learner's function. An interrupt is let through while this frame, or IPython's, is on the stack."""
+    with outside_the_loop():
+        return function(*args, **kwargs)
+
+
+def run_coroutine(coroutine: Coroutine) -> object:
+    """Run a cell that awaits something."""
+    return run_learners(asyncio.run, coroutine)
+
+
+@contextlib.contextmanager
+def outside_the_loop() -> Iterator[None]:
+    """Inside, learners may run event loops of their own, as in a script: asyncio allows none within another, ours."""
+    loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio.set_event_loop(loop)
+        asyncio._set_running_loop(loop)
+
+
+def imports(frame: FrameType | None) -> bool:
+    """Whether a module is being imported: cut off there, half of it would be left behind."""
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _runs_learners_code(frame: FrameType | None) -> bool:
+    while frame is not None:
+        below = frame.f_back
+        if frame.f_code is run_learners.__code__:
+            return True
+        if below is not None and below.f_code.co_name == "run_code" and frame.f_code.co_name.startswith("<"):
+            return True
+        frame = below
+    return False
+
+
+def on_interrupt(_: int, frame: FrameType | None) -> None:
+    """Raise in the learner's code only: an interrupt in the middle of ipyparallel's own would lose a message.
+
+    Nor in an import: one that is cut off leaves half a module behind. The notebook hears of it, and asks again.
+    """
+    if imports(frame):
+        if recorder.activity:
+            recorder.activity.write(RUNNING, IMPORTS)
+    elif _runs_learners_code(frame):
+        raise KeyboardInterrupt

@@ -1,0 +1,102 @@
+"""What a process is once it has joined its ranks: traced communicators, and interrupts that do no harm."""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mpi4py import MPI
+
+from course_utils.ranks.engine.interrupts import on_interrupt
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.trace.activity import ActivityFile
+from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
+from course_utils.trace.recorder import recorder
+from course_utils.trace.requests import PersistentRequest, TracedRequest
+from course_utils.trace.windows import TracedWin
+
+
+class Communicators:
+    """Communicators of the first n ranks, numbered: every run gets one on which no old message can be waiting."""
+
+    def __init__(self, world: MPI.Intracomm) -> None:
+        sizes = range(1, world.size + 1)
+        # Intracomms, though mpi4py's stubs say Comm.
+        self._begun: dict[int, tuple[Any, MPI.Request]] = {}
+        self._of_size: dict[int, list[Any]] = {
+            size: [world.Split(0 if world.rank < size else MPI.UNDEFINED)] for size in sizes
+        }
+
+    def get(self, size: int, number: int) -> MPI.Intracomm:
+        """The communicator of that number, made now where it is new; all of its ranks must ask for it."""
+        made = self._of_size[size]
+        while len(made) <= number:
+            fresh, request = self._begun.get(size) or made[0].Idup()
+            self._begun[size] = fresh, request  # MPI takes no second one while this is under way
+            recorder.wait(request.Test, "a fresh communicator")
+            del self._begun[size]
+            made.append(fresh)
+        return made[number]
+
+
+@dataclass(frozen=True)
+class RankProcess:
+    """This process as a rank.
+
+    Attributes:
+        world: the traced communicator of all ranks, which learners find as `MPI.COMM_WORLD`.
+        communicators: those that calls get.
+        folder: of the ranks; what a rank prints beyond measure goes there.
+    """
+
+    world: TracedComm
+    communicators: Communicators
+    folder: RanksFolder
+
+
+_joined: RankProcess | None = None
+
+
+def join(folder: RanksFolder, activity: Path | int) -> RankProcess:
+    """Make this process a rank of its world, once: trace MPI, tell what it does, and heed interrupts.
+
+    Args:
+        activity: the file, or the memory by its descriptor, in which others read what this rank does.
+    """
+    global _joined
+    plain = MPI.COMM_WORLD
+    recorder.rank, recorder.activity = plain.rank, ActivityFile(activity)
+    os.environ["COURSE_RANK"] = str(plain.rank)
+    communicators = Communicators(plain)
+    _joined = RankProcess(TracedComm(communicators.get(plain.size, 0)), communicators, folder)
+    _trace_mpi(_joined.world)
+    signal.signal(signal.SIGINT, on_interrupt)
+    return _joined
+
+
+def this_rank() -> RankProcess:
+    """What `join` has made of this process."""
+    assert _joined, "this process has joined no ranks"
+    return _joined
+
+
+def _trace_mpi(traced_world: TracedComm) -> None:
+    """Put what is traced in the place of mpi4py's own."""
+    ours = {
+        "COMM_WORLD": traced_world,
+        "COMM_SELF": TracedComm(MPI.COMM_SELF, [traced_world.rank], f"self {traced_world.rank}"),
+        "Request": TracedRequest,
+        "Prequest": PersistentRequest,
+        "Win": TracedWin,
+        "Finalize": _refuse_to_finalize,
+        "Attach_buffer": attach_buffer,
+        "Detach_buffer": detach_buffer,
+    }
+    for name, thing in ours.items():
+        setattr(MPI, name, thing)
+
+
+def _refuse_to_finalize() -> None:
+    """In the place of `MPI.Finalize`."""
+    raise RuntimeError("MPI.Finalize: these ranks live on for your next cell, and end MPI when they end; leave it out")

@@ -1,0 +1,80 @@
+"""The line from a notebook to its ranks: a client of ipyparallel, whose engines they are."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ipyparallel as ipp
+
+from course_utils.errors import RanksGone
+from course_utils.ranks.connection import LOOK_SECONDS, Connection, Watched
+from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
+from course_utils.ranks.presses import presses
+from course_utils.ranks.processes.process_control import ProcessControl
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+
+
+def _on_the_rank(function: str, *arguments: Any) -> Any:
+    """Runs in the rank, where alone the functions of `calls` can be imported: they need MPI."""
+    from course_utils.ranks.engine import calls
+
+    return getattr(calls, function)(*arguments)
+
+
+def introductions(client: ipp.Client, path: list[str]) -> dict[int, ipp.AsyncResult]:
+    """Ask who stands behind each engine id, and put `path` on the ranks' import path."""
+    return {engine: client[engine].apply_async(_on_the_rank, "introduce", path) for engine in client.ids}
+
+
+class EngineConnection(Connection):
+    """A client of ipyparallel that speaks of ranks, never of engine ids."""
+
+    def __init__(
+        self, folder: RanksFolder, client: ipp.Client, engines: Sequence[int], control: ProcessControl
+    ) -> None:
+        """`engines`: the engine id of each rank."""
+        super().__init__(folder, control, len(engines))
+        self.client, self.engines = client, list(engines)
+
+    def close(self) -> None:
+        """Let go of the ranks without ending them."""
+        with contextlib.suppress(Exception):
+            self.client.close()
+
+    def submit(self, function: str, arguments: Mapping[int, tuple]) -> dict[int, Any]:
+        """As every connection's."""
+        if self.control.dead():
+            raise RanksGone(
+                f"{self.control.how_it_ended()} `ranks.restart()` brings new ranks; variables of the old ones are gone."
+            )
+        try:
+            return {
+                rank: self.client[self.engines[rank]].apply_async(_on_the_rank, function, *own)
+                for rank, own in arguments.items()
+            }
+        except (IndexError, ipp.error.NoEnginesRegistered) as error:
+            raise RanksGone("The controller has lost a rank. `ranks.restart()` brings new ones.") from error
+
+    def collect(self, call: Watched) -> bool:
+        """As every connection's."""
+        for rank, result in list(call.pending.items()):
+            if result.ready():
+                call.replies[rank] = _reply_of(rank, result)
+                del call.pending[rank]
+        if call.pending:
+            next(iter(call.pending.values())).wait(LOOK_SECONDS)
+        return bool(call.pending)
+
+
+def _reply_of(rank: int, result: ipp.AsyncResult) -> Reply:
+    """What came back from a rank; an error of the transport is told as if the rank had raised it."""
+    try:
+        with presses() as pressed:  # to unpack it may import torch
+            reply = from_bytes(result.get())
+        if pressed:
+            raise KeyboardInterrupt
+        return reply
+    except ipp.error.EngineError:
+        return Reply(rank, "lost")
+    except Exception as error:
+        return Reply(rank, "raised", error=Raised(type(error).__name__, str(error)))
