@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from course_utils.measuring import BUSY
 from workshop.build.page_figures import figures_of, run_page
-from workshop.build.sources import ALT_TEXT
+from workshop.build.sources import ALT_TEXT, BusyFigure
 
 DOTS_PER_INCH = 160
 
@@ -52,10 +52,6 @@ def draw(source: Path, folder: Path, draft: bool = False) -> list[Path]:
     finally:
         stop_ranks()
     return files
-
-
-class BusyFigure(UserWarning):
-    """A figure that shows nothing, because the machine was too busy to measure."""
 
 
 def save(file: Path, figure: Figure) -> Path:

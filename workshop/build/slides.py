@@ -12,7 +12,7 @@ from workshop.build.crowded import crowded
 from workshop.build.mathjax import mathjax_script
 from workshop.build.notebooks import kernel_environment
 from workshop.build.page_figures import figures_of
-from workshop.build.sources import ALT_TEXT, ROOT, AuthoringError, choose
+from workshop.build.sources import ALT_TEXT, ROOT, AuthoringError, BusyFigure, choose
 
 FIGURE_SECONDS = 400
 SPHINX_SECONDS = 180
