@@ -55,27 +55,27 @@ def _strict(comm: "MPI.Intracomm") -> Any:
         calls = 0
 
         def Send(self, buf, dest, tag=0):
-            self.count("Send")
+            self.tally("Send")
             super().Send(buf, dest, tag)
 
         def Ssend(self, buf, dest, tag=0):
-            self.count("Ssend")
+            self.tally("Ssend")
             super().Ssend(buf, dest, tag)
 
         def Bsend(self, buf, dest, tag=0):
-            self.count("Bsend")
+            self.tally("Bsend")
             super().Bsend(buf, dest, tag)
 
         def Rsend(self, buf, dest, tag=0):
-            self.count("Rsend")
+            self.tally("Rsend")
             super().Rsend(buf, dest, tag)
 
         def Isend(self, buf, dest, tag=0):
-            self.count("Isend")
+            self.tally("Isend")
             return self.compared(super().Isend(buf, dest, tag), buf)
 
         def Issend(self, buf, dest, tag=0):
-            self.count("Issend")
+            self.tally("Issend")
             return self.compared(super().Issend(buf, dest, tag), buf)
 
         def compared(self, request, buf):
@@ -137,7 +137,7 @@ def _strict(comm: "MPI.Intracomm") -> Any:
             status=None,
         ):
             source = self.certain(source, recvtag)
-            self.count("Sendrecv")
+            self.tally("Sendrecv")
             if not isinstance(recvbuf, np.ndarray) or source == MPI.PROC_NULL:
                 super().Sendrecv(sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
                 return
@@ -170,7 +170,7 @@ def _strict(comm: "MPI.Intracomm") -> Any:
             source = self.certain(source, recvtag, self.inner.isend)
             return super().sendrecv(sendobj, dest, sendtag, recvbuf, source, recvtag, status)
 
-        def count(self, name):
+        def tally(self, name):
             """One call more, and an end where there are too many."""
             self.calls += 1
             most = max(MOST_CALLS, MOST_CALLS_FOR_EACH_RANK * self.size)
@@ -179,7 +179,7 @@ def _strict(comm: "MPI.Intracomm") -> Any:
 
         def certain(self, source, tag, send=None):
             """The rank to receive from: for anybody, this rank, which sends a number that belongs to no vector."""
-            self.count("a receive")
+            self.tally("a receive")
             if source != MPI.ANY_SOURCE:
                 return source
             self.anybody += 1
