@@ -64,12 +64,13 @@ def check(
     ranks: Annotated[int, typer.Option(min=1, help="how many ranks to check with")] = 4,
 ) -> None:
     """Check every exercise of a notebook, a line each. Exit status 1 when one of them is wrong (✗)."""
-    from course_utils.checks.notebook import check_notebook
+    from course_utils.checks.judge_submission import check_notebook
     from course_utils.checks.verdict import Result
 
-    results = [
-        verdict.result for verdict in check_notebook(notebook, ranks, lambda verdict: print(verdict, flush=True))
-    ]
+    results = []
+    for judgement in check_notebook(notebook, ranks):
+        print(judgement.line, flush=True)
+        results.append(judgement.result)
     raise typer.Exit(1 if Result.WRONG in results else 0)
 
 

@@ -27,6 +27,14 @@ class RanksGone(CallEnded):
     """The ranks have ended, and with them their variables. `ranks.restart()` brings new ones."""
 
 
+class NoSuchRank(ValueError):
+    """A call names a rank that its communicator does not have."""
+
+
+class MessageTruncated(ValueError):
+    """A message has more bytes than the array that is to hold it."""
+
+
 def nearest(name: str, names: list[str]) -> str:
     """ " Did you mean …?" for the name that is nearest, or nothing where none is near."""
     import difflib

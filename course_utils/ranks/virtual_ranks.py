@@ -392,14 +392,14 @@ class _VirtualCall:
         replied = {reply.rank for reply in replies}
         for rank in scheduler.ranks:
             if rank.number not in replied:
-                replies.append(Reply(rank.number, "interrupted", waiting=rank.waiting and rank.waiting[0]))
+                text, need = rank.waiting or (None, None)
+                replies.append(Reply(rank.number, "interrupted", waiting=text, need=need))
         replies.sort(key=lambda reply: reply.rank)
         cause = STOPPED_BY_USER if scheduler.pressed else None
         return replies, cause or (cause_of(self.stuck) if self.stuck else None)
 
     def _life(self, me: VirtualRank, packed: bytes, arguments: bytes) -> Reply:
         scheduler, own = self.scheduler, ()
-        waiting = None
         try:
             function, (own, keywords) = from_bytes(packed), from_bytes(arguments)
             comm = (VirtualComm.on(scheduler, me, range(self.size), WORLD),) if self.with_comm else ()
@@ -407,9 +407,9 @@ class _VirtualCall:
                 value = function(*comm, *own, **keywords)
             reply = Reply(me.number, "returned", value=value)
         except Left as left:
+            reply = Reply(me.number, "interrupted", error=None if me.waiting else Raised("Left", ""))
             if me.waiting:
-                waiting = f"{me.waiting[0]}{_place(left)}"
-            reply = Reply(me.number, "interrupted", waiting=waiting, error=None if waiting else Raised("Left", ""))
+                reply.waiting, reply.need = f"{me.waiting[0]}{_place(left)}", me.waiting[1]
         except KeyboardInterrupt as error:
             scheduler.pressed = True
             reply = Reply(me.number, "interrupted", error=Raised("KeyboardInterrupt", "", line_of(error)))

@@ -6,11 +6,11 @@ import json
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from course_utils.trace.events import Agreement, well_formed
-from course_utils.trace.waiting import IS_DONE, Lock, Look, Meeting, Message, Need, Receive, Send, Some
+from course_utils.trace.waiting import IS_DONE, WAITS, Lock, Look, Meeting, Message, Need, Receive, Send, Some
 
 WORLD = "world"
 """The communicator of a run, and of a cell; others are made from it."""
@@ -148,6 +148,13 @@ def _may_communicate(thread: threading.Thread) -> bool:
 @functools.lru_cache(10_000)
 def _message(communicator: str, peer: int | None, tag: int | None) -> Message:
     return Message(communicator, peer, tag)
+
+
+def need_of(told: bytes) -> Need | None:
+    """What a rank that waits has told of what it waits for; None where it has told nothing."""
+    with suppress(ValueError):
+        return read_look(WAITS, told)[0].need
+    return None
 
 
 def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:

@@ -1,6 +1,7 @@
 """The recorder of this process: collects events, and makes every wait one that can be seen and left."""
 
 import os
+import re
 import sys
 import sysconfig
 import time
@@ -26,7 +27,9 @@ _IN_VAIN = 0.2  # seconds of tests in vain, and of nothing else, after which a r
 
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 _PLUMBING = tuple(_PACKAGE + part for part in ("trace", "ranks", "checks", "teacher", "system", "gpu_seats"))
-_CHECKS = f"{os.sep}checks{os.sep}"  # of a lesson
+_CHECKS = re.compile(
+    r"/course_utils/(.*/)?checks/"
+)  # on a rank they have the path that they had where they were packed
 _LIBRARIES = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
@@ -229,11 +232,9 @@ recorder = Recorder()
 @cache
 def is_learners(filename: str) -> bool:
     """Is this file the learner's, or the taught library's, rather than plumbing?"""
-    if filename.startswith(_PLUMBING) or filename.startswith("<frozen") or filename.endswith((".pyx", ".pxi")):
+    if filename.startswith((*_PLUMBING, "<frozen")) or filename.endswith((".pyx", ".pxi")) or _CHECKS.search(filename):
         return False  # the last two are what mpi4py was compiled from, named without a folder
-    if filename.startswith(_PACKAGE):
-        return _CHECKS not in filename
-    return not filename.startswith(_LIBRARIES)
+    return filename.startswith(_PACKAGE) or not filename.startswith(_LIBRARIES)
 
 
 def learners_frame(frame: FrameType | None) -> FrameType | None:

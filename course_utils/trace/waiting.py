@@ -202,7 +202,7 @@ class WaitGraph:
         """Whether the receiver waits for a message like this one, or has received all of them."""
         seen = self._looks[receiver]
         as_received = Message(message.communicator, sender, message.tag)
-        wanted = [*seen.posted, *(one.message for one in _receives(seen.need))]
+        wanted = [*seen.posted, *(part.message for part in parts_of(seen.need) if isinstance(part, Receive))]
         if any(_fits(as_received, one) for one in wanted):
             return True
         sent = self._looks[sender].sent.get(message, 0)
@@ -216,12 +216,13 @@ def any_of(needs: Iterable[Need | None]) -> Some | None:
     return Some(known, all=False) if len(known) == len(each) else None
 
 
-def _receives(need: Need | None) -> Iterator[Receive]:
-    if isinstance(need, Receive):
+def parts_of(need: Need | None) -> Iterator[Send | Receive | Meeting | Lock]:
+    """The single needs that a need is made of."""
+    if isinstance(need, Some):
+        for part in need.needs:
+            yield from parts_of(part)
+    elif need is not None:
         yield need
-    elif isinstance(need, Some):
-        for one in need.needs:
-            yield from _receives(one)
 
 
 def _fits(message: Message, wanted: Message) -> bool:

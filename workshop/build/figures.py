@@ -54,12 +54,16 @@ def draw(source: Path, folder: Path, draft: bool = False) -> list[Path]:
     return files
 
 
+class BusyFigure(UserWarning):
+    """A figure that shows nothing, because the machine was too busy to measure."""
+
+
 def save(file: Path, figure: Figure) -> Path:
     """Write a figure, and beside it its alternative text on one line, if it has one."""
     figure.savefig(file, dpi=DOTS_PER_INCH, bbox_inches="tight")
     alt_text = getattr(figure, "alt_text", "")
     if BUSY in alt_text:
-        warnings.warn(f"{file.stem} says that the machine was busy: build this deck again", stacklevel=2)
+        warnings.warn(f"{file.stem} says that the machine was busy: build this deck again", BusyFigure, stacklevel=2)
     if alt_text:
         file.with_suffix(ALT_TEXT).write_text(" ".join(alt_text.split()), encoding="utf-8")
     return file

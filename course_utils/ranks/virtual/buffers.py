@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.errors import MessageTruncated
 from course_utils.trace.events import BYTES
 
 _name_of = functools.cache(str)
@@ -63,13 +64,14 @@ def put(name: str, buf: Any, data: bytes | np.ndarray, source: int) -> None:
     """Write what the call `name` has received from a rank into its place.
 
     Raises:
-        ValueError: it is longer than the place, or is not a whole number of the place's elements.
+        MessageTruncated: it is longer than the place.
+        ValueError: it is not a whole number of the place's elements.
     """
     place = numbers(buf)
     if isinstance(data, bytes):
         data = np.frombuffer(data, np.uint8)
     if data.nbytes > place.nbytes:
-        raise ValueError(
+        raise MessageTruncated(
             f"{name}: the message from rank {source} has {data.nbytes} bytes, the array for it has room "
             f"for {place.nbytes}. Are shape and dtype the same on both sides?"
         )

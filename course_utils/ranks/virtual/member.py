@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
+from course_utils.errors import NoSuchRank
 from course_utils.ranks.virtual.stand_in import PROC_NULL
 from course_utils.ranks.virtual.virtual_time import Scheduler, VirtualRank
 from course_utils.trace.events import Agreement, Event
@@ -96,4 +97,4 @@ class Member:
     def check_peer(self, call: str, rank: int, least: int = 0) -> None:
         """A clear line for a rank that does not exist."""
         if rank != PROC_NULL and not least <= rank < self.size:
-            raise ValueError(f"{call}: there is no rank {rank}; the ranks are 0 to {self.size - 1}")
+            raise NoSuchRank(f"{call}: there is no rank {rank}; the ranks are 0 to {self.size - 1}")
