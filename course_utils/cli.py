@@ -10,7 +10,7 @@ import typer
 
 from course_utils.diagnosis import examine, tell
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, explained, read_log
+from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, explain_failure, explained, read_log
 from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
 from course_utils.syllabus import ROOT
 
@@ -40,9 +40,10 @@ def doctor(
     With --log, say why a launch failed. Exit status 0 when the cause is known.
     """
     if log is not None:
-        said = explained(read_log(log))
-        print(said)
-        raise typer.Exit(1 if said.startswith(UNKNOWN) else 0)
+        text = read_log(log)
+        cause = explain_failure(text)
+        print(explained(cause, text))
+        raise typer.Exit(1 if cause.name == UNKNOWN else 0)
 
     raise typer.Exit(0 if tell(examine(quick)) else 1)
 

@@ -84,5 +84,5 @@ class _WhenImported(MetaPathFinder):
                 if self in sys.meta_path:
                     self._then(module)
 
-            spec.loader.exec_module = run_and_then
+            vars(spec.loader)["exec_module"] = run_and_then
         return spec

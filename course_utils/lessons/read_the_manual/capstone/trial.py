@@ -9,6 +9,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from course_utils.checks.finding_text import text_of
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
@@ -73,5 +74,5 @@ def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Result
     if problem := past_the_links(measured) or unfit(measured):
         sent, seconds = (max(one[name] for one in measured) for name in ("sent", "seconds"))
         used = f"So far a node sends {megabytes_text(sent)} and takes {time_text(seconds)}."
-        raise CourseError(f"This training cannot be weighed yet: {problem}. {used}")
+        raise CourseError(f"This training cannot be weighed yet: {text_of(problem)} {used}")
     return result_of(measured, dealt.held_out)
