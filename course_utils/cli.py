@@ -68,9 +68,9 @@ def check(
     from course_utils.checks.verdict import Result
 
     results = []
-    for judgement in check_notebook(notebook, ranks):
-        print(judgement.line, flush=True)
-        results.append(judgement.result)
+    for judged in check_notebook(notebook, ranks):
+        print(judged.line, flush=True)
+        results.append(judged.result)
     raise typer.Exit(1 if Result.WRONG in results else 0)
 
 

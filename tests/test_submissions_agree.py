@@ -32,9 +32,7 @@ def disagreements(files: list[Path], ranks, monkeypatch) -> dict[str, list]:
     for mark in marks_of(files, ranks=2):
         if mark.exercise in read(next(file for file in files if file.name == mark.submission)).answered:
             graded[mark.submission].append(mark.verdict)
-    checked = {
-        file.name: [printable(judgement.line[:LONGEST]) for judgement in check_notebook(file, 2)] for file in files
-    }
+    checked = {file.name: [printable(judged.line[:LONGEST]) for judged in check_notebook(file, 2)] for file in files}
     assert all(checked.values())
     return {name: [checked[name], graded[name]] for name in graded if checked[name] != graded[name]}
 

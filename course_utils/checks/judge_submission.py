@@ -29,7 +29,7 @@ CELLS_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
-class Judgement:
+class JudgedExercise:
     """What became of one exercise of a submission.
 
     Attributes:
@@ -43,7 +43,7 @@ class Judgement:
     question: str = ""
 
 
-def check_notebook(notebook: Path, ranks: int) -> Iterator[Judgement]:
+def check_notebook(notebook: Path, ranks: int) -> Iterator[JudgedExercise]:
     """Judge each function with which the notebook answers an exercise, on ranks of its own, one after the other.
 
     Args:
@@ -55,15 +55,15 @@ def check_notebook(notebook: Path, ranks: int) -> Iterator[Judgement]:
     """
     submission = read(notebook)
     with _own_ranks(ranks) as running:
-        yield from judgements_of(submission, submission.answered, lambda _: running)
+        yield from judge_exercises(submission, submission.answered, lambda _: running)
 
 
-def judgements_of(
+def judge_exercises(
     submission: Submission,
     exercises: Iterable[str],
     ranks: Callable[[Exercise], RanksInterface],
     others: Callable[[Exercise], RanksInterface] | None = None,
-) -> Iterator[Judgement]:
+) -> Iterator[JudgedExercise]:
     """Judge exercises of a submission, in their order.
 
     Args:
@@ -74,8 +74,8 @@ def judgements_of(
     """
     hidden = own_answers(since=min(submission.lessons))
 
-    def judged(name: str, result: Result, text: str) -> Judgement:
-        return Judgement(name, result, f"{result} {name}: {text}")
+    def judged(name: str, result: Result, text: str) -> JudgedExercise:
+        return JudgedExercise(name, result, f"{result} {name}: {text}")
 
     def without_own_answers(give: Callable[[Exercise], RanksInterface], exercise: Exercise) -> RanksInterface:
         return _WithoutOwnAnswers(give(exercise), hidden)
@@ -100,7 +100,7 @@ def judgements_of(
         except Exception as error:  # what came back was made to confuse the checks
             yield judged(name, Result.WRONG, f"its results cannot be judged ({type(error).__name__})")
         else:
-            yield Judgement(name, verdict.result, str(verdict), verdict.question)
+            yield JudgedExercise(name, verdict.result, str(verdict), verdict.question)
 
 
 def _run_all_cells(submission: Submission, running: RanksInterface) -> str:

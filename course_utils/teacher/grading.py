@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from course_utils.checks.exercise import Exercise
-from course_utils.checks.judge_submission import judgements_of
+from course_utils.checks.judge_submission import judge_exercises
 from course_utils.checks.submission import read
 from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
@@ -86,7 +86,7 @@ class Grading(contextlib.ExitStack):
             def others(exercise: Exercise) -> Ranks:
                 return self._ranks_of_mistakes(lesson, apart=not exercise.shares_files)
 
-            for found in judgements_of(submission, submission.expected, ranks, others):
+            for found in judge_exercises(submission, submission.expected, ranks, others):
                 yield self._mark(name, found.exercise, found.result, found.line, found.question)
 
     def _mark(self, submission: str, exercise: str, result: Result, verdict: str, question: str = "") -> Mark:
