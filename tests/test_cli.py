@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_utils.diagnosis import Finding
+from course_utils.diagnosis import Probed
 from course_utils.errors import CourseError
 from course_utils.syllabus import ROOT
 from workshop.bench import cluster
@@ -48,7 +48,7 @@ def test_doctor_ends_with_status_0_where_the_course_can_run() -> None:
 
 
 def test_doctor_ends_with_status_1_where_it_cannot(monkeypatch, capsys) -> None:
-    missing = Finding("MPI", "missing", False, remedy="`make setup`")
+    missing = Probed("MPI", "missing", False, remedy="`make setup`")
     monkeypatch.setattr("course_utils.cli.examine", lambda quick: [missing])
     status, output = in_process(capsys, "doctor")
     assert status == 1 and output.startswith("✗ MPI         missing. `make setup`")

@@ -24,7 +24,7 @@ Promise = bytes | str
 BIG, FEW = 4_000_000, 1_000_000  # bytes of a large file, and the most that reading two samples of it may take
 
 
-class Raised(NamedTuple):
+class RaisedInside(NamedTuple):
     """The name of an error that the learner's function raised, and whether it has a text."""
 
     error: str
@@ -73,7 +73,7 @@ def read_or_error(
         except Exception as error:
             promised = [one.__name__ for one in (IndexError, ValueError) if isinstance(error, one)]
             name = promised[0] if promised else f"{type(error).__module__}.{type(error).__qualname__}"
-            return Raised(name.removeprefix("builtins."), bool(str(error).strip()))
+            return RaisedInside(name.removeprefix("builtins."), bool(str(error).strip()))
 
     return reads(attempt, comm, content, indices)
 
@@ -172,11 +172,11 @@ def _kept_its_word(outcome: Outcome) -> Finding | None:
     """What is wrong with the first sample that did not come, or did not fail, as the docstring promises."""
     [(_, indices, promises)], [found] = outcome.case.arguments, outcome.results
     for index, promised, got in zip(indices, promises, found, strict=True):
-        right = promised if type(promised) is bytes else Raised(promised, True)
+        right = promised if type(promised) is bytes else RaisedInside(promised, True)
         if type(got) is not type(right) or got != right:
             wanted = f"its {count(len(promised), 'byte')}" if type(promised) is bytes else promised
             key, came = _what_came(got)
-            error = got.error if type(got) is Raised else None
+            error = got.error if type(got) is RaisedInside else None
             words = "sample {sample} {came}, expected {wanted}"
             return own(key, words, sample=index, came=came, wanted=wanted, got=error, expected=promised)
     return None
@@ -186,7 +186,7 @@ def _what_came(got: object) -> tuple[str, str]:
     """The key of a finding, and its verb."""
     if type(got) is bytes:
         return "handed-out", f"was handed out with {count(len(got), 'byte')}"
-    if type(got) is not Raised:
+    if type(got) is not RaisedInside:
         return "no-bytes", f"came as {describe(got)}"
     if not got.has_text:
         return "error-without-text", f"raised {got.error} without a text"
