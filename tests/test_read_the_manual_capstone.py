@@ -20,23 +20,22 @@ from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.report import NONE_YET
 from course_utils.lessons.read_the_manual.capstone import kept_results
-from course_utils.lessons.read_the_manual.capstone.on_ranks import FirstStep, count_images, weights_of
-from course_utils.lessons.read_the_manual.capstone.past_the_links import PastTheLinks
-from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
-from course_utils.lessons.read_the_manual.capstone.result import (
+from course_utils.lessons.read_the_manual.capstone.faults import (
     MEANS,
     SUM,
     WEIGHTS,
-    Result,
     began_apart,
     disagreement,
     missed,
     past_the_links,
-    recognised,
     too_little,
     unfit,
     wrong_part,
 )
+from course_utils.lessons.read_the_manual.capstone.on_ranks import FirstStep, count_images, weights_of
+from course_utils.lessons.read_the_manual.capstone.past_the_links import PastTheLinks
+from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
+from course_utils.lessons.read_the_manual.capstone.result import Result, recognised
 from course_utils.lessons.read_the_manual.capstone.sent_bytes import SOCKETS, SentBytes
 from course_utils.lessons.read_the_manual.capstone.task import BUDGET, IMAGES, NODES, as_images, deal, network
 from course_utils.lessons.read_the_manual.capstone.trial import tried
