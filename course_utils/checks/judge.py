@@ -65,8 +65,8 @@ def verdict_on(
     Raises:
         CourseError: only real ranks can judge it, and none run, or too few.
     """
-    options = replace(options, seed=fresh_seed() if options.seed is None else options.seed)
-    return judge(exercise, function, plan(exercise, ranks, options.seed), options)
+    seed = fresh_seed() if options.seed is None else options.seed
+    return judge(exercise, function, plan(exercise, ranks, seed), replace(options, seed=seed))
 
 
 def verdict_on_these(
@@ -213,6 +213,7 @@ class _Judging:
         stage, walk = walks[-1]
         if walk.is_stub and not any(each.passed for _, each in walks):
             return Verdict(Result.NOT_BEGUN, self._exercise.name, seed=self._seed)
+        assert walk.failed
         searched = Searched() if walk.is_stub else self._searched(stage, walk)
         return self._verdict(Result.WRONG, walk.failed, self._judged_on(walks, cannot), searched)
 
@@ -254,10 +255,12 @@ class _Judging:
 
     def _searched(self, stage: Stage, walk: _Walk) -> Searched:
         exercise = self._exercise
+        assert walk.failed
         if not exercise.written.questions or not self._options.search:
             return Searched()
         if exercise.search_runs and is_comparable(walk.failed):
             walk = self._again_on_fixed_numbers(stage, walk)
+        assert walk.failed
         on_others = replace(stage, ranks=stage.search_ranks()) if stage.search_ranks else stage
         if exercise.needs_torch and exercise.search_runs:
             import_torch(on_others.ranks)
@@ -287,7 +290,7 @@ def _what_they_cannot(error: Raised) -> str:
 
 def _is_stub(error: Raised | None) -> bool:
     """Whether the line that the exercise came with was reached; libraries raise NotImplementedError with a text."""
-    return bool(error) and error.type == "NotImplementedError" and error.message.strip()[:9] in ("", "your turn")
+    return error is not None and error.type == "NotImplementedError" and error.message.strip()[:9] in ("", "your turn")
 
 
 def _wrong_signature(function: Callable, case: Case) -> Finding | None:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from course_utils.errors import MessageTruncated, NoSuchRank
 from course_utils.trace.collectives import kind_of, size_of
 from course_utils.trace.events import OBJECT
 from course_utils.trace.memory import memory_checked
 from course_utils.trace.pickles import pickled
-from course_utils.trace.recorder import here, recorder
+from course_utils.trace.recorder import CodeLine, here, recorder
 from course_utils.trace.requests import Finished, PersistentRequest, PickledReceive, TracedRequest
 from course_utils.trace.waiting import Receive
 
@@ -78,7 +79,7 @@ class PointToPoint:
     def check_peer(self, call: str, rank: int, least: int = 0) -> None:
         """A clear line for a rank that does not exist. PROC_NULL and, for receives, ANY_SOURCE are allowed."""
         if rank != MPI.PROC_NULL and not least <= rank < len(self.world_ranks):
-            raise ValueError(f"{call}: there is no rank {rank}; the ranks are 0 to {len(self.world_ranks) - 1}")
+            raise NoSuchRank(f"{call}: there is no rank {rank}; the ranks are 0 to {len(self.world_ranks) - 1}")
 
     def _world(self, rank: int) -> int | None:
         return self.world_ranks[rank] if 0 <= rank < len(self.world_ranks) else None
@@ -114,7 +115,7 @@ class PointToPoint:
         size: int,
         kind: str,
         line: int | None,
-        place: str,
+        place: CodeLine,
     ) -> TracedRequest:
         """A send that has been started, and will be recorded when it is done."""
         peer, need = self._world(dest), None
@@ -196,7 +197,7 @@ class PointToPoint:
         self._read("Recv", message, into, source, tag, status, record)
         record(time.perf_counter(), found)
         if size > room:
-            raise ValueError(
+            raise MessageTruncated(
                 f"Recv: the message from rank {found.source} has {size} bytes, the array for it has room for {room}. "
                 "Are shape and dtype the same on both sides?"
             )

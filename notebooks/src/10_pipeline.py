@@ -373,7 +373,7 @@ course.predict("pipeline_broken", answer=..., choices=choices)
 
 # %%
 def told(wrong):
-    return "; ".join(wrong).replace(", rank", ",\n   rank") or "can be run"
+    return "; ".join(map(str, wrong)).replace(", rank", ",\n   rank") or "can be run"
 
 
 found = {k: problems(parse_schedule(lines), memory=2) for k, lines in tried.items()}

@@ -1,7 +1,10 @@
-"""What is wrong with a schedule, in words: before it is run, where it would hang or compute something else."""
+"""What is wrong with a schedule: found before it is run, where it would hang or compute something else."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
 from course_utils.errors import CourseError
 from course_utils.lessons.pipeline.actions import (
@@ -17,9 +20,88 @@ from course_utils.lessons.pipeline.actions import (
 )
 from course_utils.lessons.pipeline.send_and_receive import other_end
 from course_utils.lessons.pipeline.timing import PerStage, Stuck, needs, number_for, simulate_schedule
-from course_utils.words import count
 
 _SHOWN = 5  # problems that a message names
+
+
+class ProblemKind(StrEnum):
+    """What can be wrong with a schedule."""
+
+    # of another form
+    NO_LISTS = "no-lists"
+    NUMBER_OF_LISTS = "number-of-lists"
+    NOT_AN_ACTION = "not-an-action"
+    STAGE_ELSEWHERE = "stage-elsewhere"
+    NO_SUCH_MICRO_BATCH = "no-such-micro-batch"
+    # what is computed
+    ON_TWO_RANKS = "on-two-ranks"
+    REPEATED = "repeated"
+    NO_FORWARD = "no-forward"
+    NO_BACKWARD = "no-backward"
+    WHOLE_AND_HALF = "whole-and-half"
+    NO_WEIGHT_GRADIENT = "no-weight-gradient"
+    NOT_ASKED_FOR = "not-asked-for"
+    # when, and with which messages
+    TOO_EARLY = "too-early"
+    NEVER_SENT = "never-sent"
+    NEVER_RECEIVED = "never-received"
+    CIRCULAR_WAIT = "circular-wait"
+    TOO_MUCH_MEMORY = "too-much-memory"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a schedule; `str` words it.
+
+    Attributes:
+        kind: what is wrong.
+        rank: on which rank; None where it is no single one.
+        action: the action that is wrong or missing; what stands in the place of one; of ON_TWO_RANKS, the stage.
+        other: the action that it needs, waits for or lacks.
+        number, expected: how often, how many or how much there is, and may be; of ON_TWO_RANKS, the other rank.
+        waiting: of CIRCULAR_WAIT, for each rank the action at which it waits, and the rank and action it waits for.
+    """
+
+    kind: ProblemKind
+    rank: int | None = None
+    action: Any = None
+    other: Action | None = None
+    number: float | None = None
+    expected: float | None = None
+    waiting: Mapping[int, tuple[Action, int | None, Action | None]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if self.kind == ProblemKind.CIRCULAR_WAIT:
+            return "a deadlock: " + ", ".join(f"rank {rank} waits {_until(*at)}" for rank, at in self.waiting.items())
+        return _WORDS[self.kind].format(**vars(self))
+
+
+_WORDS = {
+    ProblemKind.NO_LISTS: "a schedule is a list of lists, one for each rank",
+    ProblemKind.NUMBER_OF_LISTS: "the number of lists is {number}, the number of ranks {expected}",
+    ProblemKind.NOT_AN_ACTION: "rank {rank} has {action!r} in its list, which is not an Action",
+    ProblemKind.STAGE_ELSEWHERE: (
+        "rank {rank} has {action} in its list; in this puzzle stage {action.stage} lies elsewhere"
+    ),
+    ProblemKind.NO_SUCH_MICRO_BATCH: "rank {rank} has {action} in its list; micro-batches go from 0 to {expected}",
+    ProblemKind.ON_TWO_RANKS: "stage {action} is on rank {rank} and on rank {number}",
+    ProblemKind.REPEATED: "{action} is done {number} times",
+    ProblemKind.NO_FORWARD: "{action} is missing: stage {action.stage} never sees micro-batch {action.micro_batch}",
+    ProblemKind.NO_BACKWARD: (
+        "{action} is missing: stage {action.stage} gets no gradient from micro-batch {action.micro_batch}"
+    ),
+    ProblemKind.WHOLE_AND_HALF: "{action} is the whole backward pass; {other} repeats it",
+    ProblemKind.NO_WEIGHT_GRADIENT: "{action} has no {other}: the weights get no gradient",
+    ProblemKind.NOT_ASKED_FOR: "{action} is more than was asked for",
+    ProblemKind.TOO_EARLY: "rank {rank} does {action} before {other}, which it needs",
+    ProblemKind.NEVER_SENT: "{action} waits for {other}, which nobody sends",
+    ProblemKind.NEVER_RECEIVED: "{action} is never received: {other} is missing",
+    ProblemKind.TOO_MUCH_MEMORY: "rank {rank} keeps {number:g} after {action}, and {expected:g} is allowed",
+}
+
+
+def _until(action: Action, peer: int | None, awaited: Action | None) -> str:
+    return f"at {action}" if awaited is None else f"at {action}, until rank {peer} comes to {awaited}"
 
 
 def in_flight(actions: Sequence[Action], sizes: PerStage = 1) -> list[float]:
@@ -53,8 +135,8 @@ def problems(
     memory: float | Sequence[float] | None = None,
     sizes: PerStage = 1,
     synchronous: bool = False,
-) -> list[str]:
-    """Everything that is wrong with a schedule, one sentence each; an empty list if it can be run.
+) -> list[Problem]:
+    """Find everything that is wrong with a schedule; an empty list if it can be run.
 
     Looked for, in this order: something that is not an action; a stage on two ranks; a forward or backward pass that is
     missing or done twice; a micro-batch used before it is there; a message without its other end; a deadlock; more in
@@ -68,7 +150,7 @@ def problems(
         synchronous: sends wait for their receive.
     """
     foreign = [
-        f"rank {rank} has {thing!r} in its list, which is not an Action"
+        Problem(ProblemKind.NOT_AN_ACTION, rank, thing)
         for rank, actions in enumerate(schedule)
         for thing in actions
         if not isinstance(thing, Action)
@@ -100,42 +182,41 @@ def validate_schedule(schedule: Sequence[Sequence[Action]], **asked) -> None:
     found = problems(schedule, **asked)
     if found:
         more = f" And {len(found) - _SHOWN} more." if len(found) > _SHOWN else ""
-        raise CourseError("This schedule cannot be run: " + "; ".join(found[:_SHOWN]) + "." + more)
+        raise CourseError("This schedule cannot be run: " + "; ".join(map(str, found[:_SHOWN])) + "." + more)
 
 
-def _homes(schedule: Sequence[Sequence[Action]], rank_of: dict[int, int]) -> list[str]:
+def _homes(schedule: Sequence[Sequence[Action]], rank_of: dict[int, int]) -> list[Problem]:
     elsewhere = {
         (action.stage, rank)
         for rank, actions in enumerate(schedule)
         for action in actions
         if rank_of.get(action.stage, rank) != rank
     }
-    return [f"stage {stage} is on rank {rank_of[stage]} and on rank {rank}" for stage, rank in sorted(elsewhere)]
+    return [Problem(ProblemKind.ON_TWO_RANKS, rank_of[stage], stage, number=rank) for stage, rank in sorted(elsewhere)]
 
 
-def _passes(schedule: Sequence[Sequence[Action]], stages: int, micro_batches: int) -> list[str]:
+def _passes(schedule: Sequence[Sequence[Action]], stages: int, micro_batches: int) -> list[Problem]:
     times = Counter(action for actions in schedule for action in actions)
-    found = [f"{action} is done {count(number, 'time')}" for action, number in times.items() if number > 1]
+    found = [
+        Problem(ProblemKind.REPEATED, action=action, number=number) for action, number in times.items() if number > 1
+    ]
     for stage in range(stages):
         for index in range(micro_batches):
-            forward, whole, first, second = (
-                times[Action(kind, stage, index)] for kind in (FORWARD, BACKWARD, INPUT, WEIGHT)
-            )
-            if not forward:
-                found.append(f"{stage}F{index} is missing: stage {stage} never sees micro-batch {index}")
-            if not whole and not first:
-                found.append(f"{stage}B{index} is missing: stage {stage} gets no gradient from micro-batch {index}")
-            elif whole and (first or second):
-                found.append(
-                    f"{stage}B{index} is the whole backward pass; {stage}I{index} or {stage}W{index} repeats it"
-                )
-            elif first and not second:
-                found.append(f"{stage}I{index} has no {stage}W{index}: the weights get no gradient")
-    asked = {action for action in times if action.stage >= stages or action.micro_batch >= micro_batches}
-    return found + [f"{action} is more than was asked for" for action in sorted(asked, key=str)]
+            forward, whole, first, second = (Action(kind, stage, index) for kind in (FORWARD, BACKWARD, INPUT, WEIGHT))
+            if not times[forward]:
+                found.append(Problem(ProblemKind.NO_FORWARD, action=forward))
+            if not times[whole] and not times[first]:
+                found.append(Problem(ProblemKind.NO_BACKWARD, action=whole))
+            elif times[whole] and (times[first] or times[second]):
+                half = first if times[first] else second
+                found.append(Problem(ProblemKind.WHOLE_AND_HALF, action=whole, other=half))
+            elif times[first] and not times[second]:
+                found.append(Problem(ProblemKind.NO_WEIGHT_GRADIENT, action=first, other=second))
+    more = {action for action in times if action.stage >= stages or action.micro_batch >= micro_batches}
+    return found + [Problem(ProblemKind.NOT_ASKED_FOR, action=action) for action in sorted(more, key=str)]
 
 
-def _order(schedule: Sequence[Sequence[Action]], rank_of: dict[int, int]) -> list[str]:
+def _order(schedule: Sequence[Sequence[Action]], rank_of: dict[int, int]) -> list[Problem]:
     """What a rank uses before it is there. In a schedule without messages, what other ranks make comes by itself."""
     complete = any(not action.computes for actions in schedule for action in actions)
     found = []
@@ -145,7 +226,7 @@ def _order(schedule: Sequence[Sequence[Action]], rank_of: dict[int, int]) -> lis
             if action.computes:
                 for need in needs(action, rank, rank_of):
                     if need not in seen and (need.computes or complete) and not _whole_for_half(need, seen):
-                        found.append(f"rank {rank} does {action} before {need}, which it needs")
+                        found.append(Problem(ProblemKind.TOO_EARLY, rank, action, need))
             seen.add(action)
     return found
 
@@ -156,30 +237,30 @@ def _whole_for_half(need: Action, seen: set[Action]) -> bool:
     return other is not None and Action(other, need.stage, need.micro_batch) in seen
 
 
-def _messages(schedule: Sequence[Sequence[Action]]) -> list[str]:
+def _messages(schedule: Sequence[Sequence[Action]]) -> list[Problem]:
     messages = {action for actions in schedule for action in actions if not action.computes}
     alone = [action for action in messages if other_end(action) not in messages]
     return [
-        f"{action} waits for {other_end(action)}, which nobody sends"
-        if action.kind in (RECV_F, RECV_B)
-        else f"{action} is never received: {other_end(action)} is missing"
+        Problem(
+            ProblemKind.NEVER_SENT if action.kind in (RECV_F, RECV_B) else ProblemKind.NEVER_RECEIVED,
+            action=action,
+            other=other_end(action),
+        )
         for action in sorted(alone, key=str)
     ]
 
 
-def _deadlock(waiting: dict[int, Action], rank_of: dict[int, int]) -> str:
-    def because(action: Action) -> str:
-        if action.computes:
-            return f"at {action}"
-        peer = rank_of[other_end(action).stage]
-        return f"at {action}, until rank {peer} comes to {other_end(action)}"
+def _deadlock(waiting: dict[int, Action], rank_of: dict[int, int]) -> Problem:
+    def at(action: Action) -> tuple[Action, int | None, Action | None]:
+        awaited = None if action.computes else other_end(action)
+        return action, awaited and rank_of[awaited.stage], awaited
 
-    return "a deadlock: " + ", ".join(f"rank {rank} waits {because(action)}" for rank, action in waiting.items())
+    return Problem(ProblemKind.CIRCULAR_WAIT, waiting={rank: at(action) for rank, action in waiting.items()})
 
 
 def _over_memory(
     schedule: Sequence[Sequence[Action]], memory: float | Sequence[float] | None, sizes: PerStage
-) -> list[str]:
+) -> list[Problem]:
     if memory is None:
         return []
     found = []
@@ -187,6 +268,6 @@ def _over_memory(
         allowed = number_for(rank, memory)
         for action, kept in zip(actions, in_flight(actions, sizes), strict=True):
             if kept > allowed:
-                found.append(f"rank {rank} keeps {kept:g} after {action}, and {allowed:g} is allowed")
+                found.append(Problem(ProblemKind.TOO_MUCH_MEMORY, rank, action, number=kept, expected=allowed))
                 break
     return found

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
+from course_utils.errors import NoSuchRank
 from course_utils.ranks.virtual.stand_in import PROC_NULL
 from course_utils.ranks.virtual.virtual_time import Scheduler, VirtualRank
-from course_utils.trace.events import Event
+from course_utils.trace.events import Agreement, Event
 from course_utils.trace.recorder import here
 
 
@@ -79,15 +80,15 @@ class Member:
         start: float,
         end: float,
         *more: Any,
+        agreement: Agreement | None = None,
         line: int | None = None,
         place: int | None = None,
     ) -> None:
-        peer, tag, size, number, call = more or (None, None, 0, 0, "")
+        peer, tag, size, number, holds = more or (None, None, 0, 0, "")
         line = here()[0] if line is None else line
         label = "" if kind == "phase" else self.label
-        event = Event(
-            self.me.number, name, kind, peer, tag, size, start, end, line, label, number, call, not self.me.only_looks
-        )
+        what, where = (self.me.number, name, kind, peer, tag, size), (line, label, number)
+        event = Event(*what, start, end, *where, holds, not self.me.only_looks, agreement)
         if place is None:
             self.me.events.append(event)
         else:
@@ -96,4 +97,4 @@ class Member:
     def check_peer(self, call: str, rank: int, least: int = 0) -> None:
         """A clear line for a rank that does not exist."""
         if rank != PROC_NULL and not least <= rank < self.size:
-            raise ValueError(f"{call}: there is no rank {rank}; the ranks are 0 to {self.size - 1}")
+            raise NoSuchRank(f"{call}: there is no rank {rank}; the ranks are 0 to {self.size - 1}")

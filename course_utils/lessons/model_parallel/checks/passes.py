@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.torch_cases import drawn, gradient_for
 from course_utils.trace.recorder import phase
 from course_utils.words import count, ranks
@@ -180,13 +181,20 @@ def case_of(
             arguments.append((own, *(back if backward else (None, None)), len(shares) if groups > 1 else 0, x_learns))
             wanted = part(layer, whole, shares, rank)
             expected.append(wanted if backward else {name: wanted[name] for name in (AFTER, ASKED, "y")})
+    special = {
+        "groups": groups > 1,
+        "without-bias": not bias,
+        "unequal-shares": len(set(shares)) > 1,
+        "batch": not x_learns,
+    }
+    key = next((name for name, is_so in special.items() if is_so), "")
     about = "" if backward else ", y alone"
     about += (f", {groups} groups" if groups > 1 else "") + ", unequal shares" * (len(set(shares)) > 1)
     about += ", x of a batch, without a gradient" * (not x_learns)
     about += ", without bias" * (not bias) + ", x a transposed view" * turned + ", x used elsewhere too" * again
     label = f"{ranks(len(arguments))}{about}, x of shape {tuple(arguments[0][0]['x'].shape)}, {dtype}"
     more = {"backend": "gloo", "harness": pass_through, "judge": counted(layer)}
-    return Case(label, arguments, expected, tolerance=TOLERANCE[dtype], **more)
+    return Case(label, arguments, expected, tolerance=TOLERANCE[dtype], key=key, **more)
 
 
 def part(layer: CuttableLayer, tensors: Tensors, shares: Sequence[int], rank: int) -> Tensors:
@@ -214,25 +222,33 @@ def calls(outcome: Outcome, rank: int, phase: str) -> list["Event"]:
     return [one for one in events if one.kind in kinds and any(s.start <= one.start <= s.end for s in spans)]
 
 
-def counted(layer: CuttableLayer) -> Callable[[Outcome], str | None]:
-    """A judge of numbers that are right: are there as many all-reduces as the layer needs, and nothing else?"""
+def counted(layer: CuttableLayer) -> Callable[[Outcome], Finding | None]:
+    """Make a judge of numbers that are right: are there as many all-reduces as the layer needs, and nothing else?
 
-    def judge(outcome: Outcome) -> str | None:
+    What it finds has "forward" or "backward" as its `where`.
+    """
+
+    def judge(outcome: Outcome) -> Finding | None:
         _, upstream, _, _, learns = outcome.case.arguments[0]
         backward = upstream is not None
         for name, wanted in [("forward", layer.forward), ("backward", layer.backward)][: 1 + backward]:
             for rank in range(outcome.world_size):
                 made = calls(outcome, rank, name)
+                found = {"rank": rank, "where": (name,)}
                 others = {call.name for call in made} - {"all_reduce"}
                 if others:
-                    does = "one all-reduce does" if wanted else "nothing has to move"
-                    return f"{RIGHT} rank {rank} called {min(others)} {name}; {does}"
+                    enough = "one all-reduce does" if wanted else "nothing has to move"
+                    words = f"{RIGHT} rank {{rank}} called {{got}} {{where[0]}}; {enough}"
+                    return own("other-call", words, got=min(others), **found)
                 spared = not made and (outcome.world_size == 1 or (name == "backward" and not learns))
                 if len(made) != wanted and not spared:
-                    return f"{RIGHT} rank {rank} made {count(len(made), 'all-reduce')} {name}, expected {wanted}"
+                    words = f"{RIGHT} rank {{rank}} made {{made}} {{where[0]}}, expected {{expected}}"
+                    made_text = count(len(made), "all-reduce")
+                    return own("all-reduces", words, made=made_text, got=len(made), expected=wanted, **found)
                 moves, enough = sum(call.bytes for call in made), outcome.results[rank][SENT[name]].nbytes
                 if moves > enough:
-                    return f"{RIGHT} rank {rank}'s all-reduce {name} was of {moves:,} bytes; {enough:,} are enough"
+                    words = f"{RIGHT} rank {{rank}}'s all-reduce {{where[0]}} was of {{got:,}} bytes; "
+                    return own("too-many-bytes", words + "{expected:,} are enough", got=moves, expected=enough, **found)
         return None
 
     return judge

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.cases import after_another_call
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, after_another_call
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import error_of, raised
 from course_utils.lessons.model_parallel.checks.cuts import Costs, by_filling, pieces_of
@@ -14,13 +14,17 @@ from course_utils.words import count, ranks
 LOOKS = 500_000  # at costs: more than enough for 60 layers, far too few to try all cuts of them
 
 REJECTED = (
-    ("more ranks than layers", [1, 2], 3),
-    ("more ranks than layers", [], 1),
-    ("no rank", [1, 2], 0),
-    ("no rank", [1, 2], -1),
-    ("a cost below 0", [1, -1], 1),
-    ("a cost below 0", [3, -1, 2], 2),
+    ("more-ranks-than-layers", [1, 2], 3),
+    ("more-ranks-than-layers", [], 1),
+    ("no-rank", [1, 2], 0),
+    ("no-rank", [1, 2], -1),
+    ("negative-cost", [1, -1], 1),
+    ("negative-cost", [3, -1, 2], 2),
 )
+
+
+class TooManyLooks(TimeoutError):
+    """The costs were looked at too often."""
 
 
 class Costly(list):
@@ -31,7 +35,7 @@ class Costly(list):
     def __getitem__(self, place: int | slice) -> Any:
         self.looks += 1
         if self.looks > LOOKS:
-            raise TimeoutError(f"{LOOKS:,} looks at the costs were not enough")
+            raise TooManyLooks(f"{LOOKS:,} looks at the costs were not enough")
         return super().__getitem__(place)
 
 
@@ -41,9 +45,9 @@ def with_few_looks(function: Callable, costs: Costs, pieces: int) -> Any:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(costs: Costs, pieces: int, more: str = "") -> Case:
+    def case(costs: Costs, pieces: int, more: str = "", key: str = "") -> Case:
         label = f"costs {list(costs)} on {ranks(pieces)}{more}"
-        return Case(label, [(costs, pieces)], [by_filling(list(costs), pieces)], with_comm=False)
+        return Case(label, [(costs, pieces)], [by_filling(list(costs), pieces)], with_comm=False, key=key)
 
     def quarters(n: int, least: int = 1) -> list[float]:
         """Fractions that can be added in any order without rounding."""
@@ -56,7 +60,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case([5], 1)
     yield case([3, 1, 4, 1, 5], 5)
     yield case([1, 1, 1, 1, 1], 3)
-    yield case([0, 0, 7, 0, 0, 0], 3, "; some layers cost nothing")
+    yield case([0, 0, 7, 0, 0, 0], 3, "; some layers cost nothing", "free-layers")
     yield case([0.25, 0.5, 0.25, 0.75, 0.5], 3)
     yield case([0.25] * 4, 2)
     yield case([10, 1, 1, 1, 1, 1, 1, 10], 4)
@@ -65,17 +69,19 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for _ in range(4):
         yield case(rng.integers(0, 4, int(rng.integers(7, 13))).tolist(), int(rng.integers(2, 7)))
     yield case([0, 0, 0, 0], 3, "; no layer costs anything")
-    yield case(tuple(quarters(9, 0)), 3, ", a tuple")
+    yield case(tuple(quarters(9, 0)), 3, ", a tuple", "tuple")
     yield case([10**9 * int(one) for one in rng.integers(1, 40, 10)], 4)
     yield case([10**6 + int(one) for one in rng.permutation(9)], 4)
     yield case([10**9, 2, 10**9 - 1], 2, ", bytes")
-    yield after_another_call(case([3, 3, 3, 3, 3, 3], 3, ", after six others"), [([4, 1, 1, 1, 1, 4], 3)])
+    yield after_another_call(
+        case([3, 3, 3, 3, 3, 3], 3, ", after six others", AFTER_ANOTHER_CALL), [([4, 1, 1, 1, 1, 4], 3)]
+    )
     many = quarters(60)
     label = f"{count(len(many), 'layer')} on {ranks(10)}"
     yield Case(label, [(many, 10)], [by_filling(many, 10)], with_comm=False, harness=with_few_looks)
-    for about, costs, pieces in REJECTED:
-        label = f"{about}, split_layers({costs}, {pieces})"
-        yield Case(label, [(costs, pieces)], ["CourseError"], with_comm=False, harness=error_of)
+    for key, costs, pieces in REJECTED:
+        label = f"{key.replace('-', ' ')}, split_layers({costs}, {pieces})"
+        yield Case(label, [(costs, pieces)], ["CourseError"], with_comm=False, harness=error_of, key=key)
 
 
 def _given(outcome: Outcome) -> tuple[Costs, int]:
@@ -105,7 +111,7 @@ def _as_good_a_cut(case: Case, outcome: Outcome) -> bool:
 
 def _all_cuts_tried(case: Case, outcome: Outcome) -> bool:
     waits = any(reply.kind == "interrupted" for reply in outcome.attempt.replies)
-    return case.harness is with_few_looks and (waits or raised(outcome, "looks at the costs"))
+    return case.harness is with_few_looks and (waits or raised(outcome, TooManyLooks.__name__))
 
 
 EXERCISE = Exercise(

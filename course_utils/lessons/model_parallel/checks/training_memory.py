@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.cases import REJECTED
 from course_utils.checks.compare import describe
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import error_of
@@ -23,8 +24,11 @@ ALL = {
 }
 NUMBER = {"float32": 4, "float64": 8, "mixed": 2}
 MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2}
-NO_MEMORY = "but a Memory was expected"
 PARTS = ("parameters", "gradients", "optimizer state", "activations")
+
+
+class NotAMemory(TypeError):
+    """What came back is something else."""
 
 
 def call(function: Callable, model: dict, layers: tuple[int, int], batch: int, length: int, ways: dict) -> Any:
@@ -39,7 +43,7 @@ def call(function: Callable, model: dict, layers: tuple[int, int], batch: int, l
     more = {"parallelism": Parallelism(**cut)} if cut else {}
     found = function(character_model(**model)[slice(*layers)], batch, length, **named, **more)
     if found is not None and not isinstance(found, Memory):
-        raise TypeError(f"your function returned {describe(found)}, {NO_MEMORY}")
+        raise NotAMemory(f"your function returned {describe(found)}, but a Memory was expected")
     return found and found.parts()
 
 
@@ -109,7 +113,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for ways in ({"optimizer": "adagrad"}, {"precision": "float8"}, {"zero": 4}, {"zero": -1}):
         given = (PLAIN, (0, 99), 2, 8, DEFAULTS | ways)
         words = ", ".join(f"{name} {value}" for name, value in ways.items())
-        yield Case(f"what does not exist: {words}", [given], ["CourseError"], with_comm=False, harness=rejection)
+        label = f"what does not exist: {words}"
+        yield Case(label, [given], ["CourseError"], with_comm=False, harness=rejection, key=REJECTED)
 
 
 def _in_another_order(case: Case, outcome: Outcome) -> bool:

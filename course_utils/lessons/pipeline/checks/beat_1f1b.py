@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.lessons.pipeline.checks import common
-from course_utils.lessons.pipeline.checks.common import as_lines, form_problem, schedule_of
+from course_utils.lessons.pipeline.checks.common import as_lines, form_problem, problem_found, schedule_of
 from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, Judgement, Puzzle, best_known, judge, random_puzzle
 from course_utils.words import count
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 SHARED = "uneven"  # the puzzle of the class that a right answer is shown with
 SLY = 295  # seed of a puzzle in which who forgets the link, or what lies before the first rank, is slower than 1F1B
-NO_FASTER, SLOWER = "no faster than 1F1B", "slower than 1F1B"
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
@@ -58,19 +58,24 @@ def judged(outcome: Outcome) -> Judgement:
     return judge(outcome.case.arguments[0][0], schedule_of(outcome.results[0]))
 
 
-def _wrong(outcome: Outcome) -> str | None:
+def _wrong(outcome: Outcome) -> Finding | None:
     wrong = form_problem(outcome.results[0], outcome.case.arguments[0][0].ranks)
     if wrong:
         return wrong
     found = judged(outcome)
     if not found.valid:
-        return found.problems[0]
+        return problem_found(found.problems[0])
     if found.beats_1f1b:
         return None
     equal = abs(found.seconds - found.plain.seconds) < 1e-6
-    return (
-        f"the schedule takes {found.seconds:.2f} s and is idle {found.idle_share:.1%} of the time, "
-        f"{NO_FASTER if equal else SLOWER}: {found.plain.seconds:.2f} s, {found.plain.idle_share:.1%}"
+    return own(
+        "no-faster" if equal else "slower",
+        "the schedule takes {got:.2f} s and is idle {idle:.1%} of the time, "
+        f"{'no faster' if equal else 'slower'} than 1F1B: {{expected:.2f}} s, {{plain_idle:.1%}}",
+        got=found.seconds,
+        idle=found.idle_share,
+        expected=found.plain.seconds,
+        plain_idle=found.plain.idle_share,
     )
 
 
@@ -123,4 +128,5 @@ EXERCISE = Exercise(
     praise=_praise,
     drawing=_drawing,
     also_hidden=("course_utils.lessons.pipeline.puzzle.annealing:anneal",),
+    search_runs=0,
 )

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.errors import CourseError
-from course_utils.lessons.pipeline.actions import COMPUTATIONS, MESSAGES, Action, parse_schedule
+from course_utils.lessons.pipeline.actions import COMPUTATIONS, MESSAGES, Action, parse, parse_schedule
 from course_utils.lessons.pipeline.timing import simulate_schedule
-from course_utils.lessons.pipeline.validate import problems
+from course_utils.lessons.pipeline.validate import Problem, ProblemKind, problems
 from course_utils.words import count, percent
 
 if TYPE_CHECKING:
@@ -20,39 +21,46 @@ if TYPE_CHECKING:
 
 Lines = list[list[str]]
 """For each rank its actions, as `2F0`."""
-NO_LISTS, NO_ACTION = "a list of lists is expected, one for each rank", "which is not an Action"
-FLAT = "a list of actions"
-BELOW_ZERO = "and stages and micro-batches are counted from 0"
+Other = dict[str, str]
+"""What stands in the place of a schedule or of an action: the key of what is wrong with it, and itself in words."""
+ONE_LIST, BELOW_ZERO = "one-list", "below-zero"
 MOST_ACTIONS = 10_000
 MOST_DRAWN = 400
 
 
-def as_lines(function: Callable, *given: Any) -> Lines | str:
-    """Runs on a rank: what the function returned, as texts; as one text where it is something else.
+def as_lines(function: Callable, *given: Any) -> list[list[str | Other]] | Other:
+    """Run the function on a rank, and return its schedule as texts. A grader lets in no other objects than plain ones.
 
-    What is not an Action becomes a text that begins with "?". A grader lets in no other objects than plain ones.
+    What is no action, or no schedule, becomes an `Other`.
     """
     made = function(*given)
-
-    def text(thing: Any) -> str:
-        if type(thing) is not Action:
-            return f"?{_shown(thing)}"
-        numbers = all(isinstance(one, int | np.integer) for one in (thing.stage, thing.micro_batch))
-        sound = isinstance(thing.kind, str) and thing.kind in COMPUTATIONS + MESSAGES and numbers
-        return f"{int(thing.stage)}{thing.kind}{int(thing.micro_batch)}" if sound else f"?{_shown(thing)}"
-
     if made is None:
-        return "nothing"
+        return _other("returned-nothing", "nothing")
     if type(made) not in (list, tuple):
-        return type(made).__name__
+        return _other("no-lists", type(made).__name__)
     if made and all(type(actions) is str for actions in made):
-        return "a list of strings"
+        return _other("list-of-strings", "a list of strings")
     others = {type(actions).__name__ for actions in made if type(actions) not in (list, tuple)}
+    if Action.__name__ in others:
+        return _other(ONE_LIST, "a list of actions")
     if others:
-        return FLAT if Action.__name__ in others else f"a list with a {min(others)} in the place of a list"
+        return _other("no-lists", f"a list with a {min(others)} in the place of a list")
     if sum(map(len, made)) > MOST_ACTIONS:
-        return f"a schedule of more than {MOST_ACTIONS:,} actions"
-    return [[text(thing) for thing in actions] for actions in made]
+        return _other("too-many-actions", f"a schedule of more than {MOST_ACTIONS:,} actions")
+    return [[_text_of(thing) for thing in actions] for actions in made]
+
+
+def _other(key: str, shown: str) -> Other:
+    return {"key": key, "shown": shown}
+
+
+def _text_of(thing: Any) -> str | Other:
+    if type(thing) is not Action or not isinstance(thing.kind, str) or thing.kind not in COMPUTATIONS + MESSAGES:
+        return _other(ProblemKind.NOT_AN_ACTION.value, _shown(thing))
+    if not all(isinstance(number, int | np.integer) for number in (thing.stage, thing.micro_batch)):
+        return _other(ProblemKind.NOT_AN_ACTION.value, _shown(thing))
+    text = f"{int(thing.stage)}{thing.kind}{int(thing.micro_batch)}"
+    return text if min(thing.stage, thing.micro_batch) >= 0 else _other(BELOW_ZERO, text)
 
 
 def _shown(thing: Any) -> str:
@@ -62,19 +70,28 @@ def _shown(thing: Any) -> str:
         return type(thing).__name__
 
 
-def form_problem(returned: Any, ranks: int) -> str | None:
-    """What is wrong with the form of what `as_lines` handed back; None where every rank has a list of actions."""
-    if type(returned) is str:
-        return f"the function returned {returned}; {NO_LISTS}"
+def form_problem(returned: Any, ranks: int) -> Finding | None:
+    """Find what is wrong with the form of what `as_lines` handed back; None where every rank has a list of actions."""
+    if type(returned) is dict:
+        words = "the function returned {shown}; a list of lists is expected, one for each rank"
+        return own(returned["key"], words, shown=returned["shown"])
     if len(returned) != ranks:
-        return f"the schedule has {count(len(returned), 'list')} for {count(ranks, 'rank')}"
+        words = "the schedule has {lists} for {ranks}"
+        sizes = {"lists": count(len(returned), "list"), "ranks": count(ranks, "rank")}
+        return own(ProblemKind.NUMBER_OF_LISTS.value, words, got=len(returned), expected=ranks, **sizes)
     for rank, actions in enumerate(returned):
-        for place, text in enumerate(actions):
-            if text.startswith("?"):
-                return f"rank {rank} has {text[1:]} at place {place}, {NO_ACTION}"
-            if "-" in text:
-                return f"rank {rank} has {text} at place {place}, {BELOW_ZERO}"
+        for index, action in enumerate(actions):
+            if type(action) is dict:
+                below = action["key"] == BELOW_ZERO
+                why = "and stages and micro-batches are counted from 0" if below else "which is not an Action"
+                words = f"rank {{rank}} has {{shown}} at place {{index}}, {why}"
+                return own(action["key"], words, rank=rank, shown=action["shown"], index=index)
     return None
+
+
+def problem_found(problem: Problem) -> Finding:
+    """The finding that a schedule has this problem."""
+    return own(problem.kind.value, "{problem}", rank=problem.rank, problem=problem)
 
 
 def schedule_of(returned: Lines) -> "Schedule":
@@ -82,14 +99,17 @@ def schedule_of(returned: Lines) -> "Schedule":
     return parse_schedule(" ".join(actions) for actions in returned)
 
 
-def elsewhere(returned: Lines, wanted: Lines) -> str | None:
-    """The first place at which a schedule is another one than was asked for."""
+def elsewhere(returned: Lines, wanted: Lines) -> Finding | None:
+    """Find the first index at which a schedule is another one than was asked for."""
     for rank, (actions, expected) in enumerate(zip(returned, wanted, strict=True)):
-        for place, (got, right) in enumerate(zip(actions, expected, strict=False)):
+        for index, (got, right) in enumerate(zip(actions, expected, strict=False)):
             if got != right:
-                return f"rank {rank} does {got} at place {place}, expected {right}"
+                key, words = "another-action", "rank {rank} does {got} at place {index}, expected {expected}"
+                key = key if parse(got).computes else "message"
+                return own(key, words, rank=rank, got=got, expected=right, index=index)
         if len(actions) != len(expected):
-            return f"rank {rank} has {count(len(actions), 'action')}, expected {len(expected)}"
+            numbers = {"got": len(actions), "expected": len(expected), "actions": count(len(actions), "action")}
+            return own("number-of-actions", "rank {rank} has {actions}, expected {expected}", rank=rank, **numbers)
     return None
 
 
@@ -97,16 +117,16 @@ Wanted = Callable[[int, int], Lines]
 """(ranks, micro-batches) → the schedule that was asked for."""
 
 
-def wrong_schedule(wanted: Wanted) -> Callable[[Outcome], str | None]:
-    """What is wrong: its form, that it cannot be run, or that it is another one than was asked for."""
+def wrong_schedule(wanted: Wanted) -> Callable[[Outcome], Finding | None]:
+    """Make a judge of a schedule's form, of whether it can be run, and of whether it is what was asked for."""
 
-    def judge(outcome: Outcome) -> str | None:
+    def judge(outcome: Outcome) -> Finding | None:
         returned, (ranks, micro_batches) = outcome.results[0], outcome.case.arguments[0]
         wrong = form_problem(returned, ranks)
         if wrong:
             return wrong
         found = problems(schedule_of(returned), ranks, micro_batches)
-        return found[0] if found else elsewhere(returned, wanted(ranks, micro_batches))
+        return problem_found(found[0]) if found else elsewhere(returned, wanted(ranks, micro_batches))
 
     return judge
 
@@ -116,8 +136,9 @@ def schedule_cases(wanted: Wanted, sizes: Sequence[tuple[int, int]]) -> Iterator
     for ranks, micro_batches in sizes:
         label = f"{count(ranks, 'rank')}, {count(micro_batches, 'micro-batch')}"
         label += ": fewer micro-batches than ranks" if micro_batches < ranks else ""
+        key = "fewer-micro-batches-than-ranks" if micro_batches < ranks else ""
         given = [(ranks, micro_batches)]
-        yield Case(label, given, with_comm=False, harness=as_lines, judge=wrong_schedule(wanted))
+        yield Case(label, given, with_comm=False, harness=as_lines, judge=wrong_schedule(wanted), key=key)
 
 
 def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"]:
@@ -133,7 +154,7 @@ def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"
         if mine is None:
             return None
         timings, title = {"your schedule": mine}, f"Your schedule is idle {percent(mine.idle_share)} of the time"
-        if outcome.wrong:
+        if outcome.finding:
             timings[name] = simulated(wanted(ranks, micro_batches))
             title += f", {name} {percent(timings[name].idle_share)}"
             if abs(mine.idle_share - timings[name].idle_share) < 1e-9:
@@ -157,16 +178,15 @@ def simulated(lines: Lines) -> "Timing | None":
 def one_list(case: Case, outcome: Outcome) -> bool:
     """Whether one list stands in the place of one for each rank, or each list holds everybody's actions."""
     returned = outcome.results[0]
-    if type(returned) is str:
-        return returned == FLAT
+    if type(returned) is dict:
+        return returned["key"] == ONE_LIST
     return len(returned) > 1 and len(returned[0]) > 0 and all(own == returned[0] for own in returned)
 
 
 def other_stage(case: Case, outcome: Outcome) -> bool:
     """Whether a rank's list names another stage than its own."""
-    if type(outcome.results[0]) is str:
-        return False
-    return any(not text.startswith(f"{rank}") for rank, own in enumerate(outcome.results[0]) for text in own)
+    schedule = schedule_of(outcome.results[0])
+    return any(action.stage != rank for rank, actions in enumerate(schedule) for action in actions)
 
 
 def halves(case: Case, outcome: Outcome) -> bool:

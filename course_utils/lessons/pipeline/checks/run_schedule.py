@@ -16,6 +16,7 @@ from course_utils.lessons.pipeline.sentences import disturbed
 from course_utils.lessons.pipeline.timing import simulate_schedule, timing_of
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 from course_utils.ranks.run import events_of
+from course_utils.trace.waiting import Send, parts_of
 from course_utils.words import count, percent, ranks
 
 if TYPE_CHECKING:
@@ -51,20 +52,32 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
     yield case_of(rng, "GPipe", gpipe(size, 3), [2] * (size - 1) + [1])
     yield case_of(rng, "1F1B", one_in_turn(size, some), [2, 1, 1] + [2] * (size - 3))
-    yield case_of(rng, "the last rank begins with the newest micro-batch", newest_first(3), [2, 2, 2])
-    yield case_of(rng, "1F1B from the last micro-batch to the first", turned(one_in_turn(2, 4), 4), [2, 1])
+    yield case_of(
+        rng, "the last rank begins with the newest micro-batch", newest_first(3), [2, 2, 2], key="newest-first"
+    )
+    yield case_of(
+        rng, "1F1B from the last micro-batch to the first", turned(one_in_turn(2, 4), 4), [2, 1], key="turned"
+    )
     yield case_of(rng, "1F1B", one_in_turn(3, 4), [1, 2, 1], long=True)
-    yield case_of(rng, "two neighbouring stages on each rank", in_blocks(2, 3), [2, 2, 1, 2])
+    yield case_of(rng, "two neighbouring stages on each rank", in_blocks(2, 3), [2, 2, 1, 2], key="neighbouring-stages")
     yield case_of(rng, "one rank", in_blocks(1, 3), [2, 3])
-    yield case_of(rng, "1F1B", one_in_turn(2, 3), [2, 2], calls=2)
-    yield case_of(rng, "GPipe", gpipe(2, 2), [1, 2], "float32")
+    yield case_of(rng, "1F1B", one_in_turn(2, 3), [2, 2], calls=2, key="two-calls")
+    yield case_of(rng, "GPipe", gpipe(2, 2), [1, 2], "float32", key="float32")
     yield case_of(rng, "interleaved 1F1B", interleaved_schedule(2, 4, 2), [2, 2, 1, 2])
-    yield case_of(rng, f"GPipe from the last rank to the first: {LAST_ON_0}", gpipe(3, 3)[::-1], [2, 1, 2])
-    yield case_of(rng, f"in a V: {LAST_ON_0}", parse_schedule(IN_A_V), [1, 2, 2, 2])
-    yield case_of(rng, "interleaved 1F1B", interleaved_schedule(size, size, 2), [1] * 2 * size, put_aside=True)
-    yield case_of(rng, "ZB-H1: backward passes in halves", zb_h1_schedule(2, 3), [2, 2], put_aside=True)
-    yield case_of(rng, "ZB-H2", zb_h2_schedule(3, some), [2] * 3, put_aside=True, calls=2)
-    yield case_of(rng, "ZB-H1", zb_h1_schedule(size, 6), [2] * size, put_aside=True, pace=SECONDS)
+    yield case_of(
+        rng,
+        f"GPipe from the last rank to the first: {LAST_ON_0}",
+        gpipe(3, 3)[::-1],
+        [2, 1, 2],
+        key="last-stage-on-rank-0",
+    )
+    yield case_of(rng, f"in a V: {LAST_ON_0}", parse_schedule(IN_A_V), [1, 2, 2, 2], key="last-stage-on-rank-0")
+    yield case_of(
+        rng, "interleaved 1F1B", interleaved_schedule(size, size, 2), [1] * 2 * size, put_aside=True, key="put-aside"
+    )
+    yield case_of(rng, "ZB-H1: backward passes in halves", zb_h1_schedule(2, 3), [2, 2], put_aside=True, key="halves")
+    yield case_of(rng, "ZB-H2", zb_h2_schedule(3, some), [2] * 3, put_aside=True, calls=2, key="put-aside")
+    yield case_of(rng, "ZB-H1", zb_h1_schedule(size, 6), [2] * size, put_aside=True, pace=SECONDS, key="put-aside")
 
 
 def gpipe(size: int, micro_batches: int) -> "Schedule":
@@ -80,9 +93,9 @@ def one_in_turn(size: int, micro_batches: int) -> "Schedule":
 def _waits_in_a_send(case: Case, outcome: Outcome) -> bool:
     """Whether a rank hangs in a send, and none raised; one may have been computing when the ranks were interrupted."""
     replies = outcome.attempt.replies
-    waiting = [reply.waiting or "" for reply in replies if reply.kind == "interrupted"]
+    waiting = [part for reply in replies if reply.kind == "interrupted" for part in parts_of(reply.need)]
     errors = {reply.error.type for reply in replies if reply.error} - {"KeyboardInterrupt"}
-    return not errors and any("send(" in text.lower() for text in waiting)
+    return not errors and any(isinstance(part, Send) for part in waiting)
 
 
 def _no_message(case: Case, outcome: Outcome) -> bool:
@@ -95,7 +108,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     from course_utils.lessons.pipeline import pictures
 
     given = outcome.case.arguments[0][0]
-    if outcome.wrong or not given["pace"]:
+    if outcome.finding or not given["pace"]:
         return None
     run = timing_of(events_of(outcome.attempt.replies), outcome.world_size)
     plan = simulate_schedule(parse_schedule(given["lines"]), *[SECONDS] * 3)

@@ -9,6 +9,7 @@ import numpy as np
 
 from course_utils.checks.compare import is_changed
 from course_utils.checks.exercise import Case, Cost, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.run_cases import changed_argument
 from course_utils.checks.torch_cases import marked
 from course_utils.lessons.pipeline.actions import micro_batches_of, parse_schedule, rank_of_stages, write_schedule
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from course_utils.lessons.pipeline.actions import Action, Schedule
 
-LOSS, RAN = "the loss", "what ran"
+LOSS, GRADIENT, RAN = "the loss", "the gradient", "what ran"
+RIGHT = "the numbers are right, but"
 LONG = 300  # rows and columns of an activation of 720 KB: more than MPI takes for a receiver that is not there yet
 
 
@@ -87,19 +89,23 @@ def in_a_pipeline(function: Callable, comm: Any, given: dict[str, Any]) -> dict[
     def loss(output: "Tensor", index: int) -> "Tensor":
         return _share(output, ys[index], sum(given["splits"]))
 
-    found: dict[str, Any] = {}
+    losses, gradients = {}, {}
     handed = {"schedule": schedule, "stages": mine, "micro_batches": xs}
     before, settings = copy.deepcopy({**handed, "stages": list(mine)}), _settings(mine, xs)
     for call in range(given["calls"]):
         more = (noted_pace,) if given["pace"] else ()
-        found[f"{LOSS} (call {call})"] = function(comm, schedule, mine, xs, loss, *more)
+        losses[f"call {call}"] = function(comm, schedule, mine, xs, loss, *more)
     for stage, part in mine.items():
         for name, parameter in part.named_parameters():
             gradient = None if parameter.grad is None else parameter.grad.detach().clone()
-            found[f"the gradient of stage {stage}'s {name}"] = gradient
+            gradients[_parameter(stage, name)] = gradient
     changed = [name for name, was in before.items() if is_changed(was, type(was)(handed[name]))]
     changed += [name for name, now in _settings(mine, xs).items() if settings[name] != now]
-    return found | {RAN: {"passes": ran, "paced": paced, "changed": changed}}
+    return {LOSS: losses, GRADIENT: gradients, RAN: {"passes": ran, "paced": paced, "changed": changed}}
+
+
+def _parameter(stage: int, name: str) -> str:
+    return f"stage {stage}'s {name}"
 
 
 def _settings(stages: "dict[int, nn.Module]", xs: "Sequence[Tensor | None]") -> dict[str, list]:
@@ -123,11 +129,14 @@ def expected(given: dict[str, Any], schedule: "Schedule") -> list[dict[str, Any]
     found: list[dict[str, Any]] = []
     for rank in range(len(schedule)):
         last = rank_of[max(rank_of)] == rank
-        own: dict[str, Any] = {f"{LOSS} (call {call})": number if last else 0.0 for call in range(given["calls"])}
-        for stage in (stage for stage, home in rank_of.items() if home == rank):
-            for name, one in parts[stage].named_parameters():
-                own[f"the gradient of stage {stage}'s {name}"] = one.grad * given["calls"]
-        found.append(own | {RAN: ...})
+        losses = {f"call {call}": number if last else 0.0 for call in range(given["calls"])}
+        gradients = {
+            _parameter(stage, name): parameter.grad * given["calls"]
+            for stage, home in rank_of.items()
+            if home == rank
+            for name, parameter in parts[stage].named_parameters()
+        }
+        found.append({LOSS: losses, GRADIENT: gradients, RAN: ...})
     return found
 
 
@@ -138,6 +147,7 @@ def case_of(
     cuts: Sequence[int],
     dtype: str = "float64",
     long: bool = False,
+    key: str = "",
     **more: Any,
 ) -> Case:
     """One batch (or several calls) through a schedule; every layer of its own width, every micro-batch of its own size.
@@ -163,32 +173,33 @@ def case_of(
     label += ", long messages" if long else ""
     wanted = expected(given, schedule)
     more_of_case = {"cost": Cost(messages=messages, collectives=0), "judge": wrong_order, "harness": in_a_pipeline}
-    return Case(label, [(given,) for _ in schedule], wanted, **more_of_case)
+    return Case(label, [(given,) for _ in schedule], wanted, key=key, **more_of_case)
 
 
-def wrong_order(outcome: Outcome) -> str | None:
-    """What no number shows: another order than the schedule's, `pace` not asked."""
+def wrong_order(outcome: Outcome) -> Finding | None:
+    """Find what no number shows: another order than the schedule's, `pace` not asked."""
     given = outcome.case.arguments[0][0]
     for rank, line in enumerate(given["lines"]):
         ran, words = outcome.results[rank][RAN], line.split()
         if ran["changed"]:
             return changed_argument(rank, ran["changed"][0])
         passes = [f"{word.rstrip('0123456789')[:-1]}{'F' if 'F' in word else 'B'}" for word in words if "W" not in word]
-        wrong = _another(ran["passes"], passes * given["calls"])
+        wrong = _another(rank, ran["passes"], passes * given["calls"])
         if not wrong and given["pace"]:
             never = [word for word in words if word not in ran["paced"]]
             if never:
-                return f"the numbers are right, but on rank {rank} `pace` was never asked about {never[0]}"
-            wrong = _another(ran["paced"], words * given["calls"])
+                asked = f"{RIGHT} on rank {{rank}} `pace` was never asked about {{action}}"
+                return own("pace-not-asked", asked, rank=rank, action=never[0])
+            wrong = _another(rank, ran["paced"], words * given["calls"])
         if wrong:
-            return f"the numbers are right, but rank {rank} did {wrong}"
+            return wrong
     return None
 
 
-def _another(done: list[str], wanted: list[str]) -> str | None:
-    for place, (got, right) in enumerate(itertools.zip_longest(done, wanted)):
+def _another(rank: int, done: list[str], wanted: list[str]) -> Finding | None:
+    words = f"{RIGHT} rank {{rank}} did {{got}} as its pass number {{index}}, while the schedule says {{expected}}"
+    for index, (got, right) in enumerate(itertools.zip_longest(done, wanted)):
         if got != right:
-            return (
-                f"{got or 'nothing'} as its pass number {place}, while the schedule says {right or 'that it is done'}"
-            )
+            got, right = got or "nothing", right or "that it is done"
+            return own("another-pass", words, rank=rank, got=got, expected=right, index=index)
     return None

@@ -13,7 +13,7 @@ from course_utils.lessons.pipeline.actions import COMPUTATIONS, MESSAGES, Action
 from course_utils.lessons.pipeline.puzzle.best_known import BEST_KNOWN
 from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
 from course_utils.lessons.pipeline.timing import Timing, simulate_schedule
-from course_utils.lessons.pipeline.validate import peak_in_flight, problems
+from course_utils.lessons.pipeline.validate import Problem, ProblemKind, peak_in_flight, problems
 from course_utils.words import count
 
 _NEARER = 1e-9  # seconds: sums of the same numbers in another order differ by less
@@ -95,13 +95,13 @@ class Judgement:
 
     Attributes:
         puzzle: the one to solve.
-        problems: why it cannot be run, a sentence each; empty where it can be.
+        problems: why it cannot be run; empty where it can be.
         timing: when everything happens; None where it cannot be run.
         peak: the most micro-batches that each rank keeps.
     """
 
     puzzle: Puzzle
-    problems: tuple[str, ...]
+    problems: tuple[Problem, ...]
     timing: Timing | None = None
     peak: tuple[float, ...] = ()
 
@@ -159,20 +159,20 @@ def judge(puzzle: Puzzle, schedule: Sequence[Sequence[Action]]) -> Judgement:
     return Judgement(puzzle, (), puzzle.simulate(schedule), tuple(peak_in_flight(schedule)))
 
 
-def _no_schedule(puzzle: Puzzle, schedule: Sequence[Sequence[Action]]) -> list[str]:
+def _no_schedule(puzzle: Puzzle, schedule: Sequence[Sequence[Action]]) -> list[Problem]:
     """What is of another form: other things than actions, another number of ranks, a stage that lies elsewhere."""
     if not isinstance(schedule, list | tuple) or not all(isinstance(actions, list | tuple) for actions in schedule):
-        return ["a schedule is a list of lists, one for each rank"]
+        return [Problem(ProblemKind.NO_LISTS)]
     if len(schedule) != puzzle.ranks:
-        return [f"the puzzle has {count(puzzle.ranks, 'rank')}, the schedule {count(len(schedule), 'list')}"]
+        return [Problem(ProblemKind.NUMBER_OF_LISTS, number=len(schedule), expected=puzzle.ranks)]
     for rank, actions in enumerate(schedule):
         for thing in actions:
             if type(thing) is not Action or thing.kind not in COMPUTATIONS + MESSAGES:
-                return [f"rank {rank} has {thing!r} in its list, which is not an action"]
+                return [Problem(ProblemKind.NOT_AN_ACTION, rank, thing)]
             if thing.stage != rank:
-                return [f"rank {rank} has {thing} in its list; in this puzzle stage {thing.stage} lies elsewhere"]
+                return [Problem(ProblemKind.STAGE_ELSEWHERE, rank, thing)]
             if thing.micro_batch not in range(puzzle.micro_batches):
-                return [f"rank {rank} has {thing} in its list; micro-batches go from 0 to {puzzle.micro_batches - 1}"]
+                return [Problem(ProblemKind.NO_SUCH_MICRO_BATCH, rank, thing, expected=puzzle.micro_batches - 1)]
     return []
 
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from course_utils.checks.cases import AFTER_ANOTHER_CALL
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.lessons.strategy_search.checks.common import NOTHING, shown
+from course_utils.checks.finding import Finding, own
+from course_utils.lessons.strategy_search.checks.common import RETURNED_NOTHING, form_finding, malformed, shown
 from course_utils.lessons.strategy_search.graph.configurations import Config, Strategy
 from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
 from course_utils.lessons.strategy_search.simulator.step_tables import Whole, make_tables
@@ -30,8 +32,16 @@ WALKS = 24
 NEVER, AMPLE = 2**60, 2**40
 MOST_LOOKS = 100
 """After so many questions for each proposal, whether a strategy fits, the walk will not end by itself."""
+STILL_ASKING = "still-asking"
 CORNERED = "each change from where the walk was had been looked at, and nothing was looked at twice"
-NO_STRATEGY = "a list with a configuration for each operator is expected"
+NO_STRATEGY = "the function returned {shown}; a list with a configuration for each operator is expected"
+LONGER = "the strategy takes {got} ns, longer than the best there is, {expected} ns"
+WORDS = {
+    RETURNED_NOTHING: NO_STRATEGY,
+    "no-strategy": NO_STRATEGY,
+    "not-a-choice": "operator {operator} got {shown}, which is none of its choices",
+    STILL_ASKING: "after {proposals} the walk still asked whether strategies fit",
+}
 WARM = 0.02, 0.05
 """Temperatures, as shares of the time with which the walk begins."""
 
@@ -46,7 +56,7 @@ def walked(
     temperature: float,
     seed: int,
 ) -> Any:
-    """Runs on a rank: what came back, and the numbers of all that was simulated; a text where it is not a strategy.
+    """Runs on a rank: what came back, and the numbers of all that was simulated; `malformed` where it is no strategy.
 
     Args:
         times: of all strategies, an axis for each operator.
@@ -76,14 +86,12 @@ def walked(
     try:
         found = function(start, choices, makespan_of, fits, iterations, temperature, random)
     except _TooOften:
-        return f"after {count(iterations, 'proposal')} the walk still asked whether strategies fit"
-    if found is None:
-        return f"the function {NOTHING}; {NO_STRATEGY}"
+        return malformed(STILL_ASKING, proposals=count(iterations, "proposal"))
     if not isinstance(found, list | tuple) or len(found) != len(start):
-        return f"the function returned {shown(found)}; {NO_STRATEGY}"
-    for number, (config, own) in enumerate(zip(found, choices, strict=True)):
-        if config not in own:
-            return f"operator {number} got {shown(config)}, which is none of its choices"
+        return malformed(RETURNED_NOTHING if found is None else "no-strategy", shown=shown(found))
+    for number, (config, configs) in enumerate(zip(found, choices, strict=True)):
+        if config not in configs:
+            return malformed("not-a-choice", operator=number, shown=shown(config))
     drawn, end = random.bit_generator.state != fresh, place(found)
     return {"takes": int(times[end]), "fits": bool(room[end]), "walk": asked, "looks": looked_at, "drawn": drawn}
 
@@ -91,49 +99,52 @@ def walked(
 def walked_again(function: Callable, choices: list[tuple[Config, ...]], times: Whole, *given: Any) -> Any:
     """Runs on a rank: what `walked` tells of a second search; in the first one the quickest is the slowest."""
     first = walked(function, choices, times.max() + times.min() - times, *given)
-    return first if isinstance(first, str) else walked(function, choices, times, *given)
+    return first if "malformed" in first else walked(function, choices, times, *given)
 
 
 class _TooOften(Exception):
     """The walk does not count its proposals."""
 
 
-def _wrong(outcome: Outcome) -> str | None:
-    """What is wrong with an answer; the best that it can come to is the quickest that fits, or its start."""
+def _wrong(outcome: Outcome) -> Finding | None:
+    """Find what is wrong with an answer; the best that it can come to is the quickest that fits, or its start."""
     told, (_, times, room, start, iterations, *_) = outcome.results[0], outcome.case.arguments[0]
-    if isinstance(told, str):
-        return told
+    if wrong := form_finding(told, WORDS):
+        return wrong
     if not told["fits"]:
-        return "the strategy does not fit into the devices' memory"
-    walk, begin = told["walk"], _number(outcome, start)
+        return own("does-not-fit", "the strategy does not fit into the devices' memory")
+    walk, begin, proposals = told["walk"], _number(outcome, start), count(iterations, "proposal")
     if len(walk) > 2 * iterations + 2:
-        return f"{len(walk)} strategies were simulated for {count(iterations, 'proposal')}"
+        words = "{got} strategies were simulated for {proposals}"
+        return own("too-many-simulated", words, got=len(walk), proposals=proposals)
     if len(told["looks"]) > 3 * iterations + 3:
-        return f"after {count(iterations, 'proposal')} the walk still asked whether strategies fit"
+        return own(STILL_ASKING, WORDS[STILL_ASKING], proposals=proposals)
     if iterations and not told["drawn"]:
-        return "nothing was drawn from `random`"
+        return own("nothing-drawn", "nothing was drawn from `random`")
     near = _near(begin, times.shape)
     for number in walk:
         if number not in near and not told["looks"]:
-            return "the walk went on from a strategy that does not fit, without asking"
+            return own("fit-not-asked", "the walk went on from a strategy that does not fit, without asking")
         if number not in near:
-            return "a strategy was simulated that is not a single change away from any before it that fits"
+            words = "a strategy was simulated that is not a single change away from any before it that fits"
+            return own("not-a-neighbour", words)
         near |= _near(number, times.shape) if room.flat[number] else set()
     best = int(times[room].min()) if iterations else int(times.flat[begin])
     if told["takes"] <= best:
         return None
-    longer = f"the strategy takes {told['takes']} ns, longer than the best there is, {best} ns"
     met = min((int(times.flat[number]) for number in walk if room.flat[number]), default=NEVER)
+    longer = {"got": told["takes"], "expected": best}
     if met < told["takes"]:
-        return f"{longer}; one of {met} ns was simulated on the way"
+        return own("best-forgotten", f"{LONGER}; one of {{met}} ns was simulated on the way", met=met, **longer)
     proposed = _proposed(told)
     if _cornered(proposed, times.shape):
-        return f"{longer}; {CORNERED}"
+        return own("cornered", f"{LONGER}; {CORNERED}", **longer)
     if len(proposed) < iterations / 2:
-        return f"{longer}; only {len(proposed)} strategies were looked at in {count(iterations, 'proposal')}"
+        words = f"{LONGER}; only {{made}} strategies were looked at in {{proposals}}"
+        return own("too-few-proposals", words, made=len(proposed), proposals=proposals, **longer)
     if _near(begin, times.shape).issuperset(walk):
-        return f"{longer}; nothing was simulated that is two changes from the start"
-    return longer
+        return own("near-the-start", f"{LONGER}; nothing was simulated that is two changes from the start", **longer)
+    return own("not-the-best", LONGER, **longer)
 
 
 def _proposed(told: dict) -> list[int]:
@@ -147,21 +158,21 @@ def _cornered(proposed: list[int], shape: tuple[int, ...]) -> bool:
     return len(looked_at) == len(proposed) and any(_near(number, shape) <= looked_at for number in proposed)
 
 
-def _one_proposal(outcome: Outcome) -> str | None:
-    """Whether a single proposal was looked at; what is wrong otherwise."""
+def _one_proposal(outcome: Outcome) -> Finding | None:
+    """Find out whether a single proposal was looked at."""
     told = outcome.results[0]
-    if isinstance(told, str):
-        return told
+    if wrong := form_finding(told, WORDS):
+        return wrong
     if not told["looks"] and len(told["walk"]) < 2:
-        return "there is a proposal to make; only the start was looked at"
+        return own("too-few-proposals", "there is a proposal to make; only the start was looked at")
     looked_at = {*told["looks"], *told["walk"]} - {_number(outcome, outcome.case.arguments[0][3])}
     if len(looked_at) > 1:
-        return f"{len(looked_at)} proposals were looked at, expected 1"
+        return own("too-many-proposals", "{got} proposals were looked at, expected 1", got=len(looked_at))
     return None
 
 
-def _still_warm(outcome: Outcome) -> str | None:
-    """Whether a walk that begins at the best one still leaves it at the end, by steps that are seldom taken."""
+def _still_warm(outcome: Outcome) -> Finding | None:
+    """Find out whether a walk from the best one still leaves it at the end, by steps that are seldom taken."""
     if wrong := _wrong(outcome):
         return wrong
     told, times = outcome.results[0], outcome.case.arguments[0][1]
@@ -170,11 +181,12 @@ def _still_warm(outcome: Outcome) -> str | None:
     share = np.mean([number not in near for number in proposed[-len(proposed) // 4 :]])
     if share > 0.5:
         return None
-    return f"of the last strategies {percent(share)} were two changes away from the quickest, expected about 88 %"
+    words = "of the last strategies {got} were two changes away from the quickest, expected about 88 %"
+    return own("cold-at-the-end", words, got=percent(share))
 
 
-def _goes_on(outcome: Outcome) -> str | None:
-    """Whether a walk on a plateau goes on from nearly every proposal; then what is wrong otherwise."""
+def _goes_on(outcome: Outcome) -> Finding | None:
+    """Find out whether a walk on a plateau goes on from nearly every proposal."""
     if wrong := _wrong(outcome):
         return wrong
     walk, (_, times, *_) = outcome.results[0]["walk"], outcome.case.arguments[0]
@@ -182,18 +194,20 @@ def _goes_on(outcome: Outcome) -> str | None:
     if share > 0.6:
         return None
     if _cornered(_proposed(outcome.results[0]), times.shape):
-        return CORNERED
-    return f"the walk went on from {percent(share)} of the proposals, expected from about 98 %"
+        return own("cornered", CORNERED)
+    words = "the walk went on from {got} of the proposals, expected from about 98 %"
+    return own("seldom-accepted", words, got=percent(share))
 
 
-def _only_down(outcome: Outcome) -> str | None:
-    """Whether a walk went to quicker strategies alone, as a cold one does; then what is wrong otherwise."""
+def _only_down(outcome: Outcome) -> Finding | None:
+    """Find out whether a walk went to quicker strategies alone, as a cold one does."""
     if wrong := _wrong(outcome):
         return wrong
     times, now = outcome.case.arguments[0][1], _number(outcome, outcome.case.arguments[0][3])
     for number in outcome.results[0]["walk"]:
         if number not in _near(now, times.shape):
-            return "the walk went on from a strategy that takes longer than the best so far, though it is nearly cold"
+            words = "the walk went on from a strategy that takes longer than the best so far, though it is nearly cold"
+            return own("slower-when-cold", words)
         now = min(now, number, key=times.flat.__getitem__)
     return None
 
@@ -218,7 +232,7 @@ def _near(number: int, shape: tuple[int, ...]) -> frozenset[int]:
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield _trap(rng, limited=False)
     choices, times, _ = _landscape(rng, 5)
-    yield _case("no proposals", choices, times, int(rng.integers(times.size)), 0, 1.0, rng)
+    yield _case("no proposals", choices, times, int(rng.integers(times.size)), 0, 1.0, rng, key="no-proposals")
     yield _case("from the best one", choices, times, int(times.argmin()), 500, 0.3 * times.min(), rng)
     choices = _devices(*rng.permutation([1, 2, 2, 3, 3, 4, 4, 4]))
     times = sum(np.ix_(*(rng.permutation(len(own)) * int(rng.integers(1000, 9000)) for own in choices))) + 1000
@@ -235,7 +249,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield _case("four strategies in all", _devices(2, 2), few, int(few.argmax()), 200, 1e6, rng)
     choices, times, _ = _landscape(rng, 5)
     best = int(times.argmin())
-    yield _case("after a search with other times", choices, times, best, 500, 0.3 * times.min(), rng, again=True)
+    label = "after a search with other times"
+    temperature = 0.3 * times.min()
+    yield _case(label, choices, times, best, 500, temperature, rng, again=True, key=AFTER_ANOTHER_CALL)
     start = int(rng.integers(times.size))
     alone = (np.arange(times.size) == start).reshape(times.shape)
     yield _case("nothing else fits", choices, times, start, 20, 1.0, rng, room=alone)
@@ -290,8 +306,8 @@ def _dead_ends(rng: np.random.Generator) -> Case:
     return _case("a walk with dead ends", choices, times, 0, ITERATIONS, 1e6, rng, room=room)
 
 
-def _far_enough(outcome: Outcome) -> str | None:
-    """Whether the walk comes away from its start as far as chance brings it; then what is wrong otherwise."""
+def _far_enough(outcome: Outcome) -> Finding | None:
+    """Find out whether the walk comes away from its start as far as chance brings it."""
     wrong, (choices, times, _, start, *_) = _wrong(outcome), outcome.case.arguments[0]
     if wrong:
         return wrong
@@ -300,7 +316,8 @@ def _far_enough(outcome: Outcome) -> str | None:
     expected = sum(1 - 1 / len(own) for own in choices)
     if changes > 0.85 * expected:
         return None
-    return f"a simulated strategy is {changes:.1f} changes away from the start on average, expected {expected:.1f}"
+    words = "a simulated strategy is {got:.1f} changes away from the start on average, expected {expected:.1f}"
+    return own("too-near", words, got=changes, expected=expected)
 
 
 def _landscape(rng: np.random.Generator, operators: int) -> tuple[list[tuple[Config, ...]], Whole, Whole]:
@@ -324,13 +341,14 @@ def _case(
     room: Bits | None = None,
     judge: Callable = _wrong,
     again: bool = False,
+    key: str = "",
 ) -> Case:
     """A walk from strategy number `start`; `again`: after another, with other times."""
     begin = tuple(own[place] for own, place in zip(choices, np.unravel_index(start, times.shape), strict=True))
     room = np.ones(times.shape, dtype=bool) if room is None else room
     seed = int(rng.integers(2**31))
     given = (choices, times, room, begin if iterations < 500 else list(begin), iterations, float(temperature), seed)
-    return Case(label, [given], with_comm=False, harness=walked_again if again else walked, judge=judge)
+    return Case(label, [given], with_comm=False, harness=walked_again if again else walked, judge=judge, key=key)
 
 
 def _trap(rng: np.random.Generator, limited: bool) -> Case:
@@ -390,7 +408,8 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     """What the learner's walk simulated, and the optimum."""
     from course_utils.lessons.strategy_search import pictures
 
-    if not isinstance(outcome.results[0], dict) or len(outcome.results[0]["walk"]) < 2:
+    result = outcome.results[0]
+    if not isinstance(result, dict) or len(result.get("walk", ())) < 2:
         return None
     _, times, room, *_ = outcome.case.arguments[0]
     walk = _times(outcome)[:ITERATIONS]

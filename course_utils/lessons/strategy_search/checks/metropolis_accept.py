@@ -7,14 +7,21 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.lessons.strategy_search.checks.common import NOTHING, OTHER_RANDOM, far_off, shown
+from course_utils.checks.finding import Finding, own
+from course_utils.lessons.strategy_search.checks.common import (
+    RETURNED_NOTHING,
+    far_off,
+    form_finding,
+    malformed,
+    not_repeatable,
+    shown,
+)
 
-NO_BOOL = "expected True or False"
+NO_BOOL = "no-bool"
+WORDS = dict.fromkeys((RETURNED_NOTHING, NO_BOOL), "the function returned {shown}, expected True or False")
 
 
-def how_often(
-    function: Callable, old: float, new: float, temperature: float, tries: int, seed: int
-) -> dict[str, Any] | str:
+def how_often(function: Callable, old: float, new: float, temperature: float, tries: int, seed: int) -> dict[str, Any]:
     """Runs on a rank: how often it said yes, whether it drew, and whether an equal generator gives the same again."""
     answers: list[list[bool]] = []
     for _ in range(2):
@@ -23,10 +30,8 @@ def how_often(
         answers.append([])
         for _ in range(100 if answers[1:] else tries):
             answer = function(old, new, temperature, random)
-            if answer is None:
-                return f"the function {NOTHING}, {NO_BOOL}"
             if not isinstance(answer, bool | np.bool_):
-                return f"the function returned {shown(answer)}, {NO_BOOL}"
+                return malformed(RETURNED_NOTHING if answer is None else NO_BOOL, shown=shown(answer))
             answers[-1].append(bool(answer))
     drawn = random.bit_generator.state != fresh
     return {"yes": sum(answers[0]), "drawn": drawn, "again": answers[0][:100] == answers[1]}
@@ -39,44 +44,47 @@ def probability(old: float, new: float, temperature: float) -> float:
     return math.exp(-min((new - old) / temperature, 700.0)) if temperature > 0 else 0.0
 
 
-def _wrong(outcome: Outcome) -> str | None:
+def _wrong(outcome: Outcome) -> Finding | None:
     found = outcome.results[0]
-    if isinstance(found, str):
-        return found
+    if wrong := form_finding(found, WORDS):
+        return wrong
     old, new, temperature, tries, _ = outcome.case.arguments[0]
     wanted = probability(old, new, temperature)
     if far_off(found["yes"], tries, wanted):
-        expected = f"{tries * wanted:.0f}" if wanted in (0.0, 1.0) else f"about {tries * wanted:.0f}"
-        said = (
-            f"a step of {new} ns in place of {old} ns, at temperature {temperature:g} ns, was accepted {found['yes']}"
+        return own(
+            "how-often",
+            "a step of {new} ns in place of {old} ns, at temperature {temperature:g} ns, was accepted {got} of {tries} "
+            f"times, expected {'' if wanted in (0.0, 1.0) else 'about '}{{expected:.0f}}"
+            f"{'' if found['drawn'] else '; nothing was drawn from `random`'}",
+            got=found["yes"],
+            expected=tries * wanted,
+            **{"old": old, "new": new, "temperature": temperature, "tries": tries, "drawn": found["drawn"]},
         )
-        drawn = "" if found["drawn"] else "; nothing was drawn from `random`"
-        return f"{said} of {tries} times, expected {expected}{drawn}"
-    return None if found["again"] else f"the answers {OTHER_RANDOM}"
+    return None if found["again"] else not_repeatable("answers")
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, old: float, new: float, temperature: float) -> Case:
+    def case(label: str, old: float, new: float, temperature: float, key: str = "") -> Case:
         tries = 4000 if 1e-6 < probability(old, new, temperature) < 1 else 400
         given = (old, new, temperature, tries, int(rng.integers(2**31)))
-        return Case(label, [given], with_comm=False, harness=how_often, judge=_wrong)
+        return Case(label, [given], with_comm=False, harness=how_often, judge=_wrong, key=key)
 
     old = int(rng.integers(20_000, 90_000))
     warm = int(rng.uniform(0.3, 0.4) * old)
-    yield case("quicker", old, old - warm // 3, warm)
+    yield case("quicker", old, old - warm // 3, warm, "quicker")
     yield case("a little slower", old, old + warm // 4, warm)
     yield case("slower", old, old + round(1.7 * warm), warm)
     yield case("much slower", old, old + round(2.5 * warm), warm)
     yield case("so slow that 1 in 1000 is accepted", old, old + round(math.log(1000) * warm), warm)
     yield case("equally quick", old, old, warm)
     yield case("times that are not whole numbers", 3.25, 3.75, float(rng.uniform(0.3, 0.9)))
-    yield case("very much quicker", old * 10**6, old, warm / 1000)
+    yield case("very much quicker", old * 10**6, old, warm / 1000, "quicker")
     yield case("very much slower", old, old * 10**6, warm / 1000)
-    yield case("temperature 0, slower", old, old + 1, 0)
-    yield case("temperature 0, quicker", old, old - 1, 0)
-    yield case("temperature 0, equally quick", old, old, 0)
+    yield case("temperature 0, slower", old, old + 1, 0, "temperature-0")
+    yield case("temperature 0, quicker", old, old - 1, 0, "temperature-0")
+    yield case("temperature 0, equally quick", old, old, 0, "temperature-0")
     day = 86_400 * 10**9
-    yield case("a little slower, of a step that takes a day", day, day + 100, 100)
+    yield case("a little slower, of a step that takes a day", day, day + 100, 100, "long-step")
     warm = float(rng.uniform(0.3, 0.9)) * old
     yield case("slower, warm", old, old + int(rng.uniform(0.5, 1.5) * warm), warm)
 

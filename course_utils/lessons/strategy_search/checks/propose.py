@@ -8,13 +8,30 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.lessons.strategy_search.checks.common import NOTHING, OTHER_RANDOM, far_off, shown
+from course_utils.checks.finding import Finding, own
+from course_utils.checks.run_cases import changed_argument
+from course_utils.lessons.strategy_search.checks.common import (
+    RETURNED_NOTHING,
+    far_off,
+    form_finding,
+    malformed,
+    not_repeatable,
+    shown,
+)
 from course_utils.lessons.strategy_search.graph.configurations import Config, Strategy
 from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
 from course_utils.lessons.strategy_search.simulator.random_graphs import random_graph
 from course_utils.words import count
 
-NO_LIST = "a list with a configuration for each operator is expected"
+CHANGED = "strategy-changed"
+NO_STRATEGY = "the function returned {shown}; a list with a configuration for each operator is expected"
+WORDS = {
+    RETURNED_NOTHING: NO_STRATEGY,
+    "no-strategy": NO_STRATEGY,
+    "not-a-choice": "operator {operator} got {shown}, which is none of its choices",
+    "several-changed": "operators {operators} were changed at once",
+    "unchanged": "the strategy itself was proposed",
+}
 
 
 def proposals(
@@ -22,7 +39,7 @@ def proposals(
 ) -> Any:
     """Runs on a rank: the numbers of the choices proposed, many times, and whether an equal generator gives the same.
 
-    The first call is with twice as many operators, in reverse. What is wrong in its form is told as a text.
+    The first call is with twice as many operators, in reverse. What is of another form is `malformed`.
     """
     function((strategy * 2)[::-1], (choices * 2)[::-1], np.random.default_rng(seed))
     before, rounds = list(strategy), []
@@ -32,78 +49,96 @@ def proposals(
         for _ in range(times):
             made = function(strategy, choices, random)
             if list(strategy) != before:
-                return "the strategy that was given was changed"
-            if made is None:
-                return f"the function {NOTHING}; {NO_LIST}"
+                return malformed(CHANGED)
             if not isinstance(made, list | tuple) or len(made) != len(before):
-                return f"the function returned {shown(made)}; {NO_LIST}"
-            for number, (config, own) in enumerate(zip(made, choices, strict=True)):
-                if config not in own:
-                    return f"operator {number} got {shown(config)}, which is none of its choices"
+                return malformed(RETURNED_NOTHING if made is None else "no-strategy", shown=shown(made))
+            for number, (config, configs) in enumerate(zip(made, choices, strict=True)):
+                if config not in configs:
+                    return malformed("not-a-choice", operator=number, shown=shown(config))
             moved = [number for number, (new, old) in enumerate(zip(made, before, strict=True)) if new != old]
             if len(moved) > 1:
-                return f"operators {', '.join(map(str, moved))} were changed at once"
+                return malformed("several-changed", operators=", ".join(map(str, moved)))
             if not moved:
-                return "the strategy itself was proposed"
+                return malformed("unchanged")
             found.append((moved[0], choices[moved[0]].index(made[moved[0]])))
         rounds.append(found)
     return {"moves": rounds[0], "again": rounds[0][:50] == rounds[1]}
 
 
-def _wrong(outcome: Outcome) -> str | None:
+def _wrong(outcome: Outcome) -> Finding | None:
     found = outcome.results[0]
-    if isinstance(found, str):
-        return found
+    if found.get("malformed") == CHANGED:
+        return changed_argument(0, "strategy")
+    if wrong := form_finding(found, WORDS):
+        return wrong
     strategy, choices, tries, _ = outcome.case.arguments[0]
     drawn, moves = Counter(number for number, _ in found["moves"]), Counter(map(tuple, found["moves"]))
     movable = [number for number, own in enumerate(choices) if len(own) > 1]
     for number in movable:
         if not drawn[number]:
-            return f"operator {number} was never drawn in {tries} tries"
+            return own(
+                "never-drawn", "operator {operator} was never drawn in {tries} tries", operator=number, tries=tries
+            )
     for number in movable:
         if far_off(drawn[number], tries, 1 / len(movable)):
-            often = f"{drawn[number]} of {tries} times, expected about {tries / len(movable):.0f}"
-            return f"operator {number} was drawn {often}"
+            words = "operator {operator} was drawn {got} of {tries} times, expected about {expected:.0f}"
+            often = {"got": drawn[number], "expected": tries / len(movable), "tries": tries}
+            return own("drawn-unevenly", words, operator=number, **often)
     for number in movable:
         given = {index: moves[number, index] for index, one in enumerate(choices[number]) if one != strategy[number]}
-        wrong = _unevenly(given, drawn[number])
-        if wrong:
-            return f"operator {number} {wrong}"
-    return None if found["again"] else f"the proposals {OTHER_RANDOM}"
+        if wrong := _unevenly(number, given, drawn[number]):
+            return wrong
+    return None if found["again"] else not_repeatable("proposals")
 
 
-def _unevenly(given: dict[int, int], draws: int) -> str | None:
-    """Whether the configurations of an operator are not all equally likely.
+def _unevenly(operator: int, given: dict[int, int], draws: int) -> Finding | None:
+    """Find out whether the configurations of an operator are not all equally likely.
 
     Args:
         given: how often each was given, in this many draws.
     """
+    told = "operator {operator}"
     wrong = [index for index in given if far_off(given[index], draws, 1 / len(given))]
     if not wrong:
         return None
     if max(given.values()) == draws:
-        return f"always got configuration {max(given, key=given.__getitem__)}, and has {len(given)} to choose from"
+        words = f"{told} always got configuration {{got}}, and has {{choices}} to choose from"
+        always = max(given, key=given.__getitem__)
+        return own("always-the-same", words, operator=operator, got=always, choices=len(given))
     never = [index for index in wrong if not given[index]]
     if never:
-        return f"never got configuration {never[0]}, in {draws} draws"
-    return f"got configuration {wrong[0]} in {given[wrong[0]]} of {draws} draws, expected in {draws / len(given):.0f}"
+        words = f"{told} never got configuration {{expected}}, in {{draws}} draws"
+        return own("never-given", words, operator=operator, expected=never[0], draws=draws)
+    words = f"{told} got configuration {{configuration}} in {{got}} of {{draws}} draws, expected in {{expected:.0f}}"
+    often = {"got": given[wrong[0]], "expected": draws / len(given), "draws": draws}
+    return own("given-unevenly", words, operator=operator, configuration=wrong[0], **often)
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, operators: int, devices: int, change: Callable = lambda *given: given) -> Case:
+    def case(
+        label: str,
+        operators: int,
+        devices: int,
+        change: Callable = lambda *given: given,
+        key: str = "",
+        tries: int = 2000,
+    ) -> Case:
         choices = choices_of(random_graph(rng, operators), devices)
         strategy, choices = change([own[rng.integers(len(own))] for own in choices], choices)
-        given = (strategy, choices, 500 if ", in " in label else 2000, int(rng.integers(2**31)))
+        given = (strategy, choices, tries, int(rng.integers(2**31)))
         label = f"{count(len(strategy), 'operator')} on {devices} devices{label}"
-        return Case(label, [given], with_comm=False, harness=proposals, judge=_wrong)
+        return Case(label, [given], with_comm=False, harness=proposals, judge=_wrong, key=key)
 
     yield case(", of which each can change", 5, 2, lambda strategy, choices: (strategy[1:], choices[1:]))
     yield case("", 3, 2)
     yield case(", one without choice and one with two", 6, 2, _few_choices)
     yield case("", 5, 3)
-    yield case(", in a tuple", int(rng.integers(4, 8)), 2, lambda strategy, choices: (tuple(strategy), choices))
-    yield case(", in other objects than the choices", 6, 2, lambda strategy, choices: (deepcopy(strategy), choices))
-    yield case(", in lists as are the choices", 5, 2, lambda strategy, choices: (strategy, list(map(list, choices))))
+    some = int(rng.integers(4, 8))
+    yield case(", in a tuple", some, 2, lambda strategy, choices: (tuple(strategy), choices), "tuple", 500)
+    other = ", in other objects than the choices"
+    yield case(other, 6, 2, lambda strategy, choices: (deepcopy(strategy), choices), tries=500)
+    lists = ", in lists as are the choices"
+    yield case(lists, 5, 2, lambda strategy, choices: (strategy, list(map(list, choices))), "lists", 500)
 
 
 def _few_choices(strategy: list[Config], choices: list[tuple[Config, ...]]) -> tuple:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.lessons.strategy_search.checks.common import NOTHING, drawn_strategy, shown
+from course_utils.checks.finding import Finding, own
+from course_utils.lessons.strategy_search.checks.common import (
+    RETURNED_NOTHING,
+    drawn_strategy,
+    form_finding,
+    malformed,
+    shown,
+)
 from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
 from course_utils.lessons.strategy_search.simulator.task_graph import Task, task_graph
 from course_utils.words import count, seconds_text
@@ -15,24 +22,28 @@ from course_utils.words import count, seconds_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NO_SPANS = "a list with a (begin, end) for each task is expected"
+EXPECTED = "a list with a (begin, end) for each task is expected"
+WORDS = {
+    RETURNED_NOTHING: f"the function returned {{shown}}; {EXPECTED}",
+    "no-spans": f"the function returned {{shown}}; {EXPECTED}",
+    "no-span": f"the function returned {{shown}} for task {{task}}; {EXPECTED}",
+    "not-whole": "the function returned {shown} for task {task}; whole nanoseconds are expected",
+}
 MOST_DRAWN = 150
 
 
-def as_pairs(function: Callable, tasks: Sequence[Task]) -> list[list[Any]] | str:
-    """Runs on a rank: begin and end of each task, as a second call tells them; as a text where it is something else."""
+def as_pairs(function: Callable, tasks: Sequence[Task]) -> list[list[Any]] | dict[str, Any]:
+    """Runs on a rank: begin and end of each task, as a second call tells them; `malformed` of anything else."""
     function(copy(tasks))
     spans = function(tasks)
-    if spans is None:
-        return f"the function {NOTHING}; {NO_SPANS}"
     if isinstance(spans, dict) or not hasattr(spans, "__iter__"):
-        return f"the function returned {shown(spans)}; {NO_SPANS}"
+        return malformed(RETURNED_NOTHING if spans is None else "no-spans", shown=shown(spans))
     found = []
     for place, span in enumerate(spans):
         if not isinstance(span, list | tuple | np.ndarray) or len(span) != 2:
-            return f"the function returned {shown(span)} for task {place}; {NO_SPANS}"
+            return malformed("no-span", shown=shown(span), task=place)
         if not all(isinstance(one, int | np.integer) for one in span):
-            return f"the function returned {shown(span)} for task {place}; whole nanoseconds are expected"
+            return malformed("not-whole", shown=shown(span), task=place)
         found.append([int(one) for one in span])
     return found
 
@@ -47,23 +58,28 @@ def by_hand(tasks: Sequence[Task]) -> list[list[int]]:
     return spans
 
 
-def _wrong(outcome: Outcome) -> str | None:
+def _wrong(outcome: Outcome) -> Finding | None:
     tasks, found = outcome.case.arguments[0][0], outcome.results[0]
-    if isinstance(found, str):
-        return found
+    if wrong := form_finding(found, WORDS):
+        return wrong
     if len(found) != len(tasks):
-        return f"{count(len(found), 'pair')} for {count(len(tasks), 'task')}; {NO_SPANS}"
-    for place, (task, got, wanted) in enumerate(zip(tasks, found, by_hand(tasks), strict=True)):
+        numbers = {"pairs": count(len(found), "pair"), "tasks": count(len(tasks), "task")}
+        return own("number-of-spans", f"{{pairs}} for {{tasks}}; {EXPECTED}", **numbers)
+    for number, (task, got, wanted) in enumerate(zip(tasks, found, by_hand(tasks), strict=True)):
         for verb, mine, right in zip(("begins", "ends"), got, wanted, strict=True):
             if mine != right:
-                when = f"too {'early' if mine < right else 'late'}; expected {right}"
-                return f"task {place} ({task.name} on device {task.device}) {verb} at {mine} ns, {when}"
+                when = "early" if mine < right else "late"
+                words = "task {task} ({name} on device {device}) {verb} at {got} ns, "
+                values = {"task": number, "name": task.name, "device": task.device, "verb": verb}
+                return own(
+                    f"too-{when}", f"{words}too {when}; expected {{expected}}", got=mine, expected=right, **values
+                )
     return None
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, tasks: Sequence[Task]) -> Case:
-        return Case(label, [(tasks,)], with_comm=False, harness=as_pairs, judge=_wrong)
+    def case(label: str, tasks: Sequence[Task], key: str = "") -> Case:
+        return Case(label, [(tasks,)], with_comm=False, harness=as_pairs, judge=_wrong, key=key)
 
     yield case("5 devices, of which one waits for others", _meeting(rng))
     a, b, c = _times(rng, 3)
@@ -76,7 +92,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     many = _drawn_tasks(rng, 20, 3)
     yield case("devices with large numbers", tuple(task._replace(device=41 * task.device + 7) for task in many))
     years = [task._replace(nanoseconds=int(rng.integers(2**54, 2**55))) for task in _drawn_tasks(rng, 20, 3)]
-    yield case("tasks that take months", years)
+    yield case("tasks that take months", years, "months")
     for devices in (2, 3, 4):
         graph = random_graph(rng, int(rng.integers(4, 8)))
         strategy = drawn_strategy(rng, graph, devices)
@@ -126,7 +142,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     tasks = outcome.case.arguments[0][0]
     if not 0 < len(tasks) <= MOST_DRAWN or max(task.nanoseconds for task in tasks) == 0:
         return None
-    title = "So the tasks should be simulated" if outcome.wrong else "The step, as you simulate it"
+    title = "So the tasks should be simulated" if outcome.finding else "The step, as you simulate it"
     return pictures.task_timelines({outcome.case.label: tasks}, title)
 
 

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.lessons.strategy_search.checks.common import NOTHING, drawn_strategy, shown
+from course_utils.checks.finding import Finding, own
+from course_utils.lessons.strategy_search.checks.common import (
+    RETURNED_NOTHING,
+    drawn_strategy,
+    form_finding,
+    malformed,
+    shown,
+)
 from course_utils.lessons.strategy_search.graph.configurations import Strategy
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators
@@ -27,30 +34,34 @@ from course_utils.lessons.strategy_search.simulator.random_graphs import random_
 from course_utils.lessons.strategy_search.simulator.task_graph import Task
 from course_utils.words import count
 
-NO_TASKS = "a list of Task is expected"
+NO_TASKS = "the function returned {shown}; a list of Task is expected"
+WORDS = {
+    RETURNED_NOTHING: NO_TASKS,
+    "no-tasks": NO_TASKS,
+    "no-task": "place {number} holds {shown}; a list of Task is expected",
+    "not-numbers": "task {number} ({name}) is after {shown}, which are not numbers of tasks",
+    "after-a-later-task": "task {number} ({name}) is after number {after}, which does not come before it",
+}
 Row = list[Any]
 """A task: its name, device and nanoseconds, and the numbers of those that it is after."""
 
 
-def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Row] | str:
-    """Runs on a rank: the tasks of a second call as plain lists; as a text where it is something else."""
+def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Row] | dict[str, Any]:
+    """Runs on a rank: the tasks of a second call as plain lists; `malformed` where it is something else."""
     function(graph, copy(strategy), costs)
     tasks = function(graph, strategy, costs)
-    if tasks is None:
-        return f"the function {NOTHING}; {NO_TASKS}"
     if not isinstance(tasks, list | tuple) or isinstance(tasks, Task):
-        return f"the function returned {shown(tasks)}; {NO_TASKS}"
+        return malformed(RETURNED_NOTHING if tasks is None else "no-tasks", shown=shown(tasks))
     rows: list[Row] = []
     for place, task in enumerate(tasks):
         if not isinstance(task, Task):
-            return f"place {place} holds {shown(task)}; {NO_TASKS}"
+            return malformed("no-task", number=place, shown=shown(task))
         after = list(task.after) if isinstance(task.after, list | tuple | set | frozenset) else [task.after]
         if not all(isinstance(one, int | np.integer) for one in after):
-            return f"task {place} ({task.name}) is after {shown(task.after)}, which are not numbers of tasks"
+            return malformed("not-numbers", number=place, name=str(task.name), shown=shown(task.after))
         for one in after:
             if not 0 <= one < place:
-                before = f"only 0 to {place - 1} come before it" if place else "no task comes before it"
-                return f"task {place} ({task.name}) is after number {one}; {before}"
+                return malformed("after-a-later-task", number=place, name=str(task.name), after=int(one))
         rows.append([str(task.name), int(task.device), int(task.nanoseconds), sorted(int(one) for one in after)])
     return rows
 
@@ -104,48 +115,62 @@ def on_devices(rows: list[Row]) -> dict[int, list[Row]]:
     return found
 
 
-def _wrong(outcome: Outcome) -> str | None:
-    found = outcome.results[0]
-    if isinstance(found, str):
-        return found
+def _wrong(outcome: Outcome) -> Finding | None:
+    found, (graph, *_) = outcome.results[0], outcome.case.arguments[0]
+    if wrong := form_finding(found, WORDS):
+        return wrong
     wanted = by_hand(*outcome.case.arguments[0])
+    sums = {f"{operator.name} gradients" for operator in graph.operators}
     there, right = on_devices(found), on_devices(wanted)
     for device in sorted({*there, *right}):
         mine, names = [row[0] for row in there[device]], [row[0] for row in right[device]]
         missing = [name for name in dict.fromkeys(names) if mine.count(name) < names.count(name)]
         if missing:
             more = f", and {len(missing) - 1} more" if missing[1:] else ""
-            return f'"{missing[0]}" is missing on device {device}{more}'
+            key = "gradient-sums-missing" if missing[0] in sums else "task-missing"
+            return own(key, '"{task}" is missing on device {device}{more}', task=missing[0], device=device, more=more)
         for name in mine:
             if mine.count(name) > names.count(name):
                 times = "" if mine.count(name) == 1 else f" {mine.count(name)} times"
-                return f'device {device} has "{name}"{times}: no such task there'
+                words = 'device {device} has "{task}"{times}: no such task there'
+                return own("no-such-task", words, task=name, device=device, times=times)
         for got, row in zip(there[device], right[device], strict=True):
             if got[0] != row[0]:
-                return f'device {device} does "{got[0]}", while the next is "{row[0]}"'
+                words = 'device {device} does "{got}", while the next is "{expected}"'
+                return own("another-order", words, got=got[0], expected=row[0], device=device)
             if got[2] != row[2]:
-                return f'"{got[0]}" takes {got[2]} ns on device {device}, expected {row[2]}'
+                words = '"{task}" takes {got} ns on device {device}, expected {expected}'
+                return own("nanoseconds", words, got=got[2], expected=row[2], task=got[0], device=device)
     return _other_waits(waits(found), waits(wanted))
 
 
-def _other_waits(mine: dict[tuple, set[tuple]], right: dict[tuple, set[tuple]]) -> str | None:
+def _other_waits(mine: dict[tuple, set[tuple]], right: dict[tuple, set[tuple]]) -> Finding | None:
     missing, needless = (
         [(key, other) for key in right for other in a[key] - b[key]] for a, b in ((right, mine), (mine, right))
     )
     for key in right:
-        for found, words, why in ((missing, "does not wait for", ""), (needless, "waits for", ", without need")):
+        for found, kind, verb, why in (
+            (missing, "wait-missing", "does not wait for", ""),
+            (needless, "needless-wait", "waits for", ", without need"),
+        ):
             others = [other for who, other in found if who == key]
             if others:
                 name, device, _ = max(others)
-                all_waits = f"in all, {count(len(missing), 'wait')} missing, {len(needless)} needless"
-                return f'"{key[0]}" on device {key[1]} {words} "{name}" on device {device}{why}; {all_waits}'
+                return own(
+                    kind,
+                    f'"{{task}}" on device {{device}} {verb} "{{other}}" on device {{elsewhere}}{why}; '
+                    "in all, {missing} missing, {needless} needless",
+                    **{"task": key[0], "device": key[1], "other": name, "elsewhere": device},
+                    missing=count(len(missing), "wait"),
+                    needless=len(needless),
+                )
     return None
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, graph: OperatorGraph, strategy: Strategy, costs: Costs | None = None) -> Case:
+    def case(label: str, graph: OperatorGraph, strategy: Strategy, costs: Costs | None = None, key: str = "") -> Case:
         given = graph, strategy, costs or random_costs(rng, graph)
-        return Case(label, [given], with_comm=False, harness=as_rows, judge=_wrong)
+        return Case(label, [given], with_comm=False, harness=as_rows, judge=_wrong, key=key)
 
     plain, skips = ((3, 1), (4, 2)), ((6, 2), (7, 3), (8, 4), (3, 4), (9, 3), (8, 2), (6, 5))
     for operators, devices in (*plain, *skips):
@@ -153,7 +178,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         label = f"{count(operators, 'operator')} on {count(devices, 'device')}"
         yield case(label, graph, drawn_strategy(rng, graph, devices))
     graph = five_operators()
-    yield case("a loss that takes no time", graph, drawn_strategy(rng, graph, 2), HandCosts())
+    yield case("a loss that takes no time", graph, drawn_strategy(rng, graph, 2), HandCosts(), "free-loss")
     graph = _with_everything(rng)
     strategy = drawn_strategy(rng, graph, 3)
     while not all(_has(strategy, graph)):
