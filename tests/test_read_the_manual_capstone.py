@@ -20,7 +20,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.report import NONE_YET
 from course_utils.lessons.read_the_manual.capstone import kept_results
-from course_utils.lessons.read_the_manual.capstone.flaws import (
+from course_utils.lessons.read_the_manual.capstone.faults import (
     MEANS,
     SUM,
     WEIGHTS,

@@ -1,4 +1,4 @@
-"""What the ranks measured, weighed: do they agree, what do the weights recognise, and what did they cost?"""
+"""What the ranks measured, weighed: what do the weights recognise, and what did they cost?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

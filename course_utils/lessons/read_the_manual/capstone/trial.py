@@ -13,7 +13,7 @@ from course_utils.checks.finding_text import text_of
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
-from course_utils.lessons.read_the_manual.capstone.flaws import past_the_links, unfit
+from course_utils.lessons.read_the_manual.capstone.faults import past_the_links, unfit
 from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
 from course_utils.lessons.read_the_manual.capstone.result import CapstoneResult, megabytes_text, result_of, time_text
 from course_utils.lessons.read_the_manual.capstone.task import LINKS, NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal

@@ -10,7 +10,7 @@ from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
 from course_utils.checks.finding import Finding, Kind
 from course_utils.checks.panel import in_notebook
 from course_utils.checks.symptoms import raised
-from course_utils.lessons.read_the_manual.capstone import flaws
+from course_utils.lessons.read_the_manual.capstone import faults
 from course_utils.lessons.read_the_manual.capstone.kept_results import keep
 from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
 from course_utils.lessons.read_the_manual.capstone.past_the_links import NoSocketToOthers
@@ -39,16 +39,16 @@ class Judge:
 
     def __call__(self, outcome: Outcome) -> Finding | None:
         self.result = None
-        for reason in (flaws.past_the_links, flaws.unfit, flaws.too_little):
+        for reason in (faults.past_the_links, faults.unfit, faults.too_little):
             if found := reason(outcome.results):
                 return found
         self.result = result_of(outcome.results, self._held_out)
         if in_notebook():
             keep(self.result)
-        missed = flaws.missed(self.result)
+        missed = faults.missed(self.result)
         if "accuracy" not in self.result.misses():
             return missed
-        part = flaws.wrong_part(outcome.results, self._held_out)
+        part = faults.wrong_part(outcome.results, self._held_out)
         words, measured = f"{missed.words}. Look: {part.words}", {**missed.measured, **part.measured}
         return replace(part, words=words, measured=measured)
 
@@ -86,11 +86,11 @@ def _start_costs(case: Case, outcome: Outcome) -> bool:
 
 
 def _began_apart(case: Case, outcome: Outcome) -> bool:
-    return _missed("accuracy")(case, outcome) and flaws.began_apart(outcome.results)
+    return _missed("accuracy")(case, outcome) and faults.began_apart(outcome.results)
 
 
 def _past_the_links(case: Case, outcome: Outcome) -> bool:
-    return outcome.finding.name == flaws.PAST or raised(outcome, NoSocketToOthers.__name__)
+    return outcome.finding.name == faults.PAST or raised(outcome, NoSocketToOthers.__name__)
 
 
 EXERCISE = Exercise(

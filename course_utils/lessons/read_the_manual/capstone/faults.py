@@ -1,4 +1,4 @@
-"""What a check or a trial of the capstone can find wrong with a training: values, with the words of each."""
+"""What is wrong with what the ranks measured: do they agree, was enough sent, what makes a model inaccurate?"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ PAST_THE_LINKS = 100_000
 """Bytes that a training may write into files, or map of shared memory: what it prints, and no tensors of the model."""
 LONG = 3.5
 """Weights this many times as long as the first ones are too long; the sum of four ranks' is four times."""
-PAST, MISSED = "past-the-links", "missed"
+PAST = "past-the-links"
 SUM, MEANS, WEIGHTS = "wrong-sum", "wrong-running-means", "wrong-weights"
 """Keys of findings; these three of what can be wrong with a model that is not accurate."""
 _DIFFER = {
@@ -130,4 +130,4 @@ def missed(result: CapstoneResult, budget: Budget = BUDGET) -> Finding | None:
     """Find what is not as asked for; None where all is well."""
     names = ", ".join(result.misses(budget))
     measured = {"names": names, "used": used(result, budget)}
-    return own(MISSED, "{names} not as asked for: {used}", measured) if names else None
+    return own("missed", "{names} not as asked for: {used}", measured) if names else None
