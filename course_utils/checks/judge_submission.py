@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cloudpickle
 
@@ -23,9 +23,6 @@ from course_utils.ranks.engine.notebook_cells import run_cells
 from course_utils.ranks.interface import RanksInterface
 from course_utils.ranks.run import Attempt
 from course_utils.ranks.start import start
-
-if TYPE_CHECKING:
-    from course_utils.ranks.ranks import Ranks
 
 CELLS_SECONDS = 180.0
 """For all cells of a notebook together."""
@@ -83,8 +80,8 @@ def judge_exercises(
     trouble = ""  # with the cells
     for name in exercises:
         exercise = find(name)
-        running = _WithoutOwnAnswers(ranks(exercise), hidden)
-        search_ranks = others and (lambda exercise=exercise: _WithoutOwnAnswers(others(exercise), hidden))
+        running = _without_own_answers(ranks, exercise, hidden)
+        search_ranks = functools.partial(_without_own_answers, others, exercise, hidden) if others else None
         trouble = trouble or _run_all_cells(submission, running)
         if name not in submission.answers:
             yield judged(name, Result.NOT_BEGUN, "not in this notebook, or its cell cannot be read")
@@ -136,6 +133,12 @@ class _WithoutOwnAnswers:
         return self._ranks.attempt_each([(self._hiding(function), own) for function, own in tasks], **options)
 
 
+def _without_own_answers(
+    ranks: Callable[[Exercise], RanksInterface], exercise: Exercise, hidden: Sequence[str]
+) -> RanksInterface:
+    return _WithoutOwnAnswers(ranks(exercise), hidden)
+
+
 @contextlib.contextmanager
 def _checks_that_travel() -> Iterator[None]:
     """A case's harness travels to the ranks, which have nothing of the checks."""
@@ -150,7 +153,7 @@ def _checks_that_travel() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _own_ranks(number: int) -> "Iterator[Ranks]":
+def _own_ranks(number: int) -> Iterator[RanksInterface]:
     """Ranks in a folder of their own, ended with it."""
     before = os.environ.get("COURSE_RUNTIME")
     with tempfile.TemporaryDirectory(prefix="course-check-") as folder:
