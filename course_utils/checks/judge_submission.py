@@ -77,14 +77,11 @@ def judge_exercises(
     def judged(name: str, result: Result, text: str) -> JudgedExercise:
         return JudgedExercise(name, result, f"{result} {name}: {text}")
 
-    def without_own_answers(give: Callable[[Exercise], RanksInterface], exercise: Exercise) -> RanksInterface:
-        return _WithoutOwnAnswers(give(exercise), hidden)
-
     trouble = ""  # with the cells
     for name in exercises:
         exercise = find(name)
-        running = without_own_answers(ranks, exercise)
-        search_ranks = functools.partial(without_own_answers, others, exercise) if others else None
+        running = _without_own_answers(ranks, exercise, hidden)
+        search_ranks = functools.partial(_without_own_answers, others, exercise, hidden) if others else None
         trouble = trouble or _run_all_cells(submission, running)
         if name not in submission.answers:
             yield judged(name, Result.NOT_BEGUN, "not in this notebook, or its cell cannot be read")
@@ -134,6 +131,12 @@ class _WithoutOwnAnswers:
     def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **options: Any) -> list[Attempt]:
         """As the ranks' own."""
         return self._ranks.attempt_each([(self._hiding(function), own) for function, own in tasks], **options)
+
+
+def _without_own_answers(
+    ranks: Callable[[Exercise], RanksInterface], exercise: Exercise, hidden: Sequence[str]
+) -> RanksInterface:
+    return _WithoutOwnAnswers(ranks(exercise), hidden)
 
 
 @contextlib.contextmanager

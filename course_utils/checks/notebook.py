@@ -70,8 +70,7 @@ def in_python(cell: str) -> str:
 
 def body_text(source: str) -> str:
     """The text of a function's body without its docstring."""
-    function = ast.parse(source).body[0]
-    assert isinstance(function, ast.FunctionDef)
+    function = next(node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
     body = [node for node in function.body if not is_docstring(node)]
     return "\n".join(source.splitlines()[body[0].lineno - 1 : body[-1].end_lineno]) if body else ""
 
