@@ -92,9 +92,9 @@ def one_in_turn(size: int, micro_batches: int) -> "Schedule":
 def _waits_in_a_send(case: Case, outcome: Outcome) -> bool:
     """Whether a rank hangs in a send, and none raised; one may have been computing when the ranks were interrupted."""
     replies = outcome.attempt.replies
-    waiting = [reply.waiting or "" for reply in replies if reply.kind == "interrupted"]
+    calls = [(reply.waiting or "").partition("(")[0] for reply in replies if reply.kind == "interrupted"]
     errors = {reply.error.type for reply in replies if reply.error} - {"KeyboardInterrupt"}
-    return not errors and any("send(" in text.lower() for text in waiting)
+    return not errors and any(call.lower().endswith("send") for call in calls)
 
 
 def _no_message(case: Case, outcome: Outcome) -> bool:
