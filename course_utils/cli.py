@@ -10,7 +10,7 @@ import typer
 
 from course_utils.diagnosis import examine, tell
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, explained, read_log
+from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, explain_failure, explained, read_log
 from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
 from course_utils.syllabus import ROOT
 
@@ -40,9 +40,10 @@ def doctor(
     With --log, say why a launch failed. Exit status 0 when the cause is known.
     """
     if log is not None:
-        said = explained(read_log(log))
-        print(said)
-        raise typer.Exit(1 if said.startswith(UNKNOWN) else 0)
+        text = read_log(log)
+        cause = explain_failure(text)
+        print(explained(cause, text))
+        raise typer.Exit(1 if cause.name == UNKNOWN else 0)
 
     raise typer.Exit(0 if tell(examine(quick)) else 1)
 
@@ -63,12 +64,13 @@ def check(
     ranks: Annotated[int, typer.Option(min=1, help="how many ranks to check with")] = 4,
 ) -> None:
     """Check every exercise of a notebook, a line each. Exit status 1 when one of them is wrong (✗)."""
-    from course_utils.checks.notebook import check_notebook
+    from course_utils.checks.judge_submission import check_notebook
     from course_utils.checks.verdict import Result
 
-    results = [
-        verdict.result for verdict in check_notebook(notebook, ranks, lambda verdict: print(verdict, flush=True))
-    ]
+    results = []
+    for judged in check_notebook(notebook, ranks):
+        print(judged.line, flush=True)
+        results.append(judged.result)
     raise typer.Exit(1 if Result.WRONG in results else 0)
 
 

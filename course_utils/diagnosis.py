@@ -40,7 +40,7 @@ def chromium() -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Probed:
     """One line of the doctor's: what was looked at, what was found, and what to do where it is missing."""
 
     what: str
@@ -54,7 +54,7 @@ class Finding:
         return f"{mark} {self.what:<11} {self.found}{'' if self.well or not self.remedy else f'. {self.remedy}'}"
 
 
-def examine(quick: bool = False) -> Iterator[Finding]:
+def examine(quick: bool = False) -> Iterator[Probed]:
     """Look at everything that the course needs, or uses where it is there; a finding at a time, for some take seconds.
 
     Args:
@@ -85,7 +85,7 @@ def doctor(quick: bool = False) -> None:
     tell(examine(quick))
 
 
-def tell(findings: Iterable[Finding]) -> bool:
+def tell(findings: Iterable[Probed]) -> bool:
     """Print each finding as it comes, and the verdict in a line of its own: whether the course can run here."""
     ready = True
     for finding in findings:
@@ -95,39 +95,39 @@ def tell(findings: Iterable[Finding]) -> bool:
     return ready
 
 
-def _python() -> Finding:
+def _python() -> Probed:
     well = sys.version_info >= (3, 11)
-    return Finding("Python", f"{platform.python_version()} at {sys.executable}", well, remedy="Install 3.11 or newer")
+    return Probed("Python", f"{platform.python_version()} at {sys.executable}", well, remedy="Install 3.11 or newer")
 
 
-def _packages() -> Finding:
+def _packages() -> Probed:
     hosted = ranks_python() != sys.executable
     needed = [name for name in NEEDED if not (hosted and name == "jupyterlab")]  # the host has a server of its own
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
-        return Finding("packages", f"missing: {', '.join(missing)}", False, remedy="`make setup` installs them")
+        return Probed("packages", f"missing: {', '.join(missing)}", False, remedy="`make setup` installs them")
     last = "the ranks' in an environment of their own" if hosted else "JupyterLab"
-    return Finding("packages", f"torch {importlib.metadata.version('torch')}, ipyparallel, {last}", True)
+    return Probed("packages", f"torch {importlib.metadata.version('torch')}, ipyparallel, {last}", True)
 
 
-def _mpi() -> Finding:
+def _mpi() -> Probed:
     if importlib.util.find_spec("mpi4py") is None:
-        return Finding("MPI", "mpi4py is missing", False, remedy="`make setup` installs it")
+        return Probed("MPI", "mpi4py is missing", False, remedy="`make setup` installs it")
     try:
-        return Finding("MPI", f"{mpi_library()}, started by {find_mpiexec()}", True)
+        return Probed("MPI", f"{mpi_library()}, started by {find_mpiexec()}", True)
     except CourseError as error:
         remedy = "`make setup` brings one" if "mpi4py" in str(error) else ""  # the other text has its own
-        return Finding("MPI", str(error).rstrip("."), False, remedy=remedy)
+        return Probed("MPI", str(error).rstrip("."), False, remedy=remedy)
 
 
-def _watching() -> Iterator[Finding]:
+def _watching() -> Iterator[Probed]:
     """Where the system hides its processes, ranks cannot be watched: a line, and none where all is well."""
     if system.started_at(os.getpid()) is None:
         remedy = f"`{system.SHOW_PROCESSES}` shows them; a container does, unless it was told otherwise"
-        yield Finding("processes", "are hidden: nobody could see whether ranks live", False, remedy=remedy)
+        yield Probed("processes", "are hidden: nobody could see whether ranks live", False, remedy=remedy)
 
 
-def _ranks() -> Iterator[Finding]:
+def _ranks() -> Iterator[Probed]:
     """Two ranks that start, send each other a message, and add up by torch."""
     what, remedy = "ranks", "`course sweep` ends what an earlier start has left; then try once more"
     began = time.monotonic()
@@ -136,13 +136,13 @@ def _ranks() -> Iterator[Finding]:
             started = time.monotonic() - began
             seconds = ranks.run(proofs.there_and_back, proofs.MESSAGE_BYTES, proofs.MESSAGES).results[0]
             size = bytes_text(proofs.MESSAGE_BYTES)
-            yield Finding("ranks", f"two, started in {started:.1f} s; {size} sent in {seconds_text(seconds)}", True)
+            yield Probed("ranks", f"two, started in {started:.1f} s; {size} sent in {seconds_text(seconds)}", True)
             what, remedy = "gloo", "It talks over this machine's loopback interface: does a firewall hold that back?"
             added = ranks.run(proofs.add_over_gloo, backend="gloo").results
             well = added == [3.0, 3.0]
-            yield Finding("gloo", "torch adds up over it" if well else f"1 + 2 gave {added}", well, remedy=remedy)
+            yield Probed("gloo", "torch adds up over it" if well else f"1 + 2 gave {added}", well, remedy=remedy)
     except CourseError as error:
-        yield Finding(what, _in_a_line(error), False, remedy=remedy)
+        yield Probed(what, _in_a_line(error), False, remedy=remedy)
 
 
 def _in_a_line(error: CourseError) -> str:
@@ -150,7 +150,7 @@ def _in_a_line(error: CourseError) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-def _folders() -> Finding:
+def _folders() -> Probed:
     """Whether what ranks and learners leave can be written and locked, and on what file systems it lies."""
     places = {"ranks' files": ("COURSE_RUNTIME", runtime_root), "notes": ("COURSE_HOME", course_home)}
     found = []
@@ -165,9 +165,9 @@ def _folders() -> Finding:
         except (OSError, RuntimeError, CourseError) as error:
             reason = getattr(error, "strerror", None) or _in_a_line(error)
             remedy = f"Set {variable} to a folder of this machine's own disk that you may write to"
-            return Finding("folders", f"{what} cannot be kept: {reason}", False, what == "ranks' files", remedy)
+            return Probed("folders", f"{what} cannot be kept: {reason}", False, what == "ranks' files", remedy)
         found.append(f"{what} in {folder}{_file_system(folder)}")
-    return Finding("folders", "; ".join(found), True)
+    return Probed("folders", "; ".join(found), True)
 
 
 def _file_system(folder: Path) -> str:
@@ -181,29 +181,29 @@ def _file_system(folder: Path) -> str:
     return ""
 
 
-def _names() -> Finding:
+def _names() -> Probed:
     """Whether this machine knows itself by the name that torchrun calls it."""
     remedy = "Add the line `127.0.0.1 localhost` to /etc/hosts"
     try:
         addresses = {one[4][0] for one in socket.getaddrinfo("localhost", None)}
     except OSError:
         unknown = "`localhost` is unknown, by which torchrun's processes find each other"
-        return Finding("names", unknown, False, False, remedy)
+        return Probed("names", unknown, False, False, remedy)
     own = sorted(one for one in addresses if ipaddress.ip_address(one.partition("%")[0]).is_loopback)
     if not own:
-        return Finding("names", f"`localhost` is {', '.join(sorted(addresses))}, another machine", False, False, remedy)
-    return Finding("names", f"localhost is {', '.join(own)}", True)
+        return Probed("names", f"`localhost` is {', '.join(sorted(addresses))}, another machine", False, False, remedy)
+    return Probed("names", f"localhost is {', '.join(own)}", True)
 
 
-def _cores() -> Finding:
+def _cores() -> Probed:
     allowed, machine = allowed_cores(), os.cpu_count() or 1
     found = f"{allowed} of the machine's {machine}"
-    return Finding("cores", found, allowed >= 2, needed=False, remedy="Everything runs, but ranks take turns")
+    return Probed("cores", found, allowed >= 2, needed=False, remedy="Everything runs, but ranks take turns")
 
 
-def _memory() -> Finding:
+def _memory() -> Probed:
     allowed = memory_bytes()
-    return Finding(
+    return Probed(
         "memory",
         f"{allowed / GIB:.1f} GiB allowed",
         allowed >= ENOUGH_MEMORY,
@@ -222,66 +222,66 @@ def _driver_gpus() -> tuple[str, ...]:
     return tuple(found)
 
 
-def _gpus() -> Finding:
-    return Finding("GPUs", ", ".join(_driver_gpus()) or "none, and none is needed", True)
+def _gpus() -> Probed:
+    return Probed("GPUs", ", ".join(_driver_gpus()) or "none, and none is needed", True)
 
 
-def _computing_gpus() -> Finding:
+def _computing_gpus() -> Probed:
     """The same, and whether torch computes on as many."""
     shown, torch = _driver_gpus(), proofs.ask_torch()
     if not torch.error and len(torch.names) >= len(shown):
         found = f"torch computes on {', '.join(torch.names)}" if torch.names else "none, and none is needed"
-        return Finding("GPUs", found, True)
+        return Probed("GPUs", found, True)
     if torch.silent:
         found = f"{', '.join(shown) or 'none, and none is needed'}; torch says nothing about them: {torch.error}"
-        return Finding("GPUs", found, False, False, "Is the machine busy? Then try once more")
+        return Probed("GPUs", found, False, False, "Is the machine busy? Then try once more")
     if not shown:
-        return Finding("GPUs", f"none, and torch fails: {torch.error}", False, remedy="`make setup` mends it")
+        return Probed("GPUs", f"none, and torch fails: {torch.error}", False, remedy="`make setup` mends it")
     found = f"fails: {torch.error}" if torch.error else f"{torch.version} computes on {len(torch.names)} of them"
     if torch.version and not torch.cuda:
         remedy = "That build knows no GPU: `TORCH=auto make setup` brings one that does"
     else:
         remedy = "Is the driver older than torch's CUDA? Then `TORCH=auto make setup` brings a build that fits it"
-    return Finding("GPUs", f"{', '.join(shown)}; torch {found}", False, False, remedy)
+    return Probed("GPUs", f"{', '.join(shown)}; torch {found}", False, False, remedy)
 
 
-def _slurm() -> Finding:
+def _slurm() -> Probed:
     if not (sbatch := shutil.which("sbatch")):
-        return Finding("Slurm", "none, and none is needed", True)
+        return Probed("Slurm", "none, and none is needed", True)
     job = os.environ.get("SLURM_JOB_ID")
-    return Finding("Slurm", f"{sbatch}{f', inside job {job}' if job else ''}", True)
+    return Probed("Slurm", f"{sbatch}{f', inside job {job}' if job else ''}", True)
 
 
-def _links(tried: bool) -> Finding:
+def _links(tried: bool) -> Probed:
     """Whether ranks can be nodes behind links of their own; where it is tried, what a link carries."""
     remedy = "The lessons that slow links down use loopback here and say so"
     if reason := "processes are hidden" if any(_watching()) else network.obstacle():
-        return Finding("links", f"no: {reason.rstrip('.')}", False, False, remedy)
+        return Probed("links", f"no: {reason.rstrip('.')}", False, False, remedy)
     if not tried:
-        return Finding("links", "allowed", True)
+        return Probed("links", "allowed", True)
     try:
         found, well = proofs.link_text()
     except CourseError as error:
-        return Finding("links", f"allowed, but {_in_a_line(error)}", False, False, remedy)
-    return Finding("links", found, well, False, "Other programs take the processor: where links matter, close them")
+        return Probed("links", f"allowed, but {_in_a_line(error)}", False, False, remedy)
+    return Probed("links", found, well, False, "Other programs take the processor: where links matter, close them")
 
 
-def _wsl() -> Iterator[Finding]:
+def _wsl() -> Iterator[Probed]:
     """Under Windows, whether its kernel has what links are made of."""
     release = platform.release()
     if "microsoft" not in release.lower():
         return
     if "Microsoft" in release:  # so WSL 1 calls itself, which is no Linux
         remedy = "In Windows, `wsl --set-version NAME 2` gives it a kernel; `wsl --list` tells its name"
-        yield Finding("WSL", f"version 1, kernel {release}: no links", False, False, remedy)
+        yield Probed("WSL", f"version 1, kernel {release}: no links", False, False, remedy)
     elif network.obstacle():
         remedy = "In Windows, `wsl --update` and then `wsl --shutdown` bring a kernel that can; see the line of links"
-        yield Finding("WSL2", f"kernel {release} shapes no links", False, False, remedy)
+        yield Probed("WSL2", f"kernel {release} shapes no links", False, False, remedy)
     else:
-        yield Finding("WSL2", f"kernel {release} can shape links", True)
+        yield Probed("WSL2", f"kernel {release} can shape links", True)
 
 
-def _browser() -> Finding:
+def _browser() -> Probed:
     found = chromium()
     remedy = "`make lab` prints an address for any browser; for slides as PDF and browser tests: apt install chromium"
-    return Finding("browser", found or "no Chromium", bool(found), needed=False, remedy=remedy)
+    return Probed("browser", found or "no Chromium", bool(found), needed=False, remedy=remedy)

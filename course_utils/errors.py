@@ -11,16 +11,28 @@ class CourseError(Exception):
         return wrapped(f"{type(self).__name__}: {self}").splitlines()
 
 
-class RankError(CourseError):
+class CallEnded(CourseError):
+    """A call on the ranks did not come to a good end; `ending` says why, see `ranks.ending`, "" where none was made."""
+
+    def __init__(self, text: str, ending: str = "") -> None:
+        super().__init__(text)
+        self.ending = ending
+
+
+class RankError(CallEnded):
     """Something went wrong on the ranks: one raised, or all of them waited. The text names rank, call and line."""
 
 
-class RanksGone(CourseError):
+class RanksGone(CallEnded):
     """The ranks have ended, and with them their variables. `ranks.restart()` brings new ones."""
 
 
 class NoSuchRank(ValueError):
-    """A message to or from a rank that does not exist."""
+    """A call names a rank that its communicator does not have."""
+
+
+class MessageTruncated(ValueError):
+    """A message has more bytes than the array that is to hold it."""
 
 
 def nearest(name: str, names: list[str]) -> str:

@@ -50,12 +50,21 @@ class Placement:
     Attributes:
         backend: "nccl" where every rank has a GPU of its own, else "gloo", on processors.
         numbers: the number that each rank's GPU has for that rank; empty with "gloo".
-        over: what carries gradients, for people: "NCCL, NVIDIA H100", or "gloo, because there is no GPU".
+        gpus: the names of the GPUs.
+        without_nccl: why it is gloo, as a clause; "" where GPUs are left alone.
     """
 
     backend: str
-    numbers: tuple[int, ...]
-    over: str
+    numbers: tuple[int, ...] = ()
+    gpus: tuple[str, ...] = ()
+    without_nccl: str = ""
+
+    @property
+    def over(self) -> str:
+        """What carries gradients, for people: "NCCL, NVIDIA H100", or "gloo, because there is no GPU"."""
+        if self.backend == "nccl":
+            return f"NCCL, {', '.join(self.gpus)}"
+        return f"gloo, because {self.without_nccl}" if self.without_nccl else "gloo, on processors"
 
     def require_nccl(self) -> None:
         """Go on only where NCCL carries.
@@ -64,10 +73,10 @@ class Placement:
             CourseError: it does not; the text says why.
         """
         if self.backend != "nccl":
-            raise CourseError(f'backend="nccl" cannot be had here: {self.over.removeprefix("gloo, because ")}.')
+            raise CourseError(f'backend="nccl" cannot be had here: {self.without_nccl or self.over}.')
 
 
-PROCESSORS = Placement("gloo", (), "gloo, on processors")
+PROCESSORS = Placement("gloo")
 """Where GPUs are left alone."""
 
 
@@ -103,16 +112,17 @@ def place(seats: Sequence[Seat]) -> Placement:
     numbers, holders = [], dict[str, int]()
     for rank, seat in enumerate(seats):
         if not seat.gpus:
-            return Placement("gloo", (), f"gloo, because {_without(seats)}")
+            return Placement("gloo", without_nccl=_without(seats))
         before = sum(other.node == seat.node for other in seats[:rank])
         numbers.append(before % len(seat.gpus))
         holders[seat.gpus[numbers[-1]].id] = rank
     chosen = [seat.gpus[number] for seat, number in zip(seats, numbers, strict=True)]
     if len(seats) > 1 and any("MIG" in gpu.name.split() for gpu in chosen):
-        return Placement("gloo", (), f"gloo, because NCCL does not connect parts of a GPU (MIG: {chosen[0].name})")
+        why = f"NCCL does not connect parts of a GPU (MIG: {chosen[0].name})"
+        return Placement("gloo", without_nccl=why)
     if len(holders) < len(seats):
-        return Placement("gloo", (), f"gloo, because {_shared(seats)}")
-    return Placement("nccl", tuple(numbers), f"NCCL, {', '.join(dict.fromkeys(gpu.name for gpu in chosen))}")
+        return Placement("gloo", without_nccl=_shared(seats))
+    return Placement("nccl", tuple(numbers), tuple(dict.fromkeys(gpu.name for gpu in chosen)))
 
 
 def _without(seats: Sequence[Seat]) -> str:

@@ -74,6 +74,11 @@ def ranks_in_words(ranks: list[int]) -> str:
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
+def capital(clause: str) -> str:
+    """A clause as it begins a sentence."""
+    return f"{clause[0].upper()}{clause[1:]}"
+
+
 def as_sentences(*texts: str) -> str:
     """Texts as sentences, one after the other; those that are empty are left out."""
     return " ".join(f"{text}." for text in texts if text)

@@ -63,7 +63,9 @@ def test_a_wrong_answer_is_rejected_with_the_question_that_fits(program, questio
     assert verdict.result == Result.WRONG, f"{verdict}  [COURSE_SEED={verdict.seed}]"
     assert verdict.question == (question.text if question.is_asked else ""), f"{verdict}  [COURSE_SEED={verdict.seed}]"
     if not question.is_asked:
-        seen = SimpleNamespace(finding=verdict.finding, attempt=SimpleNamespace(replies=[]))
+        errors = [verdict.finding.got] if verdict.finding.kind == Kind.RAISED else []
+        replies = [SimpleNamespace(error=error) for error in errors]
+        seen = SimpleNamespace(finding=verdict.finding, attempt=SimpleNamespace(replies=replies))
         is_found = recogniser(exercise, question.recognised)
         assert is_found(SimpleNamespace(key=verdict.case_key), seen), f"{verdict}  [COURSE_SEED={verdict.seed}]"
 

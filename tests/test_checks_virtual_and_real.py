@@ -15,9 +15,9 @@ from course_utils.checks.finding import Kind
 from course_utils.checks.judge import Options, fresh_seed, judge
 from course_utils.checks.judging_plan import (
     MOST,
+    JudgingStage,
     NeedsRanks,
     On,
-    Stage,
     cases_of,
     fits_virtual_ranks,
     needs_nothing,
@@ -119,11 +119,13 @@ def test_a_wrong_answer_gets_the_same_question(program, four_ranks):
 
     options = Options(seed=SEED, patience=1.5)
     try:
-        virtual = judge(exercise, program.function(), [Stage(VirtualRanksApart(MOST), untimed, On.VIRTUAL)], options)
+        virtual = judge(
+            exercise, program.function(), [JudgingStage(VirtualRanksApart(MOST), untimed, On.VIRTUAL)], options
+        )
     except NeedsRanks as cannot:
         pytest.skip(f"real ranks judge it alone: {cannot}")
     if virtual.finding and virtual.finding.kind == Kind.BY_LUCK:
         pytest.skip("real ranks show what comes of it")
-    real = judge(exercise, program.function(), [Stage(four_ranks, untimed, On.REAL)], options)
+    real = judge(exercise, program.function(), [JudgingStage(four_ranks, untimed, On.REAL)], options)
     assert virtual.result == real.result, f"{virtual}\n{real}"
     assert virtual.question == real.question, f"{virtual}\n{real}"

@@ -9,8 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_utils.checks.notebook import answers_in
-from course_utils.diagnosis import Finding
+from course_utils.diagnosis import Probed
 from course_utils.errors import CourseError
 from course_utils.syllabus import ROOT
 from workshop.bench import cluster
@@ -49,7 +48,7 @@ def test_doctor_ends_with_status_0_where_the_course_can_run() -> None:
 
 
 def test_doctor_ends_with_status_1_where_it_cannot(monkeypatch, capsys) -> None:
-    missing = Finding("MPI", "missing", False, remedy="`make setup`")
+    missing = Probed("MPI", "missing", False, remedy="`make setup`")
     monkeypatch.setattr("course_utils.cli.examine", lambda quick: [missing])
     status, output = in_process(capsys, "doctor")
     assert status == 1 and output.startswith("✗ MPI         missing. `make setup`")
@@ -107,25 +106,6 @@ def test_sweep_says_what_it_did(tmp_path) -> None:
     assert (done.returncode, done.stdout) == (0, "Nothing was left behind.\n")
 
 
-def test_only_definitions_of_a_notebook_are_run(tmp_path) -> None:
-    notebook = notebook_of(
-        tmp_path,
-        "import course_utils as course\nranks = course.start(4)",
-        "%%px\nprint(1)",
-        "from mpi4py import MPI\nOFFSET = 2\nopen('/nowhere')",
-        "def rank_squared(comm: MPI.Intracomm):\n    return comm.rank * comm.rank + OFFSET",
-        "course.check('rank_squared', rank_squared)",
-        "def rank_squared(comm):\n    return 7",
-        "course.check('rank_squared', rank_squared)\ncourse.check('who_is_there', who_is_there)",
-    )
-    (first, squared), (_, seven), (name, missing) = answers_in(notebook)
-    assert (first, name) == ("rank_squared", "who_is_there")
-    comm = type("Comm", (), {"rank": 3})
-    assert (squared(comm), seven(comm)) == (11, 7)
-    with pytest.raises(NameError, match="'who_is_there' is not defined"):
-        missing(comm)
-
-
 def test_check_judges_every_exercise_of_a_notebook(tmp_path) -> None:
     notebook = notebook_of(
         tmp_path,
@@ -140,9 +120,9 @@ def test_check_judges_every_exercise_of_a_notebook(tmp_path) -> None:
     assert lines[1].startswith("✓ rank_squared: ") and lines[2].startswith("✗ who_is_there: ")
 
 
-def test_a_notebook_without_a_check_is_rejected(tmp_path) -> None:
+def test_a_notebook_without_an_answer_is_rejected(tmp_path) -> None:
     done = course("check", str(notebook_of(tmp_path, "1 + 1")))
-    assert done.returncode == 2 and "holds no course.check(…)" in done.stderr
+    assert done.returncode == 2 and "answers no exercise of the course." in done.stderr
 
 
 def test_exercises_lists_what_is_declared(capsys) -> None:

@@ -225,6 +225,7 @@ OTHERS |= {
     "seven ranks that wait for one": lambda: draw.waits(
         {rank: "Barrier, line 3 of your cell" if rank else "has returned" for rank in range(8)},
         {rank: [0] for rank in range(1, 8)},
+        returned=[0],
     ),
     "who has what": lambda: who_has_what(
         np.array([[0, 140, 3], [99, 0, 0]]), "clinic", "digit", "Two clinics, and which digits each has seen"

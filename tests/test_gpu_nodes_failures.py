@@ -155,4 +155,5 @@ def test_doctor_says_when_there_is_no_log_to_read(make, tmp_path: Path) -> None:
 
 
 def test_long_lines_are_shown_in_part() -> None:
-    assert max(map(len, explained("RuntimeError: " + "x" * 9999).splitlines())) < 300
+    log = "RuntimeError: " + "x" * 9999
+    assert max(map(len, explained(explain_failure(log), log).splitlines())) < 300

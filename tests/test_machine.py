@@ -112,7 +112,7 @@ ROWS += ["browser"]
 TRIED = {"ranks", "gloo"}
 
 
-def of(what: str, quick: bool = True) -> diagnosis.Finding:
+def of(what: str, quick: bool = True) -> diagnosis.Probed:
     """What the doctor finds of one thing."""
     [finding] = [finding for finding in diagnosis.examine(quick) if finding.what == what]
     return finding

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +33,9 @@ from course_utils.ranks.processes import exit_status, launch_ranks, ranks_folder
 from course_utils.ranks.without_ranks import NoRanks
 from course_utils.syllabus import ROOT
 from course_utils.trace.activity import RUNNING, Activity
+
+LATE = Ending.NOT_FINISHED, Ending.TOO_BUSY
+"""How a call without end ends, the second on a machine that is much used."""
 
 
 def who(comm, number=0):
@@ -346,8 +350,8 @@ def test_an_endless_loop_is_stopped_and_its_line_named(four_ranks) -> None:
             pass
 
     attempt = four_ranks.attempt(loop, [()] * 4, limit=1.0)
-    assert attempt.ending == Ending.NOT_FINISHED
-    assert attempt.trouble.startswith("not finished after 1 s. all 4 ranks were computing at line ")
+    assert attempt.ending in LATE
+    assert re.match(r"not finished after .*\. all 4 ranks were computing at line ", attempt.trouble)
     assert four_ranks.run(add_ranks).results == [6] * 4
 
 
@@ -380,7 +384,7 @@ def test_calls_that_need_one_rank_travel_together(four_ranks) -> None:
 def test_calls_that_travel_together_end_with_one_that_takes_too_long(four_ranks) -> None:
     done = four_ranks.attempt_each([(abs, (-1,)), (endless, ()), (abs, (-2,))], limit=1.0)
     assert [attempt.trouble is None for attempt in done] == [True, False]
-    assert done[1].trouble.startswith("not finished after 1 s. rank 0 was computing at line ")
+    assert done[1].ending in LATE and "rank 0 was computing at line " in done[1].trouble
     slow = four_ranks.attempt_each([(time.sleep, (0.01,))] * 3, seconds=0.0)
     assert len(slow) == 1, "the time was up"
 
@@ -774,7 +778,7 @@ def test_a_busy_machine_does_not_end_a_call_and_an_endless_one_ends_all_the_same
     busy = [sys.executable, "-c", "while True: pass"]
     others = [subprocess.Popen(busy) for _ in range(2 * len(system.cores()))]
     try:
-        slow = four_ranks.attempt(computes, [(0.7,)] * 4, limit=1.0)
+        slow = four_ranks.attempt(computes, [(0.5,)] * 4, limit=1.5)
         without_end = four_ranks.attempt(computes, [(1e9,)] * 4, limit=1.0)
         alone = NoRanks().attempt(endless, [()], limit=0.5)
     finally:
@@ -782,8 +786,8 @@ def test_a_busy_machine_does_not_end_a_call_and_an_endless_one_ends_all_the_same
             process.kill()
             process.wait()
     assert slow.ending == Ending.RETURNED, slow.trouble
-    assert without_end.trouble.startswith("not finished after 1 s. all 4 ranks were computing")
-    assert alone.ending == Ending.NOT_FINISHED
+    assert without_end.ending in LATE and "were computing" in without_end.trouble
+    assert alone.ending in LATE
 
 
 def test_who_sleeps_is_ended_in_the_end() -> None:

@@ -199,7 +199,10 @@ RUNS = {
 def counted(run):
     """What moved on each rank, in order: the call, how many bytes, and what had to be alike."""
     moves = [event for event in run.events if event.kind != "phase"]
-    return [[(e.name, e.kind, e.bytes, e.peer, e.call, e.comm) for e in moves if e.rank == rank] for rank in range(4)]
+    return [
+        [(e.name, e.kind, e.bytes, e.peer, (e.holds, e.agreement), e.comm) for e in moves if e.rank == rank]
+        for rank in range(4)
+    ]
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -14,33 +14,34 @@ import torch.distributed as dist
 import course_utils as course
 from course_utils import system
 from course_utils.checks import progress_records
+from course_utils.checks.finding import Finding
+from course_utils.checks.finding_text import text_of
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.report import NONE_YET
 from course_utils.lessons.read_the_manual.capstone import kept_results
-from course_utils.lessons.read_the_manual.capstone.on_ranks import FirstStep, count_images, weights_of
-from course_utils.lessons.read_the_manual.capstone.past_the_links import PastTheLinks
-from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
-from course_utils.lessons.read_the_manual.capstone.result import (
+from course_utils.lessons.read_the_manual.capstone.faults import (
     MEANS,
     SUM,
     WEIGHTS,
-    Result,
     began_apart,
     disagreement,
     missed,
     past_the_links,
-    recognised,
     too_little,
     unfit,
     wrong_part,
 )
+from course_utils.lessons.read_the_manual.capstone.on_ranks import FirstStep, count_images, weights_of
+from course_utils.lessons.read_the_manual.capstone.past_the_links import PastTheLinks
+from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
+from course_utils.lessons.read_the_manual.capstone.result import CapstoneResult, recognised
 from course_utils.lessons.read_the_manual.capstone.sent_bytes import SOCKETS, SentBytes
 from course_utils.lessons.read_the_manual.capstone.task import BUDGET, IMAGES, NODES, as_images, deal, network
 from course_utils.lessons.read_the_manual.capstone.trial import tried
 from course_utils.syllabus import ROOT
 
-WELL = Result(0.98, [BUDGET.bytes // 2] * 4, 1.2, 52_600_000, 5.4, links=False)
+WELL = CapstoneResult(0.98, [BUDGET.bytes // 2] * 4, 1.2, 52_600_000, 5.4, links=False)
 NOTHING = {"files": 0, "memory": 0, "Unix sockets": 0}
 
 
@@ -165,12 +166,13 @@ def test_weights_are_taken_out_of_a_wrapper_and_other_networks_are_none() -> Non
 )
 def test_what_went_past_the_links_is_named(past, words) -> None:
     assert past_the_links([returned(), returned()]) is None
-    assert past_the_links([returned(), returned(past=NOTHING | past)]).startswith(words)
+    assert text_of(past_the_links([returned(), returned(past=NOTHING | past)])).startswith(words)
 
 
 def test_a_rank_that_sent_nothing_has_taught_nothing() -> None:
     assert too_little([returned(), returned()]) is None
-    assert too_little([returned(), returned(sent=1000)]).startswith("rank 1 sent 0.00 MB, too little")
+    found = too_little([returned(), returned(sent=1000)])
+    assert (found.key, found.rank, found.measured) == ("too-little-sent", 1, {"sent": "0.00 MB"})
 
 
 def write_a_file(folder) -> None:
@@ -228,22 +230,24 @@ def test_who_only_reads_what_is_mapped_hands_nothing_over(tmp_path) -> None:
     assert past.so_far(0)["memory"] == 0
 
 
+def named(found: Finding) -> tuple[str, int | None, str]:
+    """A finding's key, its rank, and the tensor that it names, if any."""
+    return found.key, found.rank, found.values.get("tensor", "")
+
+
 def test_what_cannot_be_judged_is_named_with_its_rank() -> None:
     assert unfit([returned(), returned()]) is None
-    assert unfit([returned(), returned(weights=None, returned="NoneType")]).startswith("rank 1 returned nothing")
-    assert (
-        unfit([returned(), returned(images=0)])
-        == "on rank 1 no image went through the `model` that it was given, in training"
-    )
-    assert unfit([returned(), returned(seed=1)]).startswith("weights of the ranks differ: rank 1's conv1.weight")
+    assert named(unfit([returned(), returned(weights=None, returned="NoneType")])) == ("no-network", 1, "")
+    assert named(unfit([returned(), returned(images=0)])) == ("no-image", 1, "")
+    assert named(unfit([returned(), returned(seed=1)])) == ("weights-differ", 1, "conv1.weight")
 
 
 def test_ranks_agree_in_weights_and_in_running_means() -> None:
     other = returned()
     other["weights"]["norm1.running_mean"] = other["weights"]["norm1.running_mean"] + 1
-    assert disagreement([returned(), other]).startswith("running means of the ranks differ: rank 1's norm1.running")
+    assert named(disagreement([returned(), other])) == ("running-means-differ", 1, "norm1.running_mean")
     other["weights"]["linear.bias"] = np.full(10, np.nan, dtype=np.float32)
-    assert disagreement([returned(), other]).startswith("weights of the ranks differ: rank 1's linear.bias")
+    assert named(disagreement([returned(), other])) == ("weights-differ", 1, "linear.bias")
     counted = returned()
     counted["weights"]["norm1.num_batches_tracked"] = np.array(7)
     assert disagreement([returned(), counted]) is None
@@ -290,13 +294,13 @@ def test_it_is_named_which_of_sum_means_and_weights_is_wrong(taught, part, words
         one | {"weights": weights, "began": np.zeros(10)} | ({} if used is None else {"used": used})
         for one in GRADIENTS
     ]
-    found, text = wrong_part(measured, held_out)
-    assert found == part and words in text
+    found = wrong_part(measured, held_out)
+    assert found.key == part and words in text_of(found)
 
 
 def test_weights_of_ranks_that_began_apart_are_wrong(taught) -> None:
     measured = [one | {"weights": taught[0], "began": np.full(10, 0.1 * rank)} for rank, one in enumerate(GRADIENTS)]
-    assert wrong_part(measured, taught[1])[0] == WEIGHTS
+    assert wrong_part(measured, taught[1]).key == WEIGHTS
     assert began_apart(measured) and not began_apart(measured[:1] + [measured[1] | {"began": None}])
 
 
@@ -333,7 +337,7 @@ def test_an_untrained_network_knows_little() -> None:
 def test_every_miss_is_named_in_words_and_picture(changes, names) -> None:
     result = dataclasses.replace(WELL, **changes)
     assert result.misses() == names
-    assert (missed(result) or "").startswith(", ".join(names))
+    assert (missed(result).measured["names"] if names else missed(result)) == (", ".join(names) or None)
     if "accuracy" not in changes:
         title = f"Missed: {', '.join(names)}" if names else "Within all budgets"
         assert title in budget_bars(result).alt_text

@@ -10,6 +10,7 @@ import cloudpickle
 import pytest
 
 from course_utils.checks.registry import declared
+from course_utils.checks.submission import read
 from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
@@ -17,7 +18,6 @@ from course_utils.teacher import bubblewrap, containment, counted_links, grade_c
 from course_utils.teacher.handed_in import names_of
 from course_utils.teacher.hiding import lesson_modules, without_answers
 from course_utils.teacher.marks import Mark, write_marks
-from course_utils.teacher.submission import read
 from course_utils.teacher.summary import summary, write_feedback
 from tests.submissions import RIGHT, mark_of, marks_of, needs_a_box, notebook
 from workshop.bench.submissions import write_class

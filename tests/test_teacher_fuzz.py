@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from course_utils.checks.submission import Submission, read
 from course_utils.errors import CourseError
 from course_utils.syllabus import ROOT
-from course_utils.teacher.submission import Submission, read
 from course_utils.teacher.wire import pack, unpack_reply
 from tests.submissions import NAMES, RIGHT, marks_of, needs_a_box, notebook
 from tests.test_teacher_hostile import a_reply

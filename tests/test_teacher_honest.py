@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from course_utils.checks.notebook import in_python
+from course_utils.checks.submission import read
 from course_utils.syllabus import ROOT
-from course_utils.teacher.submission import in_python, read
 from tests.submissions import NAMES, RIGHT, collection, mark_of, marks_of, needs_a_box, notebook
 
 pytestmark = needs_a_box

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from course_utils.checks.submission import read
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply
 from course_utils.syllabus import ROOT
 from course_utils.teacher import boxes_of_ranks, containment, grading
-from course_utils.teacher.submission import read
 from course_utils.teacher.wire import MOST_VALUES, pack, unpack_reply
 from course_utils.trace.events import Event
 from tests.submissions import NAMES, RIGHT, collection, mark_of, marks_of, needs_a_box, notebook

@@ -15,7 +15,7 @@ from mpi4py import MPI
 from course_utils.errors import CourseError, RankError
 from course_utils.ranks.virtual_ranks import VirtualRanks
 from course_utils.trace.events import Event, bytes_sent, count_rounds, pair_messages, phase_seconds
-from course_utils.trace.recorder import phase, recorder, warning_text
+from course_utils.trace.recorder import NOWHERE, CodeLine, phase, recorder, warning_text
 from course_utils.trace.requests import begun
 from course_utils.trace.torch_distributed import TracedGroup, TracedWork
 
@@ -545,12 +545,12 @@ def test_an_error_inside_mpi4py_has_the_line_of_the_learners_call(four_ranks) ->
 @pytest.mark.parametrize(
     ("first", "then", "said"),
     [
-        (", line 3 of your cell", ", line 7 of your cell", " of line 3"),
-        (", line 3 of your cell", ", line 7 of messages.py", " of line 3 of your cell"),
-        ("", ", line 7 of your cell", ""),
+        (CodeLine("<one>", 3), CodeLine("<two>", 7), " of line 3"),
+        (CodeLine("<one>", 3), CodeLine("course/messages.py", 7), " of line 3 of your cell"),
+        (NOWHERE, CodeLine("<two>", 7), ""),
     ],
 )
-def test_a_wait_says_in_which_line_its_request_began(first: str, then: str, said: str) -> None:
+def test_a_wait_says_in_which_line_its_request_began(first: CodeLine, then: CodeLine, said: str) -> None:
     assert begun(first, then) == said
 
 
@@ -593,7 +593,7 @@ class _WorkOnGpu:
 @pytest.mark.parametrize("text", ["all_reduce", "reduce_scatter_single", "recv(src=1)"])
 def test_what_comes_after_a_wait_is_queued_behind_the_collective(text) -> None:
     stream, ends = _Stream(), []
-    work = TracedWork(_WorkOnGpu(stream), text, "", ends.append, None, by_learner=True, on_gpu=True)
+    work = TracedWork(_WorkOnGpu(stream), text, "", ends.append, None, by_learner=True, on_gpu=True, can_be_polled=True)
     work.wait()
     stream.queue.append("kernel that reads the sum")
     assert stream.queue == ["collective", "kernel that reads the sum"]

@@ -7,7 +7,7 @@ import pytest
 from course_utils.ranks.hang_detector import HangDetector, unlike_calls
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
 from course_utils.trace.books import Books, read_look
-from course_utils.trace.events import Event
+from course_utils.trace.events import BYTES, Agreement, Event
 from course_utils.trace.luck import by_luck
 from course_utils.trace.waiting import (
     IS_DONE,
@@ -44,10 +44,16 @@ def graph(*looks: Look) -> WaitGraph:
     return WaitGraph(dict(enumerate(looks)), {W: list(range(len(looks)))})
 
 
-def meets(number: int, *names: str) -> Look:
-    return waits(Meeting(W, number, names[-1]), met={W: (number, list(names))})
+def meets(number: int, *names: str, root: int | None = None) -> Look:
+    begun = [Agreement(name, root if name == "Bcast" else None) for name in names]
+    return waits(Meeting(W, number, begun[-1]), met={W: (number, begun)})
 
 
+def done_after(number: int, *names: str) -> Look:
+    return Look(IS_DONE, met={W: (number, list(map(Agreement, names)))})
+
+
+ROOTED = Agreement("Bcast", 0)
 LOCK, OTHER_LOCK = Lock("window", 0, True), Lock("window", 1, True)
 DONE, BUSY = Look(IS_DONE), Look(WORKS)
 SENT = Look(IS_DONE, sent={Message(W, 0, 3): 1})
@@ -75,12 +81,12 @@ SENT = Look(IS_DONE, sent={Message(W, 0, 3): 1})
         ([waits(to(1), sent={Message(W, 1, 0): 1}), Look(IS_DONE, received={Message(W, 0, 0): 1})], []),
         ([waits(to(1), sent={Message(W, 1, 0): 1}), waits(from_(2), posted=[Message(W, None, 0)]), BUSY], []),
         ([meets(1, "Barrier"), meets(1, "Barrier")], []),
-        ([meets(2, "Barrier", "Barrier"), Look(IS_DONE, met={W: (1, ["Barrier"])})], [0]),
-        ([meets(2, "Bcast(root=0)", "Barrier"), meets(1, "Bcast(root=0)")], []),
+        ([meets(2, "Barrier", "Barrier"), done_after(1, "Barrier")], [0]),
+        ([meets(2, "Bcast", "Barrier", root=0), meets(1, "Bcast", root=0)], []),
         ([meets(1, "Barrier"), waits(from_(0))], [0, 1]),
         ([meets(1, "Barrier"), meets(1, "Allreduce")], [0, 1]),
-        ([meets(1, "Bcast(root=0)"), meets(1, "Bcast(root=1)"), BUSY], [0, 1]),
-        ([meets(40, *["Barrier"] * 32), Look(IS_DONE, met={W: (90, ["Scan"] * 32)})], []),
+        ([meets(1, "Bcast", root=0), meets(1, "Bcast", root=1), BUSY], [0, 1]),
+        ([meets(40, *["Barrier"] * 32), done_after(90, *["Scan"] * 32)], []),
         ([waits(Some((from_(1), from_(2)), all=False)), DONE, BUSY], []),
         ([waits(Some((from_(1), from_(2)), all=True)), DONE, BUSY], [0]),
         ([waits(None), DONE], []),
@@ -111,26 +117,40 @@ def test_what_a_rank_tells_is_read_as_it_was_meant() -> None:
     books = Books()
     books.begin()
     books.sent[Message(W, 1, 5)] += 2
-    meeting = books.meet(W, [0, 1], "Barrier")
+    meeting = books.meet(W, [0, 1], ROOTED)
     need = Some((meeting, to(1), from_(None)), all=False)
     look, members = read_look(WAITS, books.look(need, []))
-    assert look == Look(WAITS, need, {Message(W, 1, 5): 2}, {}, [], 0, {W: (1, ["Barrier"])}) and members == {W: [0, 1]}
+    assert look == Look(WAITS, need, {Message(W, 1, 5): 2}, {}, [], 0, {W: (1, [ROOTED])}) and members == {W: [0, 1]}
 
 
 @pytest.mark.parametrize(
-    ("names", "differ"),
+    ("agreements", "differ"),
     [
-        (["Barrier", "Barrier"], False),
-        (["Bcast(root=0)", "Bcast(root=1)"], True),
-        (["Allreduce of 4 float64", "Allreduce of 5 float64"], True),
-        (["Allreduce of 4 float64", "Allreduce of 4 float32"], True),
-        (["Bcast(root=0) of 32 bytes", "Bcast(root=0) of 4 float64"], False),
-        (["Bcast(root=0) of 32 bytes", "Bcast(root=0) of 40 bytes"], True),
-        (["Bcast(root=0)", "Bcast(root=0) of 4 float64"], False),
+        ([Agreement("Barrier"), Agreement("Barrier")], False),
+        ([ROOTED, Agreement("Bcast", 1)], True),
+        ([Agreement("Allreduce", op="SUM"), Agreement("Allreduce", op="MAX")], True),
+        ([Agreement("Scan", amount=4, unit="float64"), Agreement("Scan", amount=5, unit="float64")], True),
+        ([Agreement("Scan", amount=4, unit="float64"), Agreement("Scan", amount=4, unit="float32")], True),
+        ([ROOTED._replace(amount=32, unit=BYTES), ROOTED._replace(amount=4, unit="float64")], False),
+        ([ROOTED._replace(amount=32, unit=BYTES), ROOTED._replace(amount=40, unit=BYTES)], True),
+        ([ROOTED, ROOTED._replace(amount=4, unit="float64")], False),
     ],
 )
-def test_collectives_are_compared_as_far_as_they_are_known(names, differ) -> None:
-    assert unlike(names) == differ
+def test_collectives_are_compared_as_far_as_they_are_known(agreements, differ) -> None:
+    assert unlike(agreements) == differ
+
+
+@pytest.mark.parametrize(
+    ("agreement", "words"),
+    [
+        (Agreement("Barrier"), "Barrier"),
+        (Agreement("Bcast", 0, "", 10, "float64"), "Bcast(root=0) of 10 float64"),
+        (Agreement("Reduce", 1, "MAX", 80, BYTES), "Reduce(root=1, op=MAX) of 80 bytes"),
+        (Agreement("allreduce", op="SUM"), "allreduce"),
+    ],
+)
+def test_what_ranks_agree_on_in_words(agreement, words) -> None:
+    assert str(agreement) == words
 
 
 def event(rank, kind, start, end, peer=None, name="", **more) -> Event:
@@ -158,17 +178,17 @@ def head_to_head(name: str = "Send", second: str = "recv", **more):
         ([event(0, "send", 0.0, 0.1, 1)], "Nobody receives what rank 0 sends in Send(dest=1), line 3."),
         ([event(0, "send", 0.1 * n, 0.1 * n, 1) for n in range(3)], "and 2 more messages"),
         (
-            [event(0, "send", 0.0, 0.1, 1, call="float64"), event(1, "recv", 0.0, 0.3, 0, call="int64")],
+            [event(0, "send", 0.0, 0.1, 1, holds="float64"), event(1, "recv", 0.0, 0.3, 0, holds="int64")],
             "Rank 0 sends float64 in Send(dest=1), line 3; rank 1 takes it for int64",
         ),
-        ([event(0, "send", 0.0, 0.1, 1, call="bytes"), event(1, "recv", 0.0, 0.3, 0, call="int64")], ""),
-        ([event(0, "send", 0.0, 0.1, 1, call="object"), event(1, "recv", 0.0, 0.3, 0, call="bytes")], "sends object"),
-        ([event(0, "collective", 0.0, 0.1, number=1, call="Bcast(root=0)")], "Rank 1 never came to Bcast, line 3"),
+        ([event(0, "send", 0.0, 0.1, 1, holds="bytes"), event(1, "recv", 0.0, 0.3, 0, holds="int64")], ""),
+        ([event(0, "send", 0.0, 0.1, 1, holds="object"), event(1, "recv", 0.0, 0.3, 0, holds="bytes")], "sends object"),
+        ([event(0, "collective", 0.0, 0.1, number=1, agreement=ROOTED)], "Rank 1 never came to Bcast, line 3"),
         (
-            [event(rank, "collective", 0.0, 0.1, number=1, call=f"Bcast(root={rank})") for rank in range(2)],
+            [event(rank, "collective", 0.0, 0.1, number=1, agreement=Agreement("Bcast", rank)) for rank in range(2)],
             "Collective number 1 is not the same on all ranks (rank 0 Bcast(root=0), rank 1 Bcast(root=1)), line 3.",
         ),
-        ([event(rank, "collective", 0.0, 0.1, number=1, call="Bcast(root=0)") for rank in range(2)], ""),
+        ([event(rank, "collective", 0.0, 0.1, number=1, agreement=ROOTED) for rank in range(2)], ""),
     ],
 )
 def test_what_a_run_owes_to_luck(events, told) -> None:
@@ -181,7 +201,7 @@ def told(state, need=None, met=None, progress=1, text="recv", sent=()) -> Activi
     books.begin()
     books.sent.update(sent)
     if met:
-        books.meet(W, [0, 1], met)
+        books.meet(W, [0, 1], Agreement(met))
     books.members[W] = [0, 1]
     return Activity(state, progress, 0.0, text, books.look(need, []))
 
@@ -237,9 +257,12 @@ def test_books_that_miss_something_tell_nothing() -> None:
     books = Books()
     books.complete = False
     assert books.look(from_(1), []) == b""
-    for garbage in (b"", b"[]", b'{"need": ["send"]}', b"\xff"):
+    for garbage in (b"", b"[]", b'{"need": ["Send"]}', b"\xff"):
         with pytest.raises(ValueError):
             read_look(WAITS, garbage)
+    books.begin()
+    with pytest.raises(ValueError):
+        read_look(WAITS, books.look(Meeting(W, 1, Agreement("Bcast", "0")), []))
 
 
 def test_what_a_cell_has_made_keeps_its_books() -> None:
@@ -250,19 +273,20 @@ def test_what_a_cell_has_made_keeps_its_books() -> None:
 
 
 def test_a_collective_of_which_a_rank_may_have_died_is_told() -> None:
-    def begins(*names: str) -> Activity:
+    def begins(*agreements: Agreement) -> Activity:
         books = Books()
-        meetings = [books.meet("gloo 0", [0, 1], name) for name in names]
+        meetings = [books.meet("gloo 0", [0, 1], agreement) for agreement in agreements]
         return Activity(RUNNING, 1, 0.0, "", books.begun(meetings[-1]))
 
-    sixteen, seven = begins("barrier", "all_gather of 16 numbers"), begins("barrier", "all_gather of 7 numbers")
+    barrier, gather = Agreement("barrier"), Agreement("all_gather", unit="numbers")
+    sixteen, seven = (begins(barrier, gather._replace(amount=number)) for number in (16, 7))
     told = "Collective number 2 is not the same on all ranks (rank 0 all_gather of 16 numbers, rank 1 all_gather of 7 "
     assert unlike_calls({0: sixteen, 1: seven}) == told + "numbers)."
-    assert unlike_calls({0: sixteen, 1: sixteen}) == unlike_calls({0: sixteen, 1: begins("barrier")}) == ""
+    assert unlike_calls({0: sixteen, 1: sixteen}) == unlike_calls({0: sixteen, 1: begins(barrier)}) == ""
     assert unlike_calls({0: sixteen, 1: Activity(IDLE, 1, 0.0, "")}) == ""
 
 
 def test_a_collective_whose_arguments_are_rejected_was_none() -> None:
     books = Books()
-    books.take_back(books.meet("gloo 0", [0, 1], "gather"))
-    assert books.meet("gloo 0", [0, 1], "barrier") == Meeting("gloo 0", 1, "barrier")
+    books.take_back(books.meet("gloo 0", [0, 1], ROOTED))
+    assert books.meet("gloo 0", [0, 1], Agreement("barrier")) == Meeting("gloo 0", 1, Agreement("barrier"))

@@ -24,7 +24,7 @@ def fewer(world_size: int) -> list[int]:
     return list(range(min(world_size - 1, 7), 0, -1))
 
 
-def called_twice(harness: Callable, function: Callable, *given: object) -> object:
+def called_twice(harness: Callable, function: Callable, *given: Any) -> Any:
     """What the harness returns when the function was called before, with the arguments that stand in the last one."""
     *arguments, before = given
     comm = arguments[: len(arguments) - len(before)]  # the same one, where there is one
@@ -50,7 +50,7 @@ def after_another_call(case: Case, before: Sequence[tuple] = ()) -> Case:
     )
 
 
-def _other_numbers(argument: object) -> object:
+def _other_numbers(argument: Any) -> Any:
     is_tensor = hasattr(argument, "requires_grad")  # torch's; it need not be imported for this
     return 1 - 2 * argument if is_tensor or isinstance(argument, np.ndarray) else argument
 

@@ -166,7 +166,8 @@ class _Comparison:
             return self._found(Kind.TYPE, where, got, expected)
         elif dataclasses.is_dataclass(expected):
             return self._fields(got, expected, where)
-        same = type(expected).__eq__(expected, got) is True
+        equals: Any = type(expected).__eq__
+        same = equals(expected, got) is True
         return None if same else self._found(Kind.VALUE, where, got, expected)
 
     def _found(

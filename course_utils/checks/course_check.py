@@ -5,11 +5,13 @@ from typing import Any
 
 from course_utils.checks import under_nbgrader
 from course_utils.checks.compare import describe
+from course_utils.checks.judge import verdict_on
 from course_utils.checks.progress_records import SESSION
 from course_utils.checks.registry import find
 from course_utils.checks.verdict import finding_of
 from course_utils.checks.verdict_panel import show
 from course_utils.errors import CourseError
+from course_utils.ranks import start
 
 _MISSING: Any = object()
 
@@ -29,13 +31,10 @@ def check(name: str, function: Callable = _MISSING) -> None:
         CourseError: there is no such exercise, `function` is none, or only running ranks can judge it and there
             are none; under nbgrader, which reads marks out of errors, also where the verdict is not ✓.
     """
-    from course_utils.checks.judge import verdict_on
-    from course_utils.ranks.start import current
-
     exercise = find(name)
     _need_function(exercise.name, function)
     with under_nbgrader.stderr_to_stdout():
-        verdict = verdict_on(exercise, function, current())
+        verdict = verdict_on(exercise, function, start.current())
         SESSION.write(exercise=name, lesson=exercise.lesson, mark=verdict.result, text=finding_of(verdict))
         show(verdict, picture=exercise.picture)
     under_nbgrader.insist(verdict)

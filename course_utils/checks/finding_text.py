@@ -163,11 +163,10 @@ def _two_numbers(got: Any, expected: Any) -> tuple[str, str]:
     """Both numbers with as few digits as still tell them apart."""
     if got.dtype.kind not in "fc":
         return str(got), str(expected)
-    for digits in (4, 6, 9, 17):
-        texts = tuple(_number(value, digits) for value in (got, expected))
-        if texts[0] != texts[1]:
-            break
-    return texts
+    for digits in (4, 6, 9):
+        if _number(got, digits) != _number(expected, digits):
+            return _number(got, digits), _number(expected, digits)
+    return _number(got, 17), _number(expected, 17)
 
 
 def _number(value: Any, digits: int) -> str:

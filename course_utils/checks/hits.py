@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def _hits(record: dict[str, Any], prediction: dict[str, Any]) -> dict[str, bool]
 def asked_on(page: Path) -> frozenset[tuple[str, str]]:
     """The predictions that a notebook asks for: (name, question)."""
     try:
-        return _asked_on(page, page.stat().st_mtime_ns)
+        return _asked_on(page.resolve(), page.stat().st_mtime_ns)
     except OSError:
         return frozenset()
 
@@ -124,7 +124,7 @@ def ratio_of(guess: Any, value: Any) -> float | None:
     return ratio if 0 < ratio < math.inf else None
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Is it a real number, and no truth value?"""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 

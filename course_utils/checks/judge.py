@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind
-from course_utils.checks.judging_plan import NeedsRanks, On, Stage, on_these, plan, start_first, too_few
+from course_utils.checks.judging_plan import JudgingStage, NeedsRanks, On, on_these, plan, start_first, too_few
 from course_utils.checks.mistake_search import MistakeSearch, Searched, is_comparable
 from course_utils.checks.run_cases import Runner, by_luck, outcomes
 from course_utils.checks.verdict import JudgedOn, Result, Verdict
@@ -65,8 +65,8 @@ def verdict_on(
     Raises:
         CourseError: only real ranks can judge it, and none run, or too few.
     """
-    options = replace(options, seed=fresh_seed() if options.seed is None else options.seed)
-    return judge(exercise, function, plan(exercise, ranks, options.seed), options)
+    seed = fresh_seed() if options.seed is None else options.seed
+    return judge(exercise, function, plan(exercise, ranks, seed), replace(options, seed=seed))
 
 
 def verdict_on_these(
@@ -81,7 +81,9 @@ def verdict_on_these(
 
 
 @usual_settings()
-def judge(exercise: Exercise, function: Callable, stages: Sequence[Stage], options: Options = Options()) -> Verdict:
+def judge(
+    exercise: Exercise, function: Callable, stages: Sequence[JudgingStage], options: Options = Options()
+) -> Verdict:
     """Judge `function` stage by stage, until the first case that fails.
 
     Args:
@@ -100,7 +102,7 @@ class TooBusy(CourseError):
 
 
 @dataclass
-class _Walk:
+class _Progress:
     """How far an answer came on one stage.
 
     Attributes:
@@ -117,7 +119,7 @@ class _Walk:
     last: Outcome | None = None
     failed: Outcome | None = None
     rest: Sequence[Case] = ()
-    lucky: "_Walk | None" = None
+    lucky: "_Progress | None" = None
     cannot: str = ""
     is_stub: bool = False
 
@@ -125,13 +127,15 @@ class _Walk:
 class _Judging:
     """One answer on its way to its verdict."""
 
-    def __init__(self, exercise: Exercise, function: Callable, stages: Sequence[Stage], options: Options) -> None:
+    def __init__(
+        self, exercise: Exercise, function: Callable, stages: Sequence[JudgingStage], options: Options
+    ) -> None:
         self._exercise, self._function, self._stages, self._options = exercise, function, stages, options
         self._seed = fresh_seed() if options.seed is None else options.seed
         self._hidden = (exercise.library, *exercise.also_hidden) if options.hide else ()
 
     def verdict(self) -> Verdict:
-        walks: list[tuple[Stage, _Walk]] = []
+        walks: list[tuple[JudgingStage, _Progress]] = []
         stages = [stage for stage in self._stages if stage.cases(self._seed)]
         if not stages:
             raise too_few(self._exercise, max((stage.left_out(self._seed) for stage in self._stages), default=0))
@@ -159,9 +163,9 @@ class _Judging:
 
     # --- the answer on the ranks of a stage ---------------------------------------------------------------------------
 
-    def _walk(self, stage: Stage, cases: Sequence[Case]) -> _Walk:
+    def _walk(self, stage: JudgingStage, cases: Sequence[Case]) -> _Progress:
         """Run the answer case by case until the first that fails."""
-        walk = _Walk()
+        walk = _Progress()
         try:
             for outcome in self._outcomes(stage, cases):
                 if self._ends(stage, walk, outcome):
@@ -171,7 +175,7 @@ class _Judging:
                     walk.failed, walk.rest = outcome, rest
                     break
                 if walk.lucky is None and (lucky := by_luck(outcome)):
-                    walk.lucky = _Walk([*walk.passed], failed=lucky, rest=rest)
+                    walk.lucky = _Progress([*walk.passed], failed=lucky, rest=rest)
                 walk.passed.append(outcome.case)
                 walk.last = outcome
         except CourseError as error:
@@ -180,7 +184,7 @@ class _Judging:
             walk.cannot = str(error).rstrip(".")
         return walk
 
-    def _outcomes(self, stage: Stage, cases: Sequence[Case]) -> Iterator[Outcome]:
+    def _outcomes(self, stage: JudgingStage, cases: Sequence[Case]) -> Iterator[Outcome]:
         if self._exercise.needs_torch:
             import_torch(stage.ranks)
         runs = [(case, self._function) for case in cases]
@@ -188,11 +192,11 @@ class _Judging:
         run = self._runner(stage, limit, self._hidden)
         return itertools.chain(run(runs[:1]), run(runs[1:]))  # many answers are wrong in the first case already
 
-    def _runner(self, stage: Stage, limit: float, hidden: Sequence[str]) -> Runner:
+    def _runner(self, stage: JudgingStage, limit: float, hidden: Sequence[str]) -> Runner:
         patience = self._options.patience
         return functools.partial(outcomes, ranks=stage.ranks, patience=patience, limit=limit, hidden=hidden)
 
-    def _ends(self, stage: Stage, walk: _Walk, outcome: Outcome) -> bool:
+    def _ends(self, stage: JudgingStage, walk: _Progress, outcome: Outcome) -> bool:
         """Whether the stage ends here, though nothing is known to be wrong; notes in the walk why."""
         for reply in outcome.attempt.replies:
             if reply.error and reply.error.type == "VirtualRanksCannot":
@@ -209,14 +213,15 @@ class _Judging:
 
     # --- verdicts -----------------------------------------------------------------------------------------------------
 
-    def _wrong(self, walks: Sequence[tuple[Stage, _Walk]], cannot: str) -> Verdict:
+    def _wrong(self, walks: Sequence[tuple[JudgingStage, _Progress]], cannot: str) -> Verdict:
         stage, walk = walks[-1]
         if walk.is_stub and not any(each.passed for _, each in walks):
             return Verdict(Result.NOT_BEGUN, self._exercise.name, seed=self._seed)
+        assert walk.failed
         searched = Searched() if walk.is_stub else self._searched(stage, walk)
         return self._verdict(Result.WRONG, walk.failed, self._judged_on(walks, cannot), searched)
 
-    def _judged_on(self, walks: Sequence[tuple[Stage, _Walk]], cannot: str) -> JudgedOn:
+    def _judged_on(self, walks: Sequence[tuple[JudgingStage, _Progress]], cannot: str) -> JudgedOn:
         stage, walk = walks[-1]
         sizes = [len(case.arguments) for each, its in walks if each.on == On.VIRTUAL for case in its.passed]
         on_virtual = stage.on == On.VIRTUAL
@@ -252,12 +257,14 @@ class _Judging:
 
     # --- which mistake it is ------------------------------------------------------------------------------------------
 
-    def _searched(self, stage: Stage, walk: _Walk) -> Searched:
+    def _searched(self, stage: JudgingStage, walk: _Progress) -> Searched:
         exercise = self._exercise
+        assert walk.failed
         if not exercise.written.questions or not self._options.search:
             return Searched()
         if exercise.search_runs and is_comparable(walk.failed):
             walk = self._again_on_fixed_numbers(stage, walk)
+        assert walk.failed
         on_others = replace(stage, ranks=stage.search_ranks()) if stage.search_ranks else stage
         if exercise.needs_torch and exercise.search_runs:
             import_torch(on_others.ranks)
@@ -266,7 +273,7 @@ class _Judging:
             exercise, walk.failed, walk.passed, lambda: self._outcomes(stage, walk.rest), programs
         ).search()
 
-    def _again_on_fixed_numbers(self, stage: Stage, walk: _Walk) -> _Walk:
+    def _again_on_fixed_numbers(self, stage: JudgingStage, walk: _Progress) -> _Progress:
         """The same answer on the cases of the fixed seed, where it fails one of these."""
         again = self._walk(stage, stage.cases(FIXED_SEED))
         if again.failed is None and again.lucky:
@@ -275,7 +282,7 @@ class _Judging:
 
     # --- before anything runs -----------------------------------------------------------------------------------------
 
-    def _unfit(self, stages: Sequence[Stage]) -> Finding | None:
+    def _unfit(self, stages: Sequence[JudgingStage]) -> Finding | None:
         """Find out whether the function can be called with the cases' arguments, and sent to the ranks."""
         cases = (case for stage in stages for case in stage.cases(self._seed))
         return next(filter(None, (_wrong_signature(self._function, case) for case in cases)), _luggage(self._function))
@@ -287,7 +294,7 @@ def _what_they_cannot(error: Raised) -> str:
 
 def _is_stub(error: Raised | None) -> bool:
     """Whether the line that the exercise came with was reached; libraries raise NotImplementedError with a text."""
-    return bool(error) and error.type == "NotImplementedError" and error.message.strip()[:9] in ("", "your turn")
+    return error is not None and error.type == "NotImplementedError" and error.message.strip()[:9] in ("", "your turn")
 
 
 def _wrong_signature(function: Callable, case: Case) -> Finding | None:

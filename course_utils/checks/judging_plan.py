@@ -44,7 +44,7 @@ class NeedsRanks(CourseError):
 
 
 @dataclass(frozen=True)
-class Stage:
+class JudgingStage:
     """Cases that run on the same ranks, in order, until the first that fails.
 
     Attributes:
@@ -81,12 +81,14 @@ def cases_of(exercise: Exercise, seed: int, world_size: int) -> list[Case]:
 
 def on_these(
     exercise: Exercise, ranks: RanksInterface, search_ranks: Callable[[], RanksInterface] | None = None
-) -> Stage:
+) -> JudgingStage:
     """The one stage of an answer that is judged on these ranks alone."""
-    return Stage(ranks, lambda seed: cases_of(exercise, seed, ranks.world_size), On.REAL, search_ranks=search_ranks)
+    return JudgingStage(
+        ranks, lambda seed: cases_of(exercise, seed, ranks.world_size), On.REAL, search_ranks=search_ranks
+    )
 
 
-def plan(exercise: Exercise, ranks: RanksInterface | None, seed: int) -> list[Stage]:
+def plan(exercise: Exercise, ranks: RanksInterface | None, seed: int) -> list[JudgingStage]:
     """Where an answer is judged, from as few real ranks as it takes.
 
     Args:
@@ -100,7 +102,7 @@ def plan(exercise: Exercise, ranks: RanksInterface | None, seed: int) -> list[St
     world_size = ranks.world_size if ranks else _USUAL
     cases = cases_of(exercise, seed, world_size)
     if needs_nothing(cases):
-        return [Stage(ranks or NoRanks(_USUAL), lambda own: cases_of(exercise, own, world_size))]
+        return [JudgingStage(ranks or NoRanks(_USUAL), lambda own: cases_of(exercise, own, world_size))]
     real = [on_these(exercise, ranks)] if ranks else []
     if fits_virtual_ranks(exercise, cases):
         return [*_virtual_stages(exercise, world_size), *real]
@@ -125,7 +127,7 @@ def fits_virtual_ranks(exercise: Exercise, cases: Sequence[Case]) -> bool:
     return not needs_more and not any(case.backend for case in cases) and not all(case.timed for case in cases)
 
 
-def _virtual_stages(exercise: Exercise, world_size: int) -> list[Stage]:
+def _virtual_stages(exercise: Exercise, world_size: int) -> list[JudgingStage]:
     """The exercise's cases, but for those that measure time; then a case for each larger number of ranks."""
 
     def untimed(seed: int) -> list[Case]:
@@ -140,8 +142,8 @@ def _virtual_stages(exercise: Exercise, world_size: int) -> list[Stage]:
 
     ranks = VirtualRanksApart(MOST)
     return [
-        Stage(ranks, untimed, On.VIRTUAL),
-        Stage(ranks, larger, On.VIRTUAL, limit=_SECONDS, may_end_early=True),
+        JudgingStage(ranks, untimed, On.VIRTUAL),
+        JudgingStage(ranks, larger, On.VIRTUAL, limit=_SECONDS, may_end_early=True),
     ]
 
 

@@ -228,4 +228,4 @@ def _looked_at(outcome: Outcome) -> Iterator[tuple[Any, Any]]:
 
 def _sent(outcome: Outcome) -> tuple | None:
     run = outcome.run
-    return run and (run.rounds, run.messages, tuple(run.bytes_per_rank), run.collectives)
+    return (run.rounds, run.messages, tuple(run.bytes_per_rank), run.collectives) if run else None

@@ -132,7 +132,7 @@ def _by_name(rows: Iterable[LessonRow]) -> str:
     return f'<details style="margin: 8px 0 0"><summary>The exercises by name</summary>{"".join(lines)}</details>'
 
 
-def _named(row: LessonRow) -> list[tuple[str, str]]:
+def _named(row: LessonRow) -> list[tuple[Result, str]]:
     """(mark, name, what it is about and how it stands) for each exercise."""
     titles = dict(zip((name for name, _ in row.marks), row.titles, strict=False))
     return [(mark, f"{name}{_about(titles.get(name))}: {WORDS[mark]}") for name, mark in row.marks]
@@ -142,7 +142,7 @@ def _about(title: str | None) -> str:
     return f" ({title})" if title else ""
 
 
-def _dot(mark: str, name: str = "") -> str:
+def _dot(mark: Result, name: str = "") -> str:
     """A dot; with a name it is an image that screen readers name, else it stands beside its word."""
     named = f'role="img" title="{parts.attribute(name)}" aria-label="{parts.attribute(name)}"'
     look = f"font-size: 1.25em; line-height: 1{'; ' + _GREEN if mark == Result.RIGHT else ''}"

@@ -9,6 +9,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+HIDDEN = "the course's own {name} is hidden while answers are judged"
+
 
 def call_without(places: Sequence[str], function: Callable, *arguments: Any) -> Any:
     """Call `function(*arguments)` while the functions at `places`, "module:function", raise NotImplementedError."""
@@ -57,7 +59,7 @@ def _exchanged(function: Callable) -> Iterator[None]:
 
 
 def _that_raises(name: str) -> Any:
-    text = f"the course's own {name} is hidden while answers are judged"
+    text = HIDDEN.format(name=name)
     names: dict[str, Any] = {}
     exec(f"def hidden(*_, **__):\n    raise NotImplementedError({text!r})", names)
     return names["hidden"].__code__
@@ -72,8 +74,8 @@ class _WhenImported(MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != self._name:
             return None
-        others = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
-        spec = next(filter(None, others), None)
+        behind = sys.meta_path[sys.meta_path.index(self) + 1 :]  # among them, those for other functions of this module
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in behind)), None)
         if spec and spec.loader:
             run = spec.loader.exec_module
 
@@ -82,5 +84,5 @@ class _WhenImported(MetaPathFinder):
                 if self in sys.meta_path:
                     self._then(module)
 
-            spec.loader.exec_module = run_and_then
+            vars(spec.loader)["exec_module"] = run_and_then
         return spec

@@ -8,12 +8,15 @@ readers get a name for the whole.
 import base64
 import html
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from course_utils.draw.style import Picture
 
+VALUE = "application/vnd.course.panel+json"
+"""Under this type a saved notebook holds a panel's value."""
 RIGHT, NOT_YET, NEUTRAL = "right", "not yet", "neutral"
 _GROUNDS = {RIGHT: "#00664B", NOT_YET: "#9A3A00", NEUTRAL: "#565656"}  # white words on them have a contrast above 6.5
 _EDGES = {RIGHT: "#009E73", NOT_YET: "#D55E00", NEUTRAL: "#8A8A8A"}  # at least 3.4 on white and on black
@@ -40,21 +43,24 @@ class Panel:
     """One output of a cell.
 
     Attributes:
-        text: for terminals, programs and readers that show no HTML: the line or the lines, and nothing else.
+        text: for terminals and readers that show no HTML: the line or the lines, and nothing else.
         html: for notebooks.
+        value: for programs that read the saved notebook: what the panel shows, as JSON; empty for nothing.
     """
 
     text: str
     html: str = field(repr=False)
+    value: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         return self.text
 
     __repr__ = __str__
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        """IPython's hook: a notebook keeps both and shows the one it can."""
-        return {"text/plain": self.text, "text/html": self.html}
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
+        """IPython's hook: a notebook keeps all and shows the one it can."""
+        value = {VALUE: dict(self.value)} if self.value else {}
+        return {"text/plain": self.text, "text/html": self.html, **value}
 
 
 def show(panel: Panel) -> None:

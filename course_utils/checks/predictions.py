@@ -96,7 +96,8 @@ def measured(name: str, *, busy: bool = False, **values: Any) -> None:
         key: is_hit(noted.answers[key], value, noted.within) for key, value in values.items() if key in noted.answers
     }
     SESSION.write(measured=name, values={key: plain(value) for key, value in values.items()}, hits=hits)
-    parts.show(Panel(_table(noted, values), _compared(name, noted, values, hits)))
+    value = {} if hits else {"measured": name, "values": {key: shown(value) for key, value in values.items()}}
+    parts.show(Panel(_table(noted, values), _compared(name, noted, values, hits), value))
 
 
 def known(name: str) -> Noted:
@@ -137,7 +138,8 @@ def _asked(name: str, options: dict[str, str], answers: dict[str, Any], said: st
         parts.head(mark, words, kind, name, said.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")),
         list_of_choices,
     )
-    return Panel("\n".join(lines), html)
+    asks = [] if noted or list(answers) == ["answer"] else [key for key, value in answers.items() if value is ...]
+    return Panel("\n".join(lines), html, {} if noted else {"asked": name, "questions": asks, "choices": options})
 
 
 def _table(noted: Noted, values: dict[str, Any]) -> str:

@@ -50,6 +50,16 @@ def declared() -> tuple[Exercise, ...]:
     return tuple(exercise for lesson in LESSONS for exercise in exercises_of(lesson))
 
 
+def own_answers(since: str = "") -> tuple[str, ...]:
+    """Where the course's own answers stand, "module:function": those to exercises, and what is as good as one.
+
+    Args:
+        since: stem of the first lesson whose answers count; "" means all.
+    """
+    exercises = [exercise for exercise in declared() if exercise.lesson >= since]
+    return tuple(place for exercise in exercises for place in (exercise.library, *exercise.also_hidden))
+
+
 def names_of(lesson: Lesson) -> tuple[str, ...]:
     """The names of a lesson's exercises: those declared, or those planned where none is."""
     return tuple(exercise.name for exercise in exercises_of(lesson)) or lesson.planned

@@ -31,7 +31,7 @@ class LessonRow:
     stem: str
     title: str
     written: bool
-    marks: tuple[tuple[str, str], ...]
+    marks: tuple[tuple[str, Result], ...]
     planned: int = 0
     titles: tuple[str, ...] = ()
     takes: tuple[int, ...] = ()
@@ -83,11 +83,11 @@ def standing(records: Iterable[dict[str, Any]]) -> tuple[LessonRow, ...]:
         records: in order; what is unknown or malformed in them is left out.
     """
     records, lessons = list(records), Lessons()
-    marks: dict[str, str] = {}
+    marks: dict[str, Result] = {}
     for record in records:
         name, mark = record.get("exercise"), record.get("mark")
         if isinstance(name, str) and isinstance(mark, str) and mark in _BETTER:
-            marks[name] = max(marks.get(name, Result.NOT_BEGUN), mark, key=_BETTER.__getitem__)
+            marks[name] = max(marks.get(name, Result.NOT_BEGUN), Result(mark), key=_BETTER.__getitem__)
     begun = {lessons.of_record(record) for record in records}
     spent = minutes_spent(records, lessons.of_record)
     compared: dict[str | None, list[bool]] = {}

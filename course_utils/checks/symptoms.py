@@ -12,6 +12,7 @@ from course_utils.checks.exercise import NO_RESULT, Case, Outcome, Recogniser
 from course_utils.checks.finding import Kind
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import Ending
+from course_utils.trace.waiting import Receive, Send, parts_of
 
 if TYPE_CHECKING:
     from course_utils.trace.events import Event
@@ -63,10 +64,10 @@ def hangs(case: Case, outcome: Outcome) -> bool:
     return interrupted and (outcome.attempt.ending == Ending.DEADLOCK or not raised(outcome))
 
 
-def waits_in(outcome: Outcome, call: str) -> bool:
-    """Whether every rank that hangs does so in a call whose name ends like this: "send" for Send, Ssend, send."""
-    waiting = [reply.waiting or "" for reply in outcome.attempt.replies if reply.kind == "interrupted"]
-    return bool(waiting) and all(text.split("(")[0].lower().endswith(call) for text in waiting)
+def all_need(outcome: Outcome, kind: type[Send] | type[Receive]) -> bool:
+    """Whether every rank that hangs waits for this: that its message is taken, or that one comes."""
+    needs = [[*parts_of(reply.need)] for reply in outcome.attempt.replies if reply.kind == "interrupted"]
+    return bool(needs) and all(parts and all(isinstance(part, kind) for part in parts) for parts in needs)
 
 
 def uses_collectives(case: Case, outcome: Outcome) -> bool:
@@ -118,22 +119,27 @@ def endless(case: Case, outcome: Outcome) -> bool:
     return any(reply.error and reply.error.type == "KeyboardInterrupt" for reply in outcome.attempt.replies)
 
 
-def all_wait_in(call: str) -> Recogniser:
-    """A recogniser of ranks that all wait in a call whose name ends like this."""
-    return lambda case, outcome: hangs(case, outcome) and waits_in(outcome, call)
+def all_wait_in_a_send(case: Case, outcome: Outcome) -> bool:
+    """Whether every rank that hangs waits in a send."""
+    return hangs(case, outcome) and all_need(outcome, Send)
+
+
+def all_wait_in_a_receive(case: Case, outcome: Outcome) -> bool:
+    """Whether every rank that hangs waits in a receive."""
+    return hangs(case, outcome) and all_need(outcome, Receive)
 
 
 def nobody_sends(case: Case, outcome: Outcome) -> bool:
     """Whether every rank waits in a receive."""
     replies = outcome.attempt.replies
-    return hangs(case, outcome) and waits_in(outcome, "recv") and all(reply.kind == "interrupted" for reply in replies)
+    return all_wait_in_a_receive(case, outcome) and all(reply.kind == "interrupted" for reply in replies)
 
 
 COMMON: dict[str, Recogniser] = {
     "it hangs": hangs,
     "it computes without end": endless,
-    "all wait in a send": all_wait_in("send"),
-    "all wait in a receive": all_wait_in("recv"),
+    "all wait in a send": all_wait_in_a_send,
+    "all wait in a receive": all_wait_in_a_receive,
     "every rank waits for a message": nobody_sends,
     "a request stays open": request_open,
     "a collective is called": uses_collectives,

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from course_utils.checks.finding import Finding, own
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -39,14 +41,11 @@ def lies_in(found: Iterable["Tensor"], given: Iterable["Tensor"]) -> bool:
     return any(one.numel() and one.untyped_storage().data_ptr() in places for one in found)
 
 
-def is_new(outcome: "Outcome") -> str | None:
-    """A judge of results that are right, by name: are they new tensors?"""
-    for rank, result in enumerate(outcome.results):
-        if result[REUSED]:
-            return (
-                f"the numbers are right, but rank {rank} returned memory of an argument: a change of one changes both"
-            )
-    return None
+def is_new(outcome: "Outcome") -> Finding | None:
+    """Judge results that are right, by name: are they new tensors?"""
+    words = "the numbers are right, but rank {rank} returned memory of an argument: a change of one changes both"
+    reused = (rank for rank, result in enumerate(outcome.results) if result[REUSED])
+    return next((own("memory-of-an-argument", words, rank=rank) for rank in reused), None)
 
 
 def marked(values: "Tensor", note: Callable[[], None]) -> "Tensor":

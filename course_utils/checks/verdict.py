@@ -11,8 +11,7 @@ from course_utils.checks.mistake_search import Searched, SearchEnd
 from course_utils.words import count
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+    from course_utils.draw.style import Picture
     from course_utils.trace.events import Event
 
 
@@ -82,7 +81,7 @@ class Verdict:
     output: tuple[tuple[int, str], ...] = ()
     seed: int | None = None
     expected_rounds: int | None = None
-    drawing: "Callable[[], Figure | None] | None" = None
+    drawing: "Callable[[], Picture | None] | None" = None
 
     @property
     def passed(self) -> bool:

@@ -175,9 +175,11 @@ def written_in(file: Path, library: str = "") -> Written:
 def library_source(place: str) -> str:
     """The source of the function at "module:function", read and not imported: an import may bring torch."""
     module, _, name = place.partition(":")
-    source = Path(importlib.util.find_spec(module).origin).read_text(encoding="utf-8")
+    spec = importlib.util.find_spec(module)
+    assert spec and spec.origin, f"{module} has no file"
+    source = Path(spec.origin).read_text(encoding="utf-8")
     [node] = [one for one in ast.parse(source).body if isinstance(one, ast.FunctionDef) and one.name == name]
-    first = min(one.lineno for one in (node, *node.decorator_list))
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return "\n".join(source.splitlines()[first - 1 : node.end_lineno]) + "\n"
 
 

@@ -1,14 +1,14 @@
 """Who waits for whom: ranks on a circle, and an arrow from each that waits to those without which it cannot go on."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from course_utils.draw import style
-from course_utils.words import join, ranks_in_words
+from course_utils.words import capital, join, ranks_in_words
 
 _RADIUS, _NODE = 0.95, 0.27  # inches: of the circle on which the ranks stand, and of a rank
 _DONE, _WORKS = "#EFEFEF", "#BFD9EA"
@@ -20,6 +20,7 @@ def waits(
     waits_for: Mapping[int, Sequence[int]],
     circle: Sequence[int] = (),
     title: str | None = None,
+    returned: Collection[int] = (),
 ) -> Figure:
     """Draw an arrow from each rank that waits to the ranks that it waits for.
 
@@ -28,8 +29,9 @@ def waits(
         waits_for: for each rank that is stuck, those without which it cannot go on.
         circle: ranks of which each waits for the next, and the last for the first; their arrows stand out.
         title: said first; the finding then stands under it.
+        returned: ranks that are done.
     """
-    found = waits_finding(waits_for, circle, doing)
+    found = waits_finding(waits_for, circle, returned)
     places = positions(sorted(doing))
     top = max(abs(y) for _, y in places.values()) + _NODE + 0.1
     heading = (title, found) if title else (found, "")
@@ -42,7 +44,7 @@ def waits(
         for other in others:
             draw_arrow(ax, places[rank], places[other], (rank, other) in pairs or not circle)
     for rank, (x, y) in places.items():
-        colour = style.STUCK if rank in waits_for else _DONE if "returned" in doing[rank] else _WORKS
+        colour = style.STUCK if rank in waits_for else _DONE if rank in returned else _WORKS
         ax.add_patch(Circle((x, y), _NODE, facecolor=colour, edgecolor="white", linewidth=1.5, zorder=3))
         ink = style.ink_on(colour) if rank in waits_for else style.INK
         ax.text(x, y, str(rank), ha="center", va="center", fontsize=style.TITLE, weight="bold", color=ink, zorder=4)
@@ -52,7 +54,7 @@ def waits(
     return picture
 
 
-def waits_finding(waits_for: Mapping[int, Sequence[int]], circle: Sequence[int], doing: Mapping[int, str]) -> str:
+def waits_finding(waits_for: Mapping[int, Sequence[int]], circle: Sequence[int], returned: Collection[int]) -> str:
     """The circle, or whom the stuck ranks wait for."""
     if not waits_for:
         return "Nobody waits for what will never come"
@@ -64,9 +66,9 @@ def waits_finding(waits_for: Mapping[int, Sequence[int]], circle: Sequence[int],
     stuck = sorted(waits_for)
     verb = "waits" if len(stuck) == 1 else "wait"
     text = f"{ranks_in_words(stuck)} {verb} for {ranks_in_words(others) if others else 'each other'}"
-    gone = others and all("returned" in doing[other] for other in others)
+    gone = others and set(others) <= set(returned)
     text += f", which {'has' if len(others) == 1 else 'have'} returned" if gone else ""
-    return text[0].upper() + text[1:]
+    return capital(text)
 
 
 def positions(ranks: Sequence[int]) -> dict[int, tuple[float, float]]:

@@ -16,7 +16,8 @@ from course_utils.ranks.presses import presses
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import IDLE, IMPORTS, TESTING, WAITING
-from course_utils.trace.waiting import WaitGraph
+from course_utils.trace.books import need_of
+from course_utils.trace.waiting import Need, WaitGraph
 from course_utils.words import ranks_in_words
 
 _AFTER_AN_ERROR = 0.4  # seconds without progress, once a rank has raised: the rest waits for it
@@ -35,7 +36,7 @@ class Watched:
 
     pending: dict[int, Any]
     replies: dict[int, Reply] = field(default_factory=dict)
-    waiting: dict[int, str] = field(default_factory=dict)  # what ranks waited in when the call was broken off
+    waiting: dict[int, tuple[str, Need | None]] = field(default_factory=dict)  # when the call was broken off
     cause: BrokenOff | None = None
     stuck: WaitGraph | None = None
     lost: list[int] = field(default_factory=list)  # ranks that had died, or would not stop
@@ -152,7 +153,7 @@ class Connection(ABC):
         for rank in call.pending:
             seen = self.control.activity(rank)
             if seen.state in (WAITING, TESTING):
-                call.waiting[rank] = seen.text
+                call.waiting[rank] = seen.text, need_of(seen.look)
         begun, again = time.monotonic(), 0.0
         deadline = begun + _STUBBORN
         while call.pending and not self.control.dead():
@@ -166,9 +167,9 @@ class Connection(ABC):
                 again = time.monotonic() + 0.25
             with contextlib.suppress(KeyboardInterrupt):  # pressed while a reply was unpacked
                 self.collect(call)
-        for rank, text in call.waiting.items():
+        for rank, (text, need) in call.waiting.items():
             if rank in call.replies and call.replies[rank].kind == "interrupted":
-                call.replies[rank].waiting = text
+                call.replies[rank].waiting, call.replies[rank].need = text, need
         if call.pending:
             call.lost = list(call.pending)
             places = {rank: self.control.place(rank) for rank in call.lost}
@@ -191,7 +192,8 @@ class Connection(ABC):
             del call.pending[rank]
             line = (places or {}).get(rank)
             place = Raised("", "", line) if line else None
-            call.replies[rank] = Reply(rank, "lost", waiting=call.waiting.get(rank), error=place)
+            text, need = call.waiting.get(rank, (None, None))
+            call.replies[rank] = Reply(rank, "lost", waiting=text, need=need, error=place)
 
 
 def _hopeless(seen: Seen, raised: bool, patience: float | None) -> BrokenOff | None:

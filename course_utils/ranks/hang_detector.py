@@ -17,11 +17,11 @@ from course_utils.trace.waiting import (
     WAITS,
     WORKS,
     Look,
-    Meeting,
     WaitGraph,
     in_words,
     mismatch_in_words,
 )
+from course_utils.words import capital
 
 _ON_ITS_WAY = "unknown", "all_wait"
 """The clocks of what may be on its way over the links."""
@@ -149,7 +149,6 @@ def unlike_calls(activities: Mapping[int, Activity]) -> str:
     graph = WaitGraph(looks, members)
     for communicator in members:
         for number in range(1, 1 + max(look.met.get(communicator, (0, ()))[0] for look in looks.values())):
-            if begun := graph.mismatch(Meeting(communicator, number, "")):
-                words = mismatch_in_words(number, begun)
-                return f"{words[0].upper()}{words[1:]}."
+            if begun := graph.mismatch(communicator, number):
+                return f"{capital(mismatch_in_words(number, begun))}."
     return ""

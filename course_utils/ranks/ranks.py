@@ -11,8 +11,9 @@ from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.connection import Connection, Watched
+from course_utils.ranks.ending import ending_of
 from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
-from course_utils.ranks.failure_report import describe, done_by, print_from, seen_of
+from course_utils.ranks.failure_report import describe, print_from, seen_of
 from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.traffic import LinksAtRest, Meter, Traffic
@@ -192,7 +193,7 @@ class Ranks(LastRun):
                 self._usable &= self._can_meet(connection, mine.communicator + 1)
                 self._usable &= sum(map(abs, left.values())) <= _MOST_LEFT
         self._last_events = events_of([reply for reply in replies if reply.began])
-        self._last_waits = call.stuck, {reply.rank: done_by(reply) for reply in replies}
+        self._last_waits = call.stuck, replies
         return call, replies
 
     def _can_meet(self, connection: Connection, communicator: int) -> bool:
@@ -271,14 +272,15 @@ class Ranks(LastRun):
         return replies
 
     def _raise_trouble(self, call: Watched, replies: list[Reply]) -> None:
-        trouble = describe(replies, call.cause)
+        trouble, ending = describe(replies, call.cause), ending_of((reply.kind for reply in replies), call.cause)
         if trouble is None:
             return
         if not (self._usable or call.lost or any(reply.kind == "unusable" for reply in replies)):
             trouble += " MPI cannot end what was under way."
         if call.lost or not self._usable:
-            raise RanksGone(f"{trouble} `ranks.restart()` brings new ranks; variables of the old ones are gone.")
-        raise RankError(trouble)
+            trouble += " `ranks.restart()` brings new ranks; variables of the old ones are gone."
+            raise RanksGone(trouble, ending)
+        raise RankError(trouble, ending)
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -332,7 +334,7 @@ class Ranks(LastRun):
     def restart(self) -> "Ranks":
         """End the ranks and start as many new ones. Variables that lived on them are gone."""
         self._bring_back()
-        print(f"{self.facts['line'].rstrip('.')}. Variables of the old ranks are gone.")
+        print(f"{self.facts['line']}. Variables of the old ranks are gone.")
         return self
 
     def _bring_back(self) -> None:
@@ -357,7 +359,7 @@ class Ranks(LastRun):
     def __repr__(self) -> str:
         if self.connection is None:
             return f"<{count(self.world_size, 'rank')}, stopped>"
-        return f"<{self.facts['line'].rstrip('.')}>"
+        return f"<{self.facts['line']}>"
 
 
 def _bytes_of(function: Callable) -> bytes:

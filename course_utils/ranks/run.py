@@ -9,7 +9,7 @@ from course_utils import draw
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import BrokenOff, Ending, ending_of
 from course_utils.ranks.engine.reply import Reply
-from course_utils.ranks.failure_report import describe
+from course_utils.ranks.failure_report import describe, done_by
 from course_utils.trace.events import Event, bytes_of_each, count_rounds
 from course_utils.trace.luck import by_luck
 from course_utils.trace.waiting import WaitGraph
@@ -209,7 +209,7 @@ class LastRun:
     world_size: int
     last_is_called = "The last cell or run"
     _last_events: Sequence[Event] = ()
-    _last_waits: tuple[WaitGraph | None, dict[int, str]] = (None, {})
+    _last_waits: tuple[WaitGraph | None, Sequence[Reply]] = (None, ())
 
     def _size(self, ranks: int | None) -> int:
         size = self.world_size if ranks is None else ranks
@@ -227,8 +227,10 @@ class LastRun:
         Raises:
             CourseError: it was not.
         """
-        stuck, doing = self._last_waits
+        stuck, replies = self._last_waits
         if stuck is None:
             raise CourseError(f"{self.last_is_called} was not a deadlock, so there is no waiting to draw.")
         waits_for = {rank: stuck.waits_for(rank) for rank in stuck.stuck()}
-        return draw.waits(doing, waits_for, stuck.cycle(), title=title)
+        doing = {reply.rank: done_by(reply) for reply in replies}
+        returned = [reply.rank for reply in replies if reply.kind == "returned"]
+        return draw.waits(doing, waits_for, stuck.cycle(), title=title, returned=returned)

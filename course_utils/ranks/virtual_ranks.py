@@ -23,9 +23,9 @@ from typing import Any
 from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff
+from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, ending_of
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, raised, to_bytes
-from course_utils.ranks.failure_report import describe, done_by, print_from
+from course_utils.ranks.failure_report import describe, print_from
 from course_utils.ranks.hang_detector import cause_of
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.network import EmulatedNetwork
@@ -38,7 +38,7 @@ from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
 from course_utils.trace.books import WORLD
 from course_utils.trace.events import count_rounds
-from course_utils.trace.recorder import learners_frame, other_clocks, place_of
+from course_utils.trace.recorder import NOWHERE, CodeLine, learners_frame, other_clocks
 from course_utils.trace.waiting import WaitGraph
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
@@ -131,7 +131,6 @@ class VirtualRanks(LastRun):
 
     def _line(self, name: str) -> str:
         stand = f", each number stands for {self.scale:g}" if self.scale != 1 else ""
-        name = name.removeprefix(f"{self.world_size:,} ranks").strip(", ")
         return f"{self.world_size:,} virtual ranks in this kernel, no process and no network: {name}{stand}"
 
     # --- running ----------------------------------------------------------------------------------------------------
@@ -182,7 +181,7 @@ class VirtualRanks(LastRun):
             where = f" ({rejected.line})" if rejected.line else ""
             raise CourseError(f"{rejected.message}{where}")
         if trouble := describe(replies, cause):
-            raise RankError(trouble)
+            raise RankError(trouble, ending_of((reply.kind for reply in replies), cause))
         run = work.outcome(replies)
         self._last = run
         for note in run.notes:
@@ -239,7 +238,7 @@ class VirtualRanks(LastRun):
     def _remember(self, work: "_VirtualCall", replies: list[Reply]) -> None:
         self._last = None
         self._last_events = events_of(replies)
-        self._last_waits = work.stuck, {reply.rank: done_by(reply) for reply in replies}
+        self._last_waits = work.stuck, replies
 
     def _network_for(self, size: int) -> Any:
         """The network of all; where fewer take part, they are the first on it."""
@@ -393,14 +392,14 @@ class _VirtualCall:
         replied = {reply.rank for reply in replies}
         for rank in scheduler.ranks:
             if rank.number not in replied:
-                replies.append(Reply(rank.number, "interrupted", waiting=rank.waiting and rank.waiting[0]))
+                text, need = rank.waiting or (None, None)
+                replies.append(Reply(rank.number, "interrupted", waiting=text, need=need))
         replies.sort(key=lambda reply: reply.rank)
         cause = STOPPED_BY_USER if scheduler.pressed else None
         return replies, cause or (cause_of(self.stuck) if self.stuck else None)
 
     def _life(self, me: VirtualRank, packed: bytes, arguments: bytes) -> Reply:
         scheduler, own = self.scheduler, ()
-        waiting = None
         try:
             function, (own, keywords) = from_bytes(packed), from_bytes(arguments)
             comm = (VirtualComm.on(scheduler, me, range(self.size), WORLD),) if self.with_comm else ()
@@ -408,9 +407,9 @@ class _VirtualCall:
                 value = function(*comm, *own, **keywords)
             reply = Reply(me.number, "returned", value=value)
         except Left as left:
+            reply = Reply(me.number, "interrupted", error=None if me.waiting else Raised("Left", ""))
             if me.waiting:
-                waiting = f"{me.waiting[0]}{_place(left)}"
-            reply = Reply(me.number, "interrupted", waiting=waiting, error=None if waiting else Raised("Left", ""))
+                reply.waiting, reply.need = f"{me.waiting[0]}{_place(left)}", me.waiting[1]
         except KeyboardInterrupt as error:
             scheduler.pressed = True
             reply = Reply(me.number, "interrupted", error=Raised("KeyboardInterrupt", "", line_of(error)))
@@ -494,13 +493,13 @@ def check_memory(size: int, nbytes: int) -> None:
         )
 
 
-def _place(left: BaseException) -> str:
-    """Where a rank stood still, behind the call's name."""
+def _place(left: BaseException) -> CodeLine:
+    """Where a rank stood still."""
     traceback = left.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     frame = learners_frame(traceback.tb_frame if traceback else None)
-    return f", {place_of(frame.f_code.co_filename, frame.f_lineno)}" if frame else ""
+    return CodeLine(frame.f_code.co_filename, frame.f_lineno) if frame else NOWHERE
 
 
 class _Output(io.TextIOBase):

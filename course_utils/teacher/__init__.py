@@ -6,7 +6,7 @@ submission, and no expected value is in a box before the answer has been given. 
 and what is not.
 
 Read `grade_class` first, from notebooks to marks; then `grading`, one submission; then `containment`, the ranks.
-In the boxes run `contained_rank`, `rank_service` and `notebook_cells`, and nothing else of this folder.
+In the boxes run `contained_rank` and `rank_service`, and nothing else of this folder.
 
 This module is empty because the ranks import it, and must not see the checks.
 """

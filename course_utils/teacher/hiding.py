@@ -10,10 +10,11 @@ import os
 import shutil
 from pathlib import Path
 
-from course_utils.checks.registry import declared
+from course_utils.checks.own_answer import HIDDEN
+from course_utils.checks.registry import own_answers
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_TEACHERS = ("__init__.py", "contained_rank.py", "notebook_cells.py", "rank_service.py", "wire.py", "__pycache__")
+_TEACHERS = ("__init__.py", "contained_rank.py", "rank_service.py", "wire.py", "__pycache__")
 """Of the teachers' tools, what the ranks need."""
 
 
@@ -24,12 +25,9 @@ def lesson_modules(since: str = "") -> dict[str, tuple[str, ...]]:
         since: stem of the first lesson whose answers count; "" means all.
     """
     found: dict[str, tuple[str, ...]] = {}
-    for exercise in declared():
-        if exercise.lesson < since:
-            continue
-        for place in (exercise.library, *exercise.also_hidden):
-            module, _, function = place.partition(":")
-            found[module] = (*found.get(module, ()), function)
+    for place in own_answers(since):
+        module, _, function = place.partition(":")
+        found[module] = (*found.get(module, ()), function)
     return found
 
 
@@ -42,8 +40,7 @@ def without_answers(source: str, exercises: tuple[str, ...]) -> str:
     tree = ast.parse(source)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name in exercises:
-            text = f"the course's own {node.name} is hidden while answers are graded"
-            node.body = ast.parse(f"raise NotImplementedError({text!r})").body
+            node.body = ast.parse(f"raise NotImplementedError({HIDDEN.format(name=node.name)!r})").body
     return ast.unparse(tree)
 
 

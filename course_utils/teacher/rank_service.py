@@ -8,11 +8,10 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from course_utils.ranks.engine import calls
+from course_utils.ranks.engine import calls, notebook_cells
 from course_utils.ranks.engine.rank_process import join
 from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.teacher import notebook_cells
 from course_utils.teacher.wire import HEADER, pack
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.ranks.engine.reply import Raised, Reply
-from course_utils.trace.events import Event
+from course_utils.trace.events import Agreement, Event, well_formed
 
 HEADER = struct.Struct("<QQ")  # before tasks and replies: the call's number, and how many bytes follow
 ENDED = (1 << 64) - 1
@@ -340,17 +340,13 @@ def _reply(rank: int, data: bytes) -> Reply:
     return reply
 
 
-_PLAIN = {int: (int,), str: (str,), float: (float, int), bool: (bool,)}
-
-
 def _event(rank: int, *fields: Any) -> Event:
     """An event of this rank, each of whose fields is what `Event` says."""
     event = Event(*fields)
-    kinds = (int, str, str, int, int, int, float, float, int, str, int, str, bool)
-    may_lack = (3, 4, 8)  # peer, tag and line
-    for place, (one, kind) in enumerate(zip(event, kinds, strict=True)):
-        if type(one) not in _PLAIN[kind] and not (one is None and place in may_lack):
-            raise Unreadable("a malformed event")
+    if event.agreement is not None:
+        event = event._replace(agreement=Agreement(*event.agreement))
+    if not well_formed(event) or (event.agreement and not well_formed(event.agreement)):
+        raise Unreadable("a malformed event")
     if event.rank != rank or event.bytes < 0:
         raise Unreadable("an event of another rank, or of no size")
     return event

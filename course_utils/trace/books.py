@@ -5,16 +5,17 @@ import itertools
 import json
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from course_utils.trace.waiting import IS_DONE, Lock, Look, Meeting, Message, Need, Receive, Send, Some
+from course_utils.trace.events import Agreement, well_formed
+from course_utils.trace.waiting import IS_DONE, WAITS, Lock, Look, Meeting, Message, Need, Receive, Send, Some
 
 WORLD = "world"
 """The communicator of a run, and of a cell; others are made from it."""
-_NAMES = 32
-"""The names of how many collectives are kept."""
+_LATEST = 32
+"""How many collectives are kept."""
 _NOTHING: dict[str, Any] = {
     "need": None,
     "sent": [],
@@ -44,7 +45,7 @@ class Books:
         self.complete = True
         self.sent: Counter[Message] = Counter()
         self.received: Counter[Message] = Counter()
-        self.met: dict[str, tuple[int, deque[str]]] = {}
+        self.met: dict[str, tuple[int, deque[Agreement]]] = {}
         self.members: dict[str, list[int]] = {}
         self.held: dict[tuple[str, int], Lock] = {}
         self._threads: set[threading.Thread] = set()
@@ -80,13 +81,13 @@ class Books:
         """A message has been received."""
         self.received[_message(communicator, source, tag)] += 1
 
-    def meet(self, communicator: str, members: list[int], name: str) -> Meeting:
-        """This rank begins the next collective of a communicator; `name` must be the same on all its ranks."""
+    def meet(self, communicator: str, members: list[int], agreement: Agreement) -> Meeting:
+        """This rank begins the next collective of a communicator."""
         self.members[communicator] = members
-        count, names = self.met.get(communicator) or (0, deque(maxlen=_NAMES))
-        names.append(name)
-        self.met[communicator] = count + 1, names
-        return Meeting(communicator, count + 1, name)
+        count, latest = self.met.get(communicator) or (0, deque(maxlen=_LATEST))
+        latest.append(agreement)
+        self.met[communicator] = count + 1, latest
+        return Meeting(communicator, count + 1, agreement)
 
     def take_back(self, meeting: Meeting) -> None:
         """The collective that was begun last was none: its arguments were rejected."""
@@ -104,8 +105,8 @@ class Books:
 
     def begun(self, meeting: Meeting) -> bytes:
         """What others may know of a rank that dies in a collective."""
-        count, names = self.met[meeting.communicator]
-        met, members = [count, list(names)], self.members[meeting.communicator]
+        count, latest = self.met[meeting.communicator]
+        met, members = [count, list(latest)], self.members[meeting.communicator]
         return json.dumps(
             _NOTHING | {"met": {meeting.communicator: met}, "members": {meeting.communicator: members}}
         ).encode()
@@ -127,12 +128,12 @@ class Books:
         earlier = itertools.takewhile(lambda one: one is not need, receives)
         told = {
             "need": need and _as_list(need),
-            "sent": [[*_parts(message), count] for message, count in self.sent.items()],
-            "received": [[*_parts(message), count] for message, count in self.received.items()],
-            "posted": [_parts(one.message) for one in receives],
+            "sent": list(self.sent.items()),
+            "received": list(self.received.items()),
+            "posted": [receive.message for receive in receives],
             "ahead": sum(one == need for one in earlier),
-            "met": {communicator: [count, list(names)] for communicator, (count, names) in self.met.items()},
-            "held": [[lock.window, lock.target, lock.exclusive] for lock in self.held.values()],
+            "met": {communicator: [count, list(latest)] for communicator, (count, latest) in self.met.items()},
+            "held": list(self.held.values()),
             "members": self.members,
         }
         return json.dumps(told).encode()
@@ -149,6 +150,13 @@ def _message(communicator: str, peer: int | None, tag: int | None) -> Message:
     return Message(communicator, peer, tag)
 
 
+def need_of(told: bytes) -> Need | None:
+    """What a rank that waits has told of what it waits for; None where it has told nothing."""
+    with suppress(ValueError):
+        return read_look(WAITS, told)[0].need
+    return None
+
+
 def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:
     """What a rank has told, and the members of the communicators that it knows.
 
@@ -158,9 +166,12 @@ def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:
     try:
         seen = json.loads(told)
         need = _need(seen["need"]) if seen["need"] else None
-        sent, received = ({Message(*parts): count for *parts, count in seen[name]} for name in ("sent", "received"))
+        sent, received = ({Message(*parts): count for parts, count in seen[name]} for name in ("sent", "received"))
         posted = [Message(*parts) for parts in seen["posted"]]
-        met = {communicator: (count, names) for communicator, (count, names) in seen["met"].items()}
+        met = {
+            communicator: (count, list(map(_agreement, latest)))
+            for communicator, (count, latest) in seen["met"].items()
+        }
         held = tuple(Lock(*parts) for parts in seen["held"])
         need = None if state == IS_DONE else need
         return Look(state, need, sent, received, posted, seen["ahead"], met, held), seen["members"]
@@ -168,26 +179,30 @@ def read_look(state: str, told: bytes) -> tuple[Look, dict[str, list[int]]]:
         raise ValueError(f"no look of a rank: {error}") from None
 
 
-def _parts(message: Message) -> list:
-    return [message.communicator, message.peer, message.tag]
-
-
 def _as_list(need: Need) -> list:
+    """The need with its kind, of which `_need` makes it again."""
     if isinstance(need, Some):
-        return ["all" if need.all else "any", *map(_as_list, need.needs)]
-    if isinstance(need, Meeting):
-        return ["meeting", need.communicator, need.number, need.name]
-    if isinstance(need, Lock):
-        return ["lock", need.window, need.target, need.exclusive]
-    return ["send" if isinstance(need, Send) else "receive", *_parts(need.message)]
+        return ["Some", need.all, *map(_as_list, need.needs)]
+    return [type(need).__name__, *(need if isinstance(need, Lock) else vars(need).values())]
 
 
 def _need(told: list) -> Need:
     kind, *parts = told
-    if kind in ("all", "any"):
-        return Some(tuple(map(_need, parts)), kind == "all")
-    if kind == "meeting":
-        return Meeting(*parts)
-    if kind == "lock":
-        return Lock(*parts)
-    return (Send if kind == "send" else Receive)(Message(*parts))
+    return _NEEDS[kind](*parts)
+
+
+def _agreement(parts: list) -> Agreement:
+    agreement = Agreement(*parts)
+    if not well_formed(agreement):
+        raise TypeError("a malformed agreement")
+    return agreement
+
+
+_NEEDS: dict[str, Callable[..., Need]] = {
+    "Send": lambda message: Send(Message(*message)),
+    "Receive": lambda message: Receive(Message(*message)),
+    "Meeting": lambda communicator, number, agreement: Meeting(communicator, number, _agreement(agreement)),
+    "Lock": Lock,
+    "Some": lambda every, *needs: Some(tuple(map(_need, needs)), every),
+}
+"""What makes a need of its parts."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from course_utils.trace.recorder import recorder
+from course_utils.trace.recorder import CodeLine, recorder
 
 _SMALL = 65536
 """Bytes of an array that is compared before and after it was sent."""
@@ -17,7 +17,7 @@ _SMALL = 65536
 
 class _Request(Protocol):
     text: str
-    place: str
+    place: CodeLine
 
 
 def contiguous(buf: Any) -> np.ndarray | None:

@@ -5,6 +5,7 @@ collectives on bytes: first the lengths, then the pickles.
 """
 
 import functools
+import operator
 import pickle
 import time
 import zlib
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from course_utils.trace.events import BYTES
+from course_utils.trace.events import BYTES, Agreement
 from course_utils.trace.memory import memory_checked
 from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here, recorder
@@ -60,7 +61,7 @@ _name_of = functools.cache(str)  # numpy puts the name of a type together each t
 
 
 _OPERATIONS = (
-    (MPI.SUM, ""),
+    (MPI.SUM, "SUM"),
     (MPI.MAX, "MAX"),
     (MPI.MIN, "MIN"),
     (MPI.PROD, "PROD"),
@@ -71,18 +72,23 @@ _OPERATIONS = (
     (MPI.MAXLOC, "MAXLOC"),
     (MPI.MINLOC, "MINLOC"),
 )
-"""MPI's operations, by which a report calls them; a sum goes without saying."""
+"""MPI's operations, by which a report calls them."""
 
 
-def _agreed_size(buf: Any, parts: int = 1) -> str | None:
-    """What a buffer's message holds ("10 float64", "80 bytes"), which is one of `parts`; None where it is not known."""
+Size = tuple[int | None, str]
+"""How much a message holds: 10 "float64", 80 BYTES."""
+_UNKNOWN: Size = (None, "")
+
+
+def _size(buf: Any, parts: int = 1) -> Size:
+    """How much a buffer's message holds, which is one of `parts`."""
     kind = kind_of(buf)
     array, counted = (buf[0], len(buf) > 2) if isinstance(buf, (list, tuple)) and buf else (buf, False)
     if buf is None or _is_in_place(buf) or (counted and not isinstance(buf[1], int)) or size_of(buf) % parts:
-        return None
+        return _UNKNOWN
     size = size_of(buf) // parts
     known = kind != BYTES and array.dtype.itemsize
-    return f"{size // array.dtype.itemsize} {kind}" if known else f"{size} {BYTES}"
+    return (size // array.dtype.itemsize, kind) if known else (size, BYTES)
 
 
 def _is_in_place(buf: Any) -> bool:
@@ -96,14 +102,14 @@ class CollectiveCall:
     Attributes:
         start: begins MPI's nonblocking form.
         size: bytes that this rank contributes.
-        alike: what must be the same on all ranks, "10 float64"; None where it need not be, or is not known.
+        alike: how much each rank brings, where that must be the same.
     """
 
     start: Callable[[], MPI.Request]
     size: int
     root: int | None = None
     op: MPI.Op | None = None
-    alike: str | None = None
+    alike: Size = _UNKNOWN
 
     def buffers(self, rank: int) -> tuple[Any, Any]:
         """What MPI reads and what it writes on a rank, until a nonblocking call is complete."""
@@ -112,18 +118,15 @@ class CollectiveCall:
             return (first, None) if rank == second else (None, first)
         return first, second
 
-    def agreed(self, name: str) -> str:
-        """The name, with what must be the same on all ranks."""
+    def agreed(self, name: str) -> Agreement:
+        """What must be the same on all ranks that make this call under this name."""
         return _agreed(name, self.root, self.op, self.alike)
 
 
-def _agreed(name: str, root: int | None = None, op: Any = None, alike: str | None = None) -> str:
-    """ "Bcast(root=0) of 10 float64", where barrier is a Barrier."""
-    operation = "" if op is None else next((known for one, known in _OPERATIONS if one == op), "another operation")
-    more = ["" if root is None else f"root={root}", operation and f"op={operation}"]
-    brackets = f"({', '.join(filter(None, more))})" if any(more) else ""
-    size = "" if alike is None else f" of {alike}"
-    return f"{name.replace('barrier', 'Barrier')}{brackets}{size}"
+def _agreed(name: str, root: Any = None, op: Any = None, size: Size = _UNKNOWN) -> Agreement:
+    operation = "" if op is None else next((known for mpis, known in _OPERATIONS if mpis == op), "another operation")
+    root = operator.index(root) if hasattr(root, "__index__") else root  # a number of NumPy's is no JSON
+    return Agreement(name, root, operation, *size)
 
 
 def with_both_forms(owner: type) -> type:
@@ -149,7 +152,7 @@ def _nonblocking(name: str, nonblocking: str, describe: Callable[..., Collective
     @functools.wraps(describe)
     def collective(self: "Collectives", *args: Any, **kwargs: Any) -> TracedRequest:
         call = describe(self, *args, **kwargs)
-        request = self._started(nonblocking, call)
+        request = self._started(name, nonblocking, call)
         request.uses(*call.buffers(self.rank))
         return request
 
@@ -167,7 +170,9 @@ class Collectives:
     rank: int
     size: int
 
-    def _run(self, name: str, steps: Callable[[Callable[[MPI.Request], None]], Any], size: int, agreed: str) -> Any:
+    def _run(
+        self, name: str, steps: Callable[[Callable[[MPI.Request], None]], Any], size: int, agreed: Agreement
+    ) -> Any:
         """Run `steps(wait)`, whose requests are waited for by polling, and record it all as one event."""
         line, place = here()
         began, end = time.perf_counter(), float("inf")
@@ -189,11 +194,11 @@ class Collectives:
         finally:
             recorder.add_collective(name, agreed, need, began, end, size, line)
 
-    def _started(self, name: str, call: CollectiveCall) -> TracedRequest:
+    def _started(self, blocking: str, name: str, call: CollectiveCall) -> TracedRequest:
         """The nonblocking form. In the books it is the blocking one, though MPI does not let the two meet."""
         line, place = here()
         began = time.perf_counter()
-        need = recorder.books.meet(self.label, self.world_ranks, call.agreed(f"{name[1].upper()}{name[2:]}"))
+        need = recorder.books.meet(self.label, self.world_ranks, call.agreed(blocking))
         with recorder.books.unless_rejected(need):
             request = call.start()
 
@@ -205,7 +210,7 @@ class Collectives:
     def meet(self, name: str) -> Meeting:
         """Wait until all ranks have come, to the same: afterwards a call that cannot be polled finishes for certain."""
         _, place = here()
-        need = recorder.books.meet(self.label, self.world_ranks, name)
+        need = recorder.books.meet(self.label, self.world_ranks, Agreement(name))
         mine, everyones = array("L", [zlib.crc32(name.encode())]), array("L", bytes(8 * self.size))
         came = self.inner.Iallgather(mine, everyones)
         recorder.wait(lambda: came.Test() and len(set(everyones)) == 1, name, place, need)
@@ -222,9 +227,9 @@ class Collectives:
         """The contribution of a rank: what it sends, or with IN_PLACE what already lies in the result."""
         return recvbuf if _is_in_place(sendbuf) else sendbuf
 
-    def _part(self, own: Any, whole: Any) -> str | None:
+    def _part(self, own: Any, whole: Any) -> Size:
         """What the part of each rank holds, of its own or, with IN_PLACE, of the whole that the root has."""
-        return _agreed_size(whole, self.size) if _is_in_place(own) else _agreed_size(own)
+        return _size(whole, self.size) if _is_in_place(own) else _size(own)
 
     # --- buffers: what to begin, and what must be the same on all ranks ---------------------------------------------
 
@@ -233,7 +238,7 @@ class Collectives:
 
     def Bcast(self, buf, root=0):
         start = partial(self.inner.Ibcast, buf, root)
-        return CollectiveCall(start, self._own(root, buf), root, alike=_agreed_size(buf))
+        return CollectiveCall(start, self._own(root, buf), root, alike=_size(buf))
 
     def Scatter(self, sendbuf, recvbuf, root=0):
         start = partial(self.inner.Iscatter, sendbuf, recvbuf, root)
@@ -258,7 +263,7 @@ class Collectives:
 
     def Alltoall(self, sendbuf, recvbuf):
         start = partial(self.inner.Ialltoall, sendbuf, recvbuf)
-        return CollectiveCall(start, size_of_first(sendbuf), alike=_agreed_size(self._given(sendbuf, recvbuf)))
+        return CollectiveCall(start, size_of_first(sendbuf), alike=_size(self._given(sendbuf, recvbuf)))
 
     def Alltoallv(self, sendbuf, recvbuf):
         return CollectiveCall(partial(self.inner.Ialltoallv, sendbuf, recvbuf), size_of_first(sendbuf))
@@ -266,7 +271,7 @@ class Collectives:
     def _reduction(
         self, start: Callable[[], MPI.Request], given: Any, op: MPI.Op, root: int | None = None
     ) -> CollectiveCall:
-        return CollectiveCall(start, size_of(given), root, op, _agreed_size(given))
+        return CollectiveCall(start, size_of(given), root, op, _size(given))
 
     def Reduce(self, sendbuf, recvbuf, op=MPI.SUM, root=0):
         start = partial(self.inner.Ireduce, sendbuf, recvbuf, op, root)
@@ -295,7 +300,7 @@ class Collectives:
     # --- Python objects ---------------------------------------------------------------------------------------------
 
     def barrier(self):
-        self._run("barrier", lambda wait: wait(self.inner.Ibarrier()), 0, _agreed("barrier"))
+        self._run("barrier", lambda wait: wait(self.inner.Ibarrier()), 0, Agreement("Barrier"))
 
     def bcast(self, obj=None, root=0):
         data = pickled(obj) if self.rank == root else b""
@@ -317,14 +322,14 @@ class Collectives:
 
     def allgather(self, sendobj):
         data = pickled(sendobj)
-        return self._run("allgather", lambda wait: self._allgather(wait, data), len(data), _agreed("allgather"))
+        return self._run("allgather", lambda wait: self._allgather(wait, data), len(data), Agreement("allgather"))
 
     def alltoall(self, sendobj):
         if len(sendobj) != self.size:
             raise ValueError(f"alltoall: every rank needs a list of {self.size} objects, one for each rank")
         parts = [pickled(part) for part in sendobj]
         return self._run(
-            "alltoall", lambda wait: self._alltoall(wait, parts), sum(map(len, parts)), _agreed("alltoall")
+            "alltoall", lambda wait: self._alltoall(wait, parts), sum(map(len, parts)), Agreement("alltoall")
         )
 
     def reduce(self, sendobj, op=MPI.SUM, root=0):

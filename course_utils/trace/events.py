@@ -7,11 +7,37 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 OBJECT, BYTES = "object", "bytes"
 """What a message holds: a pickled object; a buffer of which only the size is known."""
 _MAX_SWEEPS = 100  # a message that overtakes another needs a second look; one sweep settles nearly every run
+
+
+class Agreement(NamedTuple):
+    """What must be the same on all ranks of a collective.
+
+    Attributes:
+        name: of the call, "Bcast".
+        root: None where there is none.
+        op: the operation, "SUM"; "" where there is none.
+        amount, unit: how much each rank brings, 10 of "float64" or of BYTES; None and "" where it need not be the same,
+            or is not known.
+    """
+
+    name: str
+    root: int | None = None
+    op: str = ""
+    amount: int | None = None
+    unit: str = ""
+
+    def __str__(self) -> str:
+        """ "Bcast(root=0) of 10 float64"; a sum goes without saying."""
+        root = "" if self.root is None else f"root={self.root}"
+        operation = f"op={self.op}" if self.op not in ("", "SUM") else ""
+        more = ", ".join(filter(None, [root, operation]))
+        return f"{self.name}{f'({more})' if more else ''}{f' of {self.amount} {self.unit}' if self.unit else ''}"
 
 
 class Event(NamedTuple):
@@ -28,10 +54,10 @@ class Event(NamedTuple):
         line: the line of the learner's code that called, where there is one.
         comm: the communicator or group, by its name in the books; "" for phases.
         number: which collective of its communicator this is, from 1; 0 for the rest.
-        call: of a collective, its name with what must be the same on all ranks, "Bcast(root=0) of 10 float64"; of a
-            message, the type of what it holds: "float64", OBJECT or BYTES; "" where that is not known.
+        holds: the type of what a message holds: "float64", OBJECT or BYTES; "" where that is not known.
         awaited: False where the rank did not stand still until the end: a test has seen it, or a wait for any of
             several.
+        agreement: of a collective, what must be the same on all ranks; None for the rest.
     """
 
     rank: int
@@ -45,8 +71,21 @@ class Event(NamedTuple):
     line: int | None = None
     comm: str = ""
     number: int = 0
-    call: str = ""
+    holds: str = ""
     awaited: bool = True
+    agreement: Agreement | None = None
+
+
+def well_formed(fields: NamedTuple) -> bool:
+    """Whether an event or an agreement that came from outside has in each field what its class says."""
+    return all(type(value) in kinds for value, kinds in zip(fields, _kinds_of(type(fields)), strict=True))
+
+
+@cache
+def _kinds_of(cls: type) -> list[tuple[Any, ...]]:
+    """For each field of a NamedTuple the types that it may have; JSON writes some floats as integers."""
+    kinds = [get_args(hint) or (hint,) for hint in get_type_hints(cls).values()]
+    return [(*own, int) if float in own else own for own in kinds]
 
 
 def pair_messages(events: Iterable[Event]) -> list[tuple[Event, Event]]:

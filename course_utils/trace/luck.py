@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from course_utils.trace.books import WORLD
 from course_utils.trace.events import BYTES, OBJECT, Event, pair_messages
 from course_utils.trace.waiting import mismatch_in_words, unlike
-from course_utils.words import count, ranks_in_words
+from course_utils.words import capital, count, ranks_in_words
 
 _MOST_EVENTS = 20_000
 """A longer run is not replayed: it would take seconds."""
@@ -49,12 +49,11 @@ def meetings(in_order: Iterable[Event]) -> Meetings:
 def unlike_collectives(in_order: Iterable[Event]) -> Iterator[str]:
     """A sentence on the first collective that is not the same on all ranks; those after it are out of step."""
     for (_, number), by_rank in meetings(in_order).items():
-        calls = {rank: event.call for rank, event in by_rank.items()}
+        calls = {rank: event.agreement for rank, event in by_rank.items() if event.agreement}
         if unlike(calls.values()):
             lines = sorted({event.line for event in by_rank.values() if event.line})
             where = f", {_lines(lines)}" if lines else ""
-            told = mismatch_in_words(number, calls)
-            yield f"{told[0].upper()}{told[1:]}{where}."
+            yield f"{capital(mismatch_in_words(number, calls))}{where}."
             return
 
 
@@ -65,17 +64,16 @@ def _missing_in_collectives(together: Meetings, ranks: int) -> Iterator[str]:
         if comm == WORLD and missing:
             event = min(by_rank.values(), key=lambda event: event.start)
             came = ranks_in_words(sorted(by_rank))
-            who = ranks_in_words(missing)
-            yield f"{who[0].upper()}{who[1:]} never came to {call_in_words(event)}, which {came} called."
+            yield f"{capital(ranks_in_words(missing))} never came to {call_in_words(event)}, which {came} called."
             return
 
 
 def _unlike_types(pairs: Iterable[tuple[Event, Event]]) -> Iterator[str]:
     for sent, got in pairs:
-        if _unlike_types_of(sent.call, got.call):
+        if _unlike_types_of(sent.holds, got.holds):
             yield (
-                f"Rank {sent.rank} sends {sent.call} in {call_in_words(sent)}; rank {got.rank} takes it for {got.call} "
-                f"in {call_in_words(got)}."
+                f"Rank {sent.rank} sends {sent.holds} in {call_in_words(sent)}; "
+                f"rank {got.rank} takes it for {got.holds} in {call_in_words(got)}."
             )
             return
 

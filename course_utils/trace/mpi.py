@@ -16,6 +16,7 @@ from mpi4py import MPI
 
 from course_utils.trace.books import WORLD
 from course_utils.trace.collectives import Collectives
+from course_utils.trace.events import Agreement
 from course_utils.trace.in_thread import polled
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.traced_messages import PointToPoint
@@ -119,7 +120,7 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
 
     def Create_group(self, group, tag=0):
         ranks = self.ranks_of(group)
-        need = recorder.books.meet(f"{self.label}/group {ranks} {tag}", ranks, "Create_group")
+        need = recorder.books.meet(f"{self.label}/group {ranks} {tag}", ranks, Agreement("Create_group"))
         comm = polled(lambda: self.inner.Create_group(group, tag), "Create_group", need)
         return self._traced("Create_group", comm, comm.bcast(f"{self.label}/{time.time_ns()}"))
 
@@ -141,7 +142,7 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
         """What this rank waits for. In the books leaders send each other a message, and the others wait for theirs."""
         books, found = recorder.books, f"{self.label}/leader {leader}"
         if self.rank != leader:
-            yield books.meet(found, self.world_ranks, "Create_intercomm")
+            yield books.meet(found, self.world_ranks, Agreement("Create_intercomm"))
             return
         if not isinstance(peer, PointToPoint):
             yield None
@@ -150,7 +151,7 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
             books.send(label, peer.members, other, tag)
             yield books.receive(label, peer.members, other, tag)
             books.took(label, other, tag)
-        books.meet(found, self.world_ranks, "Create_intercomm")
+        books.meet(found, self.world_ranks, Agreement("Create_intercomm"))
 
 
 @knows_what_it_misses
@@ -192,7 +193,7 @@ class TracedIntercomm(PointToPoint, MPI.Intercomm):
         return comm
 
     def Merge(self, high=False):
-        need, came = recorder.books.meet(self.label, self.members, "Merge"), self.inner.Ibarrier()
+        need, came = recorder.books.meet(self.label, self.members, Agreement("Merge")), self.inner.Ibarrier()
         recorder.wait(came.Test, "Merge", here()[1], need)
         comm = self.inner.Merge(high)
         return recorder.has_made(TracedComm(comm, in_the_run(comm.Get_group()), f"{self.label}/{need.number}"), "Merge")

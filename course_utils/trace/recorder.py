@@ -1,6 +1,7 @@
 """The recorder of this process: collects events, and makes every wait one that can be seen and left."""
 
 import os
+import re
 import sys
 import sysconfig
 import time
@@ -10,12 +11,12 @@ from functools import cache
 from pathlib import Path
 from threading import get_ident
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from course_utils import system
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
 from course_utils.trace.books import Books
-from course_utils.trace.events import Event
+from course_utils.trace.events import Agreement, Event
 from course_utils.trace.nvtx_ranges import nvtx_range
 from course_utils.trace.waiting import Meeting, Need, any_of
 
@@ -26,8 +27,33 @@ _IN_VAIN = 0.2  # seconds of tests in vain, and of nothing else, after which a r
 
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
 _PLUMBING = tuple(_PACKAGE + part for part in ("trace", "ranks", "checks", "teacher", "system", "gpu_seats"))
-_CHECKS = f"{os.sep}checks{os.sep}"  # of a lesson
+_CHECKS = re.compile(
+    r"/course_utils/(.*/)?checks/"
+)  # on a rank they have the path that they had where they were packed
 _LIBRARIES = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+class CodeLine(NamedTuple):
+    """A line of the learner's code, as the place where an operation was called."""
+
+    file: str
+    number: int
+
+    def __bool__(self) -> bool:
+        return bool(self.file)
+
+    @property
+    def where(self) -> str:
+        """ "your cell", or the name of the file."""
+        return "your cell" if is_cell(self.file) else Path(self.file).name
+
+    def __str__(self) -> str:
+        """To put behind an operation's name: ", line 7 of your cell"."""
+        return f", line {self.number} of {self.where}" if self else ""
+
+
+NOWHERE = CodeLine("", 0)
+"""Where no line of the learner's is being run."""
 
 
 class StopAsked(KeyboardInterrupt):
@@ -38,7 +64,7 @@ class OpenOperation(Protocol):
     """A nonblocking operation that is not complete; `by_learner`: whether the learner's code must wait for it."""
 
     text: str
-    place: str
+    place: CodeLine
     by_learner: bool
 
 
@@ -131,7 +157,8 @@ class Recorder:
         line: int | None = None,
         comm: str = "",
         number: int = 0,
-        call: str = "",
+        holds: str = "",
+        agreement: Agreement | None = None,
     ) -> None:
         """Record an event; `start` and `end` are readings of `time.perf_counter`, the rest is `Event`'s.
 
@@ -140,14 +167,15 @@ class Recorder:
         self.has_moved()
         if len(self.events) < MAX_EVENTS:
             awaited = not self.only_looks and get_ident() == self._thread
-            event = (self.rank, name, kind, peer, tag, size, start, end, line, comm, number, call, awaited)
+            event = (self.rank, name, kind, peer, tag, size, start, end, line, comm, number, holds, awaited, agreement)
             self.events.append(Event._make(event))
 
     def add_collective(
-        self, name: str, call: str, need: Meeting, start: float, end: float, size: int, line: int | None
+        self, name: str, agreement: Agreement, need: Meeting, start: float, end: float, size: int, line: int | None
     ) -> None:
-        """Record a collective; `call` is its name with what must be the same on all ranks."""
-        self.add(name, "collective", start, end, None, None, size, line, need.communicator, need.number, call)
+        """Record a collective; `agreement`, under the name of the call that was made, may be another than `need`'s."""
+        books = need.communicator, need.number
+        self.add(name, "collective", start, end, None, None, size, line, *books, agreement=agreement)
 
     def tested_in_vain(self, text: str, need: Need | None) -> None:
         """A test has found that what it asks for has not come. Arguments as `wait`'s."""
@@ -167,7 +195,7 @@ class Recorder:
                 self.activity.write(RUNNING)
             self._tested = {}
 
-    def wait(self, done: Callable[[], bool], text: str, place: str, need: Need | None = None) -> None:
+    def wait(self, done: Callable[[], bool], text: str, place: CodeLine = NOWHERE, need: Need | None = None) -> None:
         """Return when `done()`; leave with `StopAsked` when the notebook asks to.
 
         Args:
@@ -204,11 +232,9 @@ recorder = Recorder()
 @cache
 def is_learners(filename: str) -> bool:
     """Is this file the learner's, or the taught library's, rather than plumbing?"""
-    if filename.startswith(_PLUMBING) or filename.startswith("<frozen") or filename.endswith((".pyx", ".pxi")):
+    if filename.startswith((*_PLUMBING, "<frozen")) or filename.endswith((".pyx", ".pxi")) or _CHECKS.search(filename):
         return False  # the last two are what mpi4py was compiled from, named without a folder
-    if filename.startswith(_PACKAGE):
-        return _CHECKS not in filename
-    return not filename.startswith(_LIBRARIES)
+    return filename.startswith(_PACKAGE) or not filename.startswith(_LIBRARIES)
 
 
 def learners_frame(frame: FrameType | None) -> FrameType | None:
@@ -221,8 +247,7 @@ def learners_frame(frame: FrameType | None) -> FrameType | None:
 @cache
 def place_of(filename: str, line: int) -> str:
     """ "line 7 of your cell", or of the file that it is in."""
-    where = "your cell" if is_cell(filename) else Path(filename).name
-    return f"line {line} of {where}"
+    return f"line {line} of {CodeLine(filename, line).where}"
 
 
 def warning_text(message: object, category: type[Warning], filename: str, lineno: int, line: object = None) -> str:
@@ -235,19 +260,19 @@ def is_cell(filename: str) -> bool:
     return "ipykernel_" in filename or filename.startswith("<")
 
 
-def here() -> tuple[int | None, str]:
-    """The learner's line that is being run, as a number and as words to put behind an operation's name."""
+def here() -> tuple[int | None, CodeLine]:
+    """The learner's line that is being run: its number alone, and with its file."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and not is_learners(frame.f_code.co_filename):  # as `learners_frame`
         frame = frame.f_back
     if frame is None:
-        return None, ""
+        return None, NOWHERE
     return _line_and_place(frame.f_code.co_filename, frame.f_lineno)
 
 
 @cache
-def _line_and_place(filename: str, line: int) -> tuple[int, str]:
-    return line, f", {place_of(filename, line)}"
+def _line_and_place(filename: str, line: int) -> tuple[int, CodeLine]:
+    return line, CodeLine(filename, line)
 
 
 other_clocks: list[tuple[Callable[[], float], Callable[[str, float, float], None]]] = []

@@ -9,7 +9,7 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.trace.buffers_in_use import contiguous, note_overlap, unchanged
-from course_utils.trace.recorder import here, recorder
+from course_utils.trace.recorder import NOWHERE, CodeLine, here, recorder
 from course_utils.trace.several_requests import SeveralRequests, Startable
 from course_utils.trace.waiting import Need, any_of
 
@@ -30,7 +30,7 @@ class Waitable:
     """
 
     text = ""
-    place = ""
+    place = NOWHERE
     need: Need | None = None
     finished: Finished | None = None
     by_learner = True
@@ -70,7 +70,7 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
 
     @classmethod
     def traced(
-        cls, request: MPI.Request, text: str, place: str, finished: Finished, need: Need | None = None
+        cls, request: MPI.Request, text: str, place: CodeLine, finished: Finished, need: Need | None = None
     ) -> "TracedRequest":
         """Wrap a request that has been started; `finished` records the event, `need` is what it waits for."""
         traced = cls(request)
@@ -184,10 +184,11 @@ def _complete(request: Any, status: MPI.Status | None = None) -> bool:
         recorder.only_looks = False
 
 
-def begun(first: str, then: str) -> str:
+def begun(first: CodeLine, then: CodeLine) -> str:
     """Where a request began, behind its name: " of line 3", and of which file where that is another than `then`'s."""
-    words, file = first.removeprefix(", "), then.partition(" of ")[2]
-    return f" of {words.removesuffix(f' of {file}')}" if words else ""
+    if not first:
+        return ""
+    return f" of line {first.number}" + ("" if first.where == then.where else f" of {first.where}")
 
 
 def _wait_for_all(requests: Sequence[Any]) -> None:
@@ -208,7 +209,9 @@ class PickledReceive(Waitable):
 
     finished: Finished
 
-    def __init__(self, comm: "PointToPoint", source: int, tag: int, text: str, place: str, finished: Finished) -> None:
+    def __init__(
+        self, comm: "PointToPoint", source: int, tag: int, text: str, place: CodeLine, finished: Finished
+    ) -> None:
         self.comm, self.source, self.tag = comm, source, tag
         self.text, self.place, self.finished = text, place, finished
         self.matched = self.done = source == MPI.PROC_NULL

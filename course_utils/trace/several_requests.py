@@ -6,6 +6,7 @@ What was given back once counts as inactive, as MPI.REQUEST_NULL does.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from course_utils.trace.recorder import NOWHERE, CodeLine
 from course_utils.trace.waiting import Need
 
 UNDEFINED = -32766
@@ -140,8 +141,8 @@ class Startable:
         return self._active.text if self._active else "an inactive request"
 
     @property
-    def place(self) -> str:
-        return self._active.place if self._active else ""
+    def place(self) -> CodeLine:
+        return self._active.place if self._active else NOWHERE
 
     @property
     def need(self) -> Need | None:

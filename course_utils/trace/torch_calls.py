@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.distributed import c10d_logger, distributed_c10d
 
+from course_utils.trace.events import Agreement
+
 # A group's method: the function of torch.distributed that calls it, and the place of the argument whose bytes are this
 # rank's contribution.
 COLLECTIVES = {
@@ -105,14 +107,12 @@ def _inside(frame: FrameType | None) -> str:
     return f" in {'forward' if name.endswith('_call_impl') else owner if name == '__init__' else name}"
 
 
-def agreed(method: str, contribution: int | None, args: tuple, kwargs: dict) -> str:
-    """What else must be the same on all ranks of a collective: root, operation, the size of each rank's tensor."""
+def agreed(name: str, method: str, contribution: int | None, args: tuple, kwargs: dict) -> Agreement:
+    """What must be the same on all ranks of a collective: root, operation, the size of each rank's tensor."""
     options: Any = kwargs.get("opts", args[-1] if args else None)
-    root = f"root={options.rootRank}" if hasattr(options, "rootRank") else ""
-    operation = options.reduceOp.op.name.removeprefix("SUM") if hasattr(options, "reduceOp") else ""
-    more = ", ".join(filter(None, [root, operation and f"op={operation}"]))
-    size = ""
-    if method in _ALIKE and contribution is not None:
-        mine = args[contribution]
-        size = f" of {(mine if isinstance(mine, torch.Tensor) else mine[0]).numel()} numbers"
-    return f"{f'({more})' if more else ''}{size}"
+    operation = options.reduceOp.op.name if hasattr(options, "reduceOp") else ""
+    agreement = Agreement(name, getattr(options, "rootRank", None), operation)
+    if method not in _ALIKE or contribution is None:
+        return agreement
+    mine = args[contribution]
+    return agreement._replace(amount=(mine if isinstance(mine, torch.Tensor) else mine[0]).numel(), unit="numbers")

@@ -21,10 +21,11 @@ from torch.distributed import distributed_c10d
 from course_utils.trace import waits_in_backward
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.buffers_in_use import unchanged
+from course_utils.trace.events import Agreement
 from course_utils.trace.in_thread import InThread
-from course_utils.trace.recorder import StopAsked, here, recorder
+from course_utils.trace.recorder import CodeLine, StopAsked, here, recorder
 from course_utils.trace.torch_calls import COLLECTIVES, agreed, bytes_of, collective_call, message_call
-from course_utils.trace.waiting import Meeting, Need
+from course_utils.trace.waiting import Need
 from course_utils.words import ranks_in_words
 
 
@@ -56,6 +57,7 @@ class TracedWork(dist.Work):
     """What a group's methods return: `wait` polls, and records the event when the operation is done.
 
     With gloo, messages and reduce-scatters count as complete only once somebody has waited for them: a thread does.
+    `can_be_polled` is False for these.
     Work on GPUs is waited for by the thread that asks: `wait` puts the operation before what this thread does next on
     the GPU (docs.pytorch.org, "Distributed communication package", synchronous and asynchronous collectives).
 
@@ -71,17 +73,17 @@ class TracedWork(dist.Work):
         self,
         work: Any,
         text: str,
-        place: str,
+        place: CodeLine,
         finished: Callable[[float], None],
         need: Need | None,
         by_learner: bool,
         on_gpu: bool,
+        can_be_polled: bool,
     ) -> None:
         super().__init__()
         self.by_learner, self.on_gpu = by_learner, on_gpu
         self.text, self.place, self.finished, self.need = text, place, finished, need
         self._plain: Any = work
-        can_be_polled = on_gpu or (isinstance(need, Meeting) and not text.startswith("reduce_scatter"))
         self._work = work if can_be_polled else InThread(work.wait)
         self._recorded = False
         self._ended: float | None = None
@@ -236,7 +238,8 @@ class TracedGroup(dist.ProcessGroup):
             recorder.add(name, kind, began, stop, peer=source, tag=tag, size=bytes_of(tensors), line=line, comm=group)
 
         sent = _memory_of(tensors[0]) if sends and name == "isend" and tensors[0].device.type == "cpu" else None
-        traced = TracedWork(work, text, place, finished, need, by_learner, on_gpu=_on_gpu(tensors))
+        on_gpu = _on_gpu(tensors)
+        traced = TracedWork(work, text, place, finished, need, by_learner, on_gpu, can_be_polled=on_gpu)
         if sent is not None:
             traced.finished = unchanged(sent, traced, finished)
         return traced
@@ -247,19 +250,23 @@ class TracedGroup(dist.ProcessGroup):
         line, place = here()
         given = () if timeout is None else (timeout,)
         waiting = InThread(lambda: self._plain.monitored_barrier(*given, wait_all_ranks=wait_all_ranks))
-        need = recorder.books.meet(*self._books(), "monitored_barrier")
+        need = recorder.books.meet(*self._books(), Agreement("monitored_barrier"))
         end = float("inf")
         try:
             recorder.wait(waiting.is_completed, "monitored_barrier", place, need)
             waiting.wait()
             end = time.perf_counter()
         finally:
-            recorder.add_collective("monitored_barrier", need.name, need, began, end, 0, line)
+            recorder.add_collective("monitored_barrier", need.agreement, need, began, end, 0, line)
 
 
 def _memory_of(tensor: torch.Tensor) -> np.ndarray:
     """The bytes of a contiguous tensor, of any dtype: NumPy knows no bfloat16. It shares the tensor's memory."""
     return tensor.detach().view(-1).view(torch.uint8).numpy()
+
+
+_DONE_WHEN_WAITED_FOR = ("reduce_scatter", "reduce_scatter_single", "reduce_scatter_single_coalesced")
+"""Methods whose work gloo calls complete only then."""
 
 
 def _recorded(method: str, name: str, contribution: int | None) -> Callable:
@@ -273,7 +280,7 @@ def _recorded(method: str, name: str, contribution: int | None) -> Callable:
         size = 0 if contribution is None else bytes_of(args[contribution])
         line, place = here()
         began = time.perf_counter()
-        need = recorder.books.meet(*self._books(), f"{called}{agreed(method, contribution, args, kwargs)}")
+        need = recorder.books.meet(*self._books(), agreed(called, method, contribution, args, kwargs))
         if recorder.activity:  # where it is another collective elsewhere, gloo may end this process
             recorder.activity.write(RUNNING, look=recorder.books.begun(need))
         with recorder.books.unless_rejected(need):
@@ -285,10 +292,11 @@ def _recorded(method: str, name: str, contribution: int | None) -> Callable:
             work = _Queued()
 
         def finished(end: float) -> None:
-            recorder.add_collective(called, need.name, need, began, end, size, line)
+            recorder.add_collective(called, need.agreement, need, began, end, size, line)
 
         on_gpu = isinstance(work, _Queued) or _on_gpu(args)
-        return TracedWork(work, text, place, finished, need, by_learner, on_gpu=on_gpu)
+        can_be_polled = on_gpu or method not in _DONE_WHEN_WAITED_FOR
+        return TracedWork(work, text, place, finished, need, by_learner, on_gpu, can_be_polled)
 
     return collective
 
@@ -313,7 +321,7 @@ def _make_group_together(
     """Make a group of some ranks once all of them ask for it: torch waits for them in C++, and cannot be left there."""
     if ranks and place is not None and TracedGroup.recording:
         label = f"new_group {name} of {ranks}"
-        need = recorder.books.meet(label, list(ranks), "new_group")
+        need = recorder.books.meet(label, list(ranks), Agreement("new_group"))
         keys = [f"course {label}, time {need.number}, {rank}" for rank in ranks]
         store.set(keys[place], "here")
         recorder.wait(lambda: store.check(keys), "new_group", here()[1], need)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from course_utils.errors import NoSuchRank
+from course_utils.errors import MessageTruncated, NoSuchRank
 from course_utils.trace.collectives import kind_of, size_of
 from course_utils.trace.events import OBJECT
 from course_utils.trace.memory import memory_checked
 from course_utils.trace.pickles import pickled
-from course_utils.trace.recorder import here, recorder
+from course_utils.trace.recorder import CodeLine, here, recorder
 from course_utils.trace.requests import Finished, PersistentRequest, PickledReceive, TracedRequest
 from course_utils.trace.waiting import Receive
 
@@ -115,7 +115,7 @@ class PointToPoint:
         size: int,
         kind: str,
         line: int | None,
-        place: str,
+        place: CodeLine,
     ) -> TracedRequest:
         """A send that has been started, and will be recorded when it is done."""
         peer, need = self._world(dest), None
@@ -197,7 +197,7 @@ class PointToPoint:
         self._read("Recv", message, into, source, tag, status, record)
         record(time.perf_counter(), found)
         if size > room:
-            raise ValueError(
+            raise MessageTruncated(
                 f"Recv: the message from rank {found.source} has {size} bytes, the array for it has room for {room}. "
                 "Are shape and dtype the same on both sides?"
             )

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from course_utils.trace.events import BYTES, Agreement
 from course_utils.words import ranks_in_words
 
 WORKS, WAITS, IS_DONE = "works", "waits", "is done"
@@ -51,11 +52,10 @@ class Meeting:
 
     communicator: str
     number: int
-    name: str
+    agreement: Agreement
 
 
-@dataclass(frozen=True)
-class Lock:
+class Lock(NamedTuple):
     """A lock of a window on the memory of one rank: nobody else may hold it, or, where it is shared, hold it alone."""
 
     window: str
@@ -89,7 +89,7 @@ class Look:
         received: how often it has received what; peer and tag are the message's own.
         posted: receives that it has begun and not completed.
         ahead: how many of them are like the one that it waits for, and were begun before: messages go to these first.
-        met: for each communicator how many collectives it has begun, and the names of the latest.
+        met: for each communicator how many collectives it has begun, and the latest of them.
         held: locks of windows that it holds.
     """
 
@@ -99,15 +99,17 @@ class Look:
     received: Mapping[Message, int] = field(default_factory=dict)
     posted: Sequence[Message] = ()
     ahead: int = 0
-    met: Mapping[str, tuple[int, Sequence[str]]] = field(default_factory=dict)
+    met: Mapping[str, tuple[int, Sequence[Agreement]]] = field(default_factory=dict)
     held: Sequence[Lock] = ()
 
-    def begun(self, communicator: str, number: int) -> str | None:
-        """The name of the n-th collective on a communicator; None where it has not begun, "" where it is long ago."""
-        count, names = self.met.get(communicator, (0, ()))
-        if number > count:
-            return None
-        return names[number - count - 1] if number > count - len(names) else ""
+    def has_begun(self, communicator: str, number: int) -> bool:
+        """Whether it has come to the n-th collective on a communicator."""
+        return number <= self.met.get(communicator, (0, ()))[0]
+
+    def begun(self, communicator: str, number: int) -> Agreement | None:
+        """What it has begun as the n-th collective on a communicator; None where it has not, or it is long ago."""
+        count, latest = self.met.get(communicator, (0, ()))
+        return latest[number - count - 1] if count - len(latest) < number <= count else None
 
 
 class WaitGraph:
@@ -142,19 +144,17 @@ class WaitGraph:
                 path.append(rank)
         return []
 
-    def mismatch(self, need: Meeting) -> dict[int, str]:
-        """What each rank has begun as this collective, where that is not the same on all."""
-        begun = {
-            peer: self._looks[peer].begun(need.communicator, need.number) for peer in self._members[need.communicator]
-        }
-        known = {peer: name for peer, name in begun.items() if name}
+    def mismatch(self, communicator: str, number: int) -> dict[int, Agreement]:
+        """What each rank has begun as the n-th collective on a communicator, where that is not the same on all."""
+        begun = {peer: self._looks[peer].begun(communicator, number) for peer in self._members[communicator]}
+        known = {peer: agreement for peer, agreement in begun.items() if agreement}
         return known if unlike(known.values()) else {}
 
-    def mismatches(self) -> list[tuple[Meeting, dict[int, str]]]:
+    def mismatches(self) -> list[tuple[Meeting, dict[int, Agreement]]]:
         """The collectives that stuck ranks wait for, which others have begun as another one."""
         needs = {self._looks[rank].need for rank in self._waiting()}
         meetings = sorted((need for need in needs if isinstance(need, Meeting)), key=lambda need: need.number)
-        return [(need, found) for need in meetings if (found := self.mismatch(need))]
+        return [(need, found) for need in meetings if (found := self.mismatch(need.communicator, need.number))]
 
     def _waiting(self) -> Iterator[int]:
         return (rank for rank, look in self._looks.items() if look.state == WAITS and rank not in self._movable)
@@ -165,7 +165,7 @@ class WaitGraph:
         if isinstance(need, Receive):
             message = need.message
             return any(peer in self._movable or self._is_sent(peer, rank, message) for peer in self._peers(message))
-        if isinstance(need, Meeting) and self.mismatch(need):
+        if isinstance(need, Meeting) and self.mismatch(need.communicator, need.number):
             return False
         return all(peer in self._movable for peer in self._lacking(rank, need))
 
@@ -186,7 +186,7 @@ class WaitGraph:
                     yield peer
         elif isinstance(need, Meeting):
             for peer in self._members[need.communicator]:
-                if self._looks[peer].begun(need.communicator, need.number) is None:
+                if not self._looks[peer].has_begun(need.communicator, need.number):
                     yield peer
 
     def _peers(self, message: Message) -> Sequence[int]:
@@ -202,7 +202,7 @@ class WaitGraph:
         """Whether the receiver waits for a message like this one, or has received all of them."""
         seen = self._looks[receiver]
         as_received = Message(message.communicator, sender, message.tag)
-        wanted = [*seen.posted, *(one.message for one in _receives(seen.need))]
+        wanted = [*seen.posted, *(part.message for part in parts_of(seen.need) if isinstance(part, Receive))]
         if any(_fits(as_received, one) for one in wanted):
             return True
         sent = self._looks[sender].sent.get(message, 0)
@@ -216,12 +216,13 @@ def any_of(needs: Iterable[Need | None]) -> Some | None:
     return Some(known, all=False) if len(known) == len(each) else None
 
 
-def _receives(need: Need | None) -> Iterator[Receive]:
-    if isinstance(need, Receive):
+def parts_of(need: Need | None) -> Iterator[Send | Receive | Meeting | Lock]:
+    """The single needs that a need is made of."""
+    if isinstance(need, Some):
+        for part in need.needs:
+            yield from parts_of(part)
+    elif need is not None:
         yield need
-    elif isinstance(need, Some):
-        for one in need.needs:
-            yield from _receives(one)
 
 
 def _fits(message: Message, wanted: Message) -> bool:
@@ -236,21 +237,21 @@ def _fitting(counts: Mapping[Message, int], wanted: Message) -> int:
     return sum(count for message, count in counts.items() if _fits(message, wanted))
 
 
-def unlike(names: Collection[str]) -> bool:
-    """Do these names of a collective differ?
+def unlike(agreements: Collection[Agreement]) -> bool:
+    """Do ranks call different collectives?
 
-    Sizes (" of 10 float64") count where all names tell them, and all in numbers or all in bytes.
+    Sizes count where all of them are known, and all in numbers or all in bytes.
     """
-    units = {name.partition(" of ")[2].partition(" ")[2] for name in names}
-    sized = "" not in units and (units == {"bytes"} or "bytes" not in units)
-    return len({name if sized else name.partition(" of ")[0] for name in names}) > 1
+    units = {agreement.unit for agreement in agreements}
+    sized = "" not in units and (units == {BYTES} or BYTES not in units)
+    return len({agreement if sized else agreement[:3] for agreement in agreements}) > 1
 
 
-def mismatch_in_words(number: int, begun: Mapping[int, str]) -> str:
+def mismatch_in_words(number: int, begun: Mapping[int, Agreement]) -> str:
     """Which rank has begun which collective as that of this number."""
     calls: dict[str, list[int]] = {}
-    for rank, name in sorted(begun.items()):
-        calls.setdefault(name, []).append(rank)
+    for rank, agreement in sorted(begun.items()):
+        calls.setdefault(str(agreement), []).append(rank)
     who = ", ".join(f"{ranks_in_words(ranks)} {name}" for name, ranks in calls.items())
     return f"collective number {number} is not the same on all ranks ({who})"
 

@@ -18,7 +18,7 @@ from torch.autograd.graph import _engine_run_backward
 
 from course_utils.trace.activity import RUNNING, WAITING
 from course_utils.trace.books import OURS
-from course_utils.trace.recorder import recorder
+from course_utils.trace.recorder import CodeLine, recorder
 from course_utils.trace.waiting import Need, Some
 
 _LOOK = 0.02  # seconds from one look to the next
@@ -28,7 +28,7 @@ _COMPUTES = 0.1  # of the time between two looks: less is no computing
 
 class _Work(Protocol):
     text: str
-    place: str
+    place: CodeLine
     need: Need | None
     future: Any
 

@@ -63,14 +63,14 @@ def failure(page: SimpleNamespace) -> Figure:
 
 def verdicts(page: SimpleNamespace) -> Figure:
     """The three verdicts, as a check gave them just now."""
-    from course_utils.checks.judge import judge
+    from course_utils.checks.judge import verdict_on_these
     from course_utils.checks.registry import find
-    from course_utils.checks.verdict import not_begun
+    from course_utils.checks.verdict import Result, Verdict
     from course_utils.lessons.first_steps.rank_and_size import rank_squared
 
     exercise = find("rank_squared")
-    tried = (judge(exercise, function, page.ranks) for function in (doubled, rank_squared))
-    lines = [str(verdict) for verdict in (not_begun(exercise.name), *tried)]
+    tried = (verdict_on_these(exercise, function, page.ranks) for function in (doubled, rank_squared))
+    lines = [str(verdict) for verdict in (Verdict(Result.NOT_BEGUN, exercise.name), *tried)]
     picture, ax = _sketch("One line says it all", 2.4)
     for number, line in enumerate(lines):
         words = textwrap.fill(line, 72, subsequent_indent="    ")

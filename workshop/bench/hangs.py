@@ -28,6 +28,7 @@ import cloudpickle
 import course_utils as course
 from course_utils.errors import CourseError, RanksGone
 from course_utils.ranks import stillness
+from course_utils.ranks.ending import Ending
 from course_utils.words import count
 from workshop.bench import healthy
 from workshop.bench.parts import chosen_parts
@@ -77,13 +78,15 @@ class Told:
         text: the report and the notices.
         seconds: until it was there.
         again: from then until the ranks worked again; None where new ones had to come.
-        stopped: nothing was told, or only a notice, until the stop button was pressed.
+        ending: why the run came to its end.
+        noticed: whether the course printed something meanwhile.
     """
 
     text: str
     seconds: float
     again: float | None
-    stopped: bool
+    ending: str
+    noticed: bool
 
 
 def modules() -> Iterator[ModuleType]:
@@ -139,16 +142,18 @@ def _press_stop(printed: _Notices, over: threading.Event) -> None:
 def tell(ranks: "course.Ranks", program: HangProgram) -> Told:
     """Run a program and gather what is told of it."""
     printed, over = _Notices(), threading.Event()
-    begin, gone, report = time.perf_counter(), False, ""
+    begin, gone, report, ending = time.perf_counter(), False, "", str(Ending.RETURNED)
     threading.Thread(target=_press_stop, args=(printed, over), daemon=True).start()
     try:
         with contextlib.redirect_stdout(printed):
             ranks.run(program.function, ranks=program.ranks, backend=program.backend)
     except CourseError as error:
-        report, gone = str(error), isinstance(error, RanksGone)
+        report, gone, ending = str(error), isinstance(error, RanksGone), getattr(error, "ending", "")
     seconds = (printed.first or time.perf_counter()) - begin
     over.set()
-    notices = [line for line in printed.getvalue().splitlines() if not line.startswith("[rank ") or "Warning" in line]
+    lines = printed.getvalue().splitlines()
+    notices = [line for line in lines if not line.startswith("[rank ") or "Warning" in line]
+    noticed = any(not line.startswith("[rank ") for line in lines)
     begin = time.perf_counter()
     if gone or not ranks.healthy:
         with contextlib.redirect_stdout(printed):
@@ -159,20 +164,16 @@ def tell(ranks: "course.Ranks", program: HangProgram) -> Told:
     if ranks.run(add_ones).results != [RANKS] * RANKS:
         raise CourseError(f"{program.name}: the ranks cannot add any more")
     again = None if gone else time.perf_counter() - begin
-    return Told(" ".join([report, *notices]).strip(), seconds, again, "stopped by you" in report)
+    return Told(" ".join([report, *notices]).strip(), seconds, again, ending, noticed)
 
 
 def reaches_the_learner(program: HangProgram, told: Told) -> bool:
     """Does the learner hear that this program is wrong?"""
     if program.finding == "error":
-        return "raised" in told.text or "deadlock" in told.text
+        return told.ending in (Ending.RAISED, Ending.DEADLOCK)
     if program.finding == "luck":
-        return bool(told.text) and not (told.stopped and told.text.startswith("stopped by you"))
-    return bool(told.text) and not (told.stopped and _only_stopped(told))
-
-
-def _only_stopped(told: Told) -> bool:
-    return not re.search(r"Nothing has moved|ask for will never come", told.text)
+        return bool(told.text) and told.ending != Ending.STOPPED
+    return bool(told.text) and (told.ending != Ending.STOPPED or told.noticed)
 
 
 def names_the_line(program: HangProgram, told: Told) -> bool:

@@ -10,9 +10,9 @@ import course_utils as course
 from course_utils.checks.exercise import Exercise
 from course_utils.checks.judge import Options, judge
 from course_utils.checks.judging_plan import (
+    JudgingStage,
     NeedsRanks,
     On,
-    Stage,
     cases_of,
     fits_virtual_ranks,
     needs_nothing,
@@ -146,7 +146,9 @@ def _check_seconds(program: Program, ranks: RanksInterface) -> float | None:
     """Seconds until the verdict, on virtual ranks without cases that measure time; None where they cannot run it."""
     exercise, function = find(program.exercise), program.function()
     began = time.perf_counter()
-    untimed = Stage(ranks, lambda seed: [case for case in cases_of(exercise, seed, 4) if not case.timed], On.VIRTUAL)
+    untimed = JudgingStage(
+        ranks, lambda seed: [case for case in cases_of(exercise, seed, 4) if not case.timed], On.VIRTUAL
+    )
     try:
         judge(exercise, function, [on_these(exercise, ranks) if isinstance(ranks, Ranks) else untimed], Options(seed=1))
     except NeedsRanks:

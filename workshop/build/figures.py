@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from course_utils.measuring import BUSY
 from workshop.build.page_figures import figures_of, run_page
-from workshop.build.sources import ALT_TEXT
+from workshop.build.sources import ALT_TEXT, BusyFigure
 
 DOTS_PER_INCH = 160
 
@@ -59,7 +59,7 @@ def save(file: Path, figure: Figure) -> Path:
     figure.savefig(file, dpi=DOTS_PER_INCH, bbox_inches="tight")
     alt_text = getattr(figure, "alt_text", "")
     if BUSY in alt_text:
-        warnings.warn(f"{file.stem} says that the machine was busy: build this deck again", stacklevel=2)
+        warnings.warn(f"{file.stem} says that the machine was busy: build this deck again", BusyFigure, stacklevel=2)
     if alt_text:
         file.with_suffix(ALT_TEXT).write_text(" ".join(alt_text.split()), encoding="utf-8")
     return file

@@ -11,13 +11,8 @@ from nbformat import NotebookNode
 
 from course_utils.checks import grid
 from course_utils.checks import panel as parts
-from course_utils.checks.panel import NEUTRAL
+from course_utils.checks.panel import NEUTRAL, VALUE
 
-ASKED = re.compile(r"○ (?P<name>[^:]+): not answered yet(?: \((?P<questions>.*)\))?\. Put ")
-CHOICE = re.compile(r"  (?P<letter>\w+)\) (?P<text>.*)")
-MEASURED = re.compile(r'aria-label="Prediction (?P<name>[^"]+): nothing was predicted"')
-ROW = re.compile(r"(?P<question>.+?) +– +(?P<value>.*)")
-"""A line of what `course.measured` prints: the question, no prediction, the value."""
 TO_A_NOTEBOOK = re.compile(r'(href="(?![a-z]+:)[^"#]+)\.ipynb(["#])')
 
 
@@ -27,38 +22,35 @@ def questions_for_readers(notebook: NotebookNode) -> None:
     Args:
         notebook: with its outputs; predictions that someone has answered stay as they are.
     """
+    values = [(data, data[VALUE]) for data in outputs_of(notebook) if VALUE in data]
+    measured = {value["measured"] for _, value in values if "measured" in value}
     choices: dict[str, dict[str, str]] = {}
-    measured = {match["name"] for _, html in panels(notebook) if (match := MEASURED.search(html))}
     linked: set[str] = set()
-    for data, html in panels(notebook):
-        text = data.get("text/plain", "")
-        if asked := ASKED.search(text):
-            name = asked["name"]
-            choices[name] = dict(match.groups() for match in map(CHOICE.fullmatch, text.splitlines()) if match)
-            data["text/html"] = question(name, asked["questions"] or "", choices[name], name in measured)
-        elif found := MEASURED.search(html):
-            name = found["name"]
-            rows = [match.groups() for match in map(ROW.fullmatch, text.splitlines()[1:]) if match]
+    for data, value in values:
+        if name := value.get("asked"):
+            choices[name] = value["choices"]
+            questions = ", ".join(value["questions"])
+            data["text/html"] = question(name, questions, value["choices"], name in measured)
+        elif name := value.get("measured"):
+            rows = list(value["values"].items())
             data["text/html"] = answer(name, rows, choices.get(name, {}), first=name not in linked)
             linked.add(name)
+        del data[VALUE]
 
 
 def links_for_readers(notebook: NotebookNode) -> None:
     """Let links that outputs hold lead to pages where a notebook's lead to notebooks."""
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            if "text/html" in data:
-                data["text/html"] = TO_A_NOTEBOOK.sub(r"\1.html\2", data["text/html"])
+    for data in outputs_of(notebook):
+        if "text/html" in data:
+            data["text/html"] = TO_A_NOTEBOOK.sub(r"\1.html\2", data["text/html"])
 
 
-def panels(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, str]]:
-    """The outputs that are panels of the course, and their HTML."""
+def outputs_of(notebook: NotebookNode) -> Iterator[NotebookNode]:
+    """What each output of the notebook shows, by type."""
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            if "course-panel" in data.get("text/html", ""):
-                yield data, data["text/html"]
+            if "data" in output:
+                yield output.data
 
 
 def question(name: str, questions: str, choices: dict[str, str], answered: bool) -> str:

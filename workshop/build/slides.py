@@ -12,7 +12,7 @@ from workshop.build.crowded import crowded
 from workshop.build.mathjax import mathjax_script
 from workshop.build.notebooks import kernel_environment
 from workshop.build.page_figures import figures_of
-from workshop.build.sources import ALT_TEXT, ROOT, AuthoringError, choose
+from workshop.build.sources import ALT_TEXT, ROOT, AuthoringError, BusyFigure, choose
 
 FIGURE_SECONDS = 400
 SPHINX_SECONDS = 180
@@ -87,7 +87,8 @@ def draw_figures(root: Path, deck: Path, folder: Path, draft: bool = False) -> l
     missing = sorted(name for name in wanted if not (folder / f"{name}.png").is_file())
     if missing:
         raise AuthoringError(f"{deck.name} shows {', '.join(missing)}, which {source.name} does not draw")
-    return [line.split(": ", 2)[-1] for line in said.splitlines() if "UserWarning" in line and "busy" in line]
+    warned = (line.partition(f"{BusyFigure.__name__}: ")[2] for line in said.splitlines())
+    return [text for text in warned if text]
 
 
 def build_deck(root: Path, deck: Path, out: Path, mathjax: Path) -> Path:

@@ -25,6 +25,10 @@ FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}
 FIRST_CELL = re.compile(r"^# %%(?=\s|$)", re.MULTILINE)
 
 
+class BusyFigure(UserWarning):
+    """A figure that shows nothing, because the machine was too busy to measure."""
+
+
 class AuthoringError(Exception):
     """A source that cannot be built, or a built file that is not what its source gives; one plain line each."""
 

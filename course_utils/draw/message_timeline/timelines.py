@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
@@ -30,7 +29,7 @@ class HasEvents(Protocol):
 
 def timeline(
     run_or_events: HasEvents | Sequence[Event], title: str | None = None, *, ranks: int | None = None
-) -> Figure:
+) -> style.Picture:
     """Draw the messages, collectives and phases of one run.
 
     Args:
@@ -57,7 +56,7 @@ def timelines(
     titles: Sequence[str] | None = None,
     side_by_side: bool = False,
     title: str | None = None,
-) -> Figure:
+) -> style.Picture:
     """Draw several runs, one under the other, on one axis of time; each begins with its own first event.
 
     Args:

@@ -94,6 +94,6 @@ def gradients_text(far: Mapping[str, float]) -> str:
 def levels_text(counted: Mapping[str, tuple[int, int]]) -> str:
     """Messages and bytes between nodes, in each way."""
     return "; ".join(
-        f"{name}: {messages} messages of {bytes_text(nbytes / max(messages, 1))} to the other node"
+        f"{name}: {count(messages, 'message')} of {bytes_text(nbytes / max(messages, 1))} to the other node"
         for name, (messages, nbytes) in counted.items()
-    ).replace(" 1 messages", " 1 message")
+    )

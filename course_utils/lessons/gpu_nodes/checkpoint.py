@@ -17,6 +17,14 @@ CHECKPOINT = "checkpoint.pt"
 """The file's name, in the folder of the training."""
 
 
+class UnreadableCheckpoint(CourseError):
+    """A checkpoint cannot be read: it is damaged, or half of one."""
+
+
+class UnsafeCheckpoint(CourseError):
+    """A checkpoint is not read, because something in it might run code."""
+
+
 @dataclass
 class Place:
     """How far a training has come.
@@ -73,11 +81,12 @@ def _read(file: Path) -> dict[str, Any] | None:
     try:
         return load_checkpoint(file)
     except pickle.UnpicklingError:
-        raise CourseError(
+        raise UnsafeCheckpoint(
             f"{file} is not read: something in it is neither numbers nor text, a list, a dict, a tensor or a Place."
         ) from None
     except Exception as error:
-        raise CourseError(f"{file} cannot be read ({error}). Remove it, and the training begins anew.") from None
+        words = f"{file} cannot be read ({error}). Remove it, and the training begins anew."
+        raise UnreadableCheckpoint(words) from None
 
 
 def from_rank_0(function: Callable[[], Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -281,11 +282,20 @@ def _end(row: StartRow, in_epoch: int) -> int:
     return _place(row.due, in_epoch) + len(row.due)
 
 
+class LineKind(StrEnum):
+    """What a line of a log is to its reader; the value is what the legend calls it."""
+
+    OTHER = "says something"
+    ERROR = "an error"
+    CONSEQUENCE = "follows from another"
+    CAUSE = "the cause"
+
+
 _COLOURS = {
-    "says something": "#CFCFCF",
-    "an error": "#E69F00",
-    "follows from another": "#CC79A7",
-    "the cause": style.STUCK,
+    LineKind.OTHER: "#CFCFCF",
+    LineKind.ERROR: "#E69F00",
+    LineKind.CONSEQUENCE: "#CC79A7",
+    LineKind.CAUSE: style.STUCK,
 }
 _LOG_LINE = 0.085  # inches
 _LONGEST = 110  # letters that fill the width
@@ -301,7 +311,7 @@ def log_map(log: str, title: str = "") -> Figure:
     cause, lines = explain_failure(log), log.splitlines()
     kinds = [kind_of(line, line in cause.lines) for line in lines]
     found = log_finding(kinds, cause.name)
-    marks = {kind: Patch(facecolor=colour) for kind, colour in _COLOURS.items() if kind in kinds}
+    marks = {kind.value: Patch(facecolor=colour) for kind, colour in _COLOURS.items() if kind in kinds}
     above = style.legend_height(list(marks), 0.6)
     heading = (title, found) if title else (found, "")
     look = {"left": 0.6, "right": 0.15, "below": 0.1, "above": above}
@@ -312,11 +322,11 @@ def log_map(log: str, title: str = "") -> Figure:
     for y, (line, kind) in enumerate(zip(lines, kinds, strict=True)):
         indent = min(len(line) - len(line.lstrip()), 20)
         long = max(0.6, min(len(line.strip()), _LONGEST - indent))
-        high = 1.0 if kind == "the cause" else 0.7
+        high = 1.0 if kind == LineKind.CAUSE else 0.7
         ax.add_patch(Rectangle((indent, y + (1 - high) / 2), long, high, facecolor=_COLOURS[kind], linewidth=0))
-        if kind != "says something":
+        if kind != LineKind.OTHER:
             ax.text(-1, y + 0.5, str(y + 1), ha="right", va="center", fontsize=6, color=_ink(kind))
-    at = {"fontsize": 7.2, "family": "monospace", "parse_math": False, "color": _COLOURS["the cause"]}
+    at = {"fontsize": 7.2, "family": "monospace", "parse_math": False, "color": _COLOURS[LineKind.CAUSE]}
     letters = int((style.WIDTH - 0.9) * style.DOTS / 6.4)
     for line in cause.lines[:1]:
         ax.text(0, len(lines) + 0.2 / _LOG_LINE, shortened(line.strip(), letters), va="center", **at)
@@ -325,24 +335,24 @@ def log_map(log: str, title: str = "") -> Figure:
     return picture
 
 
-def kind_of(line: str, shows_cause: bool) -> str:
+def kind_of(line: str, shows_cause: bool) -> LineKind:
     """What a line of a log is to its reader."""
     if shows_cause:
-        return "the cause"
+        return LineKind.CAUSE
     if CONSEQUENCE.search(line):
-        return "follows from another"
-    return "an error" if ERROR.search(line) else "says something"
+        return LineKind.CONSEQUENCE
+    return LineKind.ERROR if ERROR.search(line) else LineKind.OTHER
 
 
-def log_finding(kinds: list[str], name: str) -> str:
+def log_finding(kinds: list[LineKind], name: str) -> str:
     """Where in the log the cause stands."""
-    if "the cause" not in kinds:
+    if LineKind.CAUSE not in kinds:
         return f"{len(kinds)} lines; the cause is {name}"
-    line = kinds.index("the cause")
-    before = sum(kind != "says something" for kind in kinds[:line])
+    line = kinds.index(LineKind.CAUSE)
+    before = sum(kind != LineKind.OTHER for kind in kinds[:line])
     told = "no error stands before it" if not before else f"{before} lines with errors stand before it"
     return f"{name}: line {line + 1} of {len(kinds)} shows it; {told}"
 
 
 def _ink(kind: str) -> str:
-    return _COLOURS["the cause"] if kind == "the cause" else style.FAINT
+    return _COLOURS[LineKind.CAUSE] if kind == LineKind.CAUSE else style.FAINT

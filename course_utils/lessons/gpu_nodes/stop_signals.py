@@ -22,13 +22,18 @@ ON_GPUS = 10
 
 
 class Interrupted(CourseError):
-    """The training was asked to stop, and has written a checkpoint. Started again, it goes on from there."""
+    """The training was asked to stop, and has written a checkpoint. Started again, it goes on from there.
+
+    Attributes:
+        steps: after which it stopped.
+    """
 
     def __init__(self, heard: str, steps: int, file: Path) -> None:
         super().__init__(
             f"Stopped after step {steps}: {heard or 'another rank heard a signal'}. "
             f"The checkpoint is {file}; started again with the same folder, the training goes on."
         )
+        self.steps = steps
 
 
 class StopSignals:

@@ -60,8 +60,8 @@ def tries_text(tries: Sequence[Try], undisturbed: float) -> str:
     """What the break cost, and where the training ended beside one that was left alone."""
     end = tries[-1].losses[-1]
     apart = abs(end - undisturbed)
-    same = f"the same loss, {end:.4f}" if apart <= 1e-4 * abs(undisturbed) else f"another loss: {end:.4f}, not "
-    same += "" if same.startswith("the same") else f"{undisturbed:.4f}"
+    is_same = apart <= 1e-4 * abs(undisturbed)
+    same = f"the same loss, {end:.4f}" if is_same else f"another loss: {end:.4f}, not {undisturbed:.4f}"
     if len(tries) == 1:
         return f"Nobody was killed; {same}"
     return f"{repeated_steps(tries)} steps were done twice; at the end {same}"

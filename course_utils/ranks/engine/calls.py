@@ -217,7 +217,7 @@ def _together(world_size: int, number: int, answer: bool = True) -> tuple[MPI.In
             raise StopAsked(_BEGINNING)
         come = inner.Iallreduce(mine, everyones, MPI.MIN).Test
         try:
-            recorder.wait(come, _BEGINNING, "")
+            recorder.wait(come, _BEGINNING)
         except StopAsked:
             _wait_a_little(come)
     except MPI.Exception as error:

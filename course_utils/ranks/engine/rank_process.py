@@ -34,7 +34,7 @@ class Communicators:
         while len(made) <= number:
             fresh, request = self._begun.get(size) or made[0].Idup()
             self._begun[size] = fresh, request  # MPI takes no second one while this is under way
-            recorder.wait(request.Test, "a fresh communicator", "")
+            recorder.wait(request.Test, "a fresh communicator")
             del self._begun[size]
             made.append(fresh)
         return made[number]

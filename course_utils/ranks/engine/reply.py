@@ -13,6 +13,7 @@ import cloudpickle
 
 from course_utils.trace.events import Event
 from course_utils.trace.recorder import is_learners, place_of
+from course_utils.trace.waiting import Need
 from course_utils.words import count, printable
 
 _LONGEST_TEXT = 2_000
@@ -61,7 +62,8 @@ class Reply:
         kind: "returned", "raised", "interrupted", "lost" when the rank has ended, "unusable" when a call before this
             one has broken its MPI.
         arguments: the arguments after the call, where they were asked for.
-        waiting: the operation in which the rank was stuck, with its line.
+        waiting: the operation in which the rank was stuck, with its line, in words.
+        need: what the rank waited for there; None where that is not known.
         never_waited_for: the requests that this rank began and left open, each with its line.
         notes: what went well on this rank by luck only: "nobody waits for Isend(dest=1)".
         began, ended: when the run did so on this rank, on the clock whose readings `events` carry.
@@ -73,6 +75,7 @@ class Reply:
     arguments: tuple = ()
     error: Raised | None = None
     waiting: str | None = None
+    need: Need | None = None
     events: list[Event] = field(default_factory=list)
     output: str = ""
     never_waited_for: tuple[str, ...] = ()

@@ -47,19 +47,22 @@ def end_text(who: str, status: int, kills_before: int, place: str) -> str:
     """
     if status == 128 + signal.SIGKILL and memory_kills() > kills_before:
         return f"{who} was ended by the system: there was no memory left (signal 9, SIGKILL)."
-    return f"{status_text(who, status).rstrip('.')}{place and f', at {place}'}."
+    return f"{_how(who, status)}{place and f', at {place}'}."
 
 
 def status_text(who: str, status: int) -> str:
     """A sentence on an exit status; above 128 it stands for a signal."""
+    return f"{_how(who, status)}."
+
+
+def _how(who: str, status: int) -> str:
     if status <= 128:
-        return f"{who} ended itself, with exit code {status}."
+        return f"{who} ended itself, with exit code {status}"
     try:
         name = signal.Signals(status - 128).name
     except ValueError:
         name = "unknown"
-    said = f"{who} was ended by signal {status - 128}, {name}"
-    return f"{said}{_WHY.get(name, '')}."
+    return f"{who} was ended by signal {status - 128}, {name}{_WHY.get(name, '')}"
 
 
 def _statuses(folder: RanksFolder, dead: dict[int, int]) -> list[tuple[float, int, int]]:

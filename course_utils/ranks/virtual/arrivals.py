@@ -152,7 +152,7 @@ class _Shared(_Routed):
             "", (network.beta,) * (2 * world_size), 0.0, network.overhead, network.gamma, 0.0, network.work
         )
         super().__init__(links)
-        self.name = f"{world_size:,} ranks behind links"
+        self.name = "each behind a link"
         seconds: Callable[[float], float] = network.message_seconds
 
         def latency(source: np.ndarray, dest: np.ndarray, nbytes: np.ndarray) -> np.ndarray:
@@ -166,7 +166,7 @@ class _Ports:
     """A `Network` as the textbooks have it: a rank has one message at a time under way each way, for α + βn."""
 
     def __init__(self, network: Any, world_size: int) -> None:
-        self.name = f"{world_size:,} ranks, each with one message at a time each way"
+        self.name = "each with one message at a time each way"
         self.overhead, self.gamma = 0.0, network.gamma
         self._seconds = network.message_seconds
         self._out, self._in = [0.0] * world_size, [0.0] * world_size

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.errors import MessageTruncated
 from course_utils.trace.events import BYTES
 
 _name_of = functools.cache(str)
@@ -63,13 +64,14 @@ def put(name: str, buf: Any, data: bytes | np.ndarray, source: int) -> None:
     """Write what the call `name` has received from a rank into its place.
 
     Raises:
-        ValueError: it is longer than the place, or is not a whole number of the place's elements.
+        MessageTruncated: it is longer than the place.
+        ValueError: it is not a whole number of the place's elements.
     """
     place = numbers(buf)
     if isinstance(data, bytes):
         data = np.frombuffer(data, np.uint8)
     if data.nbytes > place.nbytes:
-        raise ValueError(
+        raise MessageTruncated(
             f"{name}: the message from rank {source} has {data.nbytes} bytes, the array for it has room "
             f"for {place.nbytes}. Are shape and dtype the same on both sides?"
         )
@@ -81,9 +83,9 @@ def put(name: str, buf: Any, data: bytes | np.ndarray, source: int) -> None:
     fill(place, data)
 
 
-def length_text(array: np.ndarray, kind: str) -> str:
-    """How much there is, as collectives agree on it: " of 10 float64"."""
-    return f" of {array.nbytes} {BYTES}" if kind == BYTES else f" of {len(array)} {kind}"
+def size_of(array: np.ndarray, kind: str) -> tuple[int, str]:
+    """How much there is, as collectives agree on it: 10 "float64"."""
+    return (array.nbytes if kind == BYTES else len(array)), kind
 
 
 def cuts(buf: Any, size: int) -> tuple[list[int], list[int]]:

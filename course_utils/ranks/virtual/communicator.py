@@ -8,6 +8,7 @@ import numpy as np
 from course_utils.ranks.virtual.stand_in import PROC_NULL
 from course_utils.ranks.virtual.virtual_collectives import VirtualCollectives
 from course_utils.ranks.virtual.virtual_messages import VirtualMessages
+from course_utils.trace.events import Agreement
 from course_utils.trace.several_requests import UNDEFINED
 
 
@@ -30,7 +31,7 @@ class VirtualComm(VirtualMessages, VirtualCollectives):
 
     def _meet(self, name: str, part: Any) -> tuple[list, int]:
         """What all ranks said, and which collective this was; a new communicator costs what a barrier does."""
-        gathering = self._come(name, part, ("barrier", 0))
+        gathering = self._come(Agreement(name), part, ("barrier", 0))
         self.scheduler.join(self.me, gathering, name)
         return gathering.shared(list), gathering.meeting.number
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 from course_utils.errors import NoSuchRank
 from course_utils.ranks.virtual.stand_in import PROC_NULL
 from course_utils.ranks.virtual.virtual_time import Scheduler, VirtualRank
-from course_utils.trace.events import Event
+from course_utils.trace.events import Agreement, Event
 from course_utils.trace.recorder import here
 
 
@@ -80,15 +80,15 @@ class Member:
         start: float,
         end: float,
         *more: Any,
+        agreement: Agreement | None = None,
         line: int | None = None,
         place: int | None = None,
     ) -> None:
-        peer, tag, size, number, call = more or (None, None, 0, 0, "")
+        peer, tag, size, number, holds = more or (None, None, 0, 0, "")
         line = here()[0] if line is None else line
         label = "" if kind == "phase" else self.label
-        event = Event(
-            self.me.number, name, kind, peer, tag, size, start, end, line, label, number, call, not self.me.only_looks
-        )
+        what, where = (self.me.number, name, kind, peer, tag, size), (line, label, number)
+        event = Event(*what, start, end, *where, holds, not self.me.only_looks, agreement)
         if place is None:
             self.me.events.append(event)
         else:

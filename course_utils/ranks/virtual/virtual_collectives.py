@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from course_utils.ranks.virtual import stand_in
-from course_utils.ranks.virtual.buffers import cuts, fill, kind_of, length_text, numbers, put
+from course_utils.ranks.virtual.buffers import cuts, fill, kind_of, numbers, put, size_of
 from course_utils.ranks.virtual.collective_costs import collective_seconds
 from course_utils.ranks.virtual.member import Member
 from course_utils.ranks.virtual.stand_in import Op
 from course_utils.ranks.virtual.virtual_requests import CollectiveRequest, Request
 from course_utils.ranks.virtual.virtual_time import Gathering, Left
+from course_utils.trace.events import Agreement
 from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here
 
@@ -44,7 +45,13 @@ class VirtualCollectives(Member):
         return collective_seconds(way, self.size, nbytes, self._message, gamma)
 
     def _collective(
-        self, name: str, agreed: str, part: Any, size: int, cost: tuple[str, float], take: Callable[[Gathering], Any]
+        self,
+        name: str,
+        agreed: Agreement,
+        part: Any,
+        size: int,
+        cost: tuple[str, float],
+        take: Callable[[Gathering], Any],
     ) -> Any:
         """Meet the other ranks; then `take(gathering)` on each."""
         began, me = self.moment(), self.me
@@ -57,7 +64,7 @@ class VirtualCollectives(Member):
         self._note(name, agreed, gathering, began, self.moment(), size)
         return take(gathering)
 
-    def _come(self, agreed: str, part: Any, cost: tuple[str, float]) -> Gathering:
+    def _come(self, agreed: Agreement, part: Any, cost: tuple[str, float]) -> Gathering:
         seconds = functools.partial(self._seconds, *cost)
         channel = self.label if self.traced else f"{self.label}/untraced"
         self.scheduler.members.setdefault(channel, self.world_ranks)
@@ -68,20 +75,33 @@ class VirtualCollectives(Member):
             self.me.sent_bytes += round(size * self._scale)
         if self._records:
             size = round(size * self._scale)
-            self._add(name, "collective", began, end, None, None, size, gathering.meeting.number, agreed, line=line)
+            self._add(
+                name,
+                "collective",
+                began,
+                end,
+                None,
+                None,
+                size,
+                gathering.meeting.number,
+                "",
+                agreement=agreed,
+                line=line,
+            )
 
-    def _begun(self, name: str, agreed: str, part: Any, size: int, cost: tuple, take: Callable) -> Request:
+    def _begun(self, name: str, agreed: Agreement, part: Any, size: int, cost: tuple, take: Callable) -> Request:
         """A nonblocking collective: it meets the blocking one, though MPI does not let the two meet."""
-        return self.begin(name, agreed, agreed.replace(name, f"{name[1].upper()}{name[2:]}"), part, size, cost, take)
+        blocking = f"{name[1].upper()}{name[2:]}"
+        return self.begin(name, agreed, agreed._replace(name=blocking), part, size, cost, take)
 
     def begin(
-        self, name: str, call: str, agreed: str, part: Any, size: int, cost: tuple[str, float], take: Callable
+        self, name: str, call: Agreement, agreed: Agreement, part: Any, size: int, cost: tuple, take: Callable
     ) -> Request:
         """Take part in the next collective, and do not wait.
 
         Args:
             name, call: of its event.
-            agreed: what must be the same on all ranks.
+            agreed: what must be the same on all ranks; under another name than `call`, where the two forms meet.
             part, size: what this rank brings, and how many bytes that are.
             cost: a way of `collective_costs`, and its n in bytes.
             take: called with the gathering when the request ends.
@@ -103,7 +123,7 @@ class VirtualCollectives(Member):
         return self._begun(*self._barrier("Ibarrier"))
 
     def _barrier(self, name):
-        return name, name, None, 0, ("barrier", 0), lambda gathering: None
+        return name, Agreement(name), None, 0, ("barrier", 0), lambda gathering: None
 
     def _broadcast(self, name, buf, root):
         array = numbers(buf)
@@ -114,7 +134,7 @@ class VirtualCollectives(Member):
             if not own:
                 fill(array, gathering.parts[root])
 
-        agreed = f"{name}(root={root}){length_text(array, kind_of(buf))}"
+        agreed = Agreement(name, root, "", *size_of(array, kind_of(buf)))
         return name, agreed, part, array.nbytes if own else 0, ("tree", array.nbytes), take
 
     def Bcast(self, buf, root=0):
@@ -128,9 +148,7 @@ class VirtualCollectives(Member):
         operation, array = stand_in.op_of(op), numbers(given)
         if way and root in (None, self.rank) and given is not recvbuf:
             _check_alike(given, recvbuf)
-        shown = "" if operation.name == "SUM" else f"op={operation.name}"
-        more = ", ".join(filter(None, ["" if root is None else f"root={root}", shown]))
-        agreed = f"{name}{f'({more})' if more else ''}{length_text(array, kind_of(given))}"
+        agreed = Agreement(name, root, operation.name, *size_of(array, kind_of(given)))
 
         def take(gathering: Gathering) -> None:
             if root in (None, self.rank):
@@ -171,7 +189,7 @@ class VirtualCollectives(Member):
 
     def allgather_untraced(self, thing: Any) -> list:
         """What all ranks know of each other at no cost."""
-        gathering = self.inner._come("allgather", thing, ("free", 0))
+        gathering = self.inner._come(Agreement("allgather"), thing, ("free", 0))
         self.scheduler.join(self.me, gathering, "allgather")
         return gathering.shared(list)
 
@@ -203,7 +221,7 @@ class VirtualCollectives(Member):
 
         size = part[0].nbytes if part else 0
         in_bytes = 0 if stand_in.is_in_place(recvbuf) else numbers(recvbuf).nbytes
-        return name, f"{name}(root={root})", part, size, ("parts", in_bytes), take
+        return name, Agreement(name, root), part, size, ("parts", in_bytes), take
 
     def Scatter(self, sendbuf, recvbuf, root=0):
         self._collective(*self._scatter("Scatter", sendbuf, recvbuf, root))
@@ -227,8 +245,7 @@ class VirtualCollectives(Member):
                     piece = place[starts[rank] : starts[rank] + counts[rank]]
                     put(name, piece, gathering.parts[rank], rank)
 
-        where = "" if root is None else f"(root={root})"
-        return name, f"{name}{where}", array.copy(), array.nbytes, ("parts", array.nbytes), take
+        return name, Agreement(name, root), array.copy(), array.nbytes, ("parts", array.nbytes), take
 
     def Gather(self, sendbuf, recvbuf, root=0):
         self._collective(*self._gather("Gather", sendbuf, recvbuf, root))
@@ -254,7 +271,7 @@ class VirtualCollectives(Member):
             for rank in range(self.size):
                 fill(place[starts[rank] : starts[rank] + counts[rank]], gathering.parts[rank][self.rank])
 
-        return name, name, part, array.nbytes, ("pairs", array.nbytes / self.size), take
+        return name, Agreement(name), part, array.nbytes, ("pairs", array.nbytes / self.size), take
 
     def Alltoall(self, sendbuf, recvbuf):
         self._collective(*self._exchange("Alltoall", sendbuf, recvbuf))
@@ -264,16 +281,18 @@ class VirtualCollectives(Member):
 
     # --- collectives of Python objects ------------------------------------------------------------------------------
 
-    def _objects(self, name: str, agreed: str, part: Any, size: int, cost: tuple, take: Callable[[list], Any]) -> Any:
+    def _objects(
+        self, agreed: Agreement, part: Any, size: int, cost: tuple[str, float], take: Callable[[list], Any]
+    ) -> Any:
         def unpack(gathering: Gathering) -> Any:
             return take([gathering.parts[rank] for rank in range(self.size)])
 
-        return self._collective(name, agreed, part, size, cost, unpack)
+        return self._collective(agreed.name, agreed, part, size, cost, unpack)
 
     def bcast(self, obj=None, root=0):
         data = pickled(obj) if self.rank == root else b""
-        agreed = f"bcast(root={root})"
-        return self._objects("bcast", agreed, data, len(data), ("tree", len(data)), lambda p: pickle.loads(p[root]))
+        agreed = Agreement("bcast", root)
+        return self._objects(agreed, data, len(data), ("tree", len(data)), lambda p: pickle.loads(p[root]))
 
     def scatter(self, sendobj=None, root=0):
         parts: list[bytes] = []
@@ -284,8 +303,8 @@ class VirtualCollectives(Member):
         size = sum(map(len, parts))
         cost = "parts", size / self.size
         mine = self.rank
-        agreed = f"scatter(root={root})"
-        return self._objects("scatter", agreed, parts, size, cost, lambda p: pickle.loads(p[root][mine]))
+        agreed = Agreement("scatter", root)
+        return self._objects(agreed, parts, size, cost, lambda p: pickle.loads(p[root][mine]))
 
     def gather(self, sendobj, root=0):
         data = pickled(sendobj)
@@ -294,12 +313,12 @@ class VirtualCollectives(Member):
         def take(parts: list[bytes]) -> list | None:
             return [pickle.loads(part) for part in parts] if mine else None
 
-        return self._objects("gather", f"gather(root={root})", data, len(data), ("parts", len(data)), take)
+        return self._objects(Agreement("gather", root), data, len(data), ("parts", len(data)), take)
 
     def allgather(self, sendobj):
         data = pickled(sendobj)
         cost = "parts", len(data)
-        return self._objects("allgather", "allgather", data, len(data), cost, lambda p: list(map(pickle.loads, p)))
+        return self._objects(Agreement("allgather"), data, len(data), cost, lambda p: list(map(pickle.loads, p)))
 
     def alltoall(self, sendobj):
         if len(sendobj) != self.size:
@@ -310,20 +329,18 @@ class VirtualCollectives(Member):
         def take(all_parts: list) -> list:
             return [pickle.loads(parts[mine]) for parts in all_parts]
 
-        return self._objects("alltoall", "alltoall", parts, size, ("pairs", size / self.size), take)
+        return self._objects(Agreement("alltoall"), parts, size, ("pairs", size / self.size), take)
 
     def _folded(self, name, sendobj, op, root, way, last):
         data, operation = pickled(sendobj), stand_in.op_of(op)
-        shown = "" if operation.name == "SUM" else f"op={operation.name}"
-        more = ", ".join(filter(None, ["" if root is None else f"root={root}", shown]))
 
         def take(parts: list[bytes]) -> Any:
             if root not in (None, self.rank) or not last:
                 return None
             return functools.reduce(operation, map(pickle.loads, parts[:last]))
 
-        agreed = f"{name}({more})" if more else name
-        return self._objects(name, agreed, data, len(data), (way, len(data)), take)
+        agreed = Agreement(name, root, operation.name)
+        return self._objects(agreed, data, len(data), (way, len(data)), take)
 
     def reduce(self, sendobj, op=None, root=0):
         return self._folded("reduce", sendobj, op, root, "reduce", self.size)

@@ -150,7 +150,7 @@ def _collective(method: str, name: str, contribution: int | None) -> Callable:
         comm, call = self._comm, collective_call(name, sys._getframe(1))
         part, cost, take, result = plan(comm.rank, comm.size, *args, **kwargs)
         size = 0 if contribution is None else bytes_of(args[contribution])
-        must_be_alike = f"{call.name}{agreed(method, contribution, args, kwargs)}"
+        must_be_alike = agreed(call.name, method, contribution, args, kwargs)
         request = comm.begin(call.name, must_be_alike, must_be_alike, part, size, cost, take)
         return _work(request, call, result)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils.ranks.virtual.stand_in import Status
 from course_utils.ranks.virtual.virtual_time import Gathering, Left, Sent, Wanted
-from course_utils.trace.recorder import here
+from course_utils.trace.recorder import NOWHERE, here
 from course_utils.trace.several_requests import SeveralRequests, Startable
 from course_utils.trace.waiting import Need, Some
 
@@ -32,7 +32,7 @@ class Request(SeveralRequests):
 
     def __init__(self, comm: "Member", text: str, finished: Callable | None, need: Need | None) -> None:
         self.comm, self.text, self.finished, self.need = comm, text, finished or records_nothing, need
-        self.place = here()[1] if comm.traced else ""
+        self.place = here()[1] if comm.traced else NOWHERE
         self.done = self.taken = False
         self.value: Any = None
         self.by_learner = comm.traced

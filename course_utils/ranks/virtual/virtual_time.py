@@ -18,7 +18,7 @@ from typing import Any
 import greenlet
 
 from course_utils.ranks.virtual.arrivals import Wires
-from course_utils.trace.events import Event
+from course_utils.trace.events import Agreement, Event
 from course_utils.trace.recorder import here
 from course_utils.trace.waiting import IS_DONE, WAITS, Look, Meeting, Message, Need, Receive, Some, WaitGraph, unlike
 
@@ -72,7 +72,7 @@ class Gathering:
 
     def __init__(self, meeting: Meeting, size: int) -> None:
         self.meeting, self.size = meeting, size
-        self.names: dict[int, str] = {}
+        self.agreements: dict[int, Agreement] = {}
         self.parts: dict[int, Any] = {}
         self.latest = 0.0
         self.ends: float | None = None
@@ -102,7 +102,7 @@ class VirtualRank:
         self.in_vain = 0
         self.done = False
         self.times_left = 0  # how often it has been told that its run is over
-        self.met: dict[str, list[str]] = {}
+        self.met: dict[str, list[Agreement]] = {}
         self.events: list[Event | None] = []  # None: the place of one that has not ended
         self.sent_bytes = self.sent_messages = 0
         self.open: dict[int, Any] = {}
@@ -419,24 +419,31 @@ class Scheduler:
     # --- collectives ------------------------------------------------------------------------------------------------
 
     def come(
-        self, me: VirtualRank, channel: str, size: int, rank: int, name: str, part: Any, seconds: Callable[[], float]
+        self,
+        me: VirtualRank,
+        channel: str,
+        size: int,
+        rank: int,
+        agreement: Agreement,
+        part: Any,
+        seconds: Callable[[], float],
     ) -> Gathering:
         """Take part in the next collective of a communicator, and do not wait.
 
         Args:
-            name: with what must be the same on all ranks.
+            agreement: what must be the same on all ranks.
             seconds: what the collective takes once all have come.
         """
         self.moved, me.in_vain = True, 0
-        names = me.met.setdefault(channel, [])
-        names.append(name)
-        key = channel, len(names)
+        met = me.met.setdefault(channel, [])
+        met.append(agreement)
+        key = channel, len(met)
         gathering = self.gatherings.get(key)
         if gathering is None:
-            gathering = self.gatherings[key] = Gathering(Meeting(channel, len(names), name), size)
-        gathering.names[rank], gathering.parts[rank] = name, part
+            gathering = self.gatherings[key] = Gathering(Meeting(channel, len(met), agreement), size)
+        gathering.agreements[rank], gathering.parts[rank] = agreement, part
         gathering.latest = max(gathering.latest, me.clock)
-        if len(gathering.parts) == size and not unlike(gathering.names.values()):
+        if len(gathering.parts) == size and not unlike(gathering.agreements.values()):
             gathering.ends = gathering.latest + seconds()
             del self.gatherings[key]
             for number in self.members[channel]:
@@ -472,7 +479,7 @@ class Scheduler:
                     mine[key] = mine.get(key, 0) + 1
         looks = {}
         for rank in self.ranks:
-            met = {channel: (len(names), names[-32:]) for channel, names in rank.met.items()}
+            met = {channel: (len(begun), begun[-32:]) for channel, begun in rank.met.items()}
             need = rank.waiting[1] if rank.waiting else None
             state = IS_DONE if rank.done else WAITS
             looks[rank.number] = Look(state, need, sent[rank.number], met=met)

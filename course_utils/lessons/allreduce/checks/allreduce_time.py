@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import after_another_call
+from course_utils.checks.cases import REJECTED, after_another_call
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import error_of
 from course_utils.lessons.allreduce.async_ring import SEGMENT_BYTES
@@ -25,10 +25,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         lines = ((0, alpha, beta), (switch, 5 * alpha, beta / 2)) if switch else ()
         return Network(alpha, beta, gamma, lines)
 
-    def case(algorithm: str, size: int, nbytes: float, net: Network, more: str = "") -> Case:
+    def case(algorithm: str, size: int, nbytes: float, net: Network, more: str = "", key: str = "") -> Case:
         label = f"{algorithm}, {ranks(size)}, {nbytes:,} bytes{more}"
         expected = seconds(algorithm, size, nbytes, net)
-        return Case(label, [(algorithm, size, nbytes, net)], [expected], with_comm=False, tolerance=TOLERANCE)
+        return Case(label, [(algorithm, size, nbytes, net)], [expected], with_comm=False, tolerance=TOLERANCE, key=key)
 
     for size in (8, int(rng.choice([5, 6, 7])), int(rng.integers(65, 1024))):
         for algorithm in PLAIN:
@@ -38,18 +38,21 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         yield case(algorithm, int(rng.integers(3, 20)), int(number(1e3, 1e8)), adding, ", with a gamma")
     for algorithm in PLAIN:
         nbytes = int(number(1e4, 1e7))
-        yield case(algorithm, int(rng.integers(3, 100)), nbytes, network(1e-10, nbytes / 3), ", a line with a bend")
+        bent = network(1e-10, nbytes / 3)
+        yield case(algorithm, int(rng.integers(3, 100)), nbytes, bent, ", a line with a bend", key="bend")
     for algorithm in (*PLAIN, "asynchronous ring"):
-        yield case(algorithm, 1, 1000, network(1e-10))
+        yield case(algorithm, 1, 1000, network(1e-10), key="one-rank")
     yield case("ring", 5, number(1e3, 1e5), network())
-    again = case("tree", 9, 1000, network(), ", called again")
+    again = case("tree", 9, 1000, network(), ", called again", key="called-again")
     yield after_another_call(again, [("tree", 9, 1000, Network(1.0, 1.0))])
     for nbytes in (0, int(number(1e3, 1e5)), int(number(5e7, 5e8))):
-        yield case("asynchronous ring", int(rng.choice([4, 5])), nbytes, network(1e-10))
+        key = "asynchronous" if nbytes else "no-bytes"
+        yield case("asynchronous ring", int(rng.choice([4, 5])), nbytes, network(1e-10), key=key)
     nbytes = number(1e7, 1e8)
-    yield case("asynchronous ring", 3, nbytes, network(1e-10, nbytes / 100), ", a line with a bend")
+    yield case("asynchronous ring", 3, nbytes, network(1e-10, nbytes / 100), ", a line with a bend", key="asynchronous")
     unknown = ("quantum", int(rng.integers(2, 9)), int(number(1e3, 1e6)), network())
-    yield Case("a name that no algorithm has", [unknown], ["CourseError"], with_comm=False, harness=error_of)
+    label = "a name that no algorithm has"
+    yield Case(label, [unknown], ["CourseError"], with_comm=False, harness=error_of, key=REJECTED)
     yield case("halving-doubling", 2, 1e6, network(1e-10))
 
 

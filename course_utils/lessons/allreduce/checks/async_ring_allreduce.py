@@ -1,5 +1,6 @@
 """The check of `async_ring_allreduce`: the bytes of the ring, in segments passed on while others are on their way."""
 
+import dataclasses
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.lessons.allreduce.checks.common import (
     LEAST,
     CostOf,
@@ -25,8 +27,8 @@ from course_utils.words import count, ranks
 SLOW = 15.0  # this many times as long as a plain ring: programs beside it can make it several, a pause many
 TOO_LONG = "the result is right, but a message of rank {rank} has {nbytes} bytes; a segment has at most {most}"
 ONE_AT_A_TIME = "the result is right, but no rank had two messages of one direction on their way at a time"
-BLOCK_BY_BLOCK = "the result is right, but{where} every rank waited for a whole block before it passed a segment on"
-SECOND_HALF = " in the second half"
+BLOCK_BY_BLOCK = "the result is right, but every rank waited for a whole block before it passed a segment on"
+SECOND_HALF = "the result is right, but in the second half every rank waited for a whole block before it passed one on"
 TOO_SLOW = "the result is right, but took {times:.1f} times as long as a ring of blocking messages"
 
 
@@ -77,17 +79,17 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size - 1, 40, 3, "int64", "PROD")
     yield case(world_size - 1, 3 * world_size - 2, 3, judge=promises_kept)  # one block has a segment more
     yield case(world_size, 8 * world_size + 3, 2, nbytes=20)
-    yield case(world_size, 3 * world_size, 1, nbytes=3)
+    yield dataclasses.replace(case(world_size, 3 * world_size, 1, nbytes=3), key="less-than-a-number")
     yield case(2, 17, 1)
     yield case(1, 9, 2)
     yield case(world_size, 16 * world_size, 8)
 
 
-def _too_slow(times: float) -> str | None:
-    return TOO_SLOW.format(times=times) if times > SLOW else None
+def _too_slow(times: float) -> Finding | None:
+    return own("too-slow", TOO_SLOW, measured={"times": times}) if times > SLOW else None
 
 
-def _segments_follow(outcome: Outcome) -> str | None:
+def _segments_follow(outcome: Outcome) -> Finding | None:
     most = max(outcome.case.arguments[0][2], outcome.case.arguments[0][0].itemsize)
     sends = [[event for event in reply.events if event.kind == "send"] for reply in outcome.attempt.replies]
     receives = [[event for event in reply.events if event.kind == "recv"] for reply in outcome.attempt.replies]
@@ -97,19 +99,21 @@ def _segments_follow(outcome: Outcome) -> str | None:
     for rank, sent in enumerate(sends):
         nbytes = max((event.bytes for event in sent), default=0)
         if nbytes > most:
-            return TOO_LONG.format(rank=rank, nbytes=nbytes, most=most)
+            return own("long-segment", TOO_LONG, rank=rank, nbytes=nbytes, most=most)
     if max(_at_once(events) for events in [*sends, *receives]) < 2:
-        return ONE_AT_A_TIME
+        return own("one-at-a-time", ONE_AT_A_TIME)
     segments = outcome.case.cost.rounds // (2 * (outcome.world_size - 1))
     early = set().union(*(_early_steps(*both, segments) for both in zip(sends, receives, strict=True)))
     return _block_by_block(early, outcome.world_size)
 
 
-def _block_by_block(early: set[int], size: int) -> str | None:
+def _block_by_block(early: set[int], size: int) -> Finding | None:
     """Blocks are passed on in the steps 1 … 2 P − 3; from step P on, they are finished."""
     if not early & {*range(1, size)}:
-        return BLOCK_BY_BLOCK.format(where="")
-    return None if size == 2 or early & {*range(size, 2 * size - 2)} else BLOCK_BY_BLOCK.format(where=SECOND_HALF)
+        return own("block-by-block", BLOCK_BY_BLOCK)
+    if size > 2 and not early & {*range(size, 2 * size - 2)}:
+        return own("block-by-block", SECOND_HALF)
+    return None
 
 
 def _at_once(events: list) -> int:

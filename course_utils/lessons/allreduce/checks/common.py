@@ -11,7 +11,8 @@ import numpy as np
 
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Outcome
-from course_utils.lessons.allreduce.checks.strict import on_a_strict_communicator
+from course_utils.checks.finding import Finding, own
+from course_utils.lessons.allreduce.checks.strict import CHANGED, TAKEN, on_a_strict_communicator
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -19,37 +20,43 @@ if TYPE_CHECKING:
 
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
 LONG = 40_000  # 320 KB of float64; a quarter of it is more than MPI keeps for a receiver that is not there yet
+POWERS_OF_TEN, CALLED_AGAIN, OTHER_OPERATION, LARGE_INTEGERS = "powers-of-ten", "called-again", "operation", "int64"
+"""Keys of cases."""
 NOT_COUNTED = "the result is right, but rank {rank} sent nothing by Send, Isend or Sendrecv"
 A_PICKLE = "the result is right, but rank {rank} sent a pickle, by {call}"
 NOT_EQUAL = "rank {rank} and rank 0 differ in the last digit at index {index}"
+HASTE = {
+    CHANGED: "rank {rank} changed numbers that were still being sent by {call}",
+    TAKEN: "rank {rank} put two messages into one place at the same time, the second by {call}",
+}
 
 CostOf = Callable[[int, int], Cost]
 """(number of ranks, length) → the most that an all-reduce may cost; `bytes_per_rank` counts numbers, not bytes."""
-Judge = Callable[[Outcome], str | None]
+Judge = Callable[[Outcome], Finding | None]
 """What is wrong beside the result and the cost; None where nothing is."""
 
 
-def promises_kept(outcome: Outcome) -> str | None:
+def promises_kept(outcome: Outcome) -> Finding | None:
     """What no result shows: buffers touched too early, messages past the trace, unequal copies."""
     first = outcome.arguments[0][0]
     for rank, (vector, *_) in enumerate(outcome.arguments):
-        for what in haste(outcome, rank):
-            return f"rank {rank} {what}"
+        for kind, call in haste(outcome, rank):
+            return own(kind, HASTE[kind], rank=rank, call=call)
         silent = not outcome.run.bytes_per_rank[rank] and not outcome.attempt.replies[rank].never_waited_for
         if silent and outcome.world_size > 1 and len(vector) >= outcome.world_size:
-            return NOT_COUNTED.format(rank=rank)
+            return own("nothing-sent", NOT_COUNTED, rank=rank)
         if vector.tobytes() != first.tobytes():
-            return NOT_EQUAL.format(rank=rank, index=int(np.argmax(vector != first)))
+            return own("last-digit", NOT_EQUAL, rank=rank, index=int(np.argmax(vector != first)))
     pickles = (event for event in outcome.run.events if event.kind == "send" and event.name[0].islower())
-    return next((A_PICKLE.format(rank=event.rank, call=event.name) for event in pickles), None)
+    return next((own("pickled", A_PICKLE, rank=event.rank, call=event.name) for event in pickles), None)
 
 
-def haste(outcome: Outcome, rank: int) -> list[str]:
-    """What this rank did to numbers that were on their way, where a strict communicator has looked."""
+def haste(outcome: Outcome, rank: int) -> list[tuple[str, str]]:
+    """What this rank did to numbers that were on their way, and by which call, where the communicator was strict."""
     return watched(outcome, rank)[1]
 
 
-def watched(outcome: Outcome, rank: int) -> tuple[Any, list[str], int]:
+def watched(outcome: Outcome, rank: int) -> tuple[Any, list[tuple[str, str]], int]:
     """What `on_a_strict_communicator` saw on this rank; nothing where none was there."""
     seen = outcome.results[rank]
     strict = outcome.case.harness is on_a_strict_communicator
@@ -69,7 +76,7 @@ def allreduce_cases(
     yield powers_of_ten(world_size, 2 * world_size, cost, judge=judge)
     yield case(world_size, LONG)
     yield case(world_size, int(rng.integers(9, 99)) * world_size + int(rng.integers(1, world_size)))
-    yield case(world_size, 501, "int64")
+    yield dataclasses.replace(case(world_size, 501, "int64"), key=LARGE_INTEGERS)
     yield case(world_size, 1003, str(rng.choice(["complex128", "float16", "float32"])))
     yield case(world_size, 102, str(rng.choice(["float64", "int32"])), op="MAX")
     for size in fewer(world_size):
@@ -78,7 +85,8 @@ def allreduce_cases(
     for length in (world_size - 1, 1, 0):
         yield case(world_size, length)
     again = case(world_size, 3 * world_size + 1)
-    yield dataclasses.replace(again, label=f"{again.label}, called again", cost=None, judge=None, harness=a_second_time)
+    label = f"{again.label}, called again"
+    yield dataclasses.replace(again, label=label, key=CALLED_AGAIN, cost=None, judge=None, harness=a_second_time)
     yield powers_of_ten(world_size - 1, 2 * world_size, cost, judge=judge)
     yield case(world_size, 48_000, "float32")
 
@@ -87,7 +95,8 @@ def powers_of_ten(size: int, length: int, cost: CostOf, also: str = "", *more: A
     """Powers of ten, whose sum tells which rank is in it and how often, on a communicator that sees haste."""
     powers = [np.full(length, 10.0**rank) for rank in range(size)]
     label = f"{ranks(size)}, {length} numbers, 10^r on rank r{also}"
-    return case_of(powers, cost, label, None, *more, harness=on_a_strict_communicator, **fields)
+    fields |= {"harness": on_a_strict_communicator, "key": POWERS_OF_TEN}
+    return case_of(powers, cost, label, None, *more, **fields)
 
 
 def case_of(
@@ -101,16 +110,17 @@ def case_of(
     """
     size, length, itemsize = len(vectors), len(vectors[0]), vectors[0].itemsize
     bound = cost(size, length)
-    own = {
+    usual = {
         "cost": dataclasses.replace(bound, bytes_per_rank=bound.bytes_per_rank * itemsize, collectives=0),
         "judge": promises_kept,
         "harness": with_operation if op else None,
+        "key": OTHER_OPERATION if op else "",
     }
     return Case(
         f"{label}, op {op}" if op else label,
         [(vector.copy(), *((op, *more) if op or more else ())) for vector in vectors],
         expected_arguments=[{0: expected_of(vectors, op)}] * size,
-        **{**own, **fields},
+        **{**usual, **fields},
     )
 
 

@@ -1,6 +1,7 @@
 """The check of `halving_doubling_allreduce`: 2 log₂ P rounds and 2 (P − 1)/P of the vector sent by each rank."""
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
 from course_utils.lessons.allreduce.checks.ring_allreduce import share_sent
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
@@ -18,7 +19,7 @@ def halving_cost(size: int, length: int) -> Cost:
     return Cost(rounds=2 * levels + 2 * folded, bytes_per_rank=numbers)
 
 
-def _halves(outcome: Outcome) -> str | None:
+def _halves(outcome: Outcome) -> Finding | None:
     """Two messages of half the vector from each rank, one on each way, two of a quarter, and so on."""
     size, vector = outcome.world_size, outcome.arguments[0][0]
     levels = size.bit_length() - 1
@@ -28,7 +29,7 @@ def _halves(outcome: Outcome) -> str | None:
         for place, nbytes in enumerate(sent[: 2 * levels]):
             most = block << levels - 1 - place // 2
             if nbytes > most:
-                return TOO_LONG.format(rank=reply.rank, nbytes=nbytes, most=most)
+                return own("more-than-half", TOO_LONG, rank=reply.rank, nbytes=nbytes, most=most)
     return promises_kept(outcome)
 
 

@@ -1,6 +1,7 @@
 """The check of `recursive_doubling_allreduce`: log₂ P rounds of whole vectors, and two more for surplus ranks."""
 
 from course_utils.checks.exercise import Cost, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
@@ -19,13 +20,13 @@ def doubling_cost(size: int, length: int) -> Cost:
     )
 
 
-def _partners(outcome: Outcome) -> str | None:
+def _partners(outcome: Outcome) -> Finding | None:
     size = outcome.world_size
     for reply in outcome.attempt.replies if size & (size - 1) == 0 else ():
         to, come_from = ({event.peer for event in reply.events if event.kind == kind} for kind in ("send", "recv"))
         for other in sorted(to & come_from):
             if (reply.rank ^ other).bit_count() != 1:
-                return STRANGERS.format(rank=reply.rank, other=other)
+                return own("not-a-partner", STRANGERS, rank=reply.rank, other=other)
     return promises_kept(outcome)
 
 

@@ -1,6 +1,7 @@
 """The check of `ring_allreduce`: 2 (P − 1) rounds and 2 (P − 1)/P of the vector sent by each rank, any P and length."""
 
 from course_utils.checks.exercise import Cost, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.trace.events import Event
@@ -14,10 +15,10 @@ def ring_cost(size: int, length: int) -> Cost:
     return Cost(rounds=2 * (size - 1), bytes_per_rank=2 * (size - 1) * -(-length // size))
 
 
-def _to_the_right(outcome: Outcome) -> str | None:
+def _to_the_right(outcome: Outcome) -> Finding | None:
     for event in _elsewhere(outcome):
         right = (event.rank + 1) % outcome.world_size
-        return NO_RING.format(rank=event.rank, peer=event.peer, right=right)
+        return own("not-to-the-right", NO_RING, rank=event.rank, peer=event.peer, right=right)
     return promises_kept(outcome)
 
 

@@ -15,19 +15,25 @@ from course_utils.trace.recorder import here
 
 MOST_CALLS = 500  # of one rank; the longest of these algorithms needs fewer than fifty on eight ranks
 MOST_CALLS_FOR_EACH_RANK = 16  # the same, where there are many ranks
-CHANGED = "changed numbers that were still being sent by"
-TAKEN = "put two messages into one place at the same time, the second by"
+CHANGED, TAKEN = "changed-while-sent", "two-in-one-array"
+"""What is done to numbers on their way: they change while they are sent, or two messages come into one array."""
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def on_a_strict_communicator(function: Callable, comm: "MPI.Intracomm", *arguments: Any) -> tuple[Any, list[str], int]:
+class EndlessMessages(RuntimeError):
+    """A rank made more calls than any all-reduce takes."""
+
+
+def on_a_strict_communicator(
+    function: Callable, comm: "MPI.Intracomm", *arguments: Any
+) -> tuple[Any, list[tuple[str, str]], int]:
     """Call the learner's function; return its result and what was seen.
 
     Returns:
-        the result; what was done to numbers on their way, each with the call and its line; and how many receives did
-        not say from whom.
+        the result; what was done to numbers on their way: `CHANGED` or `TAKEN`, and the call with its line; and how
+        many receives did not say from whom.
     """
     strict = _strict(comm)
     return function(strict, *arguments), strict.haste, strict.anybody
@@ -43,33 +49,33 @@ def _strict(comm: "MPI.Intracomm") -> Any:
         Defined here, for where answers are graded the ranks can import nothing of the checks.
         """
 
-        haste: list[str]
+        haste: list[tuple[str, str]]
         receiving: list
         anybody: int
         calls = 0
 
         def Send(self, buf, dest, tag=0):
-            self.count("Send")
+            self.tally("Send")
             super().Send(buf, dest, tag)
 
         def Ssend(self, buf, dest, tag=0):
-            self.count("Ssend")
+            self.tally("Ssend")
             super().Ssend(buf, dest, tag)
 
         def Bsend(self, buf, dest, tag=0):
-            self.count("Bsend")
+            self.tally("Bsend")
             super().Bsend(buf, dest, tag)
 
         def Rsend(self, buf, dest, tag=0):
-            self.count("Rsend")
+            self.tally("Rsend")
             super().Rsend(buf, dest, tag)
 
         def Isend(self, buf, dest, tag=0):
-            self.count("Isend")
+            self.tally("Isend")
             return self.compared(super().Isend(buf, dest, tag), buf)
 
         def Issend(self, buf, dest, tag=0):
-            self.count("Issend")
+            self.tally("Issend")
             return self.compared(super().Issend(buf, dest, tag), buf)
 
         def compared(self, request, buf):
@@ -79,7 +85,7 @@ def _strict(comm: "MPI.Intracomm") -> Any:
 
                 def finished(end, status):
                     if buf.tobytes() != before:
-                        self.haste.append(f"{CHANGED} {request.text}{request.place}")
+                        self.haste.append((CHANGED, f"{request.text}{request.place}"))
                     record(end, status)
 
                 request.finished = finished
@@ -96,7 +102,7 @@ def _strict(comm: "MPI.Intracomm") -> Any:
             request = super().Irecv(fresh, source, tag)
             record = request.finished
             if taken:
-                self.haste.append(f"{TAKEN} {request.text}{request.place}")
+                self.haste.append((TAKEN, f"{request.text}{request.place}"))
 
             def finished(end, status):
                 self.arrived(buf, fresh if status is not None else None)
@@ -131,19 +137,19 @@ def _strict(comm: "MPI.Intracomm") -> Any:
             status=None,
         ):
             source = self.certain(source, recvtag)
-            self.count("Sendrecv")
+            self.tally("Sendrecv")
             if not isinstance(recvbuf, np.ndarray) or source == MPI.PROC_NULL:
                 super().Sendrecv(sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
                 return
             line = here()[1]
             fresh, taken = self.emptied(recvbuf)
             if taken:
-                self.haste.append(f"{TAKEN} Sendrecv(source={source}){line}")
+                self.haste.append((TAKEN, f"Sendrecv(source={source}){line}"))
             before = sendbuf.tobytes() if isinstance(sendbuf, np.ndarray) else b""
             super().Sendrecv(sendbuf, dest, sendtag, fresh, source, recvtag, status)
             self.arrived(recvbuf, fresh)
             if before and sendbuf.tobytes() != before:
-                self.haste.append(f"{CHANGED} Sendrecv(dest={dest}){line}")
+                self.haste.append((CHANGED, f"Sendrecv(dest={dest}){line}"))
 
         def recv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
             return super().recv(buf, self.certain(source, tag, self.inner.isend), tag, status)
@@ -164,16 +170,16 @@ def _strict(comm: "MPI.Intracomm") -> Any:
             source = self.certain(source, recvtag, self.inner.isend)
             return super().sendrecv(sendobj, dest, sendtag, recvbuf, source, recvtag, status)
 
-        def count(self, name):
+        def tally(self, name):
             """One call more, and an end where there are too many."""
             self.calls += 1
             most = max(MOST_CALLS, MOST_CALLS_FOR_EACH_RANK * self.size)
             if self.calls > most:
-                raise RuntimeError(f"{most} messages, and no end: {name} was called once more")
+                raise EndlessMessages(f"{most} messages, and no end: {name} was called once more")
 
         def certain(self, source, tag, send=None):
             """The rank to receive from: for anybody, this rank, which sends a number that belongs to no vector."""
-            self.count("a receive")
+            self.tally("a receive")
             if source != MPI.ANY_SOURCE:
                 return source
             self.anybody += 1

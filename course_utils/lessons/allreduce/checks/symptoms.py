@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from course_utils.checks.exercise import Case, Outcome, Recogniser
-from course_utils.lessons.allreduce.checks.common import haste, watched
+from course_utils.checks.finding import RESULT_KINDS
+from course_utils.lessons.allreduce.checks.common import POWERS_OF_TEN, haste, watched
 from course_utils.lessons.allreduce.checks.strict import CHANGED, TAKEN
 
 
@@ -57,10 +58,10 @@ def _right(outcome: Outcome) -> bool:
     return _returned(outcome) and bool(right_places(outcome).all())
 
 
-def _hasty(words: str) -> Recogniser:
+def _hasty(kind: str) -> Recogniser:
     """A recogniser of what a strict communicator has seen."""
     return lambda case, outcome: any(
-        what.startswith(words) for rank in range(outcome.world_size) for what in haste(outcome, rank)
+        seen == kind for rank in range(outcome.world_size) for seen, _ in haste(outcome, rank)
     )
 
 
@@ -108,8 +109,8 @@ def _nearly(case: Case, outcome: Outcome) -> bool:
     """Wrong by no more than a shorter dtype would make it; in sums of powers of ten so little is a whole rank."""
     expected = case.expected_arguments[0][0]
     apart, largest = np.abs(after(outcome) - expected).max(), np.abs(expected).max()
-    wrong = "the result is right" not in outcome.wrong
-    return wrong and 0 < apart <= 2e-3 * largest and "10^r" not in case.label
+    wrong = outcome.finding.kind in RESULT_KINDS
+    return wrong and 0 < apart <= 2e-3 * largest and case.key != POWERS_OF_TEN
 
 
 def _on_rank_0_only(case: Case, outcome: Outcome) -> bool:

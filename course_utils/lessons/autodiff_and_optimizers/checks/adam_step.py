@@ -76,6 +76,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         before: int = 0,
         level_from: int | None = None,
         alike: bool = False,
+        key: str = "",
         **options: float,
     ) -> Case:
         dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else dtype
@@ -94,7 +95,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         arrays = (start["parameters"], gradients[before:], start["means"], start["squares"])
         tolerance = TOLERANCES[dtype] if isinstance(dtype, str) else None
         given = (*arrays, before + 1, options, views)
-        return Case(label, [given], [expected], with_comm=False, harness=after_steps, tolerance=tolerance)
+        return Case(label, [given], [expected], with_comm=False, harness=after_steps, tolerance=tolerance, key=key)
 
     rate = float(rng.uniform(0.01, 0.1))
     yield case("2 steps", [(3,)], 2, rate=rate)
@@ -104,18 +105,20 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("5 steps, other betas", LAYERS, 5, rate=rate, beta1=0.8, beta2=0.95)
     yield case("steps 7 to 9 of a training that goes on", LAYERS, 3, before=6, rate=rate)
     yield case("100 steps", LAYERS, 100, rate=rate)
-    yield case("gradients around 1e-8: eps is as large", [(5,)], 3, scale=1e-8, rate=rate)
-    yield case("gradients around 1: eps is 0.1", [(5,)], 4, rate=rate, eps=0.1)
+    yield case("gradients around 1e-8: eps is as large", [(5,)], 3, scale=1e-8, rate=rate, key="eps")
+    yield case("gradients around 1: eps is 0.1", [(5,)], 4, rate=rate, eps=0.1, key="eps")
     yield case("20 steps in float32, other betas", LAYERS, 20, "float32", rate=rate, beta1=0.7, beta2=0.99)
     yield case("2 steps in float16", LAYERS, 2, "float16", rate=rate, eps=1e-3)
-    yield case("three arrays of the same numbers", [(2, 3)] * 3, 2, rate=rate, alike=True)
-    yield case("float32 first, then float64", [(3,), (2, 4)], 2, ("float32", "float64"), rate=rate)
+    yield case("three arrays of the same numbers", [(2, 3)] * 3, 2, rate=rate, alike=True, key="same-numbers")
+    mixed = "float32", "float64"
+    yield case("float32 first, then float64", [(3,), (2, 4)], 2, mixed, rate=rate, key="mixed-dtypes")
     yield case("arrays that do not lie in one piece", [(4, 3), (5,), (2, 3, 4)], 3, views=True, rate=rate)
-    yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], 2, rate=rate)
-    yield case("4 steps, the gradient 0 from the third on", [(4,), (2, 3)], 4, rate=rate, level_from=2)
-    yield case("2 steps at the rate 0", [(4,), (2, 3)], 2, rate=0.0)
-    yield case("step 1001 of a long training", [(4,)], 1, before=1000, rate=rate)
-    yield case("an array of shape (), a single number", [(), (2,)], 2, rate=rate)
+    yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], 2, rate=rate, key="empty-array")
+    label = "4 steps, the gradient 0 from the third on"
+    yield case(label, [(4,), (2, 3)], 4, rate=rate, level_from=2, key="gradient-0")
+    yield case("2 steps at the rate 0", [(4,), (2, 3)], 2, rate=0.0, key="rate-0")
+    yield case("step 1001 of a long training", [(4,)], 1, before=1000, rate=rate, key="long-training")
+    yield case("an array of shape (), a single number", [(), (2,)], 2, rate=rate, key="scalar")
     yield case("no parameters at all", [], 2)
 
 

@@ -29,12 +29,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         dtype: str = "float64",
         of_labels: str = "int64",
         views: bool = False,
+        key: str = "",
     ) -> Case:
         logits = (rng.normal(size=(batch, classes)) * scale + shift).astype(dtype)
         if views:
             logits = np.asfortranarray(logits)[:, ::-1]
         given = (gradient, logits, rng.integers(classes, size=batch).astype(of_labels))
-        return Case(label, [given], [by_torch(*given)], with_comm=False)
+        return Case(label, [given], [by_torch(*given)], with_comm=False, key=key)
 
     batch, classes = int(rng.integers(5, 9)), int(rng.integers(3, 8))
     factor = float(-rng.uniform(1, 3))
@@ -46,13 +47,15 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(f"6 rows, gradient {factor:.3g}", 6, gradient=factor)
     yield case("5 rows, float32", 5, dtype="float32", of_labels="int32")
     yield case("5 rows of equal numbers", 5, scale=0.0, shift=1.3)
-    yield case("5 rows, logits around 2000", 5, scale=3.0, shift=2000.0)
-    yield case("5 rows, logits around -2000", 5, scale=3.0, shift=-2000.0)
+    yield case("5 rows, logits around 2000", 5, scale=3.0, shift=2000.0, key="large-logits")
+    yield case("5 rows, logits around -2000", 5, scale=3.0, shift=-2000.0, key="large-logits")
     apart = 2000.0 * np.array([[1.0], [-1.0], [0.0], [1.0]])
-    yield case("4 rows, logits around 2000, -2000 and 0", 4, scale=3.0, shift=apart)
-    yield case("3 rows, logits thousands apart", 3, scale=3000.0)
-    yield case("3 rows, logits thousands apart, float32", 3, gradient=factor, scale=3000.0, dtype="float32")
-    yield case("4 rows, logits around 2000, -2000 and 0, float16", 4, scale=3.0, shift=apart, dtype="float16")
+    yield case("4 rows, logits around 2000, -2000 and 0", 4, scale=3.0, shift=apart, key="large-logits")
+    label = "3 rows, logits thousands apart"
+    yield case(label, 3, scale=3000.0, key="large-logits")
+    yield case(f"{label}, float32", 3, gradient=factor, scale=3000.0, dtype="float32", key="large-logits")
+    label = "4 rows, logits around 2000, -2000 and 0, float16"
+    yield case(label, 4, scale=3.0, shift=apart, dtype="float16", key="large-logits")
     yield case("4 rows, 1 class", 4, 1)
     yield case("6 rows that do not lie in one piece", 6, views=True)
     yield case("200 rows, 150 classes, labels of 8 bits", 200, 150, of_labels="uint8")

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.cases import AFTER_ANOTHER_CALL
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.lessons.autodiff_and_optimizers.autodiff import Node
 
 Graph = Sequence[tuple[int, ...]]
@@ -113,7 +115,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(f"a random graph of {len(graph)} nodes", graph)
     given = ([(), (), (0, 1), (0, 2), (3, 1), (4, 2)], [(), (0,), (0, 1)])
     label = "called for another graph first, then for a part of this one"
-    yield Case(label, [given], with_comm=False, judge=_judge, harness=numbers_of_nodes)
+    yield Case(label, [given], with_comm=False, judge=_judge, harness=numbers_of_nodes, key=AFTER_ANOTHER_CALL)
     yield case("a chain of 200 nodes", [(), *((number,) for number in range(199))])
     yield case("a node doubled 60 times over: 61 nodes", [(), *((number, number) for number in range(60))])
 
@@ -129,28 +131,34 @@ def graph_text(graph: Graph) -> str:
     return "; ".join(parts)
 
 
-def _judge(outcome: Outcome) -> str | None:
+def _judge(outcome: Outcome) -> Finding | None:
     graph, listed = outcome.case.arguments[0][0], outcome.results[0]
     if listed is None:
-        return "rank 0 returned nothing, expected a list of nodes"
+        return _no_list("nothing")
     if type(listed) is str:
-        return f"rank 0 returned a {listed}, expected a list of nodes"
+        return _no_list(f"a {listed}")
     if STRANGER in listed:
-        return "rank 0 returned a list with something else in it, expected a list of nodes"
+        return _no_list("a list with something else in it")
     if LEFT_OVER in listed:
-        return "rank 0 listed nodes of the graph for which it was called before"
+        return own("left-over-nodes", "rank 0 listed nodes of the graph for which it was called before")
     twice = [number for number in listed if listed.count(number) > 1]
     if twice:
-        return f"rank 0 listed node {_name(twice[0])} more than once"
+        return own("listed-twice", "rank 0 listed node {node} more than once", node=_name(twice[0]))
     missing = [number for number in range(len(graph)) if number not in listed]
     if missing:
         names = ", ".join(map(_name, missing[:10])) + (", …" if len(missing) > 10 else "")
-        return f"rank 0 listed {len(listed)} of {len(graph)} nodes; missing: {names}"
+        words = "rank 0 listed {listed} of {nodes} nodes; missing: {names}"
+        return own("missing-nodes", words, listed=len(listed), nodes=len(graph), names=names)
     for place, number in enumerate(listed):
         late = [parent for parent in graph[number] if parent in listed[place:]]
         if late:
-            return f"rank 0 listed node {_name(number)} before {_name(late[0])}, which it came from"
+            words = "rank 0 listed node {node} before {parent}, which it came from"
+            return own("before-a-parent", words, node=_name(number), parent=_name(late[0]))
     return None
+
+
+def _no_list(result: str) -> Finding:
+    return own("not-a-list-of-nodes", "rank 0 returned {result}, expected a list of nodes", result=result)
 
 
 def _name(number: int) -> str:

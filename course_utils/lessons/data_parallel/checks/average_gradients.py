@@ -7,6 +7,7 @@ import numpy as np
 
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, Kind, own
 from course_utils.lessons.data_parallel.checks.common import model_of, tensor
 from course_utils.words import ranks
 
@@ -65,8 +66,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         for rank in missing:
             local[rank][-1] = np.zeros_like(local[rank][-1])
         means = [np.mean(np.stack(each).astype("float64"), axis=0).astype(dtype) for each in zip(*local, strict=True)]
-        given = [[tensor(g) if old or k not in frozen else None for k, g in enumerate(own)] for own in local]
-        wanted = [[own[k] if k in frozen else tensor(mean) for k, mean in enumerate(means)] for own in given]
+        given = [[tensor(g) if old or k not in frozen else None for k, g in enumerate(each)] for each in local]
+        wanted = [[each[k] if k in frozen else tensor(mean) for k, mean in enumerate(means)] for each in given]
         for rank in missing:
             given[rank][-1] = None
         label = f"{ranks(size)}, gradients of {len(shapes)} parameters"
@@ -75,7 +76,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         label += f", none for the last on rank {' and '.join(map(str, missing))}" * bool(missing) + f", {dtype}"
         arguments = [(weights, gradients, frozen, shared) for gradients in given]
         expected = [named(gradients, weights) for gradients in wanted]
-        return Case(label, arguments, expected, backend="gloo", harness=gradients_after, judge=_sent_once)
+        keys = {"shared": shared, "old-gradient": old, "frozen": frozen, "missing": missing}
+        key = next((key for key, is_so in keys.items() if is_so), "")
+        return Case(label, arguments, expected, backend="gloo", harness=gradients_after, judge=_sent_once, key=key)
 
     yield case(world_size, [(3, 4), (3,)])
     yield case(world_size, [(8, 1, 3, 3), (8,), (), (5, 8)], dtype="float64")
@@ -83,16 +86,16 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     def steps(shapes: Sequence[tuple]) -> Case:
         """Two steps on one model; rank 0 has none for the last two parameters, which are alike, in either of them."""
         weights, *given = [[tensor(rng.standard_normal(shape)) for shape in shapes] for _ in range(2 * world_size + 1)]
-        for own in given[:2]:
-            own[-2:] = None, None
-        second = [[0 * one if gradient is None else gradient for gradient, one in zip(own, weights)] for own in given]
+        for gradients in given[:2]:
+            gradients[-2:] = None, None
+        second = [[0 * one if each is None else each for each, one in zip(gradients, weights)] for gradients in given]
         means = [sum(each) / world_size for each in zip(*second[1::2], strict=True)]
         label = (
             f"{ranks(world_size)}, gradients of {len(shapes)} parameters, none for the last two on rank 0, second step"
         )
         arguments = [(weights, *given[k : k + 2]) for k in range(0, len(given), 2)]
         expected = [named(means, weights)] * world_size
-        return Case(label, arguments, expected, backend="gloo", harness=gradients_of_second_step)
+        return Case(label, arguments, expected, backend="gloo", harness=gradients_of_second_step, key="missing")
 
     yield case(world_size, [(4, 6), (4,), (2, 4)], frozen=(1,))
     for size in fewer(world_size):
@@ -113,14 +116,15 @@ def _bytes_of(case: Case) -> int:
     return sum(weight.numel() * weight.element_size() for k, weight in enumerate(weights) if k not in frozen)
 
 
-def _sent_once(outcome: Outcome) -> str | None:
+def _sent_once(outcome: Outcome) -> Finding | None:
     needed = _bytes_of(outcome.case)
     for rank, sent in enumerate(outcome.run.bytes_per_rank):
         others = ONE_BY_ONE & {event.name for event in outcome.run.events if event.rank == rank}
         if others:
-            return f"the means are right, but rank {rank} called {min(others)}: gradients travel one by one"
+            words = "the means are right, but rank {rank} called {call}: gradients travel one by one"
+            return own("one-by-one", words, rank=rank, call=min(others))
         if sent > 1.1 * needed + 256:  # a few bytes for bookkeeping are nobody's mistake
-            return f"the means are right, but rank {rank} put in {sent:,} bytes; its gradients have {needed:,}"
+            return Finding(Kind.BYTES, rank, got=sent, expected=needed)
     return None
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import collective_calls
 from course_utils.lessons.data_parallel.checks import common
 from course_utils.words import ranks
@@ -52,7 +53,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         trained = {"the list of which are trained": [place != frozen for place in range(len(shapes))]}
         wanted = named([*models[0][0], *models[0][1]], len(shapes)) | trained | {"model.training": False}
         arguments = [(weights, statistics, frozen) for weights, statistics in models]
-        return Case(label, arguments, [wanted] * size, backend="gloo", tolerance=0, harness=state_after, judge=_once)
+        more = {"backend": "gloo", "tolerance": 0, "harness": state_after, "judge": _once}
+        return Case(label, arguments, [wanted] * size, **more, key="" if frozen is None else "frozen")
 
     yield case(world_size, [(3, 4), (3,)], buffers=False)
     yield case(world_size, [(8, 3, 3, 3), (8,), (), (10, 8)], buffers=False, dtype="float64")
@@ -63,14 +65,15 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, [(300,), (500, 300)], frozen=1)
 
 
-def _once(outcome: Outcome) -> str | None:
+def _once(outcome: Outcome) -> Finding | None:
     case, events = outcome.case, outcome.run.events
     weights, statistics, _ = case.arguments[0]
     needed = sum(values.numel() * values.element_size() for values in (*weights, *statistics))
     for rank in range(1, outcome.world_size):
         received = sum(event.bytes for event in events if event.rank == rank and event.kind in ("recv", "collective"))
         if received > 1.1 * needed + 8192:  # a pickled model says more than its numbers
-            return f"the tensors are right, but rank {rank} received {received:,} bytes; the model has {needed:,}"
+            words = "the tensors are right, but rank {rank} received {got:,} bytes; the model has {expected:,}"
+            return own("too-many-bytes", words, rank=rank, got=received, expected=needed)
     return None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from course_utils.checks.cases import REJECTED
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.symptoms import error_of
 from course_utils.words import ranks
@@ -23,10 +24,11 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         top = base * FACTORS[rule](world_size)
         line = np.interp(steps, [0, warm_up], [base, top]).tolist() if warm_up else [top] * len(steps)
         until = f", {warm_up} steps of warm-up" if warm_up else ""
-        every = "step" if steps == range(len(steps)) else "step, in no order"
-        label = f'base {base:.3g}, {ranks(world_size)}, "{rule}"{until}; one entry per {every}'
+        in_order = steps == range(len(steps))
+        label = f'base {base:.3g}, {ranks(world_size)}, "{rule}"{until}; one entry per step'
         given = (base, list(steps), world_size, rule, warm_up)
-        return Case(label, [given], [line], with_comm=False, tolerance=1e-9, harness=rates)
+        more = {"with_comm": False, "tolerance": 1e-9, "harness": rates, "key": "" if in_order else "in-no-order"}
+        return Case(label + ", in no order" * (not in_order), [given], [line], **more)
 
     yield case(4, "linear", 0, range(3))
     yield case(4, "sqrt", 0, range(3))
@@ -36,14 +38,16 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(int(rng.integers(8, 64)), "linear", 7)
     yield case(no_square, "sqrt", 5)
     label = "base 0.3, 8 ranks, neither rule nor warm-up named; one entry per step"
-    yield Case(label, [(0.3, [0, 1, 2], 8)], [[0.3 * 8] * 3], with_comm=False, tolerance=1e-9, harness=rates)
+    more = {"with_comm": False, "tolerance": 1e-9, "harness": rates, "key": "defaults"}
+    yield Case(label, [(0.3, [0, 1, 2], 8)], [[0.3 * 8] * 3], **more)
     yield case(8, "linear", 1)
     yield case(1, "linear", 5)
     warm_up = int(rng.integers(50, 150))
     yield case(no_square, "sqrt", warm_up, [int(step) for step in rng.permutation(200)])
     cubic = [(0.1, 0, 4, "cubic"), (0.1, 2, 8, "cubic", 5), (0.1, 9, 1, "cubic", 5), (0.1, 0, 8, "cubic", 5)]
     for given in (*cubic, (0.1, 0, 4, "lin"), (0.1, 0, 4, "")):
-        yield Case(f"scaled_learning_rate{given}", [given], ["ValueError"], with_comm=False, harness=error_of)
+        more = {"with_comm": False, "harness": error_of, "key": REJECTED}
+        yield Case(f"scaled_learning_rate{given}", [given], ["ValueError"], **more)
 
 
 EXERCISE = Exercise(

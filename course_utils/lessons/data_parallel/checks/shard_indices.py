@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.cases import one_after_another
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, one_after_another
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import count, ranks
 
@@ -39,29 +39,31 @@ def _next_number(seed: int) -> float:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(n: int, world_size: int, epoch: int = 0, first: int = 0) -> Case:
+    def case(n: int, world_size: int, epoch: int = 0, first: int = 0, key: str = "") -> Case:
         seed = int(rng.integers(1, 1000))
         shown = range(first, min(first + available, world_size))
         arguments = [(n, rank, world_size, epoch, seed) for rank in shown]
         part = "" if len(shown) == world_size else f" ({shown[0]} to {shown[-1]} looked at)"
         only = "only " if n < world_size else ""
         label = f"{only}{count(n, 'example')} for {ranks(world_size)}{part}, epoch {epoch}"
-        return Case(label, arguments, [dealt(*given) for given in arguments], with_comm=False)
+        key = "few-examples" if n < world_size else key
+        return Case(label, arguments, [dealt(*given) for given in arguments], with_comm=False, key=key)
 
     def several(calls: Sequence[tuple]) -> Case:
         found = [dealt(*given) for given in calls]
         label = f"{count(len(calls), 'call')}, one after another; the first for 13 examples, 4 ranks"
-        return Case(label, [(calls,)], [found], with_comm=False, harness=one_after_another)
+        more = {"with_comm": False, "harness": one_after_another, "key": AFTER_ANOTHER_CALL}
+        return Case(label, [(calls,)], [found], **more)
 
     yield case(12, 4)
     yield case(12, 4, epoch=int(rng.integers(1, 5)))
     yield case(int(rng.integers(5, 30)) * 3, 3, epoch=2)
-    yield case(10, 4, epoch=1)
+    yield case(10, 4, epoch=1, key="left-over")
     yield case(int(rng.integers(20, 60)) * 7 + 5, 7, epoch=3, first=3)
     yield case(int(rng.integers(10, 40)), 1, epoch=1)
     bare = [(11, rank, 4) for rank in range(min(4, available))]
     found = [dealt(*given, 0, 0) for given in bare]
-    yield Case("11 examples for 4 ranks, neither epoch nor seed named", bare, found, with_comm=False)
+    yield Case("11 examples for 4 ranks, neither epoch nor seed named", bare, found, with_comm=False, key="defaults")
     yield case(3, 4)
     yield case(1, 4, epoch=1)
     yield case(1437, 4, epoch=int(rng.integers(100)))
@@ -69,7 +71,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield several([(13, 1, 4, epoch, seed) for epoch, seed in ((2, own), (0, own), (0, other))])
     yield several([(13, 1, 4, 2, own), (13, 1, 4, 2, own), (9, 1, 4, 2, own), (13, 2, 4, 2, own), (13, 1, 3, 2, own)])
     label = "12 examples for 4 ranks; then the program draws a number of its own from torch"
-    yield Case(label, [(theirs, 12, 0, 4, 0, own)], [_next_number(theirs)], with_comm=False, harness=drawn_after)
+    more = {"with_comm": False, "harness": drawn_after, "key": "next-number"}
+    yield Case(label, [(theirs, 12, 0, 4, 0, own)], [_next_number(theirs)], **more)
 
 
 EXERCISE = Exercise(

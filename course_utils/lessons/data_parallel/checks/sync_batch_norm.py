@@ -8,6 +8,7 @@ import numpy as np
 
 from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.torch_cases import gradient_for
 from course_utils.lessons.data_parallel.checks.common import tensor
 from course_utils.trace.recorder import phase
@@ -63,16 +64,18 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         signs = rng.choice([-1, 1], features)
         weight, bias = ((signs * rng.uniform(0.5, 2, features)).astype(of_weight) for _ in range(2))
         upstream = [rng.standard_normal((n, features)).astype(dtype) for n in rows]
-        given = [tensor(own.T).T if view else tensor(own) for own in x]
-        arguments = [(own, tensor(weight), tensor(bias), eps, tensor(up)) for own, up in zip(given, upstream)]
+        given = [tensor(share.T).T if view else tensor(share) for share in x]
+        arguments = [(share, tensor(weight), tensor(bias), eps, tensor(up)) for share, up in zip(given, upstream)]
         about = f", mean about {centre:.0f}" if centre > 10 else ""
         label = f"{ranks(len(rows))} with {', '.join(map(str, rows))} examples, {features} features, {dtype}{about}"
         label += f", weight and bias {of_weight}" * (of_weight != dtype) + ", x a transposed view" * view
         label += ", eps not named" * (eps is None)
         expected = by_torch(arguments)
         tolerance = tolerance or {"float64": 1e-8, "float32": 1e-4}[dtype]
+        keys = {"default-eps": eps is None, "large-mean": centre > 10, "no-examples": 0 in rows}
+        key = next((key for key, is_so in keys.items() if is_so), "")
         more = {"backend": "gloo", "tolerance": tolerance, "harness": forward_and_backward, "judge": _one_each}
-        return Case(label, arguments, expected, **more)
+        return Case(label, arguments, expected, **more, key=key)
 
     yield case([8] * world_size, 3)
     yield case(_unlike(rng, 3, 12, world_size), 4, eps=0.5)
@@ -115,13 +118,13 @@ def by_torch(arguments: Sequence[tuple]) -> list[dict[str, "Tensor"]]:
     variance, mean = torch.var_mean(whole.detach(), dim=0, correction=0)
     lengths = [len(share) for share in shares]
     found = []
-    for own, out, gradient, up in zip(
+    for normal, out, gradient, up in zip(
         plain.detach().split(lengths), y.detach().split(lengths), whole.grad.split(lengths), upstream, strict=True
     ):
-        numbers = [mean, variance, out, gradient, (own * up).sum(dim=0), up.double().sum(dim=0)]
+        numbers = [mean, variance, out, gradient, (normal * up).sum(dim=0), up.double().sum(dim=0)]
         dtypes = [shares[0].dtype] * 4 + [weights[0].dtype] * 2
         found.append(dict(zip(NAMES, [number.to(dtype) for number, dtype in zip(numbers, dtypes)], strict=True)))
-    return [after(given[:3]) | own for given, own in zip(arguments, found, strict=True)]
+    return [after(given[:3]) | numbers for given, numbers in zip(arguments, found, strict=True)]
 
 
 def _calls(outcome: Outcome, rank: int, name: str) -> list:
@@ -135,21 +138,23 @@ def _calls(outcome: Outcome, rank: int, name: str) -> list:
     ]
 
 
-def _one_each(outcome: Outcome) -> str | None:
+def _one_each(outcome: Outcome) -> Finding | None:
     size, features = outcome.world_size, outcome.case.arguments[0][0].shape[1]
     for name, share in (("forward", 1), ("backward", size)):
         for rank in range(size):
             calls = _calls(outcome, rank, name)
             if len(calls) != 1 and (calls or size > 1):  # one rank alone has nothing to share
-                return f"the numbers are right, but rank {rank} made {len(calls)} collective calls {name}, expected 1"
+                words = "the numbers are right, but rank {rank} made {got} collective calls {phase}, expected 1"
+                return own("not-one-collective", words, rank=rank, got=len(calls), phase=name)
             most = 8 * (2 * features + 1) * share
             if calls and calls[0].bytes > most:
-                return f"the numbers are right, but rank {rank} put in {calls[0].bytes:,} bytes {name}; {most:,} do"
+                words = "the numbers are right, but rank {rank} put in {got:,} bytes {phase}; {expected:,} do"
+                return own("too-many-bytes", words, rank=rank, got=calls[0].bytes, expected=most, phase=name)
     return None
 
 
 def _unlike_means(case: Case, outcome: Outcome) -> bool:
-    return len({len(given[0]) for given in case.arguments}) > 1 and " in the mean" in outcome.wrong
+    return len({len(given[0]) for given in case.arguments}) > 1 and outcome.finding.where == ("the mean",)
 
 
 EXERCISE = Exercise(

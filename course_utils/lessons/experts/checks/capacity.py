@@ -10,7 +10,7 @@ from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.symptoms import error_of
 from course_utils.checks.torch_cases import REUSED, is_new, lies_in
-from course_utils.lessons.experts.checks.common import chosen
+from course_utils.lessons.experts.checks.common import ALL_TO_ONE, IDLE, chosen
 from course_utils.words import count
 
 if TYPE_CHECKING:
@@ -46,30 +46,32 @@ def by_hand(experts: "Tensor", number: int, factor: float) -> "Tensor":
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     import torch
 
-    def case(experts: "Tensor", number: int, factor: float, about: str = "") -> Case:
+    def case(experts: "Tensor", number: int, factor: float, about: str = "", key: str = "") -> Case:
         tokens, k = experts.shape
         label = f"{count(tokens, 'token')}, k = {k}, {count(number, 'expert')}, factor {factor:g}{about}"
         expected = {KEPT: by_hand(experts, number, factor), REUSED: ...}
-        return Case(label, [(experts, number, factor)], [expected], with_comm=False, harness=kept, judge=is_new)
+        more = {"with_comm": False, "harness": kept, "judge": is_new, "key": key}
+        return Case(label, [(experts, number, factor)], [expected], **more)
 
     yield case(torch.tensor([[0], [0], [1], [0], [0], [1]]), 2, 1.0)
     yield case(torch.tensor([[0, 1], [0, 1], [0, 2], [1, 0], [2, 1], [1, 2]]), 3, 0.5)
-    yield case(chosen(rng, 7, 1, 3, "all to one"), 3, 1.0, ", all to one expert")
-    yield case(chosen(rng, 8, 2, 4, "one gets nothing"), 4, 1.0, ", an expert gets nothing")
+    yield case(chosen(rng, 7, 1, 3, ALL_TO_ONE), 3, 1.0, ", all to one expert")
+    yield case(chosen(rng, 8, 2, 4, IDLE), 4, 1.0, ", an expert gets nothing")
     yield case(chosen(rng, 9, 2, 3), 4, 1.0, ", the last expert gets nothing")
     yield case(chosen(rng, 10, 2, 4), 4, 0.25)
-    yield case(chosen(rng, 10, 1, 4, "all to one"), 4, 1.5, ", all to one expert")
-    yield case(chosen(rng, 9, 3, 4, "all to one"), 4, 0.75, ", all to one expert")
+    yield case(chosen(rng, 10, 1, 4, ALL_TO_ONE), 4, 1.5, ", all to one expert")
+    yield case(chosen(rng, 9, 3, 4, ALL_TO_ONE), 4, 0.75, ", all to one expert")
     yield case(chosen(rng, int(rng.integers(30, 60)), 2, 6), 6, 1.25)
     yield case(chosen(rng, 12, 2, 5), 5, 4.0, ", room for all")
     yield case(torch.tensor([[0, 1], [0, 1], [1, 0], [1, 2]]), 4, 0.5, ", a second choice before the last first one")
-    yield case(chosen(rng, 6, 2, 3), 3, 9.0, ", room for all several times")
+    yield case(chosen(rng, 6, 2, 3), 3, 9.0, ", room for all several times", "ample-room")
     yield case(chosen(rng, 5, 1, 1), 1, 1.0)
     yield case(chosen(rng, 0, 2, 4), 4, 1.0)
     yield in_a_row(case(chosen(rng, 8, 2, 4), 4, 1.0), case(chosen(rng, 8, 2, 4), 4, 1.0))
     for factor in (0, -0.5):
         given = (torch.tensor([[0], [1]]), 2, factor)
-        yield Case(f"no room, factor {factor:g}", [given], ["CourseError"], with_comm=False, harness=error_of)
+        more = {"with_comm": False, "harness": error_of, "key": "no-room"}
+        yield Case(f"no room, factor {factor:g}", [given], ["CourseError"], **more)
 
 
 EXERCISE = Exercise(

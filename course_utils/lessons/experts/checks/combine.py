@@ -9,11 +9,15 @@ from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.torch_cases import drawn, gradient_for, not_contiguous
 from course_utils.lessons.experts.checks.common import (
+    ALL_TO_ONE,
+    DROPPED,
+    SCATTERED,
     TOLERANCE,
     back,
     bytes_of_rows,
     chosen,
     group_of,
+    key_of,
     label_of,
     rows_once,
     ways,
@@ -85,7 +89,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             every = ways(tokens, [chosen(rng, n, k, here * len(lengths), how) for n in lengths], here)
             made = [drawn(rng, len(way.rows), width).to(kind) for way in every]
             weights = [torch.tensor(rng.uniform(0.2, 1.0, (n, k))).to(kind) for n in lengths]
-            if "not contiguous" in how:
+            if how == SCATTERED:
                 weights = [not_contiguous(one) for one in weights]
             ups = [drawn(rng, n, width).to(kind) for n in lengths]
             expected += in_one(made, weights, every, ups)
@@ -94,16 +98,16 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             given += [(*four, size) for four in zip(made, weights, map(tuple, every), ups, strict=True)]
         label = label_of(lengths, k, here, how, dtype, groups)
         more = {"backend": "gloo", "harness": combined, "judge": rows_once(enough)}
-        return Case(label, given, expected, tolerance=TOLERANCE[dtype], **more)
+        return Case(label, given, expected, tolerance=TOLERANCE[dtype], key=key_of(lengths, how, groups), **more)
 
     two, most = min(2, world_size), world_size
     yield case([4] * two, 1, 1)
     yield case([6] * most, 2, 2)
     yield case([int(n) for n in rng.permutation([3, 1, 5, 7])[:most]], 2, 1 if most > 1 else 2)
     yield case([0, 5, 3][:most] if most > 1 else [5], 2, 2)
-    yield case([5] * two, 2, 2, "weights not contiguous")
-    yield case([6] * most, 2, 2, "some choices dropped")
-    yield case([4] * most, 1, 2, "all to one expert")
+    yield case([5] * two, 2, 2, SCATTERED)
+    yield case([6] * most, 2, 2, DROPPED)
+    yield case([4] * most, 1, 2, ALL_TO_ONE)
     yield case([5], 3, 3)
     yield case([4] * two, 2, 2, dtype="float16")
     yield case([4] * two, 2, 2, dtype="bfloat16")

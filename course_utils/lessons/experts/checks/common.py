@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from course_utils.checks.exercise import Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -14,6 +15,17 @@ if TYPE_CHECKING:
     from course_utils.lessons.experts.choices import Dispatched
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
+ALL_TO_ONE, IDLE, DROPPED, SCATTERED = "all-to-one", "idle-expert", "choices-dropped", "not-contiguous"
+"""How the choices of a case are: its key."""
+GROUPS, UNEQUAL = "groups", "unequal-tokens"
+"""Keys of other cases."""
+_IN_WORDS = {
+    ALL_TO_ONE: "all to one expert",
+    IDLE: "an expert gets nothing",
+    DROPPED: "some choices dropped",
+    SCATTERED: "not contiguous in memory",
+}
+_RIGHT = "the numbers are right, but rank {rank}"
 
 
 def chosen(rng: np.random.Generator, tokens: int, k: int, number: int, how: str = "") -> "Tensor":
@@ -21,12 +33,12 @@ def chosen(rng: np.random.Generator, tokens: int, k: int, number: int, how: str 
     import torch
 
     scores = rng.standard_normal((tokens, number))
-    if "all to one" in how:
+    if how == ALL_TO_ONE:
         scores[:, number - 1] += 100
-    if "gets nothing" in how:
+    if how == IDLE:
         scores[:, 1] -= 100
     experts = np.argsort(-scores, axis=1)[:, :k]
-    if "dropped" in how:
+    if how == DROPPED:
         experts[rng.random(experts.shape) < 0.4] = -1
         experts[:1] = -1
     return torch.tensor(experts.reshape(tokens, k), dtype=torch.int64)
@@ -69,9 +81,14 @@ def back(made: Sequence["Tensor"], every: Sequence["Dispatched"]) -> list["Tenso
 def label_of(lengths: Sequence[int], k: int, here: int, how: str, dtype: str, groups: int) -> str:
     """A case in words: how many ranks, each with how many tokens and experts."""
     label = f"{ranks(len(lengths) * groups)}, {count(here, 'expert')} on each, k = {k}, {dtype}"
-    label += f", {how}" if how else ""
+    label += f", {_IN_WORDS[how]}" if how else ""
     label += ", unequal numbers of tokens" if len(set(lengths)) > 1 else ""
     return label + (f", {groups} groups" if groups > 1 else "")
+
+
+def key_of(lengths: Sequence[int], how: str, groups: int) -> str:
+    """The key of such a case."""
+    return how or (GROUPS if groups > 1 else UNEQUAL if len(set(lengths)) > 1 else "")
 
 
 def group_of(size: int) -> Any:
@@ -90,30 +107,29 @@ def bytes_of_rows(way: "Dispatched | tuple", row: int) -> int:
     return (sum(sent) + sum(received)) * (row + 8) + 512
 
 
-def rows_once(enough: Sequence[int]) -> Callable[[Outcome], str | None]:
+def rows_once(enough: Sequence[int]) -> Callable[[Outcome], Finding | None]:
     """A judge of numbers that are right: did each rank's rows travel once, to the ranks that need them?
 
     Args:
         enough: bytes of each rank's all-to-alls, its rows for itself among them.
     """
 
-    def judge(outcome: Outcome) -> str | None:
+    def judge(outcome: Outcome) -> Finding | None:
         for reply, most in zip(outcome.attempt.replies, enough, strict=True):
             made = [one.bytes for one in reply.events or () if one.name.startswith("all_to_all")]
             if sum(made) > most:
-                return f"the numbers are right, but rank {reply.rank} sent {sum(made):,} bytes; its rows have fewer"
+                words = f"{_RIGHT} sent {{got:,}} bytes; its rows have fewer"
+                return own("more-than-its-rows", words, rank=reply.rank, got=sum(made))
         return only_to_their_ranks(outcome)
 
     return judge
 
 
-def only_to_their_ranks(outcome: Outcome) -> str | None:
-    """A judge of numbers that are right: did rows go to the ranks that need them, and to no others?"""
+def only_to_their_ranks(outcome: Outcome) -> Finding | None:
+    """Judge numbers that are right: did rows go to the ranks that need them, and to no others?"""
     for reply in outcome.attempt.replies:
         for event in reply.events or ():
             if event.kind == "collective" and not event.name.startswith("all_to_all") and event.bytes > 256:
-                return (
-                    f"the numbers are right, but rank {reply.rank} called {event.name} of {event.bytes:,} bytes; "
-                    "every row has one rank that needs it"
-                )
+                words = f"{_RIGHT} called {{call}} of {{bytes:,}} bytes; every row has one rank that needs it"
+                return own("to-all-ranks", words, rank=reply.rank, call=event.name, bytes=event.bytes)
     return None

@@ -10,11 +10,16 @@ from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.symptoms import error_of
 from course_utils.checks.torch_cases import drawn, gradient_for, not_contiguous
 from course_utils.lessons.experts.checks.common import (
+    ALL_TO_ONE,
+    DROPPED,
+    IDLE,
+    SCATTERED,
     TOLERANCE,
     back,
     bytes_of_rows,
     chosen,
     group_of,
+    key_of,
     label_of,
     rows_once,
     ways,
@@ -61,7 +66,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         for _ in range(groups):
             tokens = [drawn(rng, n, width).to(getattr(torch, dtype)) for n in lengths]
             experts = [chosen(rng, n, k, here * len(lengths), how) for n in lengths]
-            if "not contiguous" in how:
+            if how == SCATTERED:
                 experts = [not_contiguous(one) for one in experts]
             every = ways(tokens, experts, here)
             ups = [drawn(rng, len(way.rows), width).to(tokens[0].dtype) for way in every]
@@ -72,28 +77,29 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
                 given.append((tokens[rank], experts[rank], here, ups[rank], len(lengths) if groups > 1 else 0))
         label = label_of(lengths, k, here, how, dtype, groups)
         more = {"backend": "gloo", "harness": dispatched, "judge": rows_once(enough)}
-        return Case(label, given, expected, tolerance=TOLERANCE[dtype], **more)
+        return Case(label, given, expected, tolerance=TOLERANCE[dtype], key=key_of(lengths, how, groups), **more)
 
     two, most = min(2, world_size), world_size
     yield case([4] * two, 1, 1)
     yield case([6] * most, 2, 2)
     yield case([5] * two, 2, 3)
     yield case([int(n) for n in rng.permutation([3, 0, 5, 7])[:most]], 2, 1 if most > 1 else 2)
-    yield case([6] * most, 2, 2, "some choices dropped")
-    yield case([6], 2, 3, "some choices dropped")
-    yield case([5] * two, 2, 2, "choices not contiguous")
-    yield case([4] * most, 1, 2, "all to one expert")
-    yield case([4] * most, 1, 2, "an expert gets nothing")
+    yield case([6] * most, 2, 2, DROPPED)
+    yield case([6], 2, 3, DROPPED)
+    yield case([5] * two, 2, 2, SCATTERED)
+    yield case([4] * most, 1, 2, ALL_TO_ONE)
+    yield case([4] * most, 1, 2, IDLE)
     yield case([5], 2, 3)
     yield case([4] * two, 2, 2, dtype="float16")
     yield case([4] * two, 2, 2, dtype="bfloat16")
     yield case([4, 4], 2, 2, groups=2)
     for strange in (4, -2):
         given = (torch.zeros(2, 3), torch.tensor([[strange], [0]]), 4)
-        more = {"backend": "gloo", "harness": error_of}
+        more = {"backend": "gloo", "harness": error_of, "key": "no-such-expert"}
         yield Case(f"no expert of number {strange}", [given], ["CourseError"], **more)
     given = (torch.zeros(3, 3), torch.tensor([[1], [0]]), 4)
-    yield Case("3 tokens, choices for 2", [given], ["CourseError"], backend="gloo", harness=error_of)
+    more = {"backend": "gloo", "harness": error_of, "key": "choices-missing"}
+    yield Case("3 tokens, choices for 2", [given], ["CourseError"], **more)
     yield case([16] * most, 2, 2, width=32)
     yield in_a_row(case([6] * two, 2, 2), case([6] * two, 2, 2))
 

@@ -90,7 +90,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         label += "" if give is list else ", parameters that are given once, as by `model.parameters()`"
         nbytes = sum(one.nbytes for one in shared[0]) + sum(int(np.prod(one)) for one in shapes[1]) * kind.itemsize
         more = {"backend": "gloo", "harness": summed, "cost": Cost(bytes_per_rank=nbytes), "may_change": (1, 2)}
-        return Case(label, given, expected, tolerance=TOLERANCE[dtype], **more)
+        key = "given-once" if give is iter else "nothing-here" if nothing else ""
+        return Case(label, given, expected, tolerance=TOLERANCE[dtype], key=key, **more)
 
     few, more = (((3,),), ((2, 2),)), (((3,), (2, 3)), ((4, 2), (4,), (1,)))
     yield case(2, 2, few)

@@ -91,7 +91,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield in_a_row(case(7, 5, 2), case(7, 5, 2))
     for k in (0, 5):
         scores = torch.tensor(rng.standard_normal((3, 4)))
-        yield Case(f"k = {k} of 4 experts", [(scores, k)], ["CourseError"], with_comm=False, harness=error_of)
+        more = {"with_comm": False, "harness": error_of, "key": "no-such-k"}
+        yield Case(f"k = {k} of 4 experts", [(scores, k)], ["CourseError"], **more)
 
 
 EXERCISE = Exercise(

@@ -20,14 +20,18 @@ def _names(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             names.reverse()
         yield Case(ranks(size), [(name,) for name in names], [names] * size)
     plain = [name for name in NAMES if " " not in name]  # nothing else may go wrong in these two cases
-    for label, names in (
-        (f"{ranks(world_size)} of one name", [str(rng.choice(plain))] * world_size),
-        ("the first and the last are of one name", _with_twins(_people(rng, world_size, plain))),
-        ("rank 0 has the empty name", ["", *_people(rng, world_size - 1, plain)]),
-        ("names with spaces, commas and ends of lines", [*_people(rng, world_size), *ODD][-world_size:]),
-        ("names of 300 letters", [name.ljust(300, "a") for name in _people(rng, world_size)]),
+    for key, label, names in (
+        ("twins", f"{ranks(world_size)} of one name", [str(rng.choice(plain))] * world_size),
+        ("twins", "the first and the last are of one name", _with_twins(_people(rng, world_size, plain))),
+        ("empty-name", "rank 0 has the empty name", ["", *_people(rng, world_size - 1, plain)]),
+        (
+            "odd-characters",
+            "names with spaces, commas and ends of lines",
+            [*_people(rng, world_size), *ODD][-world_size:],
+        ),
+        ("", "names of 300 letters", [name.ljust(300, "a") for name in _people(rng, world_size)]),
     ):
-        yield Case(label, [(name,) for name in names], [names] * world_size)
+        yield Case(label, [(name,) for name in names], [names] * world_size, key=key)
     before, names = _people(rng, world_size), _people(rng, world_size)
     again = Case("called once more, with other names", [(name,) for name in names], [names] * world_size)
     yield after_another_call(again, [(f"{name} the elder",) for name in before])

@@ -40,10 +40,11 @@ SIGNALS = {"TERM": "SIGTERM", "SIGTERM": "SIGTERM", "15": "SIGTERM"}
 
 SCRIPT, TEXT, READ = "the script", "its text", "whether sbatch takes the script"
 NODES, TASKS, GPUS, CORES = "the nodes", "the tasks on each node", "the GPUs on each node", "the cores of each task"
-MINUTES, SIGNAL, REQUEUE = "the minutes", "the signal", "whether Slurm may queue the job again"
+MINUTES, REQUEUE = "the minutes", "whether Slurm may queue the job again"
+SIGNAL, HEARD_BY, SECONDS = "the signal", "who hears the signal", "the seconds from the signal to the end"
 OPEN_MODE, OUTPUT, PARTITION, NAME = "--open-mode", "the file of the output", "the partition", "the job's name"
 TOLD, ADDRESS, PORT, THREADS = "what srun is to start", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"
-MEMORY = "the memory of each node"
+MEMORY, REASON, FURTHER_RUN = "the memory of each node", "the reason", "run {}"
 SRUN_CORES, OTHERS = "the cores that srun gives to each task", "--kill-on-bad-exit of srun"
 WAIT, EXPORT, STARTED = "--wait of srun", "--export of srun", "the tasks that srun starts"
 OWN = "srun's own options"
@@ -51,7 +52,7 @@ CODE, ASKED = "the exit code", "what scontrol is asked for after srun"
 NO_SLURM = "no Slurm"
 UNANSWERED = re.compile("configuration source|[Cc]ontact|timed out|Zero Bytes|[Aa]uthentication|munge|standby")
 """What sbatch says where the fault lies between it and the controller, not in the script."""
-ONE_TEXT, TAKEN, TO_THE_TASKS = "one text", "yes", "{signal} to the tasks, {seconds} s before the end"
+ONE_TEXT, TAKEN, THE_TASKS, THE_SHELL = "one text", "yes", "the tasks", "the batch script alone"
 FIRST, JOB = "gpu07", 10_007
 ASKS_FOR_NONE = "a line that asks for none"
 VARIABLES = {"SLURM_JOB_NAME": "job-name", "SLURM_JOB_PARTITION": "partition", "SLURM_CPUS_PER_TASK": "cpus-per-task"}
@@ -70,14 +71,27 @@ if [ "$1" = show ]; then printf 'gpu07\\ngpu08\\ngpu09\\n'; else echo "$*" >> "$
 """
 
 
+class Rejected(ValueError):
+    """sbatch would reject the script, or overlook a part of it.
+
+    Attributes:
+        key: names the reason.
+    """
+
+    def __init__(self, key: str, words: str) -> None:
+        super().__init__(words)
+        self.key = key
+
+
 def options_of(text: str) -> dict[str, str]:
     """What the lines #SBATCH ask for: those before the first command, as sbatch reads them.
 
     Raises:
-        ValueError: sbatch would reject the script; the text is what it would say.
+        Rejected: sbatch would reject the script; the text is what it would say.
     """
     if not text.startswith("#!"):
-        raise ValueError("sbatch: error: This does not look like a batch script. The first line must start with #!")
+        words = "sbatch: error: This does not look like a batch script. The first line must start with #!"
+        raise Rejected("no-batch-script", words)
     found = {}
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
@@ -90,12 +104,16 @@ def options_of(text: str) -> dict[str, str]:
     return found
 
 
-def stops_at(text: str) -> str:
-    """Where sbatch stops reading, if there are lines for it below; else ""."""
+def read_to_the_end(text: str) -> None:
+    """See to it that sbatch reads every line that is meant for it.
+
+    Raises:
+        Rejected: there are some below the line at which it stops reading.
+    """
     lines = text.splitlines()
     first = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
-    unread = any(line.strip().startswith("#SBATCH") for line in lines[first:])
-    return f"sbatch stops reading at line {first + 1}: {lines[first].strip()!r}" if unread else ""
+    if any(line.strip().startswith("#SBATCH") for line in lines[first:]):
+        raise Rejected("stops-reading", f"sbatch stops reading at line {first + 1}: {lines[first].strip()!r}")
 
 
 def option(words: list[str]) -> tuple[str, str]:
@@ -107,10 +125,10 @@ def option(words: list[str]) -> tuple[str, str]:
         name, value = LETTERS.get(first[1:2], first), first[2:]
         equals = value
     if not first.startswith("-") or name not in KNOWN:
-        raise ValueError(f"sbatch: unrecognized option '{first}'")
+        raise Rejected("unknown-option", f"sbatch: unrecognized option '{first}'")
     if name not in WITHOUT_VALUE and not equals:
         if not words:
-            raise ValueError(f"sbatch: option '{first}' requires an argument")
+            raise Rejected("no-value", f"sbatch: option '{first}' requires an argument")
         value = words.pop(0)
     return name, value
 
@@ -119,10 +137,10 @@ def minutes_of(time: str) -> float:
     """The minutes that a time of Slurm's is: minutes, minutes:seconds, hours:minutes:seconds, days-hours, and so on.
 
     Raises:
-        ValueError: it is no time.
+        Rejected: it is no time.
     """
     if not re.fullmatch(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}", time):
-        raise ValueError(f"sbatch: error: Invalid --time specification '{time}'")
+        raise Rejected("no-time", f"sbatch: error: Invalid --time specification '{time}'")
     days, dash, rest = time.rpartition("-")
     numbers = [int(number) for number in rest.split(":")]
     if dash:  # the first is hours
@@ -141,7 +159,7 @@ def asked_for(text: str) -> dict[str, Any]:
     tasks = int(options.get("ntasks-per-node") or int(options.get("ntasks", nodes)) / nodes)
     found = {READ: TAKEN, NODES: nodes, TASKS: tasks, GPUS: gpus_of(options, nodes, tasks)}
     found |= {CORES: int(options.get("cpus-per-task", 1)), MINUTES: minutes_of(options.get("time", "0"))}
-    found |= {SIGNAL: signal_text(options.get("signal", "")), REQUEUE: "yes" if "requeue" in options else "not said"}
+    found |= signal_of(options.get("signal", "")) | {REQUEUE: "yes" if "requeue" in options else "not said"}
     found |= {OPEN_MODE: options.get("open-mode", "not said"), PARTITION: options.get("partition", "not said")}
     found[MEMORY] = memory_text(options)
     name = options.get("job-name", "")
@@ -157,7 +175,7 @@ def variables_of(text: str) -> dict[str, str]:
     found = {variable: options[name] for variable, name in VARIABLES.items() if name in options}
     if "ntasks" in options or "ntasks-per-node" in options:
         found |= dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), str(tasks))
-    if asked[GPUS] and asked[GPUS] != ASKS_FOR_NONE:
+    if asked[GPUS] and isinstance(asked[GPUS], int):
         found["SLURM_GPUS_ON_NODE"] = str(asked[GPUS])
     return found | dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), str(nodes))
 
@@ -182,14 +200,14 @@ def memory_text(options: Mapping[str, str]) -> str:
     return " and ".join(options[name] + words for name, words in whose.items() if name in options) or "not said"
 
 
-def signal_text(value: str) -> str:
-    """Slurm's --signal, `[B:]NAME[@SECONDS]`, in words."""
+def signal_of(value: str) -> dict[str, Any]:
+    """Slurm's --signal, `[B:]NAME[@SECONDS]`: which, to whom, and how long before the end."""
     found = re.fullmatch(r"([BR]+:)?(\w+)(?:@(\d+))?", value)
     if not found:
-        return "none"
+        return {SIGNAL: "none"}
     who, name, seconds = found.groups()
-    words = TO_THE_TASKS.format(signal=SIGNALS.get(name, name), seconds=seconds or 60)
-    return words.replace("the tasks", "the batch script alone") if "B" in (who or "") else words
+    heard_by = THE_SHELL if "B" in (who or "") else THE_TASKS
+    return {SIGNAL: SIGNALS.get(name, name), HEARD_BY: heard_by, SECONDS: int(seconds or 60)}
 
 
 def run(text: str, status: int, job: int = JOB, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -235,7 +253,7 @@ def noted(notes: Path) -> dict[str, Any]:
             value = words.pop(0) if words else ""
         own[name] = value
     others = own.get("kill-on-bad-exit", "not said") or "1"
-    found = {TOLD: words, ADDRESS: address, PORT: port, THREADS: threads, OWN: own, OTHERS: others}
+    found = {TOLD: words, ADDRESS: address or None, PORT: port, THREADS: threads or None, OWN: own, OTHERS: others}
     return found | {SRUN_CORES: int(own.get("cpus-per-task", cores) or 1), WAIT: own.get("wait", wait) or "not said"}
 
 
@@ -253,6 +271,8 @@ def lines_of(file: Path) -> list[str]:
 def tried(function: Callable, command: str, options: Mapping[str, Any], runs: Sequence[tuple]) -> dict[str, Any]:
     """Call the learner's function; return what its script asks for, and what each run of it told srun.
 
+    What the first run told is in the dictionary itself, what each further one told in a dictionary of its own.
+
     Args:
         runs: arguments of `run` after the text.
     """
@@ -262,15 +282,14 @@ def tried(function: Callable, command: str, options: Mapping[str, Any], runs: Se
     found = {SCRIPT: ONE_TEXT, TEXT: text}
     try:
         found |= asked_for(text)
+        read_to_the_end(text)
     except ValueError as rejected:
-        return found | {READ: str(rejected)}
-    if where := stops_at(text):
-        return found | {READ: where}
+        return found | {READ: str(rejected), REASON: rejected.key if isinstance(rejected, Rejected) else "no-number"}
     for number, (status, job, environment) in enumerate(runs):
         seen = run(text, status, job, variables_of(text) | environment)
         if (own := seen.pop(OWN, None)) is not None:
             seen |= {STARTED: tasks_started(own, found[NODES], found[TASKS]), EXPORT: own.get("export", "not said")}
-        found |= {f"{key}, run {number}" if number else key: value for key, value in seen.items()}
+        found |= {FURTHER_RUN.format(number): seen} if number else seen
     return found
 
 

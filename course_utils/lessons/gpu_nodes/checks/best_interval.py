@@ -16,10 +16,10 @@ def by_hand(save_seconds: float, node_hours: float, nodes: int) -> float:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(save_seconds: float, node_hours: float, nodes: int) -> Case:
+    def case(save_seconds: float, node_hours: float, nodes: int, key: str = "") -> Case:
         label = f"{save_seconds:g} s for a checkpoint, {node_hours:,g} h between failures, {count(nodes, 'node')}"
         given = (save_seconds, node_hours, nodes)
-        return Case(label, [given], [by_hand(*given)], with_comm=False, tolerance=1e-9)
+        return Case(label, [given], [by_hand(*given)], with_comm=False, tolerance=1e-9, key=key)
 
     yield case(50, 1, 1)
     yield case(50, 4, 4)
@@ -28,7 +28,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(round(float(rng.uniform(2, 90)), 1), int(rng.integers(5000, 60_000)), int(rng.integers(3, 3000)))
     yield case(0.25, 10_000, 1)
     yield case(60, 6000.5, 2048)
-    yield case(9000, 2, 2)
+    yield case(9000, 2, 2, "longer-than-nodes-live")
     yield case(5, 0.5, 3)
     yield from rejections("best_interval", [(0, 10, 1), (5, 0, 1), (5, 10, 0), (-5, 10, 1), (5, -1, 1), (5, 10, -2)])
     yield from rejections("best_interval", [(-5, -1, 1), (5, -1, -2)])

@@ -21,10 +21,10 @@ LINK_BYTES: dict[str, Callable[[int], float]] = {
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(operation: str, size: int, nbytes: float, seconds: float) -> Case:
+    def case(operation: str, size: int, nbytes: float, seconds: float, key: str = "") -> Case:
         label = f"{operation}, {ranks(size)}, {nbytes:,} bytes in {seconds:.4g} s"
         rate = LINK_BYTES[operation](size) * nbytes / seconds
-        return Case(label, [(operation, size, nbytes, seconds)], [rate], with_comm=False, tolerance=1e-12)
+        return Case(label, [(operation, size, nbytes, seconds)], [rate], with_comm=False, tolerance=1e-12, key=key)
 
     yield case("all_reduce", 4, 1000, 1.0)
     yield case("all_gather", 4, 1000, 1.0)
@@ -37,8 +37,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("all_gather", 3, float(rng.uniform(0.1, 0.9)), float(rng.uniform(1e-7, 1e-6)))
     yield case("all_to_all", 1024, 1.5e12, float(rng.uniform(100, 200)))
     for operation in LINK_BYTES:
-        yield case(operation, 1, 1000, 0.25)
-        yield case(operation, 8, 0, 0.001)
+        yield case(operation, 1, 1000, 0.25, "one-rank")
+        yield case(operation, 8, 0, 0.001, "no-bytes")
     no_sense = [
         ("gather", 4, 1000, 1.0),
         ("Broadcast", 4, 1000, 1.0),

@@ -22,8 +22,8 @@ from course_utils.lessons.gpu_nodes.failures.recorded_logs import RECORDED, reco
 from course_utils.lessons.gpu_nodes.failures.variations import NOISE, OTHERS, interleaved, varied
 
 CAUSE, LINES = "the cause", "its lines"
-CHANGED = "with other names, numbers and order"
 FAILED = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:"
+SMALL_LETTERS = "ends early, due to time limit of 60 min\nKeyError: 'minutes'"
 UNKNOWN_LOGS = (
     "epoch 1 loss 2.30\nModuleNotFoundError: No module named 'torhc'\nepoch 1 done",
     "loss nan\nRuntimeError: Connection closed by peer [10.0.0.1]:4711\nValueError: bad shape\nKeyError: 'x'",
@@ -31,7 +31,7 @@ UNKNOWN_LOGS = (
     "KeyError: 'a'\nstep 1\nKeyError: 'b'\nKeyError: 'c'\nBroken pipe error: gone\nKeyError: 'd'\nKeyError: 'e'",
     f"rank 0 goes on\n{FAILED}\n{FAILED} again\n{FAILED} and again\n{FAILED} once more",
     "FileNotFoundError: [Errno 2] No such file or directory: '/data/digits.npz'\nwrote /data/losses.csv",
-    "ends early, due to time limit of 60 min\nKeyError: 'minutes'",
+    SMALL_LETTERS,
     "KeyError: 'a'\nKeyError: 'a'\nKeyError: 'b'\nKeyError: 'c'",
     "step 1\nstep 2\nstep 3\n \n",
     "",
@@ -82,27 +82,29 @@ def without(lines: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(about: str, log: str) -> Case:
+    def case(about: str, log: str, key: str = "") -> Case:
         due = by_hand(log)
         telling = " / ".join(f'"{shortened(line.strip(), 90)}"' for line in due[LINES][:1]) or "no line"
-        return Case(f"{about}; what tells is {telling}", [(log,)], [due], with_comm=False, harness=seen)
+        key = key if due[LINES] else "no-lines"
+        return Case(f"{about}; what tells is {telling}", [(log,)], [due], with_comm=False, harness=seen, key=key)
 
     mixed = random.Random(int(rng.integers(2**31)))
     logs = {cause: recording(cause).log for cause in RECORDED}
     for cause, log in logs.items():
         yield case(f'the recorded log of "{cause}"', log)
     for log in UNKNOWN_LOGS:
-        yield case("a log of no known cause", log)
+        yield case("a log of no known cause", log, "small-letters" if log == SMALL_LETTERS else "")
     both = ("out of memory", "time limit"), ("time limit", "out of memory"), ("wrong rank count", "unreachable node")
     for first, second in both:
         yield case(f'the logs of "{first}" and "{second}", one after the other', logs[first] + logs[second])
     for cause, log in logs.items():
         changed = interleaved(varied(log), mixed)
         noise = [mixed.choices(NOISE, k=mixed.randrange(200)) for _ in range(2)]
-        yield case(f'the log of "{cause}" {CHANGED}', "\n".join([*noise[0], changed, *noise[1]]))
+        about = f'the log of "{cause}" with other names, numbers and order'
+        yield case(about, "\n".join([*noise[0], changed, *noise[1]]), "varied")
     for log in EARLIER:
         yield case("a log whose order is not that in time", log)
-    yield case("two missing files", TWO_FILES)
+    yield case("two missing files", TWO_FILES, "two-files")
     for log in INDENTED:
         yield case("a log with indented lines", log)
     for cause, line in OTHERS.values():

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.cases import REJECTED
+from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import error_of
 from course_utils.lessons.gpu_nodes.checks.batch import (
     ADDRESS,
@@ -16,7 +19,9 @@ from course_utils.lessons.gpu_nodes.checks.batch import (
     CORES,
     EXPORT,
     FIRST,
+    FURTHER_RUN,
     GPUS,
+    HEARD_BY,
     JOB,
     MEMORY,
     MINUTES,
@@ -29,16 +34,18 @@ from course_utils.lessons.gpu_nodes.checks.batch import (
     PARTITION,
     PORT,
     READ,
+    REASON,
     REQUEUE,
     SCRIPT,
+    SECONDS,
     SIGNAL,
     SRUN_CORES,
     STARTED,
     TAKEN,
     TASKS,
     TEXT,
+    THE_TASKS,
     THREADS,
-    TO_THE_TASKS,
     TOLD,
     WAIT,
     taken_by_slurm,
@@ -56,7 +63,7 @@ def due(command: str, options: Options, runs: list[tuple]) -> dict[str, Any]:
     found = {SCRIPT: ONE_TEXT, TEXT: ..., READ: TAKEN, NODES: options.get("nodes", 1)}
     found |= {TASKS: options.get("tasks_per_node", gpus or 1), GPUS: gpus, CORES: cores}
     found |= {MEMORY: options.get("memory", "not said"), MINUTES: float(options.get("minutes", 60))}
-    found |= {SIGNAL: TO_THE_TASKS.format(signal="SIGTERM", seconds=warning), REQUEUE: "yes", OPEN_MODE: "append"}
+    found |= {SIGNAL: "SIGTERM", HEARD_BY: THE_TASKS, SECONDS: warning, REQUEUE: "yes", OPEN_MODE: "append"}
     found |= {PARTITION: options.get("partition", "not said"), NAME: name, OUTPUT: f"{name}-%j.out"}
     for number, (status, job, environment) in enumerate(runs):
         words = [word.replace("$SLURM_JOB_ID", str(job)) for word in shlex.split(command)]
@@ -64,7 +71,7 @@ def due(command: str, options: Options, runs: list[tuple]) -> dict[str, Any]:
         seen |= {THREADS: str(cores), SRUN_CORES: cores, OTHERS: ..., WAIT: ..., EXPORT: ...}
         seen |= {STARTED: found[NODES] * found[TASKS]}
         seen |= {CODE: status, ASKED: [f"requeue {job}"] if status == 75 else []}
-        found |= {f"{key}, run {number}" if number else key: value for key, value in seen.items()}
+        found |= {FURTHER_RUN.format(number): seen} if number else seen
     return found
 
 
@@ -72,9 +79,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(options: Options, *runs: tuple, command: str = COMMAND) -> Case:
         given = [(status, job, environment) for status, job, environment in runs or ((0, JOB, {}),)]
         words = ", ".join([repr(command), *(f"{name}={value!r}" for name, value in options.items())])
-        more = {"with_comm": False, "harness": tried, "judge": _in_the_run}
-        wanted = due(command, options, given)
-        return Case(f"slurm_script({words})", [(command, options, given)], [wanted], **more)
+        more = {"with_comm": False, "harness": tried, "judge": _judge, "key": "script"}
+        return Case(f"slurm_script({words})", [(command, options, given)], **more)
 
     yield case({"nodes": 2})
     large = {"nodes": 2, "gpus_per_node": 4, "cores_per_task": 8, "minutes": 1439, "warn_seconds": 120}
@@ -95,7 +101,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     no_sense += [{"tasks_per_node": 0}, {"name": "my job"}, {"partition": "gpu\n#SBATCH --uid=0"}, {"minutes": 0}]
     no_sense += [{"memory": "40 G"}]
     for options in no_sense:
-        yield Case(f"slurm_script(…, **{options})", [(options,)], ["CourseError"], with_comm=False, harness=rejected)
+        more = {"with_comm": False, "harness": rejected, "key": REJECTED}
+        yield Case(f"slurm_script(…, **{options})", [(options,)], ["CourseError"], **more)
     small = {"minutes": 5, "warn_seconds": 30}
     yield Case("sbatch --test-only", [("true", small)], None, with_comm=False, harness=taken_by_slurm, judge=_by_slurm)
 
@@ -105,39 +112,57 @@ def rejected(function: Callable, options: Options) -> str:
     return error_of(lambda: function(COMMAND, **options))
 
 
-def _in_the_run(outcome: Outcome) -> str | None:
-    result, ports = outcome.results[0], {}
-    for number, (_, job, environment) in enumerate(outcome.case.arguments[0][2]):
-        port, others, wait, export = (
-            result[f"{key}, run {number}" if number else key] for key in (PORT, OTHERS, WAIT, EXPORT)
-        )
+def _judge(outcome: Outcome) -> Finding | None:
+    result, (command, options, runs) = outcome.results[0], outcome.case.arguments[0]
+    if key := result.get(REASON):
+        words = "rank 0 has {got!r} in whether sbatch takes the script, expected 'yes'"
+        return own(key, words, where=(READ,), got=result[READ])
+    return difference(0, result, due(command, options, runs)) or _in_the_runs(result, runs)
+
+
+def _in_the_runs(result: dict[str, Any], runs: list[tuple]) -> Finding | None:
+    ports: dict[int, str] = {}
+    for seen, (_, job, environment) in zip(_runs(result), runs, strict=True):
+        port, others, wait, export = (seen[key] for key in (PORT, OTHERS, WAIT, EXPORT))
         if export != "not said" and "ALL" not in export.split(","):
-            return f"srun is told --export={export}: the tasks get no other variable, PATH among them"
+            words = "srun is told --export={export}: the tasks get no other variable, PATH among them"
+            return own("export", words, export=export)
         if others != "0" and others != "not said":
-            return f"srun is told --kill-on-bad-exit={others}: it kills all tasks when one ends with code 75"
+            words = "srun is told --kill-on-bad-exit={value}: it kills all tasks when one ends with code 75"
+            return own("kill-on-bad-exit", words, value=others)
         if not (wait.isdecimal() and 0 < int(wait) <= 60):
-            return f"srun's --wait is {wait}, expected 30: the others' seconds after the first task has ended"
+            words = "srun's --wait is {got}, expected 30: the others' seconds after the first task has ended"
+            return own("wait", words, got=wait)
         if PORT not in environment and not (port.isdecimal() and 20_000 <= int(port) < 65_536):
-            return f"MASTER_PORT of job {job} is {port!r}, expected a number from 20000 to 65535"
+            words = "MASTER_PORT of job {job} is {got!r}, expected a number from 20000 to 65535"
+            return own("port-outside" if port else "no-port", words, job=job, got=port)
         if ports.setdefault(job, port) != port:
-            return f"MASTER_PORT of job {job} is {ports[job]}, and {port} when the same job runs again"
+            words = "MASTER_PORT of job {job} is {first}, and {then} when the same job runs again"
+            return own("port-changes", words, job=job, first=ports[job], then=port)
     if len(ports) > 1 and len(set(ports.values())) == 1:
-        return f"two jobs, {' and '.join(map(str, ports))}, have one MASTER_PORT"
+        return own("one-port", "two jobs, {jobs}, have one MASTER_PORT", jobs=" and ".join(map(str, ports)))
     return None
 
 
-def _by_slurm(outcome: Outcome) -> str | None:
-    here, words = outcome.results[0]
-    return f"Slurm does not take the script: {words}" if here and words != TAKEN else None
+def _runs(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """What was seen of each run."""
+    return [result, *(seen for seen in result.values() if isinstance(seen, dict))]
+
+
+def _by_slurm(outcome: Outcome) -> Finding | None:
+    here, answer = outcome.results[0]
+    words = "Slurm does not take the script: {answer}"
+    return own("slurm-rejects", words, answer=answer) if here and answer != TAKEN else None
 
 
 def _stops_at_errors(case: Case, outcome: Outcome) -> bool:
-    told = ASKED in outcome.wrong or CODE in outcome.wrong
-    return told and bool(re.search(r"^(#!.*|\s*set) -\w*e|set -o errexit", outcome.results[0][TEXT], re.MULTILINE))
+    about_the_end = {ASKED, CODE} & {*outcome.finding.where}
+    stops = re.search(r"^(#!.*|\s*set) -\w*e|set -o errexit", outcome.results[0][TEXT], re.MULTILINE)
+    return bool(about_the_end and stops)
 
 
 def _no_port_for_some(case: Case, outcome: Outcome) -> bool:
-    ports = [value for key, value in outcome.results[0].items() if key.startswith(PORT)]
+    ports = [seen[PORT] for seen in _runs(outcome.results[0])]
     return any(ports) and not all(ports)
 
 

@@ -16,11 +16,14 @@ from course_utils.lessons.gpu_nodes.stop_signals import Interrupted
 
 IMAGES = 1437
 """Handwritten digits to train on."""
-ENDED, BATCHES, RESUMED = "how the {} start ended", "the batches of the {} start", "resumed_at of the {} start"
-STEPS, LOSSES, WRITTEN = "steps of the {} start", "losses of the {} start", "the checkpoints of the {} start"
-THERE = "the checkpoint when this rank left the {} start"
 NAMES = ("first", "second", "third", "fourth", "fifth")
-DIED, FINISHED, ON_DISK, REJECTED = "killed", "finished", "on the disk", "an error"
+STARTS = tuple(f"the {name} start" for name in NAMES)
+ENDED, LEFT_AFTER, THERE = "how it ended", "the step of the interruption", "the checkpoint when this rank left"
+BATCHES, WRITTEN, WRITTEN_AFTER = "its batches", "its checkpoints", "the steps before its checkpoints"
+RESUMED, STEPS, LOSSES = "resumed_at", "steps", "losses"
+DIED, INTERRUPTED, FINISHED, REJECTED = "killed", "interrupted", "finished", "an error"
+ON_DISK = "on the disk"
+BATCH = "epoch {}, batch {}"
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,9 @@ def after_starts(function: Callable, options: Mapping[str, Any], starts: Sequenc
         functools.partial(with_hook, resumable_training.replica),
     )
     try:
-        for name, start in zip(NAMES, starts):
+        for name, start in zip(STARTS, starts):
             settings = Settings(f"{box[0]}/{start.folder}", start.epochs, **options)
-            seen = one_start(function, settings, start)
-            found |= {key.format(name): value for key, value in seen.items()}
+            found[name] = one_start(function, settings, start)
     finally:
         resumable_training.digits, resumable_training.replica = kept
     return found
@@ -86,13 +88,11 @@ def steps_text(written: Sequence[int]) -> str:
 
 def one_start(function: Callable, settings: Settings, start: Start) -> dict[str, Any]:
     """Start it once; return how it ended, which batches it did, and what it wrote."""
-    import re
-
     if start.damaged:
         damage(Path(settings.folder) / CHECKPOINT)
     done: list[str] = []
     written: list[int] = []
-    result = None
+    result, more = None, {}
     with watched(settings, start, done, written) as (died, file):
         try:
             result = function(settings)
@@ -100,15 +100,14 @@ def one_start(function: Callable, settings: Settings, start: Start) -> dict[str,
         except died:
             ended = DIED
         except Interrupted as stopped:
-            number = re.search(r"after step (\d+)", str(stopped))
-            ended = f"Interrupted after step {number[1] if number else '?'}"
+            ended, more = INTERRUPTED, {LEFT_AFTER: stopped.steps}
         except Exception:
             if not start.damaged:
                 raise
             ended = REJECTED
         there = bool(file) and file[0].exists()
-    seen = {ENDED: ended, BATCHES: done, WRITTEN: steps_text(written)}
-    if ended.startswith("Interrupted"):
+    seen = {ENDED: ended, **more, BATCHES: done, WRITTEN: steps_text(written), WRITTEN_AFTER: written}
+    if ended == INTERRUPTED:
         seen[THERE] = ON_DISK if there else "not on the disk"
     if ended == FINISHED:
         seen |= {STEPS: result if result is None else result.steps, RESUMED: getattr(result, "resumed_at", None)}
@@ -192,7 +191,7 @@ def batches_of(settings: Settings, size: int, rank: int) -> dict[str, list[int]]
         order = torch.randperm(IMAGES, generator=torch.Generator().manual_seed(settings.seed + epoch)).tolist()
         own = (order + order[: -IMAGES % size])[rank::size]
         for batch in range(IMAGES // settings.batch_size):
-            found[f"epoch {epoch}, batch {batch}"] = own[batch * share : (batch + 1) * share]
+            found[BATCH.format(epoch, batch)] = own[batch * share : (batch + 1) * share]
     return found
 
 
@@ -204,13 +203,13 @@ def what_is_due(options: Mapping[str, Any], starts: Sequence[Start], rank: int, 
     """
     in_epoch, every = IMAGES // options["batch_size"], options["save_every"]
     saved, due = {}, {}
-    for name, start in zip(NAMES, starts):
+    for name, start in zip(STARTS, starts):
         first, last = saved.get(start.folder, 0), start.epochs * in_epoch
-        writes, done, ended = [], [], FINISHED
+        writes, done, ended, more = [], [], FINISHED, {}
         if start.damaged:
             first, last, ended = 0, 0, REJECTED
         for step in range(first + 1, last + 1):
-            done.append("epoch {}, batch {}".format(*divmod(step - 1, in_epoch)))
+            done.append(BATCH.format(*divmod(step - 1, in_epoch)))
             if step - first == start.dies_after:
                 ended = DIED
                 break
@@ -221,22 +220,19 @@ def what_is_due(options: Mapping[str, Any], starts: Sequence[Start], rank: int, 
                     break
                 writes.append(step)
             if asked:
-                ended = f"Interrupted after step {step}"
+                ended, more = INTERRUPTED, {LEFT_AFTER: step}
                 break
         writes += [last] if ended == FINISHED else []
         if writes:
             saved[start.folder] = writes[-1]
-        seen = {
-            ENDED: ended,
-            BATCHES: done,
-            WRITTEN: (steps_text(writes) if done else ...) if rank == 0 else steps_text([]),
-        }
-        if ended.startswith("Interrupted"):
+        written = (steps_text(writes) if done else ...) if rank == 0 else steps_text([])
+        seen = {ENDED: ended, **more, BATCHES: done, WRITTEN: written, WRITTEN_AFTER: ...}
+        if ended == INTERRUPTED:
             seen[THERE] = ON_DISK
         if ended == FINISHED:
             known = list(losses[: start.epochs]) if losses else ...
             seen |= {STEPS: last, RESUMED: first, LOSSES: known}
-        due |= {key.format(name): value for key, value in seen.items()}
+        due[name] = seen
     return due
 
 

@@ -1,28 +1,34 @@
 """The check of `train_ddp`: trainings that die, are stopped and started again, beside one that nobody interrupts."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome, Recogniser
+from course_utils.checks.finding import Finding, Kind, own
 from course_utils.checks.symptoms import hangs, raised, same
 from course_utils.lessons.gpu_nodes.checks.starts import (
+    BATCH,
     BATCHES,
     ENDED,
     IMAGES,
+    INTERRUPTED,
+    LEFT_AFTER,
     LOSSES,
     NAMES,
+    STARTS,
     WRITTEN,
+    WRITTEN_AFTER,
     Start,
     after_starts,
     losses_of,
-    steps_text,
     what_is_due,
 )
 from course_utils.words import ranks
 
+EPOCHS = 3
+"""At most, in any case."""
 CLOSE = 1e-4
 """Of losses: sums of 32-bit numbers in another order."""
 Options = dict[str, Any]
@@ -57,16 +63,15 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(min(3, world_size), about, *drawn, every=int(rng.integers(3, 6)), batch=int(rng.choice([204, 288])))
 
 
-def _as_without_interruption(outcome: Outcome) -> str | None:
+def _as_without_interruption(outcome: Outcome) -> Finding | None:
     options, starts = outcome.case.arguments[0]
     if not options.get("dropout"):
         return None
-    whole, parts = (outcome.results[0][LOSSES.format(NAMES[number])] for number in (0, len(starts) - 1))
+    whole, parts = (outcome.results[0][STARTS[number]][LOSSES] for number in (0, len(starts) - 1))
     if same(parts, whole, 1e-6):
         return None
-    return (
-        f"interrupted and started again, the training ends with the losses {_short(parts)}, else with {_short(whole)}"
-    )
+    words = "interrupted and started again, the training ends with the losses {got}, else with {expected}"
+    return own("losses-after-a-restart", words, got=_short(parts), expected=_short(whole))
 
 
 def _short(losses: Sequence[float]) -> str:
@@ -77,18 +82,17 @@ def _waits_for_who_has_left(case: Case, outcome: Outcome) -> bool:
     return hangs(case, outcome) and any(start.hears_in for start in case.arguments[0][1])
 
 
-def _losses_are_lost(case: Case, outcome: Outcome) -> bool:
-    return bool(re.search("entr(y|ies) in losses of", outcome.wrong))
+def _first_start_is_longer_or_shorter(case: Case, outcome: Outcome) -> bool:
+    return outcome.finding.kind == Kind.LENGTH and outcome.finding.where == (STARTS[0], BATCHES)
 
 
 def _others_write(case: Case, outcome: Outcome) -> bool:
-    first = WRITTEN.format(NAMES[0])
-    seen = [result[first] for result in outcome.results[1:] if result is not NO_RESULT]
-    return raised(outcome, "checkpoint.new") or any(written != steps_text([]) for written in seen)
+    others = [result for result in outcome.results[1:] if result is not NO_RESULT]
+    return raised(outcome, "checkpoint.new") or any(result[STARTS[0]][WRITTEN_AFTER] for result in others)
 
 
 def _writes_when_killed(case: Case, outcome: Outcome) -> bool:
-    return "in the checkpoints of" in outcome.wrong and "killed after" in case.label
+    return WRITTEN in outcome.finding.where and any(start.dies_after for start in case.arguments[0][1])
 
 
 def _forgets(what: str) -> Recogniser:
@@ -98,9 +102,8 @@ def _forgets(what: str) -> Recogniser:
         options, starts = case.arguments[0]
         result, due = outcome.results[0], case.expected[0]
         losses = losses_of(options, max(start.epochs for start in starts), what, _restarts(options, due))
-        found = [
-            result[key] for key in map(LOSSES.format, NAMES) if key in due and not same(result[key], due[key], CLOSE)
-        ]
+        ends = [(result[name][LOSSES], due[name][LOSSES]) for name in due if LOSSES in due[name]]
+        found = [got for got, wanted in ends if not same(got, wanted, CLOSE)]
         return any(same(got, losses[: len(got)], 1e-3) for got in found)
 
     return recognises
@@ -108,10 +111,8 @@ def _forgets(what: str) -> Recogniser:
 
 def _restarts(options: Options, due: dict[str, Any]) -> set[int]:
     """After how many steps a start that did any went on."""
-    in_epoch = IMAGES // options["batch_size"]
-    batches = [due[key][0] for key in map(BATCHES.format, NAMES) if due.get(key)]
-    places = [[int(number) for number in re.findall(r"\d+", first)] for first in batches]
-    return {epoch * in_epoch + batch for epoch, batch in places} - {0}
+    first_batches = _numbers([start[BATCHES][0] for start in due.values() if start[BATCHES]], options)
+    return {epoch * (IMAGES // options["batch_size"]) + batch for epoch, batch in first_batches} - {0}
 
 
 def _drawing(outcome: Outcome) -> Any:
@@ -121,20 +122,22 @@ def _drawing(outcome: Outcome) -> Any:
     options, given = outcome.case.arguments[0]
     result, due = outcome.results[0], outcome.case.expected[0]
     rows = []
-    for name, _ in zip(NAMES, given):
-        did, was_due = (_numbers(seen[BATCHES.format(name)]) for seen in (result, due))
-        written = [int(number) for number in re.findall(r"\d+", result[WRITTEN.format(name)]) if did]
-        ended = result[ENDED.format(name)].replace("Interrupted after", "stopped\nafter") if did else "nothing\nto do"
-        rows.append(StartRow(f"{name} start", did, was_due, written, ended))
+    for name, start, _ in zip(NAMES, STARTS, given):
+        seen = result[start]
+        did, was_due = (_numbers(batches[BATCHES], options) for batches in (seen, due[start]))
+        written = sorted({*seen[WRITTEN_AFTER]}) if did else []
+        stopped = f"stopped\nafter step {seen[LEFT_AFTER]}" if seen[ENDED] == INTERRUPTED else seen[ENDED]
+        rows.append(StartRow(f"{name} start", did, was_due, written, stopped if did else "nothing\nto do"))
     right = all(row.done == row.due for row in rows)
     title = "Every start does the batches that are due" if right else "A start does other batches than were due"
     return starts(rows, IMAGES // options["batch_size"], title)
 
 
-def _numbers(batches: Sequence[str]) -> list[tuple[int, int]]:
+def _numbers(batches: Sequence[str], options: Options) -> list[tuple[int, int]]:
     """(epoch, batch) of each; another batch than there is counts as batch −1."""
-    found = [re.findall(r"\d+", one) for one in batches]
-    return [(int(one[0]), int(one[1])) if len(one) == 2 else (0, -1) for one in found]
+    in_epoch = range(IMAGES // options["batch_size"])
+    known = {BATCH.format(epoch, batch): (epoch, batch) for epoch in range(EPOCHS) for batch in in_epoch}
+    return [known.get(batch, (0, -1)) for batch in batches]
 
 
 EXERCISE = Exercise(
@@ -159,7 +162,7 @@ EXERCISE = Exercise(
         "it waits for a rank that has left": _waits_for_who_has_left,
         "the killed write": _writes_when_killed,
         "other ranks write too": _others_write,
-        "losses are lost": _losses_are_lost,
+        "the first start is longer or shorter": _first_start_is_longer_or_shorter,
         "the optimizer is forgotten": _forgets("optimizer"),
         "the weights are forgotten": _forgets("weights"),
     },
@@ -168,4 +171,5 @@ EXERCISE = Exercise(
         "rank: every time the same batches and losses as without interruption; rank 0 alone writes"
     ),
     shares_files=True,
+    search_runs=0,
 )

@@ -243,9 +243,8 @@ def read_log(file: Path) -> str:
     return log
 
 
-def explained(log: str) -> str:
+def explained(cause: Cause, log: str) -> str:
     """What `course doctor --log` prints: the cause, the line that shows it with its number, and what to do next."""
-    cause = explain_failure(log)
     lines = log.splitlines()
     shown = [f"    line {lines.index(line) + 1}: {shortened(line.strip())}" for line in cause.lines]
     return "\n".join([f"{cause.name}: {cause.why}", *shown, f"Next: {cause.next}"])

@@ -18,10 +18,11 @@ def counted(x_shape: Sequence[int], weight_shape: Sequence[int], itemsize: int) 
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, x_shape: Sequence[int], weight_shape: Sequence[int], *itemsize: int) -> Case:
+    def case(label: str, x_shape: Sequence[int], weight_shape: Sequence[int], *itemsize: int, key: str = "") -> Case:
         expected = counted(x_shape, weight_shape, itemsize[0] if itemsize else 4)
         given = (x_shape, weight_shape, *itemsize)
-        return Case(f"{label}, {x_shape} by {weight_shape}", [given], [expected], with_comm=False, tolerance=1e-12)
+        label += f", {x_shape} by {weight_shape}"
+        return Case(label, [given], [expected], with_comm=False, tolerance=1e-12, key=key)
 
     def some(*bounds: int) -> tuple[int, ...]:
         return tuple(int(rng.integers(low, low + 9)) for low in bounds)
@@ -32,14 +33,15 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("a convolution of 3 × 3", (n, c_in, side, side), (c_out, c_in, 3, 3))
     yield case("a convolution of 1 × 1", (n, c_in, side, side), (c_out, c_in, 1, 1))
     n, c_in, c_out, height = some(2, 4, 5, 6)
-    yield case("an image that is not a square", (n, c_in, height, 2 * height + 1), (c_out, c_in, 3, 3))
-    yield case("a window that is not a square", (n, c_in, height, height), (c_out, c_in, 1, 5))
-    yield case("neither is a square, numbers of 2 bytes", (n, c_in, height + 4, height), (c_out, c_in, 5, 3), 2)
-    yield case("fully connected, numbers of 8 bytes", (n, c_in), (c_out, c_in), 8)
+    yield case("an image that is not a square", (n, c_in, height, 2 * height + 1), (c_out, c_in, 3, 3), key="no-square")
+    yield case("a window that is not a square", (n, c_in, height, height), (c_out, c_in, 1, 5), key="no-square")
+    shapes = (n, c_in, height + 4, height), (c_out, c_in, 5, 3)
+    yield case("neither is a square, numbers of 2 bytes", *shapes, 2, key="itemsize")
+    yield case("fully connected, numbers of 8 bytes", (n, c_in), (c_out, c_in), 8, key="itemsize")
     yield case("a window larger than the image", (n, c_in, 2, 1), (c_out, c_in, 3, 5))
     yield case("one number", (1, 1), (1, 1))
     tokens = 8191 - 2 * int(rng.integers(100))  # odd, as the number of words is: 24 bits cannot hold the product
-    yield case("the last layer of GPT-3, in 16 bits", (tokens, 12288), (50257, 12288), 2)
+    yield case("the last layer of GPT-3, in 16 bits", (tokens, 12288), (50257, 12288), 2, key="large-numbers")
     yield case("lists for shapes, fully connected", [n, c_in], [c_out, c_in])
     yield case("lists for shapes", [n, c_in, 4, 4], [c_out, c_in, 3, 3])
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from course_utils.checks.cases import after_another_call
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, after_another_call
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import same
 
@@ -104,11 +104,11 @@ def bounds(work: int, depth: int, processors: int) -> tuple[float, float]:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, needs: Graph, processors: int) -> Case:
+    def case(label: str, needs: Graph, processors: int, key: str = "") -> Case:
         depth = rounds(needs)
         label = f"{label}: {len(needs)} tasks, depth {depth}, {processors} processors"
         expected = bounds(len(needs), depth, processors)
-        return Case(label, [(needs, processors)], [expected], with_comm=False, tolerance=1e-12)
+        return Case(label, [(needs, processors)], [expected], with_comm=False, tolerance=1e-12, key=key)
 
     def drawn(kind: Callable = list) -> Graph:
         return shuffled(rng, layered(rng, [int(width) for width in rng.integers(1, 7, 8)]), kind)
@@ -126,11 +126,12 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case("a graph drawn at random, in no order", drawn(), int(rng.integers(2, 9)))
     for kind in (tuple, set, frozenset):
         yield case(f"needs in a {kind.__name__}", drawn(kind), 3)
-    yield case("0, nothing and empty things as tasks", of_any_kind(), 3)
-    yield after_another_call(case("after a chain of the same tasks, a tree", tree(4), 2), [(chain(15), 2)])
+    yield case("0, nothing and empty things as tasks", of_any_kind(), 3, "any-kind")
+    second = case("after a chain of the same tasks, a tree", tree(4), 2, AFTER_ANOTHER_CALL)
+    yield after_another_call(second, [(chain(15), 2)])
     yield case("one task", {"alone": []}, 5)
-    yield case("no task", {}, 2)
-    yield replace(case("many paths", ladder(60), 4), harness=counted)
+    yield case("no task", {}, 2, "no-task")
+    yield replace(case("many paths", ladder(60), 4, "many-paths"), harness=counted)
     yield case("a long chain", chain(150), 7)
 
 

@@ -47,9 +47,9 @@ def taken_apart(found: bytes | None, returned: object = None, others: Sequence[s
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, samples: Sequence[bytes], *options: object) -> Case:
+    def case(label: str, samples: Sequence[bytes], *options: object, key: str = "") -> Case:
         given = (samples, *options)
-        return Case(label, [given], [taken_apart(packed(samples))], with_comm=False, harness=written)
+        return Case(label, [given], [taken_apart(packed(samples))], with_comm=False, harness=written, key=key)
 
     def some(count: int, longest: int = 300) -> list[bytes]:
         return [rng.bytes(int(length)) for length in rng.integers(1, longest, count)]
@@ -58,13 +58,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("samples of many lengths", some(int(rng.integers(5, 12))))
     yield case("samples of one length", [rng.bytes(64) for _ in range(6)])
     yield case("one sample", some(1))
-    yield case("the path is a Path", some(3), Path)
+    yield case("the path is a Path", some(3), Path, key="path")
     one, other = some(2)
-    yield case("equal samples", [one, other, one, one])
-    yield case("nothing in some of the samples", [b"one", b"", b"three", b""])
-    yield case("nothing to pack", [], Path)
+    yield case("equal samples", [one, other, one, one], key="equal-samples")
+    yield case("nothing in some of the samples", [b"one", b"", b"three", b""], key="nothing")
+    yield case("nothing to pack", [], Path, key="nothing")
     yield case("bytes that look like the ends of lines", [b"a\nb\r\n", b"\n\n", b"\x00\xff\x1a", b"\x00 \x00"])
-    yield case("a longer file is there already", some(4), str, True)
+    yield case("a longer file is there already", some(4), str, True, key="old-file")
     yield case("a tuple of samples", tuple(some(3)))
     yield case("300 samples", some(300, 40))
     yield case("one of 300,000 bytes", [b"small", rng.bytes(300_000), b"last"], Path)

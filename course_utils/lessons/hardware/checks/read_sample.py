@@ -5,20 +5,30 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from course_utils import system
 from course_utils.checks.compare import describe
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.lessons.hardware.checks.common import offsets_of, packed
 from course_utils.words import count
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+Promise = bytes | str
+"""What the docstring promises for a sample: its bytes, or the name of the error that is raised."""
 BIG, FEW = 4_000_000, 1_000_000  # bytes of a large file, and the most that reading two samples of it may take
+
+
+class RaisedInside(NamedTuple):
+    """The name of an error that the learner's function raised, and whether it has a text."""
+
+    error: str
+    has_text: bool
 
 
 def reads(
@@ -51,11 +61,11 @@ def reads_after(
 
 
 def read_or_error(
-    function: Callable, comm: "MPI.Intracomm", content: bytes, indices: Sequence[int], wanted: Sequence[object]
+    function: Callable, comm: "MPI.Intracomm", content: bytes, indices: Sequence[int], promises: Sequence[Promise]
 ) -> list:
-    """For each index the sample, or which error was raised and whether it says something; not yet compared."""
+    """For each index the sample, or which error was raised; not yet compared with what is promised."""
 
-    def one(path: str, index: int) -> object:
+    def attempt(path: str, index: int) -> object:
         try:
             return function(path, index)
         except NotImplementedError:
@@ -63,9 +73,9 @@ def read_or_error(
         except Exception as error:
             promised = [one.__name__ for one in (IndexError, ValueError) if isinstance(error, one)]
             name = promised[0] if promised else f"{type(error).__module__}.{type(error).__qualname__}"
-            return f"raised {name.removeprefix('builtins.')}{'' if str(error).strip() else ' without a text'}"
+            return RaisedInside(name.removeprefix("builtins."), bool(str(error).strip()))
 
-    return reads(one, comm, content, indices)
+    return reads(attempt, comm, content, indices)
 
 
 def read_frugally(function: Callable, comm: "MPI.Intracomm", content: bytes, indices: Sequence[int]) -> dict:
@@ -98,78 +108,89 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         """Samples of 1 byte and more; zeros and spaces at an end have a case of their own."""
         return [rng.bytes(int(length)) + b"." for length in rng.integers(0, longest, number)]
 
-    def case(label: str, samples: list[bytes], *orders: Sequence[int], kind: Callable = str) -> Case:
+    def case(label: str, samples: list[bytes], *orders: Sequence[int], kind: Callable = str, key: str = "") -> Case:
         content = packed(samples)
         arguments = [(content, [int(index) for index in order], kind) for order in orders]
         expected = [[samples[index] for index in order] for order in orders]
-        return Case(label, arguments, expected, harness=reads)
+        return Case(label, arguments, expected, harness=reads, key=key)
 
-    def rejected(label: str, samples: list[bytes], size: int | None, wanted: dict[int, object]) -> Case:
-        given = (packed(samples)[:size], list(wanted), list(wanted.values()))
-        return Case(label, [given], harness=read_or_error, judge=_kept_its_word)
+    def rejected(
+        label: str, samples: list[bytes], size: int | None, promises: dict[int, Promise], key: str = ""
+    ) -> Case:
+        given = (packed(samples)[:size], list(promises), list(promises.values()))
+        return Case(label, [given], harness=read_or_error, judge=_kept_its_word, key=key)
 
     yield case("sample 0 of 3", [b"cat", b"goose", b"ox"], [0])
-    yield case("all of 3 samples, the last first", [b"cat", b"goose", b"ox"], [2, 1, 0])
+    yield case("all of 3 samples, the last first", [b"cat", b"goose", b"ox"], [2, 1, 0], key="last-first")
     many = some(40)
     yield case("40 samples in a random order", many, rng.permutation(40))
     yield case("one sample", some(1), [0, 0])
-    yield case("the path is a Path", some(3), [1, 0, 2], kind=Path)
+    yield case("the path is a Path", some(3), [1, 0, 2], kind=Path, key="path")
     yield case("empty samples among others", [b"", b"one", b"", b"\n\r\n", b""], [0, 1, 2, 3, 4])
-    yield case("nothing but empty samples", [b"", b"", b""], [2, 0, 1])
+    yield case("nothing but empty samples", [b"", b"", b""], [2, 0, 1], key="all-empty")
     yield case("300 samples", some(300, 20), [299, 0, 256, 255, 257])
     ends = [b"\0\0one\0", b" two \n", b"\0", b"\t\0 "]
-    yield case("zeros and spaces at the samples' ends", ends, [0, 1, 2, 3])
+    yield case("zeros and spaces at the samples' ends", ends, [0, 1, 2, 3], key="zeros-and-spaces")
     now, order = some(30), [29, 0, 17]
     given, wanted = (packed(some(5)), packed(now), order), [now[index] for index in order]
-    yield Case("another file of the same name was read before", [given], [wanted], harness=reads_after)
+    label = "another file of the same name was read before"
+    yield Case(label, [given], [wanted], harness=reads_after, key="packed-anew")
     yield case("two ranks at once", many, rng.permutation(40), rng.permutation(40))
     n = int(rng.integers(6, 12))
     few = some(n)
-    beyond = {0: few[0], n + 1000: "raised IndexError", n: "raised IndexError", n - 1: few[-1]}
-    yield rejected(f"{n} samples, and numbers beyond the last", few, None, beyond)
-    yield rejected(f"{n} samples, and numbers below 0", few, None, {-1: "raised IndexError", -n: "raised IndexError"})
-    yield rejected("a file without samples", [], None, {0: "raised IndexError", -1: "raised IndexError"})
+    beyond = {0: few[0], n + 1000: "IndexError", n: "IndexError", n - 1: few[-1]}
+    yield rejected(f"{n} samples, and numbers beyond the last", few, None, beyond, "beyond-the-last")
+    below = {-1: "IndexError", -n: "IndexError"}
+    yield rejected(f"{n} samples, and numbers below 0", few, None, below, "below-0")
+    yield rejected("a file without samples", [], None, {0: "IndexError", -1: "IndexError"})
     offsets = offsets_of(few)
-    last = {0: few[0], n - 2: few[n - 2], n - 1: "raised ValueError"}
+    last = {0: few[0], n - 2: few[n - 2], n - 1: "ValueError"}
     yield rejected("the last byte is missing", few, offsets[-1] - 1, last)
     yield rejected("the last sample is missing", few, offsets[-2], last)
-    inside = {0: few[0], 1: "raised ValueError", n - 1: "raised ValueError"}
+    inside = {0: few[0], 1: "ValueError", n - 1: "ValueError"}
     yield rejected("cut off inside sample 1", [few[0], *(b"x" * 20 for _ in few[1:])], offsets[1] + 7, inside)
-    yield rejected("cut off before the samples", few, offsets[0], {0: "raised ValueError", n - 1: "raised ValueError"})
-    yield rejected(
-        "cut off inside the index", few, 8 + 8 * (n // 2) + 3, {0: "raised ValueError", n - 1: "raised ValueError"}
-    )
-    yield rejected(
-        "the last offset is missing", few, offsets[0] - 8, {0: "raised ValueError", n - 1: "raised ValueError"}
-    )
-    yield rejected("the last byte of the index is missing", few, offsets[0] - 1, {n - 1: "raised ValueError"})
-    gone = {0: "raised ValueError", 1: "raised ValueError"}
-    yield rejected("empty samples, and the last byte of the index is missing", [b"", b"", few[0]], 39, gone)
-    yield rejected("5 bytes in all", few, 5, {0: "raised ValueError"})
-    yield rejected("7 bytes in all", few, 7, {0: "raised ValueError"})
-    yield rejected("an empty file", few, 0, {0: "raised ValueError"})
+    yield rejected("cut off before the samples", few, offsets[0], {0: "ValueError", n - 1: "ValueError"})
+    yield rejected("cut off inside the index", few, 8 + 8 * (n // 2) + 3, {0: "ValueError", n - 1: "ValueError"})
+    yield rejected("the last offset is missing", few, offsets[0] - 8, {0: "ValueError", n - 1: "ValueError"})
+    yield rejected("the last byte of the index is missing", few, offsets[0] - 1, {n - 1: "ValueError"})
+    gone = {0: "ValueError", 1: "ValueError"}
+    label = "empty samples, and the last byte of the index is missing"
+    yield rejected(label, [b"", b"", few[0]], 39, gone, "empty-samples")
+    yield rejected("5 bytes in all", few, 5, {0: "ValueError"})
+    yield rejected("7 bytes in all", few, 7, {0: "ValueError"})
+    yield rejected("an empty file", few, 0, {0: "ValueError"})
     order = [int(index) for index in rng.integers(0, n, 30)]
     closed = {"samples": [few[index] for index in order], "files": "closed"}
-    yield Case("30 samples, one after the other", [(packed(few), order)], [closed], harness=reads_and_closes)
+    label = "30 samples, one after the other"
+    yield Case(label, [(packed(few), order)], [closed], harness=reads_and_closes, key="open-files")
     big = [b"first", rng.bytes(BIG), b"last"]
     frugal = {"samples": [b"first", b"last"], "read": "little more"}
     yield Case("a file of 4 MB", [(packed(big), [0, 2])], [frugal], harness=read_frugally)
 
 
-def _kept_its_word(outcome: Outcome) -> str | None:
+def _kept_its_word(outcome: Outcome) -> Finding | None:
     """What is wrong with the first sample that did not come, or did not fail, as the docstring promises."""
     [(_, indices, promises)], [found] = outcome.case.arguments, outcome.results
-    for index, promised, came in zip(indices, promises, found, strict=True):
-        if type(came) is not type(promised) or came != promised:
-            wanted = f"its {count(len(promised), 'byte')}" if type(promised) is bytes else promised.split()[1]
-            return f"sample {index} {_what_came(came)}, expected {wanted}"
+    for index, promised, got in zip(indices, promises, found, strict=True):
+        right = promised if type(promised) is bytes else RaisedInside(promised, True)
+        if type(got) is not type(right) or got != right:
+            wanted = f"its {count(len(promised), 'byte')}" if type(promised) is bytes else promised
+            key, came = _what_came(got)
+            error = got.error if type(got) is RaisedInside else None
+            words = "sample {sample} {came}, expected {wanted}"
+            return own(key, words, sample=index, came=came, wanted=wanted, got=error, expected=promised)
     return None
 
 
-def _what_came(found: object) -> str:
-    if type(found) is bytes:
-        return f"was handed out with {count(len(found), 'byte')}"
-    return found if type(found) is str and found.startswith("raised ") else f"came as {describe(found)}"
+def _what_came(got: object) -> tuple[str, str]:
+    """The key of a finding, and its verb."""
+    if type(got) is bytes:
+        return "handed-out", f"was handed out with {count(len(got), 'byte')}"
+    if type(got) is not RaisedInside:
+        return "no-bytes", f"came as {describe(got)}"
+    if not got.has_text:
+        return "error-without-text", f"raised {got.error} without a text"
+    return "error", f"raised {got.error}"
 
 
 EXERCISE = Exercise(

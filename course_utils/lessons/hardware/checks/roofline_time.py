@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from course_utils.checks.cases import after_another_call
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, after_another_call
 from course_utils.checks.exercise import Case, Exercise
 
 Layers = Sequence[Sequence[float]]
@@ -20,9 +20,9 @@ def one_by_one(layers: Layers, peak: float, bandwidth: float) -> float:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, layers: Layers, peak: float, bandwidth: float) -> Case:
+    def case(label: str, layers: Layers, peak: float, bandwidth: float, key: str = "") -> Case:
         expected = one_by_one(layers, peak, bandwidth)
-        return Case(label, [(layers, peak, bandwidth)], [expected], with_comm=False, tolerance=1e-12)
+        return Case(label, [(layers, peak, bandwidth)], [expected], with_comm=False, tolerance=1e-12, key=key)
 
     def machine() -> tuple[float, float]:
         return float(rng.uniform(50, 500)) * 1e9, float(rng.uniform(10, 60)) * 1e9
@@ -35,21 +35,22 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("a layer with much arithmetic", [layer(200)], *machine())
     yield case("a layer with little arithmetic", [layer(0.2)], *machine())
     yield case("five layers", [layer(float(value)) for value in rng.permutation([0.1, 1, 40, 150, 400])], *machine())
-    yield case("a layer that computes nothing", [(0, 8_000_000)], *machine())
-    yield case("a layer that moves nothing", [(10**9, 0), layer(0.5)], *machine())
-    yield case("a layer that does nothing at all", [layer(0.5), (0, 0), layer(100)], *machine())
-    yield case("no layers", [], *machine())
+    yield case("a layer that computes nothing", [(0, 8_000_000)], *machine(), "nothing")
+    yield case("a layer that moves nothing", [(10**9, 0), layer(0.5)], *machine(), "nothing")
+    yield case("a layer that does nothing at all", [layer(0.5), (0, 0), layer(100)], *machine(), "nothing")
+    yield case("no layers", [], *machine(), "no-layers")
     yield case("a machine whose memory is faster than its arithmetic", [layer(1), layer(0.1)], 1e9, 4e9)
     yield case("whole numbers for the machine, a tuple of lists", ([*layer(300)], [*layer(0.3)]), 10**11, 10**10)
     (flops, nbytes), other = layer(0.5), layer(100)
-    yield case(
-        "the same block over and over", [(flops, nbytes), other, (flops, nbytes), (flops, nbytes), other], *machine()
-    )
-    yield case("as many FLOPs, other bytes", [(flops, nbytes), (flops, 2 * nbytes), (2 * flops, nbytes)], *machine())
+    blocks = [(flops, nbytes), other, (flops, nbytes), (flops, nbytes), other]
+    yield case("the same block over and over", blocks, *machine(), "equal-layers")
+    layers = [(flops, nbytes), (flops, 2 * nbytes), (2 * flops, nbytes)]
+    yield case("as many FLOPs, other bytes", layers, *machine(), "equal-flops")
     fractions = [(float(gflop), float(gb)) for gflop, gb in zip(rng.uniform(0, 9, 5), rng.uniform(0, 0.9, 5))]
-    yield case("counted in GFLOP and GB", fractions, 100.0, 10.0)
+    yield case("counted in GFLOP and GB", fractions, 100.0, 10.0, "fractions")
     same = [layer(200), layer(0.2)]
-    yield after_another_call(case("the same layers on a second machine", same, *machine()), [(same, *machine())])
+    second = case("the same layers on a second machine", same, *machine(), AFTER_ANOTHER_CALL)
+    yield after_another_call(second, [(same, *machine())])
     yield case("200 layers", [layer(float(value)) for value in rng.uniform(0, 40, 200)], *machine())
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import collectives
 from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.hybrid_and_sharded.device_mesh import place_of
@@ -52,6 +53,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         replicated: Sequence[int] = (1, 1),
         dtype: str = "float64",
         scale: float = 1.0,
+        key: str = "",
     ) -> Case:
         """`share`: of the norm that is allowed; `cut`, `replicated`: how many gradients each stage has."""
         whole = {axis: sizes.get(axis, 1) for axis in AXES}
@@ -73,7 +75,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         ]
         mesh = " × ".join(f"{size} {axis}" for axis, size in sizes.items())
         label = f"{ranks(len(places))}: {mesh}, a norm of {norm:.4g}, {max_norm:g} allowed{about}"
-        more = {"backend": "gloo", "harness": after_clipping, "judge": _no_gradients}
+        more = {"backend": "gloo", "harness": after_clipping, "judge": _no_gradients, "key": key}
         return Case(label, given, expected, tolerance=1e-5 if dtype == "float64" else 1e-4, **more)
 
     yield case({"tensor": 2}, 0.05)
@@ -83,11 +85,11 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case({"pipeline": 2, "tensor": 2}, 0.4)
     yield case({"data": 2, "tensor": 2}, 0.4)
     yield case({"data": 2, "pipeline": 2}, 0.4, cut=(1, 3), replicated=(2, 1))
-    yield case({"pipeline": 2, "tensor": 2}, 1.5, ": small enough")
+    yield case({"pipeline": 2, "tensor": 2}, 1.5, ": small enough", key="small-enough")
     yield case({"pipeline": 2, "tensor": 2}, 0.5, ", a stage of which nothing is cut", cut=(2, 0))
     yield case({"pipeline": 2, "tensor": 2}, 0.5, ", a stage of which nothing is replicated", replicated=(0, 2))
     yield case({"pipeline": 2, "tensor": 2}, 0.5, ", a stage without gradients", cut=(2, 0), replicated=(1, 0))
-    yield case({"tensor": 2}, 0.5, ", all zeros", scale=0.0)
+    yield case({"tensor": 2}, 0.5, ", all zeros", scale=0.0, key="zeros")
     yield case({"pipeline": 2, "tensor": 2}, 0.5, ", float32", dtype="float32")
     yield case({"pipeline": 2}, 0.5, ", small gradients", scale=0.05)
     yield in_a_row(case({"tensor": 2}, 0.5, scale=3.0), case({"tensor": 2}, 0.5))
@@ -95,16 +97,17 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 
 def _all_of(parts: Mapping) -> Iterator["Tensor"]:
-    for own in parts.values():
-        yield from own
+    for gradients in parts.values():
+        yield from gradients
 
 
-def _no_gradients(outcome: Outcome) -> str | None:
+def _no_gradients(outcome: Outcome) -> Finding | None:
     """Where the numbers are right: have gradients travelled?"""
     for rank in range(outcome.world_size):
         sent = sum(call.bytes for call in collectives(outcome, rank))
         if sent > ENOUGH:
-            return f"the gradients are right, but rank {rank} put in {sent:,} bytes; sums of squares are enough"
+            words = "the gradients are right, but rank {rank} put in {got:,} bytes; sums of squares are enough"
+            return own("gradients-travel", words, rank=rank, got=sent)
     return None
 
 

@@ -66,13 +66,13 @@ def asked(function: Callable, model: Model) -> bool:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(model: Model, about: str = "") -> Case:
+    def case(model: Model, about: str = "", key: str = "") -> Case:
         words = [f"{model.parameters:,} parameters", ranks(model.size), f"stage {model.stage}"]
         words += [f"{model.memory / GIGABYTE:.6g} GB each"]
         words += [f"{model.activations / GIGABYTE:.6g} GB of activations"] if model.activations else []
         words += [f"{' + '.join(map(str, model.bytes_of))} bytes for each"] if model.bytes_of else []
         label = ", ".join(words) + about
-        return Case(label, [(model,)], [model.fits], with_comm=False, harness=asked)
+        return Case(label, [(model,)], [model.fits], with_comm=False, harness=asked, key=key)
 
     yield case(Model(10**9, 4, 1, 20 * GIGABYTE))
     yield case(Model(10**9, 4, 1, GIGABYTE))
@@ -86,11 +86,11 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         model = Model(int(rng.integers(1, 70)) * 10**9, int(rng.integers(2, 9)), int(stage), 0, GIGABYTE, of_each)
         for share in (0.99, 1.01):
             yield case(replace(model, memory=float(int(share * (model.needs + model.activations)))))
-    yield case(Model(10**9, 1, 3, 20 * GIGABYTE))
+    yield case(Model(10**9, 1, 3, 20 * GIGABYTE), key="one-rank")
     yield case(Model(10**9, 4, 3, 6 * GIGABYTE, 3 * GIGABYTE))
-    yield case(Model(10**9, 4, 1, 7 * GIGABYTE), ", exactly as much as it needs")
-    yield case(Model(10**9, 4, 3, 7 * GIGABYTE, 3 * GIGABYTE), ", exactly as much as it needs")
-    yield case(Model(10**9, 4, 3, 7 * GIGABYTE - 1, 3 * GIGABYTE), ", one byte less than it needs")
+    for exact in (Model(10**9, 4, 1, 7 * GIGABYTE), Model(10**9, 4, 3, 7 * GIGABYTE, 3 * GIGABYTE)):
+        yield case(exact, ", exactly as much as it needs", "exact-fit")
+    yield case(Model(10**9, 4, 3, 7 * GIGABYTE - 1, 3 * GIGABYTE), ", one byte less than it needs", "one-byte-less")
     yield from rejections(
         "fits", [(10**9, 4, 4, 8e9), (10**9, 4, -1, 8e9), (10**9, 0, 1, 8e9), (10**9, 4, 4, 8e9, 9e9)]
     )

@@ -7,6 +7,7 @@ import numpy as np
 
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, Kind, own
 from course_utils.checks.symptoms import collectives
 from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.hybrid_and_sharded.checks.networks import (
@@ -15,8 +16,8 @@ from course_utils.lessons.hybrid_and_sharded.checks.networks import (
     CONVOLUTIONS,
     DENSE,
     FORWARD,
+    GRADIENT,
     LOSS,
-    WEIGHTS,
     BothParts,
     gradients_of,
     step,
@@ -30,26 +31,35 @@ BOOKKEEPING = 64
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     import torch
 
-    def case(size: int, shard: int, about: str = "", *, regression: bool = False, **more: Any) -> Case:
+    def case(
+        size: int,
+        shard: int,
+        about: str = "",
+        *,
+        regression: bool = False,
+        strided: bool = False,
+        key: str = "",
+        **more: Any,
+    ) -> Case:
         network = BothParts(int(rng.integers(2**31)), regression=regression, **more)
         x = drawn(rng, size * shard, 1, 6, 6, dtype=network.dtype)
         y = torch.tensor(rng.integers(3, size=size * shard))
         y = drawn(rng, size * shard, 3, dtype=network.dtype) if regression else y
-        strided = "strided" in about
         where = [slice(r, None, size) if strided else slice(r * shard, (r + 1) * shard) for r in range(size)]
         given = [(network, x, y, one) for one in where]
         label = f"{ranks(size)} with {shard} of {size * shard} examples{about}"
-        more = {"backend": "gloo", "harness": step, "judge": _only_what_must}
+        more = {"backend": "gloo", "harness": step, "judge": _only_what_must, "key": key}
         tolerance = 1e-9 if network.dtype == "float64" else 1e-4
         return Case(label, given, _expected(network, given), tolerance=tolerance, **more)
 
     yield case(min(2, world_size), 3)
     yield case(world_size, 2)
-    yield case(world_size, 3, ", activations turned round in memory", turned=True)
-    yield case(min(2, world_size), 2, ", images until the fully connected layers", images=True, turned=True)
-    yield case(world_size, 2, ", strided shards, another loss", regression=True)
+    yield case(world_size, 3, ", activations turned round in memory", turned=True, key="turned")
+    images = {"images": True, "turned": True, "key": "images"}
+    yield case(min(2, world_size), 2, ", images until the fully connected layers", **images)
+    yield case(world_size, 2, ", strided shards, another loss", regression=True, strided=True)
     yield case(min(3, world_size), 1, ", another loss", regression=True)
-    yield case(min(2, world_size), 3, ", float32", dtype="float32")
+    yield case(min(2, world_size), 3, ", float32", dtype="float32", key="float32")
     yield in_a_row(case(min(2, world_size), 3), case(min(2, world_size), 3))
     yield case(1, 4)
 
@@ -59,7 +69,8 @@ def _expected(network: BothParts, given: Sequence[tuple]) -> list[dict]:
     _, x, y, _ = given[0]
     order = [one for _, _, _, where in given for one in range(len(x))[where]]
     found = gradients_of(network, x[order], y[order]) | {FORWARD: 1, ASKS: False}
-    elsewhere = found | {name: None for name in found if _of(DENSE, name)} | {LOSS: 0.0, CALLS: 0}
+    none_of_dense = {GRADIENT.format(DENSE): dict.fromkeys(found[GRADIENT.format(DENSE)])}
+    elsewhere = found | none_of_dense | {LOSS: 0.0, CALLS: 0}
     return [found | {CALLS: ...}] + [elsewhere] * (len(given) - 1)
 
 
@@ -69,19 +80,20 @@ def _activations(case: Case) -> int:
     return network.activations(x[where]).nbytes
 
 
-def _only_what_must(outcome: Outcome) -> str | None:
+def _only_what_must(outcome: Outcome) -> Finding | None:
     """Where the gradients are right: has anybody sent more than it must?"""
     case = outcome.case
     _, _, y, where = case.arguments[0]
-    gradients = {name: one for name, one in case.expected[0].items() if _of(CONVOLUTIONS, name)}
-    convolutions, targets = sum(one.nbytes for one in gradients.values()), y[where].nbytes
+    convolutions = sum(one.nbytes for one in case.expected[0][GRADIENT.format(CONVOLUTIONS)].values())
+    targets = y[where].nbytes
     for rank in range(outcome.world_size):
         if outcome.world_size > 1 and _spread(outcome, rank):
-            return f"the gradients are right, but rank {rank} was sent the activations of all ranks, or their gradients"
+            words = "the gradients are right, but rank {rank} was sent the activations of all ranks, or their gradients"
+            return own("activations-everywhere", words, rank=rank)
         most = _activations(case) * (1 if rank else outcome.world_size + 1) + targets + convolutions
         sent = outcome.run.bytes_per_rank[rank]
         if sent > most + BOOKKEEPING:
-            return f"the gradients are right, but rank {rank} put in {sent:,} bytes; {most:,} are enough"
+            return Finding(Kind.BYTES, rank, got=sent, expected=most)
     return None
 
 
@@ -89,11 +101,6 @@ def _spread(outcome: Outcome, rank: int) -> bool:
     """Whether activations, or their gradients, came to a rank that needs only its own."""
     wide = [call for call in collectives(outcome, rank) if call.name.startswith(("all_gather", "broadcast"))]
     return any(call.bytes >= _activations(outcome.case) for call in wide)
-
-
-def _of(part: str, name: str) -> bool:
-    """Whether an entry is a gradient of this part."""
-    return part in name and not name.startswith(WEIGHTS)
 
 
 def _dense_elsewhere(case: Case, outcome: Outcome) -> bool:

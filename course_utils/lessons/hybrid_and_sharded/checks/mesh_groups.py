@@ -25,19 +25,19 @@ def _grid(sizes: Sizes) -> np.ndarray:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(sizes: Sizes, about: str = "") -> Case:
-        return Case(f"the mesh {sizes}{about}", [(sizes,)], [by_numpy(sizes)], with_comm=False)
+    def case(sizes: Sizes, about: str = "", key: str = "") -> Case:
+        return Case(f"the mesh {sizes}{about}", [(sizes,)], [by_numpy(sizes)], with_comm=False, key=key)
 
     yield case({"data": 2, "tensor": 3})
-    again = case({"rows": 2, "columns": 3}, ", after one with the same numbers")
+    again = case({"rows": 2, "columns": 3}, ", after one with the same numbers", "same-numbers")
     yield after_another_call(again, [({"data": 2, "pipeline": 3},)])
     yield case({"data": 3, "pipeline": 2, "tensor": 4})
     yield case({"tensor": 4, "data": 2})
-    yield case({"data": 2, "tensor": 2, "pipeline": 3}, ", two axes equally long")
+    yield case({"data": 2, "tensor": 2, "pipeline": 3}, ", two axes equally long", "equally-long")
     yield case({"rows": 3, "columns": 2, "layers": 2, "heads": 2, "copies": 3})
     yield case({"data": 8, "pipeline": 4, "tensor": 16}, ", 512 ranks")
     yield case({"data": 5})
-    yield case({"data": 1})
+    yield case({"data": 1}, key="one-rank")
     yield case({"data": 3, "pipeline": 1, "tensor": 2})
     yield case({"data": 1, "tensor": 4})
     yield from rejections("mesh_groups", [({},), ({"data": 0},), ({"data": 2, "tensor": -1},)])
@@ -67,7 +67,7 @@ def _drawing(outcome: Outcome) -> Any:
     """The last mesh and its groups, where they are right."""
     from course_utils.lessons.hybrid_and_sharded.pictures import mesh
 
-    return None if outcome.wrong else mesh(_sizes(outcome.case), "Your groups of the last mesh")
+    return None if outcome.finding else mesh(_sizes(outcome.case), "Your groups of the last mesh")
 
 
 EXERCISE = Exercise(

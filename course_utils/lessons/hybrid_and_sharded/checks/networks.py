@@ -11,8 +11,8 @@ LOSS = "the loss"
 CALLS = "the number of passes through the fully connected layers"
 FORWARD = "the number of passes through the convolutions"
 ASKS = "x.requires_grad"
-CONVOLUTIONS, DENSE = "the convolutions'", "the fully connected layers'"
-WEIGHTS = "the weights of"
+GRADIENT = "the gradient of {}"
+CONVOLUTIONS, DENSE = "the convolutions", "the fully connected layers"
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,14 @@ def gradients_of(network: BothParts, x: "Tensor", y: "Tensor") -> dict[str, Any]
     return named(convolutions, dense) | {LOSS: loss.item()}
 
 
-def named(convolutions: "nn.Module", dense: "nn.Module") -> dict[str, "Tensor | None"]:
-    """All gradients, then all weights, by names that a learner understands."""
+def named(convolutions: "nn.Module", dense: "nn.Module") -> dict[str, dict[str, "Tensor | None"]]:
+    """The gradients of both parts, then the weights of both, each by its parameter's name."""
     parts = {CONVOLUTIONS: convolutions, DENSE: dense}
-    found = [(whose, name, one) for whose, part in parts.items() for name, one in part.named_parameters()]
-    gradients = {f"the gradient of {whose} {name}": one.grad for whose, name, one in found}
-    return gradients | {f"{WEIGHTS} {whose} {name}": one.detach() for whose, name, one in found}
+    gradients = {
+        GRADIENT.format(whose): {name: weight.grad for name, weight in part.named_parameters()}
+        for whose, part in parts.items()
+    }
+    return gradients | {
+        f"the weights of {whose}": {name: weight.detach() for name, weight in part.named_parameters()}
+        for whose, part in parts.items()
+    }

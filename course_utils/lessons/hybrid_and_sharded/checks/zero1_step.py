@@ -7,6 +7,7 @@ import numpy as np
 
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, Kind, own
 from course_utils.checks.symptoms import collectives
 from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.hybrid_and_sharded.checks.steps import (
@@ -27,21 +28,31 @@ if TYPE_CHECKING:
 Settings = dict[str, Any]
 """Rate, betas and eps by name; where one is missing, that of `DEFAULTS`."""
 DEFAULTS: Settings = {"rate": 0.001, "betas": (0.9, 0.999), "eps": 1e-8}
-RIGHT = "the parameters are right, but"
 KINDS = ("reduce_scatter", "all_gather")
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
-    def case(size: int, n: int, steps: int, about: str = "", dtype: str = "float64", seen: int = 0) -> Case:
+    def case(
+        size: int,
+        n: int,
+        steps: int,
+        about: str = "",
+        dtype: str = "float64",
+        seen: int = 0,
+        column: bool = False,
+        defaults: bool = False,
+        key: str = "",
+    ) -> Case:
         weights = drawn(rng, n, dtype=dtype)
         gradients = [[drawn(rng, n, dtype=dtype) * 3 for _ in range(steps)] for _ in range(size)]
-        settings = {} if "docstring" in about else _settings(rng)
-        if "column" in about:
+        settings = {} if defaults else _settings(rng)
+        if column:
             weights, gradients = in_a_matrix(weights), [[in_a_matrix(one) for one in own] for own in gradients]
         given = [(weights, own, settings, seen) for own in gradients]
         label = f"{ranks(size)}, {count(n, f'{dtype} number')}, {count(steps, 'step')}{about}"
         label += f", in parts of {-(-n // size)}" if n % size else ""
-        more = {"backend": "gloo", "harness": after_steps, "judge": _two_collectives}
+        key = "uneven" if n % size else key
+        more = {"backend": "gloo", "harness": after_steps, "judge": _two_collectives, "key": key}
         tolerance = 1e-8 if dtype == "float64" else 1e-4
         return Case(label, given, _expected(given), tolerance=tolerance, **more)
 
@@ -50,12 +61,12 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 2 * world_size + 1, 3)
     yield case(world_size, max(1, world_size - 1), 2)
     yield case(min(3, world_size), 1, 2)
-    yield case(world_size, 3 * world_size, 2, ", a column of a matrix")
+    yield case(world_size, 3 * world_size, 2, ", a column of a matrix", column=True)
     yield case(min(3, world_size), int(rng.integers(300, 900)), 2, dtype="float32")
     yield case(1, 5, 2)
-    yield case(min(2, world_size), 6, 2, ", by a state that has seen 7 steps", seen=7)
+    yield case(min(2, world_size), 6, 2, ", by a state that has seen 7 steps", seen=7, key="steps-before")
     yield in_a_row(case(min(2, world_size), 6, 2), case(min(2, world_size), 6, 2))
-    yield case(world_size, 4000, 2, ", with the rate, betas and eps of the docstring")
+    yield case(world_size, 4000, 2, ", with the rate, betas and eps of the docstring", defaults=True)
 
 
 def _settings(rng: np.random.Generator) -> Settings:
@@ -90,32 +101,40 @@ def _expected(given: Sequence[tuple]) -> list[dict]:
     return [more | {MEAN: state["exp_avg"][own].clone(), SQUARE: state["exp_avg_sq"][own].clone()} for own in parts]
 
 
-def _two_collectives(outcome: Outcome) -> str | None:
+def _two_collectives(outcome: Outcome) -> Finding | None:
     """Where the numbers are right: what has it cost, in calls, in bytes and in memory?"""
     part, steps = _part_bytes(outcome.case), len(outcome.case.arguments[0][1])
     for rank in range(outcome.world_size):
         calls = collectives(outcome, rank)
         names = [call.name for call in calls]
         if "all_reduce" in names:
-            return (
-                f"{RIGHT} rank {rank} called all_reduce, which is a reduce-scatter and an all-gather of the gradient: "
+            words = (
+                "called all_reduce, which is a reduce-scatter and an all-gather of the gradient: "
                 "in rings, twice the traffic that its own part needs"
             )
+            return _right_but("all-reduce", words, rank=rank)
         for kind in KINDS:
             made = sum(name.startswith(kind) for name in names)
             if made != steps:
                 often = f"{count(made, 'time')} in {count(steps, 'step')}"
-                return f"{RIGHT} rank {rank} called {kind} {often}, expected one in each"
+                words = "called {kind} {often}, expected one in each"
+                return _right_but("not-one-in-each-step", words, rank=rank, kind=kind, often=often)
         others = [name for name in names if not name.startswith(KINDS)]
         if others:
-            return f"{RIGHT} rank {rank} called {others[0]} too; a reduce-scatter and an all-gather are enough"
+            words = "called {call} too; a reduce-scatter and an all-gather are enough"
+            return _right_but("another-collective", words, rank=rank, call=others[0])
         sent, most = sum(call.bytes for call in calls), steps * part * (outcome.world_size + 1)
         if sent > most:
-            return f"{RIGHT} rank {rank} put in {sent:,} bytes; {most:,} are enough"
+            return Finding(Kind.BYTES, rank, got=sent, expected=most)
         kept = outcome.results[rank][KEPT]
         if kept > 2 * part:
-            return f"{RIGHT} rank {rank} keeps {kept:,} bytes of state; mean and square of its part are {2 * part:,}"
+            words = "keeps {got:,} bytes of state; mean and square of its part are {expected:,}"
+            return _right_but("state-too-large", words, rank=rank, got=kept, expected=2 * part)
     return None
+
+
+def _right_but(key: str, words: str, **values: Any) -> Finding:
+    return own(key, f"the parameters are right, but rank {{rank}} {words}", **values)
 
 
 def _part_bytes(case: Case) -> int:

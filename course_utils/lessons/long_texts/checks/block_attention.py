@@ -7,13 +7,13 @@ import numpy as np
 
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.torch_cases import drawn, not_contiguous
 from course_utils.words import bytes_text
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-TOO_MUCH = "the numbers are right, but a tensor of {largest} was made; {enough} are enough for a block"
 RESULT = ("output", "log-sum-exp")
 
 
@@ -44,7 +44,7 @@ def counted(function: Callable, *given: Any) -> Any:
     return {**dict(zip(RESULT, found, strict=True)), "largest": allocated.largest}
 
 
-def _frugal(outcome: Outcome) -> str | None:
+def _frugal(outcome: Outcome) -> Finding | None:
     q, k, _, q_places, k_places, block = outcome.case.arguments[0]
     if len(k_places) < 8 * block:
         return None  # too few keys for a difference
@@ -53,7 +53,8 @@ def _frugal(outcome: Outcome) -> str | None:
     largest = outcome.results[0]["largest"]
     if largest <= 2 * enough:
         return None
-    return TOO_MUCH.format(largest=bytes_text(largest), enough=bytes_text(enough))
+    words = "the numbers are right, but a tensor of {largest} was made; {enough} are enough for a block"
+    return own("too-much-memory", words, largest=bytes_text(largest), enough=bytes_text(enough))
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
@@ -65,20 +66,21 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         dtype: str = "float64",
         scale: float = 1.0,
         heads: tuple[int, int] = (2, 3),
+        key: str = "",
     ) -> Case:
         import torch
 
         q, k, v = (drawn(rng, *heads, len(some), 5) for some in (q_places, k_places, k_places))
         q, k, v = ((scale * one).to(getattr(torch, dtype)) for one in (q, k, v))
-        if "far below" in about:
+        if key == "far-below":
             q, k = q.abs() + scale, -k.abs() - scale
-        if "not contiguous" in about:
+        if key == "not-contiguous":
             q, k, v = map(not_contiguous, (q, k, v))
         given = (q, k, v, q_places, k_places, block)
         label = f"{len(q_places)} queries, {len(k_places)} keys, blocks of {block}, {dtype}"
         label = f"{about}; {label}" if about else label
         expected = at_once(*given) | {"largest": ...}
-        return Case(label, [given], [expected], with_comm=False, harness=counted, judge=_frugal)
+        return Case(label, [given], [expected], with_comm=False, harness=counted, judge=_frugal, key=key)
 
     import torch
 
@@ -98,20 +100,16 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(torch.arange(12).flip(0), torch.arange(12), 3, "queries from the last to the first")
     mixed = torch.from_numpy(rng.permutation(16))
     yield case(mixed[:7], mixed[4:], 3, "tokens in any order")
-    yield case(*text(9), 4, "q, k and v not contiguous")
+    yield case(*text(9), 4, "q, k and v not contiguous", key="not-contiguous")
     yield case(*text(10), 3, "large scores", scale=30.0)
     yield case(*text(10), 3, "large scores", "float32", scale=10.0)
-    yield case(*text(10), 3, "scores far below 0", scale=30.0)
+    yield case(*text(10), 3, "scores far below 0", scale=30.0, key="far-below")
     yield case(*text(24), 5, dtype="float32")
     yield case(*text(40), 4, dtype="float16")
     yield case(*text(40), 4, dtype="bfloat16")
     yield case(torch.arange(480, 512), torch.arange(512), 32, "the end of a long text", heads=(1, 1))
     yield in_a_row(case(*text(8), 3), case(torch.arange(2, 10).flip(0), mixed[:8], 3, "tokens in any order"))
     yield case(*text(512), 16, "a long text", heads=(1, 1))
-
-
-def _nothing_but_memory(case: Case, outcome: Outcome) -> bool:
-    return "a tensor of" in outcome.wrong
 
 
 EXERCISE = Exercise(
@@ -130,7 +128,6 @@ EXERCISE = Exercise(
         "`masked_scores(q, keys, q_places, places)`, its `logsumexp(dim=-1)`, the weights `exp(scores - lse of the "
         "block)` (with 0 in the place of -∞), the block's output; then `merge_attention`.",
     ),
-    symptoms={"too much memory is needed": _nothing_but_memory},
     praise=lambda outcome: (
         "as with all scores at once, in any order of tokens; the largest tensor had "
         f"{bytes_text(outcome.results[0]['largest'])}, all scores would have {bytes_text(512 * 512 * 8)}"

@@ -41,17 +41,18 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         add: float = 0.0,
         unseen: str = "",
         apart: float = 0.0,
+        key: str = "",
     ) -> Case:
         given = [drawn(rng, *some, dtype=dtype) for some in (shape, shape[:-1], shape, shape[:-1])]
         given[1], given[3] = (given[1] + add) * 3, (given[3] + add + apart) * 3
         for place, name in ((1, "first"), (3, "second")):
             if unseen in (name, "both"):  # of the first query
                 given[place][..., 0], given[place - 1][..., 0, :] = NOTHING, 0.0
-        if "not contiguous" in label:
+        if key == "not-contiguous":
             given[0], given[2] = not_contiguous(given[0]), not_contiguous(given[2])
         about = f"outputs of shape {shape}, {dtype}"
         expected = dict(zip(RESULT, merged_by_hand(*given), strict=True)) | {REUSED: ...}
-        more = {"with_comm": False, "harness": merged, "judge": is_new}
+        more = {"with_comm": False, "harness": merged, "judge": is_new, "key": key}
         return Case(f"{label}; {about}" if label else about, [tuple(given)], [expected], **more)
 
     yield case((3, 5))
@@ -67,7 +68,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case((1, 3), "no key of the second set", unseen="second")
     yield case((1, 3), "no key of the first set", unseen="first")
     yield case((1, 2, 0, 4), "no query")
-    yield case((2, 4, 6, 3), "outputs not contiguous")
+    yield case((2, 4, 6, 3), "outputs not contiguous", key="not-contiguous")
     yield case((1, 7, 2, 2), dtype="float32")
     yield in_a_row(case((2, 3, 4)), case((2, 3, 4)))
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, Kind, own
 from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.long_texts.checks.block_attention import RESULT, at_once
 from course_utils.trace.recorder import phase
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from course_utils.trace.events import Event
 
-RIGHT = "the numbers are right, but"
+_RIGHT = "the numbers are right, but rank {rank}"
 
 
 def round_the_ring(
@@ -48,22 +49,24 @@ def moves(outcome: Outcome, rank: int) -> list["Event"]:
     ]
 
 
-def _once_round(outcome: Outcome) -> str | None:
+def _once_round(outcome: Outcome) -> Finding | None:
     *_, places, groups = outcome.case.arguments[0]
     k = outcome.case.arguments[0][1]
     a_token = 2 * k.numel() // k.shape[2] * k.element_size()
     for rank in range(outcome.world_size):
         made = moves(outcome, rank)
         if others := [one.name for one in made if one.kind == "collective"]:
-            return f"{RIGHT} rank {rank} called {others[0]}; here only neighbours talk"
+            words = f"{_RIGHT} called {{call}}; here only neighbours talk"
+            return own("collective-called", words, rank=rank, call=others[0])
         right = (rank + groups) % outcome.world_size
         if astray := [one.peer for one in made if one.peer != right]:
-            return f"{RIGHT} rank {rank} sends to rank {astray[0]}; the one to its right is rank {right}"
+            words = f"{_RIGHT} sends to rank {{got}}; the one to its right is rank {{expected}}"
+            return own("not-to-the-right", words, rank=rank, got=astray[0], expected=right)
         # Everybody's keys and values leave here but those of the right neighbour, who has them.
         enough = a_token * (sum(map(len, places)) - len(places[right // groups]))
         sent = sum(one.bytes for one in made)
         if sent > enough:
-            return f"{RIGHT} rank {rank} sent {sent:,} bytes; {enough:,} are enough"
+            return Finding(Kind.BYTES, rank, got=sent, expected=enough)
     return None
 
 
@@ -85,13 +88,15 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             places = [one.sort().values if rising else one for one in order.split(list(shares))]
             q, k, v = (drawn(rng, 1, 2, sum(shares), 4).to(getattr(torch, dtype)) for _ in range(3))
             whole = at_once(q, k, v, torch.arange(sum(shares)), torch.arange(sum(shares)))
-            for rank, own in zip(range(first, ranks_of, groups), places, strict=True):
-                mine = [one[:, :, own].contiguous() for one in (q, k, v)]
+            for rank, own_places in zip(range(first, ranks_of, groups), places, strict=True):
+                mine = [one[:, :, own_places].contiguous() for one in (q, k, v)]
                 arguments[rank] = (*mine, places, groups)
-                expected[rank] = {name: one[:, :, own] for name, one in whole.items()}
+                expected[rank] = {name: one[:, :, own_places] for name, one in whole.items()}
         label = f"{ranks(len(arguments))}, {sum(shares)} tokens, {dtype}"
         label = f"{label}, {about}" if about else label
-        return Case(label, arguments, expected, backend="gloo", harness=round_the_ring, judge=_once_round)
+        key = "groups" if groups > 1 else "unequal-shares" if len(set(shares)) > 1 else ""
+        more = {"backend": "gloo", "harness": round_the_ring, "judge": _once_round, "key": key}
+        return Case(label, arguments, expected, **more)
 
     yield case([4] * world_size)
     yield case([4] * world_size, "in the text's order", mixed=False)
@@ -108,10 +113,6 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     few = [[3] * min(2, world_size)] * 2
     yield in_a_row(*map(case, few))
     yield case([8] * world_size, dtype="float32")
-
-
-def _too_many_bytes(case: Case, outcome: Outcome) -> bool:
-    return " bytes; " in outcome.wrong
 
 
 def _praise(outcome: Outcome) -> str:
@@ -138,6 +139,5 @@ EXERCISE = Exercise(
         "`pass_on(kv, shape, group)` unless it is the last step, with as many tokens in `shape` as the next ones have; "
         "`block_attention(q, *kv, places[rank], places[source])`; `merge_attention`; then `kv = passing.wait()`.",
     ),
-    symptoms={"more is sent than needed": _too_many_bytes},
     praise=_praise,
 )

@@ -11,8 +11,8 @@ from course_utils.checks.exercise import Case
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-AGAIN = ", called again"
-WAITING = ", while a message of another sender is waiting"
+CALLED_AGAIN, ANOTHER_SENDER, OTHER_ROOT = "called-again", "another-sender", "other-root"
+"""Keys of cases."""
 TAGS = range(128)  # whatever tag a receive names, a message of that tag is waiting
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
 HEADERS = 1000  # bytes that lengths, dtypes and pickles may add
@@ -44,8 +44,19 @@ def random_vector(rng: np.random.Generator, length: int, dtype: str = "float64")
 def called_again(case: Case, before: Sequence[Any]) -> Case:
     """The same case after a call with other numbers of the same form; `before`: what that call gives on each rank."""
     both = list(zip(before, case.expected, strict=True))
-    changes = {"cost": None, "judge": None, "harness": both_calls}
-    return dataclasses.replace(case, label=case.label + AGAIN, expected=both, **changes)
+    return dataclasses.replace(in_two_calls(case), expected=both, judge=None)
+
+
+def in_two_calls(case: Case) -> Case:
+    """The same case after a call whose result, if any, is returned with this one's."""
+    label = f"{case.label}, called again"
+    return dataclasses.replace(case, label=label, key=CALLED_AGAIN, cost=None, harness=both_calls)
+
+
+def beside_another_sender(case: Case) -> Case:
+    """The same case while a message of another sender is waiting; what it costs is not looked at."""
+    label = f"{case.label}, while a message of another sender is waiting"
+    return dataclasses.replace(case, label=label, key=ANOTHER_SENDER, cost=None, harness=with_an_early_message)
 
 
 def both_calls(function: Callable, comm: "MPI.Intracomm", given: Any, *others: Any) -> tuple[Any, Any]:

@@ -7,17 +7,17 @@ import numpy as np
 
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
-from course_utils.checks.symptoms import completed, raised
+from course_utils.checks.finding import Finding, own
+from course_utils.checks.symptoms import completed
 from course_utils.lessons.messages.checks.common import (
     DTYPES,
     HEADERS,
     LEAST,
-    WAITING,
+    beside_another_sender,
     called_again,
     in_used_memory,
     random_vector,
     turned_round,
-    with_an_early_message,
 )
 from course_utils.words import count, ranks
 
@@ -53,28 +53,25 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     for dtype in rng.permutation(DTYPES):
         yield case(drawn(world_size), int(rng.integers(2, 3000)), str(dtype))
     alone = case(range(world_size), 20)
-    yield dataclasses.replace(alone, label=f"{alone.label}, each rank its own partner", harness=in_used_memory)
+    label = f"{alone.label}, each rank its own partner"
+    yield dataclasses.replace(alone, label=label, key="own-partner", harness=in_used_memory)
     for size in fewer(world_size):
         yield case(drawn(size), int(rng.integers(2, 1000)), str(rng.choice(DTYPES)))
     yield case(mirrored, 1, "float32")
     yield case(mirrored, 0)
-    early = case(mirrored, 12)
-    yield dataclasses.replace(early, label=early.label + WAITING, cost=None, judge=None, harness=with_an_early_message)
+    yield dataclasses.replace(beside_another_sender(case(mirrored, 12)), judge=None)
     again = case(mirrored, 12)
     yield called_again(again, [turned_round(theirs) for theirs in again.expected])
     yield case(mirrored, LONG)
 
 
-def _all_completed(outcome: Outcome) -> str | None:
+def _all_completed(outcome: Outcome) -> Finding | None:
     for rank, (_, partner) in enumerate(outcome.case.arguments):
         if partner != rank and not (completed(outcome, rank, "send") and completed(outcome, rank, "recv")):
-            return f"the result came, but a message of rank {rank} was never completed"
+            return own(
+                "never-completed", "the result came, but a message of rank {rank} was never completed", rank=rank
+            )
     return None
-
-
-def _too_long(case: Case, outcome: Outcome) -> bool:
-    """In our own words for Recv, in MPI's for the other calls."""
-    return any(raised(outcome, words) for words in ("room for", "truncate", "truncation"))
 
 
 EXERCISE = Exercise(
@@ -91,6 +88,5 @@ EXERCISE = Exercise(
         "Make room with `np.empty_like(vector)`. Start `request = comm.Irecv(room, source=partner)`, then Send, "
         "then `request.Wait()`.",
     ),
-    symptoms={"a message is too long for its place": _too_long},
     praise=lambda outcome: f"{ranks(outcome.world_size)} swapped vectors of any size in {outcome.run.rounds} round",
 )

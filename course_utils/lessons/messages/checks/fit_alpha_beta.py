@@ -8,13 +8,16 @@ from course_utils.checks.exercise import Case, Exercise
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
-    def case(label: str, sizes: np.ndarray, noise: float = 0.0, as_list: bool = False, slower: float = 1.0) -> Case:
+    def case(
+        label: str, sizes: np.ndarray, noise: float = 0.0, as_list: bool = False, slower: float = 1.0, key: str = ""
+    ) -> Case:
         alpha, beta = slower * float(rng.uniform(2e-6, 8e-5)), slower * float(rng.uniform(2e-10, 8e-9))
         seconds = (alpha + beta * sizes) * np.exp(noise * rng.standard_normal(len(sizes)))
         if noise:
             beta, alpha = map(float, np.polyfit(sizes, seconds, 1, w=1 / seconds))
         given = (sizes.tolist(), seconds.tolist()) if as_list else (sizes, seconds)
-        return Case(label, [given], [(alpha, beta)], with_comm=False, tolerance=1e-6)
+        key = key or ("noisy" if noise else "")
+        return Case(label, [given], [(alpha, beta)], with_comm=False, tolerance=1e-6, key=key)
 
     def below_zero() -> Case:
         """Points on a line that begins below zero: the rate of long messages is lower than that of short ones."""
@@ -30,7 +33,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
     powers = 4 ** np.arange(12)
     yield case("points on a line", powers)
-    yield case("long messages of nearly one size", 10**6 + np.sort(rng.permutation(10**4)[:12]))
+    long_ones = 10**6 + np.sort(rng.permutation(10**4)[:12])
+    yield case("long messages of nearly one size", long_ones, key="nearly-one-size")
     yield case("noisy points", powers, noise=0.15)
     yield case("noisy points in any order, as lists", rng.permutation(powers), noise=0.1, as_list=True)
     yield case("two points", np.array([0, 1000 * int(rng.integers(1, 1000))]), as_list=True)

@@ -6,6 +6,7 @@ import numpy as np
 
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.lessons.messages.checks.common import LEAST, called_again, turned_round
 from course_utils.words import count, ranks
 
@@ -17,28 +18,29 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     pairs = [float(sign * number) for number in rng.integers(1, 1000, world_size // 2) for sign in (1, -1)]
     for numbers in pairs[:2], pairs:
         zeros = [0.0] * (world_size - len(numbers))
-        yield _case(f"{ranks(world_size)}, numbers that add up to 0", numbers + zeros)
+        yield _case(f"{ranks(world_size)}, numbers that add up to 0", numbers + zeros, "zero-sum")
     again = _case(ranks(world_size), [float(number) for number in rng.permutation(whole)])
     yield called_again(again, [turned_round(token) for token in again.expected])
     for size in [*fewer(world_size), world_size]:
-        label = "1 rank, alone" if size == 1 else f"{ranks(size)}, numbers with many digits"
-        yield _case(label, [float(number) for number in 100 * rng.standard_normal(size)])
+        label, key = ("1 rank, alone", "alone") if size == 1 else (f"{ranks(size)}, numbers with many digits", "")
+        yield _case(label, [float(number) for number in 100 * rng.standard_normal(size)], key)
 
 
-def _case(label: str, numbers: list) -> Case:
+def _case(label: str, numbers: list, key: str = "") -> Case:
     size = len(numbers)
     before = [float(sum(numbers[:rank])) for rank in range(size)]
     sent = size if size > 1 else 0
     cost = Cost(rounds=sent, messages=sent, collectives=0)
     given = [(number,) for number in numbers]
-    return Case(label, given, [float(sum(numbers)), *before[1:]], cost=cost, judge=_one_number)
+    return Case(label, given, [float(sum(numbers)), *before[1:]], cost=cost, judge=_one_number, key=key)
 
 
-def _one_number(outcome: Outcome) -> str | None:
+def _one_number(outcome: Outcome) -> Finding | None:
     """What is wrong where every rank's message is longer than the one before."""
     sent = [event.bytes for reply in outcome.attempt.replies for event in reply.events if event.kind == "send"]
     if len(sent) > 2 and all(size > previous for previous, size in zip(sent, sent[1:])):
-        return f"the sums are right, but the token grows from {sent[0]} bytes to {sent[-1]}"
+        words = "the sums are right, but the token grows from {first} bytes to {last}"
+        return own("growing-token", words, first=sent[0], last=sent[-1])
     return None
 
 

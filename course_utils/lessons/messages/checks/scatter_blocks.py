@@ -7,17 +7,18 @@ import numpy as np
 
 from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.lessons.messages.checks.common import (
     DTYPES,
     HEADERS,
     LEAST,
-    WAITING,
+    OTHER_ROOT,
+    beside_another_sender,
     called_again,
     other_roots,
     random_vector,
     root_text,
     turned_round,
-    with_an_early_message,
 )
 from course_utils.words import count, ranks
 
@@ -37,6 +38,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             cost=Cost(bytes_per_rank=vector.nbytes + _headers(size)),
             tolerance=0.0,
             judge=_once_as_a_buffer,
+            key=OTHER_ROOT if root else "not-a-multiple" if rest else "",
         )
 
     yield case(world_size, 2 * world_size, 0)
@@ -52,11 +54,11 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 1, 0)
     yield case(world_size, 0, 0, "int64")
     early = case(world_size, 12 * world_size, world_size - 1)
-    yield dataclasses.replace(early, label=early.label + WAITING, harness=with_an_early_message)
-    own = case(world_size, 3 * world_size, 0)
+    yield dataclasses.replace(beside_another_sender(early), cost=early.cost)
+    roots = case(world_size, 3 * world_size, 0)
     others = [(random_vector(rng, 2 * world_size, "int8"), 0) for _ in range(1, world_size)]
-    label = f"{own.label}, the others have vectors of their own"
-    yield dataclasses.replace(own, label=label, arguments=[own.arguments[0], *others])
+    label = f"{roots.label}, the others have vectors of their own"
+    yield dataclasses.replace(roots, label=label, arguments=[roots.arguments[0], *others], key="own-vectors")
     again = case(world_size, 3 * world_size, 0)
     before = np.array_split(turned_round(_vector(again)), world_size)
     yield called_again(again, before)
@@ -73,15 +75,18 @@ def _headers(size: int) -> int:
     return max(HEADERS, 100 * size)
 
 
-def _once_as_a_buffer(outcome: Outcome) -> str | None:
+def _once_as_a_buffer(outcome: Outcome) -> Finding | None:
     size, headers = _vector(outcome.case).nbytes, _headers(outcome.world_size)
     events = [event for reply in outcome.attempt.replies for event in reply.events or () if event.bytes > headers]
     for event in events:
         everywhere = event.kind == "collective" and event.name.lower() in WHOLE
         if everywhere and event.bytes >= size and outcome.world_size > 1:
-            return f"the blocks are right, but {event.name} brought all {size} bytes to every rank"
+            words = "the blocks are right, but {call} brought all {size} bytes to every rank"
+            return own("whole-vector-to-all", words, call=event.name, size=size)
         if event.name[:1].islower() and event.kind in ("send", "collective"):
-            return f"the blocks are right, but {event.name} pickled them; a buffer was asked for"
+            return own(
+                "pickled", "the blocks are right, but {call} pickled them; a buffer was asked for", call=event.name
+            )
     return None
 
 

@@ -1,6 +1,5 @@
 """The check of `tree_broadcast`: the root's vector in everybody's array, in ⌈log₂ P⌉ rounds and P − 1 messages."""
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,16 +8,15 @@ from course_utils.checks.cases import fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.symptoms import completed
 from course_utils.lessons.messages.checks.common import (
-    AGAIN,
     DTYPES,
     HEADERS,
     LEAST,
-    WAITING,
-    both_calls,
+    OTHER_ROOT,
+    beside_another_sender,
+    in_two_calls,
     other_roots,
     random_vector,
     root_text,
-    with_an_early_message,
 )
 from course_utils.words import count, ranks
 
@@ -37,6 +35,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             expected_arguments=[{0: vectors[root]}] * size,
             tolerance=0.0,
             cost=Cost(rounds=rounds, messages=size - 1, bytes_per_rank=sent, collectives=0),
+            key=OTHER_ROOT if root else "not-a-power-of-two" if odd else "",
         )
 
     yield case(world_size, 8, 0)
@@ -50,10 +49,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         yield case(world_size, int(rng.integers(500, 3000)), int(rng.integers(world_size)), str(dtype))
     yield case(world_size, 1, world_size - 1)
     yield case(world_size, 0, 0)
-    early = case(world_size, 12, 0)
-    yield dataclasses.replace(early, label=early.label + WAITING, cost=None, harness=with_an_early_message)
-    again = case(world_size, 12, world_size - 1)
-    yield dataclasses.replace(again, label=again.label + AGAIN, cost=None, harness=both_calls)
+    yield beside_another_sender(case(world_size, 12, 0))
+    yield in_two_calls(case(world_size, 12, world_size - 1))
     yield case(world_size, 100_003, int(rng.integers(world_size)))
 
 

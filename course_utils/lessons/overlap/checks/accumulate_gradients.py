@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import collectives
 from course_utils.checks.torch_cases import averaging_hook, drawn, marked
 from course_utils.lessons.overlap.checks.common import mean_of
@@ -67,15 +68,13 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     def case(sizes: Sequence[Sequence[int]], steps: int = 1, dtype: str = "float64", kind: Callable = list) -> Case:
         """sizes: for each rank the examples of its micro-batches; kind: what these stand in."""
         weights = [drawn(rng, 4, 5, dtype=dtype), drawn(rng, 5, CLASSES, dtype=dtype)]
-        given = [(weights, [kind(_batch(rng, n, dtype) for n in own) for _ in range(steps)]) for own in sizes]
-        alike = "each " if len(sizes) > 1 and len({tuple(own) for own in sizes}) == 1 else ""
-        every = alike + (
-            str(list(sizes[0])) if alike or len(sizes) == 1 else " and ".join(str(list(own)) for own in sizes)
-        )
+        given = [(weights, [kind(_batch(rng, n, dtype) for n in each) for _ in range(steps)]) for each in sizes]
+        alike = "each " if len(sizes) > 1 and len({tuple(each) for each in sizes}) == 1 else ""
+        every = alike + " and ".join(str(list(each)) for each in (sizes[:1] if alike else sizes))
         label = f"{ranks(len(sizes))} with micro-batches of {every} examples, {count(steps, 'step')}, {dtype}"
         label += ", one and the same" * (kind is over_and_over)
         more = {"backend": "gloo", "harness": gradients_after, "judge": _sent_once}
-        return Case(label, given, expected(given), **more)
+        return Case(label, given, expected(given), **more, key="one-batch" if kind is over_and_over else "")
 
     def over_and_over(batches: Iterator) -> list:
         """A list in which the first batch stands at each place."""
@@ -117,10 +116,10 @@ def expected(given: Sequence[tuple]) -> list[dict]:
             ran = [words for x, _ in steps[number] for words in (f"{len(x)} forward", "backward")]
             found[rank][f"{RAN} (step {number})"] = ran
         means = dict(zip(("first", "second"), mean_of(gradients), strict=True))
-        for own, loss in zip(found, losses, strict=True):
-            own |= {f"the gradient of `{name}` (step {number})": mean for name, mean in means.items()}
-            own[f"{LOSS} (step {number})"] = loss
-    return [own | {AVERAGED: ...} for own in found]
+        for result, loss in zip(found, losses, strict=True):
+            result |= {f"the gradient of `{name}` (step {number})": mean for name, mean in means.items()}
+            result[f"{LOSS} (step {number})"] = loss
+    return [result | {AVERAGED: ...} for result in found]
 
 
 def _number(loss: "Tensor") -> float | np.float32:
@@ -132,21 +131,23 @@ def _bytes(case: Case) -> int:
     return sum(values.numel() * values.element_size() for values in case.arguments[0][0])
 
 
-def _sent_once(outcome: Outcome) -> str | None:
-    case = outcome.case
-    steps = len(case.arguments[0][1])
+def _sent_once(outcome: Outcome) -> Finding | None:
+    needed, steps = _bytes(outcome.case), len(outcome.case.arguments[0][1])
     for rank, result in enumerate(outcome.results):
-        own = [call for call in collectives(outcome, rank) if call.name not in OF_THE_MODULE]
-        sent = sum(call.bytes for call in own)
-        if sent != _bytes(case) * steps:
-            return (
-                f"the gradients are right, but rank {rank} sent {sent:,} bytes in {count(steps, 'step')}; "
-                f"its gradients have {_bytes(case):,}"
+        sent = sum(call.bytes for call in collectives(outcome, rank) if call.name not in OF_THE_MODULE)
+        if sent != needed * steps:
+            words = (
+                "the gradients are right, but rank {rank} sent {got:,} bytes in {steps}; its gradients have {needed:,}"
             )
+            return own("not-once", words, rank=rank, got=sent, steps=count(steps, "step"), needed=needed)
         if result[AVERAGED] != sent:
-            return (
-                f"the gradients are right, but {result[AVERAGED]:,} of their {sent:,} bytes left "
-                f"during a backward pass of rank {rank}"
+            left = "{got:,} of their {sent:,} bytes left during a backward pass of rank {rank}"
+            return own(
+                "not-in-the-backward-pass",
+                f"the gradients are right, but {left}",
+                rank=rank,
+                got=result[AVERAGED],
+                sent=sent,
             )
     return None
 

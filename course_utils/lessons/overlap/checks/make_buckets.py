@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from course_utils.checks.cases import one_after_another
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, one_after_another
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import count
 
@@ -28,27 +28,27 @@ def by_hand(sizes: Sizes, limit: int, dtypes: Sequence | None = None) -> Buckets
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(sizes: Sizes, limit: int, dtypes: Sequence[str] | None = None) -> Case:
+    def case(sizes: Sizes, limit: int, dtypes: Sequence[str] | None = None, key: str = "") -> Case:
         given = (sizes, limit) if dtypes is None else (sizes, limit, dtypes)
         label = f"sizes {sizes}, limit {limit}" + (f", dtypes {dtypes}" if dtypes else "")
-        return Case(label, [given], [by_hand(*given)], with_comm=False)
+        return Case(label, [given], [by_hand(*given)], with_comm=False, key="dtypes" if dtypes else key)
 
     yield case([8, 5, 4, 3, 2, 6], 10)
-    yield case([4, 4, 4, 4, 4], 8)
+    yield case([4, 4, 4, 4, 4], 8, key="fits-exactly")
     yield case([4, 4, 4, 4, 4], 7)
     yield case([3, 50, 4, 2, 5], 10)
-    yield case([], 10)
+    yield case([], 10, key="no-sizes")
     yield case([7], 7)
     yield case([7], 3)
     yield case([4, 3, 4, 0, 4], 1)
-    yield case([4, 0, 8], 8)
+    yield case([4, 0, 8], 8, key="full-bucket")
     yield case((6, 0, 3, 12, 0, 5, 1), 9)
     yield case([2, 2, 2, 2, 2, 2], 100, ["float32", "float32", "float64", "float64", "float32", "float32"])
     yield case([5, 5, 5], 10, ("float64", "float64", "float32"))
     yield case([2, 2, 2], 100, ["float16", "bfloat16", "bfloat16"])
     calls = [([4, 4, 4], 8), ([4, 4, 4], 8, ["float32", "float64", "float32"]), ([4, 4, 4], 12), ([4, 4], 8)]
-    label = "four calls, one after another"
-    yield Case(label, [(calls,)], [[by_hand(*given) for given in calls]], with_comm=False, harness=one_after_another)
+    more = {"with_comm": False, "harness": one_after_another, "key": AFTER_ANOTHER_CALL}
+    yield Case("four calls, one after another", [(calls,)], [[by_hand(*given) for given in calls]], **more)
     for length in (5, 12, 30):
         yield case(_drawn(rng, length), int(rng.integers(30, 90)))
         kinds = [str(one) for one in rng.choice(["float32", "float16"], length, p=[0.8, 0.2])]

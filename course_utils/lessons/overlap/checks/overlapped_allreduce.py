@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import Recogniser, collectives
 from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.overlap.checks.steps import (
@@ -17,12 +18,16 @@ from course_utils.lessons.overlap.checks.steps import (
     expected,
     gradients_after,
     passes,
+    step_of,
     steps_of,
+    unwaited,
 )
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
     from course_utils.trace.events import Event
+
+RIGHT = "the means are right, but"
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -36,6 +41,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         listed: Sequence[int] = (),
         dtypes: Sequence[str] = (),
         others: bool = False,
+        key: str = "",
     ) -> Case:
         """Rows of each weight matrix, -1 for a vector, 0 for one number; for each step rank → its order."""
         shapes = [{-1: (WIDTH,), 0: ()}.get(row, (row, WIDTH)) for row in rows]
@@ -44,29 +50,33 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         orders = orders or [lambda rank: range(len(rows))] * 2
         listed = listed or list(range(len(rows)))
         steps = [[(drawn(rng, 3, WIDTH), list(order(rank))) for order in orders] for rank in range(size)]
-        given = [(weights, listed, frozen, bucket_bytes, others, own) for own in steps]
+        given = [(weights, listed, frozen, bucket_bytes, others, each) for each in steps]
         label = f"{ranks(size)}, {count(len(rows), 'parameter')}{about}, buckets of {bucket_bytes:,} bytes"
-        return Case(label, given, expected(given), backend="gloo", harness=gradients_after, judge=_on_its_way)
+        more = {"backend": "gloo", "harness": gradients_after, "judge": _on_its_way, "key": key}
+        return Case(label, given, expected(given), **more)
 
     pair = 8 * WIDTH * 4
     yield case([2, 3, 1, 4], 2 * pair, "")
-    yield case([2, 3, 1], 1, "", [lambda rank: range(3)] * 3, size=min(2, world_size))
-    yield case([3, -1, 0, 2], 10**6, "", size=min(2, world_size))
-    yield case([2, 3, 1, 2], 100, ", one frozen", frozen=(2,), size=min(2, world_size))
-    yield case([2, 3, 1, 2], 100, ", one used twice", [lambda rank: (0, 1, 2, 3, 1)] * 2, size=min(2, world_size))
-    yield case([2, 3, 1], 80, ", one listed twice", listed=(0, 1, 2, 0), size=min(2, world_size))
-    yield case([2, 2, 2, 2], 1, ", another order on odd ranks", [_turned, _turned, lambda rank: range(4)])
-    yield case([2, 2, 2, 2], pair, ", turned round on odd ranks", [_turned, _turned])
-    yield case([2, 3, 1], 80, ", between two models that wait", size=min(2, world_size), others=True)
+    two = min(2, world_size)
+    yield case([2, 3, 1], 1, "", [lambda rank: range(3)] * 3, size=two)
+    yield case([3, -1, 0, 2], 10**6, "", size=two)
+    yield case([2, 3, 1, 2], 100, ", one frozen", frozen=(2,), size=two, key="frozen")
+    yield case([2, 3, 1, 2], 100, ", one used twice", [lambda rank: (0, 1, 2, 3, 1)] * 2, size=two)
+    yield case([2, 3, 1], 80, ", one listed twice", listed=(0, 1, 2, 0), size=two, key="listed-twice")
+    orders = [_turned, _turned, lambda rank: range(4)]
+    yield case([2, 2, 2, 2], 1, ", another order on odd ranks", orders, key="another-order")
+    yield case([2, 2, 2, 2], pair, ", turned round on odd ranks", [_turned, _turned], key="turned-round")
+    yield case([2, 3, 1], 80, ", between two models that wait", size=two, others=True, key="between-models")
     one_less = [
         lambda rank: (0, 1, 3) if rank == 1 else (0, 1, 2, 3),
         lambda rank: (0, 1, 2, 3) if rank else (0, 2, 3),
         lambda rank: (0, 1, 3),
     ]
-    yield case([2, 3, 1, 2], 100, ", not all used in each step", one_less)
-    two, three = ["float64", "float32", "float32", "float64"], ["float16", "float64", "float64", "float32"]
-    yield case([2, 3, 2, 1], 10**6, ", two dtypes", size=min(2, world_size), dtypes=two)
-    yield case([3, 2, 2, 1], pair, ", three dtypes", size=min(2, world_size), dtypes=three)
+    yield case([2, 3, 1, 2], 100, ", not all used in each step", one_less, key="not-all-used")
+    dtypes = ["float64", "float32", "float32", "float64"]
+    yield case([2, 3, 2, 1], 10**6, ", two dtypes", size=two, dtypes=dtypes, key="dtypes")
+    dtypes = ["float16", "float64", "float64", "float32"]
+    yield case([3, 2, 2, 1], pair, ", three dtypes", size=two, dtypes=dtypes, key="dtypes")
     for size in sorted({1, max(1, world_size - 1), world_size}):
         yield case([int(n) for n in rng.integers(1, 5, 6)], int(rng.integers(60, 260)), "", size=size)
 
@@ -76,7 +86,7 @@ def _turned(rank: int) -> Order:
     return range(4)[::-1] if rank % 2 else range(4)
 
 
-def _on_its_way(outcome: Outcome) -> str | None:
+def _on_its_way(outcome: Outcome) -> Finding | None:
     """Where the means are right: does each bucket travel once, and does it leave as soon as it may?"""
     case = outcome.case
     wanted = [sum(bytes_of(case, bucket)) for bucket in buckets_of(case)]
@@ -84,50 +94,63 @@ def _on_its_way(outcome: Outcome) -> str | None:
         calls = collectives(outcome, rank)
         others = {call.name for call in calls} - {"all_reduce"}
         if others:
-            return f"the means are right, but rank {rank} called {min(others)}; one all_reduce for each bucket does"
+            words = f"{RIGHT} rank {{rank}} called {{call}}; one all_reduce for each bucket does"
+            return own("no-all-reduce", words, rank=rank, call=min(others))
         if len(calls) != len(wanted) * steps_of(case):
             few = "few" if len(calls) < len(wanted) * steps_of(case) else "many"
-            made = f"{count(len(calls), 'all-reduce')} in {count(steps_of(case), 'step')}"
-            return f"the means are right, but rank {rank} made too {few}: {made}, expected {len(wanted)} in each"
+            made = {"calls": count(len(calls), "all-reduce"), "steps": count(steps_of(case), "step")}
+            words = f"{RIGHT} rank {{rank}} made too {few}: {{calls}} in {{steps}}, expected {{expected}} in each"
+            return own(f"too-{few}-all-reduces", words, rank=rank, expected=len(wanted), **made)
         sent = [call.bytes for call in calls]
         if sent != wanted * steps_of(case):
-            return f"the means are right, but rank {rank} sent buckets of {sent} bytes, expected {wanted} in each step"
+            words = f"{RIGHT} rank {{rank}} sent buckets of {{got}} bytes, expected {{expected}} in each step"
+            return own("other-buckets", words, rank=rank, got=sent, expected=wanted)
         late = _late(outcome, rank, calls)
         if late:
             return late
     return None
 
 
-def _late(outcome: Outcome, rank: int, calls: Sequence["Event"]) -> str | None:
+def _late(outcome: Outcome, rank: int, calls: Sequence["Event"]) -> Finding | None:
     """The first moment at which fewer (or more) buckets had left than could."""
     case, buckets = outcome.case, buckets_of(outcome.case)
-    for number, (backward, marks, under_way) in enumerate(passes(outcome, rank)):
-        order = case.arguments[rank][-1][number][1]
-        own = [call for call in calls if backward.start <= call.start][: len(buckets)]
-        begun = sum(call.start <= backward.end for call in own)
-        of_whom = f"rank {rank}'s backward pass (step {number})"
+    backward_pass = "rank {rank}'s backward pass (step {step})"
+    for step, (backward, marks, under_way) in enumerate(passes(outcome, rank)):
+        order = case.arguments[rank][-1][step][1]
+        starts = [call.start for call in calls if backward.start <= call.start][: len(buckets)]
+        begun = sum(start <= backward.end for start in starts)
         if under_way < begun:
-            return f"the means are right, but {of_whom} stood still until an all-reduce was done"
+            words = f"{RIGHT} {backward_pass} stood still until an all-reduce was done"
+            return own("stood-still", words, rank=rank, step=step)
         if not begun and could(buckets, order, 0):
-            return f"the means are right, but nothing had left when {of_whom} was at its end"
+            words = f"{RIGHT} nothing had left when {backward_pass} was at its end"
+            return own("nothing-had-left", words, rank=rank, step=step)
         for place in sorted({*marks, 0}, reverse=True):
             until = marks.get(place, backward.end) if place else backward.end
-            left, wanted = sum(call.start <= until for call in own), could(buckets, order, place)
-            if left != wanted:
-                while_at = f"layer {place - 1} of {len(order)}" if place else "its end"
-                return (
-                    f"the means are right, but when {of_whom} was at {while_at}, "
-                    f"{left} of {count(len(buckets), 'bucket')} had left, expected {wanted}"
+            left, expected = sum(start <= until for start in starts), could(buckets, order, place)
+            if left != expected:
+                at = "layer {layer} of {layers}" if place else "its end"
+                words = (
+                    f"{RIGHT} when {backward_pass} was at {at}, {{got}} of {{buckets}} had left, expected {{expected}}"
                 )
+                where = {"layer": place - 1, "layers": len(order), "buckets": count(len(buckets), "bucket")}
+                key = "at-a-layer" if place else "at-the-end"
+                return own(key, words, rank=rank, step=step, got=left, expected=expected, **where)
     return None
 
 
-def _found_where(label: str, words: str) -> Recogniser:
-    return lambda case, outcome: label in case.label and words in outcome.wrong
+def _in_the_case(key: str, finding: str) -> Recogniser:
+    return lambda case, outcome: case.key == key and outcome.finding.name == finding
+
+
+def _left_over(case: Case, outcome: Outcome) -> bool:
+    return outcome.finding.where in [(unwaited(step),) for step in range(steps_of(case))]
 
 
 def _later_step(case: Case, outcome: Outcome) -> bool:
-    return "(step 1)" in outcome.wrong and "not all used" not in case.label
+    found = outcome.finding
+    step = step_of(case, found.where[0]) if found.where else found.values.get("step")
+    return step == 1 and case.key != "not-all-used"
 
 
 EXERCISE = Exercise(
@@ -148,8 +171,9 @@ EXERCISE = Exercise(
         "`bucket.finish()` of each. Hang the hook on with `parameter.register_post_accumulate_grad_hook(ready)`.",
     ),
     symptoms={
-        "other buckets travel, and one stands in the list twice": _found_where("listed twice", "sent buckets of"),
-        "too many buckets travel, and dtypes differ": _found_where("dtypes", "too many"),
+        "other buckets travel, and one stands in the list twice": _in_the_case("listed-twice", "other-buckets"),
+        "too many buckets travel, and dtypes differ": _in_the_case("dtypes", "too-many-all-reduces"),
+        "an all-reduce is left over": _left_over,
         "all goes well in the first step": _later_step,
     },
     praise=lambda outcome: (

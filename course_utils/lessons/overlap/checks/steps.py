@@ -4,6 +4,7 @@ The model is a chain of layers with a parameter each. In each step every rank sa
 order: one may be used twice, not at all, or in another order than on other ranks.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,17 +19,16 @@ if TYPE_CHECKING:
 
 WIDTH = 4
 Order = Sequence[int]
-UNDER_WAY = "under way: "
-LAYER = "layer "
+BACKWARD, LAYER, UNDER_WAY = "backward", "a layer", "an all-reduce is under way"
+"""Phases: of each step, then a moment for each layer but the first, and for each all-reduce not yet waited for."""
 LIST = "the caller's list, by places in the model"
-UNWAITED = "the number of all-reduces that nobody waited for before the step"
 
 
 def loss_of(parameters: Sequence["Tensor"], x: "Tensor", order: Order, mark: Callable | None = None) -> "Tensor":
-    """A chain of layers, one for each entry of `order`; mark(values, place) looks on between two of them."""
+    """A chain of layers, one for each entry of `order`; mark(values) looks on between two of them."""
     h = x
-    for place, index in enumerate(order):
-        h = mark(h, place) if mark else h
+    for index in order:
+        h = mark(h) if mark else h
         weight = parameters[index].to(x.dtype)
         h = h + ((h @ weight.T).tanh() @ weight if weight.dim() == 2 else (h * weight).tanh())
     return h.square().mean()
@@ -51,8 +51,8 @@ def gradients_after(
 
     from course_utils.trace.recorder import phase, recorder
 
-    def note(words: str) -> None:
-        with phase(words):
+    def note(name: str) -> None:
+        with phase(name):
             pass
 
     parameters = [nn.Parameter(values.clone(), requires_grad=k not in frozen) for k, values in enumerate(weights)]
@@ -67,12 +67,13 @@ def gradients_after(
     for number, (x, order) in enumerate(steps):
         for parameter in parameters:
             parameter.grad = None
-        loss = loss_of(parameters, x, order, lambda h, place: marked(h, lambda: note(f"{LAYER}{place}")))
-        with phase("backward"):
+        loss = loss_of(parameters, x, order, lambda h: marked(h, lambda: note(LAYER)))
+        with phase(BACKWARD):
             loss.backward()
-        note(f"{UNDER_WAY}{len(recorder.open)}")
+        for _ in range(len(recorder.open)):
+            note(UNDER_WAY)
         finish()
-        found[f"{UNWAITED} (step {number})"] = len(recorder.open)
+        found[unwaited(number)] = len(recorder.open)
         for k, parameter in enumerate(parameters):
             found[named(k, number)] = copy_of(parameter.grad)
     return found
@@ -88,13 +89,25 @@ def named(k: int, step: int) -> str:
     return f"the gradient of parameter {k} (step {step})"
 
 
+def unwaited(step: int) -> str:
+    """What a learner calls the number of all-reduces that are left after `finish`."""
+    return f"the number of all-reduces that nobody waited for before the step (step {step})"
+
+
+def step_of(case: Case, name: str) -> int | None:
+    """The step to which an entry of a result belongs; None where to none."""
+    parameters = range(len(case.arguments[0][0]))
+    steps = range(steps_of(case))
+    return next((step for step in steps if name in (unwaited(step), *(named(k, step) for k in parameters))), None)
+
+
 def expected(given: Sequence[tuple]) -> list[dict]:
     """What every rank must have after each step, by one process."""
     weights, listed, frozen, *_, steps = given[0]
     found: dict = {LIST: list(listed)}
     for number in range(len(steps)):
-        means = mean_of([gradients_of(weights, frozen, *own[-1][number]) for own in given])
-        found[f"{UNWAITED} (step {number})"] = 0
+        means = mean_of([gradients_of(weights, frozen, *arguments[-1][number]) for arguments in given])
+        found[unwaited(number)] = 0
         for k, mean in enumerate(means):
             nobodys = mean is None and k not in frozen
             found[named(k, number)] = 0 * weights[k] if nobodys else mean
@@ -136,11 +149,13 @@ def steps_of(case: Case) -> int:
 def passes(outcome: Outcome, rank: int) -> Iterator[tuple["Event", dict[int, float], int]]:
     """For each step the backward pass, when it had come through with each layer, and how much was under way then."""
     phases = [event for event in outcome.attempt.replies[rank].events if event.kind == "phase"]
-    under_way = [int(one.name.removeprefix(UNDER_WAY)) for one in phases if one.name.startswith(UNDER_WAY)]
-    backward = [one for one in phases if one.name == "backward"]
-    for one, left in zip(backward, under_way, strict=True):
-        layers = [mark for mark in phases if mark.name.startswith(LAYER) and one.start <= mark.start <= one.end]
-        yield one, {int(mark.name.removeprefix(LAYER)): mark.start for mark in layers}, left
+    backward = [phase for phase in phases if phase.name == BACKWARD]
+    ends = [*(phase.start for phase in backward[1:]), math.inf]
+    for this, end, (_, order) in zip(backward, ends, outcome.case.arguments[rank][-1], strict=True):
+        inside = [phase for phase in phases if this.start <= phase.start < end]
+        layers = [phase.start for phase in inside if phase.name == LAYER]
+        under_way = sum(phase.name == UNDER_WAY for phase in inside)
+        yield this, {len(order) - 1 - n: start for n, start in enumerate(layers)}, under_way  # the last layer first
 
 
 def could(buckets: Sequence[Sequence[int]], order: Order, place: int) -> int:

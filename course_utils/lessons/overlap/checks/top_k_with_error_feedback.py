@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, Kind, own
 from course_utils.checks.symptoms import collectives, same
 from course_utils.checks.torch_cases import drawn
 from course_utils.words import count, ranks
@@ -58,17 +59,15 @@ def everybodys(values: "Tensor") -> list["Tensor"]:
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     import torch
 
-    def case(n: int, k: int, label: str = "", dtype: str = "float32", error: "Tensor | None" = None) -> Case:
+    def case(
+        n: int, k: int, label: str = "", dtype: str = "float32", error: "Tensor | None" = None, key: str = ""
+    ) -> Case:
         error = drawn(rng, n, dtype=dtype) if error is None else error
-        return made(
-            f"{count(n, 'entry').replace('entrys', 'entries')}, k = {k}{label}, {dtype}",
-            drawn(rng, n, dtype=dtype),
-            error,
-            k,
-        )
+        label = f"{count(n, 'entry').replace('entrys', 'entries')}, k = {k}{label}, {dtype}"
+        return made(label, drawn(rng, n, dtype=dtype), error, k, key)
 
-    def made(label: str, gradient: "Tensor", error: "Tensor", k: int) -> Case:
-        return Case(label, [([gradient], error, k)], backend="gloo", harness=what_comes, judge=_wrong)
+    def made(label: str, gradient: "Tensor", error: "Tensor", k: int, key: str = "") -> Case:
+        return Case(label, [([gradient], error, k)], backend="gloo", harness=what_comes, judge=_wrong, key=key)
 
     yield case(16, 4, ", no error yet", error=torch.zeros(16))
     yield case(20, 4)
@@ -78,19 +77,22 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield made("the error cancels the gradient", torch.tensor([5.0, 1.0, 4.0]), torch.tensor([-5.0, 1.0, 0.0]), 2)
     yield case(1, 1)
     yield case(6, 6)
-    yield case(6, 9)
+    yield case(6, 9, key="k-above-n")
     yield case(6, 0)
-    yield made("equal magnitudes", torch.tensor([2.0, -2.0, 2.0, -2.0, 1.0]), torch.zeros(5), 3)
-    yield made("equal magnitudes, all of them 0", torch.zeros(5), torch.zeros(5), 2)
+    equal = torch.tensor([2.0, -2.0, 2.0, -2.0, 1.0])
     larger = torch.tensor([1.0, 1.0, -1.0, 3.0, 1.0])
-    yield made("equal magnitudes, and a larger one behind the first", larger, torch.zeros(5), 2)
+    more = "", ", all of them 0", ", and a larger one behind the first"
+    for about, entries, k in zip(more, (equal, torch.zeros(5), larger), (3, 2, 2), strict=True):
+        yield made(f"equal magnitudes{about}", entries, torch.zeros(5), k, "equal-magnitudes")
     every_other = drawn(rng, 14)[::2]
     yield made("every other entry of a longer vector", every_other.float(), drawn(rng, 14, dtype="float32")[1::2], 3)
     small = torch.tensor(rng.permutation(30) - 12) / 2**18  # halves are exact here, and their squares are 0
-    yield made("30 entries of at most 0.0001, k = 4, float16", small.half(), torch.zeros(30).half(), 4)
+    label = "30 entries of at most 0.0001, k = 4, float16"
+    yield made(label, small.half(), torch.zeros(30).half(), 4, "small-numbers")
     layers = [[drawn(rng, 12) for _ in range(3)] for _ in ("gradients", "errors")]
     label = "three layers of 12 entries, each with an error of its own, k = 3, float64"
-    yield Case(label, [(*layers, 3)], backend="gloo", harness=each_by_itself, judge=_wrong_entries)
+    more = {"backend": "gloo", "harness": each_by_itself, "judge": _wrong_entries, "key": "own-errors"}
+    yield Case(label, [(*layers, 3)], **more)
     for size in sorted({1, 2, available}):
         yield _together(rng, size, steps=6, n=int(rng.integers(30, 60)), k=4)
 
@@ -103,45 +105,51 @@ def _together(rng: np.random.Generator, size: int, steps: int, n: int, k: int) -
     return Case(label, given, backend="gloo", harness=what_comes, judge=_wrong)
 
 
-def _wrong(outcome: Outcome) -> str | None:
+def _wrong(outcome: Outcome) -> Finding | None:
     return _wrong_entries(outcome) or _wrong_sum(outcome)
 
 
-def _wrong_entries(outcome: Outcome) -> str | None:
+def _wrong_entries(outcome: Outcome) -> Finding | None:
     for rank, result in enumerate(outcome.results):
         k = outcome.case.arguments[rank][2]
         for corrected, found in result["steps"]:
-            wrong = _wrong_step(corrected, found, k)
+            wrong = _wrong_step(rank, corrected, found, k)
             if wrong:
-                return f"rank {rank}: {wrong}"
+                return wrong
     return None
 
 
-def _wrong_step(corrected: "Tensor", found: tuple, k: int) -> str | None:
+def _wrong_step(rank: int, corrected: "Tensor", found: tuple, k: int) -> Finding | None:
     """What is wrong with (indices, values, error) that were found for gradient + error."""
     import torch
 
-    k = min(k, len(corrected))
+    def wrong(key: str, words: str, **values: object) -> Finding:
+        return own(key, f"rank {{rank}}: {words}", rank=rank, **values)
+
+    k, whole = min(k, len(corrected)), tuple(corrected.shape)
     if type(found) not in (tuple, list) or len(found) != 3 or any(type(one) is not torch.Tensor for one in found):
-        return "three tensors are expected: indices, values, error"
+        return wrong("no-three-tensors", "three tensors are expected: indices, values, error")
     indices, values, error = (one.detach() for one in found)
     shapes = [tuple(one.shape) for one in found]
-    if shapes != [(k,), (k,), tuple(corrected.shape)]:
-        return f"shapes {shapes}, expected {[(k,), (k,), tuple(corrected.shape)]}"
+    if shapes != [(k,), (k,), whole]:
+        key = "n-values" if shapes[1:] == [whole, whole] else "shapes"
+        return wrong(key, "shapes {got}, expected {expected}", got=shapes, expected=[(k,), (k,), whole])
     if indices.dtype != torch.int64 or values.dtype != corrected.dtype or error.dtype != corrected.dtype:
-        names = [str(one.dtype).removeprefix("torch.") for one in found]
-        return f"dtypes {', '.join(names)}; expected int64 for the indices, the gradient's for the others"
+        names = ", ".join(str(one.dtype).removeprefix("torch.") for one in found)
+        return wrong("dtypes", "dtypes {got}; expected int64 for the indices, the gradient's for the others", got=names)
     if len(set(indices.tolist())) != k or any(not 0 <= index < len(corrected) for index in indices.tolist()):
-        return f"the indices {indices.tolist()} are not {k} different places"
+        return wrong("indices", "the indices {got} are not {k} different places", got=indices.tolist(), k=k)
     indices, order = indices.sort()
-    values = values[order]
-    if not torch.equal(values, corrected[indices]):
-        return f"values {_values_text(values)} at {indices.tolist()}, expected {_values_text(corrected[indices])}"
-    if k and values.abs().min() < corrected.index_fill(0, indices, 0).abs().max():
-        left = corrected.index_fill(0, indices, 0).abs().max()[None]
-        return f"{_values_text(values)} are sent, while {_values_text(left)} is left"
-    if not torch.equal(error, corrected.index_fill(0, indices, 0)):
-        return f"the error is {_values_text(error)}, expected {_values_text(corrected.index_fill(0, indices, 0))}"
+    values, sent, left = values[order], corrected[indices], corrected.index_fill(0, indices, 0)
+    texts = {"got": _values_text(values), "expected": _values_text(sent)}
+    if not torch.equal(values, sent):
+        return wrong("values", "values {got} at {indices}, expected {expected}", indices=indices.tolist(), **texts)
+    if k and values.abs().min() < left.abs().max():
+        largest = _values_text(left.abs().max()[None])
+        return wrong("not-the-largest", "{got} are sent, while {left} is left", got=texts["got"], left=largest)
+    if not torch.equal(error, left):
+        texts = {"got": _values_text(error), "expected": _values_text(left)}
+        return wrong("error", "the error is {got}, expected {expected}", **texts)
     return None
 
 
@@ -150,7 +158,7 @@ def _values_text(values: "Tensor", most: int = 6) -> str:
     return f"[{', '.join([*texts[:most], *(['…'] if len(texts) > most else [])])}]"
 
 
-def _wrong_sum(outcome: Outcome) -> str | None:
+def _wrong_sum(outcome: Outcome) -> Finding | None:
     """Over time nothing is lost: what all have sent and still owe is the sum of all gradients. Bytes are counted."""
     case, size = outcome.case, outcome.world_size
     gradients, error, k = case.arguments[0]
@@ -160,10 +168,11 @@ def _wrong_sum(outcome: Outcome) -> str | None:
     whole = sum(sum(given[0]) for given in case.arguments)
     for rank, result in enumerate(outcome.results):
         if not same(result["sent by all"] + owed, whole, 1e-9):
-            return f"rank {rank}: what was sent and what is left do not add up to the sum of all gradients"
+            words = "rank {rank}: what was sent and what is left do not add up to the sum of all gradients"
+            return own("sum", words, rank=rank)
         most = len(gradients) * k * (8 + error.element_size())
         if _bytes(outcome, rank) > most and size > 1:
-            return f"rank {rank} sent {_bytes(outcome, rank):,} bytes; {most:,} do"
+            return Finding(Kind.BYTES, rank, got=_bytes(outcome, rank), expected=most)
     return None
 
 

@@ -1,6 +1,7 @@
 """What the checks of lesson 8 share: what the messages of a run tell that no result shows."""
 
 from course_utils.checks.exercise import Outcome
+from course_utils.checks.finding import Finding, own
 
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
 HEADERS = 1024  # bytes that a pickle may add to its numbers
@@ -12,15 +13,21 @@ def called(outcome: Outcome, *names: str) -> bool:
     return any(name in one for one in made for name in names)
 
 
-def gathers(outcome: Outcome) -> bool:
-    """Whether the numbers of single ranks came to others, and not their sum alone."""
-    return called(outcome, "gather", "alltoall")
+def weights_once(outcome: Outcome) -> Finding | None:
+    """What no result shows: more bytes than the weights have, or weights of single ranks."""
+    return sums_alone(outcome, outcome.case.arguments[0][0].nbytes)
 
 
-def needless_bytes(outcome: Outcome, enough: int) -> str | None:
-    """Which rank has put in more bytes than are enough; a pickle may be a little longer than its numbers."""
+def sums_alone(outcome: Outcome, enough: int, what: str = "weights are") -> Finding | None:
+    """What no result shows: numbers of single ranks that came to others, or more bytes put in than are enough.
+
+    A pickle may be a little longer than its numbers.
+    """
+    if called(outcome, "gather", "alltoall"):
+        return own("gathered", f"the {what} right, but every rank was sent the weights of all others")
     for rank, reply in enumerate(outcome.attempt.replies):
         put_in, pickled = outcome.run.bytes_per_rank[rank], any(event.name.islower() for event in reply.events or ())
         if put_in > enough + HEADERS * pickled:
-            return f"rank {rank} put in {put_in:,} bytes; {enough:,} are enough"
+            words = f"the {what} right, but rank {{rank}} put in {{got:,}} bytes; {{expected:,}} are enough"
+            return own("needless-bytes", words, rank=rank, got=put_in, expected=enough)
     return None

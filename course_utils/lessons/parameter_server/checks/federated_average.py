@@ -6,7 +6,8 @@ import numpy as np
 
 from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
-from course_utils.lessons.parameter_server.checks.common import LEAST, called, gathers, needless_bytes
+from course_utils.checks.finding import Finding
+from course_utils.lessons.parameter_server.checks.common import LEAST, called, sums_alone
 from course_utils.words import count, ranks
 
 
@@ -26,7 +27,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         label = f"{ranks(len(examples))} with {about}, {count(length, f'{dtype} number')}"
         arguments = [(own.copy(), int(number)) for own, number in zip(weights, examples, strict=True)]
         cost = Cost(messages=0, collectives=1 if len(examples) > 1 else None)
-        return Case(label, arguments, expected_arguments=[{0: own} for own in wanted], cost=cost, judge=_sums_alone)
+        key = "nobody-has-any" if mean is None else "clinic-without-examples" if 0 in examples else ""
+        expected = [{0: own} for own in wanted]
+        return Case(label, arguments, expected_arguments=expected, cost=cost, judge=_one_sum, key=key)
 
     def of(numbers: Sequence[int]) -> list[int]:
         return [numbers[rank % len(numbers)] for rank in range(world_size)]
@@ -58,12 +61,8 @@ def weighted(weights: Sequence[np.ndarray], examples: Sequence[int]) -> np.ndarr
     return np.average(np.stack(weights).astype("float64"), axis=0, weights=examples).astype(weights[0].dtype)
 
 
-def _sums_alone(outcome: Outcome) -> str | None:
-    """What no result shows: more numbers shared than needed, or weights that others see."""
-    if gathers(outcome):
-        return "the mean is right, but every rank was sent the weights of all others"
-    wrong = needless_bytes(outcome, 8 * (len(outcome.case.arguments[0][0]) + 1))
-    return wrong and f"the mean is right, but {wrong}"
+def _one_sum(outcome: Outcome) -> Finding | None:
+    return sums_alone(outcome, 8 * (len(outcome.case.arguments[0][0]) + 1), "mean is")
 
 
 def _single_clinics_seen(case: Case, outcome: Outcome) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import after_another_call
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, after_another_call
 from course_utils.checks.exercise import Case, Exercise
 
 Log = list[tuple[str, int]]
@@ -14,8 +14,8 @@ FIRST = "f1 f2 f3 p2 f2 p2 f2 p3 p1 f1 f3 p2 f2 p2 p1"
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, log: Log) -> Case:
-        return Case(label, [(log,)], [staleness_of(log)], with_comm=False)
+    def case(label: str, log: Log, key: str = "") -> Case:
+        return Case(label, [(log,)], [staleness_of(log)], with_comm=False, key=key)
 
     yield case("three workers, the second is quick", [(WHAT[sign], int(worker)) for sign, worker in FIRST.split()])
     yield case("a single worker", [(what, 1) for _ in range(4) for what in (FETCH, PUSH)])
@@ -23,15 +23,16 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("three workers that take turns", turns)
     yield case("three workers of equal speed, nobody waits", at_speeds([1.0, 1.01, 1.02], 12))
     yield case("a straggler, rank 3", at_speeds([1.0, 1.03, 4.5], 12))
-    yield case("two pushes for one fetch", [(FETCH, 1), (FETCH, 2), (PUSH, 1), (PUSH, 1), (PUSH, 2), (PUSH, 2)])
+    twice = [(FETCH, 1), (FETCH, 2), (PUSH, 1), (PUSH, 1), (PUSH, 2), (PUSH, 2)]
+    yield case("two pushes for one fetch", twice, key="two-pushes")
     yield case("a worker that fetches twice", [(FETCH, 2), (FETCH, 1), (PUSH, 1), (FETCH, 2), (PUSH, 2), (FETCH, 1)])
     yield case("fetches alone", [(FETCH, 2), (FETCH, 1), (FETCH, 2)])
-    yield case("nothing has happened", [])
+    yield case("nothing has happened", [], key="empty-log")
     for entries in (8, 15, 300):
         workers = [0, *(int(worker) for worker in rng.choice(np.arange(1, 90), 4, replace=False))]
         yield case("five workers of any number, any order", at_random(rng, workers, entries))
     before, log = (at_random(rng, [1, 2, 3], entries) for entries in (20, 12))
-    yield after_another_call(case("three workers, after another log", log), [(before,)])
+    yield after_another_call(case("three workers, after another log", log, key=AFTER_ANOTHER_CALL), [(before,)])
 
 
 def at_speeds(seconds: list[float], pushes: int) -> Log:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.checks.cases import after_another_call, fewer
-from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
-from course_utils.lessons.parameter_server.checks.common import LEAST, gathers, needless_bytes
+from course_utils.checks.exercise import Case, Cost, Exercise
+from course_utils.lessons.parameter_server.checks.common import LEAST, weights_once
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         arguments = [(one, started.copy(), velocity.copy(), settings or {}) for one in own]
         expected = [{0: weights, 1: weights, 2: moved}] * size
         cost = Cost(messages=0, collectives=1 if size > 1 else None)
-        more = {"tolerance": 1e-10 if dtype == "float64" else 1e-4, "harness": called_so, "judge": _once}
+        more = {"tolerance": 1e-10 if dtype == "float64" else 1e-4, "harness": called_so, "judge": weights_once}
         return Case(label, arguments, expected_arguments=expected, cost=cost, **more)
 
     def drawn() -> dict[str, float]:
@@ -75,14 +75,6 @@ def by_hand(
     change = np.mean(np.stack(own).astype("float64"), axis=0) - started.astype("float64")
     moved = momentum * velocity.astype("float64") - change
     return started + rate * (change - momentum * moved), moved
-
-
-def _once(outcome: Outcome) -> str | None:
-    """What no result shows: more bytes than one vector, or weights of single ranks."""
-    if gathers(outcome):
-        return "the weights are right, but every rank was sent those of all others"
-    wrong = needless_bytes(outcome, outcome.case.arguments[0][0].nbytes)
-    return wrong and f"the weights are right, but {wrong}"
 
 
 EXERCISE = Exercise(

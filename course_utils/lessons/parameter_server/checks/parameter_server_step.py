@@ -6,6 +6,7 @@ import numpy as np
 
 from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
+from course_utils.checks.finding import Finding, Kind, own
 from course_utils.lessons.parameter_server.checks.common import LEAST
 from course_utils.lessons.parameter_server.server import SERVER
 from course_utils.words import count, ranks
@@ -17,7 +18,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     def case(size: int, length: int, dtype: str = "float64", of_the_server: float = 99) -> Case:
         """`of_the_server`: what its own gradient has more than that of others, to be seen where it is looked at."""
         rate = round(float(rng.uniform(0.2, 0.8)), 3)
-        weights, *own = 3 * rng.standard_normal((size, length))  # those of the workers are out of date
+        weights, *others = 3 * rng.standard_normal((size, length))  # those of the workers are out of date
         gradients = rng.standard_normal((size, length))
         gradients[SERVER] += of_the_server
         weights, gradients = weights.astype(dtype), gradients.astype(dtype)
@@ -27,10 +28,11 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         label += ", NaN in the server's own gradient" * bool(np.isnan(of_the_server))
         arguments = [
             (mine.astype(dtype), gradient.copy(), rate)
-            for mine, gradient in zip([weights, *own], gradients, strict=True)
+            for mine, gradient in zip([weights, *others], gradients, strict=True)
         ]
         cost = Cost(messages=2 * (size - 1), collectives=0)
-        return Case(label, arguments, expected_arguments=[{0: new}] * size, cost=cost, judge=_by_the_server)
+        expected, key = [{0: new}] * size, "one-rank" if size == 1 else ""
+        return Case(label, arguments, expected_arguments=expected, cost=cost, judge=_by_the_server, key=key)
 
     yield case(world_size, 6)
     yield case(world_size, int(rng.integers(20, 200)))
@@ -45,7 +47,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 100_003, "float32")
 
 
-def _by_the_server(outcome: Outcome) -> str | None:
+def _by_the_server(outcome: Outcome) -> Finding | None:
     """What no result shows: who sent to whom, in which form, and how often."""
     size = outcome.case.arguments[0][0].nbytes
     for rank, reply in enumerate(outcome.attempt.replies):
@@ -53,12 +55,12 @@ def _by_the_server(outcome: Outcome) -> str | None:
         sent = [event for event in reply.events or () if event.kind == "send"]
         others = {event.peer for event in sent} - {SERVER}
         if rank != SERVER and others:
-            return f"the weights are right, but rank {rank} sent a message to rank {min(others)}"
+            words = "the weights are right, but rank {rank} sent a message to rank {other}"
+            return own("from-worker-to-worker", words, rank=rank, other=min(others))
         if any(event.name.islower() for event in sent):
-            return f"the weights are right, but rank {rank} sent its numbers as a pickle"
+            return own("pickled", "the weights are right, but rank {rank} sent its numbers as a pickle", rank=rank)
         if outcome.run.bytes_per_rank[rank] > needed:
-            sent_bytes = outcome.run.bytes_per_rank[rank]
-            return f"the weights are right, but rank {rank} sent {sent_bytes:,} bytes; {needed:,} are enough"
+            return Finding(Kind.BYTES, rank, got=outcome.run.bytes_per_rank[rank], expected=needed)
     return None
 
 

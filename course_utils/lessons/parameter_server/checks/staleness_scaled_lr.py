@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import REJECTED
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.symptoms import error_of
 
@@ -14,19 +15,19 @@ def rates(function: Callable, rate: float, ages: list[int]) -> list:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(rate: float, ages: list[int], more: str = "") -> Case:
+    def case(rate: float, ages: list[int], more: str = "", key: str = "") -> Case:
         wanted = [float(rate) if age == 0 else rate / age for age in ages]
         label = f"rate {rate:.3g}, staleness {', '.join(map(str, ages))}{more}; one entry each"
-        return Case(label, [(rate, ages)], [wanted], with_comm=False, tolerance=1e-12, harness=rates)
+        return Case(label, [(rate, ages)], [wanted], with_comm=False, tolerance=1e-12, harness=rates, key=key)
 
     yield case(0.6, [1, 2, 3, 4])
     yield case(float(rng.uniform(0.01, 0.5)), rng.permutation([0, 1, 2, 10]).tolist())
     yield case(float(rng.uniform(1e-5, 1e-3)), [5, *rng.integers(2, 5000, 6).tolist(), 0, 5])
     yield case(float(rng.uniform(1.5, 9)), [7, 0, 1])
     yield case(3, [2, 0], ", a rate that is a whole number")
-    yield case(0.0, [4, 0], ", the first rate of a warm-up")
+    yield case(0.0, [4, 0], ", the first rate of a warm-up", key="rate-0")
     for age in (-1, -int(rng.integers(2, 9))):
-        yield Case(f"staleness {age}", [(0.1, age)], ["ValueError"], with_comm=False, harness=error_of)
+        yield Case(f"staleness {age}", [(0.1, age)], ["ValueError"], with_comm=False, harness=error_of, key=REJECTED)
 
 
 EXERCISE = Exercise(

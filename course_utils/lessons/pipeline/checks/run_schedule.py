@@ -16,6 +16,7 @@ from course_utils.lessons.pipeline.sentences import disturbed
 from course_utils.lessons.pipeline.timing import simulate_schedule, timing_of
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 from course_utils.ranks.run import events_of
+from course_utils.trace.waiting import Send, parts_of
 from course_utils.words import count, percent, ranks
 
 if TYPE_CHECKING:
@@ -92,9 +93,9 @@ def one_in_turn(size: int, micro_batches: int) -> "Schedule":
 def _waits_in_a_send(case: Case, outcome: Outcome) -> bool:
     """Whether a rank hangs in a send, and none raised; one may have been computing when the ranks were interrupted."""
     replies = outcome.attempt.replies
-    calls = [(reply.waiting or "").partition("(")[0] for reply in replies if reply.kind == "interrupted"]
+    waiting = [part for reply in replies if reply.kind == "interrupted" for part in parts_of(reply.need)]
     errors = {reply.error.type for reply in replies if reply.error} - {"KeyboardInterrupt"}
-    return not errors and any(call.lower().endswith("send") for call in calls)
+    return not errors and any(isinstance(part, Send) for part in waiting)
 
 
 def _no_message(case: Case, outcome: Outcome) -> bool:

@@ -2,12 +2,15 @@
 
 import statistics
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from course_utils import draw
 from course_utils.checks.compare import difference, kind_of
-from course_utils.checks.exercise import Case, Outcome
+from course_utils.checks.exercise import Case, Outcome, Recogniser
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.run_cases import changed_argument
+from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.checks.races import CLOSE, SLOW, YOURS
 from course_utils.measuring import Compared
@@ -20,9 +23,14 @@ if TYPE_CHECKING:
 
 WHOLE = 1e-3
 """Work may differ by this share: seconds that are summed in another order."""
+RIGHT = "the results are right, but"
+TOO_SLOW = "too-slow"
+"""Key of the finding that the factor is not reached."""
 
 
-def races_well(target: float, lost: Callable[[Outcome], str], rule: Callable[[Outcome], str | None] | None = None):
+def races_well(
+    target: float, lost: Callable[[Outcome], str], rule: Callable[[Outcome], Finding | None] = lambda outcome: None
+) -> Callable[[Outcome], Finding | None]:
     """A judge: equal results, then what `rule` says, then the factor.
 
     Args:
@@ -31,24 +39,21 @@ def races_well(target: float, lost: Callable[[Outcome], str], rule: Callable[[Ou
         rule: what is wrong although the results are right, or None.
     """
 
-    def judge(outcome: Outcome) -> str | None:
+    def judge(outcome: Outcome) -> Finding | None:
         for rank, result in enumerate(outcome.results):
-            wrong = difference(rank, result["found"], result["wanted"], CLOSE)
-            if wrong:
+            if found := difference(rank, result["found"], result["wanted"], CLOSE):
                 call = result["round"]
-                return f"{wrong}, in call {call + 1} of your function" if call else wrong
+                return replace(found, context=f", in call {call + 1} of your function") if call else found
             if result["changed"]:
                 return changed_argument(rank, result["changed"])
-        wrong = rule(outcome) if rule else None
-        if wrong:
-            return f"the results are right, but {wrong}"
+        if found := rule(outcome):
+            return found
         taken = compared(outcome)
         if taken is None or taken.times >= target:
             return None
-        return (
-            f"the results are right, but it is {taken.times:.2f} times as fast as {slow_name(outcome)}; "
-            f"{target} times are asked for. {lost(outcome)}"
-        )
+        words = f"{RIGHT} it is {{times:.2f}} times as fast as {{slow}}; {{target}} times are asked for. {{lost}}"
+        measured = {"times": taken.times, "lost": lost(outcome)}
+        return own(TOO_SLOW, words, measured, slow=slow_name(outcome), target=target)
 
     return judge
 
@@ -170,6 +175,20 @@ def no_numbers(case: Case, outcome: Outcome) -> bool:
 def too_few(case: Case, outcome: Outcome) -> bool:
     """Whether there are fewer or more numbers than the slow program gives."""
     return any(len(result["found"]) != len(result["wanted"]) for result in outcome.results)
+
+
+def one_step_early(last: int | None = None) -> Recogniser:
+    """A recogniser of losses each of which is that of the next step: computed after the weights have changed.
+
+    Args:
+        last: losses from this index on are not looked at.
+    """
+
+    def recognises(case: Case, outcome: Outcome) -> bool:
+        pairs = [(list(result["found"])[:last], result["wanted"][:last]) for result in outcome.results]
+        return all(len(wanted) > 1 and same(found[:-1], wanted[1:], CLOSE) for found, wanted in pairs)
+
+    return recognises
 
 
 SYMPTOMS = {"things other than numbers come back": no_numbers, "there are too few numbers, or too many": too_few}

@@ -12,10 +12,10 @@ from course_utils.lessons.profiling.checks.times import (
     drawn,
     drawn_lanes,
     in_seconds,
+    label_of,
     moments,
     nearly_right,
     on_each_rank,
-    times_text,
 )
 from course_utils.words import ranks
 
@@ -27,32 +27,31 @@ def by_moments(computing: Times, communication: Times, begin: int, end: int) -> 
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(computing: Times, communication: Times, begin: float, end: float, share: float, what: str = "") -> Case:
-        times = f"computing {times_text(computing)}, communication {times_text(communication)}"
-        label = f"{what}{what and ': '}{times}, from {begin:.4g} to {end:.4g}"
-        return Case(label, [(computing, communication, begin, end)], [share], with_comm=False)
+    def case(computing: Times, communication: Times, begin: float, end: float, share: float, key: str = "") -> Case:
+        label = f"{label_of(key, computing, communication)}, from {begin:.4g} to {end:.4g}"
+        return Case(label, [(computing, communication, begin, end)], [share], with_comm=False, key=key)
 
     yield case([(0, 3)], [(4, 10)], 0, 10, 0.1)
-    yield case([(2, 4)], [(5, 6)], 0, 10, 0.7, "free before and after")
+    yield case([(2, 4)], [(5, 6)], 0, 10, 0.7, "gaps-at-both-ends")
     yield case([(1, 6)], [(4, 8)], 0, 10, 0.3)
     yield case([(0, 4), (2, 6)], [(7, 8)], 0, 10, 0.3)
-    yield case([(0, 5), (1, 2)], [(3, 4)], 0, 8, 3 / 8, "one within another")
-    yield case([(0, 1)], [(2, 8), (3, 4)], 0, 10, 0.3, "one within another")
+    yield case([(0, 5), (1, 2)], [(3, 4)], 0, 8, 3 / 8, "nested")
+    yield case([(0, 1)], [(2, 8), (3, 4)], 0, 10, 0.3, "nested")
     yield case([(0, 3), (3, 5)], [(5, 6)], 0, 8, 0.25)
-    yield case([(6, 8), (0, 2)], [(3, 4)], 0, 10, 0.5, "in no order")
-    yield case([], [(2, 4)], 0, 10, 0.8, "an empty list")
-    yield case([(0, 4)], [], 0, 10, 0.6, "an empty list")
-    yield case([], [], 0, 10, 1.0, "nothing at all")
-    yield case([(-4, 2)], [(7, 15)], 0, 10, 0.5, "reaching beyond")
-    yield case([(-9, -5), (3, 5)], [(12, 20)], 0, 10, 0.8, "reaching beyond")
-    yield case([(-5, 50)], [(20, 30)], 0, 10, 0.0, "reaching beyond")
-    yield case([(12, 14), (15, 17)], [(13, 15)], 10, 20, 0.5, "from 10 on")
-    yield case([(5, 5), (1, 2)], [(7, 7)], 0, 10, 0.9, "some without length")
-    yield case([(0, 1)], [(0, 1)], 3, 3, 0.0, "no time")
-    yield case([(0, 9)], [(2, 5)], 5, 4, 0.0, "no time")
-    yield case([(0, 1)], [(2, 3)], 8, 4, 0.0, "no time")
+    yield case([(6, 8), (0, 2)], [(3, 4)], 0, 10, 0.5, "unordered")
+    yield case([], [(2, 4)], 0, 10, 0.8, "empty-list")
+    yield case([(0, 4)], [], 0, 10, 0.6, "empty-list")
+    yield case([], [], 0, 10, 1.0, "both-empty")
+    yield case([(-4, 2)], [(7, 15)], 0, 10, 0.5, "reaching-beyond")
+    yield case([(-9, -5), (3, 5)], [(12, 20)], 0, 10, 0.8, "reaching-beyond")
+    yield case([(-5, 50)], [(20, 30)], 0, 10, 0.0, "reaching-beyond")
+    yield case([(12, 14), (15, 17)], [(13, 15)], 10, 20, 0.5, "late-begin")
+    yield case([(5, 5), (1, 2)], [(7, 7)], 0, 10, 0.9, "some-without-length")
+    yield case([(0, 1)], [(0, 1)], 3, 3, 0.0, "no-time")
+    yield case([(0, 9)], [(2, 5)], 5, 4, 0.0, "no-time")
+    yield case([(0, 1)], [(2, 3)], 8, 4, 0.0, "no-time")
     given = in_seconds(rng, ([(2, 6), (5, 9)], [(8, 10)], 1, 13), 0.1)
-    yield case(*given, 4 / 12, "fractions of a second")
+    yield case(*given, 4 / 12, "fractions")
     given = in_seconds(rng, ([(2, 6), (7, 9)], [(10, 12)], 1, 13), 1e-6)
     yield case(*given, 4 / 12, "microseconds")
     each = [(drawn(rng, rank), drawn(rng, int(rng.integers(7))), 3, 20) for rank in range(available)]
@@ -64,7 +63,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(*in_seconds(rng, ticks), by_moments(*ticks))
     yield in_a_row(case([(0, 6)], [(2, 8)], 0, 10, 0.2), case([(1, 2)], [(4, 6)], 0, 10, 0.7))
     given = [([(3, 9), (5, 12)], [(1, 4), (11, 15)], 2, 22)]
-    yield Case("times from iterators", given, [0.35], with_comm=False, harness=on_each_rank)
+    yield Case("times from iterators", given, [0.35], with_comm=False, harness=on_each_rank, key="iterators")
 
 
 EXERCISE = Exercise(

@@ -12,10 +12,10 @@ from course_utils.lessons.profiling.checks.times import (
     drawn,
     drawn_lanes,
     in_seconds,
+    label_of,
     moments,
     nearly_right,
     on_each_rank,
-    times_text,
 )
 from course_utils.words import ranks
 
@@ -27,29 +27,29 @@ def by_moments(computing: Times, communication: Times) -> float:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(computing: Times, communication: Times, share: float, what: str = "") -> Case:
-        label = f"{what}{what and ': '}computing {times_text(computing)}, communication {times_text(communication)}"
-        return Case(label, [(computing, communication)], [share], with_comm=False)
+    def case(computing: Times, communication: Times, share: float, key: str = "") -> Case:
+        label = label_of(key, computing, communication)
+        return Case(label, [(computing, communication)], [share], with_comm=False, key=key)
 
     yield case([(0, 5)], [(3, 13)], 0.2)
-    yield case([(0, 3), (4, 6)], [(1, 7)], 4 / 6, "two computations beside a message")
+    yield case([(0, 3), (4, 6)], [(1, 7)], 4 / 6, "two-beside-a-message")
     yield case([(0, 2), (3, 5)], [(1, 4), (6, 8)], 2 / 5)
     yield case([(0, 7)], [(2, 6), (4, 8)], 5 / 6)
     yield case([(0, 4), (2, 6)], [(1, 9)], 5 / 8)
     yield case([(0, 4), (2, 6)], [(1, 5), (3, 9)], 5 / 8)
-    yield case([(0, 7), (1, 2)], [(3, 9)], 4 / 6, "one within another")
-    yield case([(4, 9)], [(0, 6), (1, 2), (3, 5)], 2 / 6, "one within another")
+    yield case([(0, 7), (1, 2)], [(3, 9)], 4 / 6, "nested")
+    yield case([(4, 9)], [(0, 6), (1, 2), (3, 5)], 2 / 6, "nested")
     yield case([(0, 2), (2, 4)], [(1, 3), (3, 5)], 0.75)
-    yield case([(8, 9), (0, 3)], [(6, 8), (2, 4)], 0.25, "in no order")
+    yield case([(8, 9), (0, 3)], [(6, 8), (2, 4)], 0.25, "unordered")
     yield case([(0, 3)], [(5, 9)], 0.0)
-    yield case([], [(0, 3)], 0.0, "nothing computed")
-    yield case([(0, 3)], [], 0.0, "no time under way")
-    yield case([(0, 3)], [(1, 1), (2, 2)], 0.0, "no time under way")
-    yield case([], [], 0.0, "no time under way")
-    yield case([(1, 1), (0, 3), (2, 2)], [(2, 2), (1, 5), (4, 4)], 0.5, "some without length")
-    yield case([(-6, -2), (-1, 1)], [(-4, 2)], 4 / 6, "before time 0")
+    yield case([], [(0, 3)], 0.0, "nothing-computed")
+    yield case([(0, 3)], [], 0.0, "nothing-under-way")
+    yield case([(0, 3)], [(1, 1), (2, 2)], 0.0, "nothing-under-way")
+    yield case([], [], 0.0, "nothing-under-way")
+    yield case([(1, 1), (0, 3), (2, 2)], [(2, 2), (1, 5), (4, 4)], 0.5, "some-without-length")
+    yield case([(-6, -2), (-1, 1)], [(-4, 2)], 4 / 6, "negative-times")
     given = in_seconds(rng, ([(0, 4), (7, 9)], [(2, 8)]), 0.1)
-    yield case(*given, 0.5, "fractions of a second")
+    yield case(*given, 0.5, "fractions")
     given = in_seconds(rng, ([(0, 2), (3, 7)], [(2, 3), (5, 10)]), 1e-6)
     yield case(*given, 1 / 3, "microseconds")
     yield case([(0, 100)], [(98, 99), (10, 90), (20, 30), (95, 105)], 85 / 90)
@@ -63,7 +63,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(*in_seconds(rng, ticks), by_moments(*ticks))
     yield in_a_row(case([(0, 4)], [(2, 6)], 0.5), case([(1, 2)], [(0, 4)], 0.25))
     given = [([(0, 4), (6, 9)], [(2, 7)])]
-    yield Case("times from iterators", given, [0.6], with_comm=False, harness=on_each_rank)
+    yield Case("times from iterators", given, [0.6], with_comm=False, harness=on_each_rank, key="iterators")
 
 
 EXERCISE = Exercise(

@@ -7,14 +7,17 @@ from pathlib import Path
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import RESULT_KINDS
+from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling.checks.common import (
     SYMPTOMS,
     bars_of,
     longest_part,
+    one_step_early,
     praised,
     races_well,
 )
-from course_utils.lessons.profiling.checks.races import MOST, processor_seconds, race
+from course_utils.lessons.profiling.checks.races import CLOSE, MOST, processor_seconds, race
 
 TARGET = 1.5
 READING, TRAINING = "reading and decoding", "everything else"
@@ -57,6 +60,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         label = f"{count} photos, {'1 epoch' if epochs == 1 else f'{epochs} epochs'}"
         return Case(label, given, with_comm=False, harness=beside_slow_1, judge=races_well(TARGET, _lost))
 
+    yield case(16, 3)
     yield case(20, 2)
     yield case(5, 1)
     yield case(16, 4, MOST)
@@ -64,6 +68,19 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 def _lost(outcome: Outcome) -> str:
     return longest_part(outcome, TRAINING)
+
+
+def _in_a_later_call(case: Case, outcome: Outcome) -> bool:
+    """Whether the results of the first call were right."""
+    return outcome.finding.kind in RESULT_KINDS and outcome.results[0]["round"] > 0
+
+
+def _epochs_alike(case: Case, outcome: Outcome) -> bool:
+    """Whether every epoch has the losses of the first."""
+    _, _, epochs, _ = case.arguments[0]
+    losses = outcome.results[0]["found"]
+    steps = len(losses) // epochs
+    return epochs > 1 and same(losses[steps:], losses[:-steps], CLOSE)
 
 
 EXERCISE = Exercise(
@@ -78,11 +95,17 @@ EXERCISE = Exercise(
     needs_torch=True,
     drawing=bars_of(TRAINING),
     praise=praised(TARGET),
+    search_runs=0,
     hints=(
         "What does the profile show between two training steps? Does the second epoch do other work there than the "
         "first?",
         "Before the first epoch: `photos = torch.stack([decode(path.read_bytes()) for path in paths])`. In the epochs, "
         "`for x, y in zip(photos.split(BATCH), labels.split(BATCH))`.",
     ),
-    symptoms=SYMPTOMS,
+    symptoms={
+        **SYMPTOMS,
+        "the results differ in a later call": _in_a_later_call,
+        "every epoch has the losses of the first": _epochs_alike,
+        "each loss is that of the next step": one_step_early(),
+    },
 )

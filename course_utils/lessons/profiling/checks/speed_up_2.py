@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling.checks.common import (
+    RIGHT,
     SYMPTOMS,
     lanes_drawn,
     lanes_of,
@@ -53,11 +55,11 @@ def _lost(outcome: Outcome) -> str:
     return f"Rank 0 waits {count(waits, 'time')} for the other, {share} of its time"
 
 
-def _alone(outcome: Outcome) -> str | None:
-    """Whether a rank has sent and received nothing: it trained the networks of others, too."""
+def _alone(outcome: Outcome) -> Finding | None:
+    """Find a rank that has sent and received nothing: it trained the networks of others, too."""
     for rank, result in enumerate(outcome.results):
         if len(outcome.results) > 1 and not result["lanes"][YOURS]["sent"]:
-            return f"rank {rank} neither sent nor received a message"
+            return own("no-message", f"{RIGHT} rank {{rank}} neither sent nor received a message", rank=rank)
     return None
 
 
@@ -75,6 +77,12 @@ def _other_order(case: Case, outcome: Outcome) -> bool:
     return all(same(sorted(one["found"]), sorted(one["wanted"]), CLOSE) for one in outcome.results)
 
 
+def _one_length(case: Case, outcome: Outcome) -> bool:
+    """Whether the gradients of all steps have the same length."""
+    lengths = [result["found"][2::3] for result in outcome.results]
+    return all(len(own) > 1 and same(own[1:], own[:-1], CLOSE) for own in lengths)
+
+
 EXERCISE = Exercise(
     library="slow.host_waits",
     begins_with="course_utils.lessons.profiling.slow.host_waits:slow_2",
@@ -87,6 +95,7 @@ EXERCISE = Exercise(
     needs_torch=True,
     drawing=lanes_drawn("messages"),
     praise=praised(TARGET),
+    search_runs=0,
     hints=(
         "Who needs the numbers of the log, and when? Does the next training step?",
         "Keep the three tensors of each step in a list. After the last step: `means = torch.stack(numbers) / "
@@ -97,5 +106,6 @@ EXERCISE = Exercise(
         "only some ranks hold the log": _on_some_ranks,
         "all numbers are off by one factor": _one_factor,
         "the right numbers stand in another order": _other_order,
+        "all gradients have the same length": _one_length,
     },
 )

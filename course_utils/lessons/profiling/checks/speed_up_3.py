@@ -5,14 +5,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling.checks.common import (
     SYMPTOMS,
     bars_of,
     longest_part,
+    one_step_early,
     praised,
     races_well,
 )
-from course_utils.lessons.profiling.checks.races import MOST, processor_seconds, race
+from course_utils.lessons.profiling.checks.races import CLOSE, MOST, processor_seconds, race
 from course_utils.words import count
 
 TARGET = 1.2
@@ -60,6 +62,12 @@ def _never_moves(case: Case, outcome: Outcome) -> bool:
     return len(losses) > 1 and len(set(losses)) == 1
 
 
+def _last_alone(case: Case, outcome: Outcome) -> bool:
+    """Whether all losses but the last are right, after more steps than one."""
+    found, wanted = outcome.results[0]["found"], outcome.results[0]["wanted"]
+    return len(found) > 2 and same(found[:-1], wanted[:-1], CLOSE) and not same(found, wanted, CLOSE)
+
+
 EXERCISE = Exercise(
     library="slow.small_kernels",
     begins_with="course_utils.lessons.profiling.slow.small_kernels:slow_3",
@@ -72,6 +80,7 @@ EXERCISE = Exercise(
     needs_torch=True,
     drawing=bars_of(UPDATE),
     praise=praised(TARGET),
+    search_runs=0,
     hints=(
         "The network has 82 parameters. How many operations does one step of Adam take for one of them, and how many "
         "numbers does each of these operations change? Which operations could work on all parameters at once?",
@@ -79,5 +88,10 @@ EXERCISE = Exercise(
         "make every weight a piece of `flat`. Put the gradients into one vector with `torch.cat([one.flatten() for one "
         "in gradients])`, and write Adam once, for `flat`. (`torch._foreach_…` functions for lists of tensors do too.)",
     ),
-    symptoms={**SYMPTOMS, "all losses but the last are the same": _never_moves},
+    symptoms={
+        **SYMPTOMS,
+        "all losses but the last are the same": _never_moves,
+        "the last loss alone is wrong": _last_alone,
+        "each loss is that of the next step": one_step_early(-1),
+    },
 )

@@ -7,8 +7,10 @@ import numpy as np
 
 from course_utils import draw
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling.checks.common import (
+    RIGHT,
     SYMPTOMS,
     WHOLE,
     compared,
@@ -75,11 +77,11 @@ def _computed(outcome: Outcome) -> float:
     return work_missing(outcome, lambda seen: seen["asked"])
 
 
-def _not_once(outcome: Outcome) -> str | None:
-    share = _computed(outcome)
-    if abs(share - 1) <= WHOLE:
+def _not_once(outcome: Outcome) -> Finding | None:
+    if not _letters_missing(outcome.case, outcome):
         return None
-    return f"all ranks together computed {share:.2f} times as many letters as slow_4"
+    words = f"{RIGHT} all ranks together computed {{share:.2f}} times as many letters as slow_4"
+    return own("letters-not-once", words, share=_computed(outcome))
 
 
 def _shares(outcome: Outcome, name: str) -> list[float]:
@@ -133,6 +135,7 @@ EXERCISE = Exercise(
     needs_torch=True,
     drawing=_drawing,
     praise=praised(TARGET),
+    search_runs=0,
     hints=(
         "Which rank do the others wait for in every step? What would have to be the same for all ranks, so that nobody "
         "waits: the number of texts, or something else?",

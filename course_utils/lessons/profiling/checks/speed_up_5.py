@@ -5,17 +5,22 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
+from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.checks.common import (
+    RIGHT,
     SYMPTOMS,
+    TOO_SLOW,
     WHOLE,
     lanes_drawn,
     lanes_of,
+    one_step_early,
     praised,
     races_well,
     work_missing,
 )
-from course_utils.lessons.profiling.checks.races import MOST, YOURS, meeting, race
+from course_utils.lessons.profiling.checks.races import CLOSE, MOST, YOURS, meeting, race
 from course_utils.words import count, percent, ranks
 
 TARGET = 1.3
@@ -64,17 +69,24 @@ def _computed(outcome: Outcome) -> float:
     return work_missing(outcome, lambda seen: seen["asked"])
 
 
-def _past_the_link(outcome: Outcome) -> str | None:
+def _past_the_link(outcome: Outcome) -> Finding | None:
     share = _on_link(outcome)
     if abs(share - 1) > WHOLE:
-        return f"the link was at work {share:.2f} times as long as for slow_5, which sends every gradient once"
+        words = (
+            f"{RIGHT} the link was at work {{share:.2f}} times as long as for slow_5, which sends every gradient once"
+        )
+        return own("less-on-link" if share < 1 else "more-on-link", words, {"share": share})
     for rank, result in enumerate(outcome.results):
         times = result["lanes"][YOURS]["link"]
         if intervals.length(intervals.union(times)) < (1 - WHOLE) * sum(end - begin for begin, end in times):
-            return f"rank {rank} sent several gradients at once, as if it had several links"
+            words = f"{RIGHT} rank {{rank}} sent several gradients at once, as if it had several links"
+            return own("several-links", words, rank=rank)
     if _computed(outcome) < 1 - WHOLE:
-        return f"the ranks computed {_computed(outcome):.2f} times as long as for slow_5"
-    return "a rank did not wait for its last gradient on the link" if _not_waited_for(outcome.case, outcome) else None
+        words = f"{RIGHT} the ranks computed {{share:.2f}} times as long as for slow_5"
+        return own("less-computed", words, share=_computed(outcome))
+    if _not_waited_for(outcome.case, outcome):
+        return own("not-waited-for", f"{RIGHT} a rank did not wait for its last gradient on the link")
+    return None
 
 
 def _lost(outcome: Outcome) -> str:
@@ -100,7 +112,15 @@ def _waits_inside(case: Case, outcome: Outcome) -> bool:
     """Too slow, as it computes nothing while messages travel, although the first leaves before all is computed."""
     lanes = lanes_of(outcome, YOURS, 0, "link")
     early = lanes.communication[0][0] < lanes.computing[-1][0]
-    return "times as fast as" in outcome.wrong and early and lanes.overlap_share < 0.05
+    return outcome.finding.name == TOO_SLOW and early and lanes.overlap_share < 0.05
+
+
+def _mean_of_all(case: Case, outcome: Outcome) -> bool:
+    """Whether every rank's losses are the means of those that all should hold."""
+    means = [
+        sum(losses) / len(losses) for losses in zip(*(result["wanted"] for result in outcome.results), strict=True)
+    ]
+    return all(same(list(result["found"]), means, CLOSE) for result in outcome.results)
 
 
 EXERCISE = Exercise(
@@ -115,6 +135,7 @@ EXERCISE = Exercise(
     needs_torch=True,
     drawing=lanes_drawn("link"),
     praise=praised(TARGET),
+    search_runs=0,
     hints=(
         "When is the gradient of the last layer ready, and when does it leave? What could call you at that moment?",
         "Before the steps: `weight.register_post_accumulate_grad_hook(lambda own: "
@@ -127,5 +148,7 @@ EXERCISE = Exercise(
         "more goes over the link": _more_on_link,
         "a gradient is not waited for": _not_waited_for,
         "a message waits inside the backward pass": _waits_inside,
+        "each loss is that of the next step": one_step_early(),
+        "the losses are means of all ranks": _mean_of_all,
     },
 )

@@ -19,6 +19,31 @@ HIDDEN = (
 )
 """With these, either share would be a line."""
 
+_IN_WORDS = {
+    "two-beside-a-message": "two computations beside a message",
+    "gaps-at-both-ends": "free before and after",
+    "nested": "one within another",
+    "unordered": "in no order",
+    "empty-list": "an empty list",
+    "both-empty": "nothing at all",
+    "nothing-computed": "nothing computed",
+    "reaching-beyond": "reaching beyond",
+    "late-begin": "from 10 on",
+    "some-without-length": "some without length",
+    "no-time": "no time",
+    "nothing-under-way": "no time under way",
+    "negative-times": "before time 0",
+    "fractions": "fractions of a second",
+    "microseconds": "microseconds",
+}
+"""The key of a case → what its label says."""
+
+
+def label_of(key: str, computing: Times, communication: Times) -> str:
+    """A case in words."""
+    times = f"computing {times_text(computing)}, communication {times_text(communication)}"
+    return f"{_IN_WORDS[key]}: {times}" if key else times
+
 
 def moments(times: Times) -> set[int]:
     """Every tick in which one of them is under way."""
@@ -51,7 +76,7 @@ def times_text(times: Times) -> str:
 
 def nearly_right(case: Case, outcome: Outcome) -> bool:
     """Whether every rank's share is less than a hundredth off."""
-    return bool(outcome.wrong) and all(
+    return outcome.finding is not None and all(
         abs(got - share) < 0.01 for got, share in zip(outcome.results, case.expected or (), strict=True)
     )
 
@@ -69,7 +94,7 @@ def drawn_lanes(outcome: Outcome) -> "Figure | None":
     computing, communication, *span = outcome.case.arguments[0]
     ends = [moment for times in (computing, communication) for one in times for moment in one]
     begin, end = span or (min(ends, default=0), max(ends, default=0))
-    if not outcome.wrong or begin >= end:
+    if not outcome.finding or begin >= end:
         return None
     lanes = Lanes(0, begin, end, union(computing), union(communication), {})
     return pictures.profile([lanes], outcome.case.label)

@@ -13,7 +13,12 @@ from torch.nn.functional import cross_entropy
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
-from course_utils.lessons.read_the_manual.capstone.past_the_links import NOTHING_SHARED, PastTheLinks, written
+from course_utils.lessons.read_the_manual.capstone.past_the_links import (
+    NOTHING_SHARED,
+    NoSocketToOthers,
+    PastTheLinks,
+    written,
+)
 from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK, SentBytes
 from course_utils.lessons.read_the_manual.capstone.task import NAIVE_BATCH, RATE, STEP_SECONDS, as_images, network
 
@@ -99,7 +104,8 @@ def _said_of_unix_sockets(past: PastTheLinks) -> Iterator[None]:
         yield
     except OSError as error:
         if past.so_far(0)["Unix sockets"]:
-            error.strerror = f"{error.strerror}; {NOTHING_SHARED}"
+            refused = NoSocketToOthers(error.errno, f"{error.strerror}; {NOTHING_SHARED}")
+            raise refused.with_traceback(error.__traceback__) from None
         raise
 
 

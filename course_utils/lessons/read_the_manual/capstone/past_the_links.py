@@ -15,6 +15,10 @@ NOTHING_SHARED = "nodes share neither files nor memory, and what one learns must
 _UNIX = getattr(socket, "AF_UNIX", None)
 
 
+class NoSocketToOthers(OSError):
+    """A Unix socket that should lead to another node."""
+
+
 @dataclass
 class _Seen:
     """What Python has told of this process since it was asked first: bytes mapped, and calls of Unix sockets."""

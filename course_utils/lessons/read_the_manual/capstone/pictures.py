@@ -8,14 +8,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from course_utils.draw import style
-from course_utils.lessons.read_the_manual.capstone.result import COUNTED, Result, megabytes_text, time_text
+from course_utils.lessons.read_the_manual.capstone.result import COUNTED, CapstoneResult, megabytes_text, time_text
 from course_utils.lessons.read_the_manual.capstone.task import BUDGET, Budget
 from course_utils.words import percent
 
 YOURS, NAIVE = "this training", "naive data parallelism, from a few steps"
 
 
-def budget_bars(result: Result, budget: Budget = BUDGET) -> Figure:
+def budget_bars(result: CapstoneResult, budget: Budget = BUDGET) -> Figure:
     """Three panels, one under the other; a line marks what is asked for."""
     missed = result.misses(budget)
     title = f"Missed: {', '.join(missed)}" if missed else "Within all budgets, and accurate enough"

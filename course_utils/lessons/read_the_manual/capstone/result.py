@@ -1,4 +1,4 @@
-"""What the ranks measured, weighed: do they agree, what do the weights recognise, and what did they cost?"""
+"""What the ranks measured, weighed: what do the weights recognise, and what did they cost?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.lessons.read_the_manual.capstone.past_the_links import NOTHING_SHARED
 from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK
 from course_utils.lessons.read_the_manual.capstone.task import (
     BUDGET,
-    IMAGES,
     LINKS,
     NAIVE_STEPS,
     STEP_SECONDS,
@@ -21,16 +19,6 @@ from course_utils.lessons.read_the_manual.capstone.task import (
 from course_utils.system import LINUX
 from course_utils.words import percent
 
-AGREE = 1e-4
-"""Parameters of two ranks are equal up to so much, relative to the largest."""
-PAST_THE_LINKS = 100_000
-"""Bytes that a training may write into files, or map of shared memory: what it prints, and no tensors of the model."""
-LONG = 3.5
-"""Weights this many times as long as the first ones are too long; the sum of four ranks' is four times."""
-SUM, MEANS, WEIGHTS = "sum", "running means", "weights"
-"""What can be wrong with a model that is not accurate."""
-LEAST = IMAGES * 64
-"""Bytes that every node sends at least: this many are its images, one for each pixel, and its weights are more."""
 _SECONDS = f"Seconds: a rank's processor (a naive step is {1000 * STEP_SECONDS:g} ms at most), and its bytes at {LINKS}"
 _HERE = "what the kernel counted on each rank's sockets" if LINUX else "what each rank's trace tells"
 COUNTED = {
@@ -41,7 +29,7 @@ COUNTED = {
 
 
 @dataclass(frozen=True)
-class Result:
+class CapstoneResult:
     """A training that was measured.
 
     Attributes:
@@ -74,9 +62,9 @@ class Result:
         return [name for name, well in kept.items() if not well]
 
 
-def result_of(measured: Sequence[dict[str, Any]], held_out: tuple[np.ndarray, np.ndarray]) -> Result:
+def result_of(measured: Sequence[dict[str, Any]], held_out: tuple[np.ndarray, np.ndarray]) -> CapstoneResult:
     """Put together what the ranks measured; the held-out images are looked at here for the first time."""
-    return Result(
+    return CapstoneResult(
         accuracy=recognised(measured[0]["weights"], *held_out),
         sent=[int(one["sent"]) for one in measured],
         seconds=max(one["seconds"] for one in measured),
@@ -102,64 +90,7 @@ def recognised(
         return float((model(as_images(pixels)).argmax(dim=1).numpy() == labels).mean())
 
 
-def disagreement(measured: Sequence[dict[str, Any]]) -> str | None:
-    """The first rank whose weights, or running means, are not rank 0's, and where; None where all agree."""
-    first = measured[0]["weights"]
-    parts = {"weights": (".weight", ".bias"), "running means": (".running_mean", ".running_var")}
-    for part, endings in parts.items():
-        for name in filter(lambda name: name.endswith(endings), first):
-            for rank, one in enumerate(measured[1:], start=1):
-                apart = float(np.max(np.abs(one["weights"][name] - first[name])))
-                if not apart <= AGREE * float(np.max(np.abs(first[name]))) + 1e-7:
-                    return f"{part} of the ranks differ: rank {rank}'s {name} is up to {apart:.2g} from rank 0's"
-    return None
-
-
-def wrong_part(
-    measured: Sequence[dict[str, Any]], held_out: tuple[np.ndarray, np.ndarray], budget: Budget = BUDGET
-) -> tuple[str, str]:
-    """Which of `SUM`, `MEANS` and `WEIGHTS` makes a model inaccurate, and how one sees it, in words.
-
-    Args:
-        measured: of a training whose model recognises too little.
-    """
-    weights = measured[0]["weights"]
-    if name := _summed_gradient(measured):
-        return SUM, f"the sum is wrong: the optimizer's first gradient of {name} is the ranks' sum, and not their mean"
-    if name := _too_long(weights):
-        return SUM, f"the sum is wrong: {name} is more than {LONG:g} times as long as at first, as no training makes it"
-    if began_apart(measured):
-        return WEIGHTS, "the weights are wrong: in its first step a rank had others than rank 0"
-    without = recognised(weights, *held_out, running_means=False)
-    seen = f"with the images' own means in their place, these weights recognise {percent(without, 1)}"
-    if without >= budget.accuracy:
-        return MEANS, f"the running means are wrong, and not the weights: {seen}"
-    return WEIGHTS, f"the weights are wrong, and not only the running means: {seen}"
-
-
-def began_apart(measured: Sequence[dict[str, Any]]) -> bool:
-    """Whether the ranks had different weights in their first step, as far as one saw them."""
-    began = [one["began"] for one in measured if one["began"] is not None]
-    return any(not np.allclose(one, began[0], rtol=0.01, atol=1e-3) for one in began)
-
-
-def _summed_gradient(measured: Sequence[dict[str, Any]]) -> str | None:
-    """The tensor whose first gradient every optimizer got as the ranks' sum; None where it did not."""
-    if any(one["own"] is None or one["used"] is None for one in measured):
-        return None
-    total = sum(one["own"] for one in measured)
-    apart = max(float(np.linalg.norm(one["used"] - total)) for one in measured)
-    return "linear.bias" if apart <= 0.02 * float(np.linalg.norm(total)) else None
-
-
-def _too_long(weights: dict[str, np.ndarray]) -> str | None:
-    """The first layer whose weights are longer than any training makes them; None where there is none."""
-    first = {name: values.numpy() for name, values in network(0).state_dict().items() if name.endswith(".weight")}
-    norm = np.linalg.norm
-    return next((name for name, values in first.items() if not norm(weights[name]) < LONG * norm(values)), None)
-
-
-def used(result: Result, budget: Budget = BUDGET) -> str:
+def used(result: CapstoneResult, budget: Budget = BUDGET) -> str:
     """In a line: what was reached and used, beside what is asked for."""
     return (
         f"{percent(result.accuracy, 1)} of the held-out images are recognised (asked for: "
@@ -178,41 +109,3 @@ def megabytes_text(number: float) -> str:
 def time_text(seconds: float) -> str:
     """Seconds, with digits that tell just below from just above."""
     return f"{seconds:.2f} s"
-
-
-def unfit(measured: Sequence[dict[str, Any]]) -> str | None:
-    """Why the weights cannot be judged, in words; None where they can."""
-    for rank, one in enumerate(measured):
-        if one["weights"] is None:
-            what = "nothing" if one["returned"] == "NoneType" else f"an object of type {one['returned']}"
-            return f"rank {rank} returned {what}, expected the trained VGG-11"
-    idle = [rank for rank, one in enumerate(measured) if not one["images"]]
-    if idle:
-        return f"on rank {idle[0]} no image went through the `model` that it was given, in training"
-    return disagreement(measured)
-
-
-def past_the_links(measured: Sequence[dict[str, Any]]) -> str | None:
-    """What a rank put where others could read it without a link, in words; None where there was nothing."""
-    done = {"files": "wrote {} into files", "memory": "mapped {} of shared memory"}
-    for rank, one in enumerate(measured):
-        for what, words in done.items():
-            if (amount := one["past"][what]) > PAST_THE_LINKS:
-                return f"rank {rank} {words.format(megabytes_text(amount))}; {NOTHING_SHARED}"
-        if one["past"]["Unix sockets"]:
-            return f"rank {rank} sent through a Unix socket, which ends within its node; {NOTHING_SHARED}"
-    return None
-
-
-def too_little(measured: Sequence[dict[str, Any]]) -> str | None:
-    """Which rank sent less than its images teach, in words; None where none did."""
-    for rank, one in enumerate(measured):
-        if one["sent"] < LEAST:
-            return f"rank {rank} sent {megabytes_text(one['sent'])}, too little for what its images teach"
-    return None
-
-
-def missed(result: Result, budget: Budget = BUDGET) -> str | None:
-    """What is not as asked for, in words; None where all is well."""
-    names = result.misses(budget)
-    return f"{', '.join(names)} not as asked for: {used(result, budget)}" if names else None

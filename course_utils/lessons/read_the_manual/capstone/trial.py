@@ -9,18 +9,13 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from course_utils.checks.finding_text import text_of
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
+from course_utils.lessons.read_the_manual.capstone.faults import past_the_links, unfit
 from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
-from course_utils.lessons.read_the_manual.capstone.result import (
-    Result,
-    megabytes_text,
-    past_the_links,
-    result_of,
-    time_text,
-    unfit,
-)
+from course_utils.lessons.read_the_manual.capstone.result import CapstoneResult, megabytes_text, result_of, time_text
 from course_utils.lessons.read_the_manual.capstone.task import LINKS, NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal
 from course_utils.ranks.run import per_rank
 
@@ -50,7 +45,7 @@ def naive_data_parallel(model: nn.Sequential, images: torch.Tensor, labels: torc
     return model
 
 
-def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Result:
+def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> CapstoneResult:
     """Deal images to the nodes, let the function train there, and weigh what comes back.
 
     Args:
@@ -73,5 +68,5 @@ def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Result
     if problem := past_the_links(measured) or unfit(measured):
         sent, seconds = (max(one[name] for one in measured) for name in ("sent", "seconds"))
         used = f"So far a node sends {megabytes_text(sent)} and takes {time_text(seconds)}."
-        raise CourseError(f"This training cannot be weighed yet: {problem}. {used}")
+        raise CourseError(f"This training cannot be weighed yet: {text_of(problem)} {used}")
     return result_of(measured, dealt.held_out)

@@ -1,20 +1,24 @@
 """The check of `capstone`: trained on four ranks, and judged by counters and by images that no rank has seen."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
+from course_utils.checks.finding import Finding, Kind
 from course_utils.checks.panel import in_notebook
-from course_utils.lessons.read_the_manual.capstone import result
+from course_utils.checks.symptoms import raised
+from course_utils.lessons.read_the_manual.capstone import faults
 from course_utils.lessons.read_the_manual.capstone.kept_results import keep
 from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
-from course_utils.lessons.read_the_manual.capstone.result import COUNTED, used
+from course_utils.lessons.read_the_manual.capstone.past_the_links import NoSocketToOthers
+from course_utils.lessons.read_the_manual.capstone.result import COUNTED, result_of, used
 from course_utils.lessons.read_the_manual.capstone.task import BUDGET, LINKS, deal
 
 if TYPE_CHECKING:
-    from course_utils.lessons.read_the_manual.capstone.result import Result
+    from course_utils.lessons.read_the_manual.capstone.result import CapstoneResult
 
 
 def measured(function: Callable, *given: Any) -> dict[str, Any]:
@@ -27,27 +31,26 @@ class Judge:
 
     Attributes:
         result: what the last training reached and used; None where its weights could not be judged.
-        wrong_part: one of `result.SUM`, `result.MEANS` and `result.WEIGHTS`; "" where the model is accurate.
     """
 
     def __init__(self, held_out: tuple[np.ndarray, np.ndarray]) -> None:
         self._held_out = held_out
-        self.result: Result | None = None
-        self.wrong_part = ""
+        self.result: CapstoneResult | None = None
 
-    def __call__(self, outcome: Outcome) -> str | None:
-        self.result, self.wrong_part = None, ""
-        for reason in (result.past_the_links, result.unfit, result.too_little):
-            if why := reason(outcome.results):
-                return why
-        self.result = result.result_of(outcome.results, self._held_out)
+    def __call__(self, outcome: Outcome) -> Finding | None:
+        self.result = None
+        for reason in (faults.past_the_links, faults.unfit, faults.too_little):
+            if found := reason(outcome.results):
+                return found
+        self.result = result_of(outcome.results, self._held_out)
         if in_notebook():
             keep(self.result)
-        missed = result.missed(self.result)
+        missed = faults.missed(self.result)
         if "accuracy" not in self.result.misses():
             return missed
-        self.wrong_part, seen = result.wrong_part(outcome.results, self._held_out)
-        return f"{missed}. Look: {seen}"
+        part = faults.wrong_part(outcome.results, self._held_out)
+        words, measured = f"{missed.words}. Look: {part.words}", {**missed.measured, **part.measured}
+        return replace(part, words=words, measured=measured)
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -73,7 +76,7 @@ def _missed(name: str) -> Recogniser:
 
 
 def _slow(case: Case, outcome: Outcome) -> bool:
-    return "not finished" in outcome.wrong or _missed("seconds")(case, outcome)
+    return outcome.finding.kind == Kind.NOT_FINISHED or _missed("seconds")(case, outcome)
 
 
 def _start_costs(case: Case, outcome: Outcome) -> bool:
@@ -83,11 +86,11 @@ def _start_costs(case: Case, outcome: Outcome) -> bool:
 
 
 def _began_apart(case: Case, outcome: Outcome) -> bool:
-    return _missed("accuracy")(case, outcome) and result.began_apart(outcome.results)
+    return _missed("accuracy")(case, outcome) and faults.began_apart(outcome.results)
 
 
-def _wrong(part: str) -> Recogniser:
-    return lambda case, outcome: case.judge.wrong_part == part
+def _past_the_links(case: Case, outcome: Outcome) -> bool:
+    return outcome.finding.name == faults.PAST or raised(outcome, NoSocketToOthers.__name__)
 
 
 EXERCISE = Exercise(
@@ -115,13 +118,12 @@ EXERCISE = Exercise(
     symptoms={
         "too many bytes are sent": _missed("bytes"),
         "it takes too many seconds": _slow,
-        "it is not accurate": _missed("accuracy"),
         "it is not accurate and the ranks began with different weights": _began_apart,
         "most bytes are sent before the first image": _start_costs,
-        "the sum is wrong": _wrong(result.SUM),
-        "the running means are wrong": _wrong(result.MEANS),
+        "something goes past the links": _past_the_links,
     },
     praise=_praise,
     limit=90.0,
+    search_runs=0,
     link=LINKS,
 )

@@ -17,11 +17,13 @@ def hessian_of(rng: np.random.Generator, eigenvalues: Sequence[float]) -> np.nda
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, hessian: np.ndarray, largest: float, *momentum: float, tolerance: float = 1e-9) -> Case:
+    def case(
+        label: str, hessian: np.ndarray, largest: float, *momentum: float, tolerance: float = 1e-9, key: str = ""
+    ) -> Case:
         beta = momentum[0] if momentum else 0.0
         expected = 2 * (1 + beta) / largest if largest else math.inf
         label = f"{label}, momentum {beta:g}" if momentum else label
-        return Case(label, [(hessian, *momentum)], [expected], with_comm=False, tolerance=tolerance)
+        return Case(label, [(hessian, *momentum)], [expected], with_comm=False, tolerance=tolerance, key=key)
 
     def spread(n: int) -> np.ndarray:
         return np.sort(rng.uniform(0.05, 1.0, n)) * np.linspace(1, 5, n)
@@ -34,7 +36,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(f"{n} weights, directions at random", hessian_of(rng, values), float(values[-1]))
     for n, beta in ((3, 0.9), (6, float(rng.uniform(0.2, 0.8)))):
         values = spread(n)
-        yield case(f"{n} weights", hessian_of(rng, values), float(values[-1]), beta)
+        yield case(f"{n} weights", hessian_of(rng, values), float(values[-1]), beta, key="momentum")
     own, shared = (int(number) for number in rng.integers(1, 9, 2))
     yield case("a Hessian of whole numbers", own * np.eye(4, dtype=int) + shared, own + 4.0 * shared)
     yield case("entries below zero off the diagonal", np.array([[2.0, -3.0], [-3.0, 6.0]]), 4 + math.sqrt(13))
@@ -44,14 +46,14 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("a nearly flat loss", hessian_of(rng, values), float(values[-1]))
     values = 1e-12 * spread(3)
     yield case("a loss that is flatter still", hessian_of(rng, values), float(values[-1]))
-    yield case("one direction that is flat", np.diag([0.0, first, 1.3]), first)
+    yield case("one direction that is flat", np.diag([0.0, first, 1.3]), first, key="flat-direction")
     yield case("two directions that are nearly flat", hessian_of(rng, [0.0, 0.0, 1.0, first]), first, 0.3)
     values = spread(4)
     yield case("float32", hessian_of(rng, values).astype("float32"), float(values[-1]), 0.6, tolerance=1e-4)
     values = spread(30)
     yield case("30 weights and no momentum", hessian_of(rng, values), float(values[-1]), 0.0)
-    yield case("a flat loss", np.zeros((3, 3)), 0.0)
-    yield case("a flat loss of one weight", np.zeros((1, 1)), 0.0, 0.9)
+    yield case("a flat loss", np.zeros((3, 3)), 0.0, key="flat")
+    yield case("a flat loss of one weight", np.zeros((1, 1)), 0.0, 0.9, key="flat")
 
 
 def _nearly(case: Case, outcome: Outcome) -> bool:

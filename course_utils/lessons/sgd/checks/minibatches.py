@@ -8,6 +8,7 @@ import numpy as np
 
 from course_utils.checks.compare import describe, kind_of
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.words import count
 
 MIXED = 100  # with at least this many examples, chance cannot look like order
@@ -44,7 +45,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(n: int, batch_size: int) -> Case:
         label = f"{count(n, 'example') if n else 'no examples'}, batch size {batch_size}"
         given = (n, batch_size, int(rng.integers(2**31)))
-        return Case(label, [given], with_comm=False, harness=epochs, judge=_what_is_wrong)
+        key = "" if n else "no-examples"
+        return Case(label, [given], with_comm=False, harness=epochs, judge=_what_is_wrong, key=key)
 
     yield case(12, 4)
     yield case(10 * int(rng.integers(20, 40)), 10)
@@ -59,11 +61,12 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(0, 4)
 
 
-def _what_is_wrong(outcome: Outcome) -> str | None:
+def _what_is_wrong(outcome: Outcome) -> Finding | None:
     n, size, _ = outcome.case.arguments[0]
     found = outcome.results[0]
     if kind_of(found) != "dict" or set(found) != {"epochs", "again", "shared"}:
-        return f"rank 0 returned {describe(found)}, expected batches, each an array of indices"
+        words = "rank 0 returned {result}, expected batches, each an array of indices"
+        return own("not-indices", words, result=describe(found))
     told = [*found["epochs"], found["again"]]
     form = _wrong_form(told)
     if form:
@@ -75,75 +78,92 @@ def _what_is_wrong(outcome: Outcome) -> str | None:
     if n >= MIXED or n == 2:
         wrong = wrong or _wrong_places([first, second, *later], n)
     if not wrong and first != again:
-        return "two generators of the same seed gave different batches"
+        return own("not-repeatable", "two generators of the same seed gave different batches")
     if not wrong and not found["shared"]:
-        return "a generator that all programs share, of `random` or `np.random`, is not where it was"
+        words = "a generator that all programs share, of `random` or `np.random`, is not where it was"
+        return own("shared-generator", words)
     return wrong
 
 
-def _wrong_form(told: list) -> str | None:
+def _wrong_form(told: list) -> Finding | None:
     for batch in itertools.chain(*told):
         if kind_of(batch) not in ("array", "list", "tuple"):
-            return f"a batch is {describe(batch)}, expected an array of indices"
+            return _no_indices(batch)
         if kind_of(batch) == "array" and (batch.ndim != 1 or (batch.size and batch.dtype.kind not in "iu")):
-            return f"a batch is {describe(batch)} with {batch.dtype} numbers, expected an array of indices"
+            return _no_indices(batch, f" with {batch.dtype} numbers")
         if kind_of(batch) == "array" and batch.size and batch.dtype != np.int64:
-            return f"a batch holds {batch.dtype} numbers, expected int64"
+            return own("not-int64", "a batch holds {got} numbers, expected int64", got=str(batch.dtype))
         if any(kind_of(index) != "int" for index in (batch if kind_of(batch) != "array" else ())):
-            return f"a batch is {describe(batch)}, expected an array of indices"
+            return _no_indices(batch)
     return None
 
 
-def _wrong_numbers(which: str, batches: list[list[int]], n: int, size: int) -> str | None:
+def _no_indices(batch: object, numbers: str = "") -> Finding:
+    words = "a batch is {batch}{numbers}, expected an array of indices"
+    return own("not-indices", words, batch=describe(batch), numbers=numbers)
+
+
+def _wrong_numbers(which: str, batches: list[list[int]], n: int, size: int) -> Finding | None:
+    def found(key: str, words: str, **values: object) -> Finding:
+        return own(key, words, which=which, n=n, examples=count(n, "example"), **values)
+
     order = [index for batch in batches for index in batch]
     outside = [index for index in order if not 0 <= index < n]
     if outside:
-        return f"the {which} epoch holds the index {outside[0]}, and there are {count(n, 'example')}"
+        words = "the {which} epoch holds the index {index}, and there are {examples}"
+        return found("index-outside", words, index=outside[0])
     never = n - len(set(order))
     if never and len(order) > n - never:
-        return f"the {which} epoch draws some examples more than once, and {never} of {n} never"
+        words = "the {which} epoch draws some examples more than once, and {never} of {n} never"
+        return found("drawn-twice", words, never=never)
     if never:
-        return f"{never} of {n} examples {'is' if never == 1 else 'are'} in no batch of the {which} epoch"
+        words = "{never} of {n} examples {verb} in no batch of the {which} epoch"
+        return found("left-out", words, never=never, verb="is" if never == 1 else "are")
     if len(order) > n:
-        return f"the {which} epoch holds {len(order)} indices, and there are {count(n, 'example')}"
+        words = "the {which} epoch holds {indices} indices, and there are {examples}"
+        return found("too-many-indices", words, indices=len(order))
     got, wanted = [len(batch) for batch in batches], _lengths(n, size)
     if got and not wanted:
-        return f"the {which} epoch has {count(len(got), 'batch')}, expected none"
+        return found("batches-of-nothing", "the {which} epoch has {got}, expected none", got=count(len(got), "batch"))
     if got != wanted:
-        return f"the batches of the {which} epoch have {_few(got)} examples, expected {_few(wanted)}"
+        words = "the batches of the {which} epoch have {got} examples, expected {expected}"
+        return found("other-lengths", words, got=_few(got), expected=_few(wanted))
     return None
 
 
-def _wrong_order(batches: list[list[int]], n: int) -> str | None:
+def _wrong_order(batches: list[list[int]], n: int) -> Finding | None:
     steps = np.diff(np.concatenate(batches))
     spans = [max(batch) - min(batch) for batch in batches if len(batch) > 1]
     if spans and np.mean(spans) < n / 3 and sum(steps < 0) > 1:
-        return f"the second batch holds only examples between {min(batches[1])} and {max(batches[1])}"
+        words = "the second batch holds only examples between {least} and {most}"
+        return own("neighbours-together", words, least=min(batches[1]), most=max(batches[1]))
     if np.unique(steps, return_counts=True)[1].max() > len(steps) / 2:
-        return "neighbours in the order always have the same distance"
+        return own("even-distances", "neighbours in the order always have the same distance")
     return None
 
 
-def _wrong_company(first: list[list[int]], second: list[list[int]]) -> str | None:
+def _wrong_company(first: list[list[int]], second: list[list[int]]) -> Finding | None:
     """Whether those who were in one batch meet again: in most batches, or all of a single large one."""
     if first == second:
-        return "the second epoch has the same order as the first"
+        return own("same-order", "the second epoch has the same order as the first")
     where = {index: number for number, batch in enumerate(second) for index in batch}
     large = [batch for batch in first if 5 <= len(batch) < len(where)]
     again = [np.mean([where[one] == where[other] for one, other in itertools.pairwise(batch)]) for batch in large]
     if again and (np.mean(again) > 0.5 or max(again) == 1):
-        return "in the second epoch, examples meet the same companions as in the first"
+        return own("same-companions", "in the second epoch, examples meet the same companions as in the first")
     return None
 
 
-def _wrong_places(told: list[list[list[int]]], n: int) -> str | None:
+def _wrong_places(told: list[list[list[int]]], n: int) -> Finding | None:
     """Whether examples stay where they are: one in all epochs, or many in the first."""
     orders = [np.concatenate(batches) for batches in told if sum(map(len, batches)) == n]
     still = np.flatnonzero((np.array(orders) == orders[0]).all(axis=0))
     if len(still):
-        return f"example {orders[0][still[0]]} stands at the same place in all of {len(orders)} epochs"
-    own = int(sum(orders[0] == np.arange(n)))
-    return f"{own} of {n} examples stand at the same place as before the shuffling" if own > STILL else None
+        words = "example {example} stands at the same place in all of {epochs} epochs"
+        return own("not-moved", words, example=int(orders[0][still[0]]), epochs=len(orders))
+    left = int(sum(orders[0] == np.arange(n)))
+    words = "{left} of {n} examples stand at the same place as before the shuffling"
+    return own("not-moved", words, left=left, n=n) if left > STILL else None
 
 
 def _lengths(n: int, size: int) -> list[int]:

@@ -41,6 +41,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         level_at: Collection[int] = (),
         alike: bool = False,
         idle_at: Collection[int] = (),
+        key: str = "",
     ) -> Case:
         rates = [0.0 if step in idle_at else float(rng.uniform(0.05, 0.5)) for step in range(steps)]
         weights, speeds = arrays(rng, shapes, dtype), arrays(rng, shapes, dtype)
@@ -50,23 +51,24 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
             speeds = [np.zeros_like(speed) for speed in speeds]
         gradients = [arrays(rng, shapes, dtype, 0.0 if step in level_at else steepness) for step in range(steps)]
         given = (weights, gradients, speeds, rates, momentum)
-        return Case(label, [(*given, views)], [_after(*given)], with_comm=False, harness=after_steps)
+        return Case(label, [(*given, views)], [_after(*given)], with_comm=False, harness=after_steps, key=key)
 
     yield case("one step, the velocity not 0", [(3,)])
     yield case("one step from rest", [(3,)], at_rest=True)
     yield case("three steps, another rate each", LAYERS, 3)
     yield case("three steps, momentum 0.5", LAYERS, 3, momentum=0.5)
-    yield case("two steps without momentum", [(4,)], 2, momentum=0.0)
+    yield case("two steps without momentum", [(4,)], 2, momentum=0.0, key="no-momentum")
     yield case("three steps in float32, momentum 0.8", LAYERS, 3, momentum=0.8, dtype="float32")
     yield case("two steps in float16", LAYERS, 2, dtype="float16")
-    yield case("float32 first, then float64", [(3,), (2, 4)], 2, dtype=("float32", "float64"))
-    yield case("three steps, the gradient 0 in the second and third", [(4,), (2, 3)], 3, level_at=(1, 2))
-    yield case("two steps, the rate 0 in the first", [(4,), (2, 3)], 2, idle_at=(0,))
+    yield case("float32 first, then float64", [(3,), (2, 4)], 2, dtype=("float32", "float64"), key="mixed-dtypes")
+    label = "three steps, the gradient 0 in the second and third"
+    yield case(label, [(4,), (2, 3)], 3, level_at=(1, 2), key="gradient-0")
+    yield case("two steps, the rate 0 in the first", [(4,), (2, 3)], 2, idle_at=(0,), key="rate-0")
     yield case("momentum not given", [(5,)], 2, momentum=None)
     yield case("gradients around 100", [(2, 3)] * 3, 2, steepness=100.0)
-    yield case("three arrays of the same numbers", [(2, 3)] * 3, 2, alike=True)
-    yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], 2, momentum=0.7)
-    yield case("an array of shape (), a single number", [(), (2,)], 2)
+    yield case("three arrays of the same numbers", [(2, 3)] * 3, 2, alike=True, key="same-numbers")
+    yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], 2, momentum=0.7, key="empty-array")
+    yield case("an array of shape (), a single number", [(), (2,)], 2, key="scalar")
     yield case("arrays that do not lie in one piece", [(4, 3), (5,), (2, 3, 4)], 2, views=True)
     yield case("no parameters at all", [], 2)
 

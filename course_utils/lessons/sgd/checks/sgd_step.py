@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from course_utils.checks.cases import AFTER_ANOTHER_CALL
 from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.finding import Finding, own
 from course_utils.data import digits_arrays
 from course_utils.lessons.sgd.checks.common import Shapes, arrays, working_copies
 from course_utils.lessons.sgd.digits_network import train_digits
@@ -46,6 +48,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         steepness: float = 1.0,
         alike: bool = False,
         harness: Callable = after_a_step,
+        key: str = "",
     ) -> Case:
         rate = float(rng.uniform(0.05, 0.5))
         weights, gradients = arrays(rng, shapes, dtype), arrays(rng, shapes, dtype, steepness)
@@ -54,19 +57,19 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         moved = [np.asarray(w - np.asarray(rate, w.dtype) * g) for w, g in zip(weights, gradients, strict=True)]
         given = (weights, gradients if dtype == "float64" else tuple(gradients), rate, views)
         label = f"{label}, rate {rate:.2g}"
-        return Case(label, [given], [{"parameters": moved}], with_comm=False, harness=harness)
+        return Case(label, [given], [{"parameters": moved}], with_comm=False, harness=harness, key=key)
 
     yield case("one array of 3 weights", [(3,)])
     yield case("the four arrays of a network", LAYERS)
-    yield case("three arrays of one shape", [(2, 3)] * 3)
-    yield case("three arrays of the same numbers", [(2, 3)] * 3, alike=True)
-    yield case("after two steps of another network", [(2, 3)], harness=after_other_steps)
+    yield case("three arrays of one shape", [(2, 3)] * 3, key="one-shape")
+    yield case("three arrays of the same numbers", [(2, 3)] * 3, alike=True, key="same-numbers")
+    yield case("after two steps of another network", [(2, 3)], harness=after_other_steps, key=AFTER_ANOTHER_CALL)
     yield case("float32", LAYERS, "float32")
     yield case("float16", LAYERS, "float16")
-    yield case("float32 first, then float64", [(3,), (2, 4)], ("float32", "float64"))
+    yield case("float32 first, then float64", [(3,), (2, 4)], ("float32", "float64"), key="mixed-dtypes")
     yield case("gradients around 100", LAYERS, steepness=100.0)
-    yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)])
-    yield case("an array of shape (), a single number", [(), (2,)])
+    yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], key="empty-array")
+    yield case("an array of shape (), a single number", [(), (2,)], key="scalar")
     yield case("arrays that do not lie in one piece", [(4, 3), (5,), (2, 3, 4)], views=True)
     yield case("no parameters at all", [])
     yield _digits(rng)
@@ -78,9 +81,10 @@ def _digits(rng: np.random.Generator) -> Case:
     return Case(label, [given], with_comm=False, harness=digits_read, judge=_too_few)
 
 
-def _too_few(outcome: Outcome) -> str | None:
+def _too_few(outcome: Outcome) -> Finding | None:
     share = outcome.results[0]
-    return None if share >= ENOUGH else f"{share:.1%} of the test images are read, expected {ENOUGH:.0%}"
+    words = "{got:.1%} of the test images are read, expected {expected:.0%}"
+    return None if share >= ENOUGH else own("too-few-images", words, got=share, expected=ENOUGH)
 
 
 EXERCISE = Exercise(

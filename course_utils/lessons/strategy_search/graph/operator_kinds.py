@@ -50,7 +50,7 @@ def _without_dtype(make: Callable[[int | None], nn.Module], dim: int | None, dty
 
 
 @dataclass(frozen=True)
-class Kind:
+class OperatorKind:
     """What is known of an operator before it stands in a graph; the fields are those of `Operator`."""
 
     kind: str
@@ -100,25 +100,25 @@ def follows(module: nn.Module, shape: Shape) -> bool:
     return images or isinstance(module, FOLLOWERS)
 
 
-def kind_of(module: nn.Module, shape: Shape) -> Kind:
+def kind_of(module: nn.Module, shape: Shape) -> OperatorKind:
     """How an operator whose output has this shape may be cut; kind "other" and not at all where nothing is known."""
     if isinstance(module, nn.Conv2d) and len(shape) == 4:
         return _convolution(module)
     if isinstance(module, (nn.MaxPool2d, nn.AvgPool2d)) and len(shape) == 4:
         return _pool(module)
     if isinstance(module, nn.AdaptiveAvgPool2d) and len(shape) == 4:
-        return Kind("pool", ("sample", "parameter"), mixes=False)
+        return OperatorKind("pool", ("sample", "parameter"), mixes=False)
     if isinstance(module, nn.Linear) and len(shape) in (2, 3):
-        return Kind("linear", _without_channels(shape) + ("parameter",))
+        return OperatorKind("linear", _without_channels(shape) + ("parameter",))
     if isinstance(module, (nn.LayerNorm, nn.Softmax, nn.LogSoftmax)) and _in_a_row(module, shape):
-        return Kind("norm", _without_channels(shape))
+        return OperatorKind("norm", _without_channels(shape))
     if isinstance(module, nn.LocalResponseNorm) and len(shape) == 4:
-        return Kind("norm", ("sample", "attribute"))
+        return OperatorKind("norm", ("sample", "attribute"))
     if isinstance(module, Attention):
-        return Kind("attention", ("sample",))
+        return OperatorKind("attention", ("sample",))
     if isinstance(module, (nn.Embedding, Embedding)) and len(shape) == 3:
-        return Kind("embedding", ("sample",))
-    return Kind("other")
+        return OperatorKind("embedding", ("sample",))
+    return OperatorKind("other")
 
 
 def _without_channels(shape: Shape) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def _in_a_row(module: nn.Module, shape: Shape) -> bool:
     return module.dim in (-1, len(shape) - 1)
 
 
-def _convolution(module: nn.Conv2d) -> Kind:
+def _convolution(module: nn.Conv2d) -> OperatorKind:
     """Along the height where the padding is zeros and counted; along the channels where there are no groups of them."""
     cuts = ["sample"]
     if module.padding_mode == "zeros" and not isinstance(module.padding, str) and module.dilation == (1, 1):
@@ -142,18 +142,18 @@ def _convolution(module: nn.Conv2d) -> Kind:
     if module.groups == 1:
         cuts.append("parameter")
     window = Window(module.kernel_size[0], module.stride[0], module.padding[0]) if "attribute" in cuts else None
-    return Kind("conv", tuple(cuts), window=window)
+    return OperatorKind("conv", tuple(cuts), window=window)
 
 
-def _pool(module: nn.MaxPool2d | nn.AvgPool2d) -> Kind:
+def _pool(module: nn.MaxPool2d | nn.AvgPool2d) -> OperatorKind:
     """Along the height where no padding is left out of an average, and the last row is not half a window."""
     if getattr(module, "return_indices", False):
-        return Kind("other")
+        return OperatorKind("other")
     size, stride, padding = (_rows(one) for one in (module.kernel_size, module.stride, module.padding))
     left_out = padding and not getattr(module, "count_include_pad", True)
     if left_out or module.ceil_mode or getattr(module, "dilation", 1) not in (1, (1, 1)):
-        return Kind("pool", ("sample", "parameter"), mixes=False)
-    return Kind("pool", ("sample", "attribute", "parameter"), mixes=False, window=Window(size, stride, padding))
+        return OperatorKind("pool", ("sample", "parameter"), mixes=False)
+    return OperatorKind("pool", ("sample", "attribute", "parameter"), mixes=False, window=Window(size, stride, padding))
 
 
 def _rows(value: int | tuple[int, int]) -> int:

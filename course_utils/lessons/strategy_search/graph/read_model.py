@@ -22,7 +22,7 @@ from course_utils.lessons.strategy_search.graph.operator_kinds import (
     ADDITIONS,
     DROPOUTS,
     NORMS,
-    Kind,
+    OperatorKind,
     flattens,
     follows,
     idle,
@@ -85,7 +85,7 @@ class _Reading:
             self._loss(node)
         elif node.op == "placeholder":
             if not self.operators:
-                self._add(node, Kind("input", mixes=False), ())
+                self._add(node, OperatorKind("input", mixes=False), ())
         elif _is_first(node) and is_tensor(self.made[node]) and node.args[0] in self.values:
             self.values[node] = self.values[node.args[0]]
         elif node.op != "get_attr" and is_tensor(self.made[node]):
@@ -99,7 +99,7 @@ class _Reading:
         inputs, shape = self._inputs(node), self._shape(node)
         module = self._module(node, shape)
         if node.target in ADDITIONS and len(inputs) == 2 and self._same_shapes(inputs, shape):
-            self._add(node, Kind("add", _all_cuts(shape), mixes=False), inputs)
+            self._add(node, OperatorKind("add", _all_cuts(shape), mixes=False), inputs)
         elif module is None or len(self._tensors(node)) != 1 or len(inputs) != 1:
             self._other(node, inputs)
         elif idle(module, shape, self._shape(self._tensors(node)[0])):
@@ -128,7 +128,7 @@ class _Reading:
         if isinstance(module, nn.Flatten) or (value.before and not weights):
             self.values[node] = _Value(value.operator, (*value.before, self._keep(node, module)))
         elif value.before or producer.kind == "input" or len(self._tensors(node)[0].users) > 1:
-            self._add(node, Kind("elementwise", _all_cuts(shape), mixes=False), (value,), module)
+            self._add(node, OperatorKind("elementwise", _all_cuts(shape), mixes=False), (value,), module)
         else:
             self.operators[value.operator] = replace(
                 producer,
@@ -144,14 +144,14 @@ class _Reading:
         known = node.op == "call_module" and [*node.args] == node.all_input_nodes and not node.kwargs
         known = known and is_tensor(self.made[node])
         module = self.model.get_submodule(node.target) if known else Call.of(node, self.model, self.made)
-        number = self._add(node, Kind("other"), inputs, module)
+        number = self._add(node, OperatorKind("other"), inputs, module)
         what = type(module).__name__ if known else getattr(node.target, "__name__", node.target)
         self.notes.append(f"{self.operators[number].name} ({what}): unknown to the search, it stays on one device.")
 
     def _add(
         self,
         node: fx.Node,
-        kind: Kind,
+        kind: OperatorKind,
         inputs: tuple[_Value, ...],
         module: nn.Module | None = None,
     ) -> int:

@@ -1,27 +1,21 @@
-"""What a submitted notebook holds: read as text and as a syntax tree, never run in this process."""
+"""What a handed-in notebook holds: read as text and as a syntax tree, never run in this process.
+
+The one reader of `course check NOTEBOOK` and of `course grade`: which function answers an exercise is decided here.
+"""
 
 import ast
-import errno
+import functools
 import inspect
-import os
-import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course_utils.checks.notebook import cells_in
+from course_utils.checks.notebook import code_cells, in_python
 from course_utils.checks.registry import declared
 from course_utils.errors import CourseError
-from course_utils.teacher.notebook_cells import Cells
+from course_utils.ranks.engine.notebook_cells import Answer, Cells
 
-LARGEST = 256 << 20
-"""Bytes of a notebook; one that shows pictures may have a hundred million."""
-_LESSON_OF = {exercise.name: exercise.lesson for exercise in declared()}
-_ABOUT_PYTHON = re.compile(r"%%(time|timeit|capture|prun)\b")
-_A_FILE = re.compile(r"%%(?:writefile|file)\s+(-a\s+)?(\S+)\s*$")
-_A_STATEMENT = re.compile(r"^(\s*)%time\s+(?=\S)", re.MULTILINE)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _STATEMENTS_WITH_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
@@ -46,12 +40,22 @@ class Submission:
     @property
     def lessons(self) -> set[str]:
         """The lessons that the notebook answers something of, by their stems."""
-        return {_LESSON_OF[name] for name in self.answers}
+        return {_lesson_of()[name] for name in self.answers}
 
     @property
     def expected(self) -> list[str]:
         """Every exercise of these lessons."""
-        return [name for name, lesson in _LESSON_OF.items() if lesson in self.lessons]
+        return [name for name, lesson in _lesson_of().items() if lesson in self.lessons]
+
+    @property
+    def answered(self) -> list[str]:
+        """The exercises that it answers, or has checked."""
+        return [name for name in self.expected if name in self.answers]
+
+    def answer(self, exercise: str) -> Answer:
+        """Its function for an exercise that it answers."""
+        name = self.answers[exercise]
+        return Answer(exercise, name, self.cells, self.signatures.get(name))
 
 
 def read(notebook: Path) -> Submission:
@@ -65,7 +69,7 @@ def read(notebook: Path) -> Submission:
     needed: dict[str, int] = {}  # the last cell that each name's function needs
     imported: set[str] = set()
     signatures: dict[str, inspect.Signature] = {}
-    for number, written in enumerate(cells_in(_text_of(notebook), notebook), start=1):
+    for number, written in enumerate(code_cells(notebook), start=1):
         source = in_python(written)
         try:
             tree = ast.parse(source)
@@ -83,52 +87,18 @@ def read(notebook: Path) -> Submission:
                     signatures[name] = known
         cells.append((f"cell {number} of {notebook.name}", source))
     own = needed.keys() - imported  # what is imported is an earlier lesson's, unless the notebook has it checked
-    answers = {name: name for name in own if name in _LESSON_OF}
-    answers |= {name: function for name, function in checked.items() if name in _LESSON_OF}
+    answers = {name: name for name in own if name in _lesson_of()}
+    answers |= {name: function for name, function in checked.items() if name in _lesson_of()}
     if not answers:
         raise CourseError(f"{notebook} answers no exercise of the course.")
     last = max((needed[function] for function in answers.values() if function in needed), default=-1)
     return Submission(notebook.name, tuple(cells[: last + 1]), answers, signatures)
 
 
-def _text_of(notebook: Path) -> str:
-    """The text of a plain file, which is neither a link to something else, nor endless, nor waits for a writer.
-
-    Raises:
-        CourseError: it is none.
-    """
-    try:
-        with open(os.open(notebook, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            about = os.fstat(file.fileno())
-            if not stat.S_ISREG(about.st_mode):
-                raise CourseError(f"{notebook} is not a file.")
-            if about.st_size > LARGEST:
-                raise CourseError(f"{notebook} has {about.st_size:,} bytes: too many for a notebook.")
-            return file.read(LARGEST).decode("utf-8-sig")  # some editors begin a file with a mark
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise CourseError(f"{notebook} is a link; hand in the file itself.") from None
-        raise CourseError(f"{notebook} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise CourseError(f"{notebook} is not a notebook.") from None
-
-
-def in_python(cell: str) -> str:
-    """A cell as IPython would hand it to Python, line by line. One that is in another language becomes empty.
-
-    What magics of time are about is run, and what is to become a file is written.
-    """
-    from IPython.core.inputtransformer2 import TransformerManager
-
-    first, _, rest = cell.lstrip().partition("\n")
-    if file := _A_FILE.match(first):
-        return f"open({file[2]!r}, {'a' if file[1] else 'w'!r}, encoding='utf-8').write({rest!r})\n"
-    if first.startswith("%%"):
-        cell = f"#\n{rest}" if _ABOUT_PYTHON.match(first) else ""
-    try:
-        return TransformerManager().transform_cell(_A_STATEMENT.sub(r"\1", cell))
-    except Exception:  # a mistake, which Python will find as well
-        return cell
+@functools.cache
+def _lesson_of() -> dict[str, str]:
+    """Exercise → the stem of its lesson, in order."""
+    return {exercise.name: exercise.lesson for exercise in declared()}
 
 
 def _statements(nodes: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -1,0 +1,168 @@
+"""Judge a notebook exercise by exercise: for `course check NOTEBOOK` and, on ranks in boxes, for `course grade`."""
+
+import contextlib
+import functools
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from course_utils.checks.exercise import Exercise
+from course_utils.checks.judge import Options, judge
+from course_utils.checks.judging_plan import on_these
+from course_utils.checks.own_answer import call_without
+from course_utils.checks.registry import check_packages, find, own_answers
+from course_utils.checks.submission import Submission, read
+from course_utils.checks.verdict import Result
+from course_utils.errors import CourseError
+from course_utils.ranks.engine.notebook_cells import run_cells
+from course_utils.ranks.interface import RanksInterface
+from course_utils.ranks.run import Attempt
+from course_utils.ranks.start import start
+
+CELLS_SECONDS = 180.0
+"""For all cells of a notebook together."""
+
+
+@dataclass(frozen=True)
+class JudgedExercise:
+    """What became of one exercise of a submission.
+
+    Attributes:
+        line: the verdict on it, or why there can be none.
+        question: the one with which the line ends; "" without one.
+    """
+
+    exercise: str
+    result: Result
+    line: str
+    question: str = ""
+
+
+def check_notebook(notebook: Path, ranks: int) -> Iterator[JudgedExercise]:
+    """Judge each function with which the notebook answers an exercise, on ranks of its own, one after the other.
+
+    Args:
+        notebook: its cells are run as whoever calls this, in an empty folder and without a box.
+        ranks: how many to start; they are ended afterwards, and a learner's running ranks are left alone.
+
+    Raises:
+        CourseError: the file is not a notebook, or answers no exercise.
+    """
+    submission = read(notebook)
+    with _own_ranks(ranks) as running:
+        yield from judge_exercises(submission, submission.answered, lambda _: running)
+
+
+def judge_exercises(
+    submission: Submission,
+    exercises: Iterable[str],
+    ranks: Callable[[Exercise], RanksInterface],
+    others: Callable[[Exercise], RanksInterface] | None = None,
+) -> Iterator[JudgedExercise]:
+    """Judge exercises of a submission, in their order.
+
+    Args:
+        submission: the notebook.
+        exercises: their names; one that the submission does not answer is not begun.
+        ranks: gives those on which the notebook's cells run, and its answer to this exercise.
+        others: gives those on which programs with known mistakes run; None: on `ranks` too.
+    """
+    hidden = own_answers(since=min(submission.lessons))
+
+    def judged(name: str, result: Result, text: str) -> JudgedExercise:
+        return JudgedExercise(name, result, f"{result} {name}: {text}")
+
+    trouble = ""  # with the cells
+    for name in exercises:
+        exercise = find(name)
+        running = _without_own_answers(ranks, exercise, hidden)
+        search_ranks = functools.partial(_without_own_answers, others, exercise, hidden) if others else None
+        trouble = trouble or _run_all_cells(submission, running)
+        if name not in submission.answers:
+            yield judged(name, Result.NOT_BEGUN, "not in this notebook, or its cell cannot be read")
+            continue
+        try:
+            if trouble:
+                raise CourseError(trouble)
+            with _checks_that_travel():
+                stages = [on_these(exercise, running, search_ranks)]
+                verdict = judge(exercise, submission.answer(name), stages, Options(hide=False))
+        except CourseError as error:
+            yield judged(name, Result.WRONG, str(error))
+        except Exception as error:  # what came back was made to confuse the checks
+            yield judged(name, Result.WRONG, f"its results cannot be judged ({type(error).__name__})")
+        else:
+            yield JudgedExercise(name, verdict.result, str(verdict), verdict.question)
+
+
+def _run_all_cells(submission: Submission, running: RanksInterface) -> str:
+    """Run the notebook's cells on all ranks that have not run them, before a check and its limits.
+
+    Says what went wrong with all of it.
+    """
+    arguments = [(submission.cells,)] * running.world_size
+    try:
+        with _checks_that_travel():
+            ran = running.attempt(run_cells, arguments, with_comm=False, patience=CELLS_SECONDS, limit=CELLS_SECONDS)
+    except CourseError as error:
+        return str(error)
+    return f"the notebook's cells do not come to their end: {ran.trouble.strip()}" if ran.trouble else ""
+
+
+class _WithoutOwnAnswers:
+    """Ranks on which the course's own answers cannot be called. Contained ranks do not even have them on their disk."""
+
+    def __init__(self, ranks: RanksInterface, hidden: Sequence[str]) -> None:
+        self.world_size = ranks.world_size
+        self._ranks, self._hidden = ranks, hidden
+
+    def _hiding(self, function: Callable) -> Callable:
+        return functools.partial(call_without, self._hidden, function)
+
+    def attempt(self, function: Callable, arguments: Sequence[tuple], **options: Any) -> Attempt:
+        """As the ranks' own."""
+        return self._ranks.attempt(self._hiding(function), arguments, **options)
+
+    def attempt_each(self, tasks: Sequence[tuple[Callable, tuple]], **options: Any) -> list[Attempt]:
+        """As the ranks' own."""
+        return self._ranks.attempt_each([(self._hiding(function), own) for function, own in tasks], **options)
+
+
+def _without_own_answers(
+    ranks: Callable[[Exercise], RanksInterface], exercise: Exercise, hidden: Sequence[str]
+) -> RanksInterface:
+    return _WithoutOwnAnswers(ranks(exercise), hidden)
+
+
+@contextlib.contextmanager
+def _checks_that_travel() -> Iterator[None]:
+    """A case's harness travels to the ranks, which have nothing of the checks."""
+    packages = check_packages()
+    for package in packages:
+        cloudpickle.register_pickle_by_value(package)
+    try:
+        yield
+    finally:
+        for package in packages:
+            cloudpickle.unregister_pickle_by_value(package)
+
+
+@contextlib.contextmanager
+def _own_ranks(number: int) -> Iterator[RanksInterface]:
+    """Ranks in a folder of their own, ended with it."""
+    before = os.environ.get("COURSE_RUNTIME")
+    with tempfile.TemporaryDirectory(prefix="course-check-") as folder:
+        os.environ["COURSE_RUNTIME"] = folder
+        try:
+            ranks = start(number)
+            try:
+                yield ranks
+            finally:
+                ranks.stop()
+        finally:
+            os.environ.pop("COURSE_RUNTIME") if before is None else os.environ.update(COURSE_RUNTIME=before)
