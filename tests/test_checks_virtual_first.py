@@ -155,8 +155,7 @@ def test_what_cannot_be_sent_back_and_what_cannot_be_unpacked_are_told() -> None
 def test_the_process_ends_with_its_notebook_also_from_an_endless_loop(last, tmp_path) -> None:
     program = f"""
         import time
-        from course_utils.ranks.ending import Ending
-from course_utils.ranks.lone_process import lone_process
+        from course_utils.ranks.lone_process import lone_process
         from course_utils.ranks.without_ranks import NoRanks
         def endless():
             while True: pass
