@@ -3,6 +3,7 @@
 Where it runs, `judging_plan` says; what one case gives, `run_cases`; which mistake it is, `mistake_search`.
 """
 
+import contextlib
 import functools
 import inspect
 import itertools
@@ -98,14 +99,15 @@ def judge(
 
 
 class TooBusy(CourseError):
-    """The machine gave an answer so little processor time that nothing can be said of it."""
+    """The machine gave an answer so little processor time that nothing can be said of the answer."""
 
 
 @dataclass
-class _Progress:
+class _StageRun:
     """How far an answer came on one stage.
 
     Attributes:
+        stage: on whose ranks it ran.
         passed: the cases that it passed.
         last: what it did on the last of these.
         failed: what it did on the case that it failed; None where it failed none.
@@ -115,11 +117,12 @@ class _Progress:
         is_stub: whether it ended at the line that the exercise came with.
     """
 
+    stage: JudgingStage
     passed: list[Case] = field(default_factory=list)
     last: Outcome | None = None
     failed: Outcome | None = None
     rest: Sequence[Case] = ()
-    lucky: "_Progress | None" = None
+    lucky: "_StageRun | None" = None
     cannot: str = ""
     is_stub: bool = False
 
@@ -135,7 +138,7 @@ class _Judging:
         self._hidden = (exercise.library, *exercise.also_hidden) if options.hide else ()
 
     def verdict(self) -> Verdict:
-        walks: list[tuple[JudgingStage, _Progress]] = []
+        stage_runs: list[_StageRun] = []
         stages = [stage for stage in self._stages if stage.cases(self._seed)]
         if not stages:
             raise too_few(self._exercise, max((stage.left_out(self._seed) for stage in self._stages), default=0))
@@ -145,44 +148,46 @@ class _Judging:
         for stage in stages:
             if cannot and stage.on == On.VIRTUAL:
                 continue
-            walk = self._walk(stage, stage.cases(self._seed))
-            if walk.cannot:
-                cannot, walks = walk.cannot, []
+            stage_run = self._run_stage(stage, stage.cases(self._seed))
+            if stage_run.cannot:
+                cannot, stage_runs = stage_run.cannot, []
                 continue
-            walks.append((stage, walk))
-            if walk.failed:
-                return self._wrong(walks, cannot)
-        if not walks:
+            stage_runs.append(stage_run)
+            if stage_run.failed:
+                return self._wrong(stage_runs, cannot)
+        if not stage_runs:
             raise NeedsRanks(f"{cannot}. {start_first(self._exercise)}")
-        for number, (_, walk) in enumerate(walks):
-            if walk.lucky:  # a later case might have shown what else comes of it, and that says more
-                return self._wrong([*walks[:number], (walks[number][0], walk.lucky)], cannot)
-        outcome = [walk.last for _, walk in walks if walk.last][-1]
-        judged_on, praise = self._judged_on(walks, cannot), self._exercise.praise(outcome)
+        for number, stage_run in enumerate(stage_runs):
+            if stage_run.lucky:  # a later case might have shown what else comes of it, and that says more
+                return self._wrong([*stage_runs[:number], stage_run.lucky], cannot)
+        outcome = [stage_run.last for stage_run in stage_runs if stage_run.last][-1]
+        judged_on, praise = self._judged_on(stage_runs, cannot), self._exercise.praise(outcome)
         return self._verdict(Result.RIGHT, outcome, judged_on, Searched(), praise)
 
     # --- the answer on the ranks of a stage ---------------------------------------------------------------------------
 
-    def _walk(self, stage: JudgingStage, cases: Sequence[Case]) -> _Progress:
+    def _run_stage(self, stage: JudgingStage, cases: Sequence[Case]) -> _StageRun:
         """Run the answer case by case until the first that fails."""
-        walk = _Progress()
+        stage_run = _StageRun(stage)
         try:
             for outcome in self._outcomes(stage, cases):
-                if self._ends(stage, walk, outcome):
+                if self._ends(stage_run, outcome):
                     break
-                rest = cases[len(walk.passed) + 1 :]
+                rest = cases[len(stage_run.passed) + 1 :]
                 if outcome.finding:
-                    walk.failed, walk.rest = outcome, rest
+                    stage_run.failed, stage_run.rest = outcome, rest
                     break
-                if walk.lucky is None and (lucky := by_luck(outcome)):
-                    walk.lucky = _Progress([*walk.passed], failed=lucky, rest=rest)
-                walk.passed.append(outcome.case)
-                walk.last = outcome
+                if stage_run.lucky is None and (lucky := by_luck(outcome)):
+                    stage_run.lucky = _StageRun(stage, [*stage_run.passed], failed=lucky, rest=rest)
+                stage_run.passed.append(outcome.case)
+                stage_run.last = outcome
+        except TooBusy:
+            raise
         except CourseError as error:
             if stage.on != On.VIRTUAL:
                 raise
-            walk.cannot = str(error).rstrip(".")
-        return walk
+            stage_run.cannot = str(error).rstrip(".")
+        return stage_run
 
     def _outcomes(self, stage: JudgingStage, cases: Sequence[Case]) -> Iterator[Outcome]:
         if self._exercise.needs_torch:
@@ -196,43 +201,43 @@ class _Judging:
         patience = self._options.patience
         return functools.partial(outcomes, ranks=stage.ranks, patience=patience, limit=limit, hidden=hidden)
 
-    def _ends(self, stage: JudgingStage, walk: _Progress, outcome: Outcome) -> bool:
-        """Whether the stage ends here, though nothing is known to be wrong; notes in the walk why."""
+    def _ends(self, stage_run: _StageRun, outcome: Outcome) -> bool:
+        """Whether the stage ends here, though nothing is known to be wrong; notes why."""
         for reply in outcome.attempt.replies:
             if reply.error and reply.error.type == "VirtualRanksCannot":
-                walk.cannot = _what_they_cannot(reply.error)
+                stage_run.cannot = _what_they_cannot(reply.error)
                 return True
             if _is_stub(reply.error):
-                walk.is_stub = True
-                walk.failed = replace(outcome, finding=Finding(Kind.UNFINISHED, reply.rank))
+                stage_run.is_stub = True
+                stage_run.failed = replace(outcome, finding=Finding(Kind.UNFINISHED, reply.rank))
                 return True
-        ending = outcome.attempt.ending
-        if ending == Ending.TOO_BUSY and not stage.may_end_early:
+        ending, may_end_early = outcome.attempt.ending, stage_run.stage.may_end_early
+        if ending == Ending.TOO_BUSY and not may_end_early:
             raise TooBusy(f"{outcome.attempt.trouble} Run this cell again when less else is running.")
-        return stage.may_end_early and ending in (Ending.NOT_FINISHED, Ending.TOO_BUSY)
+        return may_end_early and ending in (Ending.NOT_FINISHED, Ending.TOO_BUSY)
 
     # --- verdicts -----------------------------------------------------------------------------------------------------
 
-    def _wrong(self, walks: Sequence[tuple[JudgingStage, _Progress]], cannot: str) -> Verdict:
-        stage, walk = walks[-1]
-        if walk.is_stub and not any(each.passed for _, each in walks):
+    def _wrong(self, stage_runs: Sequence[_StageRun], cannot: str) -> Verdict:
+        stage_run = stage_runs[-1]
+        if stage_run.is_stub and not any(each.passed for each in stage_runs):
             return Verdict(Result.NOT_BEGUN, self._exercise.name, seed=self._seed)
-        assert walk.failed
-        searched = Searched() if walk.is_stub else self._searched(stage, walk)
-        return self._verdict(Result.WRONG, walk.failed, self._judged_on(walks, cannot), searched)
+        assert stage_run.failed
+        searched = Searched() if stage_run.is_stub else self._searched(stage_run)
+        return self._verdict(Result.WRONG, stage_run.failed, self._judged_on(stage_runs, cannot), searched)
 
-    def _judged_on(self, walks: Sequence[tuple[JudgingStage, _Progress]], cannot: str) -> JudgedOn:
-        stage, walk = walks[-1]
-        sizes = [len(case.arguments) for each, its in walks if each.on == On.VIRTUAL for case in its.passed]
-        on_virtual = stage.on == On.VIRTUAL
-        if on_virtual and walk.failed:
-            return JudgedOn(found_on_virtual=not walk.is_stub)
+    def _judged_on(self, stage_runs: Sequence[_StageRun], cannot: str) -> JudgedOn:
+        last = stage_runs[-1]
+        sizes = [len(case.arguments) for each in stage_runs if each.stage.on == On.VIRTUAL for case in each.passed]
+        on_virtual = last.stage.on == On.VIRTUAL
+        if on_virtual and last.failed:
+            return JudgedOn(found_on_virtual=not last.is_stub)
         return JudgedOn(
             virtual=(min(sizes), max(sizes)) if sizes else None,
-            real=0 if on_virtual else stage.ranks.world_size,
+            real=0 if on_virtual else last.stage.ranks.world_size,
             virtual_cannot=cannot,
             start=self._exercise.start(min(max(sizes), 4)) if on_virtual else "",
-            left_out=0 if sizes else stage.left_out(self._seed),
+            left_out=0 if sizes else last.stage.left_out(self._seed),
         )
 
     def _verdict(
@@ -257,28 +262,30 @@ class _Judging:
 
     # --- which mistake it is ------------------------------------------------------------------------------------------
 
-    def _searched(self, stage: JudgingStage, walk: _Progress) -> Searched:
+    def _searched(self, stage_run: _StageRun) -> Searched:
         exercise = self._exercise
-        assert walk.failed
         if not exercise.written.questions or not self._options.search:
             return Searched()
-        if exercise.search_runs and is_comparable(walk.failed):
-            walk = self._again_on_fixed_numbers(stage, walk)
-        assert walk.failed
+        run, stage = self._on_fixed_numbers(stage_run), stage_run.stage
+        assert run.failed
         on_others = replace(stage, ranks=stage.search_ranks()) if stage.search_ranks else stage
         if exercise.needs_torch and exercise.search_runs:
             import_torch(on_others.ranks)
         programs = self._runner(on_others, exercise.limit, ())
         return MistakeSearch(
-            exercise, walk.failed, walk.passed, lambda: self._outcomes(stage, walk.rest), programs
+            exercise, run.failed, run.passed, lambda: self._outcomes(stage, run.rest), programs
         ).search()
 
-    def _again_on_fixed_numbers(self, stage: JudgingStage, walk: _Progress) -> _Progress:
-        """The same answer on the cases of the fixed seed, where it fails one of these."""
-        again = self._walk(stage, stage.cases(FIXED_SEED))
-        if again.failed is None and again.lucky:
-            again = again.lucky
-        return again if again.failed and not again.is_stub else walk
+    def _on_fixed_numbers(self, stage_run: _StageRun) -> _StageRun:
+        """The same answer on the cases of the fixed seed, where programs can be compared with it and it fails there."""
+        if not (self._exercise.search_runs and stage_run.failed and is_comparable(stage_run.failed)):
+            return stage_run
+        with contextlib.suppress(TooBusy):
+            again = self._run_stage(stage_run.stage, stage_run.stage.cases(FIXED_SEED))
+            again = again if again.failed else again.lucky or again
+            if again.failed and not again.is_stub:
+                return again
+        return stage_run
 
     # --- before anything runs -----------------------------------------------------------------------------------------
 

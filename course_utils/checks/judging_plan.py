@@ -5,6 +5,7 @@ ranks first: they are many and count exactly, whatever else the machine does. Re
 and messages that pass one another.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -83,9 +84,7 @@ def on_these(
     exercise: Exercise, ranks: RanksInterface, search_ranks: Callable[[], RanksInterface] | None = None
 ) -> JudgingStage:
     """The one stage of an answer that is judged on these ranks alone."""
-    return JudgingStage(
-        ranks, lambda seed: cases_of(exercise, seed, ranks.world_size), On.REAL, search_ranks=search_ranks
-    )
+    return JudgingStage(ranks, _draw(exercise, ranks.world_size), On.REAL, search_ranks=search_ranks)
 
 
 def plan(exercise: Exercise, ranks: RanksInterface | None, seed: int) -> list[JudgingStage]:
@@ -99,13 +98,13 @@ def plan(exercise: Exercise, ranks: RanksInterface | None, seed: int) -> list[Ju
     Raises:
         NeedsRanks: only real ranks can judge it, and none run.
     """
-    world_size = ranks.world_size if ranks else _USUAL
-    cases = cases_of(exercise, seed, world_size)
+    draw = _draw(exercise, ranks.world_size if ranks else _USUAL)
+    cases = draw(seed)
     if needs_nothing(cases):
-        return [JudgingStage(ranks or NoRanks(_USUAL), lambda own: cases_of(exercise, own, world_size))]
-    real = [on_these(exercise, ranks)] if ranks else []
+        return [JudgingStage(ranks or NoRanks(_USUAL), draw)]
+    real = [JudgingStage(ranks, draw, On.REAL)] if ranks else []
     if fits_virtual_ranks(exercise, cases):
-        return [*_virtual_stages(exercise, world_size), *real]
+        return [*_virtual_stages(exercise, draw), *real]
     if not real:
         raise NeedsRanks(f"No ranks are running yet. {start_first(exercise)}")
     return real
@@ -127,12 +126,18 @@ def fits_virtual_ranks(exercise: Exercise, cases: Sequence[Case]) -> bool:
     return not needs_more and not any(case.backend for case in cases) and not all(case.timed for case in cases)
 
 
-def _virtual_stages(exercise: Exercise, world_size: int) -> list[JudgingStage]:
+def _draw(exercise: Exercise, world_size: int) -> Draw:
+    """The exercise's cases for this many ranks, by seed; drawn once, as the drawing may train a model."""
+    return functools.cache(lambda seed: cases_of(exercise, seed, world_size))
+
+
+def _virtual_stages(exercise: Exercise, draw: Draw) -> list[JudgingStage]:
     """The exercise's cases, but for those that measure time; then a case for each larger number of ranks."""
 
     def untimed(seed: int) -> list[Case]:
-        return [case for case in cases_of(exercise, seed, world_size) if not case.timed]
+        return [case for case in draw(seed) if not case.timed]
 
+    @functools.cache
     def larger(seed: int) -> list[Case]:
         most = max(len(case.arguments) for case in untimed(seed))
         first_of_size: dict[int, Case] = {}
