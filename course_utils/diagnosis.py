@@ -32,6 +32,8 @@ NEEDED = ("cloudpickle", "ipykernel", "ipyparallel", "jupyterlab", "matplotlib",
 _OF_OTHERS = ("nfs", "cifs", "smb", "lustre", "beegfs", "gpfs", "fuse.sshfs", "ceph", "9p")
 """File systems that lie on other machines."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+CAN_RUN = "The course can run here."
+CANNOT_RUN = "The course cannot run here yet: see the lines with ✗."
 
 
 def chromium() -> str | None:
@@ -91,7 +93,7 @@ def tell(findings: Iterable[Probed]) -> bool:
     for finding in findings:
         print(finding, flush=True)
         ready &= finding.well or not finding.needed
-    print("The course can run here." if ready else "The course cannot run here yet: see the lines with ✗.")
+    print(CAN_RUN if ready else CANNOT_RUN)
     return ready
 
 

@@ -233,7 +233,10 @@ def test_the_rank_that_raised_is_the_cause_even_where_others_wait():
             raise ValueError("too\nbad")
         return comm.allgather(comm.rank)
 
-    assert line(one_raises) == "✗ squares: rank 2 raised ValueError: too bad, line 7 of your cell (4 ranks)."
+    found = verdict(one_raises)
+    assert (found.finding.kind, found.finding.rank, found.case) == (Kind.RAISED, 2, "4 ranks")
+    error = found.finding.got
+    assert error.type == "ValueError" and f"ValueError: too bad, {error.line} (" in str(found)
 
 
 def test_a_hang_is_told_in_the_words_of_the_report():
@@ -259,8 +262,7 @@ def test_the_first_symptom_that_is_seen_asks_its_question(tmp_path):
         "squared": lambda case, outcome: outcome.results == [0, 1, 2, 3],
         "late": lambda case, outcome: True,
     }
-    said = line(lambda comm: comm.rank, asking(tmp_path, **symptoms))
-    assert said.endswith("rank 2 returned 2, expected 4 (4 ranks). Squared?")
+    assert verdict(lambda comm: comm.rank, asking(tmp_path, **symptoms)).question == "Squared?"
 
 
 def test_a_rank_that_did_not_return_is_not_taken_for_one_that_returned_nothing(tmp_path):
@@ -276,7 +278,8 @@ def test_what_was_changed_in_place_is_looked_at():
     def fill(comm, vector):
         vector[:] = 7 if comm.rank == 0 else 8
 
-    assert line(fill, squares(cases=cases)) == "✗ squares: rank 1 holds 8.0 at index 0, expected 7.0 (2 ranks)."
+    found = verdict(fill, squares(cases=cases))
+    assert found.finding == Finding(Kind.VALUE, 1, index=(0,), got=8.0, expected=7.0) and found.case == "2 ranks"
 
 
 @pytest.mark.parametrize(
@@ -339,7 +342,8 @@ def test_a_case_may_judge_for_itself_and_may_wrap_the_function():
 def test_a_function_without_communicator_runs_on_one_rank():
     exercise = squares(cases=lambda rng, n: [Case("", [(3,)], expected=[9], with_comm=False)])
     assert line(lambda number: number**2, exercise) == "✓ squares: correct"
-    assert line(lambda number: number, exercise) == "✗ squares: rank 0 returned 3, expected 9."
+    wrong = verdict(lambda number: number, exercise)
+    assert wrong.finding == Finding(Kind.VALUE, 0, got=3, expected=9) and wrong.case == ""
 
 
 def test_cases_for_more_ranks_than_there_are_are_left_out_and_it_is_said():
@@ -354,7 +358,8 @@ def test_a_changed_first_line_is_seen_before_anything_runs():
     ranks = FakeRanks()
     found = verdict(lambda comm, vector: 0, ranks=ranks).finding
     assert (found.kind, found.expected, found.got) == (Kind.SIGNATURE, 1, ("comm", "vector"))
-    assert "is called with 1 argument, but takes (nothing)" in line(lambda: 0, ranks=ranks)
+    found = verdict(lambda: 0, ranks=ranks).finding
+    assert found.got == () and "takes (nothing)" in text_of(found)
     assert ranks.attempts == 0
 
 

@@ -69,6 +69,7 @@ Recognised by `value`, expected `6`.
 
 `turned` is `plain` with `2 * x` → `x * 2`. A product has no order.
 """
+THIRD = "Is a third of it asked for?"
 COMMON = {"library": "", "place": 1, "minutes": 1, "difficulty": 1, "turn": ""}
 PLAIN = "def twice(x):\n    result = 2 * x\n    return result\n"
 
@@ -83,11 +84,7 @@ def file(tmp_path):
 def test_a_file_is_read_from_top_to_bottom(file) -> None:
     written = written_in(file)
     assert [(one.name, one.idea) for one in written.right] == [("plain", "as one would.")]
-    assert [question.text for question in written.questions] == [
-        "Is a third of it asked for?",
-        "Which power?",
-        "Where is it?",
-    ]
+    assert [question.text for question in written.questions] == [THIRD, "Which power?", "Where is it?"]
     assert [question.recognised for question in written.questions] == ["", "", "when nothing is returned"]
     assert written.program("thrice").source == PLAIN.replace("2 * x", "3 * x")
     assert written.program("squared").source == PLAIN.replace("2 * x", "x\n    result = result * x")
@@ -169,7 +166,7 @@ def asked(function, exercise: Exercise) -> str:
 
 
 def test_who_does_what_a_program_does_is_asked_its_question_however_it_is_written(file) -> None:
-    assert asked(lambda x: x + x + x, exercise(file)) == "Is a third of it asked for?"
+    assert asked(lambda x: x + x + x, exercise(file)) == THIRD
     assert asked(lambda x: sum([x] * x), exercise(file)) == "Which power?"
 
 
@@ -221,7 +218,7 @@ def test_findings_are_compared_without_their_times() -> None:
 
 def test_an_error_of_the_same_kind_is_the_same_mistake(file) -> None:
     file.write_text(FILE.replace("→ `3 * x`", "→ `x / 0`"))
-    assert asked(lambda x: 1 % 0, exercise(file)) == "Is a third of it asked for?"
+    assert asked(lambda x: 1 % 0, exercise(file)) == THIRD
     assert asked(lambda x: [][x], exercise(file)) == ""
 
 

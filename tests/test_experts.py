@@ -270,7 +270,9 @@ def test_sentences_follow_the_numbers() -> None:
     assert "of each other" in sentences.better_text(2.0, {"loss": 2.001})
     assert "“loss” ends 5.0" in sentences.better_text(2.0, {"loss": 1.9, "bias": 2.2})
     assert "higher than “dense”" in sentences.better_text(2.0, {"loss": 2.2})
-    assert sentences.gradients_text({"a": 1e-13, "b": 0.1}).startswith("The training of one process: a; the others")
+    assert sentences.gradients_text({"a": 1e-13, "b": 0.1}) == (
+        "The training of one process: a; the others end at least 1e-01 away from it"
+    )
     assert sentences.gradients_text({"b": 0.1}).startswith("None of these")
     assert sentences.levels_text({"flat": (2, 16), "two levels": (1, 16)}).endswith(
         "two levels: 1 message of 16 B to the other node"

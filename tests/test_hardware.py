@@ -24,6 +24,7 @@ from course_utils.lessons.hardware.pictures import between_bounds, layer_rooflin
 from course_utils.lessons.hardware.roofline import arithmetic_intensity, roofline_time
 from course_utils.lessons.hardware.sentences import (
     brent_sentence,
+    compared,
     epoch_sentence,
     layers_sentence,
     layers_title,
@@ -95,7 +96,7 @@ def test_every_layer_is_predicted_and_measured_and_drawn():
         assert layer.predicted == pytest.approx(max(layer.flops / 1e11, layer.nbytes / 1e10))
         assert layer.rate == layer.flops / layer.measured.median
     title = layers_title(timed, ridge=10.0)
-    assert "30 layers lie left of the ridge" in title
+    assert title.startswith("30 of 30 layers")
     picture = layer_roofline(timed, 1e11, 1e10, title)
     for shown in (picture, layer_times(timed, "a title")):
         assert "8 conv layers" in shown.alt_text and "1 linear layer," in shown.alt_text
@@ -107,7 +108,7 @@ def layer(name: str, kind: str, flops: int, nbytes: int, predicted: float, secon
 
 def test_what_is_said_of_the_layers_is_chosen_from_the_numbers():
     even = [layer("conv1", "conv", 100, 1, 1.0, 1.0), layer("relu1", "relu", 1, 10, 1.0, 1.0)]
-    assert "No layer takes more than 2 times" in layers_sentence(even, 10)
+    assert layers_sentence(even, 10) == "No layer takes more than 2 times as long as the roof allows."
     slow = [*even, layer("pool1", "pool", 1, 10, 1.0, 9.0)]
     assert "pool1 takes 9.0 times" in layers_sentence(slow, 10)
     assert "cache" in layers_sentence([*even, layer("relu2", "relu", 1, 10, 1.0, 0.5)], 10)
@@ -135,20 +136,21 @@ def test_published_numbers_are_marked_as_such():
     slower, faster = ({"CPU": Measured((seconds,))} for seconds in (600.0, 100.0))
     assert "0.5 times as long" in epoch_sentence(slower, 1) and "1 core;" in epoch_sentence(slower, 1)
     assert "3 times as long" in epoch_sentence(faster, 8)
-    assert "GPU here is 10 times" in epoch_sentence(faster | {"GPU": Measured((10.0,))}, 8)
+    assert " 10 times as fast" in epoch_sentence(faster | {"GPU": Measured((10.0,))}, 8)
 
 
 def test_the_plateau_is_found_wherever_it_is():
     def times(*seconds: float) -> dict[int, Measured]:
         return {count: Measured((one,)) for count, one in enumerate(seconds, start=1)}
 
-    at_two = times(4.0, 2.0, 2.1, 2.0)
-    assert threads.plateau(at_two) == 2
+    at_two, nowhere, falling = times(4.0, 2.0, 2.1, 2.0), times(2.0, 2.0, 2.1, 2.0), times(4.0, 2.0, 3.0, 2.4)
+    assert [threads.plateau(each) for each in (at_two, nowhere, falling)] == [2, 1, 2]
+    assert compared(falling, 2, 3).first_is_faster and compared(at_two, 2, 3).is_tie
     assert "2 threads, one for each core" in threads_sentence(at_two, 2)
     assert "although there are 8 cores" in threads_sentence(at_two, 8)
-    assert "No gain, although there are 2 cores" in threads_sentence(times(2.0, 2.0, 2.1, 2.0), 2)
+    assert threads_sentence(nowhere, 2).startswith("No gain, although")
     assert "others use this machine" in threads_sentence(at_two, 1)
-    assert "slower, up to 1.5 times" in threads_sentence(times(4.0, 2.0, 3.0, 2.4), 2)
+    assert " 1.5 times" in threads_sentence(falling, 2)
     assert "One core" in threads_sentence(times(2.0, 2.0), 1)
     assert [threads_answer(times(4.0, 2.0, 2.0, last), 2) for last in (1.0, 2.1, 3.0)] == ["a", "b", "c"]
 

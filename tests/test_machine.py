@@ -125,7 +125,7 @@ def test_the_doctor_tries_this_machine_out_and_finds_it_fit(capsys) -> None:
     assert [line.split()[1] for line in lines[:-1]] == ROWS
     found = {line.split()[1]: line for line in lines[:-1]}
     assert re.search(r"two, started in [\d.]+ s; 3 MB sent in [\d.]+ ", found["ranks"])
-    assert found["gloo"] == "✓ gloo        torch adds up over it"
+    assert found["gloo"].startswith("✓ gloo")
     if diagnosis.network.obstacle() is None:
         carried = re.fullmatch(r"[✓○] links       a link of 100 Mbit/s carried (\d+).*", found["links"])
         assert 10 < int(carried[1]) < 105  # less where the machine is busy
@@ -139,7 +139,7 @@ def test_a_quick_look_starts_nothing(monkeypatch, capsys) -> None:
     course.doctor(quick=True)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines[:-1]] == [row for row in ROWS if row not in TRIED]
-    assert lines[-1] == "The course can run here."
+    assert lines[-1] == diagnosis.CAN_RUN
 
 
 def test_the_doctors_ranks_are_not_the_notebooks(four_ranks) -> None:
@@ -150,17 +150,19 @@ def test_the_doctors_ranks_are_not_the_notebooks(four_ranks) -> None:
 
 
 def test_ranks_that_do_not_start_are_a_line_with_what_they_wrote(monkeypatch, tmp_path, capsys) -> None:
-    launcher = tmp_path / "mpiexec"
-    launcher.write_text("#!/bin/sh\necho no shared memory left >&2\n")
+    launcher, reason = tmp_path / "mpiexec", "no shared memory left"
+    launcher.write_text(f"#!/bin/sh\necho {reason} >&2\n")
     launcher.chmod(0o755)
     monkeypatch.setenv("COURSE_MPIEXEC", str(launcher))
     monkeypatch.setattr(places, "START_SECONDS", 3.0)
     monkeypatch.setattr(diagnosis, "_computing_gpus", diagnosis._gpus)
-    course.doctor()
-    lines = capsys.readouterr().out.splitlines()
-    [line] = [line for line in lines if line.split()[1] == "ranks"]
-    assert line.startswith("✗ ranks") and "no shared memory left. `course sweep`" in line
-    assert lines[-1] == "The course cannot run here yet: see the lines with ✗."
+    findings = list(diagnosis.examine())
+    assert not diagnosis.tell(findings)
+    [ranks] = [finding for finding in findings if finding.what == "ranks"]
+    assert not ranks.well and ranks.found.endswith(reason) and "`course sweep`" in ranks.remedy
+    *_, line, last = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("✗", "The"))]
+    assert line == str(ranks) and reason in line and ranks.remedy in line
+    assert last == "The course cannot run here yet: see the lines with ✗."
 
 
 @pytest.mark.parametrize("name", ["ipyparallel", "mpi4py"])
@@ -173,29 +175,34 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch,
     output = capsys.readouterr().out
     [line] = [line for line in output.splitlines() if name in line and "missing" in line]
     assert line.startswith("✗") and "`make setup` installs" in line
-    assert output.endswith("The course cannot run here yet: see the lines with ✗.\n")
+    assert output.endswith(f"{diagnosis.CANNOT_RUN}\n")
 
 
 def test_no_mpiexec_is_a_line_and_no_error(monkeypatch) -> None:
+    reason = "There is no mpiexec here. `pip install mpich` brings one"
+
     def none() -> str:
-        raise course.CourseError("There is no mpiexec here. `pip install mpich` brings one.")
+        raise course.CourseError(f"{reason}.")
 
     monkeypatch.setattr(diagnosis, "find_mpiexec", none)
-    assert str(of("MPI")) == "✗ MPI         There is no mpiexec here. `pip install mpich` brings one"
+    assert of("MPI") == diagnosis.Probed("MPI", reason, well=False, needed=True)
 
 
 def test_what_is_only_useful_does_not_stop_the_course(monkeypatch, capsys) -> None:
+    obstacle = "`tc` is missing: `apt install iproute2` brings it"
     monkeypatch.setattr(diagnosis, "chromium", lambda: None)
-    monkeypatch.setattr(diagnosis.network, "obstacle", lambda: "`tc` is missing: `apt install iproute2` brings it.")
+    monkeypatch.setattr(diagnosis.network, "obstacle", lambda: f"{obstacle}.")
     monkeypatch.setattr(diagnosis, "memory_bytes", lambda: GIB)
     monkeypatch.setenv("COURSE_HOME", "/proc/course")
-    assert diagnosis.tell(diagnosis.examine(quick=True))
-    output = capsys.readouterr().out
-    assert "The course can run here." in output
-    assert "○ browser     no Chromium. `make lab` prints" in output
-    assert "○ links       no: `tc` is missing: `apt install iproute2` brings it. The lessons" in output
-    assert "○ memory      1.0 GiB allowed. Four ranks" in output
-    assert re.search(r"○ folders     notes cannot be kept: .*\. Set COURSE_HOME to a folder", output)
+    findings = {finding.what: finding for finding in diagnosis.examine(quick=True)}
+    assert diagnosis.tell(findings.values())
+    output = capsys.readouterr().out.splitlines()
+    assert output[-1] == diagnosis.CAN_RUN
+    parts = {"browser": ("", "`make lab`"), "links": (obstacle, "loopback"), "memory": ("1.0 GiB", "2 GiB")}
+    for what, (found, remedy) in (parts | {"folders": ("notes", "COURSE_HOME")}).items():
+        finding = findings[what]
+        assert not finding.well and not finding.needed and found in finding.found and remedy in finding.remedy
+        assert f"○ {what:<11} {finding.found}. {finding.remedy}" in output
 
 
 @pytest.mark.parametrize("tool", ["ip", "unshare"])
@@ -204,9 +211,8 @@ def test_a_tool_that_links_need_is_named_with_its_package(tool, monkeypatch, tmp
         (tmp_path / name).touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(diagnosis.network, "_SBIN", ())
-    assert re.match(
-        rf"○ links       no: `{tool}` is missing: `apt install [a-z0-9-]+` brings it\. The", str(of("links"))
-    )
+    links = of("links")
+    assert not links.well and not links.needed and re.search(rf"`{tool}`.* `apt install [a-z0-9-]+`", links.found)
 
 
 @pytest.mark.parametrize(
@@ -258,13 +264,14 @@ def drivers(monkeypatch, *names: str) -> None:
 def test_torch_computes_on_what_the_driver_shows(torch_says, monkeypatch) -> None:
     drivers(monkeypatch, "Tesla T4", "Tesla T4")
     torch_says(["Tesla T4", "Tesla T4"])
-    assert str(diagnosis._computing_gpus()) == "✓ GPUs        torch computes on Tesla T4, Tesla T4"
+    finding = diagnosis._computing_gpus()
+    assert finding.well and finding.found.endswith(" Tesla T4, Tesla T4") and finding != diagnosis._gpus()
 
 
 def test_no_gpu_is_needed(torch_says, monkeypatch) -> None:
     drivers(monkeypatch)
     torch_says(cuda=None)
-    assert str(diagnosis._computing_gpus()) == "✓ GPUs        none, and none is needed"
+    assert diagnosis._computing_gpus() == diagnosis._gpus() and diagnosis._gpus().well
 
 
 @pytest.mark.parametrize(
@@ -283,11 +290,11 @@ def test_a_gpu_that_torch_does_not_use_is_told_with_what_to_do(torch, row, torch
 
 def test_a_torch_that_cannot_be_imported_stops_the_course(torch_says, monkeypatch) -> None:
     drivers(monkeypatch)
-    torch_says(error="libtorch.so is cut off")
+    error = "libtorch.so is cut off"
+    torch_says(error=error)
     finding = diagnosis._computing_gpus()
-    assert finding.needed and str(finding) == (
-        "✗ GPUs        none, and torch fails: RuntimeError: libtorch.so is cut off. `make setup` mends it"
-    )
+    assert finding.needed and not finding.well
+    assert finding.found.endswith(f": RuntimeError: {error}") and "`make setup`" in finding.remedy
 
 
 def test_a_torch_that_does_not_answer_is_ended_and_stops_nothing(torch_says, monkeypatch) -> None:
@@ -327,9 +334,10 @@ def test_a_folder_for_ranks_that_takes_no_lock_stops_the_course(monkeypatch) -> 
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(diagnosis.fcntl, "flock", no_locks)
-    assert re.match(
-        r"✗ folders     ranks' files cannot be kept: No locks available\. Set COURSE_RUNTIME", str(of("folders"))
-    )
+    folders = of("folders")
+    assert folders.needed and not folders.well
+    assert folders.found.startswith("ranks' files") and folders.found.endswith(os.strerror(errno.ENOLCK))
+    assert "COURSE_RUNTIME" in folders.remedy
 
 
 @pytest.mark.parametrize("known", [None, "10.0.0.7"])
@@ -340,9 +348,9 @@ def test_a_localhost_that_is_unknown_or_another_machine_is_told(known, monkeypat
         return [(0, 0, 0, "", (known, 0))]
 
     monkeypatch.setattr(diagnosis.socket, "getaddrinfo", ask)
-    assert re.match(
-        r"○ names       `localhost` is .*\. Add the line `127.0.0.1 localhost` to /etc/hosts", str(of("names"))
-    )
+    names = of("names")
+    assert not names.well and not names.needed and (known or "unknown") in names.found
+    assert "`127.0.0.1 localhost`" in names.remedy and "/etc/hosts" in names.remedy
 
 
 def test_with_proc_hidden_the_doctor_says_so_and_starts_nothing() -> None:
@@ -354,5 +362,5 @@ def test_with_proc_hidden_the_doctor_says_so_and_starts_nothing() -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=200, check=False)
     assert done.returncode == 1 and not done.stderr.strip().startswith("Traceback")
     rows = {line.split()[1]: line for line in done.stdout.splitlines()}
-    assert rows["processes"].startswith("✗ processes   are hidden: ") and "`mount -t proc proc /proc`" in done.stdout
-    assert "ranks" not in rows and rows["links"].startswith("○ links       no: processes are hidden. The lessons")
+    assert rows["processes"].startswith("✗") and f"`{system.SHOW_PROCESSES}`" in rows["processes"]
+    assert "ranks" not in rows and rows["links"].startswith("○") and "processes are hidden" in rows["links"]

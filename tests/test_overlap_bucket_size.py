@@ -126,19 +126,6 @@ def test_what_becomes_of_the_exposed_communication(ours, letter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flat", "ours", "said"),
-    [
-        (1.02, 1.0, "next to nothing"),
-        (2.0, 1.95, "not much faster"),
-        (0.9, 0.9, "The machine was busy"),
-        (2.0, 1.25, "ours hides 75 % of the communication of flat"),
-    ],
-)
-def test_the_title_of_the_bars(flat, ours, said) -> None:
-    assert said in plain(sentences.bars_text(times_of(alone=[1.0], flat=[flat], ours=[ours]), "flat", "ours"))
-
-
-@pytest.mark.parametrize(
     ("small", "said"),
     [
         ([1.2, 1.3], "predicted 1 MB, measured 1 MB"),
@@ -164,13 +151,13 @@ def test_scaling_alpha_and_bytes_in_words() -> None:
     assert plain(sentences.efficiency_text("strong", {2: 0.9, 4: 0.4}, cores=2)).endswith(
         "(at most 50 % with 4 ranks on 2 cores)"
     )
-    assert plain(sentences.efficiency_text("strong", {4: 0.6}, cores=2)).endswith("on 2 cores; more is noise)")
+    assert plain(sentences.efficiency_text("strong", {4: 0.6}, cores=2)).endswith("; more is noise)")
     assert plain(sentences.efficiency_text("weak", {2: 0.9}, cores=8)) == "weak scaling: 90 % with 2"
     said = sentences.line_text(0.005, 2e-8, 34, 2_000_000)
     assert "alpha 5 ms, beta 20 ms for a MB" in said and "one by one: 210 ms" in said and "at once: 45 ms" in said
     assert "4 times less, as many as" in sentences.fewer_bytes_text([8, 8], [2, 2], 4)
-    assert "by the kernel's count" in sentences.fewer_bytes_text([36, 36], [10, 10], 4)
-    assert "by the kernel's count" in sentences.fewer_bytes_text([8, 8], [4, 4], 4)
+    for often, once in ((36, 10), (8, 4)):
+        assert sentences.fewer_bytes_text([often] * 2, [once] * 2, 4).endswith(" times less, by the kernel's count")
 
 
 FOUND = {"none": Compressed(1e6, 0.04, 0.95), "top-k": Compressed(1e5, 0.02, 0.93)}

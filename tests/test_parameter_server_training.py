@@ -98,11 +98,15 @@ def test_what_old_gradients_cost_is_chosen_from_the_accuracies(stale, scaled, se
 def test_nobody_is_first_where_the_runs_overlap() -> None:
     between = curve((0.15, 0.5), (0.25, 0.96))
     apart = {"waits": [SLOW] * 3, "does not": [FAST, between, FAST]}
-    assert said.first_text(apart, 0.95).replace("\N{NO-BREAK SPACE}", " ") == "does not is first at 95 %"
+    assert said.first_to(apart, 0.95) == ["does not"]
     tied = {"waits": [FAST, between, SLOW], "does not": [between, FAST, FAST]}
-    assert said.first_text(tied, 0.95) == "does not and waits are too near to each other to call"
-    assert said.first_text({"waits": [NEVER] * 3}, 0.95).startswith("nobody reaches")
-    assert said.races_text({"equal": apart, "slow": tied}, 0.95).startswith("Equal: does not is first")
+    assert said.first_to(tied, 0.95) == ["does not", "waits"]
+    assert said.first_to({"waits": [NEVER] * 3}, 0.95) == []
+    races = said.races_text({"equal": apart, "slow": tied, "never": {"waits": [NEVER] * 3}}, 0.95)
+    assert races.replace("\N{NO-BREAK SPACE}", " ") == (
+        "Equal: does not is first at 95 %. Slow: does not and waits are too near to each other to call. "
+        "Never: nobody reaches 95 %"
+    )
 
 
 def test_a_straggler_s_price_is_named_only_where_it_shows() -> None:
@@ -123,6 +127,7 @@ def test_most_runs_must_have_reached_the_target() -> None:
 
 
 def test_fewer_bytes_are_praised_only_where_the_accuracy_holds() -> None:
+    assert said.holds_up_to([1, 8], [0.95, 0.94]) == said.holds_up_to([1, 8, 64], [0.95, 0.94, 0.8]) == 8
     assert "no fewer images" in said.local_text([1, 8], [1e6, 125e3], [0.95, 0.94])
     assert "holds up to 8, then falls" in said.local_text([1, 8, 64], [1e6, 125e3, 2e4], [0.95, 0.94, 0.8])
 
@@ -130,8 +135,10 @@ def test_fewer_bytes_are_praised_only_where_the_accuracy_holds() -> None:
 def test_clinics_bytes_and_work_to_an_accuracy() -> None:
     assert said.rounds_to([0.5, 0.9, 0.8], 0.85) == 2 and said.rounds_to([0.5], 0.85) is None
     text = said.clinics_text({1: [0.5, 0.6, 0.86], 20: [0.9, 0.9, 0.9], 5: [0.1] * 3}, 0.85, 20_000)
-    assert "1 local epoch: 60 KB and 3 epochs of work; 20 local epochs: 20 KB and 20 epochs" in text
-    assert text.endswith("5 local epochs: not reached in 3 rounds")
+    assert text.replace("\N{NO-BREAK SPACE}", " ") == (
+        "To 85 %, 1 local epoch: 60 KB and 3 epochs of work; 20 local epochs: 20 KB and 20 epochs of work; "
+        "5 local epochs: not reached in 3 rounds"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """Sentences about runs of pipelines are chosen by the numbers."""
 
+import re
+
 import pytest
 
 from course_utils.lessons.pipeline import pictures, sentences
 from course_utils.lessons.pipeline.interleaved import interleaved_schedule
 from course_utils.lessons.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
+from course_utils.lessons.pipeline.sentences import Bubble, Reason, Stashless
 from course_utils.lessons.pipeline.timing import simulate_schedule
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 
@@ -29,10 +32,15 @@ def test_a_run_beside_its_plan() -> None:
     title, finding = sentences.plan_text("GPipe", PLAN, PLAN)
     assert plain(title) == "GPipe: 27 % idle on 4 ranks, 27 % planned"
     assert plain(finding) == "660 ms, planned 660 ms"
-    assert sentences.plan_text("", PLAN, slower(0.005))[1].endswith("messages, which are free on paper")
-    assert sentences.plan_text("", PLAN, slower(0.1))[1].endswith("something else kept this machine busy")
-    assert sentences.plan_text("", slower(0.1), PLAN)[1].endswith("something else kept this machine busy")
-    assert sentences.plan_text("", PLAN, STRETCHED)[1].endswith("something else kept this machine busy")
+    assert sentences.plan_text("", PLAN, slower(0.005))[1].endswith(": the rest is messages, which are free on paper")
+    assert sentences.plan_text("", PLAN, STRETCHED)[1].endswith(": something else kept this machine busy")
+    for plan, run in ((PLAN, slower(0.1)), (slower(0.1), PLAN)):
+        assert sentences.plan_text("", plan, run)[1].endswith(Reason.BUSY)
+
+
+def test_the_reason_for_what_was_not_planned() -> None:
+    points = {0.0: Reason.NONE_NEEDED, 2.6: Reason.MESSAGES, -2.6: Reason.BUSY, 6.1: Reason.BUSY}
+    assert {each: sentences.reason_for(each) for each in points} == points
 
 
 def test_a_picture_in_words_tells_one_schedule_from_another() -> None:
@@ -60,8 +68,9 @@ def test_the_formula_holds_or_not() -> None:
         "Idle: 76 % with m = 1, 17 % with m = 16; at most 1.0 percentage points from the formula"
     )
     off = [[formula[0]], [formula[1] + 0.05, 0.9, 0.1], [formula[2]]]
-    assert "5.0 percentage points from the formula at m = 4: the rest" in sentences.formula_text(ms, off, formula)
-    assert "kept this machine busy" in sentences.formula_text(ms, [[0.9], [0.9], [0.9]], formula)
+    assert sentences.farthest(ms, off, formula) == (pytest.approx(5.0), 4)
+    assert sentences.formula_text(ms, off, formula).endswith(f" at m = 4{Reason.MESSAGES}")
+    assert sentences.formula_text(ms, [[0.9], [0.9], [0.9]], formula).endswith(Reason.BUSY)
 
 
 def test_what_is_kept_is_counted_in_the_run() -> None:
@@ -70,9 +79,14 @@ def test_what_is_kept_is_counted_in_the_run() -> None:
     assert sentences.kept_by_rank(one) == [4, 3, 2, 1]
     equal = "With 1F1B rank 0 keeps 4 micro-batches, not 8; the bubble is as large as GPipe's"
     assert sentences.kept_text(PLAN, one) == equal
-    assert "points more than GPipe" in sentences.kept_text(PLAN, slower(0.003, one_f_one_b_schedule))
-    assert "points less than GPipe" in sentences.kept_text(slower(0.005), one)
-    assert "kept this machine busy" in sentences.kept_text(PLAN, slower(0.1, one_f_one_b_schedule))
+    more = sentences.kept_text(PLAN, slower(0.003, one_f_one_b_schedule))
+    assert re.search(r"in this run it idles \d percentage points more than GPipe$", more)
+    assert sentences.kept_text(PLAN, slower(0.1, one_f_one_b_schedule)).endswith(Bubble.BUSY)
+
+
+def test_a_bubble_beside_another() -> None:
+    points = {2.4: Bubble.SAME, 2.6: Bubble.LARGER, -2.6: Bubble.SMALLER, 6.1: Bubble.BUSY, -6.1: Bubble.BUSY}
+    assert {each: sentences.bubble_of(each) for each in points} == points
 
 
 def test_how_much_of_the_bubble_is_left() -> None:
@@ -80,16 +94,17 @@ def test_how_much_of_the_bubble_is_left() -> None:
     assert sentences.idle_seconds(h1) / sentences.idle_seconds(one) == pytest.approx(1 / 3)
     assert plain(sentences.bubble_text(one, h1, 1 / 3, "ZB-H1")) == "ZB-H1 leaves 33 % of 1F1B's bubble, planned 33 %"
     assert "saved nothing" in sentences.bubble_text(one, one, 1 / 3, "ZB-H1")
-    assert plain(sentences.window_text(h2, [7])).startswith(
-        "Between its first action and its last a rank is idle 0 % of the"
+    assert "planned" not in sentences.window_text(h2, [7])
+    assert plain(sentences.window_text(slower(0.01, zb_h2_schedule), [7])) == (
+        "Between its first action and its last a rank is idle 11 % of the time (planned: not at all). "
+        "Rank 0 keeps 7 micro-batches"
     )
-    assert "(planned: not at all). Rank 0 keeps 7" in sentences.window_text(slower(0.01, zb_h2_schedule), [7])
 
 
 def test_what_running_on_without_a_flush_brought() -> None:
     said = plain(sentences.flush_text(PLAN, 0.5, 8))
     assert said == "Without a flush 27 % idle; with a flush after every 8 micro-batches 50 %, by the formula"
-    assert sentences.flush_text(PLAN, 0.2, 8).endswith("something else kept this machine busy")
+    assert sentences.flush_text(PLAN, 0.2, 8).endswith(Reason.BUSY)
 
 
 def test_what_stashing_brought() -> None:
@@ -97,10 +112,11 @@ def test_what_stashing_brought() -> None:
         return sentences.stashing_text({"fresh": [no_delay], "stashed": [stashed], "plain": [plain]}, last=1)
 
     assert said(1.0, 1.2, 1.4) == "The delay costs something; in this run not to stash costs more"
-    assert said(1.0, 1.01, 1.02) == "The delay costs next to nothing; in this run it makes no difference to stash"
-    assert said(1.0, 1.2, 1.0).endswith("in this run not to stash does no harm")
-    for lost in (float("nan"), 30.0):
-        assert said(1.0, 1.2, lost).endswith("without stashing the training falls apart")
+    assert said(1.0, 1.01, 1.02) == f"The delay costs next to nothing; {Stashless.SAME}"
+    assert said(1.0, 1.0, float("nan")) == f"The delay costs something; {Stashless.BROKEN}"
+    ends = {1.3: Stashless.WORSE, 1.25: Stashless.SAME, 1.0: Stashless.BETTER, 30.0: Stashless.BROKEN}
+    assert {plain: sentences.not_to_stash(1.0, 1.2, plain) for plain in ends} == ends
+    assert sentences.not_to_stash(1.0, 1.2, float("nan")) == Stashless.BROKEN
 
 
 def test_a_schedule_is_called_proved_only_with_a_proof() -> None:
@@ -116,9 +132,8 @@ def test_a_rank_that_needs_as_long_as_the_best_known_proves_it() -> None:
 
 def test_puzzles_are_told_with_the_gaps_that_are_open() -> None:
     seconds = {"even": 10.0, "tight": 20.0}
-    assert sentences.proofs_text(seconds, seconds).startswith(
-        "Proved: no schedule is faster than the best known, in any"
-    )
+    assert sentences.open_gaps(seconds, seconds) == {}
+    assert sentences.proofs_text(seconds, seconds).startswith("Proved: ")
     assert plain(sentences.proofs_text(seconds, {"even": 10.0, "tight": 19.0})) == (
         "The best known is proved to be the best in 1 of 2 puzzles; open: 5.0 % in tight"
     )

@@ -129,9 +129,7 @@ def test_what_changed_is_said_and_drawn() -> None:
     assert sentences.changed_most(found) == "a" and sentences.changed_most(found[1:]) == "c"
     assert sentences.changed_most([Change("gloo:all_reduce, exposed", 3.0, 1.0), *found[1:]]) == "b"
     slower = [Change("aten::mm", 1.0, 5.0), Change(IDLE, 2.0, 1.0)]
-    assert sentences.changes_text(slower).endswith(
-        "3 s more on average over the ranks; what changed most: aten::mm, 4 s more"
-    )
+    assert sentences.changes_text(slower) == sentences.changes_text(found).replace(" less", " more")
     assert "aten::mm, 5 s before, 1 s after" in changed(found, "A title").alt_text
     with pytest.raises(CourseError, match="at least one"):
         changed([], "A title")
@@ -184,7 +182,7 @@ def test_reports_that_differ_are_told_apart() -> None:
     assert sentences.agree(right, report)
     for wrong in (None, flight_recorder.Mismatch(1, "all_reduce", ""), flight_recorder.Mismatch(2, "broadcast", "")):
         assert not sentences.agree(wrong, report)
-        assert "They do not name the same." in sentences.both_reports_text(wrong, report)
+        assert sentences.both_reports_text(wrong, report).endswith("They do not name the same.")
 
 
 def all_well() -> None:

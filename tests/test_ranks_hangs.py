@@ -98,9 +98,10 @@ def in_a_good_order(comm):
 
 
 def test_a_run_that_needs_mpis_buffers_says_so_and_the_cured_one_does_not(four_ranks, capsys) -> None:
-    assert len(four_ranks.run(head_to_head, ranks=2).notes) == 1
+    [note] = four_ranks.run(head_to_head, ranks=2).notes
     line = head_to_head.__code__.co_firstlineno + 2
-    assert f"ranks 0 and 1 would wait in Send, line {line}, for ever" in " ".join(capsys.readouterr().out.split())
+    assert " ranks 0 and 1 " in note and f" Send, line {line}," in note
+    assert note in " ".join(capsys.readouterr().out.split())
     assert four_ranks.run(in_a_good_order, ranks=2).notes == [] and capsys.readouterr().out == ""
 
 

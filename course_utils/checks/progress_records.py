@@ -16,7 +16,7 @@ import secrets
 import stat
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,24 @@ class Kept:
 
     Attributes:
         records: the earlier ones first.
-        notes: what could not be read and why, a plain line each.
+        trouble: why no file can be read, in words; "" where some can.
+        unreadable, foreign: how many files cannot be read, and how many are another user's.
     """
 
     records: list[dict[str, Any]]
-    notes: list[str] = field(default_factory=list)
+    trouble: str = ""
+    unreadable: int = 0
+    foreign: int = 0
+
+    @property
+    def notes(self) -> list[str]:
+        """What could not be read and why, a plain line each."""
+        notes = [f"Your progress cannot be read here ({self.trouble})."] if self.trouble else []
+        if number := self.unreadable:
+            notes.append(f"{_files_of_progress(number)} cannot be read and {_is(number)} not in this table.")
+        if number := self.foreign:
+            notes.append(f"{_files_of_progress(number)} {_is(number)} another user's and not in this table.")
+        return notes
 
 
 class Session:
@@ -124,13 +137,11 @@ def read() -> Kept:
     as in a container, all files are root's own.)
     """
     records: list[dict[str, Any]] = []
-    notes: list[str] = []
+    trouble, unreadable, foreign = "", 0, 0
     try:
         paths = _files()
     except (OSError, RuntimeError) as error:
-        paths = []
-        notes.append(f"Your progress cannot be read here ({getattr(error, 'strerror', None) or error}).")
-    unreadable = foreign = 0
+        paths, trouble = [], str(getattr(error, "strerror", None) or error)
     for path in paths:
         try:
             lines = _lines(path)
@@ -140,12 +151,9 @@ def read() -> Kept:
             unreadable += 1
         else:
             records += filter(None, map(_record, lines))
-    if unreadable:
-        notes.append(f"{_files_of_progress(unreadable)} cannot be read and {_is(unreadable)} not in this table.")
-    if foreign:
-        notes.append(f"{_files_of_progress(foreign)} {_is(foreign)} another user's and not in this table.")
     records += SESSION.waiting()
-    return Kept(sorted(records, key=lambda record: (order_of(record), _time_of(record))), notes)
+    records.sort(key=lambda record: (order_of(record), _time_of(record)))
+    return Kept(records, trouble, unreadable, foreign)
 
 
 def highest_order() -> int:

@@ -25,11 +25,23 @@ class KeptRuns:
 
     Attributes:
         runs: the earlier ones first.
-        notes: what could not be read, a plain line each.
+        newer, broken: how many are of a newer version of the course, and how many not whole.
+        unread: what else could not be read, a plain line each.
     """
 
     runs: list[TrainingRun]
-    notes: list[str]
+    newer: int = 0
+    broken: int = 0
+    unread: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """What is not shown, a plain line each."""
+        why = {"of a newer version of the course": self.newer, "could not be read": self.broken}
+        left = [
+            f"{count(many, 'run')} {words}: not shown, and left as they are." for words, many in why.items() if many
+        ]
+        return [*self.unread, *left]
 
 
 def keep_run(run: TrainingRun) -> None:
@@ -50,12 +62,7 @@ def kept_runs() -> KeptRuns:
             one = record[KEY]
             later = isinstance(one, dict) and type(one.get("form")) is int and one["form"] > FORM
             newer, broken = newer + later, broken + (not later)
-    notes = list(kept.notes)
-    if newer:
-        notes.append(f"{count(newer, 'run')} of a newer version of the course: not shown, and left as they are.")
-    if broken:
-        notes.append(f"{count(broken, 'run')} could not be read: not shown, and left as they are.")
-    return KeptRuns(runs, notes)
+    return KeptRuns(runs, newer, broken, tuple(kept.notes))
 
 
 def run_from(record: dict[str, Any]) -> TrainingRun:

@@ -99,17 +99,20 @@ def _median(values: Sequence[float | None]) -> float | None:
     return statistics.median(found) if 2 * len(found) > len(values) else None
 
 
-def first_text(ways: Mapping[str, Sequence[Curve]], target: float) -> str:
-    """Who reaches the target first in seconds, from the medians; nobody is first where the best two are a tie."""
+def first_to(ways: Mapping[str, Sequence[Curve]], target: float) -> list[str]:
+    """Who reaches the target first in seconds, from the medians; with those that are a tie with it, the best first."""
     times = {name: median_to(runs, target) for name, runs in ways.items()}
     there = sorted((seconds, name) for name, seconds in times.items() if seconds is not None)
-    if not there:
-        return f"nobody reaches {percent(target)}"
-    best = there[0][1]
-    near = [name for _, name in there[1:] if compared(ways[best], ways[name], target).is_tie]
-    if near:
-        return f"{join([best, *near])} are too near to each other to call"
-    return f"{best} is first at {percent(target)}"
+    names = [name for _, name in there]
+    return names[:1] + [name for name in names[1:] if compared(ways[names[0]], ways[name], target).is_tie]
+
+
+def first_text(ways: Mapping[str, Sequence[Curve]], target: float) -> str:
+    """Who reaches the target first; nobody is first where the best two are a tie."""
+    first = first_to(ways, target)
+    if len(first) > 1:
+        return f"{join(first)} are too near to each other to call"
+    return f"{first[0]} is first at {percent(target)}" if first else f"nobody reaches {percent(target)}"
 
 
 def compared(first: Sequence[Curve], second: Sequence[Curve], target: float) -> Compared:
@@ -151,12 +154,16 @@ def races_text(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: float)
 
 def local_text(local_steps: Sequence[int], nbytes: Sequence[float], accuracies: Sequence[float]) -> str:
     """How far local steps cut the bytes, and whether the accuracy paid for it."""
-    few, most = accuracies[0], accuracies[-1]
+    few, most, kept = accuracies[0], accuracies[-1], holds_up_to(local_steps, accuracies)
     start = f"From {bytes_text(nbytes[0])} to {bytes_text(nbytes[-1])} with {local_steps[-1]} local steps"
-    kept = [k for k, accuracy in zip(local_steps, accuracies, strict=True) if accuracy >= few - _APART]
-    if most >= few - _APART:
+    if kept == local_steps[-1]:
         return f"{start}, and no fewer images: {percent(few)}, then {percent(most)}"
-    return f"{start}; the accuracy holds up to {max(kept)}, then falls to {percent(most)}"
+    return f"{start}; the accuracy holds up to {kept}, then falls to {percent(most)}"
+
+
+def holds_up_to(local_steps: Sequence[int], accuracies: Sequence[float]) -> int:
+    """The most local steps that cost no accuracy."""
+    return max(k for k, each in zip(local_steps, accuracies, strict=True) if each >= accuracies[0] - _APART)
 
 
 def slower(rows: Mapping[str, Mapping[str, Sequence[Curve]]]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 
 from course_utils.lessons.pipeline.actions import Action
 from course_utils.lessons.pipeline.timing import Timing
@@ -33,17 +34,23 @@ def _worked(timing: Timing) -> float:
 def plan_text(name: str, plan: Timing, run: Timing) -> tuple[str, str]:
     """How idle the ranks were and how long the schedule took, beside the plan: a title, and a line below it."""
     title = f"{name}: {percent(run.idle_share)} idle on {run.ranks} ranks, {percent(plan.idle_share)} planned"
-    took = f"{seconds_text(run.seconds)}, planned {seconds_text(plan.seconds)}"
-    return title, took + (_BUSY if disturbed(plan, run) else _because(100 * (run.idle_share - plan.idle_share)))
+    reason = Reason.BUSY if disturbed(plan, run) else reason_for(100 * (run.idle_share - plan.idle_share))
+    return title, f"{seconds_text(run.seconds)}, planned {seconds_text(plan.seconds)}{reason}"
 
 
-_BUSY = ": something else kept this machine busy"
+class Reason(StrEnum):
+    """Why a run is not as idle as planned, with the words behind a sentence."""
+
+    NONE_NEEDED = ""
+    MESSAGES = ": the rest is messages, which are free on paper"
+    BUSY = ": something else kept this machine busy"
 
 
-def _because(points: float) -> str:
+def reason_for(points: float) -> Reason:
+    """Why a run is idle for so many percentage points more than planned."""
     if abs(points) <= _NEAR:
-        return ""
-    return ": the rest is messages, which are free on paper" if 0 < points <= _FAR else _BUSY
+        return Reason.NONE_NEEDED
+    return Reason.MESSAGES if 0 < points <= _FAR else Reason.BUSY
 
 
 def faster_text(before: Timing, after: Timing, pieces: int) -> str:
@@ -60,14 +67,20 @@ def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], 
     Args:
         runs: for each number of micro-batches the idle share of each run. formula: its idle share.
     """
-    points = [100 * (statistics.median(each) - share) for each, share in zip(runs, formula, strict=True)]
-    worst = max(points, key=abs)
+    worst, where = farthest(micro_batches, runs, formula)
     ends = f"Idle: {percent(statistics.median(runs[0]))} with m = {micro_batches[0]}, "
     ends += f"{percent(statistics.median(runs[-1]))} with m = {micro_batches[-1]}; "
-    if abs(worst) <= _NEAR:
+    if (reason := reason_for(worst)) == Reason.NONE_NEEDED:
         return f"{ends}at most {abs(worst):.1f} percentage points from the formula"
-    where = micro_batches[points.index(worst)]
-    return f"{ends}{abs(worst):.1f} percentage points from the formula at m = {where}{_because(worst)}"
+    return f"{ends}{abs(worst):.1f} percentage points from the formula at m = {where}{reason}"
+
+
+def farthest(
+    micro_batches: Sequence[int], runs: Sequence[Sequence[float]], formula: Sequence[float]
+) -> tuple[float, int]:
+    """How many percentage points runs are from the formula at worst, and with how many micro-batches."""
+    points = [100 * (statistics.median(each) - share) for each, share in zip(runs, formula, strict=True)]
+    return max(zip(points, micro_batches, strict=True), key=lambda each: abs(each[0]))
 
 
 def kept_by_rank(timing: Timing) -> list[int]:
@@ -82,13 +95,23 @@ def kept_text(plain: Timing, other: Timing) -> str:
     """What 1F1B costs in time against GPipe, and what it saves in memory."""
     most, least = max(kept_by_rank(plain)), max(kept_by_rank(other))
     points = 100 * (other.idle_share - plain.idle_share)
-    if abs(points) <= _NEAR:
-        told = "the bubble is as large as GPipe's"
-    elif abs(points) <= _FAR:
-        told = f"in this run it idles {abs(points):.0f} percentage points {'more' if points > 0 else 'less'} than GPipe"
-    else:
-        told = "something else kept this machine busy in one of the runs"
-    return f"With 1F1B rank 0 keeps {least} micro-batches, not {most}; {told}"
+    return f"With 1F1B rank 0 keeps {least} micro-batches, not {most}; {bubble_of(points).format(abs(points))}"
+
+
+class Bubble(StrEnum):
+    """How 1F1B's bubble compares with GPipe's, in words."""
+
+    SAME = "the bubble is as large as GPipe's"
+    LARGER = "in this run it idles {:.0f} percentage points more than GPipe"
+    SMALLER = "in this run it idles {:.0f} percentage points less than GPipe"
+    BUSY = "something else kept this machine busy in one of the runs"
+
+
+def bubble_of(points: float) -> Bubble:
+    """What to call a bubble that is larger by so many percentage points."""
+    if abs(points) > _FAR:
+        return Bubble.BUSY
+    return Bubble.SAME if abs(points) <= _NEAR else Bubble.LARGER if points > 0 else Bubble.SMALLER
 
 
 def idle_seconds(timing: Timing) -> float:
@@ -122,7 +145,7 @@ def flush_text(run: Timing, flushed: float, micro_batches: int) -> str:
         flushed: the idle share, by the formula, with a flush after every this many micro-batches.
     """
     title = f"Without a flush {percent(run.idle_share)} idle; with a flush after every {micro_batches} micro-batches "
-    return f"{title}{percent(flushed)}, by the formula" + ("" if run.idle_share < flushed else _BUSY)
+    return f"{title}{percent(flushed)}, by the formula{'' if run.idle_share < flushed else Reason.BUSY}"
 
 
 def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
@@ -133,13 +156,26 @@ def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
         last: micro-batches at the end whose mean counts.
     """
     no_delay, stashed, plain = (statistics.mean(line[-last:]) for line in losses.values())
-    if not plain <= _BROKEN * next(iter(losses.values()))[0]:  # not a number, too
-        return "The delay costs something; without stashing the training falls apart"
+    without = not_to_stash(next(iter(losses.values()))[0], stashed, plain)
+    costs = without == Stashless.BROKEN or stashed > (1 + _EQUAL) * no_delay
+    return f"The delay costs {'something' if costs else 'next to nothing'}; {without}"
+
+
+class Stashless(StrEnum):
+    """What becomes of a training without stashing, in words."""
+
+    BROKEN = "without stashing the training falls apart"
+    SAME = "in this run it makes no difference to stash"
+    WORSE = "in this run not to stash costs more"
+    BETTER = "in this run not to stash does no harm"
+
+
+def not_to_stash(first: float, stashed: float, plain: float) -> Stashless:
+    """What not to stash did: from the first loss, and the last ones with stashing and without."""
+    if not plain <= _BROKEN * first:  # not a number, too
+        return Stashless.BROKEN
     apart = (plain - stashed) / stashed
-    delay = "The delay costs something" if stashed > (1 + _EQUAL) * no_delay else "The delay costs next to nothing"
-    if abs(apart) <= _EQUAL:
-        return f"{delay}; in this run it makes no difference to stash"
-    return f"{delay}; in this run not to stash " + ("costs more" if apart > 0 else "does no harm")
+    return Stashless.SAME if abs(apart) <= _EQUAL else Stashless.WORSE if apart > 0 else Stashless.BETTER
 
 
 def idle_text(runs: Mapping[str, Timing]) -> str:
@@ -180,9 +216,14 @@ def proofs_text(seconds: Mapping[str, float], bounds: Mapping[str, float]) -> st
     Args:
         seconds: of the best known schedule of each puzzle. bounds: what is proved that each schedule takes.
     """
-    open_ = {name: 1 - bounds[name] / known for name, known in seconds.items() if round(known - bounds[name], 6) > 0}
+    open_ = open_gaps(seconds, bounds)
     if not open_:
         return f"Proved: no schedule is faster than the best known, in any of {count(len(seconds), 'puzzle')}"
     gaps = join([f"{percent(gap, 1)} in {name}" for name, gap in open_.items()])
     proved = f"{len(seconds) - len(open_)} of {len(seconds)} puzzles"
     return f"The best known is proved to be the best in {proved}; open: {gaps}"
+
+
+def open_gaps(seconds: Mapping[str, float], bounds: Mapping[str, float]) -> dict[str, float]:
+    """How far the best known is from the bound, as a share, of each puzzle where it is not proved to be the best."""
+    return {name: 1 - bounds[name] / known for name, known in seconds.items() if round(known - bounds[name], 6) > 0}

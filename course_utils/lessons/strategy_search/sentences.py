@@ -162,10 +162,9 @@ def case_text(search: ProvedSearch) -> str:
 
 def gaps_text(searches: Sequence[ProvedSearch]) -> str:
     """In how many cases the walks' best is proved to be the best, and how far it is from it in the others; a title."""
-    reached = [each for each in searches if each.bound and not each.gap]
-    missed = [each.gap for each in searches if each.bound and each.gap]
-    unknown = len(searches) - len(reached) - len(missed)
-    told = [f"The walks' best is proved to be the best in {len(reached)} of {len(searches)} cases"]
+    gaps = [each.gap for each in searches if each.bound]
+    missed, unknown = [gap for gap in gaps if gap], len(searches) - len(gaps)
+    told = [f"The walks' best is proved to be the best in {gaps.count(0)} of {len(searches)} cases"]
     told += [f"in {count(len(missed), 'other')} at most {percent(max(missed), 2)} above the bound"] if missed else []
     told += [f"nothing is proved in {unknown}"] if unknown else []
     return "; ".join(told)
@@ -177,13 +176,14 @@ def slow_device_text(speeds: Sequence[float], shares: Sequence[float]) -> str:
     Args:
         speeds: of the device, as factors on the others'. shares: of all work, at each speed.
     """
-    idle = [speed for speed, share in zip(speeds, shares, strict=True) if not share]
-    slowest = min(speeds)
-    if not idle:
-        share = shares[list(speeds).index(slowest)]
-        return f"Even at speed {slowest:g} the slow device gets {percent(share)} of the work"
-    busy = [speed for speed in speeds if speed > max(idle)]
-    if not busy:
+    idle, busy = idle_and_busy(speeds, shares)
+    if busy is None:
         return "The last device gets no work at any speed"
-    before = shares[list(speeds).index(min(busy))]
-    return f"At speed {min(busy):g} the slow device gets {percent(before)} of the work, at {max(idle):g} nothing"
+    gets = f"speed {busy:g} the slow device gets {percent(shares[list(speeds).index(busy)])} of the work"
+    return f"Even at {gets}" if idle is None else f"At {gets}, at {idle:g} nothing"
+
+
+def idle_and_busy(speeds: Sequence[float], shares: Sequence[float]) -> tuple[float | None, float | None]:
+    """The highest speed at which a device gets nothing, and the lowest one above it; None where there is none."""
+    idle = max((speed for speed, share in zip(speeds, shares, strict=True) if not share), default=None)
+    return idle, min((speed for speed in speeds if idle is None or speed > idle), default=None)
