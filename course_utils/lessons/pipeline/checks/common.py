@@ -31,7 +31,7 @@ MOST_DRAWN = 400
 def as_lines(function: Callable, *given: Any) -> list[list[str | Other]] | Other:
     """Run the function on a rank, and return its schedule as texts. A grader lets in no other objects than plain ones.
 
-    What is no action, or no schedule, becomes an `Other`.
+    What is not an action, or not a schedule, becomes an `Other`.
     """
     made = function(*given)
     if made is None:
