@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from course_utils.checks import judge_submission
 from course_utils.checks.submission import read
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply
@@ -228,7 +229,7 @@ def test_a_submission_that_takes_the_machines_memory_ends_alone(tmp_path, monkey
         """As if the first submission ate, while its answer runs; it is given back when it ends."""
         return 0.0 if eaten.exists() else 1e12
 
-    def run_then_eat(submission, running, plain=grading._run_all_cells):
+    def run_then_eat(submission, running, plain=judge_submission._run_all_cells):
         trouble = plain(submission, running)
         if "greedy" in submission.name:
             eaten.touch()
@@ -236,7 +237,7 @@ def test_a_submission_that_takes_the_machines_memory_ends_alone(tmp_path, monkey
         return trouble
 
     monkeypatch.setattr(boxes_of_ranks, "memory_left", left)
-    monkeypatch.setattr(grading, "_run_all_cells", run_then_eat)
+    monkeypatch.setattr(judge_submission, "_run_all_cells", run_then_eat)
     files = [
         notebook(tmp_path, *cells, name=name) for name, cells in {"greedy.ipynb": [greedy], "a.ipynb": [RIGHT]}.items()
     ]
@@ -248,14 +249,14 @@ def test_a_submission_that_takes_the_machines_memory_ends_alone(tmp_path, monkey
 @needs_a_box
 @pytest.mark.timeout(120)
 def test_a_submission_that_breaks_the_judging_process_costs_its_own_marks(tmp_path, monkeypatch) -> None:
-    plain = grading._run_all_cells
+    plain = judge_submission._run_all_cells
 
     def dies(submission, running):
         if "breaks" in submission.name:
             os.kill(os.getpid(), 9)
         return plain(submission, running)
 
-    monkeypatch.setattr(grading, "_run_all_cells", dies)
+    monkeypatch.setattr(judge_submission, "_run_all_cells", dies)
     files = [notebook(tmp_path, RIGHT, NAMES, name=name) for name in ("a.ipynb", "breaks.ipynb", "c.ipynb")]
     marks = marks_of(files, ranks=2)
     assert [mark.mark for mark in marks] == [1, 1, 0, 0, 1, 1]
