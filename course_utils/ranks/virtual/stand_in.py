@@ -27,6 +27,16 @@ class VirtualRanksCannot(CourseError):
     """A function wants what virtual ranks cannot do."""
 
 
+def reject_backend(backend: str | None) -> None:
+    """Reject a call that asks for a group of torch.distributed.
+
+    Raises:
+        CourseError: it does.
+    """
+    if backend is not None:
+        raise CourseError(f"Virtual ranks have no group of torch.distributed ({backend}).")
+
+
 class InPlace:
     """MPI.IN_PLACE."""
 

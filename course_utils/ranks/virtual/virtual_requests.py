@@ -25,10 +25,7 @@ class Request(SeveralRequests):
         text, place: what it is, in words, and where in the code it began.
         finished: called once with the second of completion and the status.
         taken: whether its completion was given back.
-        work: what torch has of it.
     """
-
-    work: Any = None
 
     def __init__(self, comm: "Member", text: str, finished: Callable | None, need: Need | None) -> None:
         self.comm, self.text, self.finished, self.need = comm, text, finished or records_nothing, need
