@@ -126,19 +126,6 @@ def test_what_becomes_of_the_exposed_communication(ours, letter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flat", "ours", "said"),
-    [
-        (1.02, 1.0, "next to nothing"),
-        (2.0, 1.95, "not much faster"),
-        (0.9, 0.9, "The machine was busy"),
-        (2.0, 1.25, "ours hides 75 % of the communication of flat"),
-    ],
-)
-def test_the_title_of_the_bars(flat, ours, said) -> None:
-    assert said in plain(sentences.bars_text(times_of(alone=[1.0], flat=[flat], ours=[ours]), "flat", "ours"))
-
-
-@pytest.mark.parametrize(
     ("small", "said"),
     [
         ([1.2, 1.3], "predicted 1 MB, measured 1 MB"),

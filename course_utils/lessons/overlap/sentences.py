@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from course_utils.lessons.overlap.step_times import ALONE, StepTimes
+from course_utils.lessons.overlap.step_times import StepTimes
 from course_utils.measuring import AGREEING, BUSY, TIE, Compared, larger, tied
 from course_utils.words import bytes_text, count, number_text, percent, seconds_text
 
@@ -60,18 +60,6 @@ def batch_text(before: StepTimes, after: StepTimes, way: str) -> str:
         return BUSY
     small, large = (exposed_text(times.exposed(way)) for times in (before, after))
     return f"{way}: {small} of communication exposed; with twice the images {large}"
-
-
-def bars_text(times: StepTimes, plain: str, best: str) -> str:
-    """The title of bars: how the best overlap compares with sending everything at the end."""
-    if times.is_busy:
-        return BUSY
-    if not times.compared(ALONE, plain).first_is_faster:
-        return "Communication costs next to nothing here"
-    if not times.compared(best, plain).first_is_faster:
-        return f"{best} is not much faster than {plain} in this run"
-    share = hidden_share(times, best, plain)
-    return f"{best} hides {percent(share)} of the communication of {plain}"
 
 
 def best_text(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:

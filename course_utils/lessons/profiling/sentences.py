@@ -55,18 +55,6 @@ def overlap_text(before: Sequence[Lanes], after: Sequence[Lanes], name: str) -> 
     return f"{told}. Nothing is gained here: is the machine busy with other work?"
 
 
-def step_text(lanes: Lanes) -> str:
-    """`rank 2: 31 ms a step, 4 ms of it exposed communication, 12 % idle`."""
-    each = [seconds_text(seconds / lanes.steps) for seconds in (lanes.seconds, lanes.exposed_seconds)]
-    idle = percent(lanes.idle_share)
-    return f"rank {lanes.rank}: {each[0]} a step, {each[1]} of it exposed communication, {idle} idle"
-
-
-def latest_rank(lanes: Sequence[Lanes]) -> int:
-    """The rank that the others wait for: it computes longest."""
-    return max(lanes, key=lambda one: length(one.computing)).rank
-
-
 def convolutions_text(rows: Sequence[Operator]) -> str:
     """How long convolutions take backward, beside forward; nothing where torch has other names for them."""
     own = {name: microseconds for name, _, microseconds, _ in rows}

@@ -277,9 +277,3 @@ def over_text(number: str) -> str | None:
         return None
     why = _OVER.get(state, f"Slurm says {state}, {reason}".rstrip(", "))
     return f"Slurm's job {number} is over: {why}."
-
-
-def nodes_text(introduced: list[dict], number: str) -> str:
-    """Where the ranks are: "on 2 nodes (c1, c2) of Slurm's job 12"."""
-    names = list(dict.fromkeys(one["node"] for one in introduced))
-    return f"on {count(len(names), 'node')} ({', '.join(names)}) of Slurm's job {number}"
