@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class SubCommunicator:
     """Some ranks of a communicator, numbered from 0: as much of a communicator as an all-reduce needs.
 
-    `comm.Split` would do; it makes all ranks talk first, and a Part costs nothing. A message of one Part never meets
-    that of another as long as no two of them have two ranks in common.
+    `comm.Split` would do as well, but it makes all ranks talk first, and this costs nothing. A message within one of
+    these communicators never meets a message of another as long as no two of them have two ranks in common.
     """
 
     def __init__(self, comm: "MPI.Intracomm", members: range) -> None:
