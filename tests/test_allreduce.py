@@ -54,20 +54,6 @@ def in_segments(comm, length):
     return vector
 
 
-def ring_of_tensors(length):
-    """The sum over the ranks of `index + rank`, by the ring of tensors; in two dimensions where that is possible."""
-    import torch
-    import torch.distributed as dist
-
-    from course_utils.lessons.allreduce.torch_ring import torch_ring_allreduce
-
-    tensor = torch.arange(float(length)) + dist.get_rank()
-    if length % 2 == 0:
-        tensor = tensor.view(2, -1)
-    torch_ring_allreduce(tensor)
-    return tensor.flatten().tolist()
-
-
 def rejections(comm, function):
     """The word that tells why, for four calls that cannot work."""
     import numpy as np
@@ -117,16 +103,6 @@ def test_the_two_halves_of_the_ring(four_ranks, size, length):
         assert np.array_equal(blocks_of(result, size)[rank], blocks_of(whole, size)[rank])
     run = four_ranks.run(in_place, ring_all_gather, course.per_rank(run.results), ranks=size)
     assert all(np.array_equal(result, whole) for result in run.results)
-
-
-@pytest.mark.parametrize("size", WORLD_SIZES)
-@pytest.mark.parametrize("length", [0, 1, 3, 10, 10_001])
-def test_the_ring_of_tensors(four_ranks, size, length):
-    run = four_ranks.run(ring_of_tensors, length, ranks=size, backend="gloo")
-    whole = [sum(index + rank for rank in range(size)) for index in range(length)]
-    assert all(result == whole for result in run.results)
-    assert run.bytes == 2 * (size - 1) * 4 * length
-    assert run.messages == 2 * (size - 1) * size
 
 
 @pytest.mark.parametrize("world_size", [*range(1, 40), 64, 100])

@@ -324,6 +324,29 @@ def test_a_right_result_with_a_request_left_open_is_no_right_answer(four_ranks):
     assert "the result is right, but rank 2 never waited for isend(dest=3), line " in str(found)
 
 
+def a_call_that_is_not_traced(comm):
+    comm.Isendrecv(bytearray(8), comm.rank, recvbuf=bytearray(8), source=comm.rank).Wait()
+    return comm.rank**2
+
+
+def a_window(comm):
+    from mpi4py import MPI
+
+    MPI.Win.Allocate(8, comm=comm).Free()
+    return comm.rank**2
+
+
+@pytest.mark.parametrize(
+    ("function", "call"), [(a_call_that_is_not_traced, "Isendrecv"), (a_window, "Win.Allocate")], ids=["call", "window"]
+)
+def test_what_is_not_counted_is_no_right_answer_where_something_is_counted(function, call, four_ranks):
+    counting = squares(cases=lambda rng, world_size: [Case("4 ranks", [()] * 4, SQUARES, cost=Cost(messages=0))])
+    found = verdict_on_these(counting, function, four_ranks, Options(hide=False))
+    assert found.finding == Finding(Kind.UNCOUNTED, 0, words=call)
+    assert f"rank 0 uses {call}, which is not counted here (4 ranks)." in str(found)
+    assert verdict_on_these(squares(), function, four_ranks, Options(hide=False)).passed
+
+
 def test_a_case_may_judge_for_itself_and_may_wrap_the_function():
     def harness(function, comm, number):
         return function(comm) + number

@@ -245,6 +245,11 @@ def world(comm):
     return MPI.COMM_WORLD.rank**2
 
 
+def persistent(comm):
+    comm.Send_init(bytearray(1), dest=0).Free()
+    return comm.rank**2
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [
@@ -253,6 +258,7 @@ def world(comm):
         (sleeps, "virtual ranks cannot sleep"),
         (clock, "virtual ranks cannot read a clock"),
         (world, "virtual ranks have no MPI.COMM_WORLD"),
+        (persistent, "virtual ranks have no comm.Send_init"),
     ],
     ids=lambda given: getattr(given, "__name__", ""),
 )

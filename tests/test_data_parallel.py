@@ -27,11 +27,10 @@ def mean_losses(run) -> np.ndarray:
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 4])
-@pytest.mark.parametrize("build", [training.digits_mlp, training.digits_cnn])
-def test_any_number_of_ranks_trains_as_one_process(four_ranks, data, world_size, build):
+def test_any_number_of_ranks_trains_as_one_process(four_ranks, data, world_size):
     options = {"epochs": 2, "batch_size": BATCH, "rate": 0.2}
-    serial = training.train_serial(data, build, **options)
-    run = four_ranks.run(training.train_parallel, data, build, ranks=world_size, backend="gloo", **options)
+    serial = training.train_serial(data, **options)
+    run = four_ranks.run(training.train_parallel, data, ranks=world_size, backend="gloo", **options)
     assert len(serial.losses) == 18
     assert np.abs(mean_losses(run) - serial.losses).max() <= 1e-6
     for history in run.results:

@@ -30,7 +30,6 @@ from course_utils.lessons.experts.two_levels import (
     crossing,
     flat_all_to_all,
     levels,
-    messages_between_nodes,
     two_level_all_to_all,
 )
 from course_utils.lessons.model_parallel.transformer import Mlp
@@ -102,7 +101,6 @@ def test_bytes_by_the_formula() -> None:
     assert balanced_bytes(tokens=64, k=2, width=16, itemsize=8, ranks=4) == 12_288
     assert balanced_bytes(tokens=64, k=2, width=16, itemsize=8, ranks=1) == 0
     assert counted_bytes([3, 1, 0, 4], rank=0, width=10, itemsize=2) == 100
-    assert messages_between_nodes(16, 8) == {"flat": 8, "two levels": 1}
 
 
 def uneven(way: str):

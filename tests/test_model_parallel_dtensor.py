@@ -9,7 +9,6 @@ from course_utils.lessons.model_parallel.differentiable_collectives import sum_o
 from course_utils.lessons.model_parallel.experiments import (
     OWN_SEEDS,
     beside_serial,
-    cut_layer,
     ranks_apart,
     small_batch,
 )
@@ -61,26 +60,6 @@ def test_heads_that_dtensor_cannot_divide_are_rejected(four_ranks) -> None:
 
     with pytest.raises(Exception, match="3 heads cannot be divided among 4 ranks"):
         four_ranks.run(odd, backend="gloo")
-
-
-@pytest.mark.parametrize(
-    ("way", "shapes", "forward", "backward"),
-    [
-        ("by batch", [(2, 12), (4, 12), (2, 4)], "nothing", "1 all-reduce of 192 B"),
-        ("by column", [(8, 12), (1, 12), (8, 1)], "nothing", "1 all-reduce of 384 B"),
-        ("by row", [(8, 3), (4, 3), (8, 4)], "1 all-reduce of 128 B", "nothing"),
-    ],
-)
-def test_a_layer_cut_each_way_holds_and_moves_its_part(four_ranks, way, shapes, forward, backward) -> None:
-    x, weight = torch.arange(96.0).view(8, 12), torch.arange(48.0).view(4, 12)
-    run = four_ranks.run(cut_layer, way, x, weight, backend="gloo")
-    wanted = x @ weight.T
-    for rank, (own_x, own_weight, y) in enumerate(run.results):
-        assert [tuple(one.shape) for one in (own_x, own_weight, y)] == shapes
-        parts = {"by batch": wanted.chunk(4, 0), "by column": wanted.chunk(4, 1), "by row": [wanted] * 4}
-        torch.testing.assert_close(y, parts[way][rank])
-    assert collective_counts.moved_text(run.events, "forward") == forward
-    assert collective_counts.moved_text(run.events, "backward", rank=3) == backward
 
 
 def test_seeds_of_their_own_behind_the_sum_drive_ranks_apart(four_ranks) -> None:

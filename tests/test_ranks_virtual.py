@@ -20,6 +20,7 @@ from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.cost_model import Network, allreduce_time, bytes_per_rank, rounds
 from course_utils.lessons.allreduce.network_topology import switch
 from course_utils.ranks.virtual_ranks import VirtualRanks
+from course_utils.ranks.without_ranks import VirtualRanksApart
 
 WITH_COMM = [
     (exercise.name, program)
@@ -76,8 +77,6 @@ def every_call(comm):
     comm.Bcast(part, root=0)
     rows = comm.Split(rank % 2, rank)
     found += [rows.rank, rows.size, rows.allreduce(rank)]
-    grid = comm.Create_cart([2, size // 2], periods=[True, False])
-    found += [grid.coords, grid.Shift(0, 1), grid.Shift(1, 1), grid.Sub([False, True]).allgather(rank)]
     status = MPI.Status()
     requests = [comm.isend(rank, dest=right, tag=5), comm.irecv(source=left, tag=5)]
     found.append(MPI.Request.waitall(requests)[1])
@@ -114,15 +113,6 @@ def several_requests(comm):
     while not (last := MPI.Request.testall(requests[4:]))[0]:
         pass
     found += [last[1], MPI.Request.waitall(sends) == [None] * 6]
-    own, got = np.empty(2), np.empty(2)
-    again = [comm.Send_init(own, dest=right), comm.Recv_init(got, source=left)]
-    for number in range(3):
-        own[:] = comm.rank, number
-        MPI.Prequest.Startall(again)
-        MPI.Request.Waitall(again)
-        found.append(got.tolist())
-    for request in again:
-        request.Free()
     return found
 
 
@@ -248,6 +238,20 @@ def calls_the_world(comm):
     MPI.COMM_WORLD.Barrier()
 
 
+def sends_again_and_again(comm):
+    comm.Send_init(np.zeros(1), dest=0)
+
+
+def looks_for_a_message(comm):
+    comm.mprobe()
+
+
+def opens_a_window(comm):
+    from mpi4py import MPI
+
+    MPI.Win.Allocate(8, comm=comm)
+
+
 def starts_a_thread_below(comm):
     _thread.start_new_thread(print, ())
 
@@ -287,6 +291,9 @@ def asks_at_the_keyboard(comm):
         (sleeps, "cannot sleep: `comm.compute"),
         (reads_a_clock, "cannot read a clock"),
         (calls_the_world, "have no MPI.COMM_WORLD"),
+        (sends_again_and_again, "have no comm.Send_init. `course.start(4)` starts real ones"),
+        (looks_for_a_message, "have no comm.mprobe"),
+        (opens_a_window, "have no MPI.Win"),
     ],
 )
 def test_what_virtual_ranks_cannot_do_is_said_in_a_line(function, told):
@@ -294,6 +301,19 @@ def test_what_virtual_ranks_cannot_do_is_said_in_a_line(function, told):
         VirtualRanks(2).run(function)
     assert told in str(caught.value) and "\n" not in str(caught.value)
     assert time.perf_counter() > 0 and "virtual" not in repr(time.sleep)
+
+
+def test_what_no_communicator_has_is_an_error_of_the_function():
+    with pytest.raises(
+        RankError, match="all 2 ranks raised AttributeError: 'VirtualComm' object has no attribute 'sned'"
+    ):
+        VirtualRanks(2).run(lambda comm: comm.sned(1))
+
+
+@pytest.mark.parametrize("ranks", [VirtualRanks(2), VirtualRanksApart(2)])
+def test_a_group_of_torch_is_rejected(ranks):
+    with pytest.raises(CourseError, match="have no group of torch.distributed"):
+        ranks.attempt(print, [(), ()], backend="gloo")
 
 
 def test_a_real_communicator_that_a_module_has_is_not_called(monkeypatch):

@@ -290,7 +290,7 @@ def a_reply() -> Reply:
         "z": 1 + 2j,
         "nan": float("inf"),
     }
-    return Reply(0, "returned", value=value, events=[event], output="hello", notes=("note",))
+    return Reply(0, "returned", value=value, events=[event], output="hello", notes=("note",), uncounted=("Join",))
 
 
 def test_replies_come_back_as_they_were() -> None:

@@ -41,6 +41,7 @@ class Kind(StrEnum):
     MESSAGES = "messages"
     BYTES = "bytes"
     COLLECTIVES = "collectives"
+    UNCOUNTED = "uncounted"  # a call whose cost nobody knows
     NEVER_WAITED_FOR = "never waited for"
     BY_LUCK = "by luck"
     # an exercise's own; `Finding.key` says which

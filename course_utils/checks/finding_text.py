@@ -146,6 +146,7 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
     Kind.COLLECTIVES: lambda found: (
         f"rank {found.rank} made {count(found.got, 'collective call')}, expected {found.expected}"
     ),
+    Kind.UNCOUNTED: lambda found: f"rank {found.rank} uses {found.words}, which is not counted here",
     Kind.NEVER_WAITED_FOR: lambda found: f"{_RIGHT} rank {found.rank} never waited for {found.words}",
     Kind.BY_LUCK: lambda found: f"the result is right, by luck. {found.words}",
     Kind.OWN: _own,

@@ -146,6 +146,9 @@ def _wrong_cost(outcome: Outcome) -> Finding | None:
     cost, run = outcome.case.cost, outcome.run
     if cost is None or run is None:
         return None
+    for reply in outcome.attempt.replies:
+        for call in reply.uncounted:
+            return Finding(Kind.UNCOUNTED, reply.rank, words=call)
     bounds = ((Kind.ROUNDS, run.rounds, cost.rounds), (Kind.MESSAGES, run.messages, cost.messages))
     for kind, counted, bound in bounds:
         if bound is not None and counted > bound:

@@ -7,8 +7,7 @@ includes additions, however they are written: NumPy tells nobody that it adds. O
 
 The generator of `numpy.random.normal` and its like is one for all ranks, and modules are shared: who changes one
 changes it for all, and what counts the memory of a process counts that of all ranks.
-
-With `backend="gloo"` the ranks use torch.distributed, in threads that run one at a time (`virtual.rank_threads`).
+They have no groups of torch.distributed.
 """
 
 import builtins
@@ -44,8 +43,6 @@ from course_utils.words import bytes_text, count, seconds_text, wrapped
 
 MOST = 16_384
 """Virtual ranks at once."""
-MOST_WITH_TORCH = 1_024
-"""Virtual ranks at once that use torch.distributed, for each of which is a thread."""
 TRACED = 64
 """Ranks up to which each message is kept as an event, for pictures and for counting rounds."""
 _EACH = 40_000
@@ -154,8 +151,7 @@ class VirtualRanks(LastRun):
             network, scale: for this run instead of those of `start`. What the function adds itself costs no time;
                 `comm.compute(seconds)` says what a computation takes.
             traced: keep each message as an event; None: up to 64 ranks.
-            backend: "gloo" for torch.distributed: its default group is set up for the call, and there is no `comm`.
-                `dist.group.WORLD.compute(seconds)` lets virtual time pass.
+            backend: None; virtual ranks have no groups of torch.distributed.
 
         Raises:
             RankError: a rank raised, or ranks wait for what will never come; the text says which, where, and why.
@@ -163,11 +159,11 @@ class VirtualRanks(LastRun):
         """
         size = self._size(ranks)
         check_function(function)
-        _check_backend(backend, size)
+        stand_in.reject_backend(backend)
         network = network if network is not None else self._network_for(size)
         each = spread(args, kwargs, size)
         scale, traced = self.scale if scale is None else scale, size <= TRACED if traced is None else traced
-        work = _VirtualCall(size, network, scale, traced, backend=backend)
+        work = _VirtualCall(size, network, scale, traced)
         with ProgressBar(f"{size:,} virtual ranks at work") as bar:
             replies, cause = work.run(function, each, look=bar.look)
         self._remember(work, replies)
@@ -204,22 +200,17 @@ class VirtualRanks(LastRun):
         what the ranks themselves show to be a hang.
 
         Raises:
-            CourseError: it asks for a backend that virtual ranks have not.
+            CourseError: it asks for a group of torch.distributed.
         """
-        return Attempt.of(*self.replies(function, arguments, with_comm, backend))
+        stand_in.reject_backend(backend)
+        return Attempt.of(*self.replies(function, arguments, with_comm))
 
     def replies(
-        self,
-        function: Callable,
-        arguments: Sequence[tuple],
-        with_comm: bool = True,
-        backend: str | None = None,
+        self, function: Callable, arguments: Sequence[tuple], with_comm: bool = True
     ) -> tuple[list[Reply], BrokenOff | None]:
         """What `attempt` is made of: the reply of each rank, and why the call was broken off, if it was."""
         size = self._size(len(arguments))
-        _check_backend(backend, size)
-        network = self._network_for(size)
-        work = _VirtualCall(size, network, self.scale, traced=True, with_comm=with_comm, backend=backend)
+        work = _VirtualCall(size, self._network_for(size), self.scale, traced=True, with_comm=with_comm)
         replies, cause = work.run(function, [(own, {}) for own in arguments])
         self._remember(work, replies)
         return replies, cause
@@ -351,17 +342,8 @@ def check_number(ranks: Any) -> None:
 class _VirtualCall:
     """One call on virtual ranks."""
 
-    def __init__(
-        self,
-        size: int,
-        network: Any,
-        scale: float,
-        traced: bool,
-        with_comm: bool = True,
-        backend: str | None = None,
-    ) -> None:
-        self.size, self.network, self.scale, self.traced = size, network, scale, traced
-        self.with_comm, self.backend = with_comm and not backend, backend
+    def __init__(self, size: int, network: Any, scale: float, traced: bool, with_comm: bool = True) -> None:
+        self.size, self.network, self.scale, self.traced, self.with_comm = size, network, scale, traced, with_comm
         self.stuck: WaitGraph | None = None
 
     def run(
@@ -372,14 +354,7 @@ class _VirtualCall:
         packed = _packed(function, function)
         shared = _packed(function, each[0]) if _alike(each) else None
         check_memory(self.size, len(packed) + len(shared or _packed(function, each[0])))
-        with _torch_threads() if self.backend else contextlib.nullcontext() as threads:
-            self.scheduler = Scheduler(self.size, wires, self.traced, self.scale, look, threads)
-            return self._schedule(packed, shared, function, each)
-
-    def _schedule(
-        self, packed: bytes, shared: bytes | None, function: Callable, each: list[tuple[tuple, dict]]
-    ) -> tuple[list[Reply], BrokenOff | None]:
-        scheduler = self.scheduler
+        self.scheduler = scheduler = Scheduler(self.size, wires, self.traced, self.scale, look)
         replies: list[Reply] = []
 
         def work(me: VirtualRank) -> None:
@@ -403,9 +378,7 @@ class _VirtualCall:
         try:
             function, (own, keywords) = from_bytes(packed), from_bytes(arguments)
             comm = (VirtualComm.on(scheduler, me, range(self.size), WORLD),) if self.with_comm else ()
-            with self._default_group(me):
-                value = function(*comm, *own, **keywords)
-            reply = Reply(me.number, "returned", value=value)
+            reply = Reply(me.number, "returned", value=function(*comm, *own, **keywords))
         except Left as left:
             reply = Reply(me.number, "interrupted", error=None if me.waiting else Raised("Left", ""))
             if me.waiting:
@@ -423,39 +396,12 @@ class _VirtualCall:
         reply.notes = tuple(dict.fromkeys([*me.notes, *forgotten]))
         return reply
 
-    def _default_group(self, me: VirtualRank) -> contextlib.AbstractContextManager:
-        if not self.backend:
-            return contextlib.nullcontext()
-        from course_utils.ranks.virtual.torch_ranks import default_group
-
-        return default_group(self.scheduler, me, self.size)
-
     def outcome(self, replies: list[Reply]) -> VirtualRun:
         """The run, when every rank returned."""
         run = Run.of(replies)
         sent = [(rank.sent_bytes, rank.sent_messages) for rank in self.scheduler.ranks]
         own = {name: getattr(run, name) for name in ("results", "events", "seconds", "output", "noticed")}
         return VirtualRun(**own, network=self.scheduler.wires.name, sent=sent)
-
-
-def _torch_threads() -> contextlib.AbstractContextManager:
-    from course_utils.ranks.virtual.torch_ranks import torch_threads
-
-    return torch_threads()
-
-
-def _check_backend(backend: str | None, size: int) -> None:
-    """Reject groups of torch that virtual ranks cannot make.
-
-    Raises:
-        CourseError: so it is.
-    """
-    if backend not in (None, "gloo"):
-        raise CourseError(f'Virtual ranks cannot use backend={backend!r}: they compute on processors, as "gloo" does.')
-    if backend and size > MOST_WITH_TORCH:
-        raise CourseError(
-            f"{size:,} virtual ranks with torch would be {size:,} threads. At most {MOST_WITH_TORCH:,} are started."
-        )
 
 
 def _alike(each: list[tuple[tuple, dict]]) -> bool:

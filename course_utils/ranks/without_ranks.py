@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply, to_bytes
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.lone_process import LoneTask, lone_process
 from course_utils.ranks.run import Attempt, sendable
+from course_utils.ranks.virtual.stand_in import reject_backend
 
 
 def _packed(function: Callable, thing: Any) -> bytes:
@@ -74,10 +74,9 @@ class VirtualRanksApart:
         """Call the function on as many virtual ranks as there are tuples of arguments; as `Ranks.attempt`.
 
         Raises:
-            CourseError: it asks for a group of torch.
+            CourseError: it asks for a group of torch.distributed.
         """
-        if backend:
-            raise CourseError(f"Virtual ranks have no group of torch.distributed ({backend}).")
+        reject_backend(backend)
         if not with_comm:
             return NoRanks(self.world_size).attempt(function, arguments, limit=limit)
         given = _packed(function, function)

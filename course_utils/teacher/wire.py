@@ -330,6 +330,7 @@ def _reply(rank: int, data: bytes) -> Reply:
         output=_text(told["output"]),
         never_waited_for=tuple(map(_text, told["never_waited_for"])),
         notes=tuple(map(_text, told["notes"])),
+        uncounted=tuple(map(_text, told["uncounted"])),
         began=float(told["began"]),
         ended=float(told["ended"]),
     )

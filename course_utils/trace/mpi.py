@@ -44,6 +44,7 @@ def _unrecorded(call: Callable) -> Callable:
     @functools.wraps(call)
     def unrecorded(*args: Any, **kwargs: Any) -> Any:
         recorder.books.complete = False
+        recorder.does_not_count(call.__name__)
         return polled(functools.partial(call, *args, **kwargs), call.__name__)
 
     return unrecorded

@@ -73,6 +73,7 @@ class Recorder:
 
     Attributes:
         notes: what went well by luck only: "nobody waits for Isend(dest=1)".
+        uncounted: the names of calls, in order, that may have moved something of which there is no event.
         made: what was made and must be freed, by its id, each with its name and line.
         only_looks: whether what now ends is found so by a test, or by a wait for any of several; see `Event.awaited`.
         left: what this rank has left at the notebook's wish, where C++ code may have made another error of it.
@@ -83,6 +84,7 @@ class Recorder:
         self.began = time.perf_counter()
         self.events: list[Event] = []
         self.notes: list[str] = []
+        self.uncounted: list[str] = []
         self.made: dict[int, tuple[Any, str]] = {}
         self.open: dict[int, OpenOperation] = {}
         self.only_looks = False
@@ -100,7 +102,7 @@ class Recorder:
         """
         self.rank, self.began, self.events, self._thread = rank, time.perf_counter(), [], get_ident()
         self._abandoned += self.open.values()
-        self.open, self.left, self.notes, self.made = {}, "", [], {}
+        self.open, self.left, self.notes, self.uncounted, self.made = {}, "", [], [], {}
         if fresh:
             self.books.begin()
         self.has_moved()
@@ -144,6 +146,11 @@ class Recorder:
     def closed(self, request: object) -> None:
         """It has completed, and its completion was seen."""
         self.open.pop(id(request), None)
+
+    def does_not_count(self, call: str) -> None:
+        """A call is made that may move something without an event."""
+        if call not in self.uncounted:
+            self.uncounted.append(call)
 
     def add(
         self,

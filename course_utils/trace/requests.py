@@ -10,7 +10,7 @@ from mpi4py import MPI
 
 from course_utils.trace.buffers_in_use import contiguous, note_overlap, unchanged
 from course_utils.trace.recorder import NOWHERE, CodeLine, here, recorder
-from course_utils.trace.several_requests import SeveralRequests, Startable
+from course_utils.trace.several_requests import SeveralRequests
 from course_utils.trace.waiting import Need, any_of
 
 if TYPE_CHECKING:
@@ -276,15 +276,58 @@ class PickledReceive(Waitable):
     cancel = Free = free = Cancel
 
 
-class PersistentRequest(Startable, Waitable):  # type: ignore[override] # what it has started says text, place, need
+class PersistentRequest(Waitable):
     """What `Send_init` and `Recv_init` make: each `Start` begins the nonblocking call anew.
 
     It takes the place of `MPI.Prequest`, in `mpi4py.MPI` too.
     """
 
+    _active: TracedRequest | None = None
+
     def __init__(self, call: str, begin: Callable[[], TracedRequest]) -> None:
         self._begin = begin
         recorder.has_made(self, call)
+
+    def Start(self) -> None:
+        """Begin.
+
+        Raises:
+            ValueError: what was begun before is not complete.
+        """
+        if self._active is not None and not self._active.taken:
+            raise ValueError(f"Start: {self._active.text} is still under way; wait for it before it starts again")
+        self._active = self._begin()
+
+    @staticmethod
+    def Startall(requests: "Sequence[PersistentRequest]") -> None:
+        """Begin them all."""
+        for request in requests:
+            request.Start()
+
+    @property
+    def text(self) -> str:  # type: ignore[override] # as what it has started
+        return self._active.text if self._active else "an inactive request"
+
+    @property
+    def place(self) -> CodeLine:  # type: ignore[override] # as what it has started
+        return self._active.place if self._active else NOWHERE
+
+    @property
+    def need(self) -> Need | None:  # type: ignore[override] # as what it has started
+        return self._active.need if self._active else None
+
+    def wait_with(self, status: Any = None, call: str = "Wait") -> None:
+        if self._active is not None:
+            self._active.wait_with(status, call)
+
+    @property
+    def taken(self) -> bool:
+        return self._active is None or self._active.taken
+
+    @taken.setter
+    def taken(self, value: bool) -> None:
+        if self._active is not None:
+            self._active.taken = value
 
     def complete(self, status: MPI.Status | None = None) -> bool:
         return self._active is None or self._active.complete(status)

@@ -1,13 +1,10 @@
-"""What requests of real and of virtual ranks share: MPI's calls on several at once, and those that start again.
+"""What requests of real and of virtual ranks share: MPI's calls on several at once.
 
 What was given back once counts as inactive, as MPI.REQUEST_NULL does.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-from course_utils.trace.recorder import NOWHERE, CodeLine
-from course_utils.trace.waiting import Need
 
 UNDEFINED = -32766
 """As MPICH has it."""
@@ -112,54 +109,6 @@ class SeveralRequests:
     @classmethod
     def testsome(cls, requests, statuses=None):
         return _with_objects(requests, cls.Testsome(requests))
-
-
-class Startable:
-    """What `Send_init` and `Recv_init` make: each `Start` begins the nonblocking call anew."""
-
-    _begin: Callable[[], Any]
-    _active: Any = None
-
-    def Start(self) -> None:
-        """Begin.
-
-        Raises:
-            ValueError: what was begun before is not complete.
-        """
-        if self._active is not None and not self._active.taken:
-            raise ValueError(f"Start: {self._active.text} is still under way; wait for it before it starts again")
-        self._active = self._begin()
-
-    @staticmethod
-    def Startall(requests: "Sequence[Startable]") -> None:
-        """Begin them all."""
-        for request in requests:
-            request.Start()
-
-    @property
-    def text(self) -> str:
-        return self._active.text if self._active else "an inactive request"
-
-    @property
-    def place(self) -> CodeLine:
-        return self._active.place if self._active else NOWHERE
-
-    @property
-    def need(self) -> Need | None:
-        return self._active.need if self._active else None
-
-    def wait_with(self, status: Any = None, call: str = "Wait") -> None:
-        if self._active is not None:
-            self._active.wait_with(status, call)
-
-    @property
-    def taken(self) -> bool:
-        return self._active is None or self._active.taken
-
-    @taken.setter
-    def taken(self, value: bool) -> None:
-        if self._active is not None:
-            self._active.taken = value
 
 
 def _object_of(request: Any) -> Any:

@@ -1,7 +1,4 @@
-"""Calls of torch.distributed as a process group sees them: who has called, how many bytes, what must be alike.
-
-Groups on real ranks and on virtual ones record the same of a call.
-"""
+"""Calls of torch.distributed as a process group sees them: who has called, how many bytes, what must be alike."""
 
 from pathlib import Path
 from types import FrameType

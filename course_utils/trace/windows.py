@@ -43,6 +43,7 @@ class TracedWin(MPI.Win):
         if not hasattr(comm, "inner"):
             return make(comm)
         number = comm.meet(f"Win.{call}").number
+        recorder.does_not_count(f"Win.{call}")  # nor what goes through it: `Put`, `Get` and `Accumulate`
         plain = make(comm.inner)
         window = cls(plain)
         window.comm, window.plain, window._number = comm, plain, number  # the plain one holds the memory

@@ -9,7 +9,6 @@ from course_utils.lessons.data_parallel.batch_norm import SyncBatchNorm
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.replicas import alone
 from course_utils.lessons.data_parallel.training import (
-    digits_cnn,
     digits_mlp,
     sync_norm_mlp,
     train_parallel,
@@ -34,14 +33,12 @@ def made_up_digits(device: torch.device) -> tuple[torch.Tensor, ...]:
 
 
 def beside_serial(device: torch.device) -> dict[str, float]:
-    """On each rank: how far its weights are from those of one process, for each network and each way."""
+    """On each rank: how far its weights are from those of one process, for each way."""
     data, found = made_up_digits(device), {}
-    for name, build in {"MLP": digits_mlp, "CNN": digits_cnn}.items():
-        serial = train_serial(data, build, batch_size=BATCH)
-        ways = ALL_WAYS if name == "CNN" else {"average_gradients": None}
-        for way, replicate in ways.items():
-            parallel = train_parallel(data, build, replicate=replicate, batch_size=BATCH)
-            found[f"{name}, {way}"] = (parallel.parameters - serial.parameters).abs().max().item()
+    serial = train_serial(data, digits_mlp, batch_size=BATCH)
+    for way, replicate in {"average_gradients": None, **ALL_WAYS}.items():
+        parallel = train_parallel(data, digits_mlp, replicate=replicate, batch_size=BATCH)
+        found[way] = (parallel.parameters - serial.parameters).abs().max().item()
     return found
 
 

@@ -15,7 +15,7 @@ from course_utils.lessons.model_parallel.memory_counter import counting_saved, m
 from course_utils.lessons.model_parallel.memory_parts import Memory, Parallelism
 from course_utils.lessons.model_parallel.mixed_precision import MixedPrecision
 from course_utils.lessons.model_parallel.parallel_block import parallelise_model
-from course_utils.lessons.model_parallel.training_memory import pipeline_memory, training_memory
+from course_utils.lessons.model_parallel.training_memory import training_memory
 from course_utils.lessons.model_parallel.transformer import character_model
 from course_utils.lessons.pipeline.run_schedule import run_schedule, split_model
 from course_utils.lessons.pipeline.schedules import gpipe_schedule, one_f_one_b_schedule
@@ -88,11 +88,9 @@ def tensor_parallel(dropout: float, sequence: bool, checkpointing: bool) -> Pair
 def pipelined(comm: "MPI.Intracomm", way: str, micro_batches: int, checkpointing: bool, dropout: float) -> Pair:
     """A step of a pipeline, "gpipe" or "1f1b"."""
     model, cuts, place = small_model(dropout, depth=4), STAGES[comm.size], comm.rank
-    if way == "gpipe":
-        own = model[sum(cuts[:place]) :][: cuts[place]]
-        computed = training_memory(own, BATCH, LENGTH, checkpointing=checkpointing, in_flight=micro_batches)
-    else:
-        computed = pipeline_memory(model, cuts, micro_batches, BATCH, LENGTH, checkpointing=checkpointing)[place]
+    own = model[sum(cuts[:place]) :][: cuts[place]]
+    in_flight = micro_batches if way == "gpipe" else min(comm.size - place, micro_batches)
+    computed = training_memory(own, BATCH, LENGTH, checkpointing=checkpointing, in_flight=in_flight)
     schedule = {"gpipe": gpipe_schedule, "1f1b": one_f_one_b_schedule}[way](comm.size, micro_batches)
     stage = split_model(checkpointed(model) if checkpointing else model, cuts)[place]
     optimizer = torch.optim.Adam(stage.parameters())

@@ -66,14 +66,6 @@ def messages(algorithm: str, world_size: int, segments: int = 1) -> int:
     )
 
 
-def total_bytes(algorithm: str, world_size: int, length: int, itemsize: int = 4) -> int:
-    """Bytes that all ranks send together: for most algorithms the least possible, 2 (P − 1) vectors."""
-    active, doublings, surplus = powers(world_size)
-    least = 2 * (world_size - 1)
-    vectors = dict.fromkeys(NAMES, least) | {"recursive doubling": active * doublings + 2 * surplus}
-    return named(algorithm, vectors) * length * itemsize
-
-
 def children(rank: int, world_size: int) -> list[int]:
     """The ranks that hand their sums to this rank in a binomial tree, and get the result from it."""
     reach = rank & -rank if rank else world_size  # the lowest bit that is set

@@ -128,50 +128,6 @@ def ring(world_size: int, alpha: Alpha, beta: float, *, overhead: float = 0.0, g
     return Topology(name, world_size, np.full(2 * world_size, beta), route, latency, overhead, gamma)
 
 
-def fat_tree(
-    world_size: int,
-    leaf_size: int,
-    alpha: Alpha,
-    beta: float,
-    *,
-    oversubscription: float = 1.0,
-    overhead: float = 0.0,
-    gamma: float = 0.0,
-) -> Topology:
-    """Leaf switches with `leaf_size` ranks each, and above them spine switches to which every leaf has a cable.
-
-    A message inside a leaf takes two links; one to another leaf takes four, over the spine that its receiver's number
-    chooses, as static routing does. All links have the same rate.
-
-    Args:
-        oversubscription: 1 for as many cables up from a leaf as ranks below it; 4 for a quarter of them.
-
-    Source: Leiserson 1985, "Fat-trees"; routing by destination as in Zahavi 2012, "Fat-tree routing and node ordering".
-
-    Raises:
-        CourseError: the ranks do not fill the leaves.
-    """
-    if leaf_size < 1 or world_size % leaf_size:
-        raise CourseError(f"{world_size} ranks do not fill leaves of {leaf_size}.")
-    leaves, spines = world_size // leaf_size, max(1, round(leaf_size / oversubscription))
-    up_first, down_first = 2 * world_size, 2 * world_size + leaves * spines
-
-    def route(source: np.ndarray, dest: np.ndarray) -> np.ndarray:
-        here, there, spine = source // leaf_size, dest // leaf_size, dest % spines
-        far = here != there
-        up = np.where(far, up_first + here * spines + spine, -1)
-        down = np.where(far, down_first + there * spines + spine, -1)
-        return np.stack([source, up, down, world_size + dest])
-
-    def latency(source: np.ndarray, dest: np.ndarray, nbytes: np.ndarray) -> np.ndarray:
-        return _rest(alpha, nbytes, overhead)
-
-    name = f"{world_size:,} ranks in a fat tree" + (f", {oversubscription:g} : 1" if oversubscription != 1 else "")
-    return Topology(
-        name, world_size, np.full(2 * world_size + 2 * leaves * spines, beta), route, latency, overhead, gamma
-    )
-
-
 def ring_seconds(topology: Topology, nbytes: float) -> float:
     """A ring all-reduce by formula: 2 (P − 1) hops of a block of nbytes / P.
 

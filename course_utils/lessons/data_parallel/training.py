@@ -56,21 +56,6 @@ def digits_mlp(seed: int, hidden: int = 64, norm: type[nn.Module] | None = None)
     return nn.Sequential(*layers, nn.Linear(hidden, 10))
 
 
-def digits_cnn(seed: int, channels: int = 8) -> nn.Module:
-    """A small convolutional network for the same images, 8 × 8 pixels each."""
-    torch.manual_seed(seed)
-    return nn.Sequential(
-        nn.Unflatten(1, (1, 8, 8)),
-        nn.Conv2d(1, channels, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(channels, 2 * channels, 3, padding=1),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(32 * channels, 10),
-    )
-
-
 def wide_mlp(seed: int) -> nn.Module:
     """`digits_mlp` with 512 hidden units: 301,066 parameters, enough for communication to be seen."""
     return digits_mlp(seed, hidden=512)

@@ -64,11 +64,6 @@ def flat_all_to_all(blocks: torch.Tensor, exchange: Callable = all_to_all) -> to
     return exchange(blocks, [1] * len(blocks), [1] * len(blocks))
 
 
-def messages_between_nodes(ranks: int, node_size: int) -> dict[str, int]:
-    """Messages that one rank sends to other nodes, flat and on two levels."""
-    return {"flat": ranks - node_size, "two levels": ranks // node_size - 1}
-
-
 def crossing(events: Iterable[Event], node_size: int, rank: int = 0) -> tuple[int, int]:
     """Messages, and their bytes, that a rank sent to other nodes, counted from the trace."""
     sends = [event for event in events if event.kind == "send" and event.rank == rank]

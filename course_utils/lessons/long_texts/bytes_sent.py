@@ -66,8 +66,3 @@ def ulysses_bytes(shape: Shape, world_size: int) -> dict[str, float]:
     moved = 2 * (shape.own(world_size, shape.heads) + shape.own(world_size, kv_heads))
     each_way = moved * shape.number_bytes * (world_size - 1) / world_size
     return {"forward": each_way, "backward": each_way}
-
-
-def ranks_until_ulysses_wins(heads: int, kv_heads: int) -> int:
-    """The most ranks on which a ring sends no more than Ulysses would: 1 + heads / kv_heads, where both are equal."""
-    return 1 + heads // kv_heads

@@ -1,4 +1,4 @@
-"""What lesson 9 runs on the ranks: a layer cut three ways, a block beside its serial self, seeds that differ.
+"""What lesson 9 runs on the ranks: parts of a cut layer, a block beside its serial self, seeds that differ.
 
 All of it talks through torch.distributed's default group.
 """
@@ -8,13 +8,12 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.functional import gelu, linear
+from torch.nn.functional import gelu
 
 from course_utils.errors import CourseError
 from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
 from course_utils.lessons.model_parallel.differentiable_collectives import (
     all_gathered,
-    all_reduced,
     join_over_ranks,
     own_part,
     split_over_ranks,
@@ -27,7 +26,6 @@ from course_utils.lessons.model_parallel.parallel_block import (
     sequence_parameters,
     sum_sequence_gradients,
 )
-from course_utils.lessons.model_parallel.parallel_linear import column_parallel_linear, row_parallel_linear
 from course_utils.lessons.model_parallel.transformer import Block
 from course_utils.trace.recorder import phase
 
@@ -41,27 +39,6 @@ WIDTH, HEADS, LENGTH, BATCH = 16, 4, 8, 3
 def cut_along(whole: torch.Tensor, dim: int | None) -> torch.Tensor:
     """This rank's part along a dimension, or all of it where that is None; a copy that gets a gradient of its own."""
     return (whole.clone() if dim is None else own_part(whole, dim)).requires_grad_()
-
-
-def cut_layer(way: str, x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """One linear layer forward and backward, cut over the ranks; the phases "forward" and "backward" say what moves.
-
-    Args:
-        way: one of `CUTS`.
-        x, weight: whole, equal on all ranks.
-
-    Returns:
-        x, weight and y as this rank uses them; by row, y is the term of the sum before it is added up.
-    """
-    x, weight = map(cut_along, (x, weight), CUTS[way])
-    with phase("forward"):
-        plain = {"by batch": linear, "by column": column_parallel_linear, "by row": row_parallel_linear}
-        y = plain[way](x, weight)
-    with phase("backward"):
-        y.sum().backward()
-        if way == "by batch":
-            weight.grad = all_reduced(weight.grad)
-    return x.detach(), weight.detach(), y.detach()
 
 
 def mlp_beside_whole(mlp: Callable[..., torch.Tensor]) -> float:

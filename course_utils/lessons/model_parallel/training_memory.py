@@ -1,7 +1,5 @@
 """The memory of each rank in training, before anything runs: parameters, gradients, optimizer state, activations."""
 
-from collections.abc import Sequence
-
 from torch import nn
 
 from course_utils.lessons.model_parallel.activation_memory import saved_at_most
@@ -75,23 +73,3 @@ def layer_parameters(layer: nn.Module, tensor: int = 1) -> float:
         else:
             whole += parameter.numel()
     return whole + cut / tensor
-
-
-def pipeline_memory(
-    model: nn.Sequential, cuts: Sequence[int], micro_batches: int, batch: int, length: int, **others
-) -> list[Memory]:
-    """`training_memory` of every stage of a pipeline with 1F1B: stage r of P keeps min(P - r, m) micro-batches.
-
-    Args:
-        cuts: how many layers each stage gets.
-        micro_batches: m, in one step.
-        others: as for `training_memory`.
-    """
-    stages = len(cuts)
-    starts = [sum(cuts[:place]) for place in range(stages)]
-    return [
-        training_memory(
-            model[start : start + size], batch, length, in_flight=min(stages - place, micro_batches), **others
-        )
-        for place, (start, size) in enumerate(zip(starts, cuts, strict=True))
-    ]

@@ -130,9 +130,3 @@ def backward_times(
         return cross_entropy(model(x), y)
 
     return measure_ready_order(model, loss, repeats), [name for name, _ in model.named_parameters()]
-
-
-def measure_bucket_model(ranks: "Ranks", batch: int = 32, repeats: int = 5) -> BucketModel:
-    """Measure everything that the prediction needs, on all ranks; the ready order is rank 0's."""
-    times, order = ranks.run(backward_times, batch, repeats, backend="gloo").results[0]
-    return BucketModel.of(times, order, *all_reduce_line(ranks))

@@ -42,15 +42,6 @@ def neighbours_step(comm: "MPI.Intracomm", parameters: np.ndarray, gradient: np.
     parameters[:] = (from_left + parameters + from_right) / 3 - rate * gradient
 
 
-def mixing_matrix(world_size: int) -> np.ndarray:
-    """W, (P, P): row r holds the share of each rank's weights in rank r's mean, a third for itself and each neighbour.
-
-    Source: Lian et al. 2017, §3: W is symmetric, and its rows and columns add up to 1.
-    """
-    own = np.eye(world_size)
-    return (np.roll(own, 1, axis=1) + own + np.roll(own, -1, axis=1)) / 3
-
-
 def shrinking(world_size: int) -> float:
     """The share of the ranks' distance that is left after a step without gradients: W's second largest eigenvalue.
 

@@ -144,8 +144,3 @@ def compared(dumps: Sequence[Dump], folder: str | Path) -> Mismatch | None:
     for rank, dump in enumerate(dumps):
         write_dump(dump, folder, rank)
     return culprit(fr_trace(folder))
-
-
-def calls_of(dumps: Sequence[Dump]) -> list[list[str]]:
-    """For each rank the collectives that it has begun, in order."""
-    return [[entry["profiling_name"].partition(":")[2] for entry in dump["entries"]] for dump in dumps]

@@ -263,6 +263,7 @@ def _guarded(work: Callable[[], object]) -> Reply:
     reply.never_waited_for = tuple(f"{request.text}{request.place}" for request in own)
     forgotten = [f"nobody waits for {text}" for text in reply.never_waited_for]
     reply.notes = tuple(dict.fromkeys([*recorder.notes, *forgotten]))
+    reply.uncounted = tuple(recorder.uncounted)
     return reply
 
 

@@ -4,7 +4,4 @@
 says who a rank is in it, `virtual_messages` and `virtual_collectives` hold mpi4py's calls, `virtual_requests` what is
 under way, `buffers` what is read and written, `collective_costs` what a collective takes. `stand_in` takes the place of
 `mpi4py.MPI`.
-
-torch.distributed: `virtual_group` is a process group, `torch_collectives` what its collectives move, `torch_ranks` what
-each rank has of torch for itself, `rank_threads` why ranks that use torch are threads.
 """

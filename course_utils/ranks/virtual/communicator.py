@@ -1,15 +1,19 @@
-"""The communicator that a function on virtual ranks is given, and those made of it: split, copied, or on a grid."""
+"""The communicator that a function on virtual ranks is given, and those made of it: split or copied."""
 
 import functools
 from typing import Any
 
-import numpy as np
-
-from course_utils.ranks.virtual.stand_in import PROC_NULL
+from course_utils.ranks.virtual.stand_in import VirtualRanksCannot
 from course_utils.ranks.virtual.virtual_collectives import VirtualCollectives
 from course_utils.ranks.virtual.virtual_messages import VirtualMessages
 from course_utils.trace.events import Agreement
 from course_utils.trace.several_requests import UNDEFINED
+
+_LEFT_OUT = frozenset(
+    ("bsend", "f2py", "free", "fromhandle", "fromint", "group", "handle", "ibsend", "improbe", "info", "is_inter")
+    + ("is_intra", "is_topo", "mprobe", "name", "py2f", "toint", "topology")
+)
+"""The names in small letters that mpi4py's communicators have and virtual ones have not."""
 
 
 class VirtualComm(VirtualMessages, VirtualCollectives):
@@ -19,6 +23,17 @@ class VirtualComm(VirtualMessages, VirtualCollectives):
         """A communicator with the messages of another."""
         if inner is not None:
             self._sit(inner.scheduler, inner.me, inner.world_ranks, inner.label)
+
+    def __getattr__(self, name: str) -> Any:
+        """Reject what mpi4py has, or may have: with a capital letter begin all its calls on buffers.
+
+        Raises:
+            VirtualRanksCannot: real ranks may know the name.
+            AttributeError: they do not know it either.
+        """
+        if name[0].isupper() or name in _LEFT_OUT:
+            raise VirtualRanksCannot(f"Virtual ranks have no comm.{name}. `course.start(4)` starts real ones.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     @functools.cached_property
     def inner(self) -> "VirtualComm":
@@ -52,66 +67,5 @@ class VirtualComm(VirtualMessages, VirtualCollectives):
     def Split_type(self, split_type=0, key=0, info=None):
         return self.Split(0, key)
 
-    def Create_cart(self, dims, periods=None, reorder=False):
-        _, number = self._meet("Create_cart", tuple(dims))
-        size = int(np.prod(dims))
-        if self.rank >= size:
-            return None
-        comm = VirtualCart.on(self.scheduler, self.me, self.world_ranks[:size], f"{self.label}/{number}/cart")
-        periods = list(periods) if periods is not None else [False] * len(dims)
-        comm.dims, comm.periods = [int(extent) for extent in dims], [bool(period) for period in periods]
-        return comm
-
     def Free(self):
         """Nothing to free."""
-
-
-class VirtualCart(VirtualComm):
-    """Ranks on a grid, the last dimension counted fastest."""
-
-    dims: list[int]
-    periods: list[bool]
-
-    @property
-    def coords(self) -> list[int]:
-        """Where this rank is."""
-        return self.Get_coords(self.rank)
-
-    ndim = property(lambda self: len(self.dims))
-    dim = ndim
-
-    def Get_coords(self, rank):
-        return [int(place) for place in np.unravel_index(rank, self.dims)]
-
-    def Get_topo(self):
-        return self.dims, self.periods, self.coords
-
-    topo = property(Get_topo)
-
-    def Get_cart_rank(self, coords):
-        wrapped = []
-        for place, extent, period in zip(coords, self.dims, self.periods):
-            if not period and not 0 <= place < extent:
-                raise ValueError(f"Get_cart_rank: {place} is outside 0 to {extent - 1}")
-            wrapped.append(place % extent)
-        return int(np.ravel_multi_index(wrapped, self.dims))
-
-    def Shift(self, direction, disp):
-        def at(step: int) -> int:
-            coords = self.coords
-            coords[direction] += step
-            inside = self.periods[direction] or 0 <= coords[direction] < self.dims[direction]
-            return self.Get_cart_rank(coords) if inside else PROC_NULL
-
-        return at(-disp), at(disp)
-
-    def Sub(self, remain_dims):
-        keep = [bool(remain) for remain in remain_dims]
-        coords = self.coords
-        left_out = [place for place, remain in zip(coords, keep) if not remain]
-        color = int(np.ravel_multi_index(left_out, [d for d, r in zip(self.dims, keep) if not r])) if left_out else 0
-        sub = self.Split(color, self.rank)
-        comm = VirtualCart.on(self.scheduler, self.me, sub.world_ranks, f"{sub.label}/sub")
-        comm.dims = [extent for extent, remain in zip(self.dims, keep) if remain]
-        comm.periods = [period for period, remain in zip(self.periods, keep) if remain]
-        return comm

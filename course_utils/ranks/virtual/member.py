@@ -44,8 +44,6 @@ class Member:
     def Get_size(self) -> int:
         return self.size
 
-    Get_remote_size = Get_size
-
     def Get_name(self) -> str:
         return self.label
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from course_utils.errors import CourseError
 from course_utils.trace.recorder import is_learners
-from course_utils.trace.several_requests import UNDEFINED, Startable
+from course_utils.trace.several_requests import UNDEFINED
 
 ANY_SOURCE, ANY_TAG, PROC_NULL = -2, -1, -1
 """As MPICH has them."""
@@ -25,6 +25,16 @@ ANY_SOURCE, ANY_TAG, PROC_NULL = -2, -1, -1
 
 class VirtualRanksCannot(CourseError):
     """A function wants what virtual ranks cannot do."""
+
+
+def reject_backend(backend: str | None) -> None:
+    """Reject a call that asks for a group of torch.distributed.
+
+    Raises:
+        CourseError: it does.
+    """
+    if backend is not None:
+        raise CourseError(f"Virtual ranks have no group of torch.distributed ({backend}).")
 
 
 class InPlace:
@@ -206,9 +216,9 @@ def module(clock: Callable[[], float], request: type, comm: type) -> types.Modul
     mpi.__dict__.update({name: Datatype(name, np.dtype(kind).itemsize) for name, kind in _DATATYPES.items()})
     mpi.__dict__.update(
         ANY_SOURCE=ANY_SOURCE, ANY_TAG=ANY_TAG, PROC_NULL=PROC_NULL, UNDEFINED=UNDEFINED, IN_PLACE=IN_PLACE,
-        COMM_NULL=None, REQUEST_NULL=None, Status=Status, Request=request, Prequest=Startable, Comm=comm,
-        Intracomm=comm, Cartcomm=comm, Op=Op, Datatype=Datatype, Exception=RuntimeError, Wtime=clock,
-        Wtick=lambda: 1e-9, Message=object,
+        COMM_NULL=None, REQUEST_NULL=None, Status=Status, Request=request, Comm=comm,
+        Intracomm=comm, Op=Op, Datatype=Datatype, Exception=RuntimeError, Wtime=clock,
+        Wtick=lambda: 1e-9,
     )  # fmt: skip
     return mpi
 

@@ -91,26 +91,12 @@ class VirtualCollectives(Member):
 
     def _begun(self, name: str, agreed: Agreement, part: Any, size: int, cost: tuple, take: Callable) -> Request:
         """A nonblocking collective: it meets the blocking one, though MPI does not let the two meet."""
-        blocking = f"{name[1].upper()}{name[2:]}"
-        return self.begin(name, agreed, agreed._replace(name=blocking), part, size, cost, take)
-
-    def begin(
-        self, name: str, call: Agreement, agreed: Agreement, part: Any, size: int, cost: tuple, take: Callable
-    ) -> Request:
-        """Take part in the next collective, and do not wait.
-
-        Args:
-            name, call: of its event.
-            agreed: what must be the same on all ranks; under another name than `call`, where the two forms meet.
-            part, size: what this rank brings, and how many bytes that are.
-            cost: a way of `collective_costs`, and its n in bytes.
-            take: called with the gathering when the request ends.
-        """
+        blocking = agreed._replace(name=f"{name[1].upper()}{name[2:]}")
         began, line = self.moment(), here()[0] if self._records else None
-        gathering = self._come(agreed, part, cost)
+        gathering = self._come(blocking, part, cost)
 
         def finished(end: float, status: Any) -> None:
-            self._note(name, call, gathering, began, end, size, line)
+            self._note(name, agreed, gathering, began, end, size, line)
 
         return CollectiveRequest(self, name, gathering, take, finished)
 

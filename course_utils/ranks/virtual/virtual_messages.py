@@ -16,7 +16,6 @@ from course_utils.ranks.virtual.buffers import kind_of, numbers, put
 from course_utils.ranks.virtual.member import Member
 from course_utils.ranks.virtual.stand_in import ANY_SOURCE, ANY_TAG, PROC_NULL, Status
 from course_utils.ranks.virtual.virtual_requests import (
-    Persistent,
     ReceiveRequest,
     Request,
     SynchronousSend,
@@ -73,7 +72,7 @@ class VirtualMessages(Member):
                 more = peer, tag, message.nbytes, 0, kind
                 self._add(name, "send", began, end, *more, line=line, place=place)
 
-        if message is None or name not in ("Issend", "issend", "Ssend_init"):
+        if message is None or name not in ("Issend", "issend"):
             return Request(self, f"{name}(dest={dest})", finished, None)
         need = Send(Message(self.label, self.world_ranks[dest], tag))
         return SynchronousSend(self, f"{name}(dest={dest})", finished, need).watches(message)
@@ -113,9 +112,6 @@ class VirtualMessages(Member):
     def Rsend(self, buf, dest, tag=0):
         self._send_buffer("Rsend", None, buf, dest, tag)
 
-    def Bsend(self, buf, dest, tag=0):
-        self._send_buffer("Bsend", None, buf, dest, tag)
-
     def Isend(self, buf, dest, tag=0):
         return self._start_buffer("Isend", None, buf, dest, tag)
 
@@ -133,9 +129,6 @@ class VirtualMessages(Member):
 
     def issend(self, obj, dest, tag=0):
         return self._start_object("issend", obj, dest, tag)
-
-    def Send_init(self, buf, dest, tag=0):
-        return Persistent(self, lambda: self._start_buffer("Send_init", None, buf, dest, tag))
 
     # --- receiving --------------------------------------------------------------------------------------------------
 
@@ -222,9 +215,6 @@ class VirtualMessages(Member):
 
     def irecv(self, buf=None, source=ANY_SOURCE, tag=ANY_TAG):
         return self._irecv("irecv", source, tag)
-
-    def Recv_init(self, buf, source=ANY_SOURCE, tag=ANY_TAG):
-        return Persistent(self, lambda: self._start_receive("Recv_init", buf, source, tag))
 
     # --- both, and looking ahead ------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from course_utils.ranks.virtual.stand_in import Status
 from course_utils.ranks.virtual.virtual_time import Gathering, Left, Sent, Wanted
 from course_utils.trace.recorder import NOWHERE, here
-from course_utils.trace.several_requests import SeveralRequests, Startable
+from course_utils.trace.several_requests import SeveralRequests
 from course_utils.trace.waiting import Need, Some
 
 if TYPE_CHECKING:
@@ -25,10 +25,7 @@ class Request(SeveralRequests):
         text, place: what it is, in words, and where in the code it began.
         finished: called once with the second of completion and the status.
         taken: whether its completion was given back.
-        work: what torch has of it.
     """
-
-    work: Any = None
 
     def __init__(self, comm: "Member", text: str, finished: Callable | None, need: Need | None) -> None:
         self.comm, self.text, self.finished, self.need = comm, text, finished or records_nothing, need
@@ -240,24 +237,6 @@ class CollectiveRequest(Request):
 
     def outcome(self) -> None:
         self._take(self.gathering)
-
-
-class Persistent(Startable, Request):  # type: ignore[override] # what it has started says text, place, need
-    """A message that can be started again."""
-
-    def __init__(self, comm: "Member", begin: Callable[[], Request]) -> None:
-        self.comm, self._begin = comm, begin
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._active, name)
-
-    def could_end(self) -> bool:
-        return self._active is None or self._active.could_end()
-
-    def Free(self) -> None:
-        """Nothing to free."""
-
-    done = property(lambda self: self._active is None or self._active.done)
 
 
 def status_of(message: Sent) -> Status:

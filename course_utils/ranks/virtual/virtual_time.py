@@ -92,7 +92,7 @@ class VirtualRank:
         self.number = number
         self.clock = 0.0
         self.moment = -1.0  # of the last event's beginning or end
-        self.greenlet: Any = None  # or a thread that is gone on with as a greenlet is
+        self.greenlet: Any = None
         self.version = 0  # of its place in the queue; older ones are void
         self.boxes: dict[tuple[str, int], deque[Sent]] = {}
         self.posted: dict[tuple[str, int], deque[Wanted]] = {}
@@ -126,22 +126,9 @@ class Scheduler:
         scale: for how many numbers each number of a buffer stands.
     """
 
-    def __init__(
-        self,
-        world_size: int,
-        wires: Wires,
-        traced: bool,
-        scale: float,
-        look: Callable[[], None],
-        carriers: tuple[Callable, Any] | None = None,
-    ) -> None:
-        """Args:
-        look: called now and then, for a progress bar.
-        carriers: what makes of a function something that can be gone on with, and what stands for the caller;
-            None for greenlets.
-        """
-        self._carry: Callable
-        self._carry, self._main = carriers or (greenlet.greenlet, greenlet.getcurrent())
+    def __init__(self, world_size: int, wires: Wires, traced: bool, scale: float, look: Callable[[], None]) -> None:
+        """`look`: called now and then, for a progress bar."""
+        self._main = greenlet.getcurrent()
         self.ranks = [VirtualRank(number) for number in range(world_size)]
         self.wires, self.traced, self.scale = wires, traced, scale
         self.gatherings: dict[tuple[str, int], Gathering] = {}
@@ -160,7 +147,7 @@ class Scheduler:
     def run(self, work: Callable[[VirtualRank], None]) -> None:
         """Call `work(rank)` on all ranks, in virtual time. It must not raise."""
         for rank in self.ranks:
-            rank.greenlet = self._carry(lambda rank=rank: self._life(rank, work))
+            rank.greenlet = greenlet.greenlet(lambda rank=rank: self._life(rank, work))
             rank.greenlet.switch()  # begun from here, none stands on the stack of another
             heappush(self._queue, (0.0, rank.number, 0))
         vain = 0

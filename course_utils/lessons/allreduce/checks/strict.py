@@ -62,10 +62,6 @@ def _strict(comm: "MPI.Intracomm") -> Any:
             self.tally("Ssend")
             super().Ssend(buf, dest, tag)
 
-        def Bsend(self, buf, dest, tag=0):
-            self.tally("Bsend")
-            super().Bsend(buf, dest, tag)
-
         def Rsend(self, buf, dest, tag=0):
             self.tally("Rsend")
             super().Rsend(buf, dest, tag)
