@@ -95,8 +95,8 @@ def test_every_layer_is_predicted_and_measured_and_drawn():
     for layer in timed:
         assert layer.predicted == pytest.approx(max(layer.flops / 1e11, layer.nbytes / 1e10))
         assert layer.rate == layer.flops / layer.measured.median
-    title = layers_title(timed, ridge=10.0)
-    assert title.startswith("30 of 30 layers")
+    title, left = layers_title(timed, ridge=10.0), sum(layer.flops < 10.0 * layer.nbytes for layer in timed)
+    assert 0 < left < 30 and title.startswith(f"{left} of 30 layers")
     picture = layer_roofline(timed, 1e11, 1e10, title)
     for shown in (picture, layer_times(timed, "a title")):
         assert "8 conv layers" in shown.alt_text and "1 linear layer," in shown.alt_text
