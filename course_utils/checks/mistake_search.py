@@ -9,6 +9,7 @@ Both sides run on numbers that are drawn anew from a fixed seed, and the work is
 is asked the same question whatever the numbers of its check were, and whatever else the machine is doing.
 """
 
+import itertools
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -140,11 +141,8 @@ class MistakeSearch:
     def _next_answers(self) -> list[Outcome]:
         """What the answer does on the next cases, as far as it can be compared there."""
         if self._answers is None:
-            self._answers = []
-            for outcome in self._next_ones():
-                if not is_comparable(outcome) or len(self._answers) == _FURTHER:
-                    break
-                self._answers.append(outcome)
+            next_ones = itertools.islice(self._next_ones(), _FURTHER)
+            self._answers = list(itertools.takewhile(is_comparable, next_ones))
         return self._answers
 
     def _outcome_of(self, program: Program) -> Outcome:
