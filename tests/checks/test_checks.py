@@ -246,7 +246,7 @@ def test_a_hang_is_told_in_the_words_of_the_report():
 
 def asking(folder, **symptoms) -> Exercise:
     """The small exercise, with a question for each symptom, in this order."""
-    file = folder / "squares.md"
+    file = folder / "squares.answers.md"
     parts = [f"### {name.capitalize()}?\n\nRecognised when {name}.\n" for name in symptoms]
     file.write_text("\n".join(["## Wrong\n", *parts]))
     return squares(file=file, symptoms=symptoms)

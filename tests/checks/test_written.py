@@ -76,7 +76,7 @@ PLAIN = "def twice(x):\n    result = 2 * x\n    return result\n"
 
 @pytest.fixture
 def file(tmp_path):
-    path = tmp_path / "twice.md"
+    path = tmp_path / "twice.answers.md"
     path.write_text(FILE)
     return path
 
@@ -100,7 +100,7 @@ def test_a_file_is_read_from_top_to_bottom(file) -> None:
 
 
 def test_no_file_is_an_exercise_for_which_nobody_has_written(tmp_path) -> None:
-    assert written_in(tmp_path / "new.md") == Written()
+    assert written_in(tmp_path / "new.answers.md") == Written()
 
 
 @pytest.mark.parametrize(
