@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from course_utils.errors import RanksGone
-from course_utils.ranks.connection import Connection, Watched
+from course_utils.ranks.connection import CallProgress, Connection
 from course_utils.ranks.ending import BrokenOff, Ending
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, to_bytes
 from course_utils.ranks.interface import LIMIT, PATIENCE
@@ -45,7 +45,7 @@ class ContainedProcesses(LocalProcesses):
         for line in boxes.lines:
             os.close(line.memory)
 
-    def place(self, rank: int) -> str:
+    def source_line(self, rank: int) -> str:
         return ""
 
     def how_it_ended(self) -> str:
@@ -64,7 +64,7 @@ class ContainedConnection(Connection):
     """The line to contained ranks. What comes back is read as data, see `wire`."""
 
     control: ContainedProcesses
-    loses_tasks = False
+    can_lose_tasks = False
 
     def __init__(self, boxes: StartedBoxes, deadline: float) -> None:
         super().__init__(boxes.folder, ContainedProcesses(boxes), len(boxes.lines))
@@ -91,7 +91,7 @@ class ContainedConnection(Connection):
                 self._sockets[rank].sendall(HEADER.pack(self._number, len(payload)) + payload)
         return dict.fromkeys(arguments)
 
-    def verify(self, call: Watched) -> None:
+    def verify(self, call: CallProgress) -> None:
         """Hold what the ranks say they have sent against what passed their links."""
         if self._boxes.links:
             carried = self._carried_so_far()
@@ -112,14 +112,14 @@ class ContainedConnection(Connection):
             return self._boxes.links.carried() if self._boxes.links else None
         return None
 
-    def meeting(self) -> str:
+    def rendezvous(self) -> str:
         """Where the ranks of a group of torch meet: on rank 0's end of the links, or at a file that all can write."""
         self._joining = True
         if self._boxes.links:
             return f"tcp://{self._boxes.links.address(0)}:{_FIRST_PORT + self._number % _PORTS}"
-        return f"{self._boxes.home}/meeting-{time.monotonic_ns()}"
+        return f"{self._boxes.home}/rendezvous-{time.monotonic_ns()}"
 
-    def collect(self, call: Watched) -> bool:
+    def collect(self, call: CallProgress) -> bool:
         """As every connection's."""
         for rank, reply in self._read(call.lost):
             if rank in call.pending:

@@ -72,7 +72,7 @@ class EmulatedNetwork:
     ranks_per_node: int = 1
 
     @classmethod
-    def asked(
+    def from_words(
         cls,
         ranks: int,
         link: str | None,
@@ -164,11 +164,11 @@ def obstacle() -> str | None:
     done = subprocess.run(probe, capture_output=True, text=True, timeout=20, check=False)
     if done.returncode == 0:
         return None
-    said = (done.stderr.strip() or "no reason given").splitlines()[-1]
-    if _knob() or "unshare" in said or "mount" in said:
-        return no_namespaces(said)
+    reason = (done.stderr.strip() or "no reason given").splitlines()[-1]
+    if _knob() or "unshare" in reason or "mount" in reason:
+        return no_namespaces(reason)
     return (
-        f"the kernel forbids that ({said}); an administrator would load what is missing: "
+        f"the kernel forbids that ({reason}); an administrator would load what is missing: "
         "`modprobe -a veth bridge sch_tbf`."
     )
 
@@ -182,12 +182,12 @@ def _knob() -> str | None:
     return None
 
 
-def no_namespaces(said: str) -> str:
-    """That the system forbids namespaces, and what to do about it. `said`: in its own words."""
+def no_namespaces(reason: str) -> str:
+    """That the system forbids namespaces, and what to do about it. `reason`: in its own words."""
     if knob := _knob():
         return f"this system forbids namespaces; its administrator would allow them with `sysctl {knob}`."
     return (
-        f"this system forbids namespaces ({said}); its administrator would allow unprivileged user namespaces "
+        f"this system forbids namespaces ({reason}); its administrator would allow unprivileged user namespaces "
         "(for a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined)."
     )
 
@@ -201,7 +201,7 @@ def delay_obstacle() -> str | None:
         return f"/dev/net/tun: {error.strerror}; the administrator would `modprobe tun` and let you use it."
 
 
-def possible(network: EmulatedNetwork | None) -> EmulatedNetwork | None:
+def possible_network(network: EmulatedNetwork | None) -> EmulatedNetwork | None:
     """As much of the network as this system allows; prints a line about what it does not."""
     if network is None:
         return None
@@ -281,7 +281,7 @@ def setup(network: EmulatedNetwork, nodes: Path) -> list[str]:
             "ip link set eth0 addrgenmode none",
             f"ip addr add {address(node)}/24 dev eth0",
             "ip link set eth0 up",
-            shaped("eth0", rate),
+            shape_rate("eth0", rate),
             *(f"echo {value} > /proc/sys/net/ipv4/{key} || true" for key, value in (s.split("=") for s in _SYSCTLS)),
         ]
         lines += [
@@ -295,7 +295,7 @@ def setup(network: EmulatedNetwork, nodes: Path) -> list[str]:
             lines += [*_switch(f"b{node}"), f"ip tuntap add mode tap name t{node} vnet_hdr"]
             lines += [f"ip link set t{node} addrgenmode none", f"ip link set t{node} master b{node} up"]
         switch = f"b{node}" if network.latency else "switch"
-        lines += [f"ip link set v{node} master {switch} up", shaped(f"v{node}", rate)]
+        lines += [f"ip link set v{node} master {switch} up", shape_rate(f"v{node}", rate)]
     if network.latency:
         delay = [sys.executable, "-I", str(Path(__file__).with_name("delay.py"))]
         lines.append(shlex.join([*delay, str(network.latency), str(len(network.rates))]) + " &")
@@ -316,7 +316,7 @@ def _switch(name: str) -> list[str]:
     return [f"ip link add {name} type bridge", f"ip link set {name} addrgenmode none", f"ip link set {name} up"]
 
 
-def shaped(interface: str, rate: int) -> str:
+def shape_rate(interface: str, rate: int) -> str:
     """The line that lets no more than the rate leave an interface, with 2.6 ms to catch up after a late wake-up."""
     burst = min(max(round(rate / 8 * 0.0026), 8_000), 256_000)
     return f"tc qdisc add dev {interface} root tbf rate {rate}bit burst {burst} latency {QUEUE_SECONDS * 1e3:g}ms"

@@ -1,1 +1,1 @@
-"""Ranks on a cluster's nodes: a batch job, and beside each of its ranks a minder."""
+"""Ranks on a cluster's nodes: a batch job, and beside each of its ranks a node agent."""
