@@ -2,12 +2,12 @@
 
 import contextlib
 import hashlib
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.file_lock import hold
 
@@ -18,8 +18,7 @@ _unreachable: set[str] = set()  # asked once a process: a missing network is not
 
 def data_folder() -> Path:
     """Where data sets lie: $COURSE_DATA, or the folder `data` of the course."""
-    chosen = os.environ.get("COURSE_DATA")
-    return Path(chosen).expanduser() if chosen else Path(__file__).resolve().parent.parent / "data"
+    return settings.DATA.value()
 
 
 def fetch(url: str, file: Path, md5: str) -> None:
@@ -47,12 +46,12 @@ def fetch(url: str, file: Path, md5: str) -> None:
 def _alone(folder: Path) -> Iterator[None]:
     """Let one process at a time into this folder."""
     with open(folder / ".lock", "w") as lock:
-        hold(lock, "COURSE_DATA")
+        hold(lock, settings.DATA.name)
         yield
 
 
 def _download(url: str, file: Path, md5: str) -> None:
-    if os.environ.get("COURSE_OFFLINE") or url in _unreachable:
+    if settings.OFFLINE.value() or url in _unreachable:
         raise OSError("the network is not used")
     scratch = file.with_name(f"{file.name}.part")
     try:

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import ranks_python, threads_per_rank
 from course_utils.ranks.links.network import EmulatedNetwork, behind_links
@@ -45,7 +46,7 @@ def find_mpiexec() -> str:
     Raises:
         CourseError: there is none.
     """
-    if chosen := os.environ.get("COURSE_MPIEXEC"):
+    if chosen := settings.MPIEXEC.value():
         return chosen
     beside = Path(ranks_python()).parent
     for name in ("mpiexec.gforker", "mpiexec"):
