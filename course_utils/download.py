@@ -1,4 +1,8 @@
-"""Fetch a file once, whole or not at all, and without making anybody wait for a network that is not there."""
+"""Fetch a file once, whole or not at all, and without making anybody wait for a network that is not there.
+
+The package `pooch` fetches and checks a file as well, but it would let all ranks that ask at once fetch it, each for
+itself, and would ask a missing network again at each call.
+"""
 
 import contextlib
 import hashlib

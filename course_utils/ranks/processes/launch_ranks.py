@@ -1,4 +1,9 @@
-"""Starts ranks on this machine: a controller of ipyparallel, and under mpiexec one engine for each rank."""
+"""Starts ranks on this machine: a controller of ipyparallel, and under mpiexec one engine for each rank.
+
+ipyparallel's own `Cluster` with its `MPIEngineSetLauncher` starts each engine as a fresh Python, which takes seconds to
+import torch. Here engines are forked from a process that has done so, can each be behind a link of their own, and run
+under a shell that writes down for the reports how each has ended.
+"""
 
 import functools
 import os
