@@ -7,7 +7,7 @@ from pathlib import Path
 
 from course_utils.teacher.grading import Mark, printable
 from course_utils.teacher.grading_process import GradingProcess
-from course_utils.teacher.handed_in import names_of
+from course_utils.teacher.submission_files import names_of
 
 BOXED, TRUSTED = "in a box", "without a box: --trusted"
 
