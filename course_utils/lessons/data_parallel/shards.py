@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.distributed as dist
 
 
 def shard_indices(n: int, rank: int, world_size: int, epoch: int = 0, seed: int = 0) -> torch.Tensor:
@@ -26,3 +27,31 @@ def shard_indices(n: int, rank: int, world_size: int, epoch: int = 0, seed: int 
     per_rank = math.ceil(n / world_size)
     filled_up = order.repeat(world_size)[: per_rank * world_size]
     return filled_up[rank::world_size]
+
+
+def shard_of_batch(batch: torch.Tensor, batch_size: int) -> tuple[torch.Tensor, float]:
+    """This rank's examples of a global batch, which all ranks have drawn alike. Nothing moves between ranks.
+
+    Rank r takes the entries r, r + world_size, r + 2·world_size, …: the same that `shard_indices` deals to it. In the
+    last batch of an epoch, which may not be full, some ranks may have an example more than others.
+
+    Args:
+        batch: the indices of the batch's examples; there may be fewer than `batch_size`.
+        batch_size: of a full batch.
+
+    Returns:
+        The indices, and the weight of their mean loss: with it the mean over all ranks is the mean of the batch. The
+        weight is 1 where all ranks have equally many examples.
+
+    Raises:
+        ValueError: a full batch does not divide among the ranks, or there are fewer examples than ranks.
+    """
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    if batch_size % world_size:
+        raise ValueError(f"a global batch of {batch_size} does not divide among {world_size} ranks")
+    if len(batch) < world_size:
+        raise ValueError(
+            f"the last batch has {len(batch)} for {world_size} ranks: choose another batch size, or keep_last=False"
+        )
+    mine = batch[rank::world_size]
+    return mine, len(mine) * world_size / len(batch)
