@@ -6,13 +6,21 @@ import torch
 import torch.distributed as dist
 
 
-def shard_indices(n: int, rank: int, world_size: int, epoch: int = 0, seed: int = 0) -> torch.Tensor:
-    """The examples that `rank` works on in `epoch`. Nothing moves between ranks: all draw the same order.
+def shard_indices(
+    n: int,
+    rank: int,
+    world_size: int,
+    epoch: int = 0,
+    seed: int = 0,
+) -> torch.Tensor:
+    """The examples that `rank` works on in `epoch`. Nothing moves between ranks: all draw the same
+    order.
 
-    The order of all n examples is `torch.randperm(n, generator=g)`, where g is seeded with `seed + epoch`.
-    It is filled up from its own beginning until its length divides by `world_size`: ranks with different numbers
-    of steps would wait for each other for ever. Rank r takes the entries r, r + world_size, r + 2·world_size, …:
-    so the k-th batches of all ranks together are the k-th batch of a single process.
+    The order of all n examples is `torch.randperm(n, generator=g)`, where g is seeded with `seed +
+    epoch`. It is filled up from its own beginning until its length divides by `world_size`: ranks
+    with different numbers of steps would wait for each other for ever. Rank r takes the entries r,
+    r + world_size, r + 2·world_size, …: so the k-th batches of all ranks together are the k-th
+    batch of a single process.
 
     Returns:
         ⌈n / world_size⌉ indices between 0 and n − 1, int64.
