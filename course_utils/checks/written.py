@@ -1,6 +1,6 @@
 """What people write for an exercise, right and wrong: read from the Markdown file beside its check.
 
-`roofline_time.py` declares the exercise, `roofline_time.md` holds what is written for it. Its form:
+`roofline_time.py` declares the exercise, `roofline_time.answers.md` holds what is written for it. Its form:
 
     ## Right
 
@@ -52,6 +52,8 @@ from pathlib import Path
 
 from course_utils.errors import CourseError, nearest
 
+SUFFIX = ".answers.md"
+"""Of the file beside the module of a check, in place of `.py`."""
 RIGHT, WRONG, UNASKED = "Right", "Wrong", "Rejected without a question"
 EQUIVALENT = "Changes that make no difference"
 LIBRARY = "library"
@@ -239,7 +241,7 @@ class _FileReader:
     def __init__(self, file: Path, library: str) -> None:
         self.file = file
         self.library = library
-        self.exercise = file.stem
+        self.exercise = file.name.removesuffix(SUFFIX)
         self.parts: dict[str, list[_Section]] = {}
         self._read(file.read_text(encoding="utf-8"))
         self.sources = {

@@ -1,4 +1,4 @@
-"""Programs with the mistakes that people make (`tests/hangs`): which are told, where, why and how soon.
+"""Programs with the mistakes that people make (`tests/ranks/hangs`): which are told, where, why and how soon.
 
 Each says in its docstring what a report should find: "deadlock", "luck" (it ends, and need not have), "error", or
 nothing ("correct"). It is run as a cell would run it. The stop button is pressed `READ_SECONDS` after a notice, and
@@ -36,7 +36,7 @@ from workshop.bench.ranks import add_ones
 from workshop.bench.rows import Row, seconds_row, value_row
 
 RANKS = 4
-PROGRAMS = Path(__file__).parents[2] / "tests" / "hangs"
+PROGRAMS = Path(__file__).parents[2] / "tests" / "ranks" / "hangs"
 STOP_SECONDS = 30.0
 READ_SECONDS = 0.5
 SOON = 4.0
@@ -51,7 +51,7 @@ _HERE = "# here"
 
 @dataclass(frozen=True)
 class HangProgram:
-    """A program of `tests/hangs`.
+    """A program of `tests/ranks/hangs`.
 
     Attributes:
         finding: "deadlock", "luck", "error" or "correct".
