@@ -24,8 +24,8 @@ from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import (
     published_finding,
     published_runs,
 )
-from course_utils.lessons.hybrid_and_sharded.planner.rate_fit import BOUNDS, fit_rates
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, Layout, TrainingProgram
+from workshop.planner_rates import BOUNDS, fit_rates
 
 RUNS = published_runs()
 NEMO = {  # of each row of NeMo 24.07, and of Megatron Bridge 25.09: TFLOP/s on each GPU, as published beside the speed

@@ -1,7 +1,7 @@
 """Training runs on H100 and H200 GPUs that others have published, beside what the planner says of the same layout.
 
 The table is `h100_runs.csv`. A row has what its source says, and where that is silent what `TABLES` says is assumed.
-Rows are numbered from 1: `rate_fit` fits the rates to the odd ones, and the even ones judge them.
+Rows are numbered from 1: `workshop.planner_rates` fits the rates to the odd ones, and the even ones judge them.
 """
 
 import csv
