@@ -4,20 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.lessons.sgd.digits_network import loss_and_gradients, new_network
+from course_utils.lessons.sgd.digits_network import flat, loss_and_gradients, new_network, unflat
 from course_utils.lessons.sgd.gradient_descent import minibatches
-
-
-def flat(parameters: list[np.ndarray]) -> np.ndarray:
-    """All parameters in one vector, (n,)."""
-    return np.concatenate([parameter.ravel() for parameter in parameters])
-
-
-def unflat(vector: np.ndarray, hidden: int = 32) -> list[np.ndarray]:
-    """The network's four arrays as views of the vector."""
-    shapes = [(64, hidden), (hidden,), (hidden, 10), (10,)]
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-    return [piece.reshape(shape) for piece, shape in zip(np.split(vector, ends), shapes, strict=True)]
 
 
 def flat_gradient(vector: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
