@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.lessons.sgd.digits_network import flat, loss_and_gradients, new_network, unflat
+from course_utils.lessons.sgd.digits_network import Arrays, flat, loss_and_gradients, new_network, unflat
 from course_utils.lessons.sgd.gradient_descent import minibatches
 
 
@@ -13,8 +13,11 @@ def flat_gradient(vector: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarra
     return flat(loss_and_gradients(unflat(vector), x, y)[1])
 
 
-def endless(x: np.ndarray, y: np.ndarray, batch_size: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Batches of these images, epoch after epoch."""
+def own_batches(
+    data: Arrays, part: int, parts: int, batch_size: int, seed: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Batches of every `parts`-th training image from number `part` on, epoch after epoch."""
+    x, y = data[0][part::parts], data[1][part::parts]
     rng = np.random.default_rng(seed)
     while True:
         for batch in minibatches(len(x), batch_size, rng):
