@@ -1,6 +1,6 @@
 """Every right answer passes; every wrong one is rejected, with the question that leads out of its mistake.
 
-The answers stand beside each exercise's check; `course_utils.checks.written` says in which form.
+The answers stand beside each exercise's check; `course_utils.checks.sample_answers` says in which form.
 """
 
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from course_utils.checks.finding import Kind
 from course_utils.checks.judge import Options, verdict_on_these
 from course_utils.checks.recognition import recogniser
 from course_utils.checks.registry import declared, find, reference
+from course_utils.checks.sample_answers import Program, Written
 from course_utils.checks.verdict import Result
-from course_utils.checks.written import Program, Written
 
 RIGHT_ONES, QUESTIONS = 2, 4
 """How many right answers to an exercise, and to how many questions one wrong answer, are judged in `make test`."""

@@ -9,7 +9,7 @@ import pytest
 
 import course_utils as course
 from course_utils.checks import panel, predictions
-from course_utils.checks.hits import is_hit
+from course_utils.checks.prediction_scores import is_hit
 from course_utils.checks.progress_records import read_all
 from course_utils.measuring import BUSY
 
@@ -213,7 +213,7 @@ def test_nothing_to_note_gets_a_plain_line(call):
 
 
 def test_no_two_lessons_ask_for_a_prediction_of_the_same_name():
-    from course_utils.checks.hits import asked_on
+    from course_utils.checks.prediction_scores import asked_on
     from course_utils.syllabus import LESSONS
 
     lessons = [{name for name, _ in asked_on(lesson.notebook)} for lesson in LESSONS if lesson.written]

@@ -25,9 +25,9 @@ from course_utils.checks.judging_plan import (
 )
 from course_utils.checks.registry import declared, find
 from course_utils.checks.run_cases import outcomes
-from course_utils.checks.written import Program
+from course_utils.checks.sample_answers import Program
 from course_utils.ranks.interface import RanksInterface
-from course_utils.ranks.without_ranks import VirtualRanksApart
+from course_utils.ranks.offline.stand_ins import VirtualRanksApart
 
 SEED = 1
 UNLIKE = {

@@ -20,8 +20,8 @@ from course_utils.checks.registry import declared, find
 from course_utils.checks.verdict import JudgedOn, Result
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import Ending
-from course_utils.ranks.lone_process import lone_process
-from course_utils.ranks.without_ranks import NoRanks, VirtualRanksApart
+from course_utils.ranks.offline.stand_ins import NoRanks, VirtualRanksApart
+from course_utils.ranks.offline.worker_client import lone_process
 
 
 def kind_of(exercise) -> str:
@@ -155,8 +155,8 @@ def test_what_cannot_be_sent_back_and_what_cannot_be_unpacked_are_told() -> None
 def test_the_process_ends_with_its_notebook_also_from_an_endless_loop(last, tmp_path) -> None:
     program = f"""
         import time
-        from course_utils.ranks.lone_process import lone_process
-        from course_utils.ranks.without_ranks import NoRanks
+        from course_utils.ranks.offline.worker_client import lone_process
+        from course_utils.ranks.offline.stand_ins import NoRanks
         def endless():
             while True: pass
         NoRanks().attempt(abs, [(1,)])

@@ -13,12 +13,12 @@ from fake_ranks import FakeRanks
 from course_utils.checks.compare import is_changed
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.finding import Finding, Kind
+from course_utils.checks.hidden_answer import call_without
 from course_utils.checks.judge import Options, verdict_on_these
 from course_utils.checks.mistake_search import SearchEnd, alike
-from course_utils.checks.own_answer import call_without
 from course_utils.checks.recognition import recogniser
+from course_utils.checks.sample_answers import Written, exchanged, patched, written_in
 from course_utils.checks.verdict import Result, Verdict
-from course_utils.checks.written import Written, exchanged, patched, written_in
 from course_utils.errors import CourseError
 from course_utils.lessons.first_steps import rank_and_size
 

@@ -7,9 +7,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from course_utils.syllabus import LESSONS
-from workshop.build.glossary import ADDRESS, ANCHOR, GLOSSARY, link_terms, parse, terms
-from workshop.build.notebooks import assemble
-from workshop.build.sources import ROOT, Page, pages, read_cells
+from workshop.publish.glossary import ADDRESS, ANCHOR, GLOSSARY, link_terms, parse, terms
+from workshop.publish.notebooks import assemble
+from workshop.publish.sources import ROOT, Page, pages, read_cells
 
 TEXT = (ROOT / GLOSSARY).read_text(encoding="utf-8")
 TERMS = terms(ROOT)

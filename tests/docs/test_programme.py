@@ -8,8 +8,8 @@ import pytest
 
 from course_utils.checks.registry import exercises_of
 from course_utils.syllabus import LESSONS, Lesson
-from workshop.build.slides import decks
-from workshop.build.sources import ROOT
+from workshop.publish.slides import decks
+from workshop.publish.sources import ROOT
 
 TEXT = (ROOT / "docs" / "programme.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (\d+):(\d\d)–(\d+):(\d\d) \| (.+?) \| (.*?) ?\| (.*?) ?\| (.*?) ?\|$", re.MULTILINE)

@@ -12,7 +12,7 @@ import yaml
 from course_utils.checks import registry
 from course_utils.checks.registry import names_of
 from course_utils.syllabus import LESSONS, ROOT
-from workshop.build import readme as table_of_lessons
+from workshop.publish import readme as table_of_lessons
 
 DOCUMENTS = [
     "README.md",

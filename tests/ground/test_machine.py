@@ -14,9 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 import course_utils as course
-from course_utils import diagnosis, proofs, system
+from course_utils import diagnosis, smoke_tests, system
 from course_utils.machine import gpus, memory_bytes, memory_left
-from course_utils.ranks import places
+from course_utils.ranks import launch_sites
 from course_utils.ranks.start import current
 from course_utils.syllabus import ROOT
 
@@ -135,7 +135,7 @@ def test_the_doctor_tries_this_machine_out_and_finds_it_fit(capsys) -> None:
 
 def test_a_quick_look_starts_nothing(monkeypatch, capsys) -> None:
     for name in ("two_ranks", "ask_torch", "link_text"):
-        monkeypatch.setattr(proofs, name, lambda *_: pytest.fail("it started something"))
+        monkeypatch.setattr(smoke_tests, name, lambda *_: pytest.fail("it started something"))
     course.doctor(quick=True)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines[:-1]] == [row for row in ROWS if row not in TRIED]
@@ -143,7 +143,7 @@ def test_a_quick_look_starts_nothing(monkeypatch, capsys) -> None:
 
 
 def test_the_doctors_ranks_are_not_the_notebooks(four_ranks) -> None:
-    with proofs.two_ranks() as ranks:
+    with smoke_tests.two_ranks() as ranks:
         assert ranks.world_size == 2 and not set(ranks.pids) & set(four_ranks.pids)
         assert current() is four_ranks
     assert ranks.connection is None and four_ranks.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
@@ -154,7 +154,7 @@ def test_ranks_that_do_not_start_are_a_line_with_what_they_wrote(monkeypatch, tm
     launcher.write_text(f"#!/bin/sh\necho {reason} >&2\n")
     launcher.chmod(0o755)
     monkeypatch.setenv("COURSE_MPIEXEC", str(launcher))
-    monkeypatch.setattr(places, "START_SECONDS", 3.0)
+    monkeypatch.setattr(launch_sites, "START_SECONDS", 3.0)
     monkeypatch.setattr(diagnosis, "_computing_gpus", diagnosis._gpus)
     findings = list(diagnosis.examine())
     assert not diagnosis.tell(findings)
@@ -169,7 +169,7 @@ def test_ranks_that_do_not_start_are_a_line_with_what_they_wrote(monkeypatch, tm
 def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch, capsys, name) -> None:
     found = diagnosis.importlib.util.find_spec
     monkeypatch.setattr(diagnosis.importlib.util, "find_spec", lambda one: None if one == name else found(one))
-    monkeypatch.setattr(proofs, "two_ranks", lambda *_: pytest.fail("ranks cannot start"))
+    monkeypatch.setattr(smoke_tests, "two_ranks", lambda *_: pytest.fail("ranks cannot start"))
     monkeypatch.setattr(diagnosis, "_computing_gpus", diagnosis._gpus)
     course.doctor()
     output = capsys.readouterr().out
@@ -251,7 +251,7 @@ def torch_says(monkeypatch, tmp_path):
         python = tmp_path / "python"
         python.write_text(PYTHON.format(said=said, error=error, status=int(bool(error)), wait=wait))
         python.chmod(0o755)
-        monkeypatch.setattr(proofs, "ranks_python", lambda: str(python))
+        monkeypatch.setattr(smoke_tests, "ranks_python", lambda: str(python))
 
     return says
 
@@ -299,7 +299,7 @@ def test_a_torch_that_cannot_be_imported_stops_the_course(torch_says, monkeypatc
 
 def test_a_torch_that_does_not_answer_is_ended_and_stops_nothing(torch_says, monkeypatch) -> None:
     drivers(monkeypatch)
-    monkeypatch.setattr(proofs, "GPU_SECONDS", 0.3)
+    monkeypatch.setattr(smoke_tests, "GPU_SECONDS", 0.3)
     torch_says(wait="exec /bin/sleep 100")
     began = time.monotonic()
     finding = diagnosis._computing_gpus()

@@ -19,7 +19,7 @@ LINUX_ALONE = {
     "course_utils.teacher.bubblewrap": "the teacher's box is a tool of Linux; `obstacle` says so elsewhere",
     "course_utils.teacher.counted_links": "the links between such boxes",
     "course_utils.teacher.system_calls": "what such a box may not ask the kernel for",
-    "workshop.build.slides": "the name of one of Chromium's options",
+    "workshop.publish.slides": "the name of one of Chromium's options",
 }
 ASKS = re.compile(
     r"/proc\b|/sys/|/dev/shm|dev-shm|\bsched_|prctl|getaffinity|setns|memfd|F_SEAL|SO_PEERCRED|TCP_INFO|posix_fadvise"

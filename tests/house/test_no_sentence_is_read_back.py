@@ -29,7 +29,7 @@ A_LOG = "the log of a job, which is all that is left of it; recorded ones are re
 PYTHON = "code, and not a sentence"
 EXCEPTIONS = {
     "course_utils/checks/recognition.py: on rank": THE_FILES,
-    "course_utils/checks/written.py: Recognised": THE_FILES,
+    "course_utils/checks/sample_answers.py: Recognised": THE_FILES,
     "course_utils/draw/wait_arrows.py: line": "breaks a line of a picture; decides nothing",
     "course_utils/lessons/gpu_nodes/checks/batch.py: SBATCH": "sbatch's own syntax",
     "course_utils/lessons/gpu_nodes/checks/batch.py: timed out": "sbatch's words",
@@ -58,15 +58,15 @@ EXCEPTIONS = {
     "workshop/bench/hangs.py: here": "a comment that marks the line, in the programs that hang",
     "workshop/bench/hangs.py: rank": "the bench asks what a learner is shown, a rank's own prints apart",
     "workshop/bench/lab.py: JupyterLab is at": "the bench waits for what a person would wait for",
-    "workshop/build/figures.py: The machine was busy with other work: run the cell again": (
+    "workshop/publish/figures.py: The machine was busy with other work: run the cell again": (
         "a figure's title is all that the page has made of a busy machine; both take the same constant"
     ),
-    "workshop/build/narrow.py: raise NotImplementedError": PYTHON,
-    "workshop/build/slides.py: data-noescape class": "reveal.js's attributes",
-    "workshop/build/slides.py: figure": "Sphinx's directives",
-    "workshop/build/slides.py: figures": "Sphinx's directives",
-    "workshop/build/slides.py: name": "Sphinx's directives",
-    "workshop/build/slides.py: png": "Sphinx's directives",
+    "workshop/publish/narrow.py: raise NotImplementedError": PYTHON,
+    "workshop/publish/slides.py: data-noescape class": "reveal.js's attributes",
+    "workshop/publish/slides.py: figure": "Sphinx's directives",
+    "workshop/publish/slides.py: figures": "Sphinx's directives",
+    "workshop/publish/slides.py: name": "Sphinx's directives",
+    "workshop/publish/slides.py: png": "Sphinx's directives",
 }
 """Where something has to read text that is not ours to make a value of, or decides nothing: "module: words" → why."""
 

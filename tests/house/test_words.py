@@ -12,7 +12,7 @@ from matplotlib.image import imread
 from course_utils.checks import registry
 from course_utils.syllabus import LESSONS
 from tests.docs.test_glossary import DECKS, PAGES, ancestors
-from workshop.build.sources import ROOT, Page, read_cells
+from workshop.publish.sources import ROOT, Page, read_cells
 
 NOT_PROSE = re.compile(
     r"(?s:```.*?```)|`[^`]*`|\]\([^)]*\)|\$[^$]*\$|^>.*$|\"[^\"]*\"|<!--.*?-->", re.MULTILINE

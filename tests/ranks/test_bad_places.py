@@ -12,10 +12,10 @@ import pytest
 
 from course_utils import download
 from course_utils.errors import CourseError
+from course_utils.ranks.call_lock import turn
 from course_utils.ranks.processes import forking, launch_ranks
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.start import start_apart
-from course_utils.ranks.turn import turn
 from tests.teacher.submissions import needs_a_box
 
 

@@ -14,7 +14,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from course_utils.errors import CourseError, RankError, RanksGone
-from course_utils.ranks import stillness
+from course_utils.ranks import quiet_notice
 from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.processes.fault_dump import last_line, learners_line
 from course_utils.ranks.px_magic import register
@@ -62,7 +62,7 @@ def cases() -> list:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch) -> None:
-    monkeypatch.setattr(stillness, "STILL_SECONDS", 4.0)
+    monkeypatch.setattr(quiet_notice, "STILL_SECONDS", 4.0)
 
 
 @pytest.mark.parametrize("program", cases())
@@ -185,7 +185,7 @@ def waits_for_a_file(comm, path):
 
 
 def test_what_computes_nothing_for_long_is_told_and_left_alone(four_ranks, capsys, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(stillness, "STILL_SECONDS", 2.0)
+    monkeypatch.setattr(quiet_notice, "STILL_SECONDS", 2.0)
     assert four_ranks.run(waits_for_a_file, str(tmp_path / "lock")).results == [0, 1, 2, 3]
     told = " ".join(capsys.readouterr().out.split())
     assert "Nothing has moved for 2 s" in told and "need not be a deadlock" in told
@@ -195,14 +195,14 @@ def test_who_gets_no_processor_is_not_called_still(monkeypatch, capsys) -> None:
     """Two seconds, one look each: a rank has computed nothing and sent nothing, and would like to."""
     for busy in (True, False):
         now = itertools.count(100.0, 1.0)
-        monkeypatch.setattr(stillness.time, "monotonic", lambda now=now: next(now))
-        monkeypatch.setattr(stillness, "STILL_SECONDS", 2.0)
+        monkeypatch.setattr(quiet_notice.time, "monotonic", lambda now=now: next(now))
+        monkeypatch.setattr(quiet_notice, "STILL_SECONDS", 2.0)
         control = SimpleNamespace(
             activity=lambda rank: Activity(RUNNING, 1, 0.0, ""),
             computed=lambda rank: 5.0,
             wants_to_run=lambda rank, busy=busy: busy,
         )
-        notice = stillness.StillnessNotice(control, [0])
+        notice = quiet_notice.StillnessNotice(control, [0])
         for _ in range(6):
             notice.look(Seen(unmoved=100.0))
         assert ("Nothing has moved" in capsys.readouterr().out) != busy

@@ -18,10 +18,10 @@ from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus
 from course_utils.ranks import start
 from course_utils.ranks.ending import Ending
+from course_utils.ranks.launch_sites import Here
 from course_utils.ranks.links import network
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Meter
-from course_utils.ranks.places import Here
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 
 MEBIBYTE = 1 << 20

@@ -19,7 +19,7 @@ import pytest
 
 import course_utils as course
 from course_utils import system
-from course_utils.checks.written import Program
+from course_utils.checks.sample_answers import Program
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
 from course_utils.ranks.call_limit import CallLimit
@@ -27,10 +27,10 @@ from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
 from course_utils.ranks.engine import output
 from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe
-from course_utils.ranks.lone_process import lone_process
+from course_utils.ranks.offline.stand_ins import NoRanks
+from course_utils.ranks.offline.worker_client import lone_process
 from course_utils.ranks.processes import exit_status, launch_ranks, ranks_folder
 from course_utils.ranks.run import Attempt
-from course_utils.ranks.without_ranks import NoRanks
 from course_utils.syllabus import ROOT
 from course_utils.trace.activity import RUNNING, Activity
 
@@ -678,7 +678,7 @@ def takes_a_message(comm):
 
 
 def test_a_message_that_nobody_received_does_not_reach_another_notebook(four_ranks) -> None:
-    from course_utils.ranks.turn import turn
+    from course_utils.ranks.call_lock import turn
 
     with turn(four_ranks.connection.folder) as mine:
         mine.clean()
@@ -689,7 +689,7 @@ def test_a_message_that_nobody_received_does_not_reach_another_notebook(four_ran
 
 
 def test_a_communicator_is_given_up_unless_its_call_ended_well(four_ranks) -> None:
-    from course_utils.ranks.turn import turn
+    from course_utils.ranks.call_lock import turn
 
     numbers = []
     for clean in (True, True, False, True):

@@ -15,7 +15,7 @@ from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.slurm import batch_job
 from course_utils.ranks.slurm.batch_job import Job
-from course_utils.ranks.slurm.minder import interface_to, network_variables
+from course_utils.ranks.slurm.node_agent import interface_to, network_variables
 
 
 @pytest.fixture(scope="module")

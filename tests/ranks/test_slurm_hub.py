@@ -12,10 +12,10 @@ import zmq
 
 from course_utils.errors import CourseError
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.ranks.slurm import batch_job, minder, remote_ranks
+from course_utils.ranks.slurm import batch_job, node_agent, remote_ranks
 from course_utils.ranks.slurm.batch_job import ports
 from course_utils.ranks.slurm.hub import Hub, HubLine, hub_file
-from course_utils.ranks.slurm.minder import Minder, MinderReport
+from course_utils.ranks.slurm.node_agent import Minder, MinderReport
 from course_utils.ranks.slurm.remote_ranks import RemoteRanks
 from course_utils.trace.activity import WAITING
 
@@ -119,8 +119,8 @@ def test_a_minder_tells_how_its_rank_ended(folder, hub, minded) -> None:
 
 
 def test_a_node_that_does_not_reach_the_notebook_says_so_and_what_to_do(folder, minded, monkeypatch, capfd) -> None:
-    monkeypatch.setattr(minder, "UNREACHABLE_SECONDS", 0.2)
-    monkeypatch.setattr(minder.socket, "gethostname", lambda: "c1")
+    monkeypatch.setattr(node_agent, "UNREACHABLE_SECONDS", 0.2)
+    monkeypatch.setattr(node_agent.socket, "gethostname", lambda: "c1")
     hub_file(folder).write_text(json.dumps({"at": "tcp://127.0.0.1:9", "key": zmq.curve_keypair()[0].decode()}))
     monkeypatch.setattr("course_utils.ranks.slurm.hub._LINGER", 0)
     assert minded(folder, "sleep", "60") == 137, "the rank is not left waiting"

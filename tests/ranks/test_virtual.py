@@ -19,8 +19,8 @@ from course_utils.errors import CourseError, RankError
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.cost_model import Network, allreduce_time, bytes_per_rank, rounds
 from course_utils.lessons.allreduce.network_topology import switch
-from course_utils.ranks.virtual_ranks import VirtualRanks
-from course_utils.ranks.without_ranks import VirtualRanksApart
+from course_utils.ranks.offline.stand_ins import VirtualRanksApart
+from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 
 WITH_COMM = [
     (exercise.name, program)

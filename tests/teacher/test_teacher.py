@@ -15,9 +15,9 @@ from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
 from course_utils.teacher import bubblewrap, containment, counted_links, grade_class
-from course_utils.teacher.handed_in import names_of
 from course_utils.teacher.hiding import lesson_modules, without_answers
 from course_utils.teacher.marks import Mark, write_marks
+from course_utils.teacher.submission_files import names_of
 from course_utils.teacher.summary import summary, write_feedback
 from tests.teacher.submissions import RIGHT, mark_of, marks_of, needs_a_box, notebook
 from workshop.bench.submissions import write_class

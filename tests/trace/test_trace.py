@@ -13,7 +13,7 @@ import torch.distributed as dist
 from mpi4py import MPI
 
 from course_utils.errors import CourseError, RankError
-from course_utils.ranks.virtual_ranks import VirtualRanks
+from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 from course_utils.trace.events import Event, bytes_sent, count_rounds, pair_messages, phase_seconds
 from course_utils.trace.recorder import NOWHERE, CodeLine, phase, recorder, warning_text
 from course_utils.trace.requests import begun

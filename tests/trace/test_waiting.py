@@ -6,10 +6,10 @@ import pytest
 
 from course_utils.ranks.hang_detector import HangDetector, unlike_calls
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
-from course_utils.trace.books import Books, read_look
 from course_utils.trace.events import BYTES, Agreement, Event
-from course_utils.trace.luck import by_luck
-from course_utils.trace.waiting import (
+from course_utils.trace.latent_errors import by_luck
+from course_utils.trace.ledger import Books, read_look
+from course_utils.trace.wait_graph import (
     IS_DONE,
     WAITS,
     WORKS,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from course_utils.checks.registry import chosen, declared, find
-from course_utils.checks.written import Program
+from course_utils.checks.sample_answers import Program
 from course_utils.errors import CourseError
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.overlap.played_hardware import Wait

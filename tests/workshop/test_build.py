@@ -12,13 +12,13 @@ import pytest
 from course_utils.checks import registry
 from course_utils.checks.exercise import Exercise
 from course_utils.syllabus import LESSONS, Lesson
-from workshop.build.__main__ import main
-from workshop.build.exercises import LINK, function_source, gives_away, stub, without_body
-from workshop.build.minutes import minutes_of_page
-from workshop.build.narrow import WIDTH, narrow
-from workshop.build.notebooks import assemble, build, check
-from workshop.build.sources import EXERCISE, ROOT, AuthoringError, pages, read_cells, tags
-from workshop.build.times import PageTime, line_of, sum_of, time_pages
+from workshop.publish.__main__ import main
+from workshop.publish.exercises import LINK, function_source, gives_away, stub, without_body
+from workshop.publish.minutes import minutes_of_page
+from workshop.publish.narrow import WIDTH, narrow
+from workshop.publish.notebooks import assemble, build, check
+from workshop.publish.sources import EXERCISE, ROOT, AuthoringError, pages, read_cells, tags
+from workshop.publish.times import PageTime, line_of, sum_of, time_pages
 
 LIBRARY = '''\
 """A library."""
@@ -165,13 +165,13 @@ def test_cell_ids_are_stable_and_differ(built):
 
 
 def test_building_again_changes_and_runs_nothing(small, monkeypatch):
-    monkeypatch.setattr("workshop.build.notebooks.execute", lambda *_: pytest.fail("a notebook was run"))
+    monkeypatch.setattr("workshop.publish.notebooks.execute", lambda *_: pytest.fail("a notebook was run"))
     assert {done for _, done in build(small)} == {"unchanged"}
 
 
 def test_words_may_change_without_a_run_but_code_may_not(small, monkeypatch):
     ran = []
-    monkeypatch.setattr("workshop.build.notebooks.execute", lambda _, page, __: ran.append(page.stem))
+    monkeypatch.setattr("workshop.publish.notebooks.execute", lambda _, page, __: ran.append(page.stem))
     edit(small / "notebooks/src/90_small.py", "# # Why?", "# # How?")
     build(small)
     assert ran == []

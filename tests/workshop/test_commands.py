@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from course_utils.system import started_at
-from workshop.build.commands import run
-from workshop.build.sources import AuthoringError
+from workshop.publish.commands import run
+from workshop.publish.sources import AuthoringError
 
 PARENT = """
 import subprocess, sys, time

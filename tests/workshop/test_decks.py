@@ -5,9 +5,9 @@ import os
 import pytest
 
 from tests.workshop.test_slides import CHROMIUM, Loaded, faults_of, outside_addresses, pages_of
-from workshop.build.mathjax import mathjax_script
-from workshop.build.slides import build_decks, count_slides, decks
-from workshop.build.sources import ROOT, AuthoringError
+from workshop.publish.mathjax import mathjax_script
+from workshop.publish.slides import build_decks, count_slides, decks
+from workshop.publish.sources import ROOT, AuthoringError
 
 FIRST, *OTHERS = decks()
 DECKS = [FIRST.stem] + [

@@ -7,7 +7,7 @@ import cloudpickle
 import pytest
 
 from course_utils.checks.registry import declared, find
-from course_utils.checks.written import exchanged
+from course_utils.checks.sample_answers import exchanged
 from course_utils.errors import CourseError
 from workshop.mutants.campaign import Tally, bare, judged, main, mutants_in, originals, report
 from workshop.mutants.mutate import mutants_of, pairs_of

@@ -5,9 +5,9 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from course_utils.checks import predictions
 from course_utils.checks.panel import Panel
-from workshop.build import site
-from workshop.build.reading import links_for_readers, questions_for_readers
-from workshop.build.sources import ROOT, AuthoringError, pages
+from workshop.publish import site
+from workshop.publish.reading import links_for_readers, questions_for_readers
+from workshop.publish.sources import ROOT, AuthoringError, pages
 
 
 def outputs_of(monkeypatch, tmp_path, *calls) -> list[dict]:

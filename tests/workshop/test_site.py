@@ -17,10 +17,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from workshop.build.npm import package_file
-from workshop.build.site import build_site, sphinx_python
-from workshop.build.slides import CHROMIUM_OPTIONS
-from workshop.build.sources import ROOT, AuthoringError, pages
+from workshop.publish.npm import package_file
+from workshop.publish.site import build_site, sphinx_python
+from workshop.publish.slides import CHROMIUM_OPTIONS
+from workshop.publish.sources import ROOT, AuthoringError, pages
 
 AXE = ("axe-core", "4.10.3", "package/axe.min.js", "880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb")
 RULES = """axe.run({runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},

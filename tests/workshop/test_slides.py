@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from course_utils.measuring import BUSY
-from workshop.build.crowded import crowded
-from workshop.build.mathjax import mathjax_script
-from workshop.build.page_figures import figures_of
-from workshop.build.slides import (
+from workshop.publish.crowded import crowded
+from workshop.publish.mathjax import mathjax_script
+from workshop.publish.page_figures import figures_of
+from workshop.publish.slides import (
     CHROMIUM_OPTIONS,
     FIGURE,
     build_decks,
@@ -24,7 +24,7 @@ from workshop.build.slides import (
     next_slides,
     with_alt_texts,
 )
-from workshop.build.sources import ROOT, AuthoringError, read_cells
+from workshop.publish.sources import ROOT, AuthoringError, read_cells
 
 SMALL = """\
 # A small deck

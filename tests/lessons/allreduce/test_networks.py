@@ -17,7 +17,7 @@ from course_utils.lessons.allreduce.network_topology import (
     switch,
     two_level,
 )
-from course_utils.ranks.virtual_ranks import VirtualRanks
+from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 
 ALPHA, BETA = 1e-3, 1e-6
 ONE_LINK = {"between": (5e-6, 8e-11), "inside": (2e-6, 1e-11), "overhead": 5e-7}

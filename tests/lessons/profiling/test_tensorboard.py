@@ -27,8 +27,8 @@ from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.profiling.record_profiles import profile_ranks, training_step
 from course_utils.syllabus import ROOT
 from tests.pages.test_browser import CHROMIUM, free_port
-from workshop.build.npm import package_file
-from workshop.build.sources import AuthoringError
+from workshop.publish.npm import package_file
+from workshop.publish.sources import AuthoringError
 
 BESIDE = ROOT / ".venv" / "tensorboard" / "bin" / "tensorboard"
 PLUGIN = "/data/plugin/pytorch_profiler"

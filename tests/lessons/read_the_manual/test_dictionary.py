@@ -17,7 +17,7 @@ from course_utils.lessons.read_the_manual.dictionary import DICTIONARY
 from course_utils.lessons.read_the_manual.framework_terms import Step, match_terms
 from course_utils.lessons.read_the_manual.manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, PAGES, TENSORFLOW, TORCH
 from course_utils.syllabus import LESSONS
-from workshop.build.notebooks import ROOT
+from workshop.publish.notebooks import ROOT
 
 CELLS = [(entry, framework, cell) for entry in DICTIONARY for framework, cell in entry.cells.items()]
 HOMES = [torch, dist, nn, DistributedDataParallel, data, data.DistributedSampler, nn.SyncBatchNorm, parallel, fsdp]

@@ -21,7 +21,7 @@ from course_utils.lessons.read_the_manual.passages import PASSAGES, Passage, Ter
 from course_utils.lessons.read_the_manual.pictures import reading
 from course_utils.lessons.read_the_manual.tables import dictionary_table, side_by_side, words_table
 from course_utils.syllabus import LESSONS
-from workshop.build.sources import ROOT, read_cells
+from workshop.publish.sources import ROOT, read_cells
 
 STEM = "15_read_the_manual"
 

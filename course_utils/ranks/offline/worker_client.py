@@ -21,9 +21,9 @@ from typing import Any
 
 from course_utils.errors import CourseError
 from course_utils.ranks.call_limit import CallLimit
+from course_utils.ranks.deferred_interrupts import presses
 from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
 from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
-from course_utils.ranks.presses import presses
 from course_utils.ranks.processes.exit_status import end_text
 from course_utils.ranks.processes.fault_dump import last_line
 from course_utils.ranks.processes.forking import ONE_THREAD
@@ -137,7 +137,7 @@ class LoneProcess:
         self._line, theirs = Pipe()
         self._kills = memory_kills()
         course = str(Path(__file__).parents[2])
-        inside = "import sys; sys.path.append(sys.argv[3]); from course_utils.ranks.lone_process_inside import serve; "
+        inside = "import sys; sys.path.append(sys.argv[3]); from course_utils.ranks.offline.worker import serve; "
         called = f"{inside}serve(*sys.argv[1:3])"
         self._process = subprocess.Popen(
             [sys.executable, "-c", called, str(theirs.fileno()), self._folder.name, course],

@@ -5,9 +5,9 @@ from typing import Any
 
 from course_utils.ranks.engine.reply import Reply, to_bytes
 from course_utils.ranks.interface import LIMIT, PATIENCE
-from course_utils.ranks.lone_process import LoneTask, lone_process
+from course_utils.ranks.offline.worker_client import LoneTask, lone_process
 from course_utils.ranks.run import Attempt, sendable
-from course_utils.ranks.virtual.stand_in import reject_backend
+from course_utils.ranks.virtual.virtual_mpi import reject_backend
 
 
 def _packed(function: Callable, thing: Any) -> bytes:

@@ -4,9 +4,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from course_utils.trace.books import WORLD
 from course_utils.trace.events import BYTES, OBJECT, Event, pair_messages
-from course_utils.trace.waiting import mismatch_in_words, unlike
+from course_utils.trace.ledger import WORLD
+from course_utils.trace.wait_graph import mismatch_in_words, unlike
 from course_utils.words import capital, count, ranks_in_words
 
 _MOST_EVENTS = 20_000

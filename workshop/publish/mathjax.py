@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from workshop.build.npm import package_file
+from workshop.publish.npm import package_file
 
 VERSION = "3.2.2"
 SCRIPT = "package/es5/tex-svg.js"  # draws formulas as SVG: no font files beside it

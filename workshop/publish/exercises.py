@@ -16,8 +16,8 @@ from course_utils.checks import registry
 from course_utils.checks.exercise import Exercise
 from course_utils.checks.notebook import body_text, is_docstring
 from course_utils.errors import CourseError
-from workshop.build.narrow import narrow
-from workshop.build.sources import EXERCISE, AuthoringError, tags
+from workshop.publish.narrow import narrow
+from workshop.publish.sources import EXERCISE, AuthoringError, tags
 
 NAMED = re.compile(r"#\s*(?P<name>\w+)")
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)(?=[^)\s]*[./][^)\s]*\))")

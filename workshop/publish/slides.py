@@ -7,12 +7,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from workshop.build.commands import run
-from workshop.build.crowded import crowded
-from workshop.build.mathjax import mathjax_script
-from workshop.build.notebooks import kernel_environment
-from workshop.build.page_figures import figures_of
-from workshop.build.sources import ALT_TEXT, ROOT, AuthoringError, BusyFigure, choose
+from workshop.publish.commands import run
+from workshop.publish.crowded import crowded
+from workshop.publish.mathjax import mathjax_script
+from workshop.publish.notebooks import kernel_environment
+from workshop.publish.page_figures import figures_of
+from workshop.publish.sources import ALT_TEXT, ROOT, AuthoringError, BusyFigure, choose
 
 FIGURE_SECONDS = 400
 SPHINX_SECONDS = 180
@@ -80,7 +80,7 @@ def draw_figures(root: Path, deck: Path, folder: Path, draft: bool = False) -> l
     for name in wanted:
         (folder / f"{name}.png").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="course-figures-", ignore_cleanup_errors=True) as scratch:
-        command = [sys.executable, "-m", "workshop.build.figures", str(source.resolve()), str(folder)]
+        command = [sys.executable, "-m", "workshop.publish.figures", str(source.resolve()), str(folder)]
         command += ["--draft"] if draft else []
         environment = kernel_environment(Path(scratch), root)
         said = run(command, Path(scratch), FIGURE_SECONDS, f"drawing {source.name}", environment)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from workshop.build.sources import AuthoringError
+from workshop.publish.sources import AuthoringError
 
 
 def run(command: list[str], folder: Path, seconds: float, doing: str, environment: dict[str, str] | None = None) -> str:

@@ -4,10 +4,10 @@ notebooks/src/NN_stem.py  ->  notebooks/NN_stem.ipynb
 exercises/src/NN_stem.py  ->  exercises/NN_stem.ipynb and exercises/solutions/NN_stem.ipynb
 slides/src/NN_stem.md     ->  slides/build/NN_stem/ (not committed)
 
-`python -m workshop.build build|check|slides [STEM …]` does it; `make notebooks`, `make notebooks-check` and
+`python -m workshop.publish build|check|slides [STEM …]` does it; `make notebooks`, `make notebooks-check` and
 `make slides` call that.
 """
 
-from workshop.build.sources import AuthoringError
+from workshop.publish.sources import AuthoringError
 
 __all__ = ["AuthoringError"]

@@ -1,4 +1,4 @@
-"""Draw a deck's figures by real runs: `python -m workshop.build.figures slides/src/04_messages.py FOLDER`.
+"""Draw a deck's figures by real runs: `python -m workshop.publish.figures slides/src/04_messages.py FOLDER`.
 
 Figures that the lesson's page draws come from the page (`page_figures`). The file beside the deck may hold:
 
@@ -19,8 +19,8 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from course_utils.measuring import BUSY
-from workshop.build.page_figures import figures_of, run_page
-from workshop.build.sources import ALT_TEXT, BusyFigure
+from workshop.publish.page_figures import figures_of, run_page
+from workshop.publish.sources import ALT_TEXT, BusyFigure
 
 DOTS_PER_INCH = 160
 
@@ -74,7 +74,7 @@ def stop_ranks() -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m workshop.build.figures")
+    parser = argparse.ArgumentParser(prog="python -m workshop.publish.figures")
     parser.add_argument("source", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--draft", action="store_true", help="with the smaller settings of the file's DRAFT")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from workshop.build.figures import DOTS_PER_INCH
+from workshop.publish.figures import DOTS_PER_INCH
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

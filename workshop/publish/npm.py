@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from workshop.build.sources import AuthoringError
+from workshop.publish.sources import AuthoringError
 
 FETCH_SECONDS = 300
 

@@ -2,7 +2,7 @@
 
 It runs beside its rank, as a process of its own, so a rank that hangs, computes or dies can still be seen and ended.
 It tells the hub what it sees, and hears from it what the notebook wants; see `hub`.
-Started under srun as `python -m course_utils.ranks.slurm.minder FOLDER`.
+Started under srun as `python -m course_utils.ranks.slurm.node_agent FOLDER`.
 """
 
 import contextlib

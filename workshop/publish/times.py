@@ -10,8 +10,8 @@ from pathlib import Path
 from nbformat import NotebookNode
 from tqdm.auto import tqdm
 
-from workshop.build.notebooks import assemble, run_all
-from workshop.build.sources import ROOT, AuthoringError, pages
+from workshop.publish.notebooks import assemble, run_all
+from workshop.publish.sources import ROOT, AuthoringError, pages
 
 PAGE_SECONDS = 60
 """What a page may take on two cores, its kernel's start included."""

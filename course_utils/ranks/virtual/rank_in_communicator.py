@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from course_utils.errors import NoSuchRank
-from course_utils.ranks.virtual.stand_in import PROC_NULL
+from course_utils.ranks.virtual.virtual_mpi import PROC_NULL
 from course_utils.ranks.virtual.virtual_time import Scheduler, VirtualRank
 from course_utils.trace.events import Agreement, Event
 from course_utils.trace.recorder import here

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from course_utils.checks.hits import asked_on, comparisons
-from course_utils.checks.minutes import minutes_spent
+from course_utils.checks.prediction_scores import asked_on, comparisons
 from course_utils.checks.registry import exercises_of, names_of
 from course_utils.checks.verdict import Result
+from course_utils.checks.working_time import minutes_spent
 from course_utils.syllabus import LESSONS
 
 _BETTER = {Result.NOT_BEGUN: 0, Result.WRONG: 1, Result.RIGHT: 2}

@@ -16,7 +16,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from nbformat import NotebookNode
 
-from workshop.build.sources import ROOT, AuthoringError, read_cells, tags
+from workshop.publish.sources import ROOT, AuthoringError, read_cells, tags
 
 TAG = "figure:"
 MAY_FAIL = "raises-exception"

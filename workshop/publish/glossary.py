@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from workshop.build.sources import Page
+from workshop.publish.sources import Page
 
 GLOSSARY = Path("docs") / "glossary.md"
 ADDRESS = "../docs/glossary.md"

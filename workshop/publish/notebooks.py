@@ -18,9 +18,9 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
 from course_utils.ranks.processes import forking
-from workshop.build.exercises import fill, gives_away
-from workshop.build.glossary import link_terms
-from workshop.build.sources import ROOT, AuthoringError, Page, is_checked, pages, read_cells
+from workshop.publish.exercises import fill, gives_away
+from workshop.publish.glossary import link_terms
+from workshop.publish.sources import ROOT, AuthoringError, Page, is_checked, pages, read_cells
 
 CELL_TIMEOUT = 120
 ANSI = re.compile(r"\x1b\[[\d;]*m")

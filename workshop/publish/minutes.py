@@ -6,7 +6,7 @@ The syllabus states round numbers; a test holds them to this estimate. What an e
 import re
 from pathlib import Path
 
-from workshop.build.sources import ROOT, read_cells
+from workshop.publish.sources import ROOT, read_cells
 
 WORDS, LINES = 180, 12
 """Read in a minute: words of text with new ideas, lines of code that one wants to understand."""

@@ -16,8 +16,8 @@ from course_utils.errors import CourseError
 from course_utils.ranks.engine.output import captured
 from course_utils.ranks.engine.process_settings import settings_kept
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, not_unpacked, packed, raised, to_bytes
-from course_utils.ranks.lone_process import LoneAnswer, LoneTask, activity_of, faults_of
-from course_utils.ranks.virtual_ranks import VirtualRanks
+from course_utils.ranks.offline.worker_client import LoneAnswer, LoneTask, activity_of, faults_of
+from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 from course_utils.trace.activity import ActivityFile
 from course_utils.trace.recorder import recorder
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from course_utils.trace.events import Agreement, well_formed
-from course_utils.trace.waiting import IS_DONE, WAITS, Lock, Look, Meeting, Message, Need, Receive, Send, Some
+from course_utils.trace.wait_graph import IS_DONE, WAITS, Lock, Look, Meeting, Message, Need, Receive, Send, Some
 
 WORLD = "world"
 """The communicator of a run, and of a cell; others are made from it."""

@@ -20,13 +20,13 @@ from course_utils.checks.registry import names_of
 from course_utils.lessons.hybrid_and_sharded.planner.plan_report import plans_page
 from course_utils.machine import allowed_cores
 from course_utils.syllabus import LESSONS, Lesson
-from workshop.build.commands import run
-from workshop.build.exercises import STUCK
-from workshop.build.glossary import ANCHOR
-from workshop.build.mathjax import mathjax_script
-from workshop.build.notebooks import assemble, join_streams, keep_outputs, read_committed, run_all
-from workshop.build.reading import links_for_readers, questions_for_readers
-from workshop.build.sources import ROOT, AuthoringError, Page, is_checked, pages
+from workshop.publish.commands import run
+from workshop.publish.exercises import STUCK
+from workshop.publish.glossary import ANCHOR
+from workshop.publish.mathjax import mathjax_script
+from workshop.publish.notebooks import assemble, join_streams, keep_outputs, read_committed, run_all
+from workshop.publish.reading import links_for_readers, questions_for_readers
+from workshop.publish.sources import ROOT, AuthoringError, Page, is_checked, pages
 
 SPHINX_SECONDS = 600
 CELL_SECONDS = 600  # a busy machine makes a slow website, not none

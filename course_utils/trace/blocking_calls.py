@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from course_utils.trace.books import OURS
+from course_utils.trace.ledger import OURS
 from course_utils.trace.recorder import here, recorder
-from course_utils.trace.waiting import Need
+from course_utils.trace.wait_graph import Need
 
 
 class InThread:

@@ -30,15 +30,15 @@ from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Traffic, traffic_of
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, sendable, spread
-from course_utils.ranks.virtual import stand_in
-from course_utils.ranks.virtual.arrivals import OwnLinks, wires_of
+from course_utils.ranks.virtual import virtual_mpi
 from course_utils.ranks.virtual.communicator import VirtualComm
+from course_utils.ranks.virtual.virtual_network import OwnLinks, wires_of
 from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
-from course_utils.trace.books import WORLD
 from course_utils.trace.events import count_rounds
+from course_utils.trace.ledger import WORLD
 from course_utils.trace.recorder import NOWHERE, CodeLine, learners_frame, other_clocks
-from course_utils.trace.waiting import WaitGraph
+from course_utils.trace.wait_graph import WaitGraph
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
 MOST = 16_384
@@ -159,7 +159,7 @@ class VirtualRanks(LastRun):
         """
         size = self._size(ranks)
         check_function(function)
-        stand_in.reject_backend(backend)
+        virtual_mpi.reject_backend(backend)
         network = network if network is not None else self._network_for(size)
         each = spread(args, kwargs, size)
         scale, traced = self.scale if scale is None else scale, size <= TRACED if traced is None else traced
@@ -202,7 +202,7 @@ class VirtualRanks(LastRun):
         Raises:
             CourseError: it asks for a group of torch.distributed.
         """
-        stand_in.reject_backend(backend)
+        virtual_mpi.reject_backend(backend)
         return Attempt.of(*self.replies(function, arguments, with_comm))
 
     def replies(
@@ -360,8 +360,8 @@ class _VirtualCall:
         def work(me: VirtualRank) -> None:
             replies.append(self._life(me, packed, shared or _packed(function, each[me.number])))
 
-        mpi = stand_in.module(lambda: scheduler.current.clock, Request, VirtualComm)
-        with stand_in.standing_in(mpi), _printing(scheduler), _phases(scheduler):
+        mpi = virtual_mpi.module(lambda: scheduler.current.clock, Request, VirtualComm)
+        with virtual_mpi.standing_in(mpi), _printing(scheduler), _phases(scheduler):
             scheduler.run(work)
         self.stuck = scheduler.stuck
         replied = {reply.rank for reply in replies}
@@ -455,7 +455,7 @@ class _Output(io.TextIOBase):
         self._scheduler, self._before = scheduler, before
 
     def write(self, text: str) -> int:
-        if not stand_in.is_on_a_rank():
+        if not virtual_mpi.is_on_a_rank():
             return self._before.write(text)
         self._scheduler.current.printed.append(text)
         return len(text)

@@ -1,10 +1,10 @@
-"""The command line of the build: `python -m workshop.build build|check|slides|site|times [STEM …]`."""
+"""The command line of the build: `python -m workshop.publish build|check|slides|site|times [STEM …]`."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from workshop.build.sources import ROOT, AuthoringError, pages
+from workshop.publish.sources import ROOT, AuthoringError, pages
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def read_arguments(arguments: list[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(prog="python -m workshop.build", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m workshop.publish", description=__doc__)
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository (default: the one this file is in)")
     tasks = parser.add_subparsers(dest="task", required=True)
     told = "lessons, as 04_messages or 04; all where none is given"
@@ -44,8 +44,8 @@ def read_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 def build(options: argparse.Namespace) -> int:
     """Build the notebooks, telling of each as it is done; one that cannot be built does not keep others from it."""
-    from workshop.build.notebooks import build_page
-    from workshop.build.readme import write as write_table
+    from workshop.publish.notebooks import build_page
+    from workshop.publish.readme import write as write_table
 
     status = 0
     for page in pages(options.root, options.stems):
@@ -60,7 +60,7 @@ def build(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Compare the committed notebooks with their sources."""
-    from workshop.build.notebooks import check as find_wrong
+    from workshop.publish.notebooks import check as find_wrong
 
     wrong = find_wrong(options.root, options.stems)
     print("\n".join(wrong) or f"{len(pages(options.root, options.stems))} notebooks are what their sources give")
@@ -69,7 +69,7 @@ def check(options: argparse.Namespace) -> int:
 
 def slides(options: argparse.Namespace) -> int:
     """Build the decks."""
-    from workshop.build.slides import build_decks
+    from workshop.publish.slides import build_decks
 
     for line in build_decks(options.root, options.stems, out=options.out, pdf=not options.no_pdf, draft=options.draft):
         print(line, flush=True)
@@ -78,7 +78,7 @@ def slides(options: argparse.Namespace) -> int:
 
 def site(options: argparse.Namespace) -> int:
     """Build the website."""
-    from workshop.build.site import build_site
+    from workshop.publish.site import build_site
 
     for line in build_site(options.root, options.stems, out=options.out, only_run=[] if options.no_run else None):
         print(line, flush=True)
@@ -89,7 +89,7 @@ def times(options: argparse.Namespace) -> int:
     """Run the lessons' pages and print how long each takes."""
     from tqdm import tqdm
 
-    from workshop.build.times import HEAD, line_of, sum_of, time_pages
+    from workshop.publish.times import HEAD, line_of, sum_of, time_pages
 
     found = []
     print(HEAD, flush=True)

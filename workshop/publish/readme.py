@@ -4,7 +4,7 @@ from pathlib import Path
 
 from course_utils.checks.registry import names_of
 from course_utils.syllabus import LESSONS
-from workshop.build.sources import ROOT
+from workshop.publish.sources import ROOT
 
 BEGINS, ENDS = "<!-- lessons: written by make notebooks -->", "<!-- end of lessons -->"
 
