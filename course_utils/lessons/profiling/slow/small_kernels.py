@@ -6,8 +6,6 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-TARGET = 1.2
-"""How many times as fast it can be made, at least."""
 ADAM_RATE, KEEP_MEAN, KEEP_SQUARE, TINY, KEEP_AVERAGE = 0.01, 0.9, 0.999, 1e-8, 0.9
 
 

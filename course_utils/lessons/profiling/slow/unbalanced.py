@@ -7,8 +7,6 @@ import torch.distributed as dist
 
 from course_utils.lessons.overlap import played_hardware
 
-TARGET = 1.4
-"""How many times as fast it can be made, at least, on two ranks or more."""
 TEXTS, BATCH, LETTERS, SIZE, VECTOR_RATE = 32, 16, 64, 8, 50.0
 SECONDS_PER_LETTER = 2e-5
 
