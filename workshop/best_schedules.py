@@ -131,8 +131,7 @@ def main() -> None:
         candidates += [before.schedule] if before else []
         schedule = min(candidates, key=lambda one: round(judge(puzzle, one).seconds, 9))
         judged = judge(puzzle, schedule)
-        numbers = round(judged.seconds, 9), round(judged.idle_share, 9)
-        kept[name] = (tuple(write_schedule(schedule).splitlines()), *numbers)
+        kept[name] = tuple(write_schedule(schedule).splitlines())
         print(f"{name}: {judged}; at least {lower_bound(puzzle):.2f} s")
     file = Path(best_known.__file__)
     head = file.read_text(encoding="utf-8").partition("= {")[0]

@@ -179,8 +179,9 @@ def best_known(puzzle: Puzzle) -> Known | None:
     kept = BEST_KNOWN.get(puzzle.name)
     if kept is None or PUZZLES.get(puzzle.name) != puzzle:
         return None
-    lines, seconds, idle_share = kept
-    return Known(parse_schedule(lines), seconds, idle_share)
+    schedule = parse_schedule(kept)
+    timing = puzzle.simulate(schedule)
+    return Known(schedule, round(timing.seconds, 9), timing.idle_share)  # rounded: a proof takes it as a fraction
 
 
 def random_puzzle(seed: int, ranks: int | None = None, micro_batches: int | None = None) -> Puzzle:
