@@ -75,9 +75,6 @@ class Connection(ABC):
     def close(self) -> None:
         """Let go of the ranks."""
 
-    def verify(self, call: CallProgress) -> None:  # noqa: B027 - a notebook's ranks are believed
-        """See whether what came back is true; called when a call is over."""
-
     def rendezvous(self) -> str:
         """A file that does not exist yet, at which the ranks of a torch group meet."""
         return str(self.folder.path / f"rendezvous-{time.monotonic_ns()}")
@@ -143,7 +140,6 @@ class Connection(ABC):
                     observe(observation)
         except KeyboardInterrupt:
             self._break_off(call, STOPPED_BY_USER)
-        self.verify(call)
         return call
 
     def _break_off(self, call: CallProgress, cause: BrokenOff) -> None:

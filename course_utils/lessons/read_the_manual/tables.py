@@ -12,7 +12,7 @@ from course_utils.checks.overview import link
 from course_utils.checks.panel import Panel, attribute, escape, prose
 from course_utils.lessons.read_the_manual.dictionary import DICTIONARY, Cell, Entry
 from course_utils.lessons.read_the_manual.manuals import FRAMEWORKS
-from course_utils.lessons.read_the_manual.passages import PASSAGES, Passage
+from course_utils.lessons.read_the_manual.passages import PASSAGES
 from course_utils.syllabus import LESSONS
 
 _SCROLLED = (
@@ -63,22 +63,22 @@ def _line(text: str, marked: bool) -> str:
     return f'<span style="{_NEW}">{escape(text)}</span>' if marked else escape(text)
 
 
-def dictionary_table(entries: Sequence[Entry] = DICTIONARY) -> Panel:
+def dictionary_table() -> Panel:
     """A row for each term of the course, a column for each framework; a cell links to the page where it stands."""
     head = ["this course", *FRAMEWORKS]
-    rows = [[_term(entry), *(_cell_link(entry.cells[name]) for name in FRAMEWORKS)] for entry in entries]
+    rows = [[_term(entry), *(_cell_link(entry.cells[name]) for name in FRAMEWORKS)] for entry in DICTIONARY]
     told = [
         "\n".join([f"{entry.term} (lesson {entry.lesson})", *(f"  {n}: {entry.cells[n].says}" for n in FRAMEWORKS)])
-        for entry in entries
+        for entry in DICTIONARY
     ]
     return Panel("\n".join(told), _table("The dictionary", head, rows, [8] * (1 + len(FRAMEWORKS))))
 
 
-def words_table(passages: Sequence[Passage] = PASSAGES) -> Panel:
+def words_table() -> Panel:
     """A row for each underlined word: what it means, and where the course measured it."""
     head = ["word", "means", "measured", "lesson"]
     rows, told = [], []
-    for term in (term for passage in passages for term in passage.terms):
+    for term in (term for passage in PASSAGES for term in passage.terms):
         lesson = "–" if term.lesson is None else _lesson(term.lesson)
         rows.append(
             [
