@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from course_utils.trace.collective_forms import with_both_forms
 from course_utils.trace.events import BYTES, Agreement
 from course_utils.trace.memory import check_buffers
 from course_utils.trace.pickles import pickle_object
@@ -135,36 +136,6 @@ def _agreement_of(name: str, root: Any = None, op: Any = None, amount: Amount = 
     return Agreement(name, root, operation, *amount)
 
 
-def with_both_forms(owner: type) -> type:
-    """A class whose methods that describe a `CollectiveCall` become two: a blocking and a nonblocking collective."""
-    for name, describe in list(vars(owner).items()):
-        if name[0].isupper():
-            setattr(owner, name, _blocking(name, describe))
-            nonblocking = f"I{name.lower()}"
-            setattr(owner, nonblocking, _nonblocking(name, nonblocking, describe))
-    return owner
-
-
-def _blocking(name: str, describe: Callable[..., CollectiveCall]) -> Callable:
-    @functools.wraps(describe)
-    def collective(self: "Collectives", *args: Any, **kwargs: Any) -> None:
-        call = describe(self, *args, **kwargs)
-        self._run(name, lambda wait: wait(call.start()), call.size, call.agreement(name))
-
-    return collective
-
-
-def _nonblocking(name: str, nonblocking: str, describe: Callable[..., CollectiveCall]) -> Callable:
-    @functools.wraps(describe)
-    def collective(self: "Collectives", *args: Any, **kwargs: Any) -> TracedRequest:
-        call = describe(self, *args, **kwargs)
-        request = self._start_nonblocking(name, nonblocking, call)
-        request.track_buffers(*call.buffers(self.rank))
-        return request
-
-    return collective
-
-
 @check_buffers
 @with_both_forms
 class Collectives:
@@ -200,7 +171,10 @@ class Collectives:
         finally:
             recorder.add_collective(name, agreement, need, began, end, size, line)
 
-    def _start_nonblocking(self, blocking: str, name: str, call: CollectiveCall) -> TracedRequest:
+    def _run_described(self, name: str, call: CollectiveCall) -> None:
+        self._run(name, lambda wait: wait(call.start()), call.size, call.agreement(name))
+
+    def _start_described(self, blocking: str, name: str, call: CollectiveCall) -> TracedRequest:
         """The nonblocking form. In the ledger it is the blocking one, though MPI does not let the two meet."""
         line, source_line = current_line()
         began = time.perf_counter()
@@ -211,7 +185,9 @@ class Collectives:
         def on_completion(end: float, _: MPI.Status | None) -> None:
             recorder.add_collective(name, call.agreement(name), need, began, end, call.size, line)
 
-        return TracedRequest.wrap(request, name, source_line, on_completion, need)
+        traced = TracedRequest.wrap(request, name, source_line, on_completion, need)
+        traced.track_buffers(*call.buffers(self.rank))
+        return traced
 
     def wait_for_all_ranks(self, name: str) -> Collective:
         """Wait until all ranks have come, to the same: afterwards a call that cannot be polled finishes for certain."""

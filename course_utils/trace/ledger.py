@@ -5,14 +5,16 @@ import itertools
 import json
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields as fields_of
 from typing import Any
 
 from course_utils.trace.events import Agreement, is_well_formed
 from course_utils.trace.wait_graph import (
     IS_DONE,
     WAITS,
+    WORKS,
     Collective,
     CombinedNeed,
     Lock,
@@ -27,16 +29,6 @@ WORLD = "world"
 """The communicator of a run, and of a cell; others are made from it."""
 _LATEST_COLLECTIVES = 32
 """How many collectives are kept."""
-_NOTHING: dict[str, Any] = {
-    "need": None,
-    "sent": [],
-    "received": [],
-    "posted": [],
-    "ahead": 0,
-    "met": {},
-    "held": [],
-    "members": {},
-}
 OWN_THREADS = "course-"
 """How the names of the trace's own threads begin."""
 _DATA_THREADS = "multiprocessing.queues", "torch.utils.data", "torch._inductor", "tqdm"
@@ -116,12 +108,8 @@ class Ledger:
 
     def collective_snapshot(self, collective: Collective) -> bytes:
         """What others may know of a rank that dies in a collective."""
-        count, latest = self.collectives[collective.communicator]
-        own_collectives, members = [count, list(latest)], self.members[collective.communicator]
-        return json.dumps(
-            _NOTHING
-            | {"met": {collective.communicator: own_collectives}, "members": {collective.communicator: members}}
-        ).encode()
+        name = collective.communicator
+        return _to_json(Snapshot(WORKS, collectives={name: self.collectives[name]}), {name: self.members[name]})
 
     def snapshot(self, need: Need | None, requests: Iterable[Any]) -> bytes:
         """What others may know: the need, unless a thread of the learner's could meet it, and the ledger.
@@ -138,17 +126,11 @@ class Ledger:
             need = None
         receives = [request.need for request in requests if isinstance(getattr(request, "need", None), Receive)]
         earlier = itertools.takewhile(lambda receive: receive is not need, receives)
-        snapshot = {
-            "need": need and _as_list(need),
-            "sent": list(self.sent.items()),
-            "received": list(self.received.items()),
-            "posted": [receive.message for receive in receives],
-            "ahead": sum(receive == need for receive in earlier),
-            "met": {communicator: [count, list(latest)] for communicator, (count, latest) in self.collectives.items()},
-            "held": list(self.locks.values()),
-            "members": self.members,
-        }
-        return json.dumps(snapshot).encode()
+        ahead = sum(receive == need for receive in earlier)
+        posted, locks = [receive.message for receive in receives], list(self.locks.values())
+        return _to_json(
+            Snapshot(WORKS, need, self.sent, self.received, posted, ahead, self.collectives, locks), self.members
+        )
 
 
 def _may_communicate(thread: threading.Thread) -> bool:
@@ -169,38 +151,46 @@ def need_in(data: bytes) -> Need | None:
     return None
 
 
+def _to_json(snapshot: Snapshot, members: Mapping[str, Sequence[int]]) -> bytes:
+    """A snapshot without its state, which its reader knows, and the members of communicators."""
+    fields: dict[str, Any] = {name: getattr(snapshot, name) for name in _FIELDS} | {"members": members}
+    fields |= {name: list(fields[name].items()) for name in ("sent", "received")}  # no key of JSON is a tuple
+    return json.dumps(fields, default=_as_json).encode()
+
+
+def _as_json(value: Any) -> Any:
+    """A need with its kind, of which `_need` makes it again; the latest collectives as a list."""
+    return list(value) if isinstance(value, deque) else [type(value).__name__, *vars(value).values()]
+
+
 def read_snapshot(state: str, data: bytes) -> tuple[Snapshot, dict[str, list[int]]]:
-    """What a rank has told, and the members of the communicators that it knows.
+    """Make again what `Ledger.snapshot` gave: the snapshot, and the members of the communicators that the rank knows.
 
     Raises:
         ValueError: it is not of that form.
     """
     try:
         fields = json.loads(data)
-        need = _need(fields["need"]) if fields["need"] else None
+        need, members = _need(fields["need"]) if fields["need"] else None, fields["members"]
         sent, received = ({Message(*parts): count for parts, count in fields[name]} for name in ("sent", "received"))
-        posted = [Message(*parts) for parts in fields["posted"]]
+        posted, locks = [Message(*parts) for parts in fields["posted"]], tuple(map(_lock, fields["locks"]))
         collectives = {
             communicator: (count, list(map(_agreement, latest)))
-            for communicator, (count, latest) in fields["met"].items()
+            for communicator, (count, latest) in fields["collectives"].items()
         }
-        locks = tuple(Lock(*parts) for parts in fields["held"])
         need = None if state == IS_DONE else need
-        return Snapshot(state, need, sent, received, posted, fields["ahead"], collectives, locks), fields["members"]
+        return Snapshot(state, need, sent, received, posted, fields["ahead"], collectives, locks), members
     except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise ValueError(f"no look of a rank: {error}") from None
-
-
-def _as_list(need: Need) -> list:
-    """The need with its kind, of which `_need` makes it again."""
-    if isinstance(need, CombinedNeed):
-        return ["CombinedNeed", need.all, *map(_as_list, need.needs)]
-    return [type(need).__name__, *(need if isinstance(need, Lock) else vars(need).values())]
+        raise ValueError(f"no snapshot of a rank: {error}") from None
 
 
 def _need(parts: list) -> Need:
     kind, *arguments = parts
     return _NEEDS[kind](*arguments)
+
+
+def _lock(parts: list) -> Lock:
+    return Lock(*parts[1:])
 
 
 def _agreement(parts: list) -> Agreement:
@@ -215,6 +205,7 @@ _NEEDS: dict[str, Callable[..., Need]] = {
     "Receive": lambda message: Receive(Message(*message)),
     "Collective": lambda communicator, number, agreement: Collective(communicator, number, _agreement(agreement)),
     "Lock": Lock,
-    "CombinedNeed": lambda every, *needs: CombinedNeed(tuple(map(_need, needs)), every),
+    "CombinedNeed": lambda needs, every: CombinedNeed(tuple(map(_need, needs)), every),
 }
 """What makes a need of its parts."""
+_FIELDS = [field.name for field in fields_of(Snapshot) if field.name != "state"]

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mpi4py import MPI
@@ -14,7 +14,7 @@ from course_utils.trace.memory import check_buffers
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import SourceLine, current_line, recorder
 from course_utils.trace.requests import OnCompletion, PersistentRequest, PickledReceive, TracedRequest
-from course_utils.trace.wait_graph import Receive
+from course_utils.trace.wait_graph import Receive, Send
 
 
 def source_text(rank: int) -> str:
@@ -46,6 +46,38 @@ def check_whole_numbers(call: str, buf: Any, size: int) -> None:
             f"{call}: the message has {size} bytes, not a whole number of {buf.dtype} of {buf.itemsize} bytes. "
             "Is the dtype the same on both sides?"
         )
+
+
+class Outgoing(NamedTuple):
+    """A message before it is sent; `size` in bytes, `kind` as `Event.holds`."""
+
+    name: str
+    buf: Any
+    dest: int
+    tag: int
+    size: int
+    kind: str
+
+
+def buffer_message(name: str, buf: Any, dest: int, tag: int) -> Outgoing:
+    """A message of what mpi4py takes as a buffer, sent by the call `name`."""
+    return Outgoing(name, buf, dest, tag, size_of(buf), kind_of(buf))
+
+
+def object_message(name: str, obj: Any, dest: int, tag: int) -> Outgoing:
+    """A message of a Python object, sent by the call `name`."""
+    data = pickle_object(obj)
+    return Outgoing(name, [data, MPI.BYTE], dest, tag, len(data), OBJECT)
+
+
+class Started(NamedTuple):
+    """A message whose send has begun, with its time and the learner's line."""
+
+    message: Outgoing
+    request: MPI.Request
+    began: float
+    line: int | None
+    source_line: SourceLine
 
 
 @check_buffers
@@ -84,106 +116,86 @@ class PointToPoint:
     def _world_rank(self, rank: int) -> int | None:
         return self.world_ranks[rank] if 0 <= rank < len(self.world_ranks) else None
 
-    def _start_send(
-        self, name: str, start: Callable, buf: Any, dest: int, tag: int, size: int, kind: str
-    ) -> TracedRequest:
-        self.check_peer(name, dest)
+    def _start(self, start: Callable, message: Outgoing) -> Started:
+        self.check_peer(message.name, message.dest)
         line, source_line = current_line()
         began = time.perf_counter()
-        request = start(buf, dest, tag)
-        return self._under_way(request, began, name, dest, tag, size, kind, line, source_line)
+        return Started(message, start(message.buf, message.dest, message.tag), began, line, source_line)
 
-    def _send(self, name: str, start: Callable, buf: Any, dest: int, tag: int, size: int, kind: str) -> None:
-        """Send and wait; most sends are done at once, and need no request that can be waited for."""
-        self.check_peer(name, dest)
-        line, source_line = current_line()
-        began = time.perf_counter()
-        request = start(buf, dest, tag)
-        if not request.Test():
-            self._under_way(request, began, name, dest, tag, size, kind, line, source_line).wait()
-        elif (peer := self._world_rank(dest)) is not None:
-            recorder.ledger.add_send(self.label, self.members, peer, tag)
-            recorder.add(name, "send", began, time.perf_counter(), peer, tag, size, line, self.label, 0, kind)
+    def _record_send(self, started: Started, end: float) -> None:
+        name, _, dest, tag, size, kind = started.message
+        if (peer := self._world_rank(dest)) is not None:
+            recorder.add(name, "send", started.began, end, peer, tag, size, started.line, self.label, 0, kind)
 
-    def _under_way(
-        self,
-        request: MPI.Request,
-        began: float,
-        name: str,
-        dest: int,
-        tag: int,
-        size: int,
-        kind: str,
-        line: int | None,
-        source_line: SourceLine,
-    ) -> TracedRequest:
+    def _enter_send(self, message: Outgoing) -> Send | None:
+        peer = self._world_rank(message.dest)
+        return None if peer is None else recorder.ledger.add_send(self.label, self.members, peer, message.tag)
+
+    def _wrap_send(self, started: Started) -> TracedRequest:
         """A send that has been started, and will be recorded when it is done."""
-        peer, need = self._world_rank(dest), None
-        if peer is not None:
-            need = recorder.ledger.add_send(self.label, self.members, peer, tag)
+        name, dest = started.message.name, started.message.dest
+        return TracedRequest.wrap(
+            started.request,
+            f"{name}(dest={dest})",
+            started.source_line,
+            lambda end, _: self._record_send(started, end),
+            self._enter_send(started.message),
+        )
 
-        def on_completion(end: float, _: MPI.Status | None) -> None:
-            if peer is not None:
-                recorder.add(name, "send", began, end, peer, tag, size, line, self.label, 0, kind)
+    def _send(self, start: Callable, message: Outgoing) -> None:
+        """Send and wait; most sends are done at once, and need no request that can be waited for."""
+        started = self._start(start, message)
+        if started.request.Test():
+            self._enter_send(message)
+            self._record_send(started, time.perf_counter())
+        else:
+            self._wrap_send(started).wait()
 
-        return TracedRequest.wrap(request, f"{name}(dest={dest})", source_line, on_completion, need)
+    def _isend(self, start: Callable, message: Outgoing) -> TracedRequest:
+        return self._wrap_send(self._start(start, message))
 
-    def _send_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> None:
-        self._send(name, start, buf, dest, tag, size_of(buf), kind_of(buf))
-
-    def _start_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
-        return self._start_send(name, start, buf, dest, tag, size_of(buf), kind_of(buf))
-
-    def _send_later(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
-        request = self._start_buffer(name, start, buf, dest, tag)
+    def _isend_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
+        request = self._isend(start, buffer_message(name, buf, dest, tag))
         request.track_buffers(buf, None)
         return request
 
-    def _send_object(self, name: str, start: Callable, obj: Any, dest: int, tag: int) -> None:
-        data = pickle_object(obj)
-        self._send(name, start, [data, MPI.BYTE], dest, tag, len(data), OBJECT)
-
-    def _start_object(self, name: str, start: Callable, obj: Any, dest: int, tag: int) -> TracedRequest:
-        data = pickle_object(obj)
-        return self._start_send(name, start, [data, MPI.BYTE], dest, tag, len(data), OBJECT)
-
     def Send(self, buf, dest, tag=0):
-        self._send_buffer("Send", self.inner.Isend, buf, dest, tag)
+        self._send(self.inner.Isend, buffer_message("Send", buf, dest, tag))
 
     def Ssend(self, buf, dest, tag=0):
-        self._send_buffer("Ssend", self.inner.Issend, buf, dest, tag)
+        self._send(self.inner.Issend, buffer_message("Ssend", buf, dest, tag))
 
     def Isend(self, buf, dest, tag=0):
-        return self._send_later("Isend", self.inner.Isend, buf, dest, tag)
+        return self._isend_buffer("Isend", self.inner.Isend, buf, dest, tag)
 
     def Issend(self, buf, dest, tag=0):
-        return self._send_later("Issend", self.inner.Issend, buf, dest, tag)
+        return self._isend_buffer("Issend", self.inner.Issend, buf, dest, tag)
 
     def send(self, obj, dest, tag=0):
-        self._send_object("send", self.inner.Isend, obj, dest, tag)
+        self._send(self.inner.Isend, object_message("send", obj, dest, tag))
 
     def ssend(self, obj, dest, tag=0):
-        self._send_object("ssend", self.inner.Issend, obj, dest, tag)
+        self._send(self.inner.Issend, object_message("ssend", obj, dest, tag))
 
     def isend(self, obj, dest, tag=0):
-        return self._start_object("isend", self.inner.Isend, obj, dest, tag)
+        return self._isend(self.inner.Isend, object_message("isend", obj, dest, tag))
 
     def issend(self, obj, dest, tag=0):
-        return self._start_object("issend", self.inner.Issend, obj, dest, tag)
+        return self._isend(self.inner.Issend, object_message("issend", obj, dest, tag))
 
     def Bsend(self, buf, dest, tag=0):
-        self._send_buffer("Bsend", self.inner.Ibsend, buf, dest, tag)
+        self._send(self.inner.Ibsend, buffer_message("Bsend", buf, dest, tag))
 
     def Rsend(self, buf, dest, tag=0):
-        self._send_buffer("Rsend", self.inner.Irsend, buf, dest, tag)
+        self._send(self.inner.Irsend, buffer_message("Rsend", buf, dest, tag))
 
     def Send_init(self, buf, dest, tag=0):
         start = self.inner.Isend
-        return PersistentRequest("Send_init", lambda: self._send_later("Send_init", start, buf, dest, tag))
+        return PersistentRequest("Send_init", lambda: self._isend_buffer("Send_init", start, buf, dest, tag))
 
     def Ssend_init(self, buf, dest, tag=0):
         start = self.inner.Issend
-        return PersistentRequest("Ssend_init", lambda: self._send_later("Ssend_init", start, buf, dest, tag))
+        return PersistentRequest("Ssend_init", lambda: self._isend_buffer("Ssend_init", start, buf, dest, tag))
 
     # --- receiving --------------------------------------------------------------------------------------------------
 
@@ -337,7 +349,7 @@ class PointToPoint:
     ):
         self.check_peer("Sendrecv", source, MPI.ANY_SOURCE)
         receive = self._start_receive("Sendrecv", recvbuf, source, recvtag)
-        send = self._start_buffer("Sendrecv", self.inner.Isend, sendbuf, dest, sendtag)
+        send = self._isend(self.inner.Isend, buffer_message("Sendrecv", sendbuf, dest, sendtag))
         receive.wait_polling(status)
         send.wait()
 
@@ -356,7 +368,7 @@ class PointToPoint:
     ):
         self.check_peer("sendrecv", source, MPI.ANY_SOURCE)
         receive = self._irecv("sendrecv", source, recvtag)
-        send = self._start_object("sendrecv", self.inner.Isend, sendobj, dest, sendtag)
+        send = self._isend(self.inner.Isend, object_message("sendrecv", sendobj, dest, sendtag))
         got = receive.wait(status)
         send.wait()
         return got

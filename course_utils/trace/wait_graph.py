@@ -55,7 +55,8 @@ class Collective:
     agreement: Agreement
 
 
-class Lock(NamedTuple):
+@dataclass(frozen=True)
+class Lock:
     """A lock of a window on the memory of one rank: nobody else may hold it, or, where it is shared, hold it alone."""
 
     window: str
