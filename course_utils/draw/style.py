@@ -36,6 +36,7 @@ CURVES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#22
 WIDTH = 7.0  # inches; shown 700 pixels wide
 SLIDE_WIDTH = 10.5  # inches, for pictures that stand side by side
 DOTS = 100  # pixels to the inch as shown
+_PNG = "data:image/png;base64,"
 _FINER = 2  # times as many in the PNG, for sharp screens
 TEXT, SMALL, TITLE = 9.0, 8.0, 11.0  # points
 
@@ -57,14 +58,17 @@ class Picture(Figure):
         self.savefig(file, format="png", dpi=_FINER * DOTS, metadata={"Description": self.alt_text, "Software": None})
         return file.getvalue()
 
+    def data_url(self) -> str:
+        """The picture as PNG, in an address that holds it all."""
+        return _PNG + base64.b64encode(self._repr_png_()).decode()
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         """IPython's hook. JupyterLab takes the HTML, which can carry the alternative text; others take the PNG."""
         width, height = (round(side * DOTS) for side in self.get_size_inches())
-        image = base64.b64encode(self._repr_png_()).decode()
-        described = html.escape(self.alt_text, quote=True)
+        url, described = self.data_url(), html.escape(self.alt_text, quote=True)
         bundle = {
-            "image/png": image,
-            "text/html": f'<img src="data:image/png;base64,{image}" width="{width}" alt="{described}">',
+            "image/png": url.removeprefix(_PNG),
+            "text/html": f'<img src="{url}" width="{width}" alt="{described}">',
             "text/plain": self.alt_text,
         }
         return bundle, {"image/png": {"width": width, "height": height}}
