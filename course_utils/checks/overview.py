@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from course_utils.checks.lesson_progress import LessonRow, standing
+from course_utils.checks.lesson_progress import LONGEST_PAUSE, LessonRow, standing
 from course_utils.checks.progress_records import Kept, read
 from course_utils.checks.verdict import Result
-from course_utils.checks.working_time import LONGEST_PAUSE
 from course_utils.templates import render
 from course_utils.words import count
 

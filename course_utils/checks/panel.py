@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from course_utils.progress_bar import in_notebook
 from course_utils.templates import render
 
 VALUE = "application/vnd.course.panel+json"
@@ -49,15 +50,6 @@ def show(panel: Panel) -> None:
         display(panel)
     else:
         print(panel.text)
-
-
-def in_notebook() -> bool:
-    """Is this the kernel of a notebook?"""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return False
-    return hasattr(get_ipython(), "kernel")
 
 
 def panel_html(label: str, kind: str, name: str, **values: Any) -> str:
