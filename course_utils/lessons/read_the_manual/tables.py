@@ -5,12 +5,12 @@ Each is text for terminals and HTML for notebooks. What is wider than the window
 
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from course_utils.checks.panel import Panel
-from course_utils.lessons.read_the_manual.dictionary import DICTIONARY, Entry
+from course_utils.lessons.read_the_manual.dictionary import DICTIONARY
 from course_utils.lessons.read_the_manual.manuals import FRAMEWORKS
-from course_utils.lessons.read_the_manual.passages import PASSAGES, Passage
+from course_utils.lessons.read_the_manual.passages import PASSAGES
 from course_utils.syllabus import LESSONS
 from course_utils.templates import render
 
@@ -38,20 +38,20 @@ def side_by_side(ways: Mapping[str, Callable]) -> Panel:
     return Panel("\n\n".join(texts), render(f"{_FOLDER}/side_by_side.html", functions=functions))
 
 
-def dictionary_table(entries: Sequence[Entry] = DICTIONARY) -> Panel:
+def dictionary_table() -> Panel:
     """A row for each term of the course, a column for each framework; a cell links to the page where it stands."""
     columns = dict.fromkeys(["this course", *FRAMEWORKS], 8)
-    html = render(f"{_FOLDER}/dictionary.html", columns=columns, frameworks=FRAMEWORKS, entries=entries, page=_page)
+    html = render(f"{_FOLDER}/dictionary.html", columns=columns, frameworks=FRAMEWORKS, entries=DICTIONARY, page=_page)
     told = [
         "\n".join([f"{entry.term} (lesson {entry.lesson})", *(f"  {n}: {entry.cells[n].says}" for n in FRAMEWORKS)])
-        for entry in entries
+        for entry in DICTIONARY
     ]
     return Panel("\n".join(told), html)
 
 
-def words_table(passages: Sequence[Passage] = PASSAGES) -> Panel:
+def words_table() -> Panel:
     """A row for each underlined word: what it means, and where the course measured it."""
-    terms = [term for passage in passages for term in passage.terms]
+    terms = [term for passage in PASSAGES for term in passage.terms]
     told = []
     for term in terms:
         where = "no lesson" if term.lesson is None else f"lesson {term.lesson}: {term.measured}"
