@@ -147,6 +147,10 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
         f"rank {found.rank} made {count(found.got, 'collective call')}, expected {found.expected}"
     ),
     Kind.UNCOUNTED: lambda found: f"rank {found.rank} uses {found.words}, which is not counted here",
+    Kind.MISCOUNTED: lambda found: (
+        f"{_RIGHT} rank {found.rank} recorded a message of {found.got:,} bytes from rank {found.values['sender']}, "
+        f"and rank {found.values['sender']} recorded no such message"
+    ),
     Kind.NEVER_WAITED_FOR: lambda found: f"{_RIGHT} rank {found.rank} never waited for {found.words}",
     Kind.BY_LUCK: lambda found: f"the result is right, by luck. {found.words}",
     Kind.OWN: _own,

@@ -75,9 +75,6 @@ class Connection(ABC):
     def close(self) -> None:
         """Let go of the ranks."""
 
-    def verify(self, call: Watched) -> None:  # noqa: B027 - a notebook's ranks are believed
-        """See whether what came back is true; called when a call is over."""
-
     def meeting(self) -> str:
         """A file that does not exist yet, at which the ranks of a torch group meet."""
         return str(self.folder.path / f"meeting-{time.monotonic_ns()}")
@@ -140,7 +137,6 @@ class Connection(ABC):
                     look(seen)
         except KeyboardInterrupt:
             self._break_off(call, STOPPED_BY_USER)
-        self.verify(call)
         return call
 
     def _break_off(self, call: Watched, cause: BrokenOff) -> None:

@@ -5,8 +5,8 @@ Pictures, costs and reports of deadlocks all read these events; nothing else in 
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -103,6 +103,24 @@ def pair_messages(events: Iterable[Event]) -> list[tuple[Event, Event]]:
             receives[event.comm, event.peer, event.rank, event.tag].append(event)
     pairs = [pair for key, sent in sends.items() for pair in zip(sent, receives[key], strict=False)]
     return sorted(pairs, key=lambda pair: pair[0].start)
+
+
+def unmatched_receive(events: Sequence[Event]) -> Event | None:
+    """A completed receive of which no sender has recorded the message, with this many bytes; None where all have.
+
+    The order does not matter: who probes several messages may take them in any.
+    """
+    sent = Counter(_message_of(event, event.rank, event.peer) for event in events if event.kind == "send")
+    for event in events:
+        if event.kind == "recv" and math.isfinite(event.end):
+            sent[message := _message_of(event, event.peer, event.rank)] -= 1
+            if sent[message] < 0:
+                return event
+    return None
+
+
+def _message_of(event: Event, sender: int | None, receiver: int | None) -> tuple:
+    return event.comm, sender, receiver, event.tag, event.bytes
 
 
 def count_rounds(events: Iterable[Event]) -> int:

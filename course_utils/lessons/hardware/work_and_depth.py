@@ -11,15 +11,19 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from graphlib import TopologicalSorter
 
 
-def brent_bounds(needs: Mapping[Hashable, Collection[Hashable]], processors: int) -> tuple[float, float]:
+def brent_bounds(
+    needs: Mapping[Hashable, Collection[Hashable]],
+    processors: int,
+) -> tuple[float, float]:
     """The time of the tasks on p processors lies between these two: max(W/p, D) and W/p + D.
 
-    W, the work, is the number of tasks; D, the depth, that of the tasks on the longest path. A task takes one unit of
-    time. The upper bound holds for every schedule in which no processor rests while a task is ready.
+    W, the work, is the number of tasks; D, the depth, that of the tasks on the longest path. A task
+    takes one unit of time. The upper bound holds for every schedule in which no processor rests
+    while a task is ready.
 
     Args:
-        needs: for each task the tasks that must be done before it; in any order, never in a circle. May be empty;
-            left as it is.
+        needs: for each task the tasks that must be done before it; in any order, never in a circle.
+            May be empty; left as it is.
         processors: p, at least 1.
 
     Source: Brent 1974, lemma 2; Graham 1969 for schedules that never rest.

@@ -21,15 +21,19 @@ def outer_step(
     rate: float = 0.7,
     momentum: float = 0.9,
 ) -> None:
-    """One outer step: from where all ranks started, with Nesterov's momentum along the mean of their changes.
+    """One outer step: from where all ranks started, with Nesterov's momentum along the mean of
+    their changes.
 
-    The outer gradient is g = started − (mean of all ranks' parameters). As torch's SGD does it with `nesterov`:
-    v ← momentum · v + g, and w ← w − rate · (g + momentum · v). With rate 1 and momentum 0 it is the plain mean. One
-    all-reduce of n numbers of their dtype.
+    The outer gradient is g = started − (mean of all ranks' parameters). As torch's SGD does it with
+    `nesterov`:
+    v ← momentum · v + g, and w ← w − rate · (g + momentum · v). With rate 1 and momentum 0 it is
+    the plain mean. One all-reduce of n numbers of their dtype.
 
     Args:
-        parameters: (n,), this rank's after its inner steps; afterwards the new weights, equal on all ranks.
-        started: (n,), the weights from which all ranks began, equal on all; afterwards the new weights, too.
+        parameters: (n,), this rank's after its inner steps; afterwards the new weights, equal on
+            all ranks.
+        started: (n,), the weights from which all ranks began, equal on all; afterwards the new
+            weights, too.
         velocity: (n,), v, equal on all ranks, zeros in the beginning; changed in place.
         rate, momentum: of the outer optimizer.
 

@@ -75,13 +75,7 @@ def store_for(inner: "MPI.Intracomm", meeting: str) -> dist.Store:
     """Where the ranks of a communicator meet: through a file that does not exist yet, or at rank 0's address.
 
     All of them must ask.
-
-    Args:
-        meeting: the file; or the address, where they share no files: "tcp://10.77.0.1:20000".
     """
-    if meeting.startswith("tcp://"):
-        host, _, port = meeting.removeprefix("tcp://").partition(":")
-        return tcp_store(host, int(port), inner.size, TIMEOUT, serve=inner.rank == 0)
     if inner.size not in _lock:
         _lock[inner.size] = locks_hold(inner, Path(meeting).with_name("locks"))
     if _lock[inner.size]:
@@ -132,7 +126,7 @@ def torch_group(inner: "MPI.Intracomm", meeting: str, wanted: MadeFor, *, again:
 
     Args:
         inner: a plain communicator of these ranks.
-        meeting: a file that does not exist yet, or an address of rank 0's: see `store_for`.
+        meeting: a file that does not exist yet.
         wanted: how many ranks, and with which backend.
         again: take the group of the last call, which fits on all ranks.
     """

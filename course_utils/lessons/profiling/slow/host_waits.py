@@ -56,7 +56,12 @@ def slow_2(x: torch.Tensor, y: torch.Tensor, steps: int = 60, device: str = "cpu
     return log
 
 
-def speed_up_2(x: torch.Tensor, y: torch.Tensor, steps: int = 60, device: str = "cpu") -> list[float]:
+def speed_up_2(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    steps: int = 60,
+    device: str = "cpu",
+) -> list[float]:
     """Train as `slow_2` does, with the same log on all ranks, and wait for the others once.
 
     All numbers travel at the end as one vector of `3 * steps` numbers, in one all-reduce.

@@ -47,7 +47,12 @@ def slow_1(paths: Sequence[Path], labels: torch.Tensor, epochs: int = 4, device:
     return torch.stack(losses).tolist()
 
 
-def speed_up_1(paths: Sequence[Path], labels: torch.Tensor, epochs: int = 4, device: str = "cpu") -> list[float]:
+def speed_up_1(
+    paths: Sequence[Path],
+    labels: torch.Tensor,
+    epochs: int = 4,
+    device: str = "cpu",
+) -> list[float]:
     """Train as `slow_1` does, with the same losses, and read and decode every photo once.
 
     Args:

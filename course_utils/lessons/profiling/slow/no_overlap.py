@@ -55,7 +55,12 @@ def slow_5(x: torch.Tensor, y: torch.Tensor, steps: int = 2, device: str = "cpu"
     return losses
 
 
-def speed_up_5(x: torch.Tensor, y: torch.Tensor, steps: int = 2, device: str = "cpu") -> list[float]:
+def speed_up_5(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    steps: int = 2,
+    device: str = "cpu",
+) -> list[float]:
     """Train as `slow_5` does, with the same losses; every gradient leaves as soon as it is ready.
 
     Each step sums every layer's gradient over the ranks, the last layer's first.

@@ -53,7 +53,12 @@ def slow_3(x: torch.Tensor, y: torch.Tensor, steps: int = 12, device: str = "cpu
     return torch.stack(losses).tolist()
 
 
-def speed_up_3(x: torch.Tensor, y: torch.Tensor, steps: int = 12, device: str = "cpu") -> list[float]:
+def speed_up_3(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    steps: int = 12,
+    device: str = "cpu",
+) -> list[float]:
     """Train as `slow_3` does, with the same losses, and update all weights at once, as one vector.
 
     Args:

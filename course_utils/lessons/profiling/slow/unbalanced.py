@@ -80,7 +80,8 @@ def speed_up_4(texts: Sequence[torch.Tensor], device: str = "cpu") -> list[float
     Returns:
         The mean loss of each batch, the same list on all ranks.
 
-    Source: Graham 1969, "Bounds on multiprocessing timing anomalies" (longest processing time first).
+    Source: Graham 1969, "Bounds on multiprocessing timing anomalies" (longest processing time
+    first).
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     vectors = torch.zeros(LETTERS, SIZE, device=device)
