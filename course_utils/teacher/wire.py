@@ -1,7 +1,9 @@
 """Replies of contained ranks as data: JSON, and the raw bytes of arrays behind it. No pickle: nothing in it can run.
 
-`pack` runs in the rank and writes values of known kinds, everything else by the name of its class. `unpack_reply` runs
-in the grader, believes nothing, and makes the values anew. Both bound how much, how large and how deep.
+`pack` runs in the rank and writes values of known kinds, everything else by the name of its class. `unpack_reply`
+runs in the grader, believes nothing, and makes the values anew. Both bound how much, how large and how deep. msgpack
+or cbor2 could take the place of JSON, which is the smallest part: they know no arrays, tensors or events either, and
+each value would have to be examined as it is now.
 """
 
 import dataclasses
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.ranks.engine.reply import Raised, Reply
-from course_utils.trace.events import Agreement, Event, well_formed
+from course_utils.trace.events import Agreement, Event, is_well_formed
 
 HEADER = struct.Struct("<QQ")  # before tasks and replies: the call's number, and how many bytes follow
 ENDED = (1 << 64) - 1
@@ -346,7 +348,7 @@ def _event(rank: int, *fields: Any) -> Event:
     event = Event(*fields)
     if event.agreement is not None:
         event = event._replace(agreement=Agreement(*event.agreement))
-    if not well_formed(event) or (event.agreement and not well_formed(event.agreement)):
+    if not is_well_formed(event) or (event.agreement and not is_well_formed(event.agreement)):
         raise Unreadable("a malformed event")
     if event.rank != rank or event.bytes < 0:
         raise Unreadable("an event of another rank, or of no size")

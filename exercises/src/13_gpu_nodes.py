@@ -29,7 +29,7 @@ from course_utils.lessons.gpu_nodes.checkpoint import Place, gather_random_state
 from course_utils.lessons.gpu_nodes.checkpoint import read_checkpoint
 from course_utils.lessons.gpu_nodes.checkpoint import save_checkpoint, set_random_states
 from course_utils.lessons.gpu_nodes.save_interval import HOUR
-from course_utils.lessons.gpu_nodes.settings import Settings
+from course_utils.lessons.gpu_nodes.training_settings import Settings
 from course_utils.lessons.gpu_nodes.slurm_script import check_job
 from course_utils.lessons.gpu_nodes.stop_signals import TRY_AGAIN, Interrupted
 from course_utils.lessons.gpu_nodes.resumable_training import Trained, training_of

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from course_utils import settings
 from course_utils.lessons.gpu_nodes.checks.slurm_options import SBATCH, SRUN, UnknownOption
 
 SIGNALS = {"TERM": "SIGTERM", "SIGTERM": "SIGTERM", "15": "SIGTERM"}
@@ -179,7 +180,7 @@ def signal_of(value: str) -> dict[str, Any]:
 
 def run(text: str, status: int, job: int = JOB, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Run the script where srun ends with this exit code; return what srun and scontrol were told."""
-    with tempfile.TemporaryDirectory(dir=os.environ["COURSE_RANKS"]) as name:
+    with tempfile.TemporaryDirectory(dir=settings.RANKS.value()) as name:
         folder = Path(name)
         for program, body in {
             "srun": SRUN_HERE,

@@ -11,8 +11,6 @@ from torch.nn.functional import cross_entropy
 
 from course_utils.lessons.data_parallel.training import Sgd
 
-TARGET = 1.5
-"""How many times as fast it can be made, at least."""
 BATCH = 16
 
 

@@ -10,8 +10,6 @@ from torch.nn.functional import cross_entropy
 from course_utils.lessons.data_parallel.training import Sgd
 from course_utils.lessons.hardware.photos import SHRUNK, decode, jpeg_digits
 
-TARGET = 1.5
-"""How many times as fast it can be made, at least."""
 PHOTOS, BATCH = 48, 16
 
 

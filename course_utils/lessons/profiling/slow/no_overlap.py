@@ -10,8 +10,6 @@ from torch.nn.functional import mse_loss
 from course_utils.lessons.data_parallel.training import Sgd
 from course_utils.lessons.overlap import played_hardware
 
-TARGET = 1.3
-"""How many times as fast it can be made, at least, on two ranks or more."""
 LAYERS, WIDTH = 8, 128
 SECONDS = 0.01
 """Of the backward pass of a layer; and as long its gradient is on its way."""
