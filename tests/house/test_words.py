@@ -60,9 +60,9 @@ NOT_OURS = {
 AMERICAN = re.compile(
     r"(?i)\b(?:colou?r(?<!colour)|center|neighbor|behavior|favor|labor|gray|labeled|modeled|traveled|canceled|catalog"
     r"|analyz|recogniz|organiz|realiz|minimiz|maximiz|summariz|synchroniz|initializ|serializ|normaliz|generaliz"
-    r"|fulfill|toward\b|defense|license[ds]\b|skeptic)"
+    r"|fulfill|toward\b|defense|(?<!L:)license[ds]\b|skeptic)"
 )
-"""Beginnings of words as Americans spell them. "Optimizer", the field's own word, stays."""
+"""Beginnings of words as Americans spell them. "Optimizer", the field's own word, stays, and so does sbatch's option."""
 
 SHOUTED = re.compile(r"\b[A-Z]{4,}\b")
 ABBREVIATIONS = {"FLOP", "CUDA", "SOAP", "NCCL", "JPEG", "PSGD", "HSDP", "NVTX"}
