@@ -22,10 +22,10 @@ def text_of(finding: Finding, label: str = "") -> str:
     return f"{text}{behind}" if finding.kind in _WHOLE_SENTENCES else f"{text}{behind}."
 
 
-def one_line(text: str, limit: int = 200) -> str:
-    """A text without line breaks, cut after `limit` characters."""
+def one_line(text: str) -> str:
+    """A text without line breaks, cut after 200 characters."""
     text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= 200 else text[:199] + "…"
 
 
 def where_text(where: Where) -> str:

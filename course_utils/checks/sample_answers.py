@@ -41,7 +41,6 @@ The order of the questions decides where two fit. The package `markdown-it-py` w
 code, in about as many lines as are needed here, but not read the sentences between them, which are most of the form.
 """
 
-import ast
 import functools
 import importlib.util
 import re
@@ -51,6 +50,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from course_utils.checks.notebook import function_text
 from course_utils.errors import CourseError, nearest
 
 SUFFIX = ".answers.md"
@@ -154,7 +154,7 @@ class Written:
         Raises:
             CourseError: there is none; the text suggests the nearest.
         """
-        programs = {one.name: one for one in self.programs}
+        programs = {each.name: each for each in self.programs}
         if name not in programs:
             raise CourseError(f"Nobody writes `{name}`.{nearest(name, list(programs))}")
         return programs[name]
@@ -175,15 +175,14 @@ def written_in(file: Path, library: str = "") -> Written:
     return _FileReader(file, library).written()
 
 
-def library_source(place: str) -> str:
+def library_source(dotted_name: str) -> str:
     """The source of the function at "module:function", read and not imported: an import may bring torch."""
-    module, _, name = place.partition(":")
+    module, _, name = dotted_name.partition(":")
     spec = importlib.util.find_spec(module)
     assert spec and spec.origin, f"{module} has no file"
-    source = Path(spec.origin).read_text(encoding="utf-8")
-    [node] = [one for one in ast.parse(source).body if isinstance(one, ast.FunctionDef) and one.name == name]
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return "\n".join(source.splitlines()[first - 1 : node.end_lineno]) + "\n"
+    found = function_text(Path(spec.origin).read_text(encoding="utf-8"), name)
+    assert found, f"{module} has no function {name}"
+    return found
 
 
 def patched(base: str, change: str) -> str:
@@ -216,9 +215,9 @@ def exchanged(base: str, changes: str) -> str:
     lines = base.splitlines()
     for old, new, line in _EXCHANGE.findall(changes):
         if line:
-            places = [at for at, one in enumerate(lines) if one.strip() == line]
+            places = [at for at, text_line in enumerate(lines) if text_line.strip() == line]
         else:
-            places = [at for at, one in enumerate(lines) for _ in range(one.count(old))]
+            places = [at for at, text_line in enumerate(lines) for _ in range(text_line.count(old))]
         if len(places) != 1:
             how = "nowhere" if not places else "at more than one place"
             raise CourseError(f"`{line or old}` stands {how} in the program that is changed")
@@ -332,10 +331,10 @@ class _FileReader:
             section.recognised = text.removeprefix("Recognised ").removesuffix(".")
 
     def _block(self, section: _Section, at: int, language: str, before: str, text: str) -> None:
-        said = _INTRODUCTION.fullmatch(before)
-        if not said or language != ("diff" if said["base"] else "python"):
+        introduction = _INTRODUCTION.fullmatch(before)
+        if not introduction or language != ("diff" if introduction["base"] else "python"):
             raise self._error(at, f"expected {_FORMS}")
-        section.programs.append((at, said["name"], said["base"] or "", said["idea"], text))
+        section.programs.append((at, introduction["name"], introduction["base"] or "", introduction["idea"], text))
 
     def _error(self, at: int, what: str) -> CourseError:
         return CourseError(f"{self.file.name}, line {at + 1}: {what}")

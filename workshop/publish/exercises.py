@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from course_utils.checks import registry
 from course_utils.checks.exercise import Exercise
-from course_utils.checks.notebook import body_text, is_docstring
+from course_utils.checks.notebook import body_text, function_text, is_docstring
 from course_utils.errors import CourseError
 from workshop.publish.sources import EXERCISE, AuthoringError, tags
 
@@ -69,18 +69,10 @@ def source_of(root: Path, place: str) -> str:
     path = next((p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file()), None)
     if path is None:
         raise AuthoringError(f"there is no module {module}")
-    text = path.read_text(encoding="utf-8")
-    node = find_function(ast.parse(text), function)
-    if node is None:
+    text = function_text(path.read_text(encoding="utf-8"), function)
+    if text is None:
         raise AuthoringError(f"{path.relative_to(root)} defines no function {function}")
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
-
-
-def find_function(tree: ast.Module, name: str) -> ast.FunctionDef | None:
-    """The function of that name at the module's top level."""
-    found = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
-    return next(found, None)
+    return text.removesuffix("\n")
 
 
 def stub(root: Path, exercise: Exercise) -> str:

@@ -10,7 +10,7 @@ from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import MaxNLocator
 
 from course_utils.draw import lines, style
-from course_utils.draw.boxes import Corners, boxes
+from course_utils.draw.style import Corners, boxes
 from course_utils.errors import CourseError
 from course_utils.lessons.profiling.critical_path import TRANSFER, Piece
 from course_utils.lessons.profiling.intervals import length

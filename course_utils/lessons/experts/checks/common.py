@@ -1,7 +1,7 @@
 """Rows on their way to experts and back, put together in one process, for several exercises."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -117,6 +117,13 @@ def case_maker(harness: Callable, of_group: Callable[..., tuple[list, list, list
         return Case(label, [(*one, size) for one in given], expected, tolerance=TOLERANCE[dtype], **more)
 
     return case
+
+
+def group_of(size: int) -> Any:
+    """The group of `size` neighbours that this rank belongs to; None, which stands for all, where size is 0."""
+    import torch.distributed as dist
+
+    return dist.new_subgroups(size)[0] if size else None
 
 
 def bytes_of_rows(way: "Dispatched | tuple", row: int) -> int:

@@ -18,9 +18,9 @@ from course_utils.lessons.experts.checks.common import (
     bytes_of_rows,
     case_maker,
     chosen,
+    group_of,
     ways,
 )
-from course_utils.lessons.model_parallel.checks.passes import group_of
 from course_utils.words import ranks
 
 if TYPE_CHECKING:
