@@ -75,16 +75,22 @@ def _imports(node: ast.AST, late: bool) -> Iterator[tuple[ast.Import | ast.Impor
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
-    names = {alias.name for alias in node.names}
-    known = {name: f"{node.module}.{name}" for name in names if f"{node.module}.{name}" in modules()}
-    return {known.get(name) or offered(node.module).get(name, node.module) for name in names}
+    home = offered(node.module)
+    return {home.get(alias.name) or _module_of(node.module, alias.name) for alias in node.names}
+
+
+def _module_of(module: str, name: str) -> str:
+    """The module that `from module import name` loads: the name may be that of a module in a package."""
+    return f"{module}.{name}" if f"{module}.{name}" in modules() else module
 
 
 @cache
 def offered(package: str) -> dict[str, str]:
     """Each name that a package loads when it is first used, and the module that then is loaded; none elsewhere."""
     file = modules().get(package)
-    return homes(file) if file and "attach(__name__, __file__)" in file.read_text(encoding="utf-8") else {}
+    if file is None or "attach(__name__, __file__)" not in file.read_text(encoding="utf-8"):
+        return {}
+    return {name: _module_of(*home) for name, home in homes(package, file).items()}
 
 
 def room_of(module: str) -> str:

@@ -24,7 +24,7 @@ from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGr
 from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, on_one_device
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.program.run_program import DDP, steps
-from course_utils.lessons.strategy_search.program.write_program import program
+from course_utils.lessons.strategy_search.program.write_program import program_text
 from course_utils.lessons.strategy_search.search.many_walks import find_strategy
 from course_utils.lessons.strategy_search.simulator.simulate import makespan
 from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
@@ -121,7 +121,7 @@ def measure_steps(
     Every strategy becomes a program, and all train the same model; `DDP` stands for torch's data parallelism.
     """
     graph, model = case.graph(), case.model()
-    texts = [one if one == DDP else program(model, graph, one, case.build, ranks.world_size) for one in strategies]
+    texts = [one if one == DDP else program_text(model, graph, one, case.build, ranks.world_size) for one in strategies]
     found = ranks.run(steps, texts, case.model, case.batch, rounds, backend="gloo").results
     return [[max(each) for each in zip(*rounds, strict=True)] for rounds in zip(*found, strict=True)]
 
