@@ -17,6 +17,7 @@ from typing import Any
 from course_utils.checks.compare import is_plain, kind_of
 from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
 from course_utils.checks.finding import Finding, Key, Kind
+from course_utils.checks.sample_answers import SUFFIX
 from course_utils.checks.symptoms import COMMON, raised
 from course_utils.errors import CourseError, nearest
 
@@ -49,13 +50,13 @@ def recogniser(exercise: Exercise, line: str) -> Recogniser:
         return _finding_like(found.groupdict())
     if found := _SYMPTOM.fullmatch(line):
         return _symptom(exercise, found["name"])
-    raise CourseError(f'{exercise.name}.md: what is "Recognised {line}"?')
+    raise CourseError(f'{exercise.name}{SUFFIX}: what is "Recognised {line}"?')
 
 
 def _symptom(exercise: Exercise, name: str) -> Recogniser:
     known = {**COMMON, **exercise.symptoms}
     if name not in known:
-        raise CourseError(f'{exercise.name}.md: no symptom is called "{name}".{nearest(name, list(known))}')
+        raise CourseError(f'{exercise.name}{SUFFIX}: no symptom is called "{name}".{nearest(name, list(known))}')
     return known[name]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from course_utils.checks.exercise import Exercise
+from course_utils.checks.sample_answers import SUFFIX
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, Lesson
 
@@ -41,7 +42,7 @@ def _placed(exercise: Exercise, lesson: Lesson, module: Path) -> Exercise:
     library, name = exercise.library, module.stem
     if ":" not in library:
         library = f"{lesson.package}.{library}:{name}"
-    file = module.with_suffix(".md")
+    file = module.with_suffix(SUFFIX)
     return replace(exercise, library=library, name=name, lesson=lesson.stem, file=file)
 
 
@@ -80,7 +81,7 @@ def find(name: str) -> Exercise:
                 return found[0]
         if name in lesson.planned:
             raise CourseError(f'"{name}" belongs to lesson {lesson.number}, which is not written yet.')
-    names = [path.stem for lesson in LESSONS for path in _modules_of(lesson) if path.with_suffix(".md").exists()]
+    names = [path.stem for lesson in LESSONS for path in _modules_of(lesson) if path.with_suffix(SUFFIX).exists()]
     near = difflib.get_close_matches(name.lower().replace(" ", "_"), names, n=1, cutoff=0.5)
     suggestion = f'Did you mean "{near[0]}"?' if near else "`course.progress()` lists them all."
     raise CourseError(f'There is no exercise "{name}". {suggestion}')

@@ -19,7 +19,7 @@ import course_utils as course
 from course_utils.checks.exercise import Exercise
 from course_utils.checks.judge import Options, fresh_seed, verdict_on_these
 from course_utils.checks.registry import declared, find, reference
-from course_utils.checks.written import LIBRARY, Program, library_source
+from course_utils.checks.sample_answers import LIBRARY, Program, library_source
 from course_utils.ranks.interface import RanksInterface
 from workshop.mutants.mutate import Mutant, mutants_of, pairs_of
 

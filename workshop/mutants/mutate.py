@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from course_utils.checks.written import LIBRARY
+from course_utils.checks.sample_answers import LIBRARY
 
 Change = tuple[str, ast.AST]
 """What changes, in words, and the node that takes the place of the old one."""

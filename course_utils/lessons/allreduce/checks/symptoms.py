@@ -6,13 +6,14 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Outcome, Recogniser
 from course_utils.checks.finding import RESULT_KINDS
+from course_utils.checks.sample_answers import SUFFIX
 from course_utils.lessons.allreduce.checks.common import POWERS_OF_TEN, haste, watched
 from course_utils.lessons.allreduce.checks.strict import CHANGED, TAKEN
 
 
 def spoken_of(check: str) -> dict[str, Recogniser]:
     """Those of `SYMPTOMS` that the file beside a check's module speaks of."""
-    file = Path(check).with_suffix(".md")
+    file = Path(check).with_suffix(SUFFIX)
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     return {name: test for name, test in SYMPTOMS.items() if f"Recognised when {name}." in text}
 
