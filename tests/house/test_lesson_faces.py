@@ -13,7 +13,7 @@ from types import ModuleType
 import cloudpickle
 import pytest
 
-from course_utils.checks.own_answer import call_without
+from course_utils.checks.hidden_answer import call_without
 from course_utils.checks.registry import declared
 from course_utils.lazy import homes
 from course_utils.syllabus import LESSONS, ROOT
@@ -118,7 +118,7 @@ def test_an_answer_is_hidden_on_the_face_too(place: str, offered: tuple[str, str
 def test_an_answer_is_hidden_on_the_face_where_its_module_is_imported_meanwhile() -> None:
     lines = """
         import sys
-        from course_utils.checks.own_answer import call_without
+        from course_utils.checks.hidden_answer import call_without
 
         def imports_and_calls_it():
             assert "course_utils.lessons.pipeline.schedules" not in sys.modules
