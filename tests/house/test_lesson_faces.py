@@ -14,7 +14,9 @@ import cloudpickle
 import pytest
 
 from course_utils.checks.hidden_answer import call_without
-from course_utils.checks.registry import declared
+from course_utils.checks.judge import verdict_on_these
+from course_utils.checks.registry import declared, find
+from course_utils.checks.verdict import Result
 from course_utils.lazy import homes
 from course_utils.syllabus import LESSONS, ROOT
 
@@ -133,3 +135,22 @@ def test_an_answer_is_hidden_on_the_face_where_its_module_is_imported_meanwhile(
     program = "\n".join(line.removeprefix("        ") for line in lines.splitlines())
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "the course's own gpipe_schedule is hidden while answers are judged"
+
+
+def from_the_face(comm, vector, root=0):
+    from course_utils.lessons.messages import tree_broadcast
+
+    return tree_broadcast(comm, vector, root)
+
+
+def from_the_module(comm, vector, root=0):
+    from course_utils.lessons.messages.broadcast_and_scatter import tree_broadcast
+
+    return tree_broadcast(comm, vector, root)
+
+
+def test_a_check_rejects_an_answer_that_calls_the_faces_as_it_rejects_one_that_calls_the_modules(four_ranks) -> None:
+    exercise = find("tree_broadcast")
+    verdicts = [verdict_on_these(exercise, answer, four_ranks) for answer in (from_the_face, from_the_module)]
+    assert [verdict.result for verdict in verdicts] == [Result.WRONG, Result.WRONG]
+    assert all("own tree_broadcast is hidden" in str(verdict) for verdict in verdicts), verdicts[0]
