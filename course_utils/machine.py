@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from course_utils import system
+from course_utils import settings, system
 
 PROC, ROOT = Path(system.CONTROL_GROUPS), Path(system.CONTROLLERS)
 
@@ -120,4 +120,4 @@ def gpus(proc: Path = Path(system.NVIDIA_GPUS), dev: Path = Path("/dev")) -> lis
 
 def ranks_python() -> str:
     """The Python that ranks run under: this one, or in a hosted notebook the one that tools/hosted.py names."""
-    return os.environ.get("COURSE_PYTHON") or sys.executable
+    return settings.PYTHON.value() or sys.executable

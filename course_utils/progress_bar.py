@@ -3,7 +3,8 @@
 Nor is anything shown on a machine with GPUs that has torch alone, and not the package that draws the bar.
 
 In a notebook the bar is text, not a widget: a widget is gone when the saved notebook is opened again, and an error
-message stands in its place.
+message stands in its place. tqdm's own `delay` would hold a bar back as well, but tqdm starts a thread with its first
+bar, shown or not; here a notebook whose calls are short has neither.
 """
 
 import os

@@ -1,7 +1,8 @@
 """Compare what a rank gave with what it should have given. The difference is a `Finding`; `finding_text` words it.
 
 Nothing here calls a method of the learner's object before its exact type is known: an object that claims to be equal
-to everything is seen for what it is.
+to everything is seen for what it is. `torch.testing.assert_close` calls such methods, compares no texts, and says what
+differs in a sentence, where a check needs values: the kind of the difference, and where in the result it is.
 """
 
 import contextlib

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from course_utils import settings
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind
 from course_utils.checks.judging_plan import JudgingStage, NeedsRanks, On, on_these, plan, start_first, too_few
@@ -30,10 +31,8 @@ FIXED_SEED = 20_240
 
 def fresh_seed() -> int:
     """A new seed for each check, so that no answer can know the numbers; `COURSE_SEED` repeats one."""
-    try:
-        return int(os.environ["COURSE_SEED"])
-    except (KeyError, ValueError):
-        return int.from_bytes(os.urandom(4), "little")
+    given = settings.SEED.value()
+    return int.from_bytes(os.urandom(4), "little") if given is None else given
 
 
 @dataclass(frozen=True)

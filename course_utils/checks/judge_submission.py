@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 import cloudpickle
 
+from course_utils import settings
 from course_utils.checks.exercise import Exercise
 from course_utils.checks.hidden_answer import call_without
 from course_utils.checks.judge import Options, judge
@@ -155,14 +155,9 @@ def _checks_that_travel() -> Iterator[None]:
 @contextlib.contextmanager
 def _own_ranks(number: int) -> Iterator[RanksInterface]:
     """Ranks in a folder of their own, ended with it."""
-    before = os.environ.get("COURSE_RUNTIME")
-    with tempfile.TemporaryDirectory(prefix="course-check-") as folder:
-        os.environ["COURSE_RUNTIME"] = folder
+    with tempfile.TemporaryDirectory(prefix="course-check-") as folder, settings.RUNTIME.temporarily(folder):
+        ranks = start(number)
         try:
-            ranks = start(number)
-            try:
-                yield ranks
-            finally:
-                ranks.stop()
+            yield ranks
         finally:
-            os.environ.pop("COURSE_RUNTIME") if before is None else os.environ.update(COURSE_RUNTIME=before)
+            ranks.stop()

@@ -37,7 +37,8 @@
 
     `from_anybody` is `loop` with `recv(source=left)` → `recv()`. Nobody else ever sends to this rank.
 
-The order of the questions decides where two fit.
+The order of the questions decides where two fit. The package `markdown-it-py` would find the headings and the blocks of
+code, in about as many lines as are needed here, but not read the sentences between them, which are most of the form.
 """
 
 import ast

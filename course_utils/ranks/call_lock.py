@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import IO
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.file_lock import hold
 from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_words, shared_root
@@ -49,7 +50,7 @@ def turn(folder: RanksFolder) -> Iterator[Turn]:
         path.touch(mode=0o600)
     with path.open("r+b", buffering=0) as file:
         try:
-            _wait_for(file, "COURSE_SHARED" if folder.path.parent == shared_root() else "COURSE_RUNTIME")
+            _wait_for(file, (settings.SHARED if folder.path.parent == shared_root() else settings.RUNTIME).name)
         except KeyboardInterrupt:
             raise CourseError("Stopped by you, while another notebook had its turn. Nothing was run.") from None
         with full_disk_in_words(folder.path.parent):

@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import importlib
 import json
-import os
 import sys
 import textwrap
 import time
@@ -13,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import ranks_python
 from course_utils.progress_bar import ProgressBar
@@ -73,7 +73,7 @@ def start(
         from course_utils.ranks.virtual.virtual_ranks import start_virtual
 
         return start_virtual(ranks, link, latency, slow, ranks_per_node, **job)
-    if "COURSE_RANK" in os.environ:
+    if settings.RANK.value() is not None:
         raise CourseError("This code runs on a rank already. Start ranks in the notebook, in a cell without `%%px`.")
     place = place_of(ranks, EmulatedNetwork.asked(ranks, link, latency, slow, ranks_per_node), where, job)
     running = current()

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import GIB, memory_bytes, memory_left, threads_per_rank
 from course_utils.ranks.links import network
@@ -24,7 +25,6 @@ from course_utils.teacher.bubblewrap import HOME, LINE, PACKAGES, SealedBox
 from course_utils.teacher.counted_links import CountedLinks
 from course_utils.teacher.pmi import JobBoard
 from course_utils.trace.activity import shared_memory
-from course_utils.trace.kernel_counters import ON_NODES
 
 LIMITS = {  # of each rank
     "RLIMIT_AS": 6 << 30,  # bytes of address space; torch alone maps 2 GB
@@ -35,9 +35,9 @@ LIMITS = {  # of each rank
 }
 START_SECONDS = 90.0
 _NO_START = "The contained ranks did not start"
-_NO_NODES = {ON_NODES: ""}
+_NO_NODES = {settings.NODES.name: ""}
 """The links are not shaped, so that no exercise may take them for slow ones."""
-_KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "COURSE_MPIEXEC")
+_KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", settings.MPIEXEC.name)
 _KEPT_PREFIXES = ("OMPI_", "PRTE_", "PMIX_", "MPI", "I_MPI_", "UCX_", "FI_")
 
 
@@ -163,8 +163,8 @@ class StartedBoxes:
             MARK: HOME if self._boxed else str(path),
             "PYTHONPATH": PACKAGES if self._boxed else str(path / "package"),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "COURSE_RUNTIME": self.home,
-            "COURSE_HOME": self.home,
+            settings.RUNTIME.name: self.home,
+            settings.HOME.name: self.home,
             "HOME": self.home,
             "TMPDIR": self.home,
             "USER": "learner",

@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import TracebackType
 
+from course_utils import settings
 from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.ranks.processes.ranks_folder import RanksFolder
@@ -116,7 +117,7 @@ def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, box
     threading.Thread(target=_end_with_the_grader, args=[folder], daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # Ctrl-C, or the terminal closed
         signal.signal(number, lambda *_: None)  # that is for the grader, after whose end this process clears away
-    os.environ |= {"COURSE_RUNTIME": folder, "TQDM_DISABLE": "1"}  # the grader has a bar of its own
+    os.environ |= {settings.RUNTIME.name: folder, "TQDM_DISABLE": "1"}  # the grader has a bar of its own
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     limit = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))

@@ -1,7 +1,9 @@
 """Replies of contained ranks as data: JSON, and the raw bytes of arrays behind it. No pickle: nothing in it can run.
 
-`pack` runs in the rank and writes values of known kinds, everything else by the name of its class. `unpack_reply` runs
-in the grader, believes nothing, and makes the values anew. Both bound how much, how large and how deep.
+`pack` runs in the rank and writes values of known kinds, everything else by the name of its class. `unpack_reply`
+runs in the grader, believes nothing, and makes the values anew. Both bound how much, how large and how deep. msgpack
+or cbor2 could take the place of JSON, which is the smallest part: they know no arrays, tensors or events either, and
+each value would have to be examined as it is now.
 """
 
 import dataclasses

@@ -17,8 +17,6 @@ IDLE, RUNNING, WAITING, TESTING = range(4)
 """TESTING: it computes, and asks again and again whether something has come that has not."""
 IMPORTS = "an import, which must come to its end"
 """What a rank is in that has been interrupted in an import."""
-ACTIVITY = "COURSE_ACTIVITY"
-"""The variable that tells a rank the descriptor of its activity's memory, where that is not a file."""
 
 _HEADER = struct.Struct("<QQdHI")  # version, progress, since, length of the text, length of the look
 _STATE = _HEADER.size

@@ -107,8 +107,21 @@ def test_a_gpu_this_container_was_not_given_is_not_counted(two_gpus) -> None:
     assert gpus(*two_gpus) == ["NVIDIA A100"]
 
 
-ROWS = ["Python", "packages", "MPI", "ranks", "gloo", "folders", "names", "cores", "memory", "GPUs", "Slurm", "links"]
-ROWS += ["browser"]
+ROWS = [
+    "Python",
+    "packages",
+    "MPI",
+    "ranks",
+    "gloo",
+    "settings",
+    "folders",
+    "names",
+    "cores",
+    "memory",
+    "GPUs",
+    "Slurm",
+]
+ROWS += ["links", "browser"]
 TRIED = {"ranks", "gloo"}
 
 

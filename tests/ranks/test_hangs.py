@@ -332,10 +332,10 @@ def test_instances_of_a_cells_class_travel(four_ranks) -> None:
 
 def unpacked_while_stop_is_pressed() -> int:
     """The first time, that is: afterwards it is unpacked once more."""
-    if os.environ["COURSE_TEST_UNPACKED"] == "not yet":
+    if os.environ["UNPACKED_BY_A_TEST"] == "not yet":
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.05)
-    os.environ["COURSE_TEST_UNPACKED"] = "whole"
+    os.environ["UNPACKED_BY_A_TEST"] = "whole"
     return 7
 
 
@@ -345,10 +345,10 @@ class Slow:
 
 
 def test_what_is_being_unpacked_is_unpacked_before_stop_is_heeded(four_ranks, monkeypatch) -> None:
-    monkeypatch.setenv("COURSE_TEST_UNPACKED", "not yet")
+    monkeypatch.setenv("UNPACKED_BY_A_TEST", "not yet")
     with pytest.raises(RankError, match="stopped by you"):
         four_ranks.run(lambda comm: Slow() if comm.rank == 1 else comm.rank)
-    assert os.environ["COURSE_TEST_UNPACKED"] == "whole"
+    assert os.environ["UNPACKED_BY_A_TEST"] == "whole"
     assert four_ranks.healthy and four_ranks.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
 
 

@@ -10,6 +10,7 @@ import pytest
 from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
 
 import course_utils as course
+from course_utils import settings
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.ranks import Ranks
@@ -217,7 +218,7 @@ def test_a_job_whose_time_is_up_is_told_and_nothing_hangs(slurm) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_notebook_that_is_gone_takes_its_job_with_it(slurm) -> None:
-    folder = RanksFolder.new(Path(os.environ["COURSE_SHARED"]))
+    folder = RanksFolder.new(settings.SHARED.value())
     number = slurm.call("sbatch", "--parsable", "--wrap=sleep 60").strip()
     folder.write_facts(end_with=["scancel", number])
     folder.end()

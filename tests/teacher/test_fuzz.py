@@ -5,7 +5,6 @@ Each test goes on for `COURSE_FUZZ_SECONDS`, from a new seed each time, which a 
 
 import copy
 import json
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from course_utils import settings
 from course_utils.checks.submission import Submission, read
 from course_utils.errors import CourseError
 from course_utils.syllabus import ROOT
@@ -20,7 +20,7 @@ from course_utils.teacher.wire import pack, unpack_reply
 from tests.teacher.submissions import NAMES, RIGHT, marks_of, needs_a_box, notebook
 from tests.teacher.test_hostile import a_reply
 
-SECONDS = float(os.environ.get("COURSE_FUZZ_SECONDS", 3))
+SECONDS = settings.FUZZ_SECONDS.value()
 SLOW = 5.0
 """Seconds within which a reply or a file is read, or rejected."""
 ODD = (

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.ranks.processes import forking
 from workshop.bench.rows import Row, ratio_row, seconds_row
@@ -102,7 +103,7 @@ def _notebook(runtime: str) -> subprocess.Popen:
     with open(Path(runtime) / "errors", "a") as errors:
         return subprocess.Popen(
             [sys.executable, "-m", "workshop.bench.cluster"],
-            env={**os.environ, "COURSE_RUNTIME": runtime},
+            env={**os.environ, settings.RUNTIME.name: runtime},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

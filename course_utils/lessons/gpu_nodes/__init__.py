@@ -44,10 +44,10 @@ if TYPE_CHECKING:
         ways_text,
         widths_text,
     )
-    from .settings import Settings
     from .slurm_script import check_job, slurm_script
     from .stop_signals import TRY_AGAIN, Interrupted, send_sigterm
     from .train_ddp import train_ddp
+    from .training_settings import Settings
     from .tries import repeated_steps, tries_of
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

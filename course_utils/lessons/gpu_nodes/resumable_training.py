@@ -19,8 +19,8 @@ from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.training import accuracy
 from course_utils.lessons.gpu_nodes.checkpoint import CHECKPOINT, Place, keep_to_settings
 from course_utils.lessons.gpu_nodes.launch import Group, process_group
-from course_utils.lessons.gpu_nodes.settings import FIXED, Settings
 from course_utils.lessons.gpu_nodes.stop_signals import ON_GPUS, StopSignals
+from course_utils.lessons.gpu_nodes.training_settings import FIXED, Settings
 from course_utils.trace.recorder import phase
 
 

@@ -25,8 +25,8 @@ from course_utils.lessons.gpu_nodes.checkpoint import (
 )
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.resumable_training import Trained, training_of
-from course_utils.lessons.gpu_nodes.settings import Settings, settings_from
 from course_utils.lessons.gpu_nodes.stop_signals import TRY_AGAIN, Interrupted
+from course_utils.lessons.gpu_nodes.training_settings import Settings, settings_from
 
 
 def train_ddp(settings: Settings) -> Trained:

@@ -14,7 +14,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from course_utils import system
+from course_utils import settings, system
 from course_utils.machine import gpus
 from course_utils.ranks.engine.interrupts import run_coroutine, run_learners
 from course_utils.ranks.engine.output import captured
@@ -53,7 +53,7 @@ def introduce(path_of_notebook: list[str]) -> dict:
     return {
         "rank": world.rank,
         "pid": os.getpid(),
-        "shell": int(os.environ.get("COURSE_SHELL") or os.getppid()),
+        "shell": settings.SHELL.value() or os.getppid(),
         "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         "cores": system.cores(),
         "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),

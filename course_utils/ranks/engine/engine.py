@@ -14,9 +14,9 @@ from typing import Any
 
 from mpi4py import MPI
 
+from course_utils import settings
 from course_utils.ranks.engine.rank_process import join
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.trace.activity import ACTIVITY
 from course_utils.trace.recorder import warning_text
 
 
@@ -60,8 +60,9 @@ def _wait_for(file: Path, folder: RanksFolder, seconds: float = 60.0) -> None:
 
 def _activity_of(folder: RanksFolder) -> Path | int:
     """A file of the folder, which the notebook maps too; or the memory that a minder has made and looks at."""
-    descriptor = os.environ.pop(ACTIVITY, "")
-    return int(descriptor) if descriptor else folder.activity_file(MPI.COMM_WORLD.rank)
+    descriptor = settings.ACTIVITY.value()
+    os.environ.pop(settings.ACTIVITY.name, None)
+    return folder.activity_file(MPI.COMM_WORLD.rank) if descriptor is None else descriptor
 
 
 def main(path: str) -> None:

@@ -21,9 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from course_utils import system
+from course_utils import settings, system
 from course_utils.errors import CourseError
-from course_utils.trace.kernel_counters import ON_NODES
 
 SLOWEST, FASTEST = 10e6, 2e9  # bits per second; below, a page takes minutes, above, two cores do not keep up
 SHORTEST, LONGEST = 0.0005, 0.1  # seconds of latency
@@ -220,7 +219,7 @@ def possible(network: EmulatedNetwork | None) -> EmulatedNetwork | None:
 def environment() -> dict[str, str]:
     """What keeps MPI, gloo and NCCL on the nodes' links, and off the memory that the nodes in truth share."""
     return {
-        ON_NODES: "1",
+        settings.NODES.name: "1",
         "MPIR_CVAR_NOLOCAL": "1",
         "UCX_TLS": "tcp,self",
         "UCX_NET_DEVICES": "eth0",

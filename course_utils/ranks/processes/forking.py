@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from course_utils import system
+from course_utils import settings, system
 from course_utils.file_lock import hold
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.detached import detached, opened_log
@@ -21,8 +21,6 @@ from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, runtime
 
 WANTS_TORCH = "wants-torch"
 """A file in the server's folder: somebody will need torch."""
-ROOM = "COURSE_ROOM"
-"""A variable whose text is as long as what a forked process will show of its environment."""
 _ROOM_BYTES = 8192
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX")
 _KEPT_PREFIXES = ("PYTHON", "LD_")
@@ -32,8 +30,8 @@ _COURSE = Path(__file__).parents[3]
 
 
 def possible() -> bool:
-    """Whether ranks may be forked here: where fork is safe, and nobody has said COURSE_FORK=0."""
-    return system.LINUX and os.environ.get("COURSE_FORK") != "0"
+    """Whether ranks may be forked here: where fork is safe, and COURSE_FORK is not 0."""
+    return system.LINUX and settings.FORK.value()
 
 
 def server(torch: bool = False, environment: Mapping[str, str] = os.environ) -> RanksFolder | None:
@@ -53,7 +51,7 @@ def server(torch: bool = False, environment: Mapping[str, str] = os.environ) -> 
     if torch:
         (folder.path / WANTS_TORCH).touch(mode=0o600)
     with (folder.path / "lock").open("a") as lock:
-        hold(lock, "COURSE_RUNTIME")
+        hold(lock, settings.RUNTIME.name)
         if not _serves(folder):
             _start(folder, environment)
     return folder
@@ -92,11 +90,11 @@ def _start(folder: RanksFolder, environment: Mapping[str, str]) -> None:
         **{name: value for name, value in environment.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)},
         **ONE_THREAD,
         "PYTHONPATH": os.pathsep.join([str(_COURSE), *filter(None, [environment.get("PYTHONPATH")])]),
-        "COURSE_RUNTIME": str(folder.path.parent),
+        settings.RUNTIME.name: str(folder.path.parent),
         "MPLBACKEND": "agg",
         "UCX_LOG_LEVEL": "fatal",
         MARK: str(folder.path),
-        ROOM: "-" * _ROOM_BYTES,
+        settings.ROOM.name: "-" * _ROOM_BYTES,
     }
     command = [ranks_python(), "-m", "course_utils.ranks.engine.fork_server", str(folder.path)]
     process = detached(command, known, folder.path / "server.log", folder.path)

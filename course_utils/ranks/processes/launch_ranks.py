@@ -1,4 +1,9 @@
-"""Starts ranks on this machine: a controller of ipyparallel, and under mpiexec one engine for each rank."""
+"""Starts ranks on this machine: a controller of ipyparallel, and under mpiexec one engine for each rank.
+
+ipyparallel's own `Cluster` with its `MPIEngineSetLauncher` starts each engine as a fresh Python, which takes seconds to
+import torch. Here engines are forked from a process that has done so, can each be behind a link of their own, and run
+under a shell that writes down for the reports how each has ended.
+"""
 
 import functools
 import os
@@ -8,6 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import ranks_python, threads_per_rank
 from course_utils.ranks.links.network import EmulatedNetwork, behind_links
@@ -45,7 +51,7 @@ def find_mpiexec() -> str:
     Raises:
         CourseError: there is none.
     """
-    if chosen := os.environ.get("COURSE_MPIEXEC"):
+    if chosen := settings.MPIEXEC.value():
         return chosen
     beside = Path(ranks_python()).parent
     for name in ("mpiexec.gforker", "mpiexec"):

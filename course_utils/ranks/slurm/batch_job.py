@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.launch_ranks import environment_of, launch_controller
@@ -116,7 +117,7 @@ def address() -> str:
     Raises:
         CourseError: its name has none, or one that leads nowhere but to itself.
     """
-    if named := os.environ.get("COURSE_ADDRESS"):
+    if named := settings.ADDRESS.value():
         return named
     name = socket.gethostname()
     try:
@@ -140,16 +141,13 @@ def ports(listening: str) -> tuple[list[int], list[int]]:
     Raises:
         CourseError: it is no such range, or too few are free.
     """
-    if not (text := os.environ.get("COURSE_PORTS", "")):
+    if not (asked := settings.PORTS.value()):
         return [], []
-    asked = re.fullmatch(r"(\d+)-(\d+)", text)
-    if not asked or not 0 < int(asked[1]) <= int(asked[2]) < 1 << 16:
-        raise CourseError(f'COURSE_PORTS={text} is not a range of ports. "50000-50099" is one.')
-    free = [port for port in range(int(asked[1]), int(asked[2]) + 1) if _is_free(listening, port)]
+    free = [port for port in asked if _is_free(listening, port)]
     if len(free) < _ENGINE_PORTS + 1:
         raise CourseError(
-            f"Ranks on nodes need {_ENGINE_PORTS + 1} ports of this machine, and {len(free)} of COURSE_PORTS={text} "
-            "are free."
+            f"Ranks on nodes need {_ENGINE_PORTS + 1} ports of this machine, and {len(free)} of "
+            f"COURSE_PORTS={asked[0]}-{asked[-1]} are free."
         )
     return free[:_ENGINE_PORTS], free[_ENGINE_PORTS:]
 
@@ -167,7 +165,7 @@ def mpi_plugin() -> str:
 
     Source: Slurm's MPI guide, "MPICH" and "Cray"; srun(1), --mpi.
     """
-    if chosen := os.environ.get("COURSE_SRUN_MPI"):
+    if chosen := settings.SRUN_MPI.value():
         return chosen
     try:
         asked = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True, timeout=60, check=False)
@@ -202,7 +200,7 @@ def for_a_new_job(environment: Mapping[str, str]) -> dict[str, str]:
 def launch(folder: RanksFolder, job: Job) -> None:
     """Start the controller beside the notebook, and hand the job in; returns at once."""
     reached = address()
-    own = {**environment_of(folder, job.cores_per_rank or 1), "COURSE_ADDRESS": reached}
+    own = {**environment_of(folder, job.cores_per_rank or 1), settings.ADDRESS.name: reached}
     for_engines, for_the_hub = ports(reached)
     options = [f"--ip={reached}", "--IPController.enable_curve=True"]
     if for_engines:

@@ -17,10 +17,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from course_utils import settings
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.slurm.hub import BEAT_SECONDS, HubLine, hub_file
 from course_utils.system import cpu_seconds
-from course_utils.trace.activity import ACTIVITY, IDLE, RUNNING, TESTING, ActivityFile, shared_memory
+from course_utils.trace.activity import IDLE, RUNNING, TESTING, ActivityFile, shared_memory
 
 BUSY_SECONDS, IDLE_SECONDS = 0.05, 0.5
 """Between two looks: while the rank works, and while it has nothing to do."""
@@ -61,7 +62,7 @@ class Minder:
         memory = shared_memory()
         os.set_inheritable(memory, True)
         self.activity = ActivityFile(memory)
-        environment = {**os.environ, ACTIVITY: str(memory)}
+        environment = {**os.environ, settings.ACTIVITY.name: str(memory)}
         self.child = subprocess.Popen(command, close_fds=False, env=environment)  # MPI's start hands a descriptor down
         self.asked = False
         self.written, self.began = 0.0, time.monotonic()
@@ -178,9 +179,9 @@ def network_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
     Source: PyTorch, torch.distributed, "Common environment variables"; OpenUCX and NCCL, environment variables.
     """
-    name = environment.get("COURSE_INTERFACE", "")
+    name = settings.INTERFACE.value(environment)
     with contextlib.suppress(OSError):
-        name = name or interface_to(environment.get("COURSE_ADDRESS", ""))
+        name = name or interface_to(settings.ADDRESS.value(environment))
     variables = ("GLOO_SOCKET_IFNAME", "UCX_NET_DEVICES", "NCCL_SOCKET_IFNAME")
     return {variable: name for variable in variables if name and variable not in environment}
 

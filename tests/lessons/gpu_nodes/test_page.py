@@ -16,8 +16,8 @@ from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment, variables_read
 from course_utils.lessons.gpu_nodes.pictures import launchers, log_map, seats, tries
 from course_utils.lessons.gpu_nodes.played_step import on_nodes, played_step
-from course_utils.lessons.gpu_nodes.settings import Settings
 from course_utils.lessons.gpu_nodes.stop_signals import StopSignals, send_sigterm
+from course_utils.lessons.gpu_nodes.training_settings import Settings
 from course_utils.lessons.gpu_nodes.tries import Try, repeated_steps, tries_of, tries_text
 from course_utils.ranks.slurm.batch_job import for_a_new_job, over_text, waiting_text
 

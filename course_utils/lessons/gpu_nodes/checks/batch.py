@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from course_utils import settings
+
 LETTERS = {"N": "nodes", "n": "ntasks", "c": "cpus-per-task", "t": "time", "p": "partition", "J": "job-name"}
 LETTERS |= {"o": "output", "e": "error", "G": "gpus", "A": "account", "D": "chdir", "C": "constraint", "q": "qos"}
 LETTERS |= {"w": "nodelist", "x": "exclude", "m": "distribution", "d": "dependency", "a": "array", "i": "input"}
@@ -212,7 +214,7 @@ def signal_of(value: str) -> dict[str, Any]:
 
 def run(text: str, status: int, job: int = JOB, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Run the script where srun ends with this exit code; return what srun and scontrol were told."""
-    with tempfile.TemporaryDirectory(dir=os.environ["COURSE_RANKS"]) as name:
+    with tempfile.TemporaryDirectory(dir=settings.RANKS.value()) as name:
         folder = Path(name)
         for program, body in {"srun": SRUN, "scontrol": SCONTROL, "hostname": f"#!/bin/sh\necho {FIRST}\n"}.items():
             (folder / program).write_text(body)
