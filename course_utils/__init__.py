@@ -46,10 +46,10 @@ def _bring_up_the_fork_server() -> None:
     Torch too, which takes a while, where somebody sits before the notebook: Jupyter's server names its session.
     """
     if "ipykernel" in sys.modules and RANK.value() is None:
-        from course_utils.ranks.processes.forking import server
+        from course_utils.ranks.processes.forking import fork_server
 
         with contextlib.suppress(Exception):  # `start` will say what is wrong, where it is needed
-            server(torch="JPY_SESSION_NAME" in os.environ)
+            fork_server(torch="JPY_SESSION_NAME" in os.environ)
 
 
 def _explain_px() -> None:

@@ -51,7 +51,8 @@ class _BelowTheCell:
         }
 
 
-def _in_a_notebook() -> bool:
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     return hasattr(ipython.get_ipython(), "kernel") if ipython else False
 
@@ -81,7 +82,7 @@ class ProgressBar:
             return
         if self._bar is None:
             form = "{desc}: {elapsed}"
-            self._file = _BelowTheCell() if _in_a_notebook() else sys.stderr
+            self._file = _BelowTheCell() if in_notebook() else sys.stderr
             self._bar = tqdm(desc=self._text, bar_format=form, leave=False, file=self._file, mininterval=0.5)
             self._bar.start_t -= seconds
         if seconds - getattr(self, "_drawn", 0.0) > 0.5:

@@ -108,7 +108,6 @@ FILE = Format(_path, "a file")
 PROGRAM = Format(str, "the path of a program")
 YES_OR_NO = Format(lambda text: text == "1", "0 or 1", "[01]")
 WHOLE_NUMBER = Format(int, "a whole number of at least 0", "[0-9]+")
-SECONDS = Format(float, "a number of seconds", r"[0-9]+(\.[0-9]+)?")
 WORD = Format(str, "a word without spaces", r"\S*")
 PORT_RANGE = Format(_range, "a range of ports, such as 50000-50099", "[0-9]+-[0-9]+")
 SECRET = Format(str, "a password")
@@ -233,13 +232,6 @@ SITE = Setting(
     DEVELOPER,
     "A website that is built already, such as `site/build`; the tests look at it with axe-core, page by page.",
     otherwise="the tests build a small website of their own",
-)
-FUZZ_SECONDS = Setting(
-    "COURSE_FUZZ_SECONDS",
-    SECONDS,
-    DEVELOPER,
-    "How many seconds each test with random input to the grader goes on.",
-    default="3",
 )
 PYTHON = Setting(
     "COURSE_PYTHON",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from course_utils.machine import ranks_python
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.links.network import EmulatedNetwork, rate_text
-from course_utils.ranks.start import start_apart
+from course_utils.ranks.start import start_separate_ranks
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -45,7 +45,7 @@ def two_ranks(network: EmulatedNetwork | None = None) -> Iterator["Ranks"]:
     Raises:
         CourseError: they do not start; the text has the last lines that they wrote.
     """
-    ranks = start_apart(2, network)
+    ranks = start_separate_ranks(2, network)
     try:
         yield ranks
     finally:

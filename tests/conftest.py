@@ -94,7 +94,7 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="session")
 def _shared_ranks() -> Iterator[list]:
-    forking.server(torch=True)
+    forking.fork_server(torch=True)
     kept: list = []
     yield kept
     for ranks in kept:

@@ -20,7 +20,7 @@ from course_utils.checks.run_cases import Runner, by_luck, outcomes
 from course_utils.checks.verdict import JudgedOn, Result, Verdict
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import Ending
-from course_utils.ranks.engine.process_settings import usual_settings
+from course_utils.ranks.engine.process_settings import use_default_settings
 from course_utils.ranks.engine.reply import Raised, to_bytes
 from course_utils.ranks.interface import PATIENCE, RanksInterface
 from course_utils.ranks.run import events_of
@@ -80,7 +80,7 @@ def verdict_on_these(
     return judge(exercise, function, [on_these(exercise, ranks)], options)
 
 
-@usual_settings()
+@use_default_settings()
 def judge(
     exercise: Exercise, function: Callable, stages: Sequence[JudgingStage], options: Options = Options()
 ) -> Verdict:

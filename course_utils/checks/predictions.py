@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_utils.checks import grid
 from course_utils.checks import panel as parts
 from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
 from course_utils.checks.prediction_scores import is_hit, is_number, plain, remark, shown
@@ -124,19 +123,16 @@ def _asked(name: str, options: dict[str, str], answers: dict[str, Any], said: st
     lines = [f"  {letter}) {text}" for letter, text in options.items()]
     lines.append(f"Noted. {name}: {said}" if noted else f"○ {name}: {said}")
     chosen = [letter for letter in options if noted and letter in answers.values()]
-    items = [
-        f"<li>{parts.escape(letter)}) {parts.prose(text)}{' <strong>← yours</strong>' if letter in chosen else ''}</li>"
-        for letter, text in options.items()
-    ]
-    list_of_choices = (
-        f'<ul style="list-style: none; margin: 6px 0 0; padding: 0">{"".join(items)}</ul>' if items else ""
-    )
     mark, words, kind = ("", "noted", RIGHT) if noted else ("○", "your prediction", NEUTRAL)
-    html = parts.box(
+    html = parts.panel_html(
         f"Prediction {name}: {'noted' if noted else 'not answered yet'}",
         kind,
-        parts.head(mark, words, kind, name, said.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")),
-        list_of_choices,
+        name,
+        mark=mark,
+        words=words,
+        said=said.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"),
+        choices=options,
+        chosen=chosen,
     )
     asks = [] if noted or list(answers) == ["answer"] else [key for key, value in answers.items() if value is ...]
     return Panel("\n".join(lines), html, {} if noted else {"asked": name, "questions": asks, "choices": options})
@@ -158,44 +154,43 @@ def _compared(name: str, noted: Noted, values: dict[str, Any], hits: dict[str, b
     """The panel of `measured`: a row for each question, with hit or missed in words."""
     named = list(values) != ["answer"]
     texts = "1 1 130px" if noted.choices else "1 1 70px"
+    columns = {"question": "1 1 80px"} if named else {}
+    columns |= {"predicted": texts, "measured": texts, "how near": "2 1 220px"}
     rows = [
-        ([parts.escape(key)] if named else [])
-        + [
-            _with_choice(noted, noted.answers[key]) if key in noted.answers else "–",
-            _with_choice(noted, value),
+        [
+            *([key] if named else []),
+            with_choice(noted.answers.get(key, "–"), noted.choices),
+            with_choice(value, noted.choices),
             _judged(noted, key, value, hits),
         ]
         for key, value in values.items()
     ]
-    words = [*(["question"] if named else []), "predicted", "measured", "how near"]
-    widths = [*(["1 1 80px"] if named else []), texts, texts, "2 1 220px"]
-    table = grid.table(f"Prediction {name}", words, rows, widths)
     count = f"{sum(hits.values())} of {len(hits)} hit" if hits else "nothing was predicted"
     kind = NEUTRAL if not hits else RIGHT if all(hits.values()) else NOT_YET
-    title = f"<div><strong>{parts.escape(name)}</strong>: {count}</div>"
-    return parts.box(f"Prediction {name}: {count}", kind, title, table)
+    return parts.panel_html(f"Prediction {name}: {count}", kind, name, said=count, columns=columns, rows=rows)
 
 
 def _not_compared(name: str) -> Panel:
     """The panel of `measured` on a busy machine."""
     said = f"not compared. {BUSY}."
-    html = parts.box(f"Prediction {name}: not compared", NEUTRAL, parts.head("○", "not compared", NEUTRAL, name, BUSY))
+    label, words = f"Prediction {name}: not compared", "not compared"
+    html = parts.panel_html(label, NEUTRAL, name, mark="○", words=words, said=BUSY)
     return Panel(f"○ {name}: {said}", html)
 
 
-def _judged(noted: Noted, key: str, value: Any, hits: dict[str, bool]) -> str:
-    """Hit or missed, and how far off, as HTML."""
+def _judged(noted: Noted, key: str, value: Any, hits: dict[str, bool]) -> dict[str, Any]:
+    """A badge that says hit or missed, and how far off it was."""
     if key not in hits:
-        return parts.badge("–", "no prediction", NEUTRAL)
+        return {"badge": ["–", "no prediction", NEUTRAL], "remark": ""}
     said = remark(noted.answers[key], value, noted.within)
-    mark = parts.badge("✓", "hit", RIGHT) if hits[key] else parts.badge("✗", "missed", NOT_YET)
-    return f"{mark}{'' if said in ('as predicted', 'not as predicted') else parts.escape(said)}"
+    badge = ["✓", "hit", RIGHT] if hits[key] else ["✗", "missed", NOT_YET]
+    return {"badge": badge, "remark": "" if said in ("as predicted", "not as predicted") else said}
 
 
-def _with_choice(noted: Noted, value: Any) -> str:
-    """A value as HTML; a letter with what it stands for."""
-    text = noted.choices.get(value) if isinstance(value, str) else None
-    return f"{parts.escape(value)}) {parts.prose(text)}" if text else parts.escape(shown(value))
+def with_choice(value: Any, choices: Mapping[str, str]) -> str:
+    """The value; a letter with what it stands for."""
+    text = choices.get(value) if isinstance(value, str) else None
+    return f"{value}) {text}" if text else shown(value)
 
 
 def _as_mapping(choices: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:

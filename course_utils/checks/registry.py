@@ -3,6 +3,7 @@
 import difflib
 import functools
 import importlib
+import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -103,5 +104,4 @@ def chosen(names: Iterable[str] = ()) -> tuple[Exercise, ...]:
 
 def reference(exercise: Exercise) -> Callable:
     """The library's own answer."""
-    module, _, function = exercise.library.partition(":")
-    return getattr(importlib.import_module(module), function)
+    return pkgutil.resolve_name(exercise.library)

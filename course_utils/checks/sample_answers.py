@@ -41,7 +41,6 @@ The order of the questions decides where two fit. The package `markdown-it-py` w
 code, in about as many lines as are needed here, but not read the sentences between them, which are most of the form.
 """
 
-import ast
 import functools
 import importlib.util
 import re
@@ -51,6 +50,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from course_utils.checks.notebook import function_text
 from course_utils.errors import CourseError, nearest
 
 SUFFIX = ".answers.md"
@@ -180,10 +180,9 @@ def library_source(place: str) -> str:
     module, _, name = place.partition(":")
     spec = importlib.util.find_spec(module)
     assert spec and spec.origin, f"{module} has no file"
-    source = Path(spec.origin).read_text(encoding="utf-8")
-    [node] = [one for one in ast.parse(source).body if isinstance(one, ast.FunctionDef) and one.name == name]
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return "\n".join(source.splitlines()[first - 1 : node.end_lineno]) + "\n"
+    found = function_text(Path(spec.origin).read_text(encoding="utf-8"), name)
+    assert found, f"{module} has no function {name}"
+    return found
 
 
 def patched(base: str, change: str) -> str:

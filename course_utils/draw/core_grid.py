@@ -34,11 +34,10 @@ def cores(
     columns = sorted(named | (set() if isinstance(allowed, int) else set(allowed))) or list(range(cores))
     rows = sorted(placements)
     found = cores_finding(rows, columns) + (f", with the time of {cores}" if cores < len(columns) else "")
-    heading = (title, found) if title else (found, "")
     height = max(0.24, min(0.4, 4.0 / max(len(rows), 1)))
     heights = [height * max(len(rows), 1) + 0.32, 0.42]
     look = {"left": 0.75, "right": 1.0, "below": 0.12, "between": 0.12}
-    picture, (ax, under) = style.new_picture(*heading, heights=heights, **look)
+    picture, (ax, under) = style.new_picture(title, found, heights=heights, **look)
     for each in (ax, under):
         each.axis("off")
     draw_grid(ax, rows, columns, height)

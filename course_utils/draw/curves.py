@@ -28,8 +28,7 @@ def loss_curves(
     """
     data = {name: as_numbers(name, values) for name, values in curves.items()}
     found = losses_finding(data, x, y)
-    heading = (title, found) if title else (found, "")
-    picture, (ax,) = style.new_picture(*heading, heights=[2.7], left=0.75, right=lines.room_for_names(list(data)))
+    picture, (ax,) = style.new_picture(title, found, heights=[2.7], left=0.75, right=lines.room_for_names(list(data)))
     under, over = stacking(list(data.values()))
     for index, values in enumerate(data.values()):
         finite = np.where(np.isfinite(values), values, np.nan)
@@ -47,7 +46,7 @@ def loss_curves(
         ax.text(0.5, 0.5, "no values", transform=ax.transAxes, ha="center", va="center", fontsize=style.TITLE)
     shown = {name: values[np.isfinite(values)] for name, values in data.items()}
     told = "; ".join(f"{name}: {values[0]:.4g} to {values[-1]:.4g}" for name, values in shown.items() if len(values))
-    picture.alt_text = as_sentences(f"Curves of {y} over {x}", *heading, told)
+    picture.alt_text = as_sentences(f"Curves of {y} over {x}", title or "", found, told)
     return picture
 
 

@@ -34,8 +34,7 @@ def waits(
     found = waits_finding(waits_for, circle, returned)
     places = positions(sorted(doing))
     top = max(abs(y) for _, y in places.values()) + _NODE + 0.1
-    heading = (title, found) if title else (found, "")
-    picture, (ax,) = style.new_picture(*heading, heights=[2 * top], left=0.1, right=0.1, below=0.1)
+    picture, (ax,) = style.new_picture(title, found, heights=[2 * top], left=0.1, right=0.1, below=0.1)
     ax.axis("off")
     ax.set_xlim(0.1 - style.WIDTH / 2, style.WIDTH / 2 - 0.1)
     ax.set_ylim(-top, top)

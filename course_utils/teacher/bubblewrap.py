@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils import system
-from course_utils.ranks.links.network import INTERFACE_NAMES, no_namespaces
+from course_utils.ranks.links.network import no_namespaces
 from course_utils.ranks.processes.launch_ranks import find_mpiexec
-from course_utils.teacher.system_calls import rejections
+from course_utils.teacher.system_calls import library, write_filter
 
 PACKAGES, HOME, LINE = "/course", "/home/learner", "/line"
 """In the box: where the course lies, the writable folder, and the socket to the grader."""
 _NAME = "box"  # of its machine
+_FILTER = "system_calls"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
 _SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "fonts", "openmpi", "mpich")
 _PROCESSORS = ("/sys/devices/system/cpu", "/sys/devices/system/node")  # MPI and torch count the cores
@@ -56,14 +57,11 @@ class SealedBox:
         """A box whose files lie in a folder, with a user that no box before it had."""
         own = _ROOTS_USERS + os.getpid() * _OF_A_PROCESS + next(_numbers) % _OF_A_PROCESS
         box = cls(folder, own if is_root() else _NOBODY)
-        box._write_settings()  # once, for another rank's box may read them while one is started
+        box._write_settings()
         return box
 
-    def command(self, inside: Sequence[str], networked: bool = False) -> list[str]:
-        """The command that runs another in the box. The processes in it end with the one that starts it.
-
-        `networked`: in the network in which the command is started; else in one that leads nowhere.
-        """
+    def command(self, inside: Sequence[str]) -> list[str]:
+        """The command that runs another in the box. The processes in it end with the one that starts it."""
         etc = self.folder / "etc"
         mounts = []
         for place in ("/tmp", HOME):  # first: the course may be installed in folders below them
@@ -74,19 +72,12 @@ class SealedBox:
             mounts += ["--ro-bind", str(etc / name), f"/etc/{name}"]
         if (self.folder / "line").exists():
             mounts += ["--ro-bind", str(self.folder / "line"), LINE]
-        network = _names_of_interfaces() if networked else ["--unshare-net"]
-        begin = [*_FIRST_TO_END, *self._filtered(networked), *mounts, *network, "--remount-ro", "/", "--chdir", HOME]
+        begin = [*_FIRST_TO_END, *self._filtered(), *mounts, "--remount-ro", "/", "--chdir", HOME]
         return [*begin, "--", *_as(self.user), *inside]
 
-    def _filtered(self, linked: bool) -> list[str]:
-        """bubblewrap, with a filter of system calls where there is one: it reads that from a descriptor."""
-        file = self._filter(linked)
-        if not file.stat().st_size:
-            return _bwrap()
-        return ["sh", "-c", 'exec "$@" 9< "$0"', str(file), *_bwrap(), "--seccomp", "9"]
-
-    def _filter(self, linked: bool) -> Path:
-        return self.folder / ("system_calls_linked" if linked else "system_calls")
+    def _filtered(self) -> list[str]:
+        """bubblewrap with the filter of system calls, which it reads from a descriptor."""
+        return ["sh", "-c", 'exec "$@" 9< "$0"', str(self.folder / _FILTER), *_bwrap(), "--seccomp", "9"]
 
     def give(self, *places: Path) -> None:
         """Let the box's user read and write these files, or sockets, where root has made them."""
@@ -101,8 +92,8 @@ class SealedBox:
         (etc / "group").write_text(f"learner:x:{self.user}:\n")
         (etc / "hosts").write_text(f"127.0.0.1 localhost {_NAME}\n")
         (etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
-        for linked in (True, False):
-            self._filter(linked).write_bytes(rejections(linked))
+        with (self.folder / _FILTER).open("wb") as file:
+            write_filter(file)
         for place in (etc, *etc.iterdir()):
             place.chmod(0o755 if place.is_dir() else 0o644)
 
@@ -115,6 +106,10 @@ def obstacle() -> str | None:
     for tool, package in {"bwrap": "bubblewrap", "choom": "util-linux", "setpriv": "util-linux"}.items():
         if not shutil.which(tool):
             return f"`{tool}` is missing: `apt install {package}` brings it."
+    try:
+        library()
+    except RuntimeError:
+        return "libseccomp is missing: `apt install libseccomp2` brings it."
     with tempfile.TemporaryDirectory() as folder:
         box = SealedBox.of(Path(folder))
         (box.folder / "package").mkdir()
@@ -133,7 +128,7 @@ def is_root() -> bool:
 
 def _bwrap() -> list[str]:
     command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid"]
-    command += ["--unshare-uts", "--hostname", _NAME, "--unshare-cgroup-try"]
+    command += ["--unshare-net", "--unshare-uts", "--hostname", _NAME, "--unshare-cgroup-try"]
     if not is_root():  # who needs no namespace of users, and becomes another for good
         command += ["--unshare-user", "--uid", str(_NOBODY), "--gid", str(_NOBODY)]
     return command
@@ -166,11 +161,6 @@ def _mounts() -> list[str]:
     if any(package.is_relative_to(place) for place in (*_of_python(), *map(Path, _SYSTEM))):
         mounts += ["--tmpfs", str(package)]  # installed beside other packages; the answers stand in it
     return mounts
-
-
-def _names_of_interfaces() -> list[str]:
-    above = _folders_above(Path(next(iter(INTERFACE_NAMES))))
-    return [*above, *(word for name, target in INTERFACE_NAMES.items() for word in ("--symlink", target, name))]
 
 
 def _folders_above(place: Path) -> list[str]:

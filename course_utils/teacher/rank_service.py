@@ -32,7 +32,7 @@ def serve(line: socket.socket) -> None:
 
 def _answered(payload: bytes, rank: int) -> bytes:
     try:
-        reply = calls.call(payload, packs=lambda own: own)  # `wire.pack` packs it, below
+        reply = calls.call(payload, pack=lambda own: own)  # `wire.pack` packs it, below
     except BaseException as error:  # the submission reached beyond its own call
         reply = Reply(rank, "raised", error=Raised(type(error).__name__, "outside the answer"))
     try:

@@ -161,14 +161,13 @@ who_comes_first()
 # the ranks end with equal weights:
 #
 # ```python
-# from course_utils.lessons.data_parallel import training
-# from course_utils.lessons.data_parallel import Replica
+# from course_utils.lessons.data_parallel import Replica, train_replicas
 #
 # def mine(model):
 #     return Replica(model, overlapped_allreduce(list(model.parameters()), 8192))
 #
 # data = course.data.digits()
-# run = ranks.run(training.train_parallel, data, replicate=mine, epochs=3, rate=0.2, backend="gloo")
+# run = ranks.run(train_replicas, data, mine, epochs=3, rate=0.2, backend="gloo")
 # [history.test_accuracy for history in run.results]
 # ```
 

@@ -122,8 +122,12 @@ course.predict(
 from course_utils.lessons.data_parallel import mean_losses, train_parallel
 
 
-def train(data=data, **options):
-    return ranks.run(train_parallel, data, backend="gloo", **options)
+def own_weights(seed):  # every rank begins with weights of its own
+    return digits_mlp(seed + dist.get_rank())
+
+
+def train(data=data, build=own_weights, **options):
+    return ranks.run(train_parallel, data, build, backend="gloo", **options)
 
 
 run = train(epochs=epochs, batch_size=64, rate=0.2)
@@ -497,9 +501,14 @@ course.predict(
     },
 )
 
+
 # %%
+def forgotten(model):
+    pass
+
+
 start = [flat_parameters(digits_mlp(seed=rank).double()) for rank in range(4)]
-end = [history.parameters for history in train(broadcast=False, rate=0.2).results]
+end = [history.parameters for history in train(broadcast=forgotten, rate=0.2).results]
 before = [(weights - start[0]).norm().item() for weights in start]
 after = [(weights - end[0]).norm().item() for weights in end]
 print("from rank 0, before:", np.round(before, 6), " after 22 steps:", np.round(after, 6))
@@ -543,9 +552,19 @@ course.predict(
 )
 
 # %% tags=["figure:06_straggler"]
+import time
+
 from course_utils.lessons.data_parallel import waiting_text
 
-late = train(delay=course.per_rank([0, 0, 0, 0.02]))
+
+def slow_on_rank_3(seed):
+    model = digits_mlp(seed)
+    if dist.get_rank() == 3:
+        model.register_forward_pre_hook(lambda *_: time.sleep(0.02))
+    return model
+
+
+late = train(build=slow_on_rank_3)
 bars = {f"rank {rank}": {} for rank in range(4)}
 for (rank, phase), seconds in phase_seconds(late.events).items():
     bars[f"rank {rank}"][phase] = seconds

@@ -101,12 +101,12 @@ behind_the_step(steps, "One step on node 0, with the loop and with hooks")
 # process does? The proof is lesson 6's: handwritten digits in float64, 22 steps, against one process.
 
 # %%
-from course_utils.lessons.data_parallel import train_parallel, train_serial
+from course_utils.lessons.data_parallel import train_replicas, train_serial
 
 data = course.data.digits("float64")
 serial = train_serial(data, batch_size=64, rate=0.2)
 options = {"batch_size": 64, "rate": 0.2, "backend": "gloo"}
-run = ranks.run(train_parallel, data, replicate=start_when_ready, **options)
+run = ranks.run(train_replicas, data, start_when_ready, **options)
 losses = np.mean([history.losses for history in run.results], axis=0)
 apart = np.abs(losses - serial.losses).max()
 assert apart <= 1e-6, apart

@@ -50,7 +50,6 @@ VALUES = [
     (settings.NODES, "1", True),
     (settings.SEED, "0", 0),
     (settings.PORTS, "50000-50002", range(50000, 50003)),
-    (settings.FUZZ_SECONDS, "0.5", 0.5),
     (settings.INTERFACE, "br-lan.100", "br-lan.100"),
 ]
 
@@ -69,7 +68,6 @@ WRONG = [
     (settings.PORTS, "50-40", "a range of ports, such as 50000-50099"),
     (settings.PORTS, "0-70000", "a range of ports, such as 50000-50099"),
     (settings.HOME, "~no_such_user/notes", "a folder"),
-    (settings.FUZZ_SECONDS, "inf", "a number of seconds"),
     (settings.ADDRESS, "two words", "a word without spaces"),
 ]
 

@@ -17,8 +17,7 @@ LINUX_ALONE = {
     "course_utils.ranks.links.network": "emulated links are made of namespaces; `obstacle` says so elsewhere",
     "course_utils.ranks.links.delay": "its switch, which runs without the course",
     "course_utils.teacher.bubblewrap": "the teacher's box is a tool of Linux; `obstacle` says so elsewhere",
-    "course_utils.teacher.counted_links": "the links between such boxes",
-    "course_utils.teacher.system_calls": "what such a box may not ask the kernel for",
+    "course_utils.teacher.system_calls": "what such a box may ask the kernel for",
     "workshop.publish.slides": "the name of one of Chromium's options",
 }
 ASKS = re.compile(

@@ -54,6 +54,7 @@ SPOILT = {
     "circles": ("course_utils/trace/activity.py", "from course_utils.trace import recorder\n"),
     "workshop": ("course_utils/cli.py", "def f():\n    import workshop.house\n"),
     "face": ("course_utils/checks/judge.py", "import course_utils as course\n"),
+    "lesson-faces": ("workshop/bench/server.py", "from course_utils.lessons.sgd import sgd_step\n"),
     "lessons": ("course_utils/lessons/messages/ping_pong.py", "from course_utils.lessons.allreduce import ring\n"),
     "lesson-checks": (
         "course_utils/lessons/allreduce/checks/pace.py",

@@ -115,10 +115,10 @@ def test_ranks_have_a_python_and_packages_of_their_own_where_one_is_named(monkey
     packages.mkdir()
     beside.mkdir()
     monkeypatch.setattr(sys, "path", [str(packages), str(beside)])
-    assert ranks_python() == sys.executable and start._paths() == [str(packages), str(beside)]
+    assert ranks_python() == sys.executable and start._import_paths() == [str(packages), str(beside)]
     monkeypatch.setenv("COURSE_PYTHON", str(tmp_path / "bin" / "python"))
     assert launch_ranks.find_mpiexec() == str(tmp_path / "bin" / "mpiexec")
-    assert start._paths() == [str(beside)]
+    assert start._import_paths() == [str(beside)]
 
 
 @pytest.fixture

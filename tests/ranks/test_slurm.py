@@ -92,7 +92,7 @@ def test_what_a_rank_does_is_written_into_no_file(healthy) -> None:
     folder = healthy.connection.folder.path
 
     def written() -> dict[Path, int]:
-        others = [file for file in folder.iterdir() if file.name != "turn" and file.suffix != ".log"]
+        others = [file for file in folder.iterdir() if file.name != "call-lock" and file.suffix != ".log"]
         return {file: file.stat().st_mtime_ns for file in others}
 
     healthy.run(lambda comm: comm.barrier())

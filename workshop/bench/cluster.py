@@ -185,7 +185,7 @@ class Notebook:
     def wait_for_torch(self) -> float:
         """Let the fork server import torch, and wait until it has."""
         begin = time.perf_counter()
-        server = forking.server(torch=True)
+        server = forking.fork_server(torch=True)
         while server and not (server.path / "torch").exists() and time.perf_counter() < begin + _LIMIT_SECONDS:
             time.sleep(0.05)
         return time.perf_counter() - begin

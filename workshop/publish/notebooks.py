@@ -182,7 +182,7 @@ def kernel_environment(scratch: Path, root: Path) -> dict[str, str]:
     path = os.pathsep.join(part for part in (str(root), str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
     own = {"PYTHONPATH": path, "TQDM_DISABLE": "1"}  # a progress bar is no output to keep
     environment = {**os.environ, **own, **{name: str(folder) for name, folder in folders.items()}}
-    if lent := forking.server(torch=True, environment=environment):  # this process keeps it for the next kernel
+    if lent := forking.fork_server(torch=True, environment=environment):  # this process keeps it for the next kernel
         (runtime / lent.path.name).symlink_to(lent.path)
     return environment
 

@@ -9,9 +9,8 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 
 from course_utils.draw import style
-from course_utils.draw.boxes import boxes
 from course_utils.draw.message_timeline.layout import Rows
-from course_utils.draw.style import paler
+from course_utils.draw.style import boxes, paler
 
 BAR = (-0.46, 0.36)  # of a row: where the bar of a phase begins and ends; its name stands above the boxes
 _HATCH = "/////"

@@ -123,7 +123,6 @@ class Group:
         backend: "nccl" or "gloo": what carries the gradients.
         gradients: the group that carries them; None for the default group. What ranks agree on beside the training
             (a stop, the random states) always travels over gloo, from the CPU, so that no GPU has to wait for it.
-        said: who trains, where and over what, in a line.
         nodes: each rank's.
         restarts: as in `Launch`.
     """
@@ -133,7 +132,6 @@ class Group:
     device: "torch.device"
     backend: str
     gradients: "dist.ProcessGroup | None"
-    said: str
     nodes: tuple[str, ...]
     restarts: int = 0
 
@@ -173,12 +171,11 @@ def process_group(launch: Launch | None = None, backend: str | None = None) -> I
         device = torch.device("cuda", placement.numbers[launch.rank])
         torch.cuda.set_device(device)
         gradients = dist.new_group(backend="nccl", timeout=NOTEBOOK_TIMEOUT if met_before else TIMEOUT)
-    said = seats_text(nodes, launch.by, placement.over)
     if launch.rank == 0:
-        print(said, flush=True)
+        print(seats_text(nodes, launch.by, placement.over), flush=True)
     clean = launch.world_size == 1
     try:
-        yield Group(launch.rank, launch.world_size, device, placement.backend, gradients, said, nodes, launch.restarts)
+        yield Group(launch.rank, launch.world_size, device, placement.backend, gradients, nodes, launch.restarts)
         clean = True
     finally:
         if clean:  # after an error the process ends, and does not wait for the others here

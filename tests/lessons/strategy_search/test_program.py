@@ -17,14 +17,13 @@ from course_utils.lessons.model_parallel.differentiable_collectives import all_r
 from course_utils.lessons.model_parallel.transformer import Block, Head, character_model
 from course_utils.lessons.strategy_search.costs.described_costs import described_costs
 from course_utils.lessons.strategy_search.costs.device_topology import describe
-from course_utils.lessons.strategy_search.experiments import PredictedAndMeasured, predicted_seconds, varied_strategies
+from course_utils.lessons.strategy_search.experiments import PredictedAndMeasured, predicted_seconds
 from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
 from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18
 from course_utils.lessons.strategy_search.graph.operator_graph import Window
 from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, on_one_device
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.program.run_program import (
-    gradients,
     parallel_model,
     train_program,
     train_serial,
@@ -35,7 +34,7 @@ from course_utils.lessons.strategy_search.program.write_program import program_t
 from course_utils.syllabus import ROOT
 from course_utils.trace.torch_distributed import unrecorded
 from course_utils.vgg import vgg11
-from workshop.bench.strategy import comparison_rows
+from workshop.bench.strategy import comparison_rows, varied_strategies
 
 BATCH, CLASSES = 6, 5
 
@@ -97,6 +96,17 @@ def beside_serial(jobs: list[tuple[str, str]]) -> list[str]:
                 errors = one_step_beside_serial(part, model, serial, inputs, labels)
                 if not all(error < 1e-9 for error in errors.values()):
                     found.append(f"{name}, step {step}: {errors}\n{text}")
+    return found
+
+
+def gradients(part: nn.Module, model: nn.Module) -> dict[str, tuple[slice, torch.Tensor]]:
+    """For each parameter of the model that this rank has a part of: which rows of it, and their gradient."""
+    names = {id(one): name for name, one in model.named_parameters()}
+    found = {}
+    for parameter in part.parameters():
+        whole = getattr(parameter, "whole", parameter)
+        rows = getattr(parameter, "rows", slice(0, len(whole)))
+        found[names[id(whole)]] = rows, parameter.grad
     return found
 
 

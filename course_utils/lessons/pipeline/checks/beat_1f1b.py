@@ -127,6 +127,5 @@ EXERCISE = Exercise(
     symptoms={"there is one list for all ranks": common.one_list},
     praise=_praise,
     drawing=_drawing,
-    also_hidden=("course_utils.lessons.pipeline.puzzle.annealing:anneal",),
     search_runs=0,
 )
