@@ -88,10 +88,10 @@ def doctor(quick: bool = False) -> None:
     Args:
         quick: only look, and start nothing.
     """
-    tell(examine(quick))
+    print_findings(examine(quick))
 
 
-def tell(findings: Iterable[Probed]) -> bool:
+def print_findings(findings: Iterable[Probed]) -> bool:
     """Print each finding as it comes, and the verdict in a line of its own: whether the course can run here."""
     ready = True
     for finding in findings:
@@ -191,9 +191,9 @@ def _folders() -> Probed:
     """Whether what ranks and learners leave can be written and locked, and on what file systems it lies."""
     places = {"ranks' files": (settings.RUNTIME.name, runtime_root), "notes": (settings.HOME.name, course_home)}
     found = []
-    for what, (variable, place) in places.items():
+    for what, (variable, folder_of) in places.items():
         try:
-            folder = place()
+            folder = folder_of()
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder) as file:
                 file.write(b"course")
@@ -212,8 +212,8 @@ def _file_system(folder: Path) -> str:
     import psutil
 
     with contextlib.suppress(OSError, psutil.Error):
-        kinds = {Path(one.mountpoint): one.fstype for one in psutil.disk_partitions(all=True)}
-        kind = next((kinds[place] for place in (folder.resolve(), *folder.resolve().parents) if place in kinds), "")
+        kinds = {Path(partition.mountpoint): partition.fstype for partition in psutil.disk_partitions(all=True)}
+        kind = next((kinds[parent] for parent in (folder.resolve(), *folder.resolve().parents) if parent in kinds), "")
         return f" ({kind})" if kind.startswith(_OF_OTHERS) else ""
     return ""
 
@@ -222,11 +222,11 @@ def _names() -> Probed:
     """Whether this machine knows itself by the name that torchrun calls it."""
     remedy = "Add the line `127.0.0.1 localhost` to /etc/hosts"
     try:
-        addresses = {one[4][0] for one in socket.getaddrinfo("localhost", None)}
+        addresses = {info[4][0] for info in socket.getaddrinfo("localhost", None)}
     except OSError:
         unknown = "`localhost` is unknown, by which torchrun's processes find each other"
         return Probed("names", unknown, False, False, remedy)
-    own = sorted(one for one in addresses if ipaddress.ip_address(one.partition("%")[0]).is_loopback)
+    own = sorted(address for address in addresses if ipaddress.ip_address(address.partition("%")[0]).is_loopback)
     if not own:
         return Probed("names", f"`localhost` is {', '.join(sorted(addresses))}, another machine", False, False, remedy)
     return Probed("names", f"localhost is {', '.join(own)}", True)

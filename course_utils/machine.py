@@ -111,10 +111,10 @@ def gpus(proc: Path = Path(system.NVIDIA_GPUS), dev: Path = Path("/dev")) -> lis
     if visible is None:
         return [names.get(minor, "NVIDIA GPU") for minor in minors]
     chosen = []
-    for one in visible.split(","):
-        if not one.strip() or one.strip() == "-1":  # CUDA too reads only as far as the first that is none
+    for entry in visible.split(","):
+        if not entry.strip() or entry.strip() == "-1":  # CUDA too reads only as far as the first that is none
             break
-        chosen.append(names.get(int(one), "NVIDIA GPU") if one.strip().isdecimal() else "NVIDIA GPU")
+        chosen.append(names.get(int(entry), "NVIDIA GPU") if entry.strip().isdecimal() else "NVIDIA GPU")
     return chosen[: len(minors)]
 
 

@@ -58,7 +58,7 @@ def in_notebook() -> bool:
 
 
 class ProgressBar:
-    """Seconds that pass, from the third on. Call `look` now and then: between two measurements, never within one."""
+    """Seconds that pass, from the third on. Call `refresh` now and then: between two measurements, never within one."""
 
     def __init__(self, text: str, delay: float = DELAY) -> None:
         self._text, self._delay = text, delay
@@ -74,7 +74,7 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.set_description_str(text, refresh=False)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Show how long it has taken so far."""
         seconds = time.monotonic() - self._began
         hidden = tqdm is None or os.environ.get("TQDM_DISABLE") == "1"  # tqdm's bars for notebooks do not look at it

@@ -124,14 +124,14 @@ def ask_torch() -> TorchSeen:
         until = time.monotonic() + GPU_SECONDS
         while True:
             try:
-                said, complained = process.communicate(timeout=0.1)
+                output, complained = process.communicate(timeout=0.1)
                 break
             except subprocess.TimeoutExpired:
-                bar.look()
+                bar.refresh()
                 if time.monotonic() > until:
                     process.kill()
                     return TorchSeen(error=f"no answer after {GPU_SECONDS:.0f} s", silent=True)
     if process.returncode:
         return TorchSeen(error=(complained.strip() or "no reason given").splitlines()[-1])
-    found = json.loads(said.splitlines()[-1])
+    found = json.loads(output.splitlines()[-1])
     return TorchSeen(found["version"], found["cuda"], tuple(found["names"]))

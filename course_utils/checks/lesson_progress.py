@@ -95,8 +95,8 @@ def standing(records: Iterable[dict[str, Any]]) -> tuple[LessonRow, ...]:
     begun = {lessons.of_record(record) for record in records}
     spent = minutes_spent(records, lessons.of_record)
     compared: dict[str | None, list[bool]] = {}
-    for one in comparisons(records):
-        compared.setdefault(lessons.of_prediction(one.name, one.page), []).append(one.hit)
+    for comparison in comparisons(records):
+        compared.setdefault(lessons.of_prediction(comparison.name, comparison.page), []).append(comparison.hit)
     return tuple(
         LessonRow(
             lesson.number,

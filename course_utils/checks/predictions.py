@@ -59,9 +59,9 @@ def predict(
     if open_ones:
         what = "a letter" if options else "what you expect"
         which = "" if list(answers) == ["answer"] else f" ({', '.join(open_ones)})"
-        said = f"not answered yet{which}. Put {what} where the dots are, then run the cell."
+        remark_text = f"not answered yet{which}. Put {what} where the dots are, then run the cell."
     elif unknown:
-        said = f"{unknown[0]!r} is not one of {', '.join(options)}."
+        remark_text = f"{unknown[0]!r} is not one of {', '.join(options)}."
     else:
         _note(name, Noted(dict(answers), None if within is None else float(within), options))
         words = [shown(value) if key == "answer" else f"{key} = {shown(value)}" for key, value in answers.items()]
@@ -69,7 +69,7 @@ def predict(
         return
     if known(name).answers:
         _note(name, Noted())  # dots take an earlier prediction back
-    parts.show(_asked(name, options, answers, said, noted=False))
+    parts.show(_asked(name, options, answers, remark_text, noted=False))
 
 
 def measured(name: str, *, busy: bool = False, **values: Any) -> None:
@@ -118,10 +118,10 @@ def _note(name: str, noted: Noted) -> None:
     SESSION.write(prediction=name, answers={key: plain(value) for key, value in noted.answers.items()}, **allowed)
 
 
-def _asked(name: str, options: dict[str, str], answers: dict[str, Any], said: str, noted: bool) -> Panel:
+def _asked(name: str, options: dict[str, str], answers: dict[str, Any], remark_text: str, noted: bool) -> Panel:
     """The panel of `predict`: the choices, and what was noted or is still missing."""
     lines = [f"  {letter}) {text}" for letter, text in options.items()]
-    lines.append(f"Noted. {name}: {said}" if noted else f"○ {name}: {said}")
+    lines.append(f"Noted. {name}: {remark_text}" if noted else f"○ {name}: {remark_text}")
     chosen = [letter for letter in options if noted and letter in answers.values()]
     mark, words, kind = ("", "noted", RIGHT) if noted else ("○", "your prediction", NEUTRAL)
     html = parts.panel_html(
@@ -130,7 +130,7 @@ def _asked(name: str, options: dict[str, str], answers: dict[str, Any], said: st
         name,
         mark=mark,
         words=words,
-        said=said.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"),
+        said=remark_text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"),
         choices=options,
         chosen=chosen,
     )
@@ -143,8 +143,8 @@ def _table(noted: Noted, values: dict[str, Any]) -> str:
     rows = [("", "predicted", "measured", "")]
     for key, value in values.items():
         guess = noted.answers.get(key, "–")
-        said = remark(guess, value, noted.within) if key in noted.answers else ""
-        rows.append((key, shown(guess), shown(value), said))
+        remark_text = remark(guess, value, noted.within) if key in noted.answers else ""
+        rows.append((key, shown(guess), shown(value), remark_text))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [[row[0].ljust(widths[0]), row[1].rjust(widths[1]), row[2].rjust(widths[2]), row[3]] for row in rows]
     return "\n".join("  ".join(cells).rstrip() for cells in lines)
@@ -172,19 +172,19 @@ def _compared(name: str, noted: Noted, values: dict[str, Any], hits: dict[str, b
 
 def _not_compared(name: str) -> Panel:
     """The panel of `measured` on a busy machine."""
-    said = f"not compared. {BUSY}."
+    remark_text = f"not compared. {BUSY}."
     label, words = f"Prediction {name}: not compared", "not compared"
     html = parts.panel_html(label, NEUTRAL, name, mark="○", words=words, said=BUSY)
-    return Panel(f"○ {name}: {said}", html)
+    return Panel(f"○ {name}: {remark_text}", html)
 
 
 def _judged(noted: Noted, key: str, value: Any, hits: dict[str, bool]) -> dict[str, Any]:
     """A badge that says hit or missed, and how far off it was."""
     if key not in hits:
         return {"badge": ["–", "no prediction", NEUTRAL], "remark": ""}
-    said = remark(noted.answers[key], value, noted.within)
+    text = remark(noted.answers[key], value, noted.within)
     badge = ["✓", "hit", RIGHT] if hits[key] else ["✗", "missed", NOT_YET]
-    return {"badge": badge, "remark": "" if said in ("as predicted", "not as predicted") else said}
+    return {"badge": badge, "remark": "" if text in ("as predicted", "not as predicted") else text}
 
 
 def with_choice(value: Any, choices: Mapping[str, str]) -> str:

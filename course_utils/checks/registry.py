@@ -59,7 +59,7 @@ def own_answers(since: str = "") -> tuple[str, ...]:
         since: stem of the first lesson whose answers count; "" means all.
     """
     exercises = [exercise for exercise in declared() if exercise.lesson >= since]
-    return tuple(place for exercise in exercises for place in (exercise.library, *exercise.also_hidden))
+    return tuple(dotted_name for exercise in exercises for dotted_name in (exercise.library, *exercise.also_hidden))
 
 
 def names_of(lesson: Lesson) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def chosen(names: Iterable[str] = ()) -> tuple[Exercise, ...]:
     stems = {lesson.stem: exercises_of(lesson) for lesson in LESSONS}
     wanted = []
     for name in names:
-        of_lessons = [one for stem, of_it in stems.items() if name and stem.startswith(name) for one in of_it]
+        of_lessons = [each for stem, names in stems.items() if name and stem.startswith(name) for each in names]
         wanted += of_lessons or [find(name)]
     return tuple(exercise for exercise in declared() if not names or exercise in wanted)
 

@@ -154,7 +154,7 @@ class Written:
         Raises:
             CourseError: there is none; the text suggests the nearest.
         """
-        programs = {one.name: one for one in self.programs}
+        programs = {each.name: each for each in self.programs}
         if name not in programs:
             raise CourseError(f"Nobody writes `{name}`.{nearest(name, list(programs))}")
         return programs[name]
@@ -175,9 +175,9 @@ def written_in(file: Path, library: str = "") -> Written:
     return _FileReader(file, library).written()
 
 
-def library_source(place: str) -> str:
+def library_source(dotted_name: str) -> str:
     """The source of the function at "module:function", read and not imported: an import may bring torch."""
-    module, _, name = place.partition(":")
+    module, _, name = dotted_name.partition(":")
     spec = importlib.util.find_spec(module)
     assert spec and spec.origin, f"{module} has no file"
     found = function_text(Path(spec.origin).read_text(encoding="utf-8"), name)
@@ -215,9 +215,9 @@ def exchanged(base: str, changes: str) -> str:
     lines = base.splitlines()
     for old, new, line in _EXCHANGE.findall(changes):
         if line:
-            places = [at for at, one in enumerate(lines) if one.strip() == line]
+            places = [at for at, text_line in enumerate(lines) if text_line.strip() == line]
         else:
-            places = [at for at, one in enumerate(lines) for _ in range(one.count(old))]
+            places = [at for at, text_line in enumerate(lines) for _ in range(text_line.count(old))]
         if len(places) != 1:
             how = "nowhere" if not places else "at more than one place"
             raise CourseError(f"`{line or old}` stands {how} in the program that is changed")
@@ -331,10 +331,10 @@ class _FileReader:
             section.recognised = text.removeprefix("Recognised ").removesuffix(".")
 
     def _block(self, section: _Section, at: int, language: str, before: str, text: str) -> None:
-        said = _INTRODUCTION.fullmatch(before)
-        if not said or language != ("diff" if said["base"] else "python"):
+        introduction = _INTRODUCTION.fullmatch(before)
+        if not introduction or language != ("diff" if introduction["base"] else "python"):
             raise self._error(at, f"expected {_FORMS}")
-        section.programs.append((at, said["name"], said["base"] or "", said["idea"], text))
+        section.programs.append((at, introduction["name"], introduction["base"] or "", introduction["idea"], text))
 
     def _error(self, at: int, what: str) -> CourseError:
         return CourseError(f"{self.file.name}, line {at + 1}: {what}")

@@ -210,11 +210,11 @@ def draw_legend(ax: Axes, handles: dict[str, Patch], offset: float = 0.06) -> No
         ax.add_artist(legend).set_clip_on(False)  # else a deck's picture is cut at the axes
 
 
-def boxes(ax: Axes, corners: Sequence[Corners], **look) -> None:
+def boxes(ax: Axes, corners: Sequence[Corners], **properties) -> None:
     """Draw rectangles, all of them as one artist."""
     if corners:
         polygons = [[(x0, y0), (x1, y0), (x1, y1), (x0, y1)] for x0, x1, y0, y1 in corners]
-        ax.add_collection(PolyCollection(polygons, **look), autolim=False)
+        ax.add_collection(PolyCollection(polygons, **properties), autolim=False)
 
 
 def paler(colour: str, share: float = 0.7) -> tuple[float, float, float]:

@@ -72,7 +72,7 @@ class ThisMachine:
 
         def check() -> None:
             nonlocal checked_at
-            bar.look()
+            bar.refresh()
             over = time.monotonic() > deadline or folder.a_rank_has_ended()
             if not over and time.monotonic() - checked_at > _PROCESS_CHECK_SECONDS:
                 checked_at = time.monotonic()
@@ -122,7 +122,7 @@ class SlurmNodes:
         began, number, asked = time.monotonic(), folder.facts()["job"], [0.0]
 
         def check() -> None:
-            bar.look()
+            bar.refresh()
             if time.monotonic() - asked[0] > 2.0:  # Slurm's controller serves the whole site
                 asked[0] = time.monotonic()
                 bar.say(batch_job.waiting_text(number))

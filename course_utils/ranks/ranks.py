@@ -231,7 +231,7 @@ class Ranks(LastRun):
             notice = QuietNotice(connection.control, list(arguments))
 
             def observe(observation: Observation) -> None:
-                bar.look()
+                bar.refresh()
                 meter.sample()
                 if patience is None:
                     notice.observe(observation)

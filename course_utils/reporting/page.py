@@ -81,8 +81,8 @@ class Report:
         """The page in words: every figure by its text alternative."""
         lines = list(self.intro)
         for section in self.sections:
-            told = " ".join(filter(None, (section.picture.alt_text if section.picture else "", section.text)))
-            lines.append(f"{section.heading}: {told}")
+            section_text = " ".join(filter(None, (section.picture.alt_text if section.picture else "", section.text)))
+            lines.append(f"{section.heading}: {section_text}")
         return "\n".join([*lines, *self.notes])
 
     def save(self, file: str | Path = "report.html") -> Path:

@@ -41,8 +41,8 @@ def write_marks(marks: list[Mark], file: Path) -> None:
     ) as table:  # without that mark Excel takes ✓ for three letters
         writer = csv.writer(table)
         writer.writerow(["submission", "exercise", "mark", "verdict", "run"])
-        for one in marks:
-            writer.writerow([_cell(one.submission), one.exercise, one.mark, _cell(one.verdict), how_it_ran(one)])
+        for row in marks:
+            writer.writerow([_cell(row.submission), row.exercise, row.mark, _cell(row.verdict), how_it_ran(row)])
     os.replace(scratch, file)
 
 

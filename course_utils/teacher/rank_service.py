@@ -18,7 +18,7 @@ from course_utils.teacher.wire import HEADER, pack
 def serve(line: socket.socket) -> None:
     """Say which rank this is, and serve calls until the grader closes the line."""
     world = MPI.COMM_WORLD
-    process = b"".join(one.to_bytes(4, sys.byteorder) for one in (os.getpid(), os.getuid(), os.getgid()))
+    process = b"".join(part.to_bytes(4, sys.byteorder) for part in (os.getpid(), os.getuid(), os.getgid()))
     known_by_the_kernel = [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, process)]
     line.sendmsg([json.dumps({"rank": world.rank}).encode() + b"\n"], known_by_the_kernel)
     _, [memory], _, _ = socket.recv_fds(line, 1, 1)

@@ -122,8 +122,8 @@ class StartedRanks:
 
     def _command(self) -> list[str]:
         line = self.folder.path / "line"
-        place = LINE if self._boxed else str(line)
-        rank = [sys.executable, "-m", "course_utils.teacher.contained_rank", place, json.dumps(LIMITS)]
+        address = LINE if self._boxed else str(line)
+        rank = [sys.executable, "-m", "course_utils.teacher.contained_rank", address, json.dumps(LIMITS)]
         command = [find_mpiexec(), "-n", str(self._number), *rank]
         if not self._boxed:
             return command

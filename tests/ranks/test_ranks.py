@@ -706,7 +706,7 @@ def test_a_progress_bar_shows_what_takes_long_unless_it_is_disabled(disabled, sh
     program = (
         "from course_utils.progress_bar import ProgressBar\n"
         "with ProgressBar('3 ranks at work', delay=0.0) as bar:\n"
-        "    bar.look()\n"
+        "    bar.refresh()\n"
     )
     environment = {**os.environ, "TQDM_DISABLE": disabled}
     said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
@@ -717,7 +717,7 @@ def test_a_notebook_that_showed_a_bar_can_be_saved_and_opened_again() -> None:
     cell = (
         "from course_utils.progress_bar import ProgressBar\n"
         "with ProgressBar('3 ranks at work', delay=0.0) as bar:\n"
-        "    bar.look()\n"
+        "    bar.refresh()\n"
     )
     pages = [cell + "    raise KeyError", cell]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(page) for page in pages])

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from course_utils.errors import CourseError
-from course_utils.gpu_seats import PROCESSORS, Seat, own_seat, place
+from course_utils.gpu_seats import PROCESSORS, Seat, assign_gpus, own_seat
 from course_utils.tcp_store import tcp_store
 from course_utils.words import count, ranks
 
@@ -163,7 +163,7 @@ def process_group(launch: Launch | None = None, backend: str | None = None) -> I
     seats: list[Seat] = [Seat("")] * launch.world_size
     dist.all_gather_object(seats, own_seat())
     nodes = tuple(seat.node for seat in seats)
-    placement = PROCESSORS if backend == "gloo" else place(seats)
+    placement = PROCESSORS if backend == "gloo" else assign_gpus(seats)
     if backend == "nccl":
         placement.require_nccl()
     gradients, device = None, torch.device("cpu")

@@ -161,7 +161,7 @@ def feed(
     with ProgressBar("ways to feed a GPU") as bar:
 
         def measured(make_batches) -> list[float]:
-            bar.look()
+            bar.refresh()
             return [fed_seconds(step, make_batches(), steps) for _ in range(runs)]
 
         there = next(iter(loader_of(dataset, batch, "pageable", 0)))

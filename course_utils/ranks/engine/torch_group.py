@@ -16,7 +16,7 @@ import torch.distributed as dist
 import torch.distributed.nn.functional  # noqa: F401 - first imported inside a group, it can hang the next one
 from torch.distributed import distributed_c10d
 
-from course_utils.gpu_seats import own_seat, place
+from course_utils.gpu_seats import assign_gpus, own_seat
 from course_utils.tcp_store import own_address, tcp_store
 from course_utils.trace.recorder import recorder
 from course_utils.trace.torch_distributed import record_calls
@@ -115,7 +115,7 @@ def take_own_gpu(inner: "MPI.Intracomm") -> None:
     Raises:
         CourseError: there is not a GPU for each rank; all ranks raise it.
     """
-    placement = place(inner.allgather(own_seat()))
+    placement = assign_gpus(inner.allgather(own_seat()))
     placement.require_nccl()
     torch.cuda.set_device(placement.numbers[inner.rank])
 

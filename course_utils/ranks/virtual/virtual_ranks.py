@@ -165,7 +165,7 @@ class VirtualRanks(LastRun):
         scale, traced = self.scale if scale is None else scale, size <= TRACED if traced is None else traced
         work = _VirtualCall(size, network, scale, traced)
         with ProgressBar(f"{size:,} virtual ranks at work") as bar:
-            replies, cause = work.run(function, each, on_progress=bar.look)
+            replies, cause = work.run(function, each, on_progress=bar.refresh)
         self._remember(work, replies)
         if size <= TRACED:
             for reply in replies:
