@@ -86,11 +86,11 @@ course.predict("profile_operator", answer=..., choices=operators)  # "a" to "d"
 from torch.profiler import ProfilerActivity, profile
 
 from course_utils.lessons.profiling.record_profiles import training_step
-from course_utils.lessons.data_parallel.replicas import alone
+from course_utils.lessons.data_parallel.replicas import unsynchronised
 
 
 def profile_one_step():
-    step = training_step(alone, batch=32)
+    step = training_step(unsynchronised, batch=32)
     step()  # the first step is never like the others
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         step()
@@ -475,7 +475,7 @@ from course_utils.lessons.profiling.step_memory import memory_of_step
 from course_utils.lessons.profiling.sentences import kept_text, memory_text, peak_letter
 
 device, batch = ("cuda", 256) if own_seat().gpus else ("cpu", 64)
-one_step = partial(training_step, alone, batch, device=device)
+one_step = partial(training_step, unsynchronised, batch, device=device)
 held = ranks.run(memory_of_step, one_step, backend="gloo", ranks=1).results[0]
 course.measured("profile_memory", answer=peak_letter(held))
 pictures.memory(held, memory_text(held), kept_text(held))

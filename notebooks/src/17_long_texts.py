@@ -217,11 +217,11 @@ course.predict("texts_exposed", answer=..., choices=choices)
 
 # %% tags=["figure:17_exposed"]
 from course_utils.lessons.long_texts import sentences
-from course_utils.lessons.long_texts.experiments import alone, timed
+from course_utils.lessons.long_texts.experiments import own_keys_only, timed
 from course_utils.lessons.long_texts.zigzag import zigzag
 from course_utils.lessons.overlap.step_times import slowest
 
-ways = {"nothing sent": alone, "in turn": in_turn, "ring": ring}
+ways = {"nothing sent": own_keys_only, "in turn": in_turn, "ring": ring}
 text = {"heads": 2, "size": 32}
 run = ranks.run(timed, ways, zigzag(2048, 4), 5, ranks=4, backend="gloo", **text)
 seconds = slowest(run.results)
