@@ -18,7 +18,7 @@ from course_utils.lessons.strategy_search.graph.configurations import Config
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph, Shape
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.program.run_program import DDP, steps
-from course_utils.lessons.strategy_search.program.write_program import program
+from course_utils.lessons.strategy_search.program.write_program import program_text
 from course_utils.lessons.strategy_search.simulator.simulate import makespan
 from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
 
@@ -102,7 +102,7 @@ def measure_steps(
     Every strategy becomes a program, and all train the same model; `DDP` stands for torch's data parallelism.
     """
     graph, model = case.graph(), case.model()
-    texts = [one if one == DDP else program(model, graph, one, case.build, ranks.world_size) for one in strategies]
+    texts = [one if one == DDP else program_text(model, graph, one, case.build, ranks.world_size) for one in strategies]
     found = ranks.run(steps, texts, case.model, case.batch, rounds, backend="gloo").results
     return [[max(each) for each in zip(*rounds, strict=True)] for rounds in zip(*found, strict=True)]
 
