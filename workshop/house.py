@@ -97,7 +97,14 @@ def brought_by(module: str) -> frozenset[str]:
 def offered(package: str) -> dict[str, str]:
     """Each name that a package loads when it is first used, and the module that then is loaded; none elsewhere."""
     file = modules().get(package)
-    return homes(file) if file and "attach(__name__, __file__)" in file.read_text(encoding="utf-8") else {}
+    if file is None or "attach(__name__, __file__)" not in file.read_text(encoding="utf-8"):
+        return {}
+    return {name: _module_of(*home) for name, home in homes(package, file).items()}
+
+
+def _module_of(module: str, name: str) -> str:
+    """The module that `from module import name` loads: the name may be that of a module in a package."""
+    return f"{module}.{name}" if f"{module}.{name}" in modules() else module
 
 
 def floor_of(module: str) -> int:

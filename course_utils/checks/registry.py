@@ -30,16 +30,18 @@ def check_packages() -> list[ModuleType]:
 def exercises_of(lesson: Lesson) -> tuple[Exercise, ...]:
     """The exercises of a lesson, in the order of its page; none where they are only planned."""
     modules = {path: importlib.import_module(f"{lesson.package}.checks.{path.stem}") for path in _modules_of(lesson)}
-    found = [_placed(module.EXERCISE, lesson, path) for path, module in modules.items() if hasattr(module, "EXERCISE")]
-    return tuple(sorted(found, key=lambda exercise: exercise.place))
+    found = [
+        _completed(module.EXERCISE, lesson, path) for path, module in modules.items() if hasattr(module, "EXERCISE")
+    ]
+    return tuple(sorted(found, key=lambda exercise: exercise.number))
 
 
 def _modules_of(lesson: Lesson) -> list[Path]:
     return [path for path in folder_of(lesson).glob("*.py") if path.stem != "__init__"]
 
 
-def _placed(exercise: Exercise, lesson: Lesson, module: Path) -> Exercise:
-    """The exercise with all that its place in the house says of it."""
+def _completed(exercise: Exercise, lesson: Lesson, module: Path) -> Exercise:
+    """The exercise with what its module's path tells: its name, its lesson, its file of answers."""
     library, name = exercise.library, module.stem
     if ":" not in library:
         library = f"{lesson.package}.{library}:{name}"

@@ -14,7 +14,7 @@ from course_utils.ranks.call_lock import call_lock
 from course_utils.ranks.connection import CallProgress, Connection
 from course_utils.ranks.deferred_interrupts import deferred_interrupts
 from course_utils.ranks.ending import ending_of
-from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
+from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes
 from course_utils.ranks.failure_report import activity_text, describe, print_from
 from course_utils.ranks.hang_detector import Observation
 from course_utils.ranks.interface import LIMIT, PATIENCE
@@ -83,7 +83,7 @@ class Ranks(LastRun):
         each = spread(args, kwargs, size)
         rendezvous = self._rendezvous(backend)
 
-        packed = _function_bytes(function)
+        packed = pack_or_explain(function, function)
 
         def tasks(communicator: int) -> dict[int, tuple]:
             common = {"world_size": size, "communicator": communicator, "backend": backend, "rendezvous": rendezvous}
@@ -116,7 +116,7 @@ class Ranks(LastRun):
         The replies carry the arguments as they are after the call. Where ranks had to be ended, new ones are started.
         """
         size = self._size(len(arguments))
-        packed = _function_bytes(function)
+        packed = pack_or_explain(function, function)
 
         def tasks(communicator: int) -> dict[int, tuple]:
             common = {"world_size": size, "communicator": communicator, "with_comm": with_comm, "backend": backend}
@@ -145,7 +145,9 @@ class Ranks(LastRun):
         before the seconds were over; none where the rank was lost, for nobody knows by which function.
         """
         options = {"world_size": 1, "communicator": 0, "with_comm": False, "keep_arguments": True}
-        payloads = [_task_bytes(function, _function_bytes(function), own, {}, **options) for function, own in tasks]
+        payloads = [
+            _task_bytes(function, pack_or_explain(function, function), own, {}, **options) for function, own in tasks
+        ]
         self._ensure_usable()
         call, replies = self._call("call_each", lambda _: {0: (payloads, seconds)}, patience=patience, limit=limit)
         self._ensure_usable(call)
@@ -367,22 +369,13 @@ class Ranks(LastRun):
         return f"<{self.facts['line']}>"
 
 
-def _function_bytes(function: Callable) -> bytes:
-    """The function as bytes, packed once for all ranks: it may hold much.
-
-    Raises:
-        CourseError: it holds something that cannot leave this process.
-    """
-    return pack_or_explain(function, lambda: to_bytes(function))
-
-
 def _task_bytes(function: Callable, packed: bytes, arguments: tuple, keywords: dict, **more: Any) -> bytes:
     """A `RankTask` as bytes.
 
     Raises:
         CourseError: an argument holds something that cannot leave this process.
     """
-    return pack_or_explain(function, lambda: to_bytes(RankTask(packed, arguments, keywords, **more)))
+    return pack_or_explain(function, RankTask(packed, arguments, keywords, **more))
 
 
 def _collectives_differ(replies: list[Reply]) -> bool:

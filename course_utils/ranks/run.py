@@ -8,7 +8,7 @@ from typing import Any
 from course_utils import draw
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import BrokenOff, Ending, ending_of
-from course_utils.ranks.engine.reply import Reply
+from course_utils.ranks.engine.reply import Reply, to_bytes
 from course_utils.ranks.failure_report import describe, reply_text
 from course_utils.trace.events import Event, bytes_of_ranks, count_rounds
 from course_utils.trace.latent_errors import latent_errors
@@ -172,14 +172,14 @@ class Attempt:
         return None if self.trouble else Run.of(self.replies)
 
 
-def pack_or_explain(function: Callable, pack: Callable[[], bytes]) -> bytes:
-    """What `pack` gives: the function, or what it is called with, as bytes.
+def pack_or_explain(function: Callable, thing: Any) -> bytes:
+    """Pack a function, or something that it is called with, so that a rank has a copy of its own.
 
     Raises:
         CourseError: it holds something that cannot leave the notebook.
     """
     try:
-        return pack()
+        return to_bytes(thing)
     except Exception as error:
         name = getattr(function, "__name__", "the function")
         raise CourseError(

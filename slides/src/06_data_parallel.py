@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 
 import course_utils as course
 from course_utils.draw import style
-from course_utils.lessons.data_parallel import gradients, training
-from course_utils.lessons.data_parallel.shards import shard_indices
-from course_utils.lessons.sgd.pictures import parts_and_whole
+from course_utils.lessons.data_parallel import gradients, shard_indices, training
+from course_utils.lessons.sgd import parts_and_whole
 from course_utils.words import percent
 
 DRAFT = {"PAGE": {"epochs": 1}}

@@ -70,7 +70,7 @@ Recognised by `value`, expected `6`.
 `turned` is `plain` with `2 * x` → `x * 2`. A product has no order.
 """
 THIRD = "Is a third of it asked for?"
-COMMON = {"library": "", "place": 1, "minutes": 1, "difficulty": 1, "turn": ""}
+COMMON = {"library": "", "number": 1, "minutes": 1, "difficulty": 1, "turn": ""}
 PLAIN = "def twice(x):\n    result = 2 * x\n    return result\n"
 
 
@@ -144,7 +144,7 @@ def exercise(file, numbers=(2, 3), **changes) -> Exercise:
     ]
     return Exercise(
         library="",
-        place=1,
+        number=1,
         minutes=1,
         difficulty=1,
         turn="",
@@ -322,7 +322,7 @@ def test_an_argument_that_was_changed_is_named_unless_it_may_be() -> None:
         return total
 
     case = Case("one rank", [([1, 2],)], [3])
-    settings = dict(library="", place=1, minutes=1, difficulty=1, turn="")
+    settings = dict(library="", number=1, minutes=1, difficulty=1, turn="")
     strict, free = (
         Exercise(cases=lambda *_, one=one: [one], **settings) for one in (case, replace(case, may_change=[0]))
     )

@@ -110,8 +110,8 @@ def _sees(places: list[str]) -> list[str]:
     root, found = pathlib.Path(course_utils.__file__).parents[1], []
     for place in places:
         module, _, name = place.partition(":")
-        package = module.rpartition(".")[0]
-        for holder in (module, package):
+        package, face = module.rpartition(".")[0], ".".join(module.split(".")[:3])
+        for holder in dict.fromkeys((module, package, face)):
             function = getattr(importlib.import_module(holder), name, None)
             if not inspect.isfunction(function):  # a module may have its function's name
                 continue

@@ -82,9 +82,9 @@ def declare(name: str, library: str, **settings) -> Exercise:
 
 
 DECLARED = {
-    "double": declare("double", "course_utils.small:double", place=1, turn='say "twice" with `*`'),
-    "lost": declare("lost", "course_utils.small:tripple", place=2, turn="x"),
-    "astray": declare("astray", "course_utils.smal:double", place=3, turn="x"),
+    "double": declare("double", "course_utils.small:double", number=1, turn='say "twice" with `*`'),
+    "lost": declare("lost", "course_utils.small:tripple", number=2, turn="x"),
+    "astray": declare("astray", "course_utils.smal:double", number=3, turn="x"),
 }
 
 
@@ -263,12 +263,12 @@ def test_a_check_and_help_follow_and_links_lead_from_the_solutions(built):
 
 
 def test_functions_of_one_line_and_without_docstring_lose_their_body_too(built):
-    source = function_source(built, declare("plain", "course_utils.small:plain", place=1, turn="add"))
+    source = function_source(built, declare("plain", "course_utils.small:plain", number=1, turn="add"))
     assert without_body(source, "add") == 'def plain(value):\n    raise NotImplementedError("your turn: add")'
 
 
 def test_what_is_to_be_made_better_stands_below_the_line(built):
-    better = declare("plain", "course_utils.small:plain", place=1, turn="add", begins_with="course_utils.small:double")
+    better = declare("plain", "course_utils.small:plain", number=1, turn="add", begins_with="course_utils.small:double")
     lines = stub(built, better).splitlines()
     assert lines[0] == "def plain(value):" and "your turn: add" in lines[1]
     assert lines[2:] == ["    twice = 2 * value", "    return twice"]

@@ -130,15 +130,17 @@ def turns_of(size: int) -> int:
 
 def to_and_fro(comm: "MPI.Intracomm", size: int, turns: int, margin: float, further: int = 0) -> float:
     """Seconds until every rank has swapped `turns` messages with its neighbours; and further ones of a byte at once."""
-    outgoing, incoming, byte = np.zeros(size, np.uint8), np.zeros(size, np.uint8), np.zeros(1, np.uint8)
+    outgoing, incoming = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
+    byte, arrived = np.zeros(1, np.uint8), np.zeros(further, np.uint8)
     left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
     start = start_together(comm, margin)
     for _ in range(turns):
-        for _ in range(further):
-            comm.Send(byte, dest=right)
+        # A Send to the right on all ranks at once would end only because MPI buffers a byte.
+        under_way = [comm.Isend(byte, dest=right) for _ in range(further)]
+        under_way += [comm.Irecv(arrived[number:][:1], source=left) for number in range(further)]
         comm.Sendrecv(outgoing, dest=right, recvbuf=incoming, source=left)
-        for _ in range(further):
-            comm.Recv(byte, source=left)
+        for request in under_way:
+            request.Wait()
         left, right = right, left
     return max(comm.allgather(time.perf_counter() - start))
 

@@ -29,7 +29,7 @@ from course_utils.lessons.strategy_search.graph.configurations import Config, co
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, on_one_device
 from course_utils.lessons.strategy_search.program.run_program import DDP
-from course_utils.lessons.strategy_search.program.write_program import program
+from course_utils.lessons.strategy_search.program.write_program import program_text
 from course_utils.lessons.strategy_search.search.known_ways import known_ways
 from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, find_strategy
 from course_utils.lessons.strategy_search.sentences import agreement
@@ -191,7 +191,7 @@ def program_rows(runs: int) -> list[Row]:
         began = time.perf_counter()
         graph = REPORT.graph_of(model)
         found = find_strategy(graph, report_costs(graph), P, ITERATIONS, seed=turn)
-        text = program(model, graph, found.strategy, REPORT.build, P)
+        text = program_text(model, graph, found.strategy, REPORT.build, P)
         seconds.append(time.perf_counter() - began)
         lines.append(len(text.splitlines()))
     return [

@@ -167,7 +167,7 @@ def with_all(cells: list[NotebookNode], stem: str) -> list[NotebookNode]:
     added = []
     for exercise in registry.declared():
         if exercise.lesson == stem and exercise.name not in on_the_page:
-            added.append(new_markdown_cell(f"## {exercise.place} · {exercise.title or exercise.name}"))
+            added.append(new_markdown_cell(f"## {exercise.number} · {exercise.title or exercise.name}"))
             added.append(new_code_cell(f"# {exercise.name}", metadata={"tags": [EXERCISE]}))
     behind = places[-1] + 1 if places else len(cells)
     return [*cells[:behind], *added, *cells[behind:]]

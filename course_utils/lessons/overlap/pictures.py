@@ -67,7 +67,7 @@ def bucket_sweep(
     return picture
 
 
-def compression(found: Mapping[str, "Compressed"], title: str) -> Figure:
+def compression_methods(found: Mapping[str, "Compressed"], title: str) -> Figure:
     """Draw bytes, time and accuracy of each way of compressing gradients, in panels that share their rows.
 
     Args:

@@ -18,7 +18,7 @@ from course_utils.lessons.strategy_search.graph.configurations import Config
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph, Shape
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.program.run_program import DDP, steps
-from course_utils.lessons.strategy_search.program.write_program import program
+from course_utils.lessons.strategy_search.program.write_program import program_text
 from course_utils.lessons.strategy_search.simulator.simulate import makespan
 from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
 
@@ -103,7 +103,7 @@ def measure_steps(
     """
     graph, model = case.graph(), case.model()
     texts = [
-        strategy if strategy == DDP else program(model, graph, strategy, case.build, ranks.world_size)
+        strategy if strategy == DDP else program_text(model, graph, strategy, case.build, ranks.world_size)
         for strategy in strategies
     ]
     found = ranks.run(steps, texts, case.model, case.batch, rounds, backend="gloo").results

@@ -289,6 +289,29 @@ def _mpi_text(message: str) -> str:
     return f"{call[1]}: {reason.strip()}" if call else reason.strip()
 
 
+@contextlib.contextmanager
+def _quiet(shell: Any) -> Iterator[None]:
+    """Let IPython print and keep nothing of its own inside, as the reply carries errors and output.
+
+    IPython has no settings for these; a subclass would change the cells of `%px --noblock` as well.
+    """
+    own = {
+        "_showtraceback": lambda *args, **kwargs: None,
+        "showtraceback": lambda *args, **kwargs: None,
+        "_format_exception_for_storage": lambda *args, **kwargs: {},
+        "_tee": lambda channel: contextlib.nullcontext(),  # which would keep each printed line for ever
+        "ask_exit": _refuse_exit,
+    }
+    vars(shell).update(own)
+    runner, shell.loop_runner = shell.loop_runner, run_coroutine
+    try:
+        yield
+    finally:
+        shell.loop_runner = runner
+        for name in own:
+            del vars(shell)[name]
+
+
 def _execute(cell: str, communicator: int | None) -> Reply:
     from IPython import get_ipython
     from IPython.utils.capture import capture_output
@@ -301,23 +324,8 @@ def _execute(cell: str, communicator: int | None) -> Reply:
         if communicator is not None:
             this_rank().world.renew(_meet_on(this_rank().world.size, communicator)[0])
         recorder.begin_function()
-        with capture_output(stdout=False, stderr=False, display=True) as rich:
-            # An error is told by the reply; IPython's own picture of it would be printed as well.
-            own = {
-                "_showtraceback": lambda *args, **kwargs: None,
-                "showtraceback": lambda *args, **kwargs: None,
-                "_format_exception_for_storage": lambda *args, **kwargs: {},
-                "_tee": lambda channel: contextlib.nullcontext(),  # which would keep each printed line for ever
-                "ask_exit": _refuse_exit,
-            }
-            vars(shell).update(own)
-            runner, shell.loop_runner = shell.loop_runner, run_coroutine
-            try:
-                result = shell.run_cell(cell, store_history=True)
-            finally:
-                shell.loop_runner = runner
-                for name in own:
-                    del vars(shell)[name]
+        with capture_output(stdout=False, stderr=False, display=True) as rich, _quiet(shell):
+            result = shell.run_cell(cell, store_history=True)
         shown.extend({"data": output.data, "metadata": output.metadata} for output in rich.outputs)
         if result.result is not None:
             data, metadata = shell.display_formatter.format(result.result)

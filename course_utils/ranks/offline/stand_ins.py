@@ -1,17 +1,12 @@
 """What stands in for ranks where none run: a process beside the notebook calls functions, alone or on virtual ranks."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from course_utils.ranks.engine.reply import Reply, to_bytes
+from course_utils.ranks.engine.reply import Reply
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.offline.worker_client import WorkerTask, shared_worker
 from course_utils.ranks.run import Attempt, pack_or_explain
 from course_utils.ranks.virtual.virtual_mpi import reject_backend
-
-
-def _packed(function: Callable, thing: Any) -> bytes:
-    return pack_or_explain(function, lambda: to_bytes(thing))
 
 
 class WorkerCalls:
@@ -32,8 +27,8 @@ class WorkerCalls:
         limit: float = LIMIT,
     ) -> Attempt:
         """Call a function that may be wrong, once for each tuple of arguments; as `Ranks.attempt`."""
-        given = _packed(function, function)
-        calls = [(rank, given, _packed(function, own)) for rank, own in enumerate(arguments)]
+        given = pack_or_explain(function, function)
+        calls = [(rank, given, pack_or_explain(function, own)) for rank, own in enumerate(arguments)]
         answer = shared_worker().answer(WorkerTask(calls), limit)
         left = [Reply(rank, "interrupted") for rank in range(len(answer.replies), len(arguments))]
         return Attempt.of([*answer.replies, *left], answer.cause)
@@ -47,8 +42,8 @@ class WorkerCalls:
         limit: float = LIMIT,
     ) -> list[Attempt]:
         """Call functions one after the other; as `Ranks.attempt_each`."""
-        functions = {id(function): _packed(function, function) for function, _ in tasks}
-        calls = [(0, functions[id(function)], _packed(function, own)) for function, own in tasks]
+        functions = {id(function): pack_or_explain(function, function) for function, _ in tasks}
+        calls = [(0, functions[id(function)], pack_or_explain(function, own)) for function, own in tasks]
         answer = shared_worker().answer(WorkerTask(calls, seconds=seconds), limit)
         if any(reply.kind == "lost" for reply in answer.replies):
             return []
@@ -79,8 +74,8 @@ class WorkerVirtualRanks:
         reject_backend(backend)
         if not with_comm:
             return WorkerCalls(self.world_size).attempt(function, arguments, limit=limit)
-        given = _packed(function, function)
-        calls = [(rank, given, _packed(function, own)) for rank, own in enumerate(arguments)]
+        given = pack_or_explain(function, function)
+        calls = [(rank, given, pack_or_explain(function, own)) for rank, own in enumerate(arguments)]
         answer = shared_worker().answer(WorkerTask(calls, together=True), limit)
         return Attempt.of(answer.replies, answer.cause)
 

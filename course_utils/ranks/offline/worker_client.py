@@ -137,7 +137,9 @@ class Worker:
         self._line, theirs = Pipe()
         self._kills = memory_kills()
         course = str(Path(__file__).parents[2])
-        preamble = "import sys; sys.path.append(sys.argv[3]); from course_utils.ranks.offline.worker import serve; "
+        preamble = (
+            "import sys; sys.path.append(sys.argv[3]); from course_utils.ranks.offline.worker_process import serve; "
+        )
         code = f"{preamble}serve(*sys.argv[1:3])"
         self._process = subprocess.Popen(
             [sys.executable, "-c", code, str(theirs.fileno()), self._folder.name, course],

@@ -23,7 +23,7 @@ from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, ending_of
-from course_utils.ranks.engine.reply import Raised, Reply, describe_exception, from_bytes, learner_line, to_bytes
+from course_utils.ranks.engine.reply import Raised, Reply, describe_exception, from_bytes, learner_line
 from course_utils.ranks.failure_report import describe, print_from
 from course_utils.ranks.hang_detector import deadlock_cause
 from course_utils.ranks.interface import LIMIT, PATIENCE
@@ -353,14 +353,14 @@ class _VirtualCall:
     ) -> tuple[list[Reply], BrokenOff | None]:
         """The replies of all ranks, and why the run was broken off, if it was."""
         network_model = network_model_of(self.network, self.size)
-        packed = _pack(function, function)
-        shared = _pack(function, each[0]) if _are_identical(each) else None
-        check_memory(self.size, len(packed) + len(shared or _pack(function, each[0])))
+        packed = pack_or_explain(function, function)
+        shared = pack_or_explain(function, each[0]) if _are_identical(each) else None
+        check_memory(self.size, len(packed) + len(shared or pack_or_explain(function, each[0])))
         self.scheduler = scheduler = Scheduler(self.size, network_model, self.traced, self.scale, on_progress)
         replies: list[Reply] = []
 
         def work(me: VirtualRank) -> None:
-            replies.append(self._run_rank(me, packed, shared or _pack(function, each[me.number])))
+            replies.append(self._run_rank(me, packed, shared or pack_or_explain(function, each[me.number])))
 
         mpi = virtual_mpi.module(lambda: scheduler.current.clock, Request, VirtualComm)
         with virtual_mpi.replace_mpi(mpi), _capture_prints(scheduler), _record_phases(scheduler):
@@ -415,15 +415,6 @@ def _are_identical(each: list[tuple[tuple, dict]]) -> bool:
         and all(more[key] is keywords[key] for key in keywords)
         for own, more in each
     )
-
-
-def _pack(function: Callable, thing: Any) -> bytes:
-    """As it would travel to a real rank, so that each virtual one has a copy of its own.
-
-    Raises:
-        CourseError: it holds something that cannot leave the notebook.
-    """
-    return pack_or_explain(function, lambda: to_bytes(thing))
 
 
 def check_memory(size: int, nbytes: int) -> None:

@@ -101,7 +101,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="expert_layer",
-    place=3,
+    number=3,
     minutes=15,
     difficulty=2,
     turn="the way back, then a weighted sum for each token",

@@ -93,7 +93,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="expert_layer",
-    place=2,
+    number=2,
     minutes=25,
     difficulty=3,
     turn="sort by expert, tell how many are coming, send the rows",

@@ -16,7 +16,7 @@ class UnknownOption(ValueError):
 
 
 @dataclass(frozen=True)
-class Options:
+class KnownOptions:
     """What options a program has, each as `letter:name`, or as `name` where it has no letter.
 
     Attributes:
@@ -89,13 +89,13 @@ _FLAGS_OF_BOTH = """
     consolidate-segments contiguous h:help H:hold O:overcommit s:oversubscribe Q:quiet reboot spread-job spread-segments
     stepmgr test-only usage use-min-nodes v:verbose V:version
 """
-SBATCH = Options(
+SBATCH = KnownOptions(
     "sbatch",
     _OF_BOTH + "a:array batch export-file kill-on-invalid-dep wait-all-nodes wrap",
     "exclusive get-user-env nice k:no-kill propagate resv-ports",
     _FLAGS_OF_BOTH + "ignore-pbs no-requeue parsable requeue W:wait",
 )
-SRUN = Options(
+SRUN = KnownOptions(
     "srun",
     _OF_BOTH
     + """

@@ -168,7 +168,7 @@ def _no_port_for_some(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="slurm_script",
-    place=2,
+    number=2,
     minutes=20,
     difficulty=2,
     turn="what is asked of Slurm, where rank 0 waits, srun, and what its exit code means",

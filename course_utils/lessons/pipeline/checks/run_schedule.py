@@ -122,7 +122,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
 
 EXERCISE = Exercise(
     library="run_schedule",
-    place=4,
+    number=4,
     minutes=25,
     difficulty=3,
     turn="action by action: receive, compute, send",

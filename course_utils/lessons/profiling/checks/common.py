@@ -64,7 +64,7 @@ def slow_program(number: int, library: str, **declared: Any) -> Exercise:
     return Exercise(
         library=f"slow.{library}",
         begins_with=f"course_utils.lessons.profiling.slow.{library}:slow_{number}",
-        place=number + 2,
+        number=number + 2,
         turn="take this line out, and make what is below it faster",
         title=f"slow program {number}",
         needs_torch=True,

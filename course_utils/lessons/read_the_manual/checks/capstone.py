@@ -95,7 +95,7 @@ def _past_the_links(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="capstone.averaged_weights",
-    place=2,
+    number=2,
     minutes=60,
     difficulty=3,
     turn="train on all nodes, send little, and return the same model everywhere",

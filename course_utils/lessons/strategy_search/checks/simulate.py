@@ -148,7 +148,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
 
 EXERCISE = Exercise(
     library="simulator.simulate",
-    place=2,
+    number=2,
     minutes=10,
     difficulty=1,
     turn="begin every task as soon as its device is free and those before it have ended",
