@@ -602,7 +602,7 @@ course.measured("allreduce_thousand", answer="a" if keeps else "b")
 look = {
     "y": "bus bandwidth, GB/s",
     "unit": "{:g}".format,
-    "by_formula": {"ring": sum(P > last for P in many)},
+    "by_formula": {"ring": sum(last < P for P in many)},
 }
 if many[-1] > last:
     look["subtitle"] = f"Dotted: the ring on more than {last} ranks, by formula"
