@@ -64,10 +64,6 @@ Recognised when nothing is returned.
 Recognised by `value`, expected `6`.
 
 `negative` is `plain` with `2 * x` → `-2 * x` and with `return result` → `return -1 * -result`.
-
-## Changes that make no difference
-
-`turned` is `plain` with `2 * x` → `x * 2`. A product has no order.
 """
 THIRD = "Is a third of it asked for?"
 COMMON = {"library": "", "place": 1, "minutes": 1, "difficulty": 1, "turn": ""}
@@ -94,7 +90,6 @@ def test_a_file_is_read_from_top_to_bottom(file) -> None:
     program, question = written.wrong[-1]
     assert (program.name, question.text, question.is_asked) == ("negative", "The sign is lost", False)
     assert all(question.is_asked for _, question in written.wrong[:-1])
-    assert [(one.name, one.idea) for one in written.equivalent] == [("turned", "A product has no order.")]
     with pytest.raises(CourseError, match="Did you mean 'thrice'"):
         written.program("thrise")
 
@@ -131,6 +126,17 @@ def test_a_change_of_lines_goes_on_behind_the_one_before() -> None:
 
 def test_words_are_exchanged_one_after_the_other() -> None:
     assert exchanged("a = b\nc()\n", "with `a` → `d`, with `b` → `e` and without `c()`") == "d = e\n"
+
+
+def test_a_line_more_is_indented_like_its_neighbour_or_like_what_is_inside_it() -> None:
+    loop = "for a in b:\n    c()\n"
+    assert exchanged(loop, "with `d()` before `c()`") == "for a in b:\n    d()\n    c()\n"
+    assert exchanged(loop, "with `d()` after `c()`") == "for a in b:\n    c()\n    d()\n"
+    assert exchanged(loop, "with `d()` after `for a in b:`") == "for a in b:\n    d()\n    c()\n"
+    assert exchanged(loop, "with `d()` before `for a in b:`") == "d()\n" + loop
+    assert exchanged("a\nb\n", "without `a` and with `a` after `b`") == "b\na\n"
+    with pytest.raises(CourseError, match="`d` stands nowhere"):
+        exchanged(loop, "with `c` after `d`")
 
 
 # --- recognised by what it does ---------------------------------------------------------------------------------------
