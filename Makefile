@@ -53,20 +53,20 @@ mutants: setup
 	$(python) -m workshop.mutants $(MUTANTS)
 
 notebooks: setup
-	$(python) -m workshop.build build
+	$(python) -m workshop.publish build
 
 notebooks-check: setup
-	$(python) -m workshop.build check
+	$(python) -m workshop.publish check
 
 slides: setup
-	$(python) -m workshop.build slides
+	$(python) -m workshop.publish slides
 
 site: setup
 	@tools/set-up-beside site
-	$(python) -m workshop.build site
+	$(python) -m workshop.publish site
 
 times: setup
-	@$(python) -m workshop.build times $(LESSONS)
+	@$(python) -m workshop.publish times $(LESSONS)
 
 clean:
 	rm -rf .venv site/build slides/build .mypy_cache .pytest_cache .ruff_cache build *.egg-info tests/screenshots

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_utils import proofs, system
+from course_utils import smoke_tests, system
 from course_utils.errors import CourseError
 from course_utils.home import course_home
 from course_utils.machine import GIB, allowed_cores, gpus, memory_bytes, ranks_python
@@ -134,13 +134,13 @@ def _ranks() -> Iterator[Probed]:
     what, remedy = "ranks", "`course sweep` ends what an earlier start has left; then try once more"
     began = time.monotonic()
     try:
-        with proofs.two_ranks() as ranks:
+        with smoke_tests.two_ranks() as ranks:
             started = time.monotonic() - began
-            seconds = ranks.run(proofs.there_and_back, proofs.MESSAGE_BYTES, proofs.MESSAGES).results[0]
-            size = bytes_text(proofs.MESSAGE_BYTES)
+            seconds = ranks.run(smoke_tests.there_and_back, smoke_tests.MESSAGE_BYTES, smoke_tests.MESSAGES).results[0]
+            size = bytes_text(smoke_tests.MESSAGE_BYTES)
             yield Probed("ranks", f"two, started in {started:.1f} s; {size} sent in {seconds_text(seconds)}", True)
             what, remedy = "gloo", "It talks over this machine's loopback interface: does a firewall hold that back?"
-            added = ranks.run(proofs.add_over_gloo, backend="gloo").results
+            added = ranks.run(smoke_tests.add_over_gloo, backend="gloo").results
             well = added == [3.0, 3.0]
             yield Probed("gloo", "torch adds up over it" if well else f"1 + 2 gave {added}", well, remedy=remedy)
     except CourseError as error:
@@ -230,7 +230,7 @@ def _gpus() -> Probed:
 
 def _computing_gpus() -> Probed:
     """The same, and whether torch computes on as many."""
-    shown, torch = _driver_gpus(), proofs.ask_torch()
+    shown, torch = _driver_gpus(), smoke_tests.ask_torch()
     if not torch.error and len(torch.names) >= len(shown):
         found = f"torch computes on {', '.join(torch.names)}" if torch.names else "none, and none is needed"
         return Probed("GPUs", found, True)
@@ -262,7 +262,7 @@ def _links(tried: bool) -> Probed:
     if not tried:
         return Probed("links", "allowed", True)
     try:
-        found, well = proofs.link_text()
+        found, well = smoke_tests.link_text()
     except CourseError as error:
         return Probed("links", f"allowed, but {_in_a_line(error)}", False, False, remedy)
     return Probed("links", found, well, False, "Other programs take the processor: where links matter, close them")

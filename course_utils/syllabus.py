@@ -13,7 +13,7 @@ class Lesson:
     Args:
         stem: the name its notebook, exercises, slides and tests share, "04_messages".
         title: the question the lesson answers.
-        minutes: for its page at an easy pace; exercises say their own. `workshop.build.minutes` estimates them.
+        minutes: for its page at an easy pace; exercises say their own. `workshop.publish.minutes` estimates them.
         ranks: how many processes its page works with, 0 for none.
         builds_on: the lessons that it continues, by number; what those build on goes without saying.
         planned: the exercises it will have; empty once they are declared, in the folder `checks` of its room.

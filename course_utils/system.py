@@ -1,10 +1,8 @@
 """What the course asks the operating system itself: processes, cores, counters, and what processes share.
 
-No other module reads /proc or calls what Linux alone has (`tests/test_system.py` looks). Where other systems know the
-answer too, psutil asks them. Where only Linux knows it, there is none elsewhere: each function says what it gives then,
-and whoever asked goes on without.
-
-It imports nothing of the course, for `ranks/processes/fork_line.py` loads it alone.
+No other module reads /proc or calls what Linux alone has (`tests/ground/test_system.py` looks). Where other systems
+know the answer too, psutil asks them. Where only Linux knows it, there is none elsewhere: each function says what it
+gives then, and whoever asked goes on without.
 """
 
 import contextlib

@@ -16,13 +16,25 @@ import pytest
 from course_utils.ranks.processes import forking
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 
-ONE_BY_ONE = ("[notebooks/", "tests/test_workshop_decks.py", "[exercises/solutions/", "tests/test_notebooks.py")
+ONE_BY_ONE = ("[notebooks/", "tests/workshop/test_decks.py", "[exercises/solutions/", "tests/pages/test_notebooks.py")
 """Long tests that share nothing, the longest first: dealt out test by test, by turns with whole files."""
 
-LONG = (
-    "answers as_on_a_mac teacher_nbgrader gpu_script workshop_site gpu_nodes_jobs browser ondemand ranks_slurm "
-    "gpu_nodes ranks_leftovers ranks ranks_links teacher"
-)
+LONG = [
+    "checks/test_answers",
+    "install/test_as_on_a_mac",
+    "teacher/test_nbgrader",
+    "gpu/test_gpu_script",
+    "workshop/test_site",
+    "lessons/gpu_nodes/test_jobs",
+    "pages/test_browser",
+    "install/test_ondemand",
+    "ranks/test_slurm",
+    "lessons/gpu_nodes/test_gpu_nodes",
+    "ranks/test_leftovers",
+    "ranks/test_ranks",
+    "ranks/test_links",
+    "teacher/test_teacher",
+]
 """Files that take more than half a minute, whatever the number of their tests: dealt out before the others."""
 
 _OWN = Path(tempfile.mkdtemp(prefix="course-tests-"))
@@ -44,7 +56,7 @@ def by_turns(nodeids: list[str]) -> list[str]:
     tests_in: dict[str, int] = {}
     for nodeid in nodeids:
         tests_in[unit_of(nodeid)] = tests_in.get(unit_of(nodeid), 0) + 1
-    long = {f"tests/test_{name}.py": -place for place, name in enumerate(LONG.split())}
+    long = {f"tests/{name}.py": -position for position, name in enumerate(LONG)}
     files = [unit for unit in tests_in if "::" not in unit]
     files.sort(key=lambda unit: (long.get(unit, -len(LONG)), tests_in[unit]), reverse=True)
     kind = {unit: next(i for i, part in enumerate(ONE_BY_ONE) if part in unit) for unit in tests_in if "::" in unit}
@@ -55,8 +67,8 @@ def by_turns(nodeids: list[str]) -> list[str]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the tests in that order where several processes share them."""
     if hasattr(config, "workerinput"):
-        place = {unit: number for number, unit in enumerate(by_turns([item.nodeid for item in items]))}
-        items.sort(key=lambda item: place[unit_of(item.nodeid)])
+        position = {unit: number for number, unit in enumerate(by_turns([item.nodeid for item in items]))}
+        items.sort(key=lambda item: position[unit_of(item.nodeid)])
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,9 +15,9 @@ from course_utils.ranks.run import Attempt, Run
 
 if TYPE_CHECKING:
     from course_utils.ranks.interface import RanksInterface
+    from course_utils.ranks.offline.stand_ins import NoRanks, VirtualRanksApart
     from course_utils.ranks.ranks import Ranks
-    from course_utils.ranks.virtual_ranks import VirtualRanks
-    from course_utils.ranks.without_ranks import NoRanks, VirtualRanksApart
+    from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
     from course_utils.teacher.containment import ContainedRanks
 
 

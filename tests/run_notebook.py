@@ -76,7 +76,7 @@ def run_notebook(notebook: Path, seconds: float = 400, grace: float = GRACE_SECO
 
 def own_environment(scratch: Path) -> tuple[dict[str, str], Path]:
     """The environment of a run that shares neither progress nor ranks with any other, and its runtime folder."""
-    from workshop.build.notebooks import kernel_environment  # slow, and the plugin needs none of it
+    from workshop.publish.notebooks import kernel_environment  # slow, and the plugin needs none of it
 
     environment = kernel_environment(scratch, ROOT / "tests")
     return environment, Path(environment["COURSE_RUNTIME"])

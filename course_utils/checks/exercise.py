@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.finding import Finding
-from course_utils.checks.written import Written, written_in
+from course_utils.checks.sample_answers import Written, written_in
 from course_utils.ranks.run import Attempt, Run
 from course_utils.words import count
 

@@ -12,9 +12,9 @@ from typing import Any
 import cloudpickle
 
 from course_utils.checks.exercise import Exercise
+from course_utils.checks.hidden_answer import call_without
 from course_utils.checks.judge import Options, judge
 from course_utils.checks.judging_plan import on_these
-from course_utils.checks.own_answer import call_without
 from course_utils.checks.registry import check_packages, find, own_answers
 from course_utils.checks.submission import Submission, read
 from course_utils.checks.verdict import Result

@@ -16,7 +16,7 @@ from course_utils.checks.exercise import Case, Exercise
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.process_settings import usual_settings
 from course_utils.ranks.interface import RanksInterface
-from course_utils.ranks.without_ranks import NoRanks, VirtualRanksApart
+from course_utils.ranks.offline.stand_ins import NoRanks, VirtualRanksApart
 from course_utils.words import count
 
 MOST = 64

@@ -21,8 +21,8 @@ from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
 from course_utils.checks.finding import Finding
 from course_utils.checks.recognition import recogniser
 from course_utils.checks.run_cases import Runner
+from course_utils.checks.sample_answers import Program, Question
 from course_utils.checks.symptoms import same
-from course_utils.checks.written import Program, Question
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.ending import Ending
 

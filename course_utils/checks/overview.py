@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from course_utils.checks import grid
 from course_utils.checks import panel as parts
-from course_utils.checks.minutes import LONGEST_PAUSE
+from course_utils.checks.lesson_progress import LessonRow, standing
 from course_utils.checks.progress_records import Kept, read
-from course_utils.checks.standing import LessonRow, standing
 from course_utils.checks.verdict import Result
+from course_utils.checks.working_time import LONGEST_PAUSE
 from course_utils.words import count
 
 DOTS = {Result.RIGHT: "●", Result.WRONG: "◐", Result.NOT_BEGUN: "○"}

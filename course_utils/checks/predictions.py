@@ -7,8 +7,8 @@ from typing import Any
 
 from course_utils.checks import grid
 from course_utils.checks import panel as parts
-from course_utils.checks.hits import is_hit, is_number, plain, remark, shown
 from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
+from course_utils.checks.prediction_scores import is_hit, is_number, plain, remark, shown
 from course_utils.checks.progress_records import SESSION, page_of_kernel, read_all
 from course_utils.errors import CourseError
 from course_utils.measuring import BUSY

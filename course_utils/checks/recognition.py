@@ -17,8 +17,8 @@ from typing import Any
 from course_utils.checks.compare import is_plain, kind_of
 from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
 from course_utils.checks.finding import Finding, Key, Kind
+from course_utils.checks.sample_answers import SUFFIX
 from course_utils.checks.symptoms import COMMON, raised
-from course_utils.checks.written import SUFFIX
 from course_utils.errors import CourseError, nearest
 
 _CODES = r"`[^`]+`(?: or `[^`]+`)*"

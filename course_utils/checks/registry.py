@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from course_utils.checks.exercise import Exercise
-from course_utils.checks.written import SUFFIX
+from course_utils.checks.sample_answers import SUFFIX
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, Lesson
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from course_utils.checks.compare import difference, is_changed
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome
 from course_utils.checks.finding import Finding, Kind
-from course_utils.checks.own_answer import call_without
+from course_utils.checks.hidden_answer import call_without
 from course_utils.ranks.interface import LIMIT, PATIENCE, RanksInterface
 from course_utils.ranks.run import Attempt
 

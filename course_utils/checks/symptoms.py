@@ -12,7 +12,7 @@ from course_utils.checks.exercise import NO_RESULT, Case, Outcome, Recogniser
 from course_utils.checks.finding import Kind
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import Ending
-from course_utils.trace.waiting import Receive, Send, parts_of
+from course_utils.trace.wait_graph import Receive, Send, parts_of
 
 if TYPE_CHECKING:
     from course_utils.trace.events import Event

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course_utils.ranks.call_limit import CallLimit
+from course_utils.ranks.deferred_interrupts import presses
 from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
 from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.hang_detector import HangDetector, Seen, cause_of, unlike_calls
-from course_utils.ranks.presses import presses
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import IDLE, IMPORTS, TESTING, WAITING
-from course_utils.trace.books import need_of
-from course_utils.trace.waiting import Need, WaitGraph
+from course_utils.trace.ledger import need_of
+from course_utils.trace.wait_graph import Need, WaitGraph
 from course_utils.words import ranks_in_words
 
 _AFTER_AN_ERROR = 0.4  # seconds without progress, once a rank has raised: the rest waits for it

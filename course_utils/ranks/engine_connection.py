@@ -8,8 +8,8 @@ import ipyparallel as ipp
 
 from course_utils.errors import RanksGone
 from course_utils.ranks.connection import LOOK_SECONDS, Connection, Watched
+from course_utils.ranks.deferred_interrupts import presses
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
-from course_utils.ranks.presses import presses
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from course_utils.ranks.ending import BrokenOff
 from course_utils.ranks.engine.reply import Reply
 from course_utils.trace.activity import IDLE, TESTING, WAITING, Activity
-from course_utils.trace.luck import unlike_collectives
+from course_utils.trace.latent_errors import unlike_collectives
 from course_utils.words import ranks_in_words
 
 

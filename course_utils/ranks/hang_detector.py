@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from course_utils.ranks.ending import BrokenOff, Ending
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
-from course_utils.trace.books import read_look
-from course_utils.trace.waiting import (
+from course_utils.trace.ledger import read_look
+from course_utils.trace.wait_graph import (
     IS_DONE,
     WAITS,
     WORKS,

@@ -10,18 +10,18 @@ from course_utils import draw, system
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
+from course_utils.ranks.call_lock import turn
 from course_utils.ranks.connection import Connection, Watched
+from course_utils.ranks.deferred_interrupts import presses
 from course_utils.ranks.ending import ending_of
 from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe, print_from, seen_of
 from course_utils.ranks.hang_detector import Seen
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.traffic import LinksAtRest, Meter, Traffic
-from course_utils.ranks.presses import presses
 from course_utils.ranks.px_magic import register
+from course_utils.ranks.quiet_notice import StillnessNotice
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, sendable, spread
-from course_utils.ranks.stillness import StillnessNotice
-from course_utils.ranks.turn import turn
 from course_utils.words import count, wrapped
 
 _MEETING = 1.0

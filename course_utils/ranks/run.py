@@ -11,8 +11,8 @@ from course_utils.ranks.ending import BrokenOff, Ending, ending_of
 from course_utils.ranks.engine.reply import Reply
 from course_utils.ranks.failure_report import describe, done_by
 from course_utils.trace.events import Event, bytes_of_each, count_rounds
-from course_utils.trace.luck import by_luck
-from course_utils.trace.waiting import WaitGraph
+from course_utils.trace.latent_errors import by_luck
+from course_utils.trace.wait_graph import WaitGraph
 from course_utils.words import count, ranks_in_words
 
 

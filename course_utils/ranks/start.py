@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 from course_utils.errors import CourseError
 from course_utils.machine import ranks_python
 from course_utils.progress_bar import ProgressBar
+from course_utils.ranks.launch_sites import Here, place_of
 from course_utils.ranks.links.network import EmulatedNetwork
-from course_utils.ranks.places import Here, place_of
 from course_utils.ranks.processes.launch_ranks import log_of, port_taken
 from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_words, sweep
 from course_utils.words import count
 
 if TYPE_CHECKING:
     from course_utils.ranks.connection import Connection
-    from course_utils.ranks.places import RanksPlace
+    from course_utils.ranks.launch_sites import RanksPlace
     from course_utils.ranks.ranks import Ranks
-    from course_utils.ranks.virtual_ranks import VirtualRanks
+    from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 
 TAKE_OVER_SECONDS = 10.0
 _STARTS = 3
@@ -70,7 +70,7 @@ def start(
     """
     global _current
     if where == "nowhere":
-        from course_utils.ranks.virtual_ranks import start_virtual
+        from course_utils.ranks.virtual.virtual_ranks import start_virtual
 
         return start_virtual(ranks, link, latency, slow, ranks_per_node, **job)
     if "COURSE_RANK" in os.environ:

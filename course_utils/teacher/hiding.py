@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from course_utils.checks.own_answer import HIDDEN
+from course_utils.checks.hidden_answer import HIDDEN
 from course_utils.checks.registry import own_answers
 
 _PACKAGE = Path(__file__).resolve().parents[1]

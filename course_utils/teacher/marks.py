@@ -9,7 +9,7 @@ from course_utils.checks.registry import find
 from course_utils.teacher import counted_links
 from course_utils.teacher.grading import Mark, printable
 from course_utils.teacher.grading_process import GradingProcess
-from course_utils.teacher.handed_in import names_of
+from course_utils.teacher.submission_files import names_of
 
 APART, TOGETHER, TRUSTED = "each rank in a box", "all ranks in one box", "without a box: --trusted"
 

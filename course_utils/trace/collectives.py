@@ -25,7 +25,7 @@ from course_utils.trace.memory import memory_checked
 from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.requests import TracedRequest
-from course_utils.trace.waiting import Meeting
+from course_utils.trace.wait_graph import Meeting
 
 
 def size_of(buf: Any) -> int:

@@ -14,13 +14,13 @@ from typing import Any
 
 from mpi4py import MPI
 
-from course_utils.trace.books import WORLD
+from course_utils.trace.blocking_calls import polled
 from course_utils.trace.collectives import Collectives
 from course_utils.trace.events import Agreement
-from course_utils.trace.in_thread import polled
+from course_utils.trace.ledger import WORLD
 from course_utils.trace.recorder import here, recorder
 from course_utils.trace.traced_messages import PointToPoint
-from course_utils.trace.waiting import Need
+from course_utils.trace.wait_graph import Need
 
 _STILL = (
     *("Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_", "Shift"),

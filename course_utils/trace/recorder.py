@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 from course_utils import system
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
-from course_utils.trace.books import Books
 from course_utils.trace.events import Agreement, Event
+from course_utils.trace.ledger import Books
 from course_utils.trace.nvtx_ranges import nvtx_range
-from course_utils.trace.waiting import Meeting, Need, any_of
+from course_utils.trace.wait_graph import Meeting, Need, any_of
 
 MAX_EVENTS = 100_000  # about 10 MB; a loop that runs on forever does not fill the memory
 _SPIN_SECONDS = 0.002  # poll at full speed for so long, then with growing pauses

@@ -11,7 +11,7 @@ from mpi4py import MPI
 from course_utils.trace.buffers_in_use import contiguous, note_overlap, unchanged
 from course_utils.trace.recorder import NOWHERE, CodeLine, here, recorder
 from course_utils.trace.several_requests import SeveralRequests
-from course_utils.trace.waiting import Need, any_of
+from course_utils.trace.wait_graph import Need, any_of
 
 if TYPE_CHECKING:
     from course_utils.trace.traced_messages import PointToPoint

@@ -20,12 +20,12 @@ from torch.distributed import distributed_c10d
 
 from course_utils.trace import waits_in_backward
 from course_utils.trace.activity import RUNNING
+from course_utils.trace.blocking_calls import InThread
 from course_utils.trace.buffers_in_use import unchanged
 from course_utils.trace.events import Agreement
-from course_utils.trace.in_thread import InThread
 from course_utils.trace.recorder import CodeLine, StopAsked, here, recorder
 from course_utils.trace.torch_calls import COLLECTIVES, agreed, bytes_of, collective_call, message_call
-from course_utils.trace.waiting import Need
+from course_utils.trace.wait_graph import Need
 from course_utils.words import ranks_in_words
 
 

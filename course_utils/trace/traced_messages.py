@@ -14,7 +14,7 @@ from course_utils.trace.memory import memory_checked
 from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import CodeLine, here, recorder
 from course_utils.trace.requests import Finished, PersistentRequest, PickledReceive, TracedRequest
-from course_utils.trace.waiting import Receive
+from course_utils.trace.wait_graph import Receive
 
 
 def name_of(rank: int) -> str:

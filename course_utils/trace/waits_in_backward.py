@@ -17,9 +17,9 @@ import torch
 from torch.autograd.graph import _engine_run_backward
 
 from course_utils.trace.activity import RUNNING, WAITING
-from course_utils.trace.books import OURS
+from course_utils.trace.ledger import OURS
 from course_utils.trace.recorder import CodeLine, recorder
-from course_utils.trace.waiting import Need, Some
+from course_utils.trace.wait_graph import Need, Some
 
 _LOOK = 0.02  # seconds from one look to the next
 _STILL = 5  # looks in a row at which nothing was computed

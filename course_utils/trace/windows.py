@@ -9,9 +9,9 @@ from typing import Any
 
 from mpi4py import MPI
 
-from course_utils.trace.in_thread import polled
+from course_utils.trace.blocking_calls import polled
 from course_utils.trace.recorder import here, recorder
-from course_utils.trace.waiting import Lock, Some
+from course_utils.trace.wait_graph import Lock, Some
 
 _Win = MPI.Win
 

@@ -301,8 +301,11 @@ def record(name: str, out: Path | None = None) -> None:
         out: both go into this folder instead.
     """
     lines, commands = (RECORDINGS | ON_A_GPU)[name]()
-    place = LOGS.parent.parent / "recorded" if name in HEALTHY else ROOT / "tests" / "failures" if "(" in name else LOGS
-    folder = out or place
+    folder = out or LOGS
+    if out is None and name in HEALTHY:
+        folder = LOGS.parent.parent / "recorded"
+    elif out is None and "(" in name:
+        folder = ROOT / "tests" / "lessons" / "gpu_nodes" / "failures"
     folder.mkdir(exist_ok=True)
     file = folder / re.sub(r"\W+", "_", name.lower()).strip("_")
     versions = {"python": platform.python_version()} | {p: importlib.metadata.version(p) for p in ("torch", "numpy")}

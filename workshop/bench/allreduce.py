@@ -16,7 +16,7 @@ from course_utils.lessons.allreduce.network_fit import fit_links, fit_network, m
 from course_utils.lessons.allreduce.network_topology import Topology, switch
 from course_utils.lessons.allreduce.shared_links import fastest, predicted_seconds
 from course_utils.measuring import Compared
-from course_utils.ranks.virtual_ranks import VirtualRanks
+from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 from workshop.bench.allreduce_ranks import (
     FURTHER_MESSAGE,
     MEMCPY,

@@ -17,7 +17,7 @@ import course_utils as course
 from course_utils.checks.finding import Kind
 from course_utils.checks.judge import import_torch, verdict_on_these
 from course_utils.checks.registry import chosen, find
-from course_utils.checks.written import Program
+from course_utils.checks.sample_answers import Program
 from course_utils.ranks.interface import PATIENCE, RanksInterface
 from workshop.bench.rows import Row, spread
 

@@ -1,4 +1,4 @@
-"""Programs with the mistakes that people make (`tests/hangs`): which are told, where, why and how soon.
+"""Programs with the mistakes that people make (`tests/ranks/hangs`): which are told, where, why and how soon.
 
 Each says in its docstring what a report should find: "deadlock", "luck" (it ends, and need not have), "error", or
 nothing ("correct"). It is run as a cell would run it. The stop button is pressed `READ_SECONDS` after a notice, and
@@ -27,7 +27,7 @@ import cloudpickle
 
 import course_utils as course
 from course_utils.errors import CourseError, RanksGone
-from course_utils.ranks import stillness
+from course_utils.ranks import quiet_notice
 from course_utils.ranks.ending import Ending
 from course_utils.words import count
 from workshop.bench import healthy
@@ -36,7 +36,7 @@ from workshop.bench.ranks import add_ones
 from workshop.bench.rows import Row, seconds_row, value_row
 
 RANKS = 4
-PROGRAMS = Path(__file__).parents[2] / "tests" / "hangs"
+PROGRAMS = Path(__file__).parents[2] / "tests" / "ranks" / "hangs"
 STOP_SECONDS = 30.0
 READ_SECONDS = 0.5
 SOON = 4.0
@@ -51,7 +51,7 @@ _HERE = "# here"
 
 @dataclass(frozen=True)
 class HangProgram:
-    """A program of `tests/hangs`.
+    """A program of `tests/ranks/hangs`.
 
     Attributes:
         finding: "deadlock", "luck", "error" or "correct".
@@ -198,17 +198,17 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # a shell's background jobs ignore it: no button would stop
-    ranks, before = course.start(RANKS), stillness.STILL_SECONDS
+    ranks, before = course.start(RANKS), quiet_notice.STILL_SECONDS
     ranks.run(torch_is_there)
     torch_is_there()
-    stillness.STILL_SECONDS = SOON
+    quiet_notice.STILL_SECONDS = SOON
     results: dict[str, list[tuple[HangProgram, Told]]] = {}
     try:
         for name, own in found.items():
             results[name] = [(program, tell(ranks, program)) for program in own for _ in range(runs)]
             _say(name, results[name])
     finally:
-        stillness.STILL_SECONDS = before
+        quiet_notice.STILL_SECONDS = before
         ranks.stop()
     everything = [pair for pairs in results.values() for pair in pairs]
     rows = [row for name, pairs in results.items() for row in _shares(name, pairs)]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from course_utils.checks.registry import exercises_of
-from course_utils.checks.written import Program
+from course_utils.checks.sample_answers import Program
 from course_utils.syllabus import ROOT, Lesson
 from course_utils.teacher.hiding import lesson_modules
 

@@ -20,14 +20,14 @@ from course_utils.checks.judging_plan import (
     plan,
 )
 from course_utils.checks.registry import chosen, find
-from course_utils.checks.written import Program
+from course_utils.checks.sample_answers import Program
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds, work_per_message
 from course_utils.lessons.allreduce.network_topology import alpha_of, switch
 from course_utils.ranks.interface import RanksInterface
+from course_utils.ranks.offline.stand_ins import VirtualRanksApart
 from course_utils.ranks.ranks import Ranks
-from course_utils.ranks.virtual_ranks import VirtualRanks
-from course_utils.ranks.without_ranks import VirtualRanksApart
+from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 from workshop.bench.allreduce import one_vector, virtual_seconds
 from workshop.bench.rows import Row, seconds_row, value_row
 

@@ -20,7 +20,7 @@ import course_utils as course
 from course_utils.checks.exercise import Exercise
 from course_utils.checks.judge import Options, fresh_seed, verdict_on_these
 from course_utils.checks.registry import declared, find, reference
-from course_utils.checks.written import Program
+from course_utils.checks.sample_answers import Program
 from course_utils.ranks.interface import RanksInterface
 from workshop.mutants.explanations import explained
 from workshop.mutants.mutate import LIBRARY, Mutant, mutants_of, pairs_of

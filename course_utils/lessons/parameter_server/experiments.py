@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load M
     from mpi4py import MPI
 
     from course_utils.ranks.ranks import Ranks
-    from course_utils.ranks.virtual_ranks import VirtualRanks
+    from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 
 WAYS = {
     "synchronous": (train_locally, 56, {"local_steps": 1, "rate": 0.6, "ranks": 4}),

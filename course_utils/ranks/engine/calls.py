@@ -32,8 +32,8 @@ from course_utils.ranks.engine.reply import (
 )
 from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
-from course_utils.trace.books import WORLD
-from course_utils.trace.in_thread import some_are_left
+from course_utils.trace.blocking_calls import some_are_left
+from course_utils.trace.ledger import WORLD
 from course_utils.trace.mpi import TracedComm, free_what_was_left
 from course_utils.trace.recorder import StopAsked, recorder
 

@@ -43,7 +43,7 @@ _MODULES = {
         "course_utils.ranks.engine.engine",
         "course_utils.ranks.engine.node",
         "course_utils.ranks.engine.calls",
-        "course_utils.checks.own_answer",
+        "course_utils.checks.hidden_answer",
         "course_utils.ranks.engine_connection",
         "ipyparallel.engine.kernel",
         "IPython.core.completerlib",

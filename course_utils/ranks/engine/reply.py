@@ -13,7 +13,7 @@ import cloudpickle
 
 from course_utils.trace.events import Event
 from course_utils.trace.recorder import is_learners, place_of
-from course_utils.trace.waiting import Need
+from course_utils.trace.wait_graph import Need
 from course_utils.words import count, printable
 
 _LONGEST_TEXT = 2_000

@@ -218,7 +218,7 @@ def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
     Raises:
         CourseError: no Slurm here, or it rejects the job; its own words are in the message.
     """
-    minder = [ranks_python(), "-m", "course_utils.ranks.slurm.minder", str(folder.path)]
+    minder = [ranks_python(), "-m", "course_utils.ranks.slurm.node_agent", str(folder.path)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment.items())]
     srun = ["srun", "--export=ALL", f"--mpi={mpi_plugin()}", "--kill-on-bad-exit=0", "--cpu-bind=none", *minder]
     script = folder.path / "job.sh"

@@ -10,7 +10,7 @@ from course_utils.ranks.processes.exit_status import status_text
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.slurm.batch_job import MORE_MEMORY, over_text
 from course_utils.ranks.slurm.hub import HubLine
-from course_utils.ranks.slurm.minder import IDLE_SECONDS, MinderReport
+from course_utils.ranks.slurm.node_agent import IDLE_SECONDS, MinderReport
 from course_utils.trace.activity import IDLE, Activity
 from course_utils.words import ranks_in_words
 

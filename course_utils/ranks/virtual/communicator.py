@@ -3,9 +3,9 @@
 import functools
 from typing import Any
 
-from course_utils.ranks.virtual.stand_in import VirtualRanksCannot
 from course_utils.ranks.virtual.virtual_collectives import VirtualCollectives
 from course_utils.ranks.virtual.virtual_messages import VirtualMessages
+from course_utils.ranks.virtual.virtual_mpi import VirtualRanksCannot
 from course_utils.trace.events import Agreement
 from course_utils.trace.several_requests import UNDEFINED
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.ranks.virtual import stand_in
+from course_utils.ranks.virtual import virtual_mpi
 from course_utils.ranks.virtual.buffers import cuts, fill, kind_of, numbers, put, size_of
 from course_utils.ranks.virtual.collective_costs import collective_seconds
-from course_utils.ranks.virtual.member import Member
-from course_utils.ranks.virtual.stand_in import Op
+from course_utils.ranks.virtual.rank_in_communicator import Member
+from course_utils.ranks.virtual.virtual_mpi import Op
 from course_utils.ranks.virtual.virtual_requests import CollectiveRequest, Request
 from course_utils.ranks.virtual.virtual_time import Gathering, Left
 from course_utils.trace.events import Agreement
@@ -130,8 +130,8 @@ class VirtualCollectives(Member):
         return self._begun(*self._broadcast("Ibcast", buf, root))
 
     def _reduction(self, name, sendbuf, recvbuf, op, way, root=None):
-        given = recvbuf if stand_in.is_in_place(sendbuf) else sendbuf
-        operation, array = stand_in.op_of(op), numbers(given)
+        given = recvbuf if virtual_mpi.is_in_place(sendbuf) else sendbuf
+        operation, array = virtual_mpi.op_of(op), numbers(given)
         if way and root in (None, self.rank) and given is not recvbuf:
             _check_alike(given, recvbuf)
         agreed = Agreement(name, root, operation.name, *size_of(array, kind_of(given)))
@@ -156,7 +156,7 @@ class VirtualCollectives(Member):
 
     def _scattered(self, name, sendbuf, recvbuf, op, counts):
         _, agreed, part, size, _, _ = self._reduction(name, sendbuf, recvbuf, op, "")
-        operation = stand_in.op_of(op)
+        operation = virtual_mpi.op_of(op)
         counts = counts or [len(part) // self.size] * self.size
         begin = sum(counts[: self.rank])
 
@@ -181,7 +181,7 @@ class VirtualCollectives(Member):
 
     def _scan(self, name, sendbuf, recvbuf, op, last):
         name, agreed, part, size, cost, _ = self._reduction(name, sendbuf, recvbuf, op, "allreduce")
-        operation = stand_in.op_of(op)
+        operation = virtual_mpi.op_of(op)
 
         def take(gathering: Gathering) -> None:
             if last:
@@ -201,12 +201,12 @@ class VirtualCollectives(Member):
 
         def take(gathering: Gathering) -> None:
             whole, counts, starts = gathering.parts[root]
-            if not stand_in.is_in_place(recvbuf):
+            if not virtual_mpi.is_in_place(recvbuf):
                 block = whole[starts[self.rank] : starts[self.rank] + counts[self.rank]]
                 put(name, recvbuf, block, root)
 
         size = part[0].nbytes if part else 0
-        in_bytes = 0 if stand_in.is_in_place(recvbuf) else numbers(recvbuf).nbytes
+        in_bytes = 0 if virtual_mpi.is_in_place(recvbuf) else numbers(recvbuf).nbytes
         return name, Agreement(name, root), part, size, ("parts", in_bytes), take
 
     def Scatter(self, sendbuf, recvbuf, root=0):
@@ -217,7 +217,7 @@ class VirtualCollectives(Member):
 
     def _gather(self, name, sendbuf, recvbuf, root):
         takes = root in (None, self.rank)
-        if stand_in.is_in_place(sendbuf):
+        if virtual_mpi.is_in_place(sendbuf):
             counts, starts = cuts(recvbuf, self.size)
             array = numbers(recvbuf)[starts[self.rank] : starts[self.rank] + counts[self.rank]]
         else:
@@ -246,7 +246,7 @@ class VirtualCollectives(Member):
         self._collective(*self._gather("Allgatherv", sendbuf, recvbuf, None))
 
     def _exchange(self, name, sendbuf, recvbuf):
-        given = recvbuf if stand_in.is_in_place(sendbuf) else sendbuf
+        given = recvbuf if virtual_mpi.is_in_place(sendbuf) else sendbuf
         array = numbers(given)
         counts, starts = cuts(given, self.size)
         part = [array[start : start + count].copy() for start, count in zip(starts, counts)]
@@ -318,7 +318,7 @@ class VirtualCollectives(Member):
         return self._objects(Agreement("alltoall"), parts, size, ("pairs", size / self.size), take)
 
     def _folded(self, name, sendobj, op, root, way, last):
-        data, operation = pickled(sendobj), stand_in.op_of(op)
+        data, operation = pickled(sendobj), virtual_mpi.op_of(op)
 
         def take(parts: list[bytes]) -> Any:
             if root not in (None, self.rank) or not last:

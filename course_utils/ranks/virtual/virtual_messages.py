@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from course_utils.ranks.virtual.buffers import kind_of, numbers, put
-from course_utils.ranks.virtual.member import Member
-from course_utils.ranks.virtual.stand_in import ANY_SOURCE, ANY_TAG, PROC_NULL, Status
+from course_utils.ranks.virtual.rank_in_communicator import Member
+from course_utils.ranks.virtual.virtual_mpi import ANY_SOURCE, ANY_TAG, PROC_NULL, Status
 from course_utils.ranks.virtual.virtual_requests import (
     ReceiveRequest,
     Request,
@@ -26,7 +26,7 @@ from course_utils.ranks.virtual.virtual_time import Left, Sent, Wanted
 from course_utils.trace.events import OBJECT
 from course_utils.trace.pickles import pickled
 from course_utils.trace.recorder import here
-from course_utils.trace.waiting import Message, Receive, Send
+from course_utils.trace.wait_graph import Message, Receive, Send
 
 
 def source_text(source: int) -> str:

@@ -4,14 +4,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_utils.ranks.virtual.stand_in import Status
+from course_utils.ranks.virtual.virtual_mpi import Status
 from course_utils.ranks.virtual.virtual_time import Gathering, Left, Sent, Wanted
 from course_utils.trace.recorder import NOWHERE, here
 from course_utils.trace.several_requests import SeveralRequests
-from course_utils.trace.waiting import Need, Some
+from course_utils.trace.wait_graph import Need, Some
 
 if TYPE_CHECKING:
-    from course_utils.ranks.virtual.member import Member
+    from course_utils.ranks.virtual.rank_in_communicator import Member
 
 
 def records_nothing(end: float, status: Status | None) -> None:

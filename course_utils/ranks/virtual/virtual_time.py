@@ -17,10 +17,10 @@ from typing import Any
 
 import greenlet
 
-from course_utils.ranks.virtual.arrivals import Wires
+from course_utils.ranks.virtual.virtual_network import Wires
 from course_utils.trace.events import Agreement, Event
 from course_utils.trace.recorder import here
-from course_utils.trace.waiting import IS_DONE, WAITS, Look, Meeting, Message, Need, Receive, Some, WaitGraph, unlike
+from course_utils.trace.wait_graph import IS_DONE, WAITS, Look, Meeting, Message, Need, Receive, Some, WaitGraph, unlike
 
 IN_VAIN = 1_000
 """So often may a rank test in vain, while nothing else happens on any rank, before it counts as stuck."""

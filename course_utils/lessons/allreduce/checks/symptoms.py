@@ -6,7 +6,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Outcome, Recogniser
 from course_utils.checks.finding import RESULT_KINDS
-from course_utils.checks.written import SUFFIX
+from course_utils.checks.sample_answers import SUFFIX
 from course_utils.lessons.allreduce.checks.common import POWERS_OF_TEN, haste, watched
 from course_utils.lessons.allreduce.checks.strict import CHANGED, TAKEN
 

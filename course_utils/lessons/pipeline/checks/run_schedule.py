@@ -16,7 +16,7 @@ from course_utils.lessons.pipeline.sentences import disturbed
 from course_utils.lessons.pipeline.timing import simulate_schedule, timing_of
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 from course_utils.ranks.run import events_of
-from course_utils.trace.waiting import Send, parts_of
+from course_utils.trace.wait_graph import Send, parts_of
 from course_utils.words import count, percent, ranks
 
 if TYPE_CHECKING:

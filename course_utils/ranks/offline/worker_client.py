@@ -1,0 +1,213 @@
+"""A process beside the notebook for functions that need no rank but themselves, or virtual ranks alone.
+
+It comes up when it is first asked, knows no MPI, and ends with the notebook. An endless loop is broken off in it and a
+crash ends it; the notebook's kernel and the learner's variables live on.
+"""
+
+import atexit
+import contextlib
+import functools
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Any
+
+from course_utils.errors import CourseError
+from course_utils.ranks.call_limit import CallLimit
+from course_utils.ranks.deferred_interrupts import presses
+from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
+from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
+from course_utils.ranks.processes.exit_status import end_text
+from course_utils.ranks.processes.fault_dump import last_line
+from course_utils.ranks.processes.forking import ONE_THREAD
+from course_utils.ranks.processes.ranks_folder import MARK
+from course_utils.system import cpu_seconds, memory_kills, wants_to_run
+from course_utils.trace.activity import ActivityFile
+
+_STUBBORN = 3.0
+"""Seconds after which a process that ignores interrupts is ended."""
+_COMES_UP = 60.0
+"""Seconds within which it is there, on a machine that is busy."""
+_LOOK = 0.2
+
+
+@dataclass
+class LoneTask:
+    """What the process is asked to do: call functions, each packed with its arguments, for ranks of these numbers.
+
+    Attributes:
+        calls: (rank, function, arguments), both as bytes.
+        together: on virtual ranks, one for each call; else one after the other, without a communicator.
+        seconds: after which no further call begins.
+        path: of the notebook's imports.
+    """
+
+    calls: list[tuple[int, bytes, bytes]]
+    together: bool = False
+    seconds: float = math.inf
+    path: list[str] = field(default_factory=lambda: [part for part in sys.path if part and Path(part).is_dir()])
+
+    @property
+    def who(self) -> str:
+        """Who ends where the process does."""
+        return "the process of the virtual ranks" if self.together else "rank 0"
+
+
+@dataclass
+class LoneAnswer:
+    """What came of a task.
+
+    Attributes:
+        replies: in the order of its calls, as many as came to an end; as bytes while they travel.
+        cause: why it was broken off, if it was.
+        rejected: why they do not begin.
+    """
+
+    replies: list[Any]
+    cause: BrokenOff | None = None
+    rejected: str = ""
+
+
+class LoneProcess:
+    """The process, as the notebook sees it."""
+
+    _process: subprocess.Popen
+    _line: Connection
+    _folder: tempfile.TemporaryDirectory
+    _activity: ActivityFile
+    _kills: int
+
+    def __init__(self) -> None:
+        self._is_up = False
+
+    def answer(self, task: LoneTask, limit: float) -> LoneAnswer:
+        """What comes of a task; never raises for what its functions do.
+
+        Args:
+            limit: seconds of processor time after which it is broken off, see `call_limit`.
+
+        Raises:
+            CourseError: the process does not come up, or its virtual ranks reject the task.
+        """
+        data = to_bytes(task)
+        if not self._send(data):  # it has ended since the last task
+            self.stop()
+            self._send(data)
+        cause = self._wait(task, limit)
+        try:
+            if not self._line.poll(0):
+                raise EOFError
+            answer: LoneAnswer = from_bytes(self._line.recv_bytes())
+        except (EOFError, OSError):
+            return self._lost(task, cause)
+        if answer.rejected:
+            raise CourseError(answer.rejected)
+        return LoneAnswer([from_bytes(reply) for reply in answer.replies], cause or answer.cause)
+
+    def stop(self) -> None:
+        """End it; the next task starts a new one."""
+        if not self._is_up:
+            return
+        self._line.close()
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
+        self._is_up = False
+
+    def _send(self, data: bytes) -> bool:
+        with presses():
+            if not self._is_up:
+                self._start()
+            try:
+                self._line.send_bytes(data)
+            except OSError:
+                return False
+            return True
+
+    def _start(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="course-process-", ignore_cleanup_errors=True)
+        self._activity = ActivityFile(activity_of(Path(self._folder.name)))
+        self._line, theirs = Pipe()
+        self._kills = memory_kills()
+        course = str(Path(__file__).parents[2])
+        inside = "import sys; sys.path.append(sys.argv[3]); from course_utils.ranks.offline.worker import serve; "
+        called = f"{inside}serve(*sys.argv[1:3])"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", called, str(theirs.fileno()), self._folder.name, course],
+            env={**os.environ, **ONE_THREAD, MARK: self._folder.name, "MPLBACKEND": "agg", "TQDM_DISABLE": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,  # what interrupts the notebook does not reach it
+        )
+        self._is_up = True
+        theirs.close()
+        try:
+            there = self._line.poll(_COMES_UP) and self._line.recv_bytes()
+        except (EOFError, OSError):
+            there = False
+        if not there:
+            self.stop()
+            raise CourseError("The process that runs checks did not come up. `course.doctor()` looks for the reason.")
+
+    def _wait(self, task: LoneTask, limit: float) -> BrokenOff | None:
+        """Wait for the answer, or the end of the process; why the task was broken off, if it was."""
+        time_limit = CallLimit(limit, lambda _: self._computed(), lambda _: wants_to_run(self._process.pid))
+        try:
+            while not self._line.poll(_LOOK):
+                if cause := time_limit.reached({0: self._activity.read()}):
+                    return self._broken_off(task, cause)
+        except KeyboardInterrupt:
+            return self._broken_off(task, STOPPED_BY_USER)
+        return None
+
+    def _computed(self) -> float:
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            return cpu_seconds(self._process.pid)
+        return 0.0
+
+    def _broken_off(self, task: LoneTask, cause: BrokenOff) -> BrokenOff:
+        with presses():
+            until = time.monotonic() + _STUBBORN
+            while time.monotonic() < until and self._process.poll() is None:
+                self._process.send_signal(signal.SIGINT)
+                if self._line.poll(_LOOK):
+                    return cause
+            self._process.kill()
+        text = f"{cause.text} {task.who} did not heed the interrupt and had to be ended."
+        return BrokenOff(Ending.RANK_ENDED, text)
+
+    def _lost(self, task: LoneTask, cause: BrokenOff | None) -> LoneAnswer:
+        status = self._process.wait()
+        if not cause:
+            place = last_line(faults_of(Path(self._folder.name)))
+            text = end_text(task.who, 128 - status if status < 0 else status, self._kills, place)
+            cause = BrokenOff(Ending.RANK_ENDED, text)
+        self.stop()
+        return LoneAnswer([Reply(rank, "lost") for rank, _, _ in task.calls], cause)
+
+
+def activity_of(folder: Path) -> Path:
+    """Where the process says that a function runs, or none."""
+    return folder / "activity"
+
+
+def faults_of(folder: Path) -> Path:
+    """Where the process writes at which line it crashed."""
+    return folder / "faults.txt"
+
+
+@functools.cache
+def lone_process() -> LoneProcess:
+    """The one of this notebook."""
+    process = LoneProcess()
+    atexit.register(process.stop)
+    return process

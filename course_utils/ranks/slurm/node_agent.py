@@ -1,0 +1,194 @@
+"""The minder of a rank on another node: starts it, tells the notebook what it does, and does what the notebook asks.
+
+It runs beside its rank, as a process of its own, so a rank that hangs, computes or dies can still be seen and ended.
+It tells the hub what it sees, and hears from it what the notebook wants; see `hub`.
+Started under srun as `python -m course_utils.ranks.slurm.node_agent FOLDER`.
+"""
+
+import contextlib
+import ipaddress
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.ranks.slurm.hub import BEAT_SECONDS, HubLine, hub_file
+from course_utils.system import cpu_seconds
+from course_utils.trace.activity import ACTIVITY, IDLE, RUNNING, TESTING, ActivityFile, shared_memory
+
+BUSY_SECONDS, IDLE_SECONDS = 0.05, 0.5
+"""Between two looks: while the rank works, and while it has nothing to do."""
+ALONE_SECONDS = 120.0
+"""When the hub has been silent for so long, the rank is ended: nobody needs it any more."""
+UNREACHABLE_SECONDS = 30.0
+"""The same for a hub that has never been heard."""
+_FILE_SECONDS = 60.0  # that a shared file system may take to show a new file
+_RANK_VARIABLES = ("SLURM_PROCID", "PMI_RANK", "PMIX_RANK")
+
+
+@dataclass(frozen=True)
+class MinderReport:
+    """What a minder has seen.
+
+    Attributes:
+        state, progress, text, look, begun: of the rank's `Activity`.
+        computed: CPU seconds of the rank so far.
+        ended: the exit status, 128 + the signal for a violent end; None while the rank lives.
+        asked: the batch system's signal for the end came before: the rank did not end by itself.
+    """
+
+    state: int
+    progress: int
+    text: str
+    look: str = ""
+    computed: float = 0.0
+    ended: int | None = None
+    asked: bool = False
+    begun: bool = False
+
+
+class Minder:
+    """Looks after one rank, its child. It asks no file for anything: the node's file systems may be slow."""
+
+    def __init__(self, folder: RanksFolder, rank: int, command: list[str]) -> None:
+        self.rank, self.line = rank, HubLine(folder, asks=False)
+        memory = shared_memory()
+        os.set_inheritable(memory, True)
+        self.activity = ActivityFile(memory)
+        environment = {**os.environ, ACTIVITY: str(memory)}
+        self.child = subprocess.Popen(command, close_fds=False, env=environment)  # MPI's start hands a descriptor down
+        self.asked = False
+        self.written, self.began = 0.0, time.monotonic()
+        self.told: tuple | None = None
+        self.heard_at: float | None = None
+        signal.signal(signal.SIGTERM, self.leave)
+
+    def leave(self, *_: object) -> None:
+        """The batch system ends the job: time is up, or somebody cancelled it."""
+        self.asked = True
+        self.child.terminate()
+
+    def mind(self) -> int:
+        """Until the rank has ended; returns its exit status."""
+        while (status := self.child.poll()) is None:
+            self.tell()
+            self.obey()
+            if not self.needed():
+                self.child.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.child.wait(IDLE_SECONDS if self.activity.read().state == IDLE else BUSY_SECONDS)
+        status = status if status >= 0 else 128 - status
+        self.tell(status)
+        self.line.close()
+        if self.heard_at is None:
+            print(unreachable_text(socket.gethostname(), self.line.address), flush=True)
+        return status
+
+    def tell(self, ended: int | None = None) -> None:
+        """Report, if anything is new or the last report is old."""
+        seen = self.activity.read()
+        new = (seen.state, seen.progress, seen.begun, ended)
+        if new != self.told or time.monotonic() - self.written > BEAT_SECONDS:
+            self.told, self.written = new, time.monotonic()
+            look, computed = seen.look.decode(), self.computed()
+            own = (seen.state, seen.progress, seen.text, look, computed, ended, self.asked, seen.begun)
+            self.line.tell({"rank": self.rank, "report": asdict(MinderReport(*own))})
+
+    def computed(self) -> float:
+        """CPU seconds of the rank so far."""
+        with contextlib.suppress(OSError):  # it has ended
+            return cpu_seconds(self.child.pid)
+        return 0.0
+
+    def obey(self) -> None:
+        """Do what the notebook has asked for since the last look."""
+        for message in self.line.heard():
+            self.heard_at = time.monotonic()
+            if message.get("order") == "kill":
+                self.child.kill()
+            elif message.get("order") == "interrupt":
+                self.activity.ask_to_stop()
+                if self.activity.read().state in (RUNNING, TESTING):
+                    self.child.send_signal(signal.SIGINT)
+
+    def needed(self) -> bool:
+        """Does anybody still want the rank? The hub beside the notebook lives while somebody does."""
+        if self.heard_at is None:
+            return time.monotonic() - self.began < UNREACHABLE_SECONDS
+        return time.monotonic() - self.heard_at < ALONE_SECONDS
+
+
+def unreachable_text(node: str, hub: str) -> str:
+    """What to do where a node does not reach the machine of the notebook."""
+    return (
+        f"{node} reaches nobody at {hub}, where the notebook is. Does a firewall stand between them? Start the "
+        "notebook on a compute node, or ask which ports are open: `export COURSE_PORTS=50000-50099`, before JupyterLab "
+        "starts. Is it the wrong network? `export COURSE_ADDRESS=…` names another address of the notebook's machine."
+    )
+
+
+def wait_for_hub(folder: RanksFolder) -> None:
+    """Until the hub's file is seen on this node.
+
+    Raises:
+        SystemExit: it does not come.
+    """
+    deadline = time.monotonic() + _FILE_SECONDS
+    while not hub_file(folder).exists():
+        if time.monotonic() > deadline:
+            sys.exit(
+                f"{socket.gethostname()} does not see {hub_file(folder)}: all nodes must see the folder of the ranks. "
+                "`export COURSE_SHARED=…` before JupyterLab starts names one that they do."
+            )
+        time.sleep(IDLE_SECONDS)
+
+
+def own_rank() -> int:
+    """This process's rank, as the launcher says."""
+    return next(int(os.environ[name]) for name in _RANK_VARIABLES if name in os.environ)
+
+
+def interface_to(address: str) -> str:
+    """The network interface of this node from which messages leave for an address; "" for one that leads nowhere else.
+
+    On the machine of that address itself it is the interface that has it.
+    """
+    import psutil
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.connect((address, 9))  # sends nothing: the system only chooses a way
+        own = asking.getsockname()[0]
+    if ipaddress.ip_address(own).is_loopback:
+        return ""
+    interfaces = psutil.net_if_addrs().items()
+    return next((name for name, has in interfaces if own in (one.address for one in has)), "")
+
+
+def network_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """What keeps gloo, MPICH's UCX and NCCL on one network: $COURSE_INTERFACE, or the way to the notebook's machine.
+
+    By itself gloo takes what the node's name stands for, which may be loopback, and UCX and NCCL any interface, such as
+    one for containers. What a site or a learner has set stays.
+
+    Source: PyTorch, torch.distributed, "Common environment variables"; OpenUCX and NCCL, environment variables.
+    """
+    name = environment.get("COURSE_INTERFACE", "")
+    with contextlib.suppress(OSError):
+        name = name or interface_to(environment.get("COURSE_ADDRESS", ""))
+    variables = ("GLOO_SOCKET_IFNAME", "UCX_NET_DEVICES", "NCCL_SOCKET_IFNAME")
+    return {variable: name for variable in variables if name and variable not in environment}
+
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    os.environ.update(network_variables(os.environ))
+    ranks = RanksFolder(Path(sys.argv[1]))
+    wait_for_hub(ranks)
+    engine = [sys.executable, "-m", "course_utils.ranks.engine.engine", sys.argv[1]]
+    sys.exit(Minder(ranks, own_rank(), engine).mind())

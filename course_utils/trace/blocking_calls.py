@@ -1,0 +1,59 @@
+"""A call that blocks by itself, in a thread: whoever wants its result can ask whether it is there, and can leave."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from course_utils.trace.ledger import OURS
+from course_utils.trace.recorder import here, recorder
+from course_utils.trace.wait_graph import Need
+
+
+class InThread:
+    """A call under way."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call, self._result = call, None
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True, name=f"{OURS}call")
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._result = self._call()
+        except Exception as error:
+            self._error = error
+
+    def is_completed(self) -> bool:
+        """Has the call returned, or raised?"""
+        return not self._thread.is_alive()
+
+    def wait(self) -> Any:
+        """What the completed call gave back; raises what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+_left: list[InThread] = []
+
+
+def polled(call: Callable[[], Any], text: str, need: Need | None = None) -> Any:
+    """What a blocking call of MPI gives back, waited for so that it can be seen, and left.
+
+    Args:
+        text, need: as `Recorder.wait`'s.
+    """
+    waiting = InThread(call)
+    try:
+        recorder.wait(waiting.is_completed, text, here()[1], need)
+    except KeyboardInterrupt:
+        _left.append(waiting)
+        raise
+    return waiting.wait()
+
+
+def some_are_left() -> bool:
+    """Does a thread sit in a call of MPI that was left? It computes for ever, and nobody can end it."""
+    _left[:] = [waiting for waiting in _left if not waiting.is_completed()]
+    return bool(_left)

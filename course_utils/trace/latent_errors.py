@@ -1,0 +1,149 @@
+"""What went well by luck only: a run that came to its end, and need not have, or whose numbers need not be right."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from course_utils.trace.events import BYTES, OBJECT, Event, pair_messages
+from course_utils.trace.ledger import WORLD
+from course_utils.trace.wait_graph import mismatch_in_words, unlike
+from course_utils.words import capital, count, ranks_in_words
+
+_MOST_EVENTS = 20_000
+"""A longer run is not replayed: it would take seconds."""
+_BUFFERED = ("Bsend",)
+Meetings = dict[tuple[str, int], dict[int, Event]]
+"""For each communicator and number of a collective: by rank, the event in which it was begun."""
+
+
+def by_luck(events: Sequence[Event], ranks: int) -> list[str]:
+    """A sentence for each thing that MPI does not promise (MPI 4.1, sections 3.3, 3.5 and 6.1); none for a good run.
+
+    Args:
+        events: of a run.
+        ranks: how many have taken part.
+    """
+    if len(events) > _MOST_EVENTS:
+        return []
+    in_order = sorted(events, key=lambda event: event.start)
+    pairs, together = pair_messages(in_order), meetings(in_order)
+    received = {sent for sent, _ in pairs}
+    return [
+        *(f"{told} It ended, by luck; what came out may be wrong." for told in unlike_collectives(in_order)),
+        *_missing_in_collectives(together, ranks),
+        *_never_received([event for event in in_order if event.kind == "send" and event not in received]),
+        *_unlike_types(pairs),
+        *_only_while_buffered(replayed(in_order, pairs, together)),
+    ]
+
+
+def meetings(in_order: Iterable[Event]) -> Meetings:
+    """The collectives of a run, put together."""
+    found: Meetings = defaultdict(dict)
+    for event in in_order:
+        if event.kind == "collective":
+            found[event.comm, event.number][event.rank] = event
+    return found
+
+
+def unlike_collectives(in_order: Iterable[Event]) -> Iterator[str]:
+    """A sentence on the first collective that is not the same on all ranks; those after it are out of step."""
+    for (_, number), by_rank in meetings(in_order).items():
+        calls = {rank: event.agreement for rank, event in by_rank.items() if event.agreement}
+        if unlike(calls.values()):
+            lines = sorted({event.line for event in by_rank.values() if event.line})
+            where = f", {_lines(lines)}" if lines else ""
+            yield f"{capital(mismatch_in_words(number, calls))}{where}."
+            return
+
+
+def _missing_in_collectives(together: Meetings, ranks: int) -> Iterator[str]:
+    """Collectives of all ranks to which some did not come: the root of a broadcast, say, goes on without them."""
+    for (comm, _), by_rank in together.items():
+        missing = [rank for rank in range(ranks) if rank not in by_rank]
+        if comm == WORLD and missing:
+            event = min(by_rank.values(), key=lambda event: event.start)
+            came = ranks_in_words(sorted(by_rank))
+            yield f"{capital(ranks_in_words(missing))} never came to {call_in_words(event)}, which {came} called."
+            return
+
+
+def _unlike_types(pairs: Iterable[tuple[Event, Event]]) -> Iterator[str]:
+    for sent, got in pairs:
+        if _unlike_types_of(sent.holds, got.holds):
+            yield (
+                f"Rank {sent.rank} sends {sent.holds} in {call_in_words(sent)}; "
+                f"rank {got.rank} takes it for {got.holds} in {call_in_words(got)}."
+            )
+            return
+
+
+def _unlike_types_of(sent: str, got: str) -> bool:
+    told = bool(sent and got)
+    return told and sent != got and (OBJECT in (sent, got) or BYTES not in (sent, got))
+
+
+def _never_received(lost: Sequence[Event]) -> Iterator[str]:
+    if lost:
+        first = min(lost, key=lambda event: event.start)
+        more = f", and {count(len(lost) - 1, 'more message')}" if len(lost) > 1 else ""
+        yield f"Nobody receives what rank {first.rank} sends in {call_in_words(first)}{more}."
+
+
+def _only_while_buffered(stuck: Iterable[Event]) -> Iterator[str]:
+    sends = [event for event in stuck if event.kind == "send"]
+    if sends:
+        calls: dict[str, list[int]] = defaultdict(list)
+        for event in sorted(sends, key=lambda event: event.rank):
+            calls[f"{event.name}{f', line {event.line}' if event.line else ''}"].append(event.rank)
+        who = "; ".join(f"{ranks_in_words(ranks)} would wait in {call}" for call, ranks in calls.items())
+        yield f"This works only while MPI buffers small messages. With larger ones, {who}, for ever."
+
+
+def replayed(in_order: Sequence[Event], pairs: Iterable[tuple[Event, Event]], together: Meetings) -> list[Event]:
+    """What the ranks are stuck in when no message is buffered; empty where all come to their ends.
+
+    Each rank goes through the beginnings and ends of its operations in the order in which they happened. It passes the
+    end of a message when its other half has begun, and that of a collective when all its ranks have begun it. Ends for
+    which it did not stand still hold nobody up.
+    """
+    others: dict[Event, Iterable[Event]] = {}
+    for sent, got in pairs:
+        others |= {sent: [got], got: [sent]}
+    for by_rank in together.values():
+        others |= dict.fromkeys(by_rank.values(), by_rank.values())
+    moments: dict[int, list[tuple[float, int, Event]]] = defaultdict(list)
+    for place, event in enumerate(in_order):
+        if event.kind in ("send", "recv", "collective"):
+            moments[event.rank].append((event.start, 2 * place, event))
+            if event.awaited and math.isfinite(event.end) and event.name not in _BUFFERED:
+                moments[event.rank].append((event.end, 2 * place + 1, event))
+    for mine in moments.values():
+        mine.sort(key=lambda moment: moment[:2])
+    begun: set[int] = set()
+    passed = dict.fromkeys(moments, 0)
+
+    def may_pass(order: int, event: Event) -> bool:
+        if order % 2 == 0:
+            begun.add(id(event))
+            return True
+        return all(id(other) in begun for other in others.get(event, ()))
+
+    moved = True
+    while moved:
+        moved = False
+        for rank, mine in moments.items():
+            while passed[rank] < len(mine) and may_pass(*mine[passed[rank]][1:]):
+                passed[rank] += 1
+                moved = True
+    return [mine[passed[rank]][2] for rank, mine in moments.items() if passed[rank] < len(mine)]
+
+
+def call_in_words(event: Event) -> str:
+    """ "Send(dest=1), line 4"."""
+    end = "" if event.peer is None else f"({'dest' if event.kind == 'send' else 'source'}={event.peer})"
+    return f"{event.name}{end}{f', line {event.line}' if event.line else ''}"
+
+
+def _lines(lines: Sequence[int]) -> str:
+    return f"line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}"

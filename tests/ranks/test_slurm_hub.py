@@ -1,0 +1,143 @@
+"""What notebook and minders tell each other through the hub, without a Slurm: one process plays all parts."""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import pytest
+import zmq
+
+from course_utils.errors import CourseError
+from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.ranks.slurm import batch_job, node_agent, remote_ranks
+from course_utils.ranks.slurm.batch_job import ports
+from course_utils.ranks.slurm.hub import Hub, HubLine, hub_file
+from course_utils.ranks.slurm.node_agent import Minder, MinderReport
+from course_utils.ranks.slurm.remote_ranks import RemoteRanks
+from course_utils.trace.activity import WAITING
+
+
+@pytest.fixture
+def folder(tmp_path) -> RanksFolder:
+    return RanksFolder.new(tmp_path)
+
+
+@pytest.fixture
+def hub(folder) -> Iterator[Hub]:
+    """A hub that serves until the test has ended."""
+    serving, ended = Hub(folder, "127.0.0.1"), threading.Event()
+
+    def serve() -> None:
+        while not ended.is_set():
+            serving.step()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield serving
+    ended.set()
+    thread.join()
+
+
+def heard_by(line: HubLine, what: str) -> dict:
+    """The first message with this word that comes to a minder's line."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for message in line.heard():
+            if what in message:
+                return message
+        time.sleep(0.01)
+    raise AssertionError(f"no {what}")
+
+
+def seen_by(ranks: RemoteRanks, what) -> bool:
+    deadline = time.monotonic() + 30
+    while not (found := what(ranks)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found
+
+
+def test_a_notebook_sees_what_a_minder_has_told_and_the_minder_hears_orders(folder, hub) -> None:
+    line = HubLine(folder, asks=False)
+    line.tell({"rank": 1, "report": asdict(MinderReport(WAITING, 7, "recv(source=0)", computed=0.5))})
+    assert heard_by(line, "beat"), "so that it knows that the hub is there"
+    late = RemoteRanks(folder, 2, "12")  # a notebook that takes over comes after the report
+    assert seen_by(late, lambda ranks: ranks.activity(1).text) == "recv(source=0)"
+    assert late.computed(1) == 0.5 and late.dead() == []
+    late.interrupt(1)
+    assert heard_by(line, "order") == {"rank": 1, "order": "interrupt"}
+    late.kill(1)
+    assert heard_by(line, "order")["order"] == "kill"
+    line.tell({"rank": 1, "report": asdict(MinderReport(WAITING, 7, "", ended=137))})
+    assert seen_by(late, lambda ranks: ranks.dead()) == [1]
+    line.close()
+
+
+def test_a_rank_is_given_up_when_its_minder_has_been_silent_for_long(folder, hub, monkeypatch) -> None:
+    line = HubLine(folder, asks=False)
+    line.tell({"rank": 0, "report": asdict(MinderReport(WAITING, 1, "barrier"))})
+    ranks = RemoteRanks(folder, 1, "12")
+    assert seen_by(ranks, lambda ranks: ranks.activity(0).text) == "barrier"
+    assert ranks.dead() == []
+    monkeypatch.setattr(remote_ranks, "SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(remote_ranks, "over_text", lambda job: None)
+    assert ranks.dead() == [0] and "rank 0 cannot be reached any more" in ranks.how_it_ended()
+    line.close()
+
+
+def test_who_does_not_know_the_key_hears_nothing(folder, hub) -> None:
+    known = json.loads(hub_file(folder).read_text())
+    assert hub_file(folder).stat().st_mode & 0o077 == 0
+    line = HubLine(folder, asks=True)
+    assert line.ask({"look": True}) == {}
+    known["key"] = zmq.curve_keypair()[0].decode()
+    hub_file(folder).write_text(json.dumps(known))
+    assert HubLine(folder, asks=True).ask({"look": True}) is None
+    plain = zmq.Context.instance().socket(zmq.REQ)
+    plain.linger, plain.rcvtimeo = 0, 500
+    plain.connect(known["at"])
+    plain.send_json({"look": True})
+    with pytest.raises(zmq.Again):
+        plain.recv()
+    plain.close()
+
+
+@pytest.fixture
+def minded(monkeypatch):
+    """`minded(folder, command)` is the exit status of a command that a minder has looked after."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    return lambda folder, *command: Minder(folder, 0, list(command)).mind()
+
+
+def test_a_minder_tells_how_its_rank_ended(folder, hub, minded) -> None:
+    assert minded(folder, "sh", "-c", "exit 3") == 3
+    ranks = RemoteRanks(folder, 1, "12")
+    assert seen_by(ranks, lambda ranks: ranks.dead()) == [0]
+    assert ranks._reports[0].ended == 3
+
+
+def test_a_node_that_does_not_reach_the_notebook_says_so_and_what_to_do(folder, minded, monkeypatch, capfd) -> None:
+    monkeypatch.setattr(node_agent, "UNREACHABLE_SECONDS", 0.2)
+    monkeypatch.setattr(node_agent.socket, "gethostname", lambda: "c1")
+    hub_file(folder).write_text(json.dumps({"at": "tcp://127.0.0.1:9", "key": zmq.curve_keypair()[0].decode()}))
+    monkeypatch.setattr("course_utils.ranks.slurm.hub._LINGER", 0)
+    assert minded(folder, "sleep", "60") == 137, "the rank is not left waiting"
+    told = capfd.readouterr().out
+    assert told.startswith("c1 reaches nobody at tcp://127.0.0.1:9") and "COURSE_PORTS=" in told
+    assert "Start the notebook on a compute node" in told
+
+
+def test_a_range_of_ports_is_given_to_controller_and_hub(monkeypatch) -> None:
+    monkeypatch.delenv("COURSE_PORTS", raising=False)
+    assert ports("127.0.0.1") == ([], [])
+    monkeypatch.setenv("COURSE_PORTS", "50000-50019")
+    monkeypatch.setattr(batch_job, "_is_free", lambda listening, port: port % 5)
+    engines, others = ports("127.0.0.1")
+    assert engines == [50001, 50002, 50003, 50004, 50006, 50007, 50008, 50009, 50011]
+    assert others[0] == 50012
+    for text, said in {"50000": "not a range", "50-40": "not a range", "50000-50010": "Ranks on nodes need 10"}.items():
+        monkeypatch.setenv("COURSE_PORTS", text)
+        with pytest.raises(CourseError, match=said):
+            ports("127.0.0.1")

@@ -1,0 +1,13 @@
+"""From sources to what people open: notebooks, exercises, solutions and slides, built one way.
+
+notebooks/src/NN_stem.py  ->  notebooks/NN_stem.ipynb
+exercises/src/NN_stem.py  ->  exercises/NN_stem.ipynb and exercises/solutions/NN_stem.ipynb
+slides/src/NN_stem.md     ->  slides/build/NN_stem/ (not committed)
+
+`python -m workshop.publish build|check|slides [STEM …]` does it; `make notebooks`, `make notebooks-check` and
+`make slides` call that.
+"""
+
+from workshop.publish.sources import AuthoringError
+
+__all__ = ["AuthoringError"]
