@@ -3,17 +3,15 @@
 `roofline_time.py` declares the exercise, `roofline_time.answers.md` holds what is written for it. Its form:
 
     ## Right
-
     `loop`: a loop with an if.                    a name, and in what it differs from the others
     ```python                                     the whole program, imports and all
     …
     ```
 
     ## Wrong
-
     ### Bits or bytes?                            the question that leads out of the mistake, never the answer
-
-    `bits` is `loop` with `nbytes / width` → `8 * nbytes / width`.        a word or two of a whole program,
+    - `bits` is `loop` with `nbytes / width` → `8 * nbytes / width`.      a word or two of a whole program,
+    - `nibbles` is `loop` with `nbytes / width` → `2 * nbytes / width`.
 
     `no_bytes` changes `loop`:                    or some of its lines
     ```diff
@@ -22,17 +20,12 @@
     ```
 
     ### Do all ranks take part?
-
     Recognised when it hangs.                     what no program shows: see `course_utils.checks.recognition`
-
-    `waits_for_all` is `loop` without `comm.Barrier()`.
-
-    `ends_too_early` is `loop` with `return` after `total += part`.       a line more, as far from the left as that one
+    - `waits_for_all` is `loop` without `comm.Barrier()`.
+    - `ends_too_early` is `loop` with `return` after `total += part`.     a line more, as far from the left as that one
 
     ## Rejected without a question
-
     ### A list instead of an array                in words, for teachers
-
     Recognised by `type`, expected `array`.       what the verdict finds
 
 The order of the questions decides where two fit.
@@ -291,13 +284,13 @@ class _FileReader:
                 part.append(section)
             elif line.startswith("Recognised ") and not paragraph:
                 section.recognised = line.removeprefix("Recognised ").strip().removesuffix(".")
-            elif not line.strip():
-                self._paragraph(section, at, " ".join(paragraph))
-                paragraph = []
+            elif not line.strip() or line.startswith("- "):
+                self._paragraph(section, at - 1, " ".join(paragraph))
+                paragraph = [line.removeprefix("- ").strip()] if line.strip() else []
             else:
                 paragraph.append(line.strip())
             at += 1
-        self._paragraph(section, at, " ".join(paragraph))
+        self._paragraph(section, at - 1, " ".join(paragraph))
         for name in self.parts:
             if name not in (RIGHT, WRONG, UNASKED):
                 raise CourseError(f"{self.file.name}: no part is called {name!r}.")

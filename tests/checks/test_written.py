@@ -35,13 +35,10 @@ def twice(x):
 ```
 
 ## Wrong
-
 ### Is a third of it asked for?
-
-`thrice` is `plain` with `2 * x` → `3 * x`.
+- `thrice` is `plain` with `2 * x` → `3 * x`.
 
 ### Which power?
-
 `squared` changes `plain`:
 ```diff
 -    result = 2 * x
@@ -52,10 +49,9 @@ def twice(x):
 `to_the_x` is `plain` with `2 * x` → `x**x`. Like a square, for 2.
 
 ### Where is it?
-
 Recognised when nothing is returned.
-
-`silent` is `plain` without `return result`.
+- `silent` is `plain` without `return result`.
+- `silent_too` is `plain` with `return result` → `return None`.
 
 ## Rejected without a question
 
@@ -85,6 +81,7 @@ def test_a_file_is_read_from_top_to_bottom(file) -> None:
     assert written.program("thrice").source == PLAIN.replace("2 * x", "3 * x")
     assert written.program("squared").source == PLAIN.replace("2 * x", "x\n    result = result * x")
     assert written.program("silent").source == PLAIN.replace("    return result\n", "")
+    assert [program.name for program in written.questions[2].programs] == ["silent", "silent_too"]
     assert written.program("to_the_x").idea == "Like a square, for 2."
     assert written.program("negative").function()(3) == -6
     program, question = written.wrong[-1]
@@ -101,7 +98,7 @@ def test_no_file_is_an_exercise_for_which_nobody_has_written(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("`2 * x` → `3 * x`", "`4 * x` → `3 * x`", "line 18: `thrice`: `4 \\* x` stands nowhere"),
+        ("`2 * x` → `3 * x`", "`4 * x` → `3 * x`", "line 15: `thrice`: `4 \\* x` stands nowhere"),
         ("`2 * x` → `3 * x`", "`result` → `3 * x`", "`result` stands at more than one place"),
         ("`thrice` is `plain`", "`thrice` is `plane`", "neither written whole here nor right. Did you mean 'plain'"),
         ("-    result = 2 * x", "-    result = 4 * x", "These lines stand nowhere"),

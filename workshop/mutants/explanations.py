@@ -1,7 +1,6 @@
 """Mutants of right answers that are right as well, and why: read from `explained/`, a file for each lesson.
 
     ## tree_broadcast                                             the exercise
-
     - `plain | total = a + b | a and b were swapped`: A sum has no order.
 
 Between the backticks stands the mutant as `python -m workshop.mutants` names it: of which right answer, in which line,
