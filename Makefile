@@ -19,7 +19,7 @@ help:
 	@echo "make test-all         the long ones too, as CI does: the whole website, jobs, some decks"
 	@echo "make test-weekly      what is left out there: the other decks, solutions and answers"
 	@echo "make setup            set up alone: .venv with the exact versions of constraints.txt"
-	@echo "make lint             ruff: lint and format; mypy: types"
+	@echo "make lint             ruff: lint and format; mypy: types; import-linter: floors"
 	@echo "make mutants          which mistakes do the checks overlook? Takes minutes (MUTANTS=exercise)"
 	@echo "make notebooks        build notebooks, exercises and solutions from their src folders"
 	@echo "make notebooks-check  fail where a committed notebook differs from what its source gives"
@@ -48,6 +48,7 @@ lint: setup
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
 	$(python) -m mypy
+	.venv/bin/lint-imports --no-cache --no-logo
 
 mutants: setup
 	$(python) -m workshop.mutants $(MUTANTS)

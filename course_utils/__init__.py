@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from course_utils.lazy import attach
+from course_utils.settings import RANK
 
 if TYPE_CHECKING:
     from course_utils import data as data
@@ -32,7 +33,7 @@ __getattr__, __dir__, __all__ = attach(__name__, __file__)
 
 def _keep_mpi_out_of_kernels() -> None:
     """Let `from mpi4py import MPI` be harmless in a notebook: the kernel is not a rank and must not start MPI."""
-    if "ipykernel" in sys.modules and "COURSE_RANK" not in os.environ:
+    if "ipykernel" in sys.modules and RANK.value() is None:
         import mpi4py
 
         mpi4py.rc.initialize = False
@@ -44,18 +45,18 @@ def _bring_up_the_fork_server() -> None:
 
     Torch too, which takes a while, where somebody sits before the notebook: Jupyter's server names its session.
     """
-    if "ipykernel" in sys.modules and "COURSE_RANK" not in os.environ:
-        from course_utils.ranks.processes.forking import server
+    if "ipykernel" in sys.modules and RANK.value() is None:
+        from course_utils.ranks.processes.forking import fork_server
 
         with contextlib.suppress(Exception):  # `start` will say what is wrong, where it is needed
-            server(torch="JPY_SESSION_NAME" in os.environ)
+            fork_server(torch="JPY_SESSION_NAME" in os.environ)
 
 
 def _explain_px() -> None:
     """Let a `%%px` before `course.start` say what is missing, where IPython would say that there is no such magic."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
-    if shell is None or "COURSE_RANK" in os.environ or "px" in shell.magics_manager.magics["cell"]:
+    if shell is None or RANK.value() is not None or "px" in shell.magics_manager.magics["cell"]:
         return
 
     def px(line: str, cell: str | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from course_utils.diagnosis import examine, tell
+from course_utils.diagnosis import examine, print_findings
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, explain_failure, explained, read_log
 from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
@@ -45,7 +45,7 @@ def doctor(
         print(explained(cause, text))
         raise typer.Exit(1 if cause.name == UNKNOWN else 0)
 
-    raise typer.Exit(0 if tell(examine(quick)) else 1)
+    raise typer.Exit(0 if print_findings(examine(quick)) else 1)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)

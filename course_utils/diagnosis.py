@@ -1,6 +1,7 @@
 """What this machine has, and whether the course can run on it, looked at and tried out: `course.doctor()`."""
 
 import contextlib
+import difflib
 import fcntl
 import importlib.metadata
 import importlib.util
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_utils import smoke_tests, system
+from course_utils import settings, smoke_tests, system
 from course_utils.errors import CourseError
 from course_utils.home import course_home
 from course_utils.machine import GIB, allowed_cores, gpus, memory_bytes, ranks_python
@@ -31,6 +32,8 @@ ENOUGH_MEMORY = 3 * GIB
 NEEDED = ("cloudpickle", "ipykernel", "ipyparallel", "jupyterlab", "matplotlib", "numpy", "psutil", "torch")
 _OF_OTHERS = ("nfs", "cifs", "smb", "lustre", "beegfs", "gpfs", "fuse.sshfs", "ceph", "9p")
 """File systems that lie on other machines."""
+_SHOWN = 100
+"""Letters of a setting's value."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CAN_RUN = "The course can run here."
 CANNOT_RUN = "The course cannot run here yet: see the lines with ✗."
@@ -67,6 +70,7 @@ def examine(quick: bool = False) -> Iterator[Probed]:
     tried = not quick and all(finding.well for finding in first)
     if tried:
         yield from _ranks()
+    yield from _settings()
     yield _folders()
     yield _names()
     yield _cores()
@@ -84,10 +88,10 @@ def doctor(quick: bool = False) -> None:
     Args:
         quick: only look, and start nothing.
     """
-    tell(examine(quick))
+    print_findings(examine(quick))
 
 
-def tell(findings: Iterable[Probed]) -> bool:
+def print_findings(findings: Iterable[Probed]) -> bool:
     """Print each finding as it comes, and the verdict in a line of its own: whether the course can run here."""
     ready = True
     for finding in findings:
@@ -152,13 +156,44 @@ def _in_a_line(error: CourseError) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
+def _settings() -> Iterator[Probed]:
+    """The settings that are set here; a line for each value that is not allowed, and for each name that is none."""
+    known = {setting.name: setting for setting in settings.SETTINGS}
+    given = {name: text for name, text in sorted(os.environ.items()) if name.startswith(settings.PREFIX) and text}
+    shown = [f"{name}={_shown(known[name], text)}" for name, text in given.items() if name in known]
+    yield Probed("settings", ", ".join(shown) or "none is set, and none is needed", True)
+    for name in given:
+        if name not in known:
+            yield Probed("settings", f"{name} is set, but there is no such setting", False, False, _meant(name, known))
+            continue
+        try:
+            known[name].value()
+        except CourseError as error:
+            yield Probed("settings", _in_a_line(error), False, False)
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """The remedy for a name that is none: the setting that has nearly this name, or where all are listed."""
+    endings = [setting.removeprefix(settings.PREFIX) for setting in known]
+    for ending in difflib.get_close_matches(name.removeprefix(settings.PREFIX), endings, n=1):
+        return f"Did you mean {settings.PREFIX}{ending}?"
+    return "docs/settings.md lists them"
+
+
+def _shown(setting: settings.Setting, text: str) -> str:
+    """A value as the doctor prints it: no password, and of a long one only the beginning."""
+    if setting.format is settings.SECRET:
+        return "(not shown)"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
 def _folders() -> Probed:
     """Whether what ranks and learners leave can be written and locked, and on what file systems it lies."""
-    places = {"ranks' files": ("COURSE_RUNTIME", runtime_root), "notes": ("COURSE_HOME", course_home)}
+    places = {"ranks' files": (settings.RUNTIME.name, runtime_root), "notes": (settings.HOME.name, course_home)}
     found = []
-    for what, (variable, place) in places.items():
+    for what, (variable, folder_of) in places.items():
         try:
-            folder = place()
+            folder = folder_of()
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder) as file:
                 file.write(b"course")
@@ -177,8 +212,8 @@ def _file_system(folder: Path) -> str:
     import psutil
 
     with contextlib.suppress(OSError, psutil.Error):
-        kinds = {Path(one.mountpoint): one.fstype for one in psutil.disk_partitions(all=True)}
-        kind = next((kinds[place] for place in (folder.resolve(), *folder.resolve().parents) if place in kinds), "")
+        kinds = {Path(partition.mountpoint): partition.fstype for partition in psutil.disk_partitions(all=True)}
+        kind = next((kinds[parent] for parent in (folder.resolve(), *folder.resolve().parents) if parent in kinds), "")
         return f" ({kind})" if kind.startswith(_OF_OTHERS) else ""
     return ""
 
@@ -187,11 +222,11 @@ def _names() -> Probed:
     """Whether this machine knows itself by the name that torchrun calls it."""
     remedy = "Add the line `127.0.0.1 localhost` to /etc/hosts"
     try:
-        addresses = {one[4][0] for one in socket.getaddrinfo("localhost", None)}
+        addresses = {info[4][0] for info in socket.getaddrinfo("localhost", None)}
     except OSError:
         unknown = "`localhost` is unknown, by which torchrun's processes find each other"
         return Probed("names", unknown, False, False, remedy)
-    own = sorted(one for one in addresses if ipaddress.ip_address(one.partition("%")[0]).is_loopback)
+    own = sorted(address for address in addresses if ipaddress.ip_address(address.partition("%")[0]).is_loopback)
     if not own:
         return Probed("names", f"`localhost` is {', '.join(sorted(addresses))}, another machine", False, False, remedy)
     return Probed("names", f"localhost is {', '.join(own)}", True)

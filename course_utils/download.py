@@ -1,13 +1,17 @@
-"""Fetch a file once, whole or not at all, and without making anybody wait for a network that is not there."""
+"""Fetch a file once, whole or not at all, and without making anybody wait for a network that is not there.
+
+The package `pooch` fetches and checks a file as well, but it would let all ranks that ask at once fetch it, each for
+itself, and would ask a missing network again at each call.
+"""
 
 import contextlib
 import hashlib
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.file_lock import hold
 
@@ -18,8 +22,7 @@ _unreachable: set[str] = set()  # asked once a process: a missing network is not
 
 def data_folder() -> Path:
     """Where data sets lie: $COURSE_DATA, or the folder `data` of the course."""
-    chosen = os.environ.get("COURSE_DATA")
-    return Path(chosen).expanduser() if chosen else Path(__file__).resolve().parent.parent / "data"
+    return settings.DATA.value()
 
 
 def fetch(url: str, file: Path, md5: str) -> None:
@@ -47,12 +50,12 @@ def fetch(url: str, file: Path, md5: str) -> None:
 def _alone(folder: Path) -> Iterator[None]:
     """Let one process at a time into this folder."""
     with open(folder / ".lock", "w") as lock:
-        hold(lock, "COURSE_DATA")
+        hold(lock, settings.DATA.name)
         yield
 
 
 def _download(url: str, file: Path, md5: str) -> None:
-    if os.environ.get("COURSE_OFFLINE") or url in _unreachable:
+    if settings.OFFLINE.value() or url in _unreachable:
         raise OSError("the network is not used")
     scratch = file.with_name(f"{file.name}.part")
     try:

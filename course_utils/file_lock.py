@@ -1,4 +1,8 @@
-"""Files that one process holds at a time, and what is said where a disk cannot do that: a home on NFS, for example."""
+"""Files that one process holds at a time, and what is said where a disk cannot do that: a home on NFS, for example.
+
+The package `filelock` calls the same `flock`, but it asks every 50 ms whether a file is free, where here the kernel
+wakes the process that waits; and the sentence about the disk, which is most of this module, would stay.
+"""
 
 import fcntl
 from pathlib import Path

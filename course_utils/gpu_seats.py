@@ -85,26 +85,26 @@ def own_seat() -> Seat:
     import torch
 
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-    with warnings.catch_warnings(record=True) as said:  # torch says in a warning why it finds none
+    with warnings.catch_warnings(record=True) as caught:  # torch says in a warning why it finds none
         warnings.simplefilter("always")
         available = torch.cuda.is_available()
     if not available:
-        return Seat(node, trouble=_trouble(len(gpus()), torch.__version__, torch.version.cuda, said))
+        return Seat(node, trouble=_trouble(len(gpus()), torch.__version__, torch.version.cuda, caught))
     found = [torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count())]
-    return Seat(node, tuple(Gpu(str(one.uuid), one.name) for one in found))
+    return Seat(node, tuple(Gpu(str(gpu.uuid), gpu.name) for gpu in found))
 
 
-def _trouble(shown: int, version: str, cuda: str | None, said: Sequence[warnings.WarningMessage]) -> str:
+def _trouble(shown: int, version: str, cuda: str | None, caught: Sequence[warnings.WarningMessage]) -> str:
     """Why torch can use none of the GPUs that the driver shows; "" where it shows none."""
     if not shown:
         return ""
     if cuda is None:
         return f"torch {version} is a build without CUDA, so it cannot use the {count(shown, 'GPU')} here"
-    why = str(said[0].message).split(". ")[0].strip() if said else "it does not say why"
+    why = str(caught[0].message).split(". ")[0].strip() if caught else "it does not say why"
     return f"torch {version}, made for CUDA {cuda}, can use none of the {count(shown, 'GPU')} here: {why}"
 
 
-def place(seats: Sequence[Seat]) -> Placement:
+def assign_gpus(seats: Sequence[Seat]) -> Placement:
     """Give every rank a GPU of its own, the n-th rank of a node its n-th; where that cannot be, nobody gets one.
 
     A process may see all GPUs of its node, or only its own one (`srun --gpus-per-task=1`).

@@ -1,10 +1,10 @@
 """Where the course keeps its notes: what a learner has done, and costs that were measured."""
 
-import os
 from pathlib import Path
+
+from course_utils import settings
 
 
 def course_home() -> Path:
     """The folder that the course keeps its notes in."""
-    chosen = os.environ.get("COURSE_HOME")
-    return Path(chosen).expanduser() if chosen else Path.home() / ".local" / "share" / "course"
+    return settings.HOME.value()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from course_utils import system
+from course_utils import settings, system
 
 PROC, ROOT = Path(system.CONTROL_GROUPS), Path(system.CONTROLLERS)
 
@@ -111,13 +111,13 @@ def gpus(proc: Path = Path(system.NVIDIA_GPUS), dev: Path = Path("/dev")) -> lis
     if visible is None:
         return [names.get(minor, "NVIDIA GPU") for minor in minors]
     chosen = []
-    for one in visible.split(","):
-        if not one.strip() or one.strip() == "-1":  # CUDA too reads only as far as the first that is none
+    for entry in visible.split(","):
+        if not entry.strip() or entry.strip() == "-1":  # CUDA too reads only as far as the first that is none
             break
-        chosen.append(names.get(int(one), "NVIDIA GPU") if one.strip().isdecimal() else "NVIDIA GPU")
+        chosen.append(names.get(int(entry), "NVIDIA GPU") if entry.strip().isdecimal() else "NVIDIA GPU")
     return chosen[: len(minors)]
 
 
 def ranks_python() -> str:
     """The Python that ranks run under: this one, or in a hosted notebook the one that tools/hosted.py names."""
-    return os.environ.get("COURSE_PYTHON") or sys.executable
+    return settings.PYTHON.value() or sys.executable

@@ -106,14 +106,14 @@ AGREEING = 0.8
 """In at least this share of the rounds the same one must be faster, or the two are a tie."""
 
 
-def tied(one: float, other: float) -> bool:
+def tied(first: float, other: float) -> bool:
     """Whether two values that were not measured by turns, such as medians of two days, are a tie: within `TIE`."""
-    return not larger(one, other) and not larger(other, one)
+    return not larger(first, other) and not larger(other, first)
 
 
-def larger(one: float, other: float) -> bool:
+def larger(first: float, other: float) -> bool:
     """Whether one such value is larger than another, and it is no tie."""
-    return one > (1 + TIE) * other
+    return first > (1 + TIE) * other
 
 
 NEAR = 0.15
@@ -142,7 +142,7 @@ class Compared:
     @property
     def ratios(self) -> Measured:
         """second ÷ first of each round: how many times as fast the first was."""
-        return Measured(tuple(other / one for one, other in zip(self.first, self.second, strict=True)))
+        return Measured(tuple(second / first for first, second in zip(self.first, self.second, strict=True)))
 
     @property
     def times(self) -> float:
@@ -178,13 +178,13 @@ class Compared:
 
     def __str__(self) -> str:
         """ "ring is 1.80 times as fast as tree (1.60 to 1.90 in 5 rounds)", or that there is no clear difference."""
-        ratios, (one, other) = self.ratios, self.names
+        ratios, (first, second) = self.ratios, self.names
         rounds = f"in {count(len(ratios.values), 'round')}"
         if self.is_tie:
-            return f"{one} and {other}: no clear difference ({range_text(ratios)} times as fast, {rounds})"
+            return f"{first} and {second}: no clear difference ({range_text(ratios)} times as fast, {rounds})"
         if self.times < 1:
-            return str(Compared(self.second, self.first, (other, one)))
-        return f"{one} is {times_text(ratios.median)} times as fast as {other} ({range_text(ratios)} {rounds})"
+            return str(Compared(self.second, self.first, (second, first)))
+        return f"{first} is {times_text(ratios.median)} times as fast as {second} ({range_text(ratios)} {rounds})"
 
 
 def times_text(times: float) -> str:

@@ -3,7 +3,8 @@
 Nor is anything shown on a machine with GPUs that has torch alone, and not the package that draws the bar.
 
 In a notebook the bar is text, not a widget: a widget is gone when the saved notebook is opened again, and an error
-message stands in its place.
+message stands in its place. tqdm's own `delay` would hold a bar back as well, but tqdm starts a thread with its first
+bar, shown or not; here a notebook whose calls are short has neither.
 """
 
 import os
@@ -50,13 +51,14 @@ class _BelowTheCell:
         }
 
 
-def _in_a_notebook() -> bool:
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     return hasattr(ipython.get_ipython(), "kernel") if ipython else False
 
 
 class ProgressBar:
-    """Seconds that pass, from the third on. Call `look` now and then: between two measurements, never within one."""
+    """Seconds that pass, from the third on. Call `refresh` now and then: between two measurements, never within one."""
 
     def __init__(self, text: str, delay: float = DELAY) -> None:
         self._text, self._delay = text, delay
@@ -72,7 +74,7 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.set_description_str(text, refresh=False)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Show how long it has taken so far."""
         seconds = time.monotonic() - self._began
         hidden = tqdm is None or os.environ.get("TQDM_DISABLE") == "1"  # tqdm's bars for notebooks do not look at it
@@ -80,7 +82,7 @@ class ProgressBar:
             return
         if self._bar is None:
             form = "{desc}: {elapsed}"
-            self._file = _BelowTheCell() if _in_a_notebook() else sys.stderr
+            self._file = _BelowTheCell() if in_notebook() else sys.stderr
             self._bar = tqdm(desc=self._text, bar_format=form, leave=False, file=self._file, mininterval=0.5)
             self._bar.start_t -= seconds
         if seconds - getattr(self, "_drawn", 0.0) > 0.5:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from course_utils.machine import ranks_python
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.links.network import EmulatedNetwork, rate_text
-from course_utils.ranks.start import start_apart
+from course_utils.ranks.start import start_separate_ranks
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -45,7 +45,7 @@ def two_ranks(network: EmulatedNetwork | None = None) -> Iterator["Ranks"]:
     Raises:
         CourseError: they do not start; the text has the last lines that they wrote.
     """
-    ranks = start_apart(2, network)
+    ranks = start_separate_ranks(2, network)
     try:
         yield ranks
     finally:
@@ -124,14 +124,14 @@ def ask_torch() -> TorchSeen:
         until = time.monotonic() + GPU_SECONDS
         while True:
             try:
-                said, complained = process.communicate(timeout=0.1)
+                output, complained = process.communicate(timeout=0.1)
                 break
             except subprocess.TimeoutExpired:
-                bar.look()
+                bar.refresh()
                 if time.monotonic() > until:
                     process.kill()
                     return TorchSeen(error=f"no answer after {GPU_SECONDS:.0f} s", silent=True)
     if process.returncode:
         return TorchSeen(error=(complained.strip() or "no reason given").splitlines()[-1])
-    found = json.loads(said.splitlines()[-1])
+    found = json.loads(output.splitlines()[-1])
     return TorchSeen(found["version"], found["cuda"], tuple(found["names"]))

@@ -184,8 +184,8 @@ def interfaces(pid: int) -> dict[str, tuple[int, int]]:
     """
     with open(f"/proc/{pid}/net/dev") as file:
         lines = file.read().splitlines()[2:]
-    fields = {name.strip(): told.split() for name, _, told in (line.partition(":") for line in lines)}
-    return {name: (int(told[8]), int(told[0])) for name, told in fields.items()}
+    fields = {name.strip(): values.split() for name, _, values in (line.partition(":") for line in lines)}
+    return {name: (int(values[8]), int(values[0])) for name, values in fields.items()}
 
 
 def own_io(name: str, file: str = OWN_IO) -> int:
@@ -210,8 +210,8 @@ def open_files() -> list[int]:
 
 def sent_by(connection: socket.socket) -> int | None:
     """Bytes that a TCP connection has sent so far, as the kernel counts them; None but on Linux."""
-    told = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 256) if LINUX else b""
-    return struct.unpack_from("Q", told, _BYTES_SENT)[0] if len(told) >= _BYTES_SENT + 8 else None
+    info = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 256) if LINUX else b""
+    return struct.unpack_from("Q", info, _BYTES_SENT)[0] if len(info) >= _BYTES_SENT + 8 else None
 
 
 # --- shared memory ----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ def own_address() -> str:
 
     with contextlib.suppress(KeyError):
         of_interface = psutil.net_if_addrs()[os.environ["GLOO_SOCKET_IFNAME"]]
-        return next(one.address for one in of_interface if one.family == socket.AF_INET)
+        return next(each.address for each in of_interface if each.family == socket.AF_INET)
     return socket.gethostname()
 
 

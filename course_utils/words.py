@@ -1,4 +1,8 @@
-"""Numbers, amounts and lists in words, for the sentences and pictures of the course."""
+"""Numbers, amounts and lists in words, for the sentences and pictures of the course.
+
+The package `humanize` has such functions, but they write `4.0 MB`, `1.2 ks` and `1 millisecond and 200 microseconds`;
+here two digits count, and seconds stay seconds, so that a sentence and the picture beside it have the same text.
+"""
 
 import math
 import textwrap

@@ -12,7 +12,7 @@ import numpy as np
 
 import course_utils as course
 from course_utils.draw.message_timeline.timeline_text import extent
-from course_utils.lessons.messages.broadcast_and_scatter import flat_broadcast, tree_broadcast
+from course_utils.lessons.messages import flat_broadcast, tree_broadcast
 
 
 def fastest(ranks, broadcast, tries: int = 25):

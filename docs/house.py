@@ -3,10 +3,12 @@
     .venv/bin/python -m docs.house
 
 It writes house.png beside itself, and in house.md the picture's text and what stands between the two marks. Floors and
-their order come from floors.toml; rooms and arrows from the code; what a room is for from its docstring.
+their order come from pyproject.toml, where import-linter reads them too; rooms and imports from the code; what a room
+is for from its docstring.
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -15,11 +17,16 @@ from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 from course_utils.draw import style
 from course_utils.syllabus import LESSONS
 from course_utils.words import join
-from workshop.house import PLAN, first_line, floor_of, lesson_of, modules, ours
+from workshop.house import first_line, floor_of, floors, imports, lesson_of, modules
 
 HERE = Path(__file__).parent
 MARKS = "<!-- rooms: written by docs/house.py -->\n", "<!-- end of rooms -->\n"
-FLOORS = [floor["name"] for floor in PLAN["floor"]]
+FLOORS = (
+    *("the ground", "the trace", "pictures", "processes", "checks", "the report", "lessons", "teachers' tools"),
+    *("the doors", "the workshop"),
+)
+"""What the floors are called, from the ground up."""
+assert len(FLOORS) == len(floors())
 WIDE = 970  # pixels
 LEFT, RIGHT, TOP = 150, 645, 62  # pixels: where the rooms begin and end, and the highest floor
 CELL = 30  # pixels: a column of the table on the right
@@ -28,7 +35,7 @@ BOX = 17  # pixels: the height of a room's box
 
 def rooms_on(floor: int) -> list[str]:
     """The rooms of a floor: those that the plan names, the rooms inside them, and of the lessons each."""
-    named = PLAN["floor"][floor]["rooms"]
+    named = floors()[floor]
     inside = [name for name, file in modules().items() if file.name == "__init__.py" and floor_of(name) == floor]
     if "course_utils.lessons" in named:
         return [lesson.package for lesson in LESSONS]
@@ -36,7 +43,7 @@ def rooms_on(floor: int) -> list[str]:
     return sorted([*named, *below], key=lambda name: (named.index(top_of(name, named)), name))
 
 
-def top_of(room: str, named: list[str]) -> str:
+def top_of(room: str, named: Sequence[str]) -> str:
     """The room of the plan that a room lies in."""
     return next(name for name in named if room == name or (room.startswith(f"{name}.") and name != "course_utils"))
 
@@ -51,7 +58,7 @@ def label(room: str) -> str:
 @cache
 def uses() -> set[tuple[int, int]]:
     """(floor, floor that it imports from)."""
-    return {(floor_of(arrow.start), floor_of(arrow.end)) for arrow in ours()}
+    return {(floor_of(start), floor_of(end)) for start, end in imports()}
 
 
 def rows_of(floor: int) -> list[list[str]]:
@@ -148,7 +155,7 @@ def lessons_used_by(room: str) -> str:
     number = lesson_of(room)
     if number is None:
         return ""
-    used = {lesson_of(arrow.end) for arrow in ours() if lesson_of(arrow.start) == number} - {number, None}
+    used = {lesson_of(end) for start, end in imports() if lesson_of(start) == number} - {number, None}
     return f" Uses {'lesson' if len(used) == 1 else 'lessons'} {join(list(map(str, sorted(used))))}." if used else ""
 
 

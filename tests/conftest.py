@@ -13,6 +13,7 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
+from course_utils import settings
 from course_utils.ranks.processes import forking
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 
@@ -93,7 +94,7 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="session")
 def _shared_ranks() -> Iterator[list]:
-    forking.server(torch=True)
+    forking.fork_server(torch=True)
     kept: list = []
     yield kept
     for ranks in kept:
@@ -119,4 +120,5 @@ def four_ranks(_shared_ranks, request):
 @pytest.fixture
 def seed() -> int:
     """A fresh seed each time, or COURSE_SEED to repeat a run; a failing test shows it among its values."""
-    return int(os.environ.get("COURSE_SEED") or int.from_bytes(os.urandom(4), "big"))
+    given = settings.SEED.value()
+    return int.from_bytes(os.urandom(4), "big") if given is None else given

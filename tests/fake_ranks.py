@@ -15,7 +15,7 @@ from course_utils.ranks.run import Attempt, Run
 
 if TYPE_CHECKING:
     from course_utils.ranks.interface import RanksInterface
-    from course_utils.ranks.offline.stand_ins import NoRanks, VirtualRanksApart
+    from course_utils.ranks.offline.stand_ins import WorkerCalls, WorkerVirtualRanks
     from course_utils.ranks.ranks import Ranks
     from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
     from course_utils.teacher.containment import ContainedRanks
@@ -127,8 +127,8 @@ def can_all_be_judged_on(
     real: "Ranks",
     contained: "ContainedRanks",
     virtual: "VirtualRanks",
-    none: "NoRanks",
-    apart: "VirtualRanksApart",
+    none: "WorkerCalls",
+    apart: "WorkerVirtualRanks",
     fake: FakeRanks,
 ) -> "list[RanksInterface]":
     """Never called: here `make lint` sees whether each kind of ranks has the interface."""

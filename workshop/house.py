@@ -1,40 +1,38 @@
-"""The plan of the house: its rooms, the arrows between them, and the floors that `docs/floors.toml` gives them.
+"""The plan of the house: its rooms, the imports between them, and the floors that pyproject.toml gives them.
 
-A room is a folder of modules; of what lies directly in `course_utils`, each module is a room of its own. An arrow is an
-import, wherever it stands. Those under `if TYPE_CHECKING:` are apart: they load nothing.
+A room is a folder of modules; of what lies directly in `course_utils`, each module is a room of its own. import-linter
+holds the imports to the floors; this module reads them, and the graph of all imports, for the picture of the house
+and for tests. Imports under `if TYPE_CHECKING:` load nothing, and are left out.
 """
 
 import ast
+import copy
 import tomllib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import grimp
 
 from course_utils.lazy import homes
 from course_utils.syllabus import LESSONS, ROOT
 
 PACKAGES = ("course_utils", "workshop")
-PLAN = tomllib.loads((ROOT / "docs" / "floors.toml").read_text(encoding="utf-8"))
+PARTS = tomllib.loads((ROOT / "docs" / "parts.toml").read_text(encoding="utf-8"))
+_LINTER = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
 
 
-@dataclass(frozen=True)
-class Arrow:
-    """One import.
+def contract(name: str) -> dict:
+    """The contract of import-linter that has this id."""
+    return next(contract for contract in _LINTER["contracts"] if contract["id"] == name)
 
-    Attributes:
-        start, end: modules, such as "course_utils.draw.style"; `end` may be a package of somebody else's.
-        line: where it stands.
-        late: whether it is inside a function.
-    """
 
-    start: str
-    end: str
-    line: int
-    late: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.start}:{self.line} imports {self.end}"
+@cache
+def floors() -> tuple[tuple[str, ...], ...]:
+    """The rooms of each floor, from the ground up: those of the contract, the face of the course, and the workshop."""
+    layers = [layer.split(":") for layer in reversed(contract("floors")["layers"])]
+    *below, doors = [tuple(f"course_utils.{name.strip()}" for name in layer) for layer in layers]
+    return (*below, ("course_utils", *doors), ("workshop",))
 
 
 @cache
@@ -45,52 +43,68 @@ def modules() -> dict[str, Path]:
 
 
 @cache
-def arrows() -> tuple[Arrow, ...]:
-    """Every import of every module, types apart; of names from a package, the module that each is, or comes from."""
-    return tuple(arrow for module in modules() for arrow in _of_module(module))
+def graph() -> grimp.ImportGraph:
+    """The imports of all modules, inside functions too; packages of other people are single modules in it."""
+    apart = {"include_external_packages": True, "exclude_type_checking_imports": True}
+    return grimp.build_graph(*PACKAGES, cache_dir=None, **apart)
 
 
-def ours() -> list[Arrow]:
-    """The arrows between modules of ours."""
-    return [arrow for arrow in arrows() if arrow.end in modules() and arrow.end != arrow.start]
+def imports() -> Iterator[tuple[str, str]]:
+    """Each import between modules of ours: (the module that imports, the module that is imported)."""
+    for start in modules():
+        for end in graph().find_modules_directly_imported_by(start) & modules().keys():
+            yield start, end
 
 
-def _of_module(module: str) -> Iterator[Arrow]:
-    tree = ast.parse(modules()[module].read_text(encoding="utf-8"))
-    for node, late in _imports(tree, late=False):
-        for name in _imported(node):
-            yield Arrow(module, name, node.lineno, late)
+@cache
+def at_once() -> grimp.ImportGraph:
+    """What loading a module loads: what it imports outside its functions, and the packages that it lies in."""
+    found = copy.deepcopy(graph())
+    for start, end in late_imports():
+        found.remove_import(importer=start, imported=end)
+    for name in modules():
+        if "." in name:
+            found.add_import(importer=name, imported=name.rpartition(".")[0])
+    return found
 
 
-def _imports(node: ast.AST, late: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(child, ast.Import | ast.ImportFrom):
-            yield child, late
-        inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        yield from _imports(child, late or inside)
+@cache
+def late_imports() -> tuple[tuple[str, str], ...]:
+    """The imports that stand inside functions, and nowhere else in their module."""
+    found = []
+    for start, file in modules().items():
+        inside = set(_lines_inside_functions(ast.parse(file.read_text(encoding="utf-8"))))
+        for end in graph().find_modules_directly_imported_by(start):
+            lines = {each["line_number"] for each in graph().get_import_details(importer=start, imported=end)}
+            if lines <= inside:
+                found.append((start, end))
+    return tuple(found)
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
-    if isinstance(node, ast.Import):
-        return {alias.name for alias in node.names}
-    names = {alias.name for alias in node.names}
-    known = {name: f"{node.module}.{name}" for name in names if f"{node.module}.{name}" in modules()}
-    return {known.get(name) or offered(node.module).get(name, node.module) for name in names}
+def _lines_inside_functions(tree: ast.Module) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+@cache
+def brought_by(module: str) -> frozenset[str]:
+    """The slow packages that importing a module loads at once."""
+    return frozenset(at_once().find_upstream_modules(module) & PARTS["slow"].keys())
 
 
 @cache
 def offered(package: str) -> dict[str, str]:
     """Each name that a package loads when it is first used, and the module that then is loaded; none elsewhere."""
     file = modules().get(package)
-    return homes(file) if file and "attach(__name__, __file__)" in file.read_text(encoding="utf-8") else {}
+    if file is None or "attach(__name__, __file__)" not in file.read_text(encoding="utf-8"):
+        return {}
+    return {name: _module_of(*home) for name, home in homes(package, file).items()}
 
 
-def room_of(module: str) -> str:
-    """The folder that a module is in, as a package's name; a module directly in `course_utils` is its own room."""
-    folder = ".".join(modules()[module].parent.relative_to(ROOT).parts)
-    return module if folder == "course_utils" else folder
+def _module_of(module: str, name: str) -> str:
+    """The module that `from module import name` loads: the name may be that of a module in a package."""
+    return f"{module}.{name}" if f"{module}.{name}" in modules() else module
 
 
 def floor_of(module: str) -> int:
@@ -99,11 +113,11 @@ def floor_of(module: str) -> int:
     Raises:
         KeyError: it has none.
     """
-    for number, floor in enumerate(PLAN["floor"]):
-        for room in floor["rooms"]:
+    for number, rooms in enumerate(floors()):
+        for room in rooms:
             if module == room or room != "course_utils" and module.startswith(f"{room}."):
                 return number
-    raise KeyError(f"{module} is on no floor: docs/floors.toml names them all")
+    raise KeyError(f"{module} is on no floor: pyproject.toml names them all")
 
 
 def lesson_of(module: str) -> int | None:
@@ -115,63 +129,10 @@ def lesson_of(module: str) -> int | None:
 def part_of(module: str) -> int:
     """The number of a module's part of its lesson's room, from 0 for the taught library."""
     names = module.split(".")[3:]
-    for number, part in enumerate(PLAN["part"]):
+    for number, part in enumerate(PARTS["part"]):
         if set(part.get("modules", ())) & {"checks" if "checks" in names else "", *names[-1:]}:
             return number
     return 0
-
-
-def knots(arrows: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """Groups of places that all reach each other: the strongly connected components with more than one place.
-
-    Source: Tarjan 1972, "Depth-first search and linear graph algorithms".
-    """
-    after: dict[str, set[str]] = {}
-    for start, end in arrows:
-        after.setdefault(start, set()).add(end)
-        after.setdefault(end, set())
-    seen: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    path: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(place: str) -> None:
-        seen[place] = lowest[place] = len(seen)
-        path.append(place)
-        for other in after[place]:
-            if other not in seen:
-                visit(other)
-            if other in path:
-                lowest[place] = min(lowest[place], lowest[other])
-        if lowest[place] == seen[place]:
-            group = [path.pop()]
-            while group[-1] != place:
-                group.append(path.pop())
-            if len(group) > 1:
-                found.append(sorted(group))
-
-    for place in after:
-        if place not in seen:
-            visit(place)
-    return found
-
-
-@cache
-def brought_by(module: str) -> frozenset[str]:
-    """The slow packages that importing a module loads at once."""
-    after: dict[str, list[str]] = {}
-    for arrow in arrows():
-        if not arrow.late:
-            after.setdefault(arrow.start, []).append(arrow.end)
-    seen: set[str] = set()
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            waiting += after.get(name, ())
-            waiting += [name.rpartition(".")[0]] if name in modules() and "." in name else []
-    return frozenset(name.partition(".")[0] for name in seen) & PLAN["slow"].keys()
 
 
 def first_line(package: str) -> str:

@@ -1,7 +1,8 @@
 """Compare what a rank gave with what it should have given. The difference is a `Finding`; `finding_text` words it.
 
 Nothing here calls a method of the learner's object before its exact type is known: an object that claims to be equal
-to everything is seen for what it is.
+to everything is seen for what it is. `torch.testing.assert_close` calls such methods, compares no texts, and says what
+differs in a sentence, where a check needs values: the kind of the difference, and where in the result it is.
 """
 
 import contextlib
@@ -52,7 +53,7 @@ def is_changed(before: Any, after: Any) -> bool:
         return list(before) != list(after) or any(is_changed(before[key], after[key]) for key in before)
     if kind in ("array", "tensor") or kind in _PLAIN or kind in ("None", "bytes"):
         return difference(0, after, before, 0.0) is not None
-    if kind in ("set", "frozenset") and all(kind_of(one) in _PLAIN for one in (*before, *after)):
+    if kind in ("set", "frozenset") and all(kind_of(element) in _PLAIN for element in (*before, *after)):
         return before != after
     if dataclasses.is_dataclass(before):
         names = [field.name for field in dataclasses.fields(before)]

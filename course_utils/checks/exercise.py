@@ -123,7 +123,7 @@ class Exercise:
     Attributes:
         library: where the course's own answer stands: a module of the lesson's room, in which it has the exercise's
             name, "ring"; or, elsewhere, "package.module:function".
-        place: on the lesson's page, from 1.
+        number: on the lesson's page, from 1.
         minutes: that it takes.
         difficulty: 1, 2 or 3.
         turn: what the learner is to do, in the line that stands in the body's place.
@@ -151,7 +151,7 @@ class Exercise:
     """
 
     library: str
-    place: int
+    number: int
     minutes: int
     difficulty: int
     turn: str

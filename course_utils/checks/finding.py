@@ -42,6 +42,7 @@ class Kind(StrEnum):
     BYTES = "bytes"
     COLLECTIVES = "collectives"
     UNCOUNTED = "uncounted"  # a call whose cost nobody knows
+    MISCOUNTED = "miscounted"  # a rank received what its sender has not recorded
     NEVER_WAITED_FOR = "never waited for"
     BY_LUCK = "by luck"
     # an exercise's own; `Finding.key` says which

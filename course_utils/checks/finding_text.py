@@ -22,10 +22,10 @@ def text_of(finding: Finding, label: str = "") -> str:
     return f"{text}{behind}" if finding.kind in _WHOLE_SENTENCES else f"{text}{behind}."
 
 
-def one_line(text: str, limit: int = 200) -> str:
-    """A text without line breaks, cut after `limit` characters."""
+def one_line(text: str) -> str:
+    """A text without line breaks, cut after 200 characters."""
     text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= 200 else text[:199] + "…"
 
 
 def where_text(where: Where) -> str:
@@ -147,6 +147,10 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
         f"rank {found.rank} made {count(found.got, 'collective call')}, expected {found.expected}"
     ),
     Kind.UNCOUNTED: lambda found: f"rank {found.rank} uses {found.words}, which is not counted here",
+    Kind.MISCOUNTED: lambda found: (
+        f"{_RIGHT} rank {found.rank} recorded a message of {found.got:,} bytes from rank {found.values['sender']}, "
+        f"and rank {found.values['sender']} recorded no such message"
+    ),
     Kind.NEVER_WAITED_FOR: lambda found: f"{_RIGHT} rank {found.rank} never waited for {found.words}",
     Kind.BY_LUCK: lambda found: f"the result is right, by luck. {found.words}",
     Kind.OWN: _own,

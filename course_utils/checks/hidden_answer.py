@@ -15,15 +15,15 @@ HIDDEN = "the course's own {name} is hidden while answers are judged"
 def call_without(places: Sequence[str], function: Callable, *arguments: Any) -> Any:
     """Call `function(*arguments)` while the functions at `places`, "module:function", raise NotImplementedError."""
     with contextlib.ExitStack() as hidden:
-        for place in places:
-            hidden.enter_context(_hidden(place))
+        for dotted_name in places:
+            hidden.enter_context(_hidden(dotted_name))
         return function(*arguments)
 
 
 @contextlib.contextmanager
-def _hidden(place: str) -> Iterator[None]:
+def _hidden(dotted_name: str) -> Iterator[None]:
     """Hide a function now, or when somebody imports its module, which may bring torch: no check waits for that."""
-    name, _, function = place.partition(":")
+    name, _, function = dotted_name.partition(":")
     with contextlib.ExitStack() as back:
 
         def hide(module: ModuleType) -> None:

@@ -21,12 +21,6 @@ def panel(name: str, hints: tuple[str, ...], step: int) -> Panel:
     """The hint at `step` (from 0), which one of how many it is, and how to get the next."""
     count = f"hint {step + 1} of {len(hints)}"
     more = f'Still stuck? `course.hint("{name}")` again gives the next one.' if step + 1 < len(hints) else ""
-    html = parts.box(
-        f"{name}: {count}",
-        NEUTRAL,
-        parts.head("", count, NEUTRAL, name),
-        parts.set_off(hints[step], NEUTRAL),
-        parts.paragraph(more),
-    )
+    html = parts.panel_html(f"{name}: {count}", NEUTRAL, name, words=count, question=hints[step], more=more)
     text = f"{count.capitalize()}: {hints[step]}" + (f"\n({more.replace('`', '')})" if more else "")
     return Panel(text, html)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from course_utils import settings
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind
 from course_utils.checks.judging_plan import JudgingStage, NeedsRanks, On, on_these, plan, start_first, too_few
@@ -19,7 +20,7 @@ from course_utils.checks.run_cases import Runner, by_luck, outcomes
 from course_utils.checks.verdict import JudgedOn, Result, Verdict
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import Ending
-from course_utils.ranks.engine.process_settings import usual_settings
+from course_utils.ranks.engine.process_settings import use_default_settings
 from course_utils.ranks.engine.reply import Raised, to_bytes
 from course_utils.ranks.interface import PATIENCE, RanksInterface
 from course_utils.ranks.run import events_of
@@ -30,10 +31,8 @@ FIXED_SEED = 20_240
 
 def fresh_seed() -> int:
     """A new seed for each check, so that no answer can know the numbers; `COURSE_SEED` repeats one."""
-    try:
-        return int(os.environ["COURSE_SEED"])
-    except (KeyError, ValueError):
-        return int.from_bytes(os.urandom(4), "little")
+    given = settings.SEED.value()
+    return int.from_bytes(os.urandom(4), "little") if given is None else given
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def verdict_on_these(
     return judge(exercise, function, [on_these(exercise, ranks)], options)
 
 
-@usual_settings()
+@use_default_settings()
 def judge(
     exercise: Exercise, function: Callable, stages: Sequence[JudgingStage], options: Options = Options()
 ) -> Verdict:

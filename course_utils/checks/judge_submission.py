@@ -1,8 +1,7 @@
-"""Judge a notebook exercise by exercise: for `course check NOTEBOOK` and, on ranks in boxes, for `course grade`."""
+"""Judge a notebook exercise by exercise: for `course check NOTEBOOK` and, on ranks in a box, for `course grade`."""
 
 import contextlib
 import functools
-import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 import cloudpickle
 
-from course_utils.checks.exercise import Exercise
+from course_utils import settings
 from course_utils.checks.hidden_answer import call_without
 from course_utils.checks.judge import Options, judge
 from course_utils.checks.judging_plan import on_these
@@ -55,21 +54,21 @@ def check_notebook(notebook: Path, ranks: int) -> Iterator[JudgedExercise]:
     """
     submission = read(notebook)
     with _own_ranks(ranks) as running:
-        yield from judge_exercises(submission, submission.answered, lambda _: running)
+        yield from judge_exercises(submission, submission.answered, lambda: running)
 
 
 def judge_exercises(
     submission: Submission,
     exercises: Iterable[str],
-    ranks: Callable[[Exercise], RanksInterface],
-    others: Callable[[Exercise], RanksInterface] | None = None,
+    ranks: Callable[[], RanksInterface],
+    others: Callable[[], RanksInterface] | None = None,
 ) -> Iterator[JudgedExercise]:
     """Judge exercises of a submission, in their order.
 
     Args:
         submission: the notebook.
         exercises: their names; one that the submission does not answer is not begun.
-        ranks: gives those on which the notebook's cells run, and its answer to this exercise.
+        ranks: gives those on which the notebook's cells run, and its answers.
         others: gives those on which programs with known mistakes run; None: on `ranks` too.
     """
     hidden = own_answers(since=min(submission.lessons))
@@ -80,8 +79,8 @@ def judge_exercises(
     trouble = ""  # with the cells
     for name in exercises:
         exercise = find(name)
-        running = _without_own_answers(ranks, exercise, hidden)
-        search_ranks = functools.partial(_without_own_answers, others, exercise, hidden) if others else None
+        running = _WithoutOwnAnswers(ranks(), hidden)
+        search_ranks = (lambda: _WithoutOwnAnswers(others(), hidden)) if others else None
         trouble = trouble or _run_all_cells(submission, running)
         if name not in submission.answers:
             yield judged(name, Result.NOT_BEGUN, "not in this notebook, or its cell cannot be read")
@@ -133,12 +132,6 @@ class _WithoutOwnAnswers:
         return self._ranks.attempt_each([(self._hiding(function), own) for function, own in tasks], **options)
 
 
-def _without_own_answers(
-    ranks: Callable[[Exercise], RanksInterface], exercise: Exercise, hidden: Sequence[str]
-) -> RanksInterface:
-    return _WithoutOwnAnswers(ranks(exercise), hidden)
-
-
 @contextlib.contextmanager
 def _checks_that_travel() -> Iterator[None]:
     """A case's harness travels to the ranks, which have nothing of the checks."""
@@ -155,14 +148,9 @@ def _checks_that_travel() -> Iterator[None]:
 @contextlib.contextmanager
 def _own_ranks(number: int) -> Iterator[RanksInterface]:
     """Ranks in a folder of their own, ended with it."""
-    before = os.environ.get("COURSE_RUNTIME")
-    with tempfile.TemporaryDirectory(prefix="course-check-") as folder:
-        os.environ["COURSE_RUNTIME"] = folder
+    with tempfile.TemporaryDirectory(prefix="course-check-") as folder, settings.RUNTIME.temporarily(folder):
+        ranks = start(number)
         try:
-            ranks = start(number)
-            try:
-                yield ranks
-            finally:
-                ranks.stop()
+            yield ranks
         finally:
-            os.environ.pop("COURSE_RUNTIME") if before is None else os.environ.update(COURSE_RUNTIME=before)
+            ranks.stop()

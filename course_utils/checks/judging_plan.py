@@ -14,9 +14,9 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.errors import CourseError
-from course_utils.ranks.engine.process_settings import usual_settings
+from course_utils.ranks.engine.process_settings import use_default_settings
 from course_utils.ranks.interface import RanksInterface
-from course_utils.ranks.offline.stand_ins import NoRanks, VirtualRanksApart
+from course_utils.ranks.offline.stand_ins import WorkerCalls, WorkerVirtualRanks
 from course_utils.words import count
 
 MOST = 64
@@ -74,7 +74,7 @@ class JudgingStage:
         return max((size for size in sizes if size > self.ranks.world_size), default=0)
 
 
-@usual_settings()
+@use_default_settings()
 def cases_of(exercise: Exercise, seed: int, world_size: int) -> list[Case]:
     """The exercise's cases for this many ranks; the same seed gives the same numbers."""
     return list(exercise.cases(np.random.default_rng(seed), world_size))
@@ -101,7 +101,7 @@ def plan(exercise: Exercise, ranks: RanksInterface | None, seed: int) -> list[Ju
     draw = _draw(exercise, ranks.world_size if ranks else _USUAL)
     cases = draw(seed)
     if needs_nothing(cases):
-        return [JudgingStage(ranks or NoRanks(_USUAL), draw)]
+        return [JudgingStage(ranks or WorkerCalls(_USUAL), draw)]
     real = [JudgingStage(ranks, draw, On.REAL)] if ranks else []
     if fits_virtual_ranks(exercise, cases):
         return [*_virtual_stages(exercise, draw), *real]
@@ -145,7 +145,7 @@ def _virtual_stages(exercise: Exercise, draw: Draw) -> list[JudgingStage]:
             first_of_size.setdefault(len(case.arguments), case)
         return [first_of_size[size] for size in sorted(first_of_size) if size > most and (size <= _FEW or size == MOST)]
 
-    ranks = VirtualRanksApart(MOST)
+    ranks = WorkerVirtualRanks(MOST)
     return [
         JudgingStage(ranks, untimed, On.VIRTUAL),
         JudgingStage(ranks, larger, On.VIRTUAL, limit=_SECONDS, may_end_early=True),

@@ -1,15 +1,19 @@
 """How far a learner has come in each lesson, from the records: exercises, predictions, minutes."""
 
-from collections.abc import Iterable
+import datetime
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from course_utils.checks.prediction_scores import asked_on, comparisons
 from course_utils.checks.registry import exercises_of, names_of
 from course_utils.checks.verdict import Result
-from course_utils.checks.working_time import minutes_spent
 from course_utils.syllabus import LESSONS
 
+LONGEST_PAUSE = 15 * 60
+"""Seconds between two records; after a longer time we cannot say that somebody was at work, and count none of it."""
 _BETTER = {Result.NOT_BEGUN: 0, Result.WRONG: 1, Result.RIGHT: 2}
 
 
@@ -91,8 +95,8 @@ def standing(records: Iterable[dict[str, Any]]) -> tuple[LessonRow, ...]:
     begun = {lessons.of_record(record) for record in records}
     spent = minutes_spent(records, lessons.of_record)
     compared: dict[str | None, list[bool]] = {}
-    for one in comparisons(records):
-        compared.setdefault(lessons.of_prediction(one.name, one.page), []).append(one.hit)
+    for comparison in comparisons(records):
+        compared.setdefault(lessons.of_prediction(comparison.name, comparison.page), []).append(comparison.hit)
     return tuple(
         LessonRow(
             lesson.number,
@@ -111,3 +115,35 @@ def standing(records: Iterable[dict[str, Any]]) -> tuple[LessonRow, ...]:
         )
         for lesson in lessons.all
     )
+
+
+def minutes_spent(
+    records: Iterable[dict[str, Any]], lesson_of: Callable[[dict[str, Any]], str | None]
+) -> dict[str | None, float]:
+    """Minutes of work for each lesson, an estimate; None stands for records that belong to no lesson.
+
+    The time between two records, of whichever notebooks, goes to the lesson of the later one. Two notebooks at once
+    are not counted twice, and a clock that jumps costs one gap at most.
+
+    Args:
+        records: in any order; those without a time are passed over.
+        lesson_of: the stem of the lesson that a record belongs to.
+    """
+    stamped = sorted(
+        ((time, lesson_of(record)) for record in records if (time := time_of(record)) is not None),
+        key=lambda pair: pair[0],
+    )
+    spent: dict[str | None, float] = defaultdict(float)
+    for (before, _), (now, lesson) in pairwise(stamped):
+        if now - before <= LONGEST_PAUSE:
+            spent[lesson] += (now - before) / 60
+    return dict(spent)
+
+
+def time_of(record: dict[str, Any]) -> float | None:
+    """The record's time in seconds since 1970, or None where it holds none."""
+    try:
+        time = datetime.datetime.fromisoformat(record["time"])
+        return (time if time.tzinfo else time.replace(tzinfo=datetime.UTC)).timestamp()
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None

@@ -157,7 +157,7 @@ class MistakeSearch:
     def _run(self, runs: Iterable[tuple[Case, Callable]]) -> Iterator[Outcome]:
         for outcome in self._run_programs(runs):
             self._runs += 1
-            self._bar.look()
+            self._bar.refresh()
             if outcome.attempt.ending == Ending.STOPPED:
                 raise _Ended(SearchEnd.STOPPED)
             if self._runs >= self._exercise.search_runs:

@@ -1,4 +1,4 @@
-"""A notebook's text: its code cells, a cell as Python, the body of a function in a cell. Nothing is run."""
+"""A notebook's text: its code cells, a cell as Python, a function and its body. Nothing is run."""
 
 import ast
 import errno
@@ -66,6 +66,15 @@ def in_python(cell: str) -> str:
         return TransformerManager().transform_cell(_A_STATEMENT.sub(r"\1", cell))
     except Exception:  # a mistake, which Python will find as well
         return cell
+
+
+def function_text(source: str, name: str) -> str | None:
+    """The text of a module's function, decorators included; None where there is none of this name."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            return "\n".join(source.splitlines()[first - 1 : node.end_lineno]) + "\n"
+    return None
 
 
 def body_text(source: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_utils.checks import grid
 from course_utils.checks import panel as parts
 from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
 from course_utils.checks.prediction_scores import is_hit, is_number, plain, remark, shown
@@ -60,9 +59,9 @@ def predict(
     if open_ones:
         what = "a letter" if options else "what you expect"
         which = "" if list(answers) == ["answer"] else f" ({', '.join(open_ones)})"
-        said = f"not answered yet{which}. Put {what} where the dots are, then run the cell."
+        remark_text = f"not answered yet{which}. Put {what} where the dots are, then run the cell."
     elif unknown:
-        said = f"{unknown[0]!r} is not one of {', '.join(options)}."
+        remark_text = f"{unknown[0]!r} is not one of {', '.join(options)}."
     else:
         _note(name, Noted(dict(answers), None if within is None else float(within), options))
         words = [shown(value) if key == "answer" else f"{key} = {shown(value)}" for key, value in answers.items()]
@@ -70,7 +69,7 @@ def predict(
         return
     if known(name).answers:
         _note(name, Noted())  # dots take an earlier prediction back
-    parts.show(_asked(name, options, answers, said, noted=False))
+    parts.show(_asked(name, options, answers, remark_text, noted=False))
 
 
 def measured(name: str, *, busy: bool = False, **values: Any) -> None:
@@ -119,24 +118,21 @@ def _note(name: str, noted: Noted) -> None:
     SESSION.write(prediction=name, answers={key: plain(value) for key, value in noted.answers.items()}, **allowed)
 
 
-def _asked(name: str, options: dict[str, str], answers: dict[str, Any], said: str, noted: bool) -> Panel:
+def _asked(name: str, options: dict[str, str], answers: dict[str, Any], remark_text: str, noted: bool) -> Panel:
     """The panel of `predict`: the choices, and what was noted or is still missing."""
     lines = [f"  {letter}) {text}" for letter, text in options.items()]
-    lines.append(f"Noted. {name}: {said}" if noted else f"○ {name}: {said}")
+    lines.append(f"Noted. {name}: {remark_text}" if noted else f"○ {name}: {remark_text}")
     chosen = [letter for letter in options if noted and letter in answers.values()]
-    items = [
-        f"<li>{parts.escape(letter)}) {parts.prose(text)}{' <strong>← yours</strong>' if letter in chosen else ''}</li>"
-        for letter, text in options.items()
-    ]
-    list_of_choices = (
-        f'<ul style="list-style: none; margin: 6px 0 0; padding: 0">{"".join(items)}</ul>' if items else ""
-    )
     mark, words, kind = ("", "noted", RIGHT) if noted else ("○", "your prediction", NEUTRAL)
-    html = parts.box(
+    html = parts.panel_html(
         f"Prediction {name}: {'noted' if noted else 'not answered yet'}",
         kind,
-        parts.head(mark, words, kind, name, said.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")),
-        list_of_choices,
+        name,
+        mark=mark,
+        words=words,
+        said=remark_text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"),
+        choices=options,
+        chosen=chosen,
     )
     asks = [] if noted or list(answers) == ["answer"] else [key for key, value in answers.items() if value is ...]
     return Panel("\n".join(lines), html, {} if noted else {"asked": name, "questions": asks, "choices": options})
@@ -147,8 +143,8 @@ def _table(noted: Noted, values: dict[str, Any]) -> str:
     rows = [("", "predicted", "measured", "")]
     for key, value in values.items():
         guess = noted.answers.get(key, "–")
-        said = remark(guess, value, noted.within) if key in noted.answers else ""
-        rows.append((key, shown(guess), shown(value), said))
+        remark_text = remark(guess, value, noted.within) if key in noted.answers else ""
+        rows.append((key, shown(guess), shown(value), remark_text))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [[row[0].ljust(widths[0]), row[1].rjust(widths[1]), row[2].rjust(widths[2]), row[3]] for row in rows]
     return "\n".join("  ".join(cells).rstrip() for cells in lines)
@@ -158,44 +154,43 @@ def _compared(name: str, noted: Noted, values: dict[str, Any], hits: dict[str, b
     """The panel of `measured`: a row for each question, with hit or missed in words."""
     named = list(values) != ["answer"]
     texts = "1 1 130px" if noted.choices else "1 1 70px"
+    columns = {"question": "1 1 80px"} if named else {}
+    columns |= {"predicted": texts, "measured": texts, "how near": "2 1 220px"}
     rows = [
-        ([parts.escape(key)] if named else [])
-        + [
-            _with_choice(noted, noted.answers[key]) if key in noted.answers else "–",
-            _with_choice(noted, value),
+        [
+            *([key] if named else []),
+            with_choice(noted.answers.get(key, "–"), noted.choices),
+            with_choice(value, noted.choices),
             _judged(noted, key, value, hits),
         ]
         for key, value in values.items()
     ]
-    words = [*(["question"] if named else []), "predicted", "measured", "how near"]
-    widths = [*(["1 1 80px"] if named else []), texts, texts, "2 1 220px"]
-    table = grid.table(f"Prediction {name}", words, rows, widths)
     count = f"{sum(hits.values())} of {len(hits)} hit" if hits else "nothing was predicted"
     kind = NEUTRAL if not hits else RIGHT if all(hits.values()) else NOT_YET
-    title = f"<div><strong>{parts.escape(name)}</strong>: {count}</div>"
-    return parts.box(f"Prediction {name}: {count}", kind, title, table)
+    return parts.panel_html(f"Prediction {name}: {count}", kind, name, said=count, columns=columns, rows=rows)
 
 
 def _not_compared(name: str) -> Panel:
     """The panel of `measured` on a busy machine."""
-    said = f"not compared. {BUSY}."
-    html = parts.box(f"Prediction {name}: not compared", NEUTRAL, parts.head("○", "not compared", NEUTRAL, name, BUSY))
-    return Panel(f"○ {name}: {said}", html)
+    remark_text = f"not compared. {BUSY}."
+    label, words = f"Prediction {name}: not compared", "not compared"
+    html = parts.panel_html(label, NEUTRAL, name, mark="○", words=words, said=BUSY)
+    return Panel(f"○ {name}: {remark_text}", html)
 
 
-def _judged(noted: Noted, key: str, value: Any, hits: dict[str, bool]) -> str:
-    """Hit or missed, and how far off, as HTML."""
+def _judged(noted: Noted, key: str, value: Any, hits: dict[str, bool]) -> dict[str, Any]:
+    """A badge that says hit or missed, and how far off it was."""
     if key not in hits:
-        return parts.badge("–", "no prediction", NEUTRAL)
-    said = remark(noted.answers[key], value, noted.within)
-    mark = parts.badge("✓", "hit", RIGHT) if hits[key] else parts.badge("✗", "missed", NOT_YET)
-    return f"{mark}{'' if said in ('as predicted', 'not as predicted') else parts.escape(said)}"
+        return {"badge": ["–", "no prediction", NEUTRAL], "remark": ""}
+    text = remark(noted.answers[key], value, noted.within)
+    badge = ["✓", "hit", RIGHT] if hits[key] else ["✗", "missed", NOT_YET]
+    return {"badge": badge, "remark": "" if text in ("as predicted", "not as predicted") else text}
 
 
-def _with_choice(noted: Noted, value: Any) -> str:
-    """A value as HTML; a letter with what it stands for."""
-    text = noted.choices.get(value) if isinstance(value, str) else None
-    return f"{parts.escape(value)}) {parts.prose(text)}" if text else parts.escape(shown(value))
+def with_choice(value: Any, choices: Mapping[str, str]) -> str:
+    """The value; a letter with what it stands for."""
+    text = choices.get(value) if isinstance(value, str) else None
+    return f"{value}) {text}" if text else shown(value)
 
 
 def _as_mapping(choices: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import difflib
 import functools
 import importlib
+import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -29,16 +30,18 @@ def check_packages() -> list[ModuleType]:
 def exercises_of(lesson: Lesson) -> tuple[Exercise, ...]:
     """The exercises of a lesson, in the order of its page; none where they are only planned."""
     modules = {path: importlib.import_module(f"{lesson.package}.checks.{path.stem}") for path in _modules_of(lesson)}
-    found = [_placed(module.EXERCISE, lesson, path) for path, module in modules.items() if hasattr(module, "EXERCISE")]
-    return tuple(sorted(found, key=lambda exercise: exercise.place))
+    found = [
+        _completed(module.EXERCISE, lesson, path) for path, module in modules.items() if hasattr(module, "EXERCISE")
+    ]
+    return tuple(sorted(found, key=lambda exercise: exercise.number))
 
 
 def _modules_of(lesson: Lesson) -> list[Path]:
     return [path for path in folder_of(lesson).glob("*.py") if path.stem != "__init__"]
 
 
-def _placed(exercise: Exercise, lesson: Lesson, module: Path) -> Exercise:
-    """The exercise with all that its place in the house says of it."""
+def _completed(exercise: Exercise, lesson: Lesson, module: Path) -> Exercise:
+    """The exercise with what its module's path tells: its name, its lesson, its file of answers."""
     library, name = exercise.library, module.stem
     if ":" not in library:
         library = f"{lesson.package}.{library}:{name}"
@@ -58,7 +61,7 @@ def own_answers(since: str = "") -> tuple[str, ...]:
         since: stem of the first lesson whose answers count; "" means all.
     """
     exercises = [exercise for exercise in declared() if exercise.lesson >= since]
-    return tuple(place for exercise in exercises for place in (exercise.library, *exercise.also_hidden))
+    return tuple(dotted_name for exercise in exercises for dotted_name in (exercise.library, *exercise.also_hidden))
 
 
 def names_of(lesson: Lesson) -> tuple[str, ...]:
@@ -96,12 +99,11 @@ def chosen(names: Iterable[str] = ()) -> tuple[Exercise, ...]:
     stems = {lesson.stem: exercises_of(lesson) for lesson in LESSONS}
     wanted = []
     for name in names:
-        of_lessons = [one for stem, of_it in stems.items() if name and stem.startswith(name) for one in of_it]
+        of_lessons = [each for stem, names in stems.items() if name and stem.startswith(name) for each in names]
         wanted += of_lessons or [find(name)]
     return tuple(exercise for exercise in declared() if not names or exercise in wanted)
 
 
 def reference(exercise: Exercise) -> Callable:
     """The library's own answer."""
-    module, _, function = exercise.library.partition(":")
-    return getattr(importlib.import_module(module), function)
+    return pkgutil.resolve_name(exercise.library)

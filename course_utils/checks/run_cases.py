@@ -14,6 +14,7 @@ from course_utils.checks.finding import Finding, Kind
 from course_utils.checks.hidden_answer import call_without
 from course_utils.ranks.interface import LIMIT, PATIENCE, RanksInterface
 from course_utils.ranks.run import Attempt
+from course_utils.trace.events import unmatched_receive
 
 Runner = Callable[[Iterable[tuple[Case, Callable]]], Iterator[Outcome]]
 """Runs cases, each with a function, in order."""
@@ -91,7 +92,7 @@ def outcome_of(case: Case, function: Callable, attempt: Attempt) -> Outcome:
     found = _trouble(attempt) or _wrong_values(outcome) or _changed_argument(outcome, function) or _wrong_cost(outcome)
     if not found and case.judge:
         found = case.judge(outcome)
-    return replace(outcome, finding=found or _never_waited_for(attempt))
+    return replace(outcome, finding=found or _never_waited_for(attempt) or _miscounted(outcome))
 
 
 def _trouble(attempt: Attempt) -> Finding | None:
@@ -168,6 +169,15 @@ def _never_waited_for(attempt: Attempt) -> Finding | None:
         for request in reply.never_waited_for:
             return Finding(Kind.NEVER_WAITED_FOR, reply.rank, words=request)
     return None
+
+
+def _miscounted(outcome: Outcome) -> Finding | None:
+    """A message that its receiver has recorded and its sender has not, so that the sender's count is too low."""
+    run, replies = outcome.run, outcome.attempt.replies
+    if run is None or any(reply.uncounted for reply in replies):
+        return None
+    got = unmatched_receive(run.events)
+    return Finding(Kind.MISCOUNTED, got.rank, got=got.bytes, values={"sender": got.peer}) if got else None
 
 
 def by_luck(outcome: Outcome) -> Outcome | None:

@@ -132,7 +132,7 @@ class Written:
         Raises:
             CourseError: there is none; the text suggests the nearest.
         """
-        programs = {one.name: one for one in self.answers}
+        programs = {each.name: each for each in self.answers}
         if name not in programs:
             raise CourseError(f"Nobody writes `{name}`.{nearest(name, list(programs))}")
         return programs[name]
@@ -303,10 +303,10 @@ class _FileReader:
             raise self._error(at, f"expected {_FORMS}")
 
     def _block(self, section: _Section, at: int, language: str, before: str, text: str) -> None:
-        said = _INTRODUCTION.fullmatch(before)
-        if not said or language != ("diff" if said["base"] else "python"):
+        introduction = _INTRODUCTION.fullmatch(before)
+        if not introduction or language != ("diff" if introduction["base"] else "python"):
             raise self._error(at, f"expected {_FORMS}")
-        section.programs.append((at, said["name"], said["base"] or "", said["idea"], text))
+        section.programs.append((at, introduction["name"], introduction["base"] or "", introduction["idea"], text))
 
     def _error(self, at: int, what: str) -> CourseError:
         return CourseError(f"{self.file.name}, line {at + 1}: {what}")

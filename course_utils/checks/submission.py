@@ -9,7 +9,6 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from course_utils.checks.notebook import code_cells, in_python
 from course_utils.checks.registry import declared
@@ -131,25 +130,17 @@ def _bound(node: ast.stmt) -> list[str]:
 
 
 def _signature(arguments: ast.arguments) -> inspect.Signature | None:
-    """The parameters' names and kinds; every default is None, for it would have to be run to be known.
+    """The parameters' names and kinds; every default becomes None, for it would have to be run to be known.
 
     None for what Python rejects, such as two parameters of one name: it will say so itself.
     """
-    kinds = inspect.Parameter
-    plain: list[tuple[ast.arg, Any]] = [(one, kinds.POSITIONAL_ONLY) for one in arguments.posonlyargs]
-    plain += [(one, kinds.POSITIONAL_OR_KEYWORD) for one in arguments.args]
-    required = len(plain) - len(arguments.defaults)
-    found = [
-        kinds(one.arg, kind, default=kinds.empty if place < required else None)
-        for place, (one, kind) in enumerate(plain)
-    ]
-    if arguments.vararg:
-        found.append(kinds(arguments.vararg.arg, kinds.VAR_POSITIONAL))
-    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        found.append(kinds(one.arg, kinds.KEYWORD_ONLY, default=None if default else kinds.empty))
-    if arguments.kwarg:
-        found.append(kinds(arguments.kwarg.arg, kinds.VAR_KEYWORD))
-    try:
-        return inspect.Signature(found)
-    except ValueError:
+    for parameter in ast.walk(arguments):
+        if isinstance(parameter, ast.arg):
+            parameter.annotation = None
+    arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
+    arguments.kw_defaults = [default and ast.Constant(None) for default in arguments.kw_defaults]
+    function = ast.fix_missing_locations(ast.Expression(ast.Lambda(arguments, ast.Constant(None))))
+    try:  # the lambda is made of names and of None, and is not called: nothing of the notebook's runs
+        return inspect.signature(eval(compile(function, "signature", "eval")))
+    except (SyntaxError, ValueError):
         return None

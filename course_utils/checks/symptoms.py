@@ -12,7 +12,7 @@ from course_utils.checks.exercise import NO_RESULT, Case, Outcome, Recogniser
 from course_utils.checks.finding import Kind
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import Ending
-from course_utils.trace.wait_graph import Receive, Send, parts_of
+from course_utils.trace.wait_graph import Receive, Send, single_needs
 
 if TYPE_CHECKING:
     from course_utils.trace.events import Event
@@ -66,7 +66,7 @@ def hangs(case: Case, outcome: Outcome) -> bool:
 
 def all_need(outcome: Outcome, kind: type[Send] | type[Receive]) -> bool:
     """Whether every rank that hangs waits for this: that its message is taken, or that one comes."""
-    needs = [[*parts_of(reply.need)] for reply in outcome.attempt.replies if reply.kind == "interrupted"]
+    needs = [[*single_needs(reply.need)] for reply in outcome.attempt.replies if reply.kind == "interrupted"]
     return bool(needs) and all(parts and all(isinstance(part, kind) for part in parts) for parts in needs)
 
 

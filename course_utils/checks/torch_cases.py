@@ -37,8 +37,8 @@ REUSED = "memory of an argument"
 
 def lies_in(found: Iterable["Tensor"], given: Iterable["Tensor"]) -> bool:
     """Whether a tensor of `found` lies in the memory of one of `given`: whoever changes one then changes both."""
-    places = {one.untyped_storage().data_ptr() for one in given if one.numel()}
-    return any(one.numel() and one.untyped_storage().data_ptr() in places for one in found)
+    places = {tensor.untyped_storage().data_ptr() for tensor in given if tensor.numel()}
+    return any(tensor.numel() and tensor.untyped_storage().data_ptr() in places for tensor in found)
 
 
 def is_new(outcome: "Outcome") -> Finding | None:

@@ -2,6 +2,8 @@
 
 import contextlib
 import math
+import re
+from typing import TYPE_CHECKING
 
 from course_utils import draw
 from course_utils.checks import panel as parts
@@ -10,8 +12,12 @@ from course_utils.checks.verdict import NAMES, Result, Verdict, finding_of
 from course_utils.trace.events import count_rounds
 from course_utils.words import count
 
+if TYPE_CHECKING:
+    from course_utils.draw.style import Picture
+
 MOST_LINES = 20
 MOST_MESSAGES = 60
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _COLOURS = {Result.RIGHT: RIGHT, Result.WRONG: NOT_YET, Result.NOT_BEGUN: NEUTRAL}
 
 
@@ -26,13 +32,17 @@ def show(verdict: Verdict, picture: bool = True) -> None:
 def panel(verdict: Verdict, picture: bool = True) -> Panel:
     """The verdict as one output. Its text is the line; its HTML adds what was printed and at most one picture."""
     colour, name = _COLOURS[verdict.result], NAMES[verdict.result]
-    html = parts.box(
+    html = parts.panel_html(
         f"{verdict.name}: {name}",
         colour,
-        parts.head(verdict.result, name, colour, verdict.name, finding_of(verdict)),
-        parts.set_off(verdict.question, colour, "Ask yourself:"),
-        parts.printed("Your function printed:", printed_lines(verdict)),
-        _picture(verdict) if picture else "",
+        verdict.name,
+        mark=verdict.result,
+        words=name,
+        said=finding_of(verdict),
+        lead="Ask yourself:",
+        question=verdict.question,
+        printed=[_ESCAPES.sub("", line) for line in printed_lines(verdict)],
+        picture=_picture(verdict) if picture else None,
     )
     return Panel(str(verdict), html)
 
@@ -58,16 +68,13 @@ def picture_title(verdict: Verdict) -> str | None:
     return f"{title} ({case})" if case else title
 
 
-def _picture(verdict: Verdict) -> str:
-    """The exercise's own picture, or the messages; "" where there is nothing to draw, or too much."""
-    figure = None
+def _picture(verdict: Verdict) -> "Picture | None":
+    """The exercise's own picture, or the messages; None where there is nothing to draw, or too much."""
     if verdict.drawing:
         with contextlib.suppress(Exception):  # it looked into something of an unexpected form: then there is no picture
-            figure = verdict.drawing()
-    if figure:
-        return parts.image(figure)
+            if figure := verdict.drawing():
+                return figure
     messages = sum(event.kind == "send" for event in verdict.events)
     if not 0 < messages <= MOST_MESSAGES:
-        return ""
-
-    return parts.image(draw.timeline(list(verdict.events), title=picture_title(verdict)))
+        return None
+    return draw.timeline(list(verdict.events), title=picture_title(verdict))

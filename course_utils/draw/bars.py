@@ -47,13 +47,13 @@ def stacked_bars(
         end = draw_parts(ax, row, {part: seconds.get(part, 0.0) for part in parts}, looks, seconds_text)
         write_end(ax, row, end, seconds_text(totals[name]), bold=True)
     name_rows(ax, bars)
-    style.draw_legend(ax, {part: Patch(facecolor=look["color"]) for part, look in looks.items()})
-    told = []
+    style.draw_legend(ax, {part: Patch(facecolor=properties["color"]) for part, properties in looks.items()})
+    texts = []
     for name, total in totals.items():
         lengths = ", ".join(f"{part} {seconds_text(length)}" for part, length in bars[name].items())
-        told.append(f"{name}: {lengths}, together {seconds_text(total)}.")
-    said = as_sentences(*heading)
-    picture.alt_text = " ".join([f"Stacked bars of time. {said}", *told])
+        texts.append(f"{name}: {lengths}, together {seconds_text(total)}.")
+    alternative = as_sentences(*heading)
+    picture.alt_text = " ".join([f"Stacked bars of time. {alternative}", *texts])
     return picture
 
 
@@ -84,8 +84,8 @@ def bars_finding(bars: Mapping[str, Mapping[str, float]], totals: Mapping[str, f
         if len(shares_of_messages) > 4:
             low, high = min(shares_of_messages.values()), max(shares_of_messages.values())
             return f"Communication takes {percent(low)} to {percent(high)} of the time"
-        said = [f"{percent(share)} ({name})" for name, share in shares_of_messages.items() if share]
-        return f"Communication takes {join(said)}"
+        share_texts = [f"{percent(share)} ({name})" for name, share in shares_of_messages.items() if share]
+        return f"Communication takes {join(share_texts)}"
     if any("communication" in seconds for seconds in filled.values()):
         return "Communication takes no time of its own"
     longest = max(filled, key=totals.__getitem__)
@@ -144,8 +144,8 @@ def shares(panels: Sequence[SharesPanel], title: str, subtitle: str = "") -> Fig
         marks[FORMULA] = Line2D([], [], color=style.INK, linewidth=2, marker="|", markersize=9, linestyle="none")
     left = room_for_names(names)
     above = 0.3 + (style.legend_height(list(marks), left) if marks else 0.0)
-    look = {"left": left, "right": 0.2, "below": 0.5, "above": above}
-    picture, (first,) = style.new_picture(title, subtitle, heights=[0.4 * len(names)], **look)
+    margins = {"left": left, "right": 0.2, "below": 0.5, "above": above}
+    picture, (first,) = style.new_picture(title, subtitle, heights=[0.4 * len(names)], **margins)
     axes = _side_by_side(picture, first, panels)
     for index, (ax, panel) in enumerate(zip(axes, panels, strict=True)):
         _draw_panel(ax, panel, colours, inside=len(panels) == 1)
@@ -191,8 +191,8 @@ def _panel_text(panel: SharesPanel) -> str:
         inside = ", ".join(f"{part} {panel.say(amount)}" for part, amount in parts.items())
         if len(parts) == 1:
             inside = panel.say(*parts.values())
-        said = f" ({FORMULA} {panel.say(panel.formula[name])})" if name in panel.formula else ""
-        bars.append(f"{name}: {inside}{said}")
+        formula_text = f" ({FORMULA} {panel.say(panel.formula[name])})" if name in panel.formula else ""
+        bars.append(f"{name}: {inside}{formula_text}")
     return f"{panel.name}: {'; '.join(bars)}."
 
 
@@ -232,8 +232,8 @@ def measured_bars(
         write_end(ax, row, min(values.high, longest), seconds_text(values.median))
     name_rows(ax, names)
     style.draw_legend(ax, {labels[group]: Patch(**looks[group]) for group in groups})
-    told = "; ".join(f"{labels[group]}, {name}: {_range_text(values)}" for group, name, values in bars)
-    picture.alt_text = f"Bars of time. {title}. {subtitle} {told}."
+    values_text = "; ".join(f"{labels[group]}, {name}: {_range_text(values)}" for group, name, values in bars)
+    picture.alt_text = f"Bars of time. {title}. {subtitle} {values_text}."
     return picture
 
 
@@ -266,8 +266,8 @@ def above_bound(cases: Mapping[str, tuple[float, Mapping[str, float]]], title: s
     ax.set_xlim(0, max(share for ways in above.values() for share in ways.values()) or 0.01)
     tall = 0.8 / len(names)
     for row, (case, ways) in enumerate(above.items()):
-        for place, (name, share) in enumerate(ways.items()):
-            at = row + (place - (len(names) - 1) / 2) * tall
+        for bar, (name, share) in enumerate(ways.items()):
+            at = row + (bar - (len(names) - 1) / 2) * tall
             ax.barh(at, share, height=0.9 * tall, color=legend[name].get_facecolor())
             write_end(ax, at, share, texts[case, name], size=style.SMALL)
     name_rows(ax, cases)
@@ -276,8 +276,8 @@ def above_bound(cases: Mapping[str, tuple[float, Mapping[str, float]]], title: s
     ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: percent(share) if share else "the bound"))
     ax.set_xlabel("share of its time that is above the bound", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, legend)
-    told = "; ".join(f"{case}, {name}: {text}" for (case, name), text in texts.items())
-    picture.alt_text = f"How far times are above a bound, as shares of them. {title}. {subtitle} {told}."
+    values_text = "; ".join(f"{case}, {name}: {text}" for (case, name), text in texts.items())
+    picture.alt_text = f"How far times are above a bound, as shares of them. {title}. {subtitle} {values_text}."
     return picture
 
 
@@ -314,21 +314,21 @@ def draw_parts(
     pixels = ax.get_position().width * ax.figure.get_figwidth() * style.DOTS / (high - low)
     start = 0.0
     for part, amount in parts.items():
-        look = {"edgecolor": "white", "linewidth": 0.6} | dict(looks[part])
-        ax.barh(row, amount, left=start, height=height, **look)
+        properties = {"edgecolor": "white", "linewidth": 0.6} | dict(looks[part])
+        ax.barh(row, amount, left=start, height=height, **properties)
         words = say(amount) if say else ""
         if amount > 0 and words and style.text_width(words) + 8 <= amount * pixels:
-            ink = style.ink_on(look.get("color") or look["facecolor"])
-            place = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": ink}
-            ax.text(start + amount / 2, row, words, **place)
+            ink = style.ink_on(properties.get("color") or properties["facecolor"])
+            alignment = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": ink}
+            ax.text(start + amount / 2, row, words, **alignment)
         start += amount
     return start
 
 
 def write_end(ax: Axes, row: float, end: float, words: str, bold: bool = False, size: float = style.TEXT) -> None:
     """Write words behind a bar's end."""
-    place = {"xytext": (5, 0), "textcoords": "offset points", "va": "center_baseline", "annotation_clip": False}
-    ax.annotate(words, (end, row), fontsize=size, fontweight="bold" if bold else "normal", **place)
+    alignment = {"xytext": (5, 0), "textcoords": "offset points", "va": "center_baseline", "annotation_clip": False}
+    ax.annotate(words, (end, row), fontsize=size, fontweight="bold" if bold else "normal", **alignment)
 
 
 def name_rows(ax: Axes, names: Collection[str]) -> None:

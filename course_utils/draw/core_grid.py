@@ -34,18 +34,17 @@ def cores(
     columns = sorted(named | (set() if isinstance(allowed, int) else set(allowed))) or list(range(cores))
     rows = sorted(placements)
     found = cores_finding(rows, columns) + (f", with the time of {cores}" if cores < len(columns) else "")
-    heading = (title, found) if title else (found, "")
     height = max(0.24, min(0.4, 4.0 / max(len(rows), 1)))
     heights = [height * max(len(rows), 1) + 0.32, 0.42]
-    look = {"left": 0.75, "right": 1.0, "below": 0.12, "between": 0.12}
-    picture, (ax, under) = style.new_picture(*heading, heights=heights, **look)
+    margins = {"left": 0.75, "right": 1.0, "below": 0.12, "between": 0.12}
+    picture, (ax, under) = style.new_picture(title, found, heights=heights, **margins)
     for each in (ax, under):
         each.axis("off")
     draw_grid(ax, rows, columns, height)
     draw_words(under, [memory_text(memory), *gpu_texts(gpus)])
-    told = [f"rank {rank} on {cores_text(own)}, {count(threads, 'thread')}" for rank, own, threads in rows]
-    told = [f"Cores and ranks of this machine: {found}", *told, memory_text(memory), *gpu_texts(gpus)]
-    picture.alt_text = f"{'; '.join(told)}."
+    sentences = [f"rank {rank} on {cores_text(own)}, {count(threads, 'thread')}" for rank, own, threads in rows]
+    sentences = [f"Cores and ranks of this machine: {found}", *sentences, memory_text(memory), *gpu_texts(gpus)]
+    picture.alt_text = f"{'; '.join(sentences)}."
     return picture
 
 
@@ -54,13 +53,13 @@ def cores_finding(rows: Sequence[tuple[int, Collection[int], int]], columns: Seq
     if not rows:
         return f"No rank is running; {count(len(columns), 'core')} to use"
     used = [set(own) for _, own, _ in rows]
-    apart = sum(len(own) for own in used) == len(set().union(*used))
+    disjoint = sum(len(own) for own in used) == len(set().union(*used))
     on = count(len(set().union(*used)), "core")
     if len(rows) == 1:
         return f"1 rank on {on}"
-    if apart and all(len(own) == 1 for own in used):
+    if disjoint and all(len(own) == 1 for own in used):
         return f"{count(len(rows), 'rank')} on {on}: each has one of its own"
-    if apart:
+    if disjoint:
         return f"{count(len(rows), 'rank')} on {on}: each has its own"
     if len(rows) <= len(set().union(*used)):
         return f"{count(len(rows), 'rank')} share {on}: enough for one each"

@@ -28,14 +28,13 @@ def loss_curves(
     """
     data = {name: as_numbers(name, values) for name, values in curves.items()}
     found = losses_finding(data, x, y)
-    heading = (title, found) if title else (found, "")
-    picture, (ax,) = style.new_picture(*heading, heights=[2.7], left=0.75, right=lines.room_for_names(list(data)))
+    picture, (ax,) = style.new_picture(title, found, heights=[2.7], left=0.75, right=lines.room_for_names(list(data)))
     under, over = stacking(list(data.values()))
     for index, values in enumerate(data.values()):
         finite = np.where(np.isfinite(values), values, np.nan)
-        look = {"linewidth": min(1.8 + 1.6 * over[index], 5.0), "linestyle": _DASHES[under[index] % len(_DASHES)]}
-        look |= {"color": style.CURVES[index % len(style.CURVES)], "alpha": 0.9, "zorder": 2 + index}
-        ax.plot(np.arange(1, len(values) + 1), finite, marker="o" if len(values) == 1 else None, **look)
+        properties = {"linewidth": min(1.8 + 1.6 * over[index], 5.0), "linestyle": _DASHES[under[index] % len(_DASHES)]}
+        properties |= {"color": style.CURVES[index % len(style.CURVES)], "alpha": 0.9, "zorder": 2 + index}
+        ax.plot(np.arange(1, len(values) + 1), finite, marker="o" if len(values) == 1 else None, **properties)
     longest = max((len(values) for values in data.values()), default=0)
     ax.set_xlim(*((0, 2) if longest < 2 else (1, longest)))
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
@@ -46,8 +45,8 @@ def loss_curves(
         ax.set_yticks([])
         ax.text(0.5, 0.5, "no values", transform=ax.transAxes, ha="center", va="center", fontsize=style.TITLE)
     shown = {name: values[np.isfinite(values)] for name, values in data.items()}
-    told = "; ".join(f"{name}: {values[0]:.4g} to {values[-1]:.4g}" for name, values in shown.items() if len(values))
-    picture.alt_text = as_sentences(f"Curves of {y} over {x}", *heading, told)
+    ranges = "; ".join(f"{name}: {values[0]:.4g} to {values[-1]:.4g}" for name, values in shown.items() if len(values))
+    picture.alt_text = as_sentences(f"Curves of {y} over {x}", title or "", found, ranges)
     return picture
 
 
@@ -67,8 +66,8 @@ def stacking(curves: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
     under, over = [0] * len(curves), [0] * len(curves)
     for second, first in ((j, i) for j in range(len(curves)) for i in range(j)):
         shared = min(len(curves[first]), len(curves[second]))
-        apart = np.abs(curves[second][:shared] - curves[first][:shared])
-        if shared and (apart[np.isfinite(apart)] <= visible).all():
+        distance = np.abs(curves[second][:shared] - curves[first][:shared])
+        if shared and (distance[np.isfinite(distance)] <= visible).all():
             under[second] += 1
             over[first] += 1
     return under, over
@@ -87,12 +86,12 @@ def losses_finding(data: Mapping[str, np.ndarray], x: str, y: str) -> str:
         return f"No values of {y}"
     if len(full) > 1 and len(lengths) == 1:
         every = np.array(list(full.values()))
-        apart = float(np.ptp(every, axis=0).max())
+        distance = float(np.ptp(every, axis=0).max())
         steps = count(lengths.pop(), x)
-        if apart == 0:
+        if distance == 0:
             return f"{join(list(full))} are equal in every digit over {steps}"
-        if apart <= 1e-3 * np.ptp(every):
-            return f"The curves lie on each other: at most {apart:.1e} apart over {steps}"
+        if distance <= 1e-3 * np.ptp(every):
+            return f"The curves lie on each other: at most {distance:.1e} apart over {steps}"
     return f"The {y} ends at {join([f'{values[-1]:.3g} ({unbroken(name)})' for name, values in full.items()])}"
 
 

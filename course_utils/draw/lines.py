@@ -63,14 +63,14 @@ def over_numbers(
     left = 0.45 + max(style.text_width(unit(v), style.TEXT) for line in middles.values() for v in line) / style.DOTS
     above = style.legend_height(list(marks), left, 0.25) + 0.22
     picture, (ax,) = style.new_picture(title, subtitle, heights=[2.6], left=left, right=0.25, below=0.55, above=above)
-    place = np.asarray(x, float)
-    if _grows_by_one_factor(place):
+    positions = np.asarray(x, float)
+    if _grows_by_one_factor(positions):
         ax.set_xscale("log", base=2)
     if log:
         ax.set_yscale("log")
     for name, line in lines.items():
-        measured_points(ax, place, line, colours[name])
-        ax.plot(place, predicted.get(name, middles[name]), color=colours[name], linewidth=1.6, zorder=2)
+        measured_points(ax, positions, line, colours[name])
+        ax.plot(positions, predicted.get(name, middles[name]), color=colours[name], linewidth=1.6, zorder=2)
     if limits is not None:
         ax.set_ylim(*limits)
     elif not log:
@@ -84,9 +84,9 @@ def over_numbers(
     in_words(ax.xaxis, x)
     label(ax, across, up, above=True)
     style.draw_legend(ax, marks, offset=0.26)
-    told = [f"{name}: {', '.join(unit(value) for value in line)}" for name, line in middles.items()]
+    values_texts = [f"{name}: {', '.join(unit(value) for value in line)}" for name, line in middles.items()]
     shown = f"{up} over {across} {', '.join(f'{n:g}' for n in x)}"
-    picture.alt_text = as_sentences(title, subtitle, shown, *told)
+    picture.alt_text = as_sentences(title, subtitle, shown, *values_texts)
     return picture
 
 
@@ -102,7 +102,7 @@ def _grows_by_one_factor(numbers: np.ndarray) -> bool:
 
 
 def measured_points(
-    ax: Axes, x: Sequence[float], runs: Sequence[float | Sequence[float]], colour: str, scale: float = 1.0, **look
+    ax: Axes, x: Sequence[float], runs: Sequence[float | Sequence[float]], colour: str, scale: float = 1.0, **properties
 ) -> np.ndarray:
     """Draw a dot at the median of the runs at each number, and a bar from the lowest to the highest; return medians.
 
@@ -111,10 +111,10 @@ def measured_points(
         scale: what all values are multiplied by.
         look: of the dots, for Matplotlib's `errorbar`.
     """
-    middle = scale * np.array([np.median(one) for one in runs], float)
-    ends = scale * np.array([[np.min(one), np.max(one)] for one in runs], float)
-    look = {"fmt": "o", "markersize": 4.5, "linewidth": 1.1, "zorder": 3} | look
-    ax.errorbar(x, middle, np.abs(ends.T - middle), color=colour, **look)
+    middle = scale * np.array([np.median(run) for run in runs], float)
+    ends = scale * np.array([[np.min(run), np.max(run)] for run in runs], float)
+    properties = {"fmt": "o", "markersize": 4.5, "linewidth": 1.1, "zorder": 3} | properties
+    ax.errorbar(x, middle, np.abs(ends.T - middle), color=colour, **properties)
     return middle
 
 
@@ -170,15 +170,15 @@ def name_ends(ax: Axes, ends: Mapping[str, float], colours: Mapping[str, str]) -
     line = 1.5 * style.TEXT / 72 / (ax.get_position().height * ax.figure.get_figheight())
     words = {"va": "center", "fontsize": style.TEXT, "fontweight": "bold", "parse_math": False}
     beside = {"xycoords": "axes fraction", "xytext": (7, 0), "textcoords": "offset points"}
-    for place, (_, _, name) in zip(spread([share for share, *_ in shares], line, 0.0, 1.0), shares, strict=True):
-        ax.annotate(name, (1.0, place), color=colours[name], **beside, **words)
+    for at, (_, _, name) in zip(spread([share for share, *_ in shares], line, 0.0, 1.0), shares, strict=True):
+        ax.annotate(name, (1.0, at), color=colours[name], **beside, **words)
 
 
-def spread(places: Sequence[float], distance: float, low: float, high: float) -> list[float]:
-    """Move places, which ascend, apart to at least `distance`, each as little as it needs, inside low … high."""
+def spread(heights: Sequence[float], distance: float, low: float, high: float) -> list[float]:
+    """Move heights, which ascend, apart to at least `distance`, each as little as it needs, inside low … high."""
     moved: list[float] = []
-    for place in places:
-        moved.append(max(place, moved[-1] + distance) if moved else max(place, low))
+    for height in heights:
+        moved.append(max(height, moved[-1] + distance) if moved else max(height, low))
     over = moved[-1] - high if moved else 0
     for index in range(len(moved) - 1, -1, -1):
         limit = high if index == len(moved) - 1 else moved[index + 1] - distance

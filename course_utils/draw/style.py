@@ -8,6 +8,7 @@ from functools import cache
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -33,9 +34,12 @@ INK, FAINT, GRID = "#222222", "#8A8A8A", "#E8E8E8"
 OTHERS = ("#56B4E9", "#A6A1D6", "#C9B48A", "#7FB8A4", "#D8A6A0", "#9A9A9A")  # phases with names of their own
 CURVES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#8A8A8A")
 
+Corners = tuple[float, float, float, float]  # of a box: left and right in units of the axis, top and bottom in rows
+
 WIDTH = 7.0  # inches; shown 700 pixels wide
 SLIDE_WIDTH = 10.5  # inches, for pictures that stand side by side
 DOTS = 100  # pixels to the inch as shown
+_PNG = "data:image/png;base64,"
 _FINER = 2  # times as many in the PNG, for sharp screens
 TEXT, SMALL, TITLE = 9.0, 8.0, 11.0  # points
 
@@ -57,14 +61,17 @@ class Picture(Figure):
         self.savefig(file, format="png", dpi=_FINER * DOTS, metadata={"Description": self.alt_text, "Software": None})
         return file.getvalue()
 
+    def data_url(self) -> str:
+        """The picture as PNG, in an address that holds it all."""
+        return _PNG + base64.b64encode(self._repr_png_()).decode()
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         """IPython's hook. JupyterLab takes the HTML, which can carry the alternative text; others take the PNG."""
         width, height = (round(side * DOTS) for side in self.get_size_inches())
-        image = base64.b64encode(self._repr_png_()).decode()
-        described = html.escape(self.alt_text, quote=True)
+        url, described = self.data_url(), html.escape(self.alt_text, quote=True)
         bundle = {
-            "image/png": image,
-            "text/html": f'<img src="data:image/png;base64,{image}" width="{width}" alt="{described}">',
+            "image/png": url.removeprefix(_PNG),
+            "text/html": f'<img src="{url}" width="{width}" alt="{described}">',
             "text/plain": self.alt_text,
         }
         return bundle, {"image/png": {"width": width, "height": height}}
@@ -111,7 +118,7 @@ def wrap(text: str, size: float, bold: bool = False, width: float = (WIDTH - 0.3
 
 
 def new_picture(
-    title: str,
+    title: str | None,
     subtitle: str = "",
     *,
     heights: Sequence[float],
@@ -126,10 +133,12 @@ def new_picture(
     """An empty picture: a title that states the finding, and axes one under the other, or side by side.
 
     Args:
+        title: without one, the subtitle takes its place.
         heights: height of each axes' area, in inches; `between` is the room from one to the next below it.
         left, right, below: margins, in inches; `above` is extra room under the titles, for a legend.
         side_by_side: divide the `width` among the axes; each has these margins.
     """
+    title, subtitle = (title, subtitle) if title else (subtitle, "")
     picture = Picture(figsize=(width, 1.0), dpi=DOTS, facecolor="white")
     lines = [(line, TITLE, True) for line in wrap(title, TITLE, True, (width - 0.3) * DOTS)]
     lines += [(line, TEXT, False) for line in wrap(subtitle, TEXT, False, (width - 0.3) * DOTS)]
@@ -199,6 +208,13 @@ def draw_legend(ax: Axes, handles: dict[str, Patch], offset: float = 0.06) -> No
             columnspacing=1.3,
         )
         ax.add_artist(legend).set_clip_on(False)  # else a deck's picture is cut at the axes
+
+
+def boxes(ax: Axes, corners: Sequence[Corners], **properties) -> None:
+    """Draw rectangles, all of them as one artist."""
+    if corners:
+        polygons = [[(x0, y0), (x1, y0), (x1, y1), (x0, y1)] for x0, x1, y0, y1 in corners]
+        ax.add_collection(PolyCollection(polygons, **properties), autolim=False)
 
 
 def paler(colour: str, share: float = 0.7) -> tuple[float, float, float]:

@@ -40,12 +40,11 @@ def traffic(
         raise CourseError("traffic: two samples are needed at least, and as many nodes everywhere.")
     begin, end = active(clock, sent, received)
     found = traffic_finding([s[-1] - s[0] for s in sent], [r[-1] - r[0] for r in received], rates, end - begin)
-    heading = (title, found) if title else (found, "")
     scale, unit = time_unit(end - begin)
     words = {"out of the node, Mbit/s": Patch(facecolor=_OUT), "into it": Patch(facecolor=_IN)}
     height = 0.78 if len(rates) <= 4 else 0.5
-    look = {"left": 1.05, "right": 0.2 + _GAP + _CPU_WIDTH, "below": 0.5, "between": 0.14, "above": 0.26}
-    picture, rows = style.new_picture(*heading, heights=[height] * len(rates), **look)
+    margins = {"left": 1.05, "right": 0.2 + _GAP + _CPU_WIDTH, "below": 0.5, "between": 0.14, "above": 0.26}
+    picture, rows = style.new_picture(title, found, heights=[height] * len(rates), **margins)
     style.draw_legend(rows[0], words, _LEGEND)
     edges = np.linspace(begin, end, min(_BINS, max(2, int((end - begin) / 0.012))) + 1)
     for node, ax in enumerate(rows):
@@ -142,9 +141,9 @@ def draw_cpu(ax: Axes, clock: np.ndarray, used: Sequence[float], begin: float, e
 def alt_text(found: str, clock: np.ndarray, sent: Sequence, received: Sequence, cpu: Sequence) -> str:
     """The picture in words."""
     span = max(clock[-1] - clock[0], 1e-9)
-    told = [
+    sentences = [
         f"node {node} sent {bytes_text(out[-1] - out[0])} and received {bytes_text(into[-1] - into[0])}, "
         f"its rank used {percent((used[-1] - used[0]) / span)} of a core"
         for node, (out, into, used) in enumerate(zip(sent, received, cpu, strict=True))
     ]
-    return f"Traffic of each node over time, and CPU use. {found}. {'; '.join(told)}."
+    return f"Traffic of each node over time, and CPU use. {found}. {'; '.join(sentences)}."

@@ -34,8 +34,7 @@ def waits(
     found = waits_finding(waits_for, circle, returned)
     places = positions(sorted(doing))
     top = max(abs(y) for _, y in places.values()) + _NODE + 0.1
-    heading = (title, found) if title else (found, "")
-    picture, (ax,) = style.new_picture(*heading, heights=[2 * top], left=0.1, right=0.1, below=0.1)
+    picture, (ax,) = style.new_picture(title, found, heights=[2 * top], left=0.1, right=0.1, below=0.1)
     ax.axis("off")
     ax.set_xlim(0.1 - style.WIDTH / 2, style.WIDTH / 2 - 0.1)
     ax.set_ylim(-top, top)
@@ -49,8 +48,8 @@ def waits(
         ink = style.ink_on(colour) if rank in waits_for else style.INK
         ax.text(x, y, str(rank), ha="center", va="center", fontsize=style.TITLE, weight="bold", color=ink, zorder=4)
         write_beside(ax, x, y, doing[rank])
-    told = "; ".join(f"rank {rank}: {text}" for rank, text in sorted(doing.items()))
-    picture.alt_text = f"Who waits for whom: {found}. {told}."
+    activities = "; ".join(f"rank {rank}: {text}" for rank, text in sorted(doing.items()))
+    picture.alt_text = f"Who waits for whom: {found}. {activities}."
     return picture
 
 
@@ -60,7 +59,7 @@ def waits_finding(waits_for: Mapping[int, Sequence[int]], circle: Sequence[int],
         return "Nobody waits for what will never come"
     if circle:
         following = [*circle[1:], circle[0]]
-        pairs = [f"{one} for {other}" for one, other in zip(circle, following, strict=True)]
+        pairs = [f"{waiting} for {other}" for waiting, other in zip(circle, following, strict=True)]
         return f"Ranks wait in a circle: {join(pairs)}"
     others = sorted({other for mine in waits_for.values() for other in mine} - set(waits_for))
     stuck = sorted(waits_for)
@@ -74,7 +73,7 @@ def waits_finding(waits_for: Mapping[int, Sequence[int]], circle: Sequence[int],
 def positions(ranks: Sequence[int]) -> dict[int, tuple[float, float]]:
     """A place on the circle for each, clockwise, the first on the left above."""
     step = 2 * math.pi / max(len(ranks), 1)
-    angles = [math.pi / 2 + step / 2 - place * step for place in range(len(ranks))]
+    angles = [math.pi / 2 + step / 2 - index * step for index in range(len(ranks))]
     return {
         rank: (_RADIUS * math.cos(angle), _RADIUS * math.sin(angle)) for rank, angle in zip(ranks, angles, strict=True)
     }

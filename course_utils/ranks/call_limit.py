@@ -35,24 +35,24 @@ class CallLimit:
         self._submitted, self._until = time.monotonic(), until
         self._began: dict[int, tuple[float, float]] = {}  # rank → when, and what it had computed before
 
-    def reached(self, activities: Mapping[int, Activity]) -> BrokenOff | None:
+    def reason_to_end(self, activities: Mapping[int, Activity]) -> BrokenOff | None:
         """Why the call must end now, if it must. `activities`: of the ranks that have not replied."""
         now = time.monotonic()
-        for rank, seen in activities.items():
-            if seen.begun and rank not in self._began:
+        for rank, activity in activities.items():
+            if activity.begun and rank not in self._began:
                 self._began[rank] = now, self._computed(rank)
         began = min((when for when, _ in self._began.values()), default=self._submitted + _BEGINS)
         if now - began > self._limit:
             running = [rank for rank in activities if rank in self._began]
             seconds = max((self._computed(rank) - self._began[rank][1] for rank in running), default=0.0)
             if seconds > self._limit:
-                return _not_finished(self._limit)
+                return _time_up(self._limit)
             if now - began > _SLEEPS * self._limit:
-                return _not_finished(now - began, seconds if any(map(self._wants_to_run, running)) else None)
-        return _not_finished(now - self._submitted) if now > self._until else None
+                return _time_up(now - began, seconds if any(map(self._wants_to_run, running)) else None)
+        return _time_up(now - self._submitted) if now > self._until else None
 
 
-def _not_finished(seconds: float, computed: float | None = None) -> BrokenOff:
+def _time_up(seconds: float, computed: float | None = None) -> BrokenOff:
     """`computed`: processor seconds of them, where the machine was too busy to give more."""
     if computed is None:
         return BrokenOff(Ending.NOT_FINISHED, f"not finished after {seconds:.0f} s.")

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import IO
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.file_lock import hold
 from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_words, shared_root
@@ -12,7 +13,7 @@ from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_
 _FIRST = 1  # communicator 0 is the one that all others are made from
 
 
-class Turn:
+class CallLock:
     """The ranks, held for one call.
 
     Attributes:
@@ -38,26 +39,26 @@ class Turn:
 
 
 @contextlib.contextmanager
-def turn(folder: RanksFolder) -> Iterator[Turn]:
+def call_lock(folder: RanksFolder) -> Iterator[CallLock]:
     """Hold the ranks for one call; another notebook that uses the same ranks waits for its turn.
 
     Raises:
         CourseError: the user has stopped the waiting, or the disk is full or has no locks.
     """
-    path = folder.path / "turn"
+    path = folder.path / "call-lock"
     with full_disk_in_words(folder.path.parent):
         path.touch(mode=0o600)
     with path.open("r+b", buffering=0) as file:
         try:
-            _wait_for(file, "COURSE_SHARED" if folder.path.parent == shared_root() else "COURSE_RUNTIME")
+            _take(file, (settings.SHARED if folder.path.parent == shared_root() else settings.RUNTIME).name)
         except KeyboardInterrupt:
             raise CourseError("Stopped by you, while another notebook had its turn. Nothing was run.") from None
         with full_disk_in_words(folder.path.parent):
-            mine = Turn(file)
-        yield mine
+            lock = CallLock(file)
+        yield lock
 
 
-def _wait_for(file: IO[bytes], variable: str) -> None:
+def _take(file: IO[bytes], variable: str) -> None:
     if hold(file, variable, wait=False):
         return
     print("The ranks are busy with another notebook; waiting for them.")

@@ -9,29 +9,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from course_utils.ranks.call_limit import CallLimit
-from course_utils.ranks.deferred_interrupts import presses
+from course_utils.ranks.deferred_interrupts import deferred_interrupts
 from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
 from course_utils.ranks.engine.reply import Raised, Reply
-from course_utils.ranks.hang_detector import HangDetector, Seen, cause_of, unlike_calls
+from course_utils.ranks.hang_detector import HangDetector, Observation, Situation, deadlock_cause, mismatched_call_text
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import IDLE, IMPORTS, TESTING, WAITING
-from course_utils.trace.ledger import need_of
+from course_utils.trace.ledger import need_in
 from course_utils.trace.wait_graph import Need, WaitGraph
 from course_utils.words import ranks_in_words
 
 _AFTER_AN_ERROR = 0.4  # seconds without progress, once a rank has raised: the rest waits for it
 _AFTER_AN_ERROR_WITHIN = 2.0  # the same, where the rank may have raised within what the others wait for
 _UNDELIVERED = 20.0  # a task that its rank has not begun by then was lost on the way, if the slowest way was enough
-_SLOWEST_WAY = 10e6  # bytes per second
+_SLOWEST_RATE = 10e6  # bytes per second
 _STUBBORN = 5.0  # a rank that ignores interrupts for so long is ended
 _IMPORTS = 60.0  # the same, while it imports something
-LOOK_SECONDS = 0.01
+POLL_SECONDS = 0.01
 """For which `collect` waits where no reply has come."""
 
 
 @dataclass
-class Watched:
+class CallProgress:
     """What is known of a call while it runs."""
 
     pending: dict[int, Any]
@@ -50,11 +50,11 @@ class Connection(ABC):
         control: what can be seen of them, and done to them, without asking them.
         world_size: how many there are.
         deadline: when every call is broken off, on the clock of `time.monotonic`.
-        loses_tasks: whether a task can be lost on its way.
+        can_lose_tasks: whether a task can be lost on its way.
     """
 
     deadline = math.inf
-    loses_tasks = True
+    can_lose_tasks = True
 
     def __init__(self, folder: RanksFolder, control: ProcessControl, world_size: int) -> None:
         self.folder, self.control, self.world_size = folder, control, world_size
@@ -68,19 +68,16 @@ class Connection(ABC):
         """
 
     @abstractmethod
-    def collect(self, call: Watched) -> bool:
+    def collect(self, call: CallProgress) -> bool:
         """Take the replies that have come, or wait for a moment; true while some are missing."""
 
     @abstractmethod
     def close(self) -> None:
         """Let go of the ranks."""
 
-    def verify(self, call: Watched) -> None:  # noqa: B027 - a notebook's ranks are believed
-        """See whether what came back is true; called when a call is over."""
-
-    def meeting(self) -> str:
+    def rendezvous(self) -> str:
         """A file that does not exist yet, at which the ranks of a torch group meet."""
-        return str(self.folder.path / f"meeting-{time.monotonic_ns()}")
+        return str(self.folder.path / f"rendezvous-{time.monotonic_ns()}")
 
     # --- waiting for learners' code ---------------------------------------------------------------------------------
 
@@ -93,10 +90,10 @@ class Connection(ABC):
         until: float = math.inf,
         size: int = 0,
         others: Collection[int] = (),
-        look: Callable[[Seen], None] = lambda seen: None,
+        observe: Callable[[Observation], None] = lambda observation: None,
         links_at_rest: Callable[[], float] = lambda: math.inf,
-        stopped: bool = False,
-    ) -> Watched:
+        already_stopped: bool = False,
+    ) -> CallProgress:
         """Wait for every rank's reply, or break the call off on a deadlock, when time is up, or the user says stop.
 
         Args:
@@ -106,54 +103,56 @@ class Connection(ABC):
             until: when the call is broken off in any case, on the clock of `time.monotonic`.
             size: bytes that were sent to the ranks.
             others: ranks on the same communicator that take no part; what they have sent before may be on its way.
-            look: called at every look, with what was seen.
+            observe: called at every look, with what was seen.
             links_at_rest: seconds since anything has passed the links; what is slow on its way is no hang.
-            stopped: whether the stop button was pressed already.
+            already_stopped: whether the stop button was pressed already.
         """
-        call = Watched(dict(pending))
+        call = CallProgress(dict(pending))
         detector = HangDetector(self.control.lag, links_at_rest)
         until = min(until, self.deadline)
         time_limit = CallLimit(limit, self.control.computed, self.control.wants_to_run, until)
         try:
-            if stopped:
+            if already_stopped:
                 raise KeyboardInterrupt
             while self.collect(call):
                 activities = {rank: self.control.activity(rank) for rank in (*pending, *others)}
                 if dead := self.control.dead():
                     call.lost = dead
-                    text = " ".join(filter(None, [self.control.how_it_ended(), unlike_calls(activities)]))
+                    text = " ".join(filter(None, [self.control.how_it_ended(), mismatched_call_text(activities)]))
                     self._give_up(call, BrokenOff(Ending.RANK_ENDED, text))
                     break
                 idle = {rank for rank in others if activities[rank].state == IDLE}
-                seen = detector.look(activities, set(call.replies) | idle)
+                observation = detector.observe(activities, set(call.replies) | idle)
                 raised = any(reply.kind in ("raised", "unusable") for reply in call.replies.values())
-                call.stuck = seen.stuck
-                if self.loses_tasks and seen.undelivered > _UNDELIVERED + size / _SLOWEST_WAY:
+                call.stuck = observation.stuck
+                if (
+                    self.can_lose_tasks
+                    and observation.seconds_in(Situation.UNDELIVERED) > _UNDELIVERED + size / _SLOWEST_RATE
+                ):
                     call.lost = list(call.pending)
                     self._give_up(call, BrokenOff(Ending.RANK_ENDED, "a task was lost on its way."))
                 elif cause := (
-                    _hopeless(seen, raised, patience)
-                    or time_limit.reached({rank: activities[rank] for rank in call.pending})
+                    _reason_to_break_off(observation, raised, patience)
+                    or time_limit.reason_to_end({rank: activities[rank] for rank in call.pending})
                 ):
                     self._break_off(call, cause)
                 else:
-                    look(seen)
+                    observe(observation)
         except KeyboardInterrupt:
             self._break_off(call, STOPPED_BY_USER)
-        self.verify(call)
         return call
 
-    def _break_off(self, call: Watched, cause: BrokenOff) -> None:
+    def _break_off(self, call: CallProgress, cause: BrokenOff) -> None:
         """Interrupt every rank that is not done, and wait until each has said so; end those that will not."""
-        with presses():
+        with deferred_interrupts():
             self._interrupt(call, cause)
 
-    def _interrupt(self, call: Watched, cause: BrokenOff) -> None:
+    def _interrupt(self, call: CallProgress, cause: BrokenOff) -> None:
         call.cause = cause
         for rank in call.pending:
-            seen = self.control.activity(rank)
-            if seen.state in (WAITING, TESTING):
-                call.waiting[rank] = seen.text, need_of(seen.look)
+            activity = self.control.activity(rank)
+            if activity.state in (WAITING, TESTING):
+                call.waiting[rank] = activity.text, need_in(activity.snapshot)
         begun, again = time.monotonic(), 0.0
         deadline = begun + _STUBBORN
         while call.pending and not self.control.dead():
@@ -172,42 +171,45 @@ class Connection(ABC):
                 call.replies[rank].waiting, call.replies[rank].need = text, need
         if call.pending:
             call.lost = list(call.pending)
-            places = {rank: self.control.place(rank) for rank in call.lost}
+            lines = {rank: self.control.source_line(rank) for rank in call.lost}
             for rank in call.lost:
                 self.control.kill(rank)
             deadline = time.monotonic() + _STUBBORN
             while not set(call.lost) <= set(self.control.dead()) and time.monotonic() < deadline:
-                time.sleep(LOOK_SECONDS)  # until they are gone, so that nobody takes them for well
+                time.sleep(POLL_SECONDS)  # until they are gone, so that nobody takes them for well
             text = f"{cause.text} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended."
-            self._give_up(call, BrokenOff(Ending.RANK_ENDED, text), places)
+            self._give_up(call, BrokenOff(Ending.RANK_ENDED, text), lines)
 
     def _imports(self, rank: int) -> bool:
         """Is a rank in an import? One that loads a large library may be unable to say so for seconds."""
-        return IMPORTS in (self.control.activity(rank).text, self.control.place(rank))
+        return IMPORTS in (self.control.activity(rank).text, self.control.source_line(rank))
 
-    def _give_up(self, call: Watched, cause: BrokenOff, places: Mapping[int, str] | None = None) -> None:
-        """`places`: the lines in which ranks are lost, as far as they are known."""
+    def _give_up(self, call: CallProgress, cause: BrokenOff, lines: Mapping[int, str] | None = None) -> None:
+        """`lines`: the lines in which ranks are lost, as far as they are known."""
         call.cause = cause
         for rank in list(call.pending):
             del call.pending[rank]
-            line = (places or {}).get(rank)
-            place = Raised("", "", line) if line else None
+            line = (lines or {}).get(rank)
+            error = Raised("", "", line) if line else None
             text, need = call.waiting.get(rank, (None, None))
-            call.replies[rank] = Reply(rank, "lost", waiting=text, need=need, error=place)
+            call.replies[rank] = Reply(rank, "lost", waiting=text, need=need, error=error)
 
 
-def _hopeless(seen: Seen, raised: bool, patience: float | None) -> BrokenOff | None:
+def _reason_to_break_off(observation: Observation, raised: bool, patience: float | None) -> BrokenOff | None:
     """Why nothing more will come of a call, as far as that is known.
 
     Args:
-        seen: of its ranks.
+        observation: of its ranks.
         raised: whether one of them has raised.
         patience: as `Connection.wait_for`'s.
     """
-    if seen.stuck:
-        return cause_of(seen.stuck)
-    if raised and (seen.unknown > _AFTER_AN_ERROR or seen.all_wait > _AFTER_AN_ERROR_WITHIN):
+    if observation.stuck:
+        return deadlock_cause(observation.stuck)
+    if raised and (
+        observation.seconds_in(Situation.UNKNOWN) > _AFTER_AN_ERROR
+        or observation.seconds_in(Situation.ALL_WAIT) > _AFTER_AN_ERROR_WITHIN
+    ):
         return BrokenOff(Ending.RAISED, "a rank has raised, and the others wait.")
-    if patience is not None and max(seen.unknown, seen.in_vain) > patience:
+    if patience is not None and observation.seconds_in(Situation.UNKNOWN, Situation.IN_VAIN) > patience:
         return BrokenOff(Ending.NO_PROGRESS, f"no progress for {patience:.0f} s.")
     return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def presses() -> Iterator[list[bool]]:
+def deferred_interrupts() -> Iterator[list[bool]]:
     """Inside, the stop button interrupts nothing; gives a list of how often it was pressed.
 
     Half a submitted call would leave ranks waiting for the others, and half an import cannot be mended.

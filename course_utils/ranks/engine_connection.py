@@ -7,23 +7,23 @@ from typing import Any
 import ipyparallel as ipp
 
 from course_utils.errors import RanksGone
-from course_utils.ranks.connection import LOOK_SECONDS, Connection, Watched
-from course_utils.ranks.deferred_interrupts import presses
+from course_utils.ranks.connection import POLL_SECONDS, CallProgress, Connection
+from course_utils.ranks.deferred_interrupts import deferred_interrupts
 from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 
 
-def _on_the_rank(function: str, *arguments: Any) -> Any:
+def _call_on_rank(function: str, *arguments: Any) -> Any:
     """Runs in the rank, where alone the functions of `calls` can be imported: they need MPI."""
     from course_utils.ranks.engine import calls
 
     return getattr(calls, function)(*arguments)
 
 
-def introductions(client: ipp.Client, path: list[str]) -> dict[int, ipp.AsyncResult]:
+def request_introductions(client: ipp.Client, path: list[str]) -> dict[int, ipp.AsyncResult]:
     """Ask who stands behind each engine id, and put `path` on the ranks' import path."""
-    return {engine: client[engine].apply_async(_on_the_rank, "introduce", path) for engine in client.ids}
+    return {engine: client[engine].apply_async(_call_on_rank, "introduce", path) for engine in client.ids}
 
 
 class EngineConnection(Connection):
@@ -49,27 +49,27 @@ class EngineConnection(Connection):
             )
         try:
             return {
-                rank: self.client[self.engines[rank]].apply_async(_on_the_rank, function, *own)
+                rank: self.client[self.engines[rank]].apply_async(_call_on_rank, function, *own)
                 for rank, own in arguments.items()
             }
         except (IndexError, ipp.error.NoEnginesRegistered) as error:
             raise RanksGone("The controller has lost a rank. `ranks.restart()` brings new ones.") from error
 
-    def collect(self, call: Watched) -> bool:
+    def collect(self, call: CallProgress) -> bool:
         """As every connection's."""
         for rank, result in list(call.pending.items()):
             if result.ready():
                 call.replies[rank] = _reply_of(rank, result)
                 del call.pending[rank]
         if call.pending:
-            next(iter(call.pending.values())).wait(LOOK_SECONDS)
+            next(iter(call.pending.values())).wait(POLL_SECONDS)
         return bool(call.pending)
 
 
 def _reply_of(rank: int, result: ipp.AsyncResult) -> Reply:
     """What came back from a rank; an error of the transport is told as if the rank had raised it."""
     try:
-        with presses() as pressed:  # to unpack it may import torch
+        with deferred_interrupts() as pressed:  # to unpack it may import torch
             reply = from_bytes(result.get())
         if pressed:
             raise KeyboardInterrupt

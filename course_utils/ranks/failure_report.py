@@ -6,28 +6,28 @@ from collections.abc import Iterable, Mapping
 from course_utils.ranks.ending import BrokenOff
 from course_utils.ranks.engine.reply import Reply
 from course_utils.trace.activity import IDLE, TESTING, WAITING, Activity
-from course_utils.trace.latent_errors import unlike_collectives
+from course_utils.trace.latent_errors import mismatched_collectives
 from course_utils.words import ranks_in_words
 
 
-def what_each_does(replies: list[Reply], world_size: int = 0) -> str:
+def replies_text(replies: list[Reply], world_size: int = 0) -> str:
     """One clause for each thing that ranks do, those that wait first. All of `world_size` ranks are not numbered."""
-    return _clauses(((reply.rank, _doing(reply)) for reply in replies), world_size)
+    return _clauses(((reply.rank, _reply_clause(reply)) for reply in replies), world_size)
 
 
-def what_is_seen(activities: Mapping[int, Activity]) -> str:
+def activities_text(activities: Mapping[int, Activity]) -> str:
     """The same, of ranks that are still at it."""
-    return _clauses((rank, _shown(activity)) for rank, activity in activities.items())
+    return _clauses((rank, _activity_clause(activity)) for rank, activity in activities.items())
 
 
-def seen_of(activity: Activity) -> str:
+def activity_text(activity: Activity) -> str:
     """What a rank does at this moment."""
-    return _shown(activity)[1]
+    return _activity_clause(activity)[1]
 
 
-def done_by(reply: Reply) -> str:
+def reply_text(reply: Reply) -> str:
     """What a rank did when its call ended: "recv(source=1), line 3 of your cell", "has returned"."""
-    return reply.waiting or _doing(reply)[1]
+    return reply.waiting or _reply_clause(reply)[1]
 
 
 def _clauses(doings: Iterable[tuple[int, tuple[int, str, str]]], world_size: int = 0) -> str:
@@ -35,13 +35,13 @@ def _clauses(doings: Iterable[tuple[int, tuple[int, str, str]]], world_size: int
     for rank, doing in doings:
         groups[doing].append(rank)
     clauses = []
-    for (_, one, many), ranks in sorted(groups.items(), key=lambda item: (item[0][0], item[1])):
+    for (_, singular, plural), ranks in sorted(groups.items(), key=lambda item: (item[0][0], item[1])):
         who = f"all {world_size} ranks" if len(ranks) == world_size > 1 else ranks_in_words(ranks)
-        clauses.append(f"{who} {one if len(ranks) == 1 else many}")
+        clauses.append(f"{who} {singular if len(ranks) == 1 else plural}")
     return "; ".join(clauses)
 
 
-def _shown(activity: Activity) -> tuple[int, str, str]:
+def _activity_clause(activity: Activity) -> tuple[int, str, str]:
     if activity.state == WAITING:
         return 1, f"waits in {activity.text}", f"wait in {activity.text}"
     if activity.state == TESTING:
@@ -49,7 +49,7 @@ def _shown(activity: Activity) -> tuple[int, str, str]:
     return (4, "is free", "are free") if activity.state == IDLE else (2, "computes", "compute")
 
 
-def _doing(reply: Reply) -> tuple[int, str, str]:
+def _reply_clause(reply: Reply) -> tuple[int, str, str]:
     """(order, words for one rank, words for several)."""
     if reply.kind == "raised":
         return 0, f"raised {reply.error}", f"raised {reply.error}"
@@ -58,8 +58,8 @@ def _doing(reply: Reply) -> tuple[int, str, str]:
     if reply.waiting:
         return 1, f"waits in {reply.waiting}", f"wait in {reply.waiting}"
     if reply.kind == "interrupted":
-        place = reply.error.line if reply.error and reply.error.line else ""
-        where = f" at {place}" if place else ""
+        line = reply.error.line if reply.error and reply.error.line else ""
+        where = f" at {line}" if line else ""
         return 2, f"was computing{where}", f"were computing{where}"
     if reply.kind == "lost" and reply.error:
         where = reply.error.line
@@ -82,14 +82,14 @@ def describe(replies: list[Reply], cause: BrokenOff | None = None) -> str | None
     if cause and all(reply.kind == "lost" and not (reply.waiting or reply.error) for reply in replies):
         return cause.text
     if unusable := [reply for reply in replies if reply.kind == "unusable"]:
-        return f"{what_each_does(unusable, len(replies))}: a call before this one broke it."
+        return f"{replies_text(unusable, len(replies))}: a call before this one broke it."
     raised = [reply for reply in replies if reply.kind == "raised"]
     others = [reply for reply in replies if reply.kind not in ("raised", "returned")]
     if raised:
-        meanwhile = [f"Meanwhile {what_each_does(others)}."] if others else []
+        meanwhile = [f"Meanwhile {replies_text(others)}."] if others else []
         events = sorted((event for reply in replies for event in reply.events), key=lambda event: event.start)
-        return " ".join([f"{what_each_does(raised, len(replies))}.", *meanwhile, *unlike_collectives(events)])
-    return " ".join([*why, f"{what_each_does(replies, len(replies))}."])
+        return " ".join([f"{replies_text(raised, len(replies))}.", *meanwhile, *mismatched_collectives(events)])
+    return " ".join([*why, f"{replies_text(replies, len(replies))}."])
 
 
 def print_from(rank: int, text: str) -> None:

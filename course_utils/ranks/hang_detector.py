@@ -1,4 +1,4 @@
-"""Notices that ranks wait for what will never come, from what each of them tells, without a clock.
+"""Notices that ranks wait for what will never come, from the snapshot of each, without a clock.
 
 What cannot be known that way keeps clocks: for how long nothing has moved.
 """
@@ -8,147 +8,166 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from course_utils.ranks.ending import BrokenOff, Ending
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
-from course_utils.trace.ledger import read_look
+from course_utils.trace.ledger import read_snapshot
 from course_utils.trace.wait_graph import (
     IS_DONE,
     WAITS,
     WORKS,
-    Look,
+    Snapshot,
     WaitGraph,
-    in_words,
-    mismatch_in_words,
+    cycle_text,
+    mismatch_text,
 )
 from course_utils.words import capital
 
-_ON_ITS_WAY = "unknown", "all_wait"
-"""The clocks of what may be on its way over the links."""
+
+class Situation(StrEnum):
+    """What the ranks of one call amount to at one moment."""
+
+    MOVING = "moving"
+    """Some rank can go on."""
+    STUCK = "stuck"
+    """Some ranks wait for what will never come."""
+    UNKNOWN = "unknown"
+    """Every rank that is not done waits, and one cannot say for what."""
+    ALL_WAIT = "all wait"
+    """Every rank that is not done waits for what seems to be on its way."""
+    IN_VAIN = "in vain"
+    """Ranks that test again and again test for what will never come, and the others wait."""
+    UNDELIVERED = "undelivered"
+    """A rank has not begun, and none works."""
+
+
+_MAY_BE_ON_LINKS = Situation.UNKNOWN, Situation.ALL_WAIT
+"""Situations in which the links may still carry what ranks wait for."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a look at the ranks of one call tells.
+class Observation:
+    """What was observed of the ranks of one call.
 
     Attributes:
+        situation: what they amount to.
+        seconds: for which that has not changed: no rank has moved, nor, where that matters, anything on the links.
         stuck: the graph of waits, where some ranks wait for what will never come.
-        unknown: seconds since a rank or the links have moved, while every rank that is not done waits, and one cannot
-            say for what.
-        all_wait: the same, while every rank that is not done waits for what seems to be on its way.
-        in_vain: seconds since a rank has moved, while ranks that test again and again test for what will never come,
-            and others wait.
-        undelivered: the same, while a rank has not begun, and none works.
         unmoved: seconds since any rank has moved.
         links_at_rest: seconds since anything has passed the links.
     """
 
+    situation: Situation = Situation.MOVING
+    seconds: float = 0.0
     stuck: WaitGraph | None = None
-    unknown: float = 0.0
-    in_vain: float = 0.0
-    undelivered: float = 0.0
-    all_wait: float = 0.0
     unmoved: float = 0.0
     links_at_rest: float = math.inf
 
+    def seconds_in(self, *situations: Situation) -> float:
+        """Return how long one of these situations has lasted; 0 where the situation is a different one."""
+        return self.seconds if self.situation in situations else 0.0
+
 
 class HangDetector:
-    """Looks at the ranks of one call again and again."""
+    """Observes the ranks of one call again and again."""
 
     def __init__(self, lag: float, links_at_rest: Callable[[], float] = lambda: math.inf) -> None:
-        """`lag`: by how many seconds what is seen of one rank may be older than what is seen of another.
+        """Prepare the first observation.
 
-        Nothing must have changed for so long, so that all that was seen was true at once.
-
-        `links_at_rest`: seconds since anything has passed the links.
+        Args:
+            lag: by how many seconds what is seen of one rank may be older than what is seen of another. Nothing must
+                have changed for so long, so that all that was seen was true at once.
+            links_at_rest: seconds since anything has passed the links.
         """
         self._lag, self._links_at_rest = lag, links_at_rest
-        self._picture: list | None = None
+        self._last_progress: list | None = None
         self._since = 0.0
         self._graph: WaitGraph | None = None
-        self._kind = ""
+        self._situation = Situation.MOVING
 
-    def look(self, activities: Mapping[int, Activity], replied: set[int]) -> Seen:
-        """What can be said of this moment.
+    def observe(self, activities: Mapping[int, Activity], replied: set[int]) -> Observation:
+        """Say what the ranks amount to at this moment.
 
         Args:
             activities: of all ranks of the call.
             replied: those that have returned or raised.
         """
-        picture = [(rank, seen.progress, rank in replied) for rank, seen in activities.items()]
+        progress = [(rank, activity.progress, rank in replied) for rank, activity in activities.items()]
         now = time.monotonic()
-        if picture != self._picture:
-            self._picture, self._since = picture, now
-            self._think(activities, replied)
-        held = now - self._since
-        stuck = self._graph if self._kind == "stuck" and held >= self._lag else None
-        at_rest = self._links_at_rest()
-        still = min(held, at_rest) if self._kind in _ON_ITS_WAY else held
-        clocks = {self._kind: still} if self._kind not in ("stuck", "") else {}
-        return Seen(stuck, unmoved=held, links_at_rest=at_rest, **clocks)
+        if progress != self._last_progress:
+            self._last_progress, self._since = progress, now
+            self._situation = self._classify(activities, replied)
+        unmoved, links_at_rest = now - self._since, self._links_at_rest()
+        seconds = min(unmoved, links_at_rest) if self._situation in _MAY_BE_ON_LINKS else unmoved
+        stuck = self._graph if self._situation is Situation.STUCK and unmoved >= self._lag else None
+        return Observation(self._situation, seconds, stuck, unmoved, links_at_rest)
 
-    def _think(self, activities: Mapping[int, Activity], replied: set[int]) -> None:
-        """What these ranks amount to: a clock of `Seen`, stuck or, while they can go on, nothing."""
-        looks, members, known = self._looks(activities, replied)
-        self._kind = ""
-        self._graph = WaitGraph(looks, members)
-        states = {seen.state for rank, seen in activities.items() if rank not in replied}
+    def _classify(self, activities: Mapping[int, Activity], replied: set[int]) -> Situation:
+        snapshots, members, known = self._snapshots(activities, replied)
+        self._graph = WaitGraph(snapshots, members)
+        states = {activity.state for rank, activity in activities.items() if rank not in replied}
         if self._graph.stuck():
-            self._kind = "stuck"
-        elif IDLE in states and RUNNING not in states:
-            self._kind = "undelivered"
-        elif states == {WAITING}:
-            self._kind = "all_wait" if known else "unknown"
-        elif TESTING in states:
-            testing = {rank for rank, seen in activities.items() if seen.state == TESTING}
-            patient = {rank: replace(look, state=WAITS) if rank in testing else look for rank, look in looks.items()}
-            if testing & set(WaitGraph(patient, members).stuck()):
-                self._kind = "in_vain"
+            return Situation.STUCK
+        if IDLE in states and RUNNING not in states:
+            return Situation.UNDELIVERED
+        if states == {WAITING}:
+            return Situation.ALL_WAIT if known else Situation.UNKNOWN
+        if TESTING in states:
+            testing = {rank for rank, activity in activities.items() if activity.state == TESTING}
+            waiting = {rank: replace(snapshots[rank], state=WAITS) for rank in testing}
+            if testing & set(WaitGraph(snapshots | waiting, members).stuck()):
+                return Situation.IN_VAIN
+        return Situation.MOVING
 
-    def _looks(
+    def _snapshots(
         self, activities: Mapping[int, Activity], replied: set[int]
-    ) -> tuple[dict[int, Look], dict[str, list[int]], bool]:
+    ) -> tuple[dict[int, Snapshot], dict[str, list[int]], bool]:
         """What is known of each rank, the communicators, and whether each that waits could say for what."""
-        looks: dict[int, Look] = {}
+        snapshots: dict[int, Snapshot] = {}
         members: dict[str, list[int]] = {}
         known = True
-        for rank, seen in activities.items():
-            looks[rank] = Look(WORKS)
-            if rank not in replied and seen.state not in (WAITING, TESTING):
+        for rank, activity in activities.items():
+            snapshots[rank] = Snapshot(WORKS)
+            if rank not in replied and activity.state not in (WAITING, TESTING):
                 continue
-            state = IS_DONE if rank in replied else WAITS if seen.state == WAITING else WORKS
+            state = IS_DONE if rank in replied else WAITS if activity.state == WAITING else WORKS
             try:
-                looks[rank], theirs = read_look(state, seen.look)
+                snapshots[rank], theirs = read_snapshot(state, activity.snapshot)
             except ValueError:
                 known = False
                 continue
             members |= theirs
-            known &= rank in replied or looks[rank].need is not None
-        return looks, members, known
+            known &= rank in replied or snapshots[rank].need is not None
+        return snapshots, members, known
 
 
-def cause_of(waits: WaitGraph) -> BrokenOff:
+def deadlock_cause(waits: WaitGraph) -> BrokenOff:
     """Why nobody can go on."""
-    mismatches = [mismatch_in_words(need.number, begun) for need, begun in waits.mismatches()]
+    mismatches = [mismatch_text(need.number, begun) for need, begun in waits.mismatches()]
     cycle = waits.cycle()
-    why = mismatches[0] if mismatches else f"rank {in_words(cycle)}" if cycle else "what is waited for will never come"
+    why = (
+        mismatches[0] if mismatches else f"rank {cycle_text(cycle)}" if cycle else "what is waited for will never come"
+    )
     return BrokenOff(Ending.DEADLOCK, f"deadlock: {why}.")
 
 
-def unlike_calls(activities: Mapping[int, Activity]) -> str:
+def mismatched_call_text(activities: Mapping[int, Activity]) -> str:
     """A sentence on a collective that is not the same on all ranks, of which a rank may have died; "" for none.
 
     gloo ends a process to which more comes than it has made room for.
     """
-    looks: dict[int, Look] = {}
+    snapshots: dict[int, Snapshot] = {}
     members: dict[str, list[int]] = {}
-    for rank, seen in activities.items():
+    for rank, activity in activities.items():
         with contextlib.suppress(ValueError):
-            looks[rank], theirs = read_look(IS_DONE, seen.look)
+            snapshots[rank], theirs = read_snapshot(IS_DONE, activity.snapshot)
             members |= theirs
-    graph = WaitGraph(looks, members)
+    graph = WaitGraph(snapshots, members)
     for communicator in members:
-        for number in range(1, 1 + max(look.met.get(communicator, (0, ()))[0] for look in looks.values())):
+        for number in range(
+            1, 1 + max(snapshot.collectives.get(communicator, (0, ()))[0] for snapshot in snapshots.values())
+        ):
             if begun := graph.mismatch(communicator, number):
-                return f"{capital(mismatch_in_words(number, begun))}."
+                return f"{capital(mismatch_text(number, begun))}."
     return ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from course_utils.errors import CourseError
 from course_utils.machine import allowed_cores
-from course_utils.ranks.links.network import EmulatedNetwork, possible
+from course_utils.ranks.links.network import EmulatedNetwork, possible_network
 from course_utils.ranks.processes import launch_ranks
 from course_utils.ranks.processes.process_control import LocalRanks, ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder, shared_root
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from course_utils.progress_bar import ProgressBar
 
 START_SECONDS = 90.0
-_LOOK_SECONDS = 0.5
+_PROCESS_CHECK_SECONDS = 0.5
 """Between two looks at the processes of the whole machine, which take some milliseconds."""
 
 
-class RanksPlace(Protocol):
+class LaunchSite(Protocol):
     """A place for ranks."""
 
     @property
@@ -36,21 +36,21 @@ class RanksPlace(Protocol):
     def launch(self, folder: RanksFolder) -> None:
         """Begin to start ranks, and return at once."""
 
-    def waiting(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
+    def startup_check(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
         """To be called while the ranks come up; raises `CourseError` when they take too long."""
 
     def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
         """Sees and ends the ranks, once they have introduced themselves."""
 
-    def strangers(self) -> str:
+    def unrelated_processes_text(self) -> str:
         """What to do where processes came up that do not know of each other."""
 
-    def line(self, introduced: list[dict]) -> str:
+    def description(self, introduced: list[dict]) -> str:
         """What there is, in a line."""
 
 
 @dataclass(frozen=True)
-class Here:
+class ThisMachine:
     """This machine; with a network, each rank is a node of its own on it."""
 
     ranks: int
@@ -66,38 +66,42 @@ class Here:
     def launch(self, folder: RanksFolder) -> None:
         launch_ranks.launch(folder, self.ranks, self.network)
 
-    def waiting(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
-        looked = time.monotonic()
-        deadline = looked + START_SECONDS
+    def startup_check(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
+        checked_at = time.monotonic()
+        deadline = checked_at + START_SECONDS
 
-        def look() -> None:
-            nonlocal looked
-            bar.look()
+        def check() -> None:
+            nonlocal checked_at
+            bar.refresh()
             over = time.monotonic() > deadline or folder.a_rank_has_ended()
-            if not over and time.monotonic() - looked > _LOOK_SECONDS:
-                looked = time.monotonic()
+            if not over and time.monotonic() - checked_at > _PROCESS_CHECK_SECONDS:
+                checked_at = time.monotonic()
                 over = not folder.processes()
             if over:
                 raise CourseError(f"The ranks did not start. What they wrote:\n{launch_ranks.log_of(folder)}")
 
-        return look
+        return check
 
     def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
-        return LocalRanks(folder, [one["pid"] for one in introduced], [one["shell"] for one in introduced])
+        return LocalRanks(
+            folder,
+            [introduction["pid"] for introduction in introduced],
+            [introduction["shell"] for introduction in introduced],
+        )
 
-    def strangers(self) -> str:
+    def unrelated_processes_text(self) -> str:
         return (
             f"{count(self.ranks, 'process')} came up, and they do not know of each other: the mpiexec that started "
             "them belongs to another MPI than mpi4py's. `course doctor` names both."
         )
 
-    def line(self, introduced: list[dict]) -> str:
+    def description(self, introduced: list[dict]) -> str:
         links = f", {self.network}" if self.network else ""
         return f"on this machine{links}: {introduced[0]['mpi']}, {count(allowed_cores(), 'core')}"
 
 
 @dataclass(frozen=True)
-class OnNodes:
+class SlurmNodes:
     """Nodes of a cluster, in a job of Slurm."""
 
     job: batch_job.Job
@@ -114,11 +118,11 @@ class OnNodes:
     def launch(self, folder: RanksFolder) -> None:
         batch_job.launch(folder, self.job)
 
-    def waiting(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
+    def startup_check(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
         began, number, asked = time.monotonic(), folder.facts()["job"], [0.0]
 
-        def look() -> None:
-            bar.look()
+        def check() -> None:
+            bar.refresh()
             if time.monotonic() - asked[0] > 2.0:  # Slurm's controller serves the whole site
                 asked[0] = time.monotonic()
                 bar.say(batch_job.waiting_text(number))
@@ -128,21 +132,21 @@ class OnNodes:
                 if time.monotonic() - began > batch_job.QUEUE_SECONDS:
                     raise CourseError(f"Slurm's job {number} has waited for a day; it is cancelled.")
 
-        return look
+        return check
 
     def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
         return RemoteRanks(folder, len(introduced), folder.facts()["job"])
 
-    def strangers(self) -> str:
-        return batch_job.strangers_text(self.job.ranks)
+    def unrelated_processes_text(self) -> str:
+        return batch_job.unrelated_processes_text(self.job.ranks)
 
-    def line(self, introduced: list[dict]) -> str:
-        names = list(dict.fromkeys(one["node"] for one in introduced))
+    def description(self, introduced: list[dict]) -> str:
+        names = list(dict.fromkeys(introduction["node"] for introduction in introduced))
         where = f"on {count(len(names), 'node')} ({', '.join(names)}) of Slurm's job"
         return f"{where}: {introduced[0]['mpi']}, {count(len(introduced[0]['cores']), 'core')} on a node"
 
 
-def place_of(ranks: int, network: EmulatedNetwork | None, where: str | None, job: dict[str, Any]) -> RanksPlace:
+def site_of(ranks: int, network: EmulatedNetwork | None, where: str | None, job: dict[str, Any]) -> LaunchSite:
     """What `start` was asked for.
 
     Raises:
@@ -152,7 +156,7 @@ def place_of(ranks: int, network: EmulatedNetwork | None, where: str | None, job
         if job:
             raise CourseError(f'start({next(iter(job))}=…) is for where="slurm": this machine has no such choice.')
         launch_ranks.check_number(ranks, allowed_cores())
-        return Here(ranks, possible(network))
+        return ThisMachine(ranks, possible_network(network))
     if where != "slurm":
         raise CourseError(f'start(where={where!r}): "slurm" and "nowhere" are known, or nothing for this machine.')
     if network:
@@ -160,4 +164,4 @@ def place_of(ranks: int, network: EmulatedNetwork | None, where: str | None, job
     known = set(batch_job.Job.__dataclass_fields__) - {"ranks"}
     if unknown := sorted(set(job) - known):
         raise CourseError(f"start({unknown[0]}=…) is unknown. For Slurm there are: {', '.join(sorted(known))}.")
-    return OnNodes(batch_job.Job(ranks, **job))
+    return SlurmNodes(batch_job.Job(ranks, **job))

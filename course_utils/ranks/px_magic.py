@@ -34,7 +34,7 @@ def register(ranks: "Ranks") -> None:
         def parallel_execute(self, cell: str, block: bool | None = None, **options: Any) -> Any:
             gone = ranks.connection is None  # which `execute` says in a line
             if gone or block is not False:
-                some = None if gone else _chosen(self.view.targets, engines)
+                some = None if gone else _chosen_ranks(self.view.targets, engines)
                 ranks.execute(_FIRST_LINE + cell, show, some)
                 return None
             return super().parallel_execute(_FIRST_LINE + cell, block=block, **options)
@@ -45,7 +45,7 @@ def register(ranks: "Ranks") -> None:
     shell.register_magics(RankMagics(shell, view, ""))
 
 
-def _chosen(targets: Any, engines: list[int]) -> list[int] | None:
+def _chosen_ranks(targets: Any, engines: list[int]) -> list[int] | None:
     """The ranks of some engines; None for all."""
     listed = targets if isinstance(targets, list) else [targets]
     if targets in ("all", None) or listed == engines:

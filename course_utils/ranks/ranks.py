@@ -10,23 +10,23 @@ from course_utils import draw, system
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.call_lock import turn
-from course_utils.ranks.connection import Connection, Watched
-from course_utils.ranks.deferred_interrupts import presses
+from course_utils.ranks.call_lock import call_lock
+from course_utils.ranks.connection import CallProgress, Connection
+from course_utils.ranks.deferred_interrupts import deferred_interrupts
 from course_utils.ranks.ending import ending_of
-from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes, to_bytes
-from course_utils.ranks.failure_report import describe, print_from, seen_of
-from course_utils.ranks.hang_detector import Seen
+from course_utils.ranks.engine.reply import RankTask, Reply, from_bytes
+from course_utils.ranks.failure_report import activity_text, describe, print_from
+from course_utils.ranks.hang_detector import Observation
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.traffic import LinksAtRest, Meter, Traffic
 from course_utils.ranks.px_magic import register
-from course_utils.ranks.quiet_notice import StillnessNotice
-from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, sendable, spread
+from course_utils.ranks.quiet_notice import QuietNotice
+from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, pack_or_explain, spread
 from course_utils.words import count, wrapped
 
-_MEETING = 1.0
+_MEETING_SECONDS = 1.0
 """Seconds in which ranks come together that can; it takes them some milliseconds."""
-_MEETING_ON_LINKS = 10.0
+_MEETING_SECONDS_ON_LINKS = 10.0
 """The same, while the links still carry what was sent before."""
 
 _MOST_LEFT = 50_000
@@ -44,9 +44,9 @@ class Ranks(LastRun):
     def __init__(self, connection: Connection, facts: dict, start_again: Callable[[], tuple[Connection, dict]]) -> None:
         self._start_again = start_again
         self._meter = Meter([], None)
-        self._take(connection, facts)
+        self._use_connection(connection, facts)
 
-    def _take(self, connection: Connection, facts: dict) -> None:
+    def _use_connection(self, connection: Connection, facts: dict) -> None:
         self.connection: Connection | None = connection
         self._usable = True
         self.facts = facts
@@ -81,14 +81,15 @@ class Ranks(LastRun):
         if backend not in (None, "gloo", "nccl"):
             raise CourseError(f'run(backend={backend!r}): "gloo" and "nccl" are known here.')
         each = spread(args, kwargs, size)
-        meeting = self._meeting(backend)
+        rendezvous = self._rendezvous(backend)
 
-        packed = _bytes_of(function)
+        packed = pack_or_explain(function, function)
 
         def tasks(communicator: int) -> dict[int, tuple]:
-            common = {"world_size": size, "communicator": communicator, "backend": backend, "meeting": meeting}
+            common = {"world_size": size, "communicator": communicator, "backend": backend, "rendezvous": rendezvous}
             return {
-                rank: (_task(function, packed, own, keywords, **common),) for rank, (own, keywords) in enumerate(each)
+                rank: (_task_bytes(function, packed, own, keywords, **common),)
+                for rank, (own, keywords) in enumerate(each)
             }
 
         call, replies = self._call("call", tasks)
@@ -115,19 +116,19 @@ class Ranks(LastRun):
         The replies carry the arguments as they are after the call. Where ranks had to be ended, new ones are started.
         """
         size = self._size(len(arguments))
-        packed = _bytes_of(function)
+        packed = pack_or_explain(function, function)
 
         def tasks(communicator: int) -> dict[int, tuple]:
             common = {"world_size": size, "communicator": communicator, "with_comm": with_comm, "backend": backend}
-            common |= {"meeting": self._meeting(backend), "keep_arguments": True}
-            return {rank: (_task(function, packed, own, {}, **common),) for rank, own in enumerate(arguments)}
+            common |= {"rendezvous": self._rendezvous(backend), "keep_arguments": True}
+            return {rank: (_task_bytes(function, packed, own, {}, **common),) for rank, own in enumerate(arguments)}
 
-        self._be_usable()
+        self._ensure_usable()
         call, replies = self._call("call", tasks, patience=patience, limit=limit)
         if any(reply.kind == "unusable" for reply in replies):  # by the fault of an earlier call, not of this function
-            self._be_usable()
+            self._ensure_usable()
             call, replies = self._call("call", tasks, patience=patience, limit=limit)
-        has_new_ranks = self._be_usable(call)
+        has_new_ranks = self._ensure_usable(call)
         return Attempt.of(replies, call.cause, _NEW_RANKS if has_new_ranks else "")
 
     def attempt_each(
@@ -143,25 +144,27 @@ class Ranks(LastRun):
         They travel together, which saves most of what an attempt costs. Gives back the attempts that came to an end
         before the seconds were over; none where the rank was lost, for nobody knows by which function.
         """
-        alone = {"world_size": 1, "communicator": 0, "with_comm": False, "keep_arguments": True}
-        payloads = [_task(function, _bytes_of(function), own, {}, **alone) for function, own in tasks]
-        self._be_usable()
+        options = {"world_size": 1, "communicator": 0, "with_comm": False, "keep_arguments": True}
+        payloads = [
+            _task_bytes(function, pack_or_explain(function, function), own, {}, **options) for function, own in tasks
+        ]
+        self._ensure_usable()
         call, replies = self._call("call_each", lambda _: {0: (payloads, seconds)}, patience=patience, limit=limit)
-        self._be_usable(call)
+        self._ensure_usable(call)
         if replies[0].kind != "returned":
             return []
         return Attempt.of_each([from_bytes(data) for data in replies[0].value], call.cause)
 
-    def _be_usable(self, call: Watched | None = None) -> bool:
+    def _ensure_usable(self, call: CallProgress | None = None) -> bool:
         """Start new ranks where a call has ended some, or has left them unable to use MPI; whether it was so."""
         broken = bool(not self._usable or (call and call.lost))
         if broken:
-            self._bring_back()
+            self._start_anew()
         return broken
 
-    def _meeting(self, backend: str | None) -> str:
+    def _rendezvous(self, backend: str | None) -> str:
         """Where the ranks of a torch group meet."""
-        return self._alive().meeting() if backend else ""
+        return self._living_connection().rendezvous() if backend else ""
 
     def _call(
         self,
@@ -171,7 +174,7 @@ class Ranks(LastRun):
         patience: float | None = None,
         limit: float = math.inf,
         others: Collection[int] = (),
-    ) -> tuple[Watched, list[Reply]]:
+    ) -> tuple[CallProgress, list[Reply]]:
         """Run something of a learner's on the ranks, one notebook at a time.
 
         Args:
@@ -180,17 +183,21 @@ class Ranks(LastRun):
             limit: seconds of processor time that the call may take, see `call_limit`.
             others: ranks that take no part, and are on the same communicator.
         """
-        connection = self._alive()
-        with turn(connection.folder) as mine:
-            arguments = arguments_with(mine.communicator)
-            call = self._watched(connection, function, arguments, patience, limit, others)
+        connection = self._living_connection()
+        with call_lock(connection.folder) as lock:
+            arguments = arguments_with(lock.communicator)
+            call = self._watch_call(connection, function, arguments, patience, limit, others)
             replies = [call.replies[rank] for rank in sorted(call.replies)]
-            left = _unmatched(replies)
-            if all(reply.kind == "returned" and reply.clean for reply in replies) and not left and not _unlike(replies):
-                mine.clean()
+            left = _unreceived(replies)
+            if (
+                all(reply.kind == "returned" and reply.clean for reply in replies)
+                and not left
+                and not _collectives_differ(replies)
+            ):
+                lock.clean()
             self._usable = all(reply.kind != "unusable" for reply in replies)
             if call.cause and not call.lost:
-                self._usable &= self._can_meet(connection, mine.communicator + 1)
+                self._usable &= self._can_meet(connection, lock.communicator + 1)
                 self._usable &= sum(map(abs, left.values())) <= _MOST_LEFT
         self._last_events = events_of([reply for reply in replies if reply.began])
         self._last_waits = call.stuck, replies
@@ -198,20 +205,20 @@ class Ranks(LastRun):
 
     def _can_meet(self, connection: Connection, communicator: int) -> bool:
         """Whether the ranks can use MPI after a call was broken off, which may have left something half done."""
-        with presses():
+        with deferred_interrupts():
             try:
                 pending = connection.submit("meet", dict.fromkeys(range(self.world_size), (communicator,)))
             except RanksGone:  # a rank has died meanwhile
                 return False
             rest = self._links_at_rest()
-            until = time.monotonic() + _MEETING_ON_LINKS
-            call = connection.wait_for(pending, patience=_MEETING, until=until, links_at_rest=rest)
+            until = time.monotonic() + _MEETING_SECONDS_ON_LINKS
+            call = connection.wait_for(pending, patience=_MEETING_SECONDS, until=until, links_at_rest=rest)
         return all(reply.kind == "returned" for reply in call.replies.values())
 
     def _links_at_rest(self) -> Callable[[], float]:
         return LinksAtRest(self.pids, self.facts.get("network")).seconds
 
-    def _watched(
+    def _watch_call(
         self,
         connection: Connection,
         function: str,
@@ -219,19 +226,19 @@ class Ranks(LastRun):
         patience: float | None,
         limit: float,
         others: Collection[int],
-    ) -> Watched:
+    ) -> CallProgress:
         """Start the call and see it through, with a progress bar, and count what passes the nodes' links."""
         with ProgressBar(f"{count(len(arguments), 'rank')} at work") as bar:
             self._meter = meter = Meter(self.pids, self.facts.get("network"))
-            notice = StillnessNotice(connection.control, list(arguments))
+            notice = QuietNotice(connection.control, list(arguments))
 
-            def look(seen: Seen) -> None:
-                bar.look()
-                meter.look()
+            def observe(observation: Observation) -> None:
+                bar.refresh()
+                meter.sample()
                 if patience is None:
-                    notice.look(seen)
+                    notice.observe(observation)
 
-            with presses() as pressed:
+            with deferred_interrupts() as pressed:
                 pending = connection.submit(function, arguments)
             size = sum(len(part) for own in arguments.values() for part in own if isinstance(part, bytes))
             call = connection.wait_for(
@@ -240,11 +247,11 @@ class Ranks(LastRun):
                 limit=limit,
                 size=size,
                 others=others,
-                look=look,
+                observe=observe,
                 links_at_rest=self._links_at_rest(),
-                stopped=bool(pressed),
+                already_stopped=bool(pressed),
             )
-            meter.look(at_once=True)
+            meter.sample(at_once=True)
         return call
 
     def execute(
@@ -271,7 +278,7 @@ class Ranks(LastRun):
         self._raise_trouble(call, replies)
         return replies
 
-    def _raise_trouble(self, call: Watched, replies: list[Reply]) -> None:
+    def _raise_trouble(self, call: CallProgress, replies: list[Reply]) -> None:
         trouble, ending = describe(replies, call.cause), ending_of((reply.kind for reply in replies), call.cause)
         if trouble is None:
             return
@@ -303,12 +310,12 @@ class Ranks(LastRun):
 
     def status(self) -> None:
         """Print one line for each rank: its process and what it does at this moment."""
-        connection = self._alive()
+        connection = self._living_connection()
         dead = set(connection.control.dead())
         lines = []
         for rank, pid in enumerate(self.pids):
             seen = connection.control.activity(rank)
-            lines.append(f"rank {rank}  process {pid}  {'has ended' if rank in dead else seen_of(seen)}")
+            lines.append(f"rank {rank}  process {pid}  {'has ended' if rank in dead else activity_text(seen)}")
         print("\n".join(lines))
 
     @property
@@ -333,21 +340,21 @@ class Ranks(LastRun):
 
     def restart(self) -> "Ranks":
         """End the ranks and start as many new ones. Variables that lived on them are gone."""
-        self._bring_back()
+        self._start_anew()
         print(f"{self.facts['line']}. Variables of the old ranks are gone.")
         return self
 
-    def _bring_back(self) -> None:
+    def _start_anew(self) -> None:
         self.stop()
-        self._take(*self._start_again())
+        self._use_connection(*self._start_again())
         register(self)
 
     def load_torch(self) -> None:
         """Begin to import torch on every rank, and return at once: it takes seconds, and one can read meanwhile."""
-        connection = self._alive()
+        connection = self._living_connection()
         connection.submit("import_in_background", dict.fromkeys(range(self.world_size), ("torch.distributed",)))
 
-    def _alive(self) -> Connection:
+    def _living_connection(self) -> Connection:
         if self.connection is None:
             raise RanksGone("These ranks were stopped. `ranks = course.start(4)` starts new ones.")
         if not self.connection.folder.path.exists():
@@ -362,25 +369,16 @@ class Ranks(LastRun):
         return f"<{self.facts['line']}>"
 
 
-def _bytes_of(function: Callable) -> bytes:
-    """The function as bytes, packed once for all ranks: it may hold much.
-
-    Raises:
-        CourseError: it holds something that cannot leave this process.
-    """
-    return sendable(function, lambda: to_bytes(function))
-
-
-def _task(function: Callable, packed: bytes, arguments: tuple, keywords: dict, **more: Any) -> bytes:
+def _task_bytes(function: Callable, packed: bytes, arguments: tuple, keywords: dict, **more: Any) -> bytes:
     """A `RankTask` as bytes.
 
     Raises:
         CourseError: an argument holds something that cannot leave this process.
     """
-    return sendable(function, lambda: to_bytes(RankTask(packed, arguments, keywords, **more)))
+    return pack_or_explain(function, RankTask(packed, arguments, keywords, **more))
 
 
-def _unlike(replies: list[Reply]) -> bool:
+def _collectives_differ(replies: list[Reply]) -> bool:
     """Did some ranks take part in a collective without the others?
 
     A root has sent its part and gone on. What ranks do in groups of their own counts as well: then it may be nothing.
@@ -389,7 +387,7 @@ def _unlike(replies: list[Reply]) -> bool:
     return any(made != collectives[0] for made in collectives)
 
 
-def _unmatched(replies: list[Reply]) -> dict[tuple[int, int], int]:
+def _unreceived(replies: list[Reply]) -> dict[tuple[int, int], int]:
     """Source and destination → the messages that nobody received."""
     sent: Counter = Counter()
     for reply in replies:

@@ -8,10 +8,10 @@ from typing import Any
 from course_utils import draw
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import BrokenOff, Ending, ending_of
-from course_utils.ranks.engine.reply import Reply
-from course_utils.ranks.failure_report import describe, done_by
-from course_utils.trace.events import Event, bytes_of_each, count_rounds
-from course_utils.trace.latent_errors import by_luck
+from course_utils.ranks.engine.reply import Reply, to_bytes
+from course_utils.ranks.failure_report import describe, reply_text
+from course_utils.trace.events import Event, bytes_of_ranks, count_rounds
+from course_utils.trace.latent_errors import latent_errors
 from course_utils.trace.wait_graph import WaitGraph
 from course_utils.words import count, ranks_in_words
 
@@ -94,7 +94,7 @@ class Run:
     @cached_property
     def bytes_per_rank(self) -> list[int]:
         """Bytes that each rank sent, or contributed to a collective."""
-        return bytes_of_each(self.events, self.world_size)
+        return bytes_of_ranks(self.events, self.world_size)
 
     @property
     def bytes(self) -> int:
@@ -109,7 +109,7 @@ class Run:
     @cached_property
     def notes(self) -> list[str]:
         """Sentences on what went well by luck only."""
-        return [*by_luck(self.events, self.world_size), *_on_ranks(self.noticed)]
+        return [*latent_errors(self.events, self.world_size), *_notes_with_ranks(self.noticed)]
 
     def timeline(self, title: str | None = None):
         """A picture of the run: ranks as rows, messages as arrows."""
@@ -123,7 +123,7 @@ class Run:
         )
 
 
-def _on_ranks(noticed: Sequence[Sequence[str]]) -> list[str]:
+def _notes_with_ranks(noticed: Sequence[Sequence[str]]) -> list[str]:
     """Sentences, each with the ranks on which it holds."""
     ranks: dict[str, list[int]] = {}
     for rank, notes in enumerate(noticed):
@@ -172,14 +172,14 @@ class Attempt:
         return None if self.trouble else Run.of(self.replies)
 
 
-def sendable(function: Callable, pack: Callable[[], bytes]) -> bytes:
-    """What `pack` gives: the function, or what it is called with, as bytes.
+def pack_or_explain(function: Callable, thing: Any) -> bytes:
+    """Pack a function, or something that it is called with, so that a rank has a copy of its own.
 
     Raises:
         CourseError: it holds something that cannot leave the notebook.
     """
     try:
-        return pack()
+        return to_bytes(thing)
     except Exception as error:
         name = getattr(function, "__name__", "the function")
         raise CourseError(
@@ -203,11 +203,11 @@ class LastRun:
 
     Attributes:
         world_size: how many ranks there are.
-        last_is_called: how sentences speak of it.
+        last_run_name: how sentences speak of it.
     """
 
     world_size: int
-    last_is_called = "The last cell or run"
+    last_run_name = "The last cell or run"
     _last_events: Sequence[Event] = ()
     _last_waits: tuple[WaitGraph | None, Sequence[Reply]] = (None, ())
 
@@ -229,8 +229,8 @@ class LastRun:
         """
         stuck, replies = self._last_waits
         if stuck is None:
-            raise CourseError(f"{self.last_is_called} was not a deadlock, so there is no waiting to draw.")
+            raise CourseError(f"{self.last_run_name} was not a deadlock, so there is no waiting to draw.")
         waits_for = {rank: stuck.waits_for(rank) for rank in stuck.stuck()}
-        doing = {reply.rank: done_by(reply) for reply in replies}
+        doing = {reply.rank: reply_text(reply) for reply in replies}
         returned = [reply.rank for reply in replies if reply.kind == "returned"]
         return draw.waits(doing, waits_for, stuck.cycle(), title=title, returned=returned)

@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import importlib
 import json
-import os
 import sys
 import textwrap
 import time
@@ -13,18 +12,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import ranks_python
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.launch_sites import Here, place_of
+from course_utils.ranks.launch_sites import ThisMachine, site_of
 from course_utils.ranks.links.network import EmulatedNetwork
-from course_utils.ranks.processes.launch_ranks import log_of, port_taken
+from course_utils.ranks.processes.launch_ranks import is_port_taken, log_of
 from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_words, sweep
 from course_utils.words import count
 
 if TYPE_CHECKING:
     from course_utils.ranks.connection import Connection
-    from course_utils.ranks.launch_sites import RanksPlace
+    from course_utils.ranks.launch_sites import LaunchSite
     from course_utils.ranks.ranks import Ranks
     from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 
@@ -73,11 +73,11 @@ def start(
         from course_utils.ranks.virtual.virtual_ranks import start_virtual
 
         return start_virtual(ranks, link, latency, slow, ranks_per_node, **job)
-    if "COURSE_RANK" in os.environ:
+    if settings.RANK.value() is not None:
         raise CourseError("This code runs on a rank already. Start ranks in the notebook, in a cell without `%%px`.")
-    place = place_of(ranks, EmulatedNetwork.asked(ranks, link, latency, slow, ranks_per_node), where, job)
+    site = site_of(ranks, EmulatedNetwork.from_words(ranks, link, latency, slow, ranks_per_node), where, job)
     running = current()
-    same = running is not None and _are(running.facts, ranks, place)
+    same = running is not None and _facts_match(running.facts, ranks, site)
     if running is not None and same and running.healthy:
         print(running.facts["line"])
         _use(running)
@@ -87,11 +87,11 @@ def start(
             before = count(running.world_size, "rank")
             print(f"Ended what was running: {before}, with all their variables.")
         running.stop()
-    taken_over = _take_over(ranks, place)
-    found = taken_over or _launch(ranks, place)
+    taken_over = _take_over(ranks, site)
+    found = taken_over or _launch(ranks, site)
     from course_utils.ranks.ranks import Ranks
 
-    _current = Ranks(*found, start_again=lambda: _launch(ranks, place))
+    _current = Ranks(*found, start_again=lambda: _launch(ranks, site))
     print(_current.facts["line"])
     if taken_over:
         print("They are shared with another notebook that is open: what one of them defines, the other sees.")
@@ -99,7 +99,7 @@ def start(
     return _current
 
 
-def start_apart(ranks: int, network: EmulatedNetwork | None = None) -> "Ranks":
+def start_separate_ranks(ranks: int, network: EmulatedNetwork | None = None) -> "Ranks":
     """Start ranks that this notebook's `start` and `%%px` know nothing of; their `stop` ends them. Prints nothing.
 
     Raises:
@@ -107,13 +107,13 @@ def start_apart(ranks: int, network: EmulatedNetwork | None = None) -> "Ranks":
     """
     from course_utils.ranks.ranks import Ranks
 
-    place = Here(ranks, network)
-    return Ranks(*_launch(ranks, place), start_again=lambda: _launch(ranks, place))
+    site = ThisMachine(ranks, network)
+    return Ranks(*_launch(ranks, site), start_again=lambda: _launch(ranks, site))
 
 
-def _are(facts: dict, ranks: int, place: "RanksPlace") -> bool:
+def _facts_match(facts: dict, ranks: int, site: "LaunchSite") -> bool:
     """Do the facts speak of this many ranks, at such a place?"""
-    same = all(facts.get(name) == value for name, value in place.facts.items())
+    same = all(facts.get(name) == value for name, value in site.facts.items())
     return same and len(facts.get("ranks", ())) == ranks
 
 
@@ -123,21 +123,21 @@ def _use(ranks: "Ranks") -> None:
     register(ranks)
 
 
-def _take_over(ranks: int, place: "RanksPlace") -> "tuple[Connection, dict] | None":
+def _take_over(ranks: int, site: "LaunchSite") -> "tuple[Connection, dict] | None":
     """Connect to ranks of another notebook of this user, if there are as many and they are well."""
     for folder in RanksFolder.all():
-        if not _are(folder.facts(), ranks, place) or not folder.living_owners():
+        if not _facts_match(folder.facts(), ranks, site) or not folder.living_owners():
             continue
         folder.own()
         atexit.register(folder.leave)
         with contextlib.suppress(Exception):
             deadline = time.monotonic() + TAKE_OVER_SECONDS
 
-            def look(deadline: float = deadline) -> None:
+            def check(deadline: float = deadline) -> None:
                 if time.monotonic() > deadline:
                     raise CourseError("These ranks do not answer.")
 
-            return _connect(folder, ranks, place, look)
+            return _connect(folder, ranks, site, check)
         folder.disown()
     return None
 
@@ -146,37 +146,37 @@ class _PortTaken(CourseError):
     """ipyparallel's controller chooses free ports first and listens on them later; another program was between."""
 
 
-def _launch(ranks: int, place: "RanksPlace") -> "tuple[Connection, dict]":
+def _launch(ranks: int, site: "LaunchSite") -> "tuple[Connection, dict]":
     """Start controller and ranks, and wait until every rank has introduced itself."""
     sweep()
     for _ in range(_STARTS - 1):
         with contextlib.suppress(_PortTaken):
-            return _launched(ranks, place)
-    return _launched(ranks, place)
+            return _launch_once(ranks, site)
+    return _launch_once(ranks, site)
 
 
-def _launched(ranks: int, place: "RanksPlace") -> "tuple[Connection, dict]":
-    folder = place.folder()
+def _launch_once(ranks: int, site: "LaunchSite") -> "tuple[Connection, dict]":
+    folder = site.folder()
     try:
         with full_disk_in_words(folder.path.parent):
             folder.own()
             atexit.register(folder.leave)
-            place.launch(folder)
+            site.launch(folder)
             importlib.import_module("course_utils.ranks.engine_connection")  # slow, and the ranks are busy coming up
             with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
-                return _connect(folder, ranks, place, place.waiting(folder, bar))
+                return _connect(folder, ranks, site, site.startup_check(folder, bar))
     except BaseException:
         folder.end()
         raise
 
 
 def _connect(
-    folder: RanksFolder, ranks: int, place: "RanksPlace", look: Callable[[], None]
+    folder: RanksFolder, ranks: int, site: "LaunchSite", check: Callable[[], None]
 ) -> "tuple[Connection, dict]":
     """A client for the ranks of a folder, ordered by rank, and what they said of themselves.
 
     Args:
-        look: called while they come up; raises `CourseError` when they take too long.
+        check: called while they come up; raises `CourseError` when they take too long.
 
     Raises:
         _PortTaken: its controller cannot listen.
@@ -184,49 +184,49 @@ def _connect(
 
     def wait_until(ready: Callable[[], bool]) -> None:
         while not ready():
-            if port_taken(folder):
+            if is_port_taken(folder):
                 first = "The ranks did not start: other programs take the ports that they choose. Run this cell again."
                 raise _PortTaken(f"{first} What they wrote:\n{log_of(folder)}")
-            look()
+            check()
             time.sleep(0.02)
 
-    wait_until(lambda: _complete(folder.connection_file))
+    wait_until(lambda: _is_complete(folder.connection_file))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ipyparallel as ipp
 
-        from course_utils.ranks.engine_connection import EngineConnection, introductions
+        from course_utils.ranks.engine_connection import EngineConnection, request_introductions
 
         client = ipp.Client(str(folder.connection_file), timeout=30)
     wait_until(lambda: len(client.ids) >= ranks)
-    asked = introductions(client, _paths())
+    asked = request_introductions(client, _import_paths())
     wait_until(lambda: all(answer.ready() for answer in asked.values()))
     answers = sorted(((engine, answer.get()) for engine, answer in asked.items()), key=lambda pair: pair[1]["rank"])
     introduced = [answer for _, answer in answers]
-    if [one["rank"] for one in introduced] != list(range(ranks)):
-        raise CourseError(place.strangers())
-    connection = EngineConnection(folder, client, [engine for engine, _ in answers], place.control(folder, introduced))
-    facts = {"ranks": introduced, "line": _line(introduced, place), **place.facts}
+    if [answer["rank"] for answer in introduced] != list(range(ranks)):
+        raise CourseError(site.unrelated_processes_text())
+    connection = EngineConnection(folder, client, [engine for engine, _ in answers], site.control(folder, introduced))
+    facts = {"ranks": introduced, "line": _description(introduced, site), **site.facts}
     folder.write_facts(**facts, shared_memory=sorted(folder.shared_memory()))
     return connection, facts
 
 
-def _complete(file: Path) -> bool:
+def _is_complete(file: Path) -> bool:
     with contextlib.suppress(OSError, ValueError):
         return bool(json.loads(file.read_text()))
     return False
 
 
-def _paths() -> list[str]:
+def _import_paths() -> list[str]:
     """What ranks need on their path to import what this notebook can; but for packages, where they have their own."""
     own_packages = ranks_python() != sys.executable
     return [path for path in sys.path if Path(path).is_dir() and path and not (own_packages and "-packages" in path)]
 
 
-def _line(introduced: list[dict], place: "RanksPlace") -> str:
+def _description(introduced: list[dict], site: "LaunchSite") -> str:
     threads, devices = introduced[0]["threads"], introduced[0]["gpus"]
     line = (
-        f"{count(len(introduced), 'rank')} {place.line(introduced)}, {count(threads, 'thread')} each, "
+        f"{count(len(introduced), 'rank')} {site.description(introduced)}, {count(threads, 'thread')} each, "
         f"{count(devices, 'GPU') if devices else 'no GPU'}"
     )
     return textwrap.fill(line, _WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -10,34 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_utils.checks import panel as parts
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS
+from course_utils.templates import render
 
 if TYPE_CHECKING:
     from course_utils.draw.style import Picture
 
 TITLE = "My report"
 _MARK = "course_utils report"
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="{mark}">
-<title>{title}</title>
-<style>
-body {{ font-family: system-ui, sans-serif; line-height: 1.5; color: #222; background: #fff; max-width: 720px;
-  margin: 2rem auto; padding: 0 1rem }}
-figure {{ margin: 1.5rem 0 }}
-img {{ max-width: 100%; height: auto }}
-</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 
 
 @dataclass(frozen=True)
@@ -93,23 +74,15 @@ class Report:
     @cached_property
     def html(self) -> str:
         """The page's body."""
-        body = [f"<h1>{parts.escape(self.title)}</h1>", *map(parts.paragraph, self.intro)]
-        for section in self.sections:
-            picture = parts.image(section.picture) if section.picture else ""
-            text = parts.paragraph(section.text)
-            heading = f"<figcaption><h2>{parts.escape(section.heading)}</h2></figcaption>"
-            body.append(f"<figure>{heading}{picture}{text}</figure>")
-        if self.notes:
-            body += ["<h2>Not shown</h2>", *map(parts.paragraph, self.notes)]
-        return "\n".join(body)
+        return render("course_utils/reporting/report.html", report=self)
 
     @property
     def text(self) -> str:
         """The page in words: every figure by its text alternative."""
         lines = list(self.intro)
         for section in self.sections:
-            told = " ".join(filter(None, (section.picture.alt_text if section.picture else "", section.text)))
-            lines.append(f"{section.heading}: {told}")
+            section_text = " ".join(filter(None, (section.picture.alt_text if section.picture else "", section.text)))
+            lines.append(f"{section.heading}: {section_text}")
         return "\n".join([*lines, *self.notes])
 
     def save(self, file: str | Path = "report.html") -> Path:
@@ -122,7 +95,7 @@ class Report:
         try:
             if path.exists() and _MARK not in path.read_text(encoding="utf-8", errors="replace")[:500]:
                 raise CourseError(f"{path} is there already and is not a report. Choose another name.")
-            page = _PAGE.format(mark=_MARK, title="My report", body=self.html)
+            page = render("course_utils/reporting/report_page.html", mark=_MARK, title=TITLE, report=self)
             path.write_text(page, encoding="utf-8")
         except OSError as error:
             raise CourseError(f"{path} cannot be written ({error.strerror}). Choose another place.") from None

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils import system
-from course_utils.ranks.links.network import INTERFACE_NAMES, no_namespaces
+from course_utils.ranks.links.network import no_namespaces
 from course_utils.ranks.processes.launch_ranks import find_mpiexec
-from course_utils.teacher.system_calls import rejections
+from course_utils.teacher.system_calls import library, write_filter
 
 PACKAGES, HOME, LINE = "/course", "/home/learner", "/line"
 """In the box: where the course lies, the writable folder, and the socket to the grader."""
 _NAME = "box"  # of its machine
+_FILTER = "system_calls"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
 _SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "fonts", "openmpi", "mpich")
 _PROCESSORS = ("/sys/devices/system/cpu", "/sys/devices/system/node")  # MPI and torch count the cores
@@ -56,43 +57,33 @@ class SealedBox:
         """A box whose files lie in a folder, with a user that no box before it had."""
         own = _ROOTS_USERS + os.getpid() * _OF_A_PROCESS + next(_numbers) % _OF_A_PROCESS
         box = cls(folder, own if is_root() else _NOBODY)
-        box._write_settings()  # once, for another rank's box may read them while one is started
+        box._write_settings()
         return box
 
-    def command(self, inside: Sequence[str], networked: bool = False) -> list[str]:
-        """The command that runs another in the box. The processes in it end with the one that starts it.
-
-        `networked`: in the network in which the command is started; else in one that leads nowhere.
-        """
+    def command(self, inside: Sequence[str]) -> list[str]:
+        """The command that runs another in the box. The processes in it end with the one that starts it."""
         etc = self.folder / "etc"
         mounts = []
-        for place in ("/tmp", HOME):  # first: the course may be installed in folders below them
-            mounts += ["--perms", "1777", "--size", _IN_MEMORY, "--tmpfs", place]
+        for writable in ("/tmp", HOME):  # first: the course may be installed in folders below them
+            mounts += ["--perms", "1777", "--size", _IN_MEMORY, "--tmpfs", writable]
         mounts += [*_mounts(), "--perms", "1777", "--size", _IN_MEMORY, "--tmpfs", "/dev/shm"]
         mounts += ["--ro-bind", str(self.folder / "package"), PACKAGES]
         for name in ("passwd", "group", "hosts", "nsswitch.conf"):
             mounts += ["--ro-bind", str(etc / name), f"/etc/{name}"]
         if (self.folder / "line").exists():
             mounts += ["--ro-bind", str(self.folder / "line"), LINE]
-        network = _names_of_interfaces() if networked else ["--unshare-net"]
-        begin = [*_FIRST_TO_END, *self._filtered(networked), *mounts, *network, "--remount-ro", "/", "--chdir", HOME]
+        begin = [*_FIRST_TO_END, *self._filtered(), *mounts, "--remount-ro", "/", "--chdir", HOME]
         return [*begin, "--", *_as(self.user), *inside]
 
-    def _filtered(self, linked: bool) -> list[str]:
-        """bubblewrap, with a filter of system calls where there is one: it reads that from a descriptor."""
-        file = self._filter(linked)
-        if not file.stat().st_size:
-            return _bwrap()
-        return ["sh", "-c", 'exec "$@" 9< "$0"', str(file), *_bwrap(), "--seccomp", "9"]
-
-    def _filter(self, linked: bool) -> Path:
-        return self.folder / ("system_calls_linked" if linked else "system_calls")
+    def _filtered(self) -> list[str]:
+        """bubblewrap with the filter of system calls, which it reads from a descriptor."""
+        return ["sh", "-c", 'exec "$@" 9< "$0"', str(self.folder / _FILTER), *_bwrap(), "--seccomp", "9"]
 
     def give(self, *places: Path) -> None:
         """Let the box's user read and write these files, or sockets, where root has made them."""
         if is_root():
-            for place in places:
-                os.chown(place, self.user, self.user)
+            for folder in places:
+                os.chown(folder, self.user, self.user)
 
     def _write_settings(self) -> None:
         etc = self.folder / "etc"
@@ -101,10 +92,10 @@ class SealedBox:
         (etc / "group").write_text(f"learner:x:{self.user}:\n")
         (etc / "hosts").write_text(f"127.0.0.1 localhost {_NAME}\n")
         (etc / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
-        for linked in (True, False):
-            self._filter(linked).write_bytes(rejections(linked))
-        for place in (etc, *etc.iterdir()):
-            place.chmod(0o755 if place.is_dir() else 0o644)
+        with (self.folder / _FILTER).open("wb") as file:
+            write_filter(file)
+        for path in (etc, *etc.iterdir()):
+            path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 @functools.cache
@@ -115,6 +106,10 @@ def obstacle() -> str | None:
     for tool, package in {"bwrap": "bubblewrap", "choom": "util-linux", "setpriv": "util-linux"}.items():
         if not shutil.which(tool):
             return f"`{tool}` is missing: `apt install {package}` brings it."
+    try:
+        library()
+    except RuntimeError:
+        return "libseccomp is missing: `apt install libseccomp2` brings it."
     with tempfile.TemporaryDirectory() as folder:
         box = SealedBox.of(Path(folder))
         (box.folder / "package").mkdir()
@@ -122,8 +117,8 @@ def obstacle() -> str | None:
         done = subprocess.run(probe, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode == 0 and done.stdout.strip() == str(box.user):
         return None
-    said = (done.stderr.strip() or "no reason given").splitlines()[-1]
-    return f"bubblewrap cannot make a box: {no_namespaces(said)}"
+    last_line = (done.stderr.strip() or "no reason given").splitlines()[-1]
+    return f"bubblewrap cannot make a box: {no_namespaces(last_line)}"
 
 
 def is_root() -> bool:
@@ -133,7 +128,7 @@ def is_root() -> bool:
 
 def _bwrap() -> list[str]:
     command = ["bwrap", "--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid"]
-    command += ["--unshare-uts", "--hostname", _NAME, "--unshare-cgroup-try"]
+    command += ["--unshare-net", "--unshare-uts", "--hostname", _NAME, "--unshare-cgroup-try"]
     if not is_root():  # who needs no namespace of users, and becomes another for good
         command += ["--unshare-user", "--uid", str(_NOBODY), "--gid", str(_NOBODY)]
     return command
@@ -150,33 +145,28 @@ def _as(user: int) -> list[str]:
 def _mounts() -> list[str]:
     """What is in sight of the system and of Python; nothing of it can be written."""
     mounts = _folders_above(Path("/etc/x")) + _folders_above(Path(_PROCESSORS[0]))
-    for place in _SYSTEM:
-        if os.path.islink(place):
-            mounts += ["--symlink", os.readlink(place), place]
-        elif os.path.isdir(place):
-            mounts += ["--ro-bind", place, place]
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            mounts += ["--symlink", os.readlink(path), path]
+        elif os.path.isdir(path):
+            mounts += ["--ro-bind", path, path]
     for name in _SETTINGS:
         mounts += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    for place in _PROCESSORS:
-        mounts += ["--ro-bind-try", place, place]
+    for path in _PROCESSORS:
+        mounts += ["--ro-bind-try", path, path]
     mounts += ["--proc", "/proc", "--dev", "/dev"]
     for folder in _of_python():
         mounts += [*_folders_above(folder), "--ro-bind", str(folder), str(folder)]
     package = Path(__file__).resolve().parents[1]
-    if any(package.is_relative_to(place) for place in (*_of_python(), *map(Path, _SYSTEM))):
+    if any(package.is_relative_to(mounted) for mounted in (*_of_python(), *map(Path, _SYSTEM))):
         mounts += ["--tmpfs", str(package)]  # installed beside other packages; the answers stand in it
     return mounts
 
 
-def _names_of_interfaces() -> list[str]:
-    above = _folders_above(Path(next(iter(INTERFACE_NAMES))))
-    return [*above, *(word for name, target in INTERFACE_NAMES.items() for word in ("--symlink", target, name))]
-
-
-def _folders_above(place: Path) -> list[str]:
+def _folders_above(path: Path) -> list[str]:
     """Folders that the box's user may look into; else bubblewrap makes them for nobody but itself."""
-    above = [str(one) for one in reversed(place.parents) if len(one.parts) > 1]
-    return [word for one in above for word in ("--perms", "0755", "--dir", one)]
+    above = [str(parent) for parent in reversed(path.parents) if len(parent.parts) > 1]
+    return [word for folder in above for word in ("--perms", "0755", "--dir", folder)]
 
 
 @functools.cache
@@ -184,11 +174,9 @@ def _of_python() -> tuple[Path, ...]:
     """Folders of Python, its packages and MPI that do not lie within another of them, or in the system's."""
     named = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]
     named += [str(Path(program).resolve().parents[1]) for program in (sys.executable, find_mpiexec())]
-    named += [place for place in sys.path if Path(place).name in ("site-packages", "dist-packages")]
+    named += [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
     named += filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))
-    places = {Path(place) for place in named} | {Path(place).resolve() for place in named}
-    places = {place for place in places if place.is_dir() and len(place.parts) > 1}
-    outside = {place for place in places if not any(place.is_relative_to(system) for system in _SYSTEM)}
-    return tuple(
-        sorted(one for one in outside if not any(one != other and one.is_relative_to(other) for other in outside))
-    )
+    folders = {Path(name) for name in named} | {Path(name).resolve() for name in named}
+    folders = {folder for folder in folders if folder.is_dir() and len(folder.parts) > 1}
+    outside = {folder for folder in folders if not any(folder.is_relative_to(system) for system in _SYSTEM)}
+    return tuple(sorted(folder for folder in outside if outside.isdisjoint(folder.parents)))

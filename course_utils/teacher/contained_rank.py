@@ -14,11 +14,11 @@ import sys
 from course_utils.teacher.wire import ENDED, HEADER
 
 
-def main(place: str, limits: dict[str, int]) -> None:
+def main(address: str, limits: dict[str, int]) -> None:
     """Serve calls until the grader closes the line."""
     os.umask(0o077)
     line = socket.socket(socket.AF_UNIX)
-    line.connect(place)
+    line.connect(address)
     rank = os.fork()
     if rank:
         _tell_its_end(line, rank)

@@ -1,4 +1,4 @@
-"""Ranks for a stranger's code: processes with limits, in boxes, that speak with the grader through one socket each.
+"""Ranks for a stranger's code: processes with limits, in a box, that speak with the grader through one socket each.
 
 Nothing that the grader relies on lies where they could reach it: how a rank ended, what it waits for and what it
 answers come as bounded data (`wire`), and memory that both see (`activity`) has a size that nobody can change.
@@ -13,44 +13,38 @@ from contextlib import contextmanager
 from typing import Any
 
 from course_utils.errors import RanksGone
-from course_utils.ranks.connection import Connection, Watched
-from course_utils.ranks.ending import BrokenOff, Ending
+from course_utils.ranks.connection import CallProgress, Connection
 from course_utils.ranks.engine.reply import Raised, RankTask, Reply, to_bytes
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.processes.exit_status import status_text
 from course_utils.ranks.processes.process_control import LocalProcesses
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.run import Attempt
-from course_utils.teacher.boxes_of_ranks import StartedBoxes, least_memory, start_boxes
-from course_utils.teacher.counted_links import Carried, disagreement
+from course_utils.teacher.started_ranks import StartedRanks, least_memory, start_ranks
 from course_utils.teacher.wire import ENDED, HEADER, unpack_reply
 from course_utils.trace.activity import ActivityFile
 from course_utils.words import ranks_in_words
 
 SECONDS = 600.0  # for one submission
 LARGEST_REPLY = 256 << 20
-_TRIES = 3
-MISCOUNTED = "Miscounted"
-"""The error of a rank whose trace tells of other bytes than passed its link."""
-_FIRST_PORT, _PORTS = 20_000, 10_000
 
 
 class ContainedProcesses(LocalProcesses):
     """Contained ranks as processes: their ends come through their lines."""
 
-    def __init__(self, boxes: StartedBoxes) -> None:
-        super().__init__([line.pid for line in boxes.lines], [ActivityFile(line.memory) for line in boxes.lines])
-        self._boxes = boxes
+    def __init__(self, started: StartedRanks) -> None:
+        super().__init__([line.pid for line in started.lines], [ActivityFile(line.memory) for line in started.lines])
+        self._contained = started
         self.ended: list[tuple[int, int]] = []  # (rank, exit status), in the order in which it was heard
-        for line in boxes.lines:
+        for line in started.lines:
             os.close(line.memory)
 
-    def place(self, rank: int) -> str:
+    def source_line(self, rank: int) -> str:
         return ""
 
     def how_it_ended(self) -> str:
         """A sentence on the rank that died first, or on why all were ended."""
-        if self._boxes.memory_ran_out:
+        if self._contained.memory_ran_out:
             return (
                 f"the machine had less than {least_memory() / 1e9:.1f} GB left, so all was ended; was it this notebook?"
             )
@@ -64,16 +58,14 @@ class ContainedConnection(Connection):
     """The line to contained ranks. What comes back is read as data, see `wire`."""
 
     control: ContainedProcesses
-    loses_tasks = False
+    can_lose_tasks = False
 
-    def __init__(self, boxes: StartedBoxes, deadline: float) -> None:
-        super().__init__(boxes.folder, ContainedProcesses(boxes), len(boxes.lines))
-        self._boxes, self.deadline = boxes, deadline
-        self._sockets = [line.socket for line in boxes.lines]
-        self._came = [bytearray() for _ in boxes.lines]
+    def __init__(self, started: StartedRanks, deadline: float) -> None:
+        super().__init__(started.folder, ContainedProcesses(started), len(started.lines))
+        self._contained, self.deadline = started, deadline
+        self._sockets = [line.socket for line in started.lines]
+        self._came = [bytearray() for _ in started.lines]
         self._number = 0
-        self._carried: Carried = {}  # before the call
-        self._joining = True  # whether ranks may make connections in this call
 
     def submit(self, function: str, arguments: Mapping[int, tuple]) -> dict[int, Any]:
         """Send each rank its task, bytes that this process has packed; or one in which they only meet."""
@@ -83,7 +75,6 @@ class ContainedConnection(Connection):
             self._hear_of_ends()
             raise RanksGone(self.control.how_it_ended())
         self._number += 1
-        self._carried = self._carried_so_far() or {}
         for rank, (payload,) in arguments.items():
             if function == "meet":
                 payload = to_bytes(RankTask(to_bytes(bool), (), {}, len(arguments), payload))
@@ -91,35 +82,11 @@ class ContainedConnection(Connection):
                 self._sockets[rank].sendall(HEADER.pack(self._number, len(payload)) + payload)
         return dict.fromkeys(arguments)
 
-    def verify(self, call: Watched) -> None:
-        """Hold what the ranks say they have sent against what passed their links."""
-        if self._boxes.links:
-            carried = self._carried_so_far()
-            if carried is None and not call.lost:  # then nobody can know whether what they said is true
-                self._hear_of_ends()
-                call.lost = list(call.replies)
-                call.cause = BrokenOff(Ending.RANK_ENDED, self.control.how_it_ended())
-                call.replies = {rank: Reply(rank, "lost") for rank in call.replies}
-            events = {rank: reply.events for rank, reply in call.replies.items()}
-            if carried and (found := disagreement(events, self._carried, carried, self._joining)):
-                rank, why = found
-                call.replies[rank] = Reply(rank, "raised", error=Raised(MISCOUNTED, why))
-        self._joining = False
+    def rendezvous(self) -> str:
+        """A file that does not exist yet, which all ranks can write."""
+        return f"{self._contained.home}/rendezvous-{time.monotonic_ns()}"
 
-    def _carried_so_far(self) -> Carried | None:
-        """Of the links, where there are any; None when a box has ended."""
-        with contextlib.suppress(OSError):
-            return self._boxes.links.carried() if self._boxes.links else None
-        return None
-
-    def meeting(self) -> str:
-        """Where the ranks of a group of torch meet: on rank 0's end of the links, or at a file that all can write."""
-        self._joining = True
-        if self._boxes.links:
-            return f"tcp://{self._boxes.links.address(0)}:{_FIRST_PORT + self._number % _PORTS}"
-        return f"{self._boxes.home}/meeting-{time.monotonic_ns()}"
-
-    def collect(self, call: Watched) -> bool:
+    def collect(self, call: CallProgress) -> bool:
         """As every connection's."""
         for rank, reply in self._read(call.lost):
             if rank in call.pending:
@@ -172,30 +139,11 @@ class ContainedConnection(Connection):
         """End everything that the ranks have started."""
         for line in self._sockets:
             line.close()
-        self._boxes.close()
+        self._contained.close()
 
 
 class ContainedRanks(Ranks):
     """Ranks in a box. Each call travels by itself."""
-
-    def attempt(
-        self,
-        function: Callable,
-        arguments: Sequence[tuple],
-        *,
-        with_comm: bool = True,
-        backend: str | None = None,
-        patience: float = PATIENCE,
-        limit: float = LIMIT,
-    ) -> Attempt:
-        """As for a notebook's ranks; again where the links disagree, for the kernel may have sent a packet twice."""
-        for _ in range(_TRIES):
-            attempt = super().attempt(
-                function, arguments, with_comm=with_comm, backend=backend, patience=patience, limit=limit
-            )
-            if not any(reply.error and reply.error.type == MISCOUNTED for reply in attempt.replies):
-                break
-        return attempt
 
     def attempt_each(
         self,
@@ -211,7 +159,7 @@ class ContainedRanks(Ranks):
 
 @contextmanager
 def contained_ranks(
-    number: int, deadline: float = float("inf"), since: str = "", boxed: bool = True, apart: bool = True
+    number: int, deadline: float = float("inf"), since: str = "", boxed: bool = True
 ) -> Iterator[Ranks]:
     """Ranks that serve one submission; whatever they have started ends with them.
 
@@ -220,14 +168,13 @@ def contained_ranks(
         deadline: on the clock of `time.monotonic`; later tasks are rejected.
         since: the submission's first lesson, by its stem: what lessons before it taught is in sight; "" hides it too.
         boxed: False for code that is trusted: it runs as whoever grades, with limits and nothing else.
-        apart: each rank in a box of its own, where links between boxes can be had; False: they share files.
 
     Raises:
         CourseError: they do not start.
     """
 
     def launch() -> tuple[ContainedConnection, dict]:
-        connection = ContainedConnection(start_boxes(number, since, boxed, apart), deadline)
+        connection = ContainedConnection(start_ranks(number, since, boxed), deadline)
         ranks = [{"rank": rank, "pid": pid} for rank, pid in enumerate(connection.control.pids)]
         return connection, {"ranks": ranks, "line": f"{number} contained ranks", "network": None}
 

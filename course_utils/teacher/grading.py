@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from course_utils.checks.exercise import Exercise
 from course_utils.checks.judge_submission import judge_exercises
 from course_utils.checks.submission import read
 from course_utils.checks.verdict import Result
@@ -61,7 +60,7 @@ class Grading(contextlib.ExitStack):
     def __init__(self, ranks: int, boxed: bool) -> None:
         super().__init__()
         self._number, self._boxed = ranks, boxed
-        self._of_mistakes: dict[tuple[str, bool], Ranks] = {}
+        self._of_mistakes: dict[str, Ranks] = {}
 
     def marks_of(self, notebook: Path, name: str) -> Iterator[list[str] | Mark]:
         """First the exercises that will get a mark, then the marks, as they come."""
@@ -76,15 +75,11 @@ class Grading(contextlib.ExitStack):
         with contextlib.ExitStack() as until_judged:
 
             @functools.cache
-            def running(apart: bool) -> Ranks:
-                options = (lesson, self._boxed, apart)
-                return until_judged.enter_context(contained_ranks(self._number, deadline, *options))
+            def ranks() -> Ranks:
+                return until_judged.enter_context(contained_ranks(self._number, deadline, lesson, self._boxed))
 
-            def ranks(exercise: Exercise) -> Ranks:
-                return running(apart=not exercise.shares_files)
-
-            def others(exercise: Exercise) -> Ranks:
-                return self._ranks_of_mistakes(lesson, apart=not exercise.shares_files)
+            def others() -> Ranks:
+                return self._ranks_of_mistakes(lesson)
 
             for found in judge_exercises(submission, submission.expected, ranks, others):
                 yield self._mark(name, found.exercise, found.result, found.line, found.question)
@@ -93,9 +88,9 @@ class Grading(contextlib.ExitStack):
         """A mark, with so much of the verdict as a table can hold."""
         return Mark(submission, exercise, result, printable(verdict[:LONGEST]), question[:LONGEST], self._boxed)
 
-    def _ranks_of_mistakes(self, lesson: str, apart: bool) -> Ranks:
+    def _ranks_of_mistakes(self, lesson: str) -> Ranks:
         """They see what the submission sees."""
-        if (lesson, apart) not in self._of_mistakes:
-            ranks = contained_ranks(self._number, since=lesson, boxed=self._boxed, apart=apart)
-            self._of_mistakes[lesson, apart] = self.enter_context(ranks)
-        return self._of_mistakes[lesson, apart]
+        if lesson not in self._of_mistakes:
+            ranks = contained_ranks(self._number, since=lesson, boxed=self._boxed)
+            self._of_mistakes[lesson] = self.enter_context(ranks)
+        return self._of_mistakes[lesson]

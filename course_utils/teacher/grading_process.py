@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import TracebackType
 
+from course_utils import settings
 from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.ranks.processes.ranks_folder import RanksFolder
@@ -57,14 +58,14 @@ class GradingProcess:
         """
         expected = [""]
         try:
-            for told in self._told_of(notebook, name):
-                if "expected" in told:
-                    expected = told["expected"]
-                elif "error" in told:
-                    raise CourseError(told["error"])
+            for message in self._told_of(notebook, name):
+                if "expected" in message:
+                    expected = message["expected"]
+                elif "error" in message:
+                    raise CourseError(message["error"])
                 else:
                     expected = expected[1:]
-                    yield Mark(**told["mark"] | {"result": Result(told["mark"]["result"])})
+                    yield Mark(**message["mark"] | {"result": Result(message["mark"]["result"])})
             return
         except (EOFError, OSError, ValueError, KeyError, TypeError):
             why = "judging it broke the process that does so" if self._process else "it took too long to judge"
@@ -82,10 +83,10 @@ class GradingProcess:
             if not self._line.poll(max(until - time.monotonic(), 0)):
                 self._end()
                 raise TimeoutError
-            told = json.loads(self._line.recv_bytes(_LARGEST))
-            if told is None:
+            message = json.loads(self._line.recv_bytes(_LARGEST))
+            if message is None:
                 return
-            yield told
+            yield message
 
     def _begin(self) -> None:
         self._end()
@@ -116,26 +117,26 @@ def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, box
     threading.Thread(target=_end_with_the_grader, args=[folder], daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # Ctrl-C, or the terminal closed
         signal.signal(number, lambda *_: None)  # that is for the grader, after whose end this process clears away
-    os.environ |= {"COURSE_RUNTIME": folder, "TQDM_DISABLE": "1"}  # the grader has a bar of its own
+    os.environ |= {settings.RUNTIME.name: folder, "TQDM_DISABLE": "1"}  # the grader has a bar of its own
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     limit = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
-    def tell(told: dict | None) -> None:
-        line.send_bytes(json.dumps(told).encode())
+    def send(message: dict | None) -> None:
+        line.send_bytes(json.dumps(message).encode())
 
     with Grading(ranks, boxed) as judging:
         while True:
             try:
-                place, name = json.loads(line.recv_bytes(_LARGEST))
+                path, name = json.loads(line.recv_bytes(_LARGEST))
             except (EOFError, OSError):
                 return
             try:
-                for found in judging.marks_of(Path(os.fsdecode(bytes.fromhex(place))), name):
-                    tell({"mark": asdict(found)} if isinstance(found, Mark) else {"expected": found})
+                for found in judging.marks_of(Path(os.fsdecode(bytes.fromhex(path))), name):
+                    send({"mark": asdict(found)} if isinstance(found, Mark) else {"expected": found})
             except CourseError as error:
-                tell({"error": str(error)})
-            tell(None)
+                send({"error": str(error)})
+            send(None)
 
 
 def _end_with_the_grader(folder: str) -> None:

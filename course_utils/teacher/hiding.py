@@ -25,8 +25,8 @@ def lesson_modules(since: str = "") -> dict[str, tuple[str, ...]]:
         since: stem of the first lesson whose answers count; "" means all.
     """
     found: dict[str, tuple[str, ...]] = {}
-    for place in own_answers(since):
-        module, _, function = place.partition(":")
+    for dotted_name in own_answers(since):
+        module, _, function = dotted_name.partition(":")
         found[module] = (*found.get(module, ()), function)
     return found
 
@@ -48,8 +48,8 @@ def write_package(folder: Path, since: str = "") -> None:
     """Put a copy of the course into `folder`, readable by all: without checks, and without the answers that count."""
     modules = {_file(module): functions for module, functions in lesson_modules(since).items()}
 
-    def left_out(place: str, names: list[str]) -> set[str]:
-        here = Path(place)
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        here = Path(folder)
         if here == _PACKAGE / "teacher":
             return {name for name in names if name not in _TEACHERS}
         stems = {file.stem for file in modules if here in (file.parent, file.parent / "__pycache__")}
@@ -60,10 +60,10 @@ def write_package(folder: Path, since: str = "") -> None:
     for file, functions in modules.items():
         source = file.read_text(encoding="utf-8")
         (copy / file.relative_to(_PACKAGE)).write_text(without_answers(source, functions), encoding="utf-8")
-    for place, _, files in os.walk(folder):
-        Path(place).chmod(0o755)
+    for directory, _, files in os.walk(folder):
+        Path(directory).chmod(0o755)
         for name in files:
-            Path(place, name).chmod(0o644)
+            Path(directory, name).chmod(0o644)
 
 
 def _stem(name: str) -> str:

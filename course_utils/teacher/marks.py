@@ -5,13 +5,11 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from course_utils.checks.registry import find
-from course_utils.teacher import counted_links
 from course_utils.teacher.grading import Mark, printable
 from course_utils.teacher.grading_process import GradingProcess
 from course_utils.teacher.submission_files import names_of
 
-APART, TOGETHER, TRUSTED = "each rank in a box", "all ranks in one box", "without a box: --trusted"
+BOXED, TRUSTED = "in a box", "without a box: --trusted"
 
 
 def grade_each(notebooks: Sequence[Path], ranks: int = 4, boxed: bool = True) -> Iterator[list[Mark]]:
@@ -43,17 +41,14 @@ def write_marks(marks: list[Mark], file: Path) -> None:
     ) as table:  # without that mark Excel takes ✓ for three letters
         writer = csv.writer(table)
         writer.writerow(["submission", "exercise", "mark", "verdict", "run"])
-        for one in marks:
-            writer.writerow([_cell(one.submission), one.exercise, one.mark, _cell(one.verdict), how_it_ran(one)])
+        for row in marks:
+            writer.writerow([_cell(row.submission), row.exercise, row.mark, _cell(row.verdict), how_it_ran(row)])
     os.replace(scratch, file)
 
 
 def how_it_ran(mark: Mark) -> str:
     """What the answer was kept in; what that promises, `docs/grading.md` says."""
-    if not mark.boxed:
-        return TRUSTED
-    shares_files = mark.exercise and find(mark.exercise).shares_files
-    return TOGETHER if shares_files or counted_links.obstacle() else APART
+    return BOXED if mark.boxed else TRUSTED
 
 
 def _cell(text: str) -> str:

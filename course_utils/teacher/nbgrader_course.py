@@ -39,7 +39,7 @@ def write_course(folder: Path, lessons: Sequence[str] = ()) -> list[Path]:
     """
     for name in lessons:
         if not any(lesson.stem.startswith(name) for lesson in LESSONS):
-            raise CourseError(f"No lesson is called {name}. There are: {', '.join(one.stem for one in LESSONS)}.")
+            raise CourseError(f"No lesson is called {name}. There are: {', '.join(each.stem for each in LESSONS)}.")
     wanted = [lesson for lesson in LESSONS if not lessons or lesson.stem.startswith(tuple(lessons))]
     written = []
     settings = folder / "nbgrader_config.py"

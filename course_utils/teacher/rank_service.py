@@ -18,7 +18,7 @@ from course_utils.teacher.wire import HEADER, pack
 def serve(line: socket.socket) -> None:
     """Say which rank this is, and serve calls until the grader closes the line."""
     world = MPI.COMM_WORLD
-    process = b"".join(one.to_bytes(4, sys.byteorder) for one in (os.getpid(), os.getuid(), os.getgid()))
+    process = b"".join(part.to_bytes(4, sys.byteorder) for part in (os.getpid(), os.getuid(), os.getgid()))
     known_by_the_kernel = [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, process)]
     line.sendmsg([json.dumps({"rank": world.rank}).encode() + b"\n"], known_by_the_kernel)
     _, [memory], _, _ = socket.recv_fds(line, 1, 1)
@@ -32,7 +32,7 @@ def serve(line: socket.socket) -> None:
 
 def _answered(payload: bytes, rank: int) -> bytes:
     try:
-        reply = calls.call(payload, packs=lambda own: own)  # `wire.pack` packs it, below
+        reply = calls.call(payload, pack=lambda own: own)  # `wire.pack` packs it, below
     except BaseException as error:  # the submission reached beyond its own call
         reply = Reply(rank, "raised", error=Raised(type(error).__name__, "outside the answer"))
     try:

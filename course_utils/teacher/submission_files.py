@@ -7,21 +7,21 @@ from pathlib import Path
 from course_utils.errors import CourseError
 
 
-def notebooks_in(places: Iterable[Path]) -> list[Path]:
+def notebooks_in(paths: Iterable[Path]) -> list[Path]:
     """The notebooks named, and those in the folders named and in folders within these, each once.
 
     Raises:
-        CourseError: a place does not exist, or is a folder without notebooks.
+        CourseError: a path does not exist, or is a folder without notebooks.
     """
     found: list[Path] = []
-    for place in places:
-        if not place.exists():
-            raise CourseError(f"{place}: there is no such file.")
-        inside = sorted(place.rglob("*.ipynb")) if place.is_dir() else [place]
-        inside = [one for one in inside if ".ipynb_checkpoints" not in one.parts]
+    for path in paths:
+        if not path.exists():
+            raise CourseError(f"{path}: there is no such file.")
+        inside = sorted(path.rglob("*.ipynb")) if path.is_dir() else [path]
+        inside = [file for file in inside if ".ipynb_checkpoints" not in file.parts]
         if not inside:
-            raise CourseError(f"There is no notebook in the folder {place}.")
-        found += [Path(os.path.abspath(one)) for one in inside]
+            raise CourseError(f"There is no notebook in the folder {path}.")
+        found += [Path(os.path.abspath(file)) for file in inside]
     return list(dict.fromkeys(found))
 
 
@@ -30,10 +30,10 @@ def names_of(notebooks: Sequence[Path]) -> list[str]:
 
     In it are printable letters only, and no two are the same.
     """
-    common = os.path.commonpath([one.parent for one in notebooks]) if notebooks else ""
+    common = os.path.commonpath([notebook.parent for notebook in notebooks]) if notebooks else ""
     names: list[str] = []
-    for one in notebooks:
-        name = "".join(letter if letter.isprintable() else "?" for letter in str(one.relative_to(common)))
+    for notebook in notebooks:
+        name = "".join(letter if letter.isprintable() else "?" for letter in str(notebook.relative_to(common)))
         while name in names:
             name = f"{len(names)} {name}"
         names.append(name)

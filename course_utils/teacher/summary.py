@@ -16,13 +16,13 @@ _NO_SUCH_NAME = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 
 def summary(marks: Sequence[Mark]) -> str:
     """How many are right of each exercise, which one is the hardest, and which question was asked most often."""
-    judged = [one for one in marks if one.exercise]
-    unread = sum(not one.exercise for one in marks)
-    lines = [f"{sum(one.mark for one in judged)} of {count(len(judged), 'mark')}"]
+    judged = [row for row in marks if row.exercise]
+    unread = sum(not row.exercise for row in marks)
+    lines = [f"{sum(row.mark for row in judged)} of {count(len(judged), 'mark')}"]
     lines[0] += f"; {count(unread, 'file')} without answers." if unread else "."
     if not judged:
         return lines[0]
-    exercises = list(dict.fromkeys(one.exercise for one in judged))
+    exercises = list(dict.fromkeys(row.exercise for row in judged))
     width = max(len("exercise"), *map(len, exercises))
     lines += ["", f"{'exercise':<{width}}  right  wrong  not begun"]
     for exercise in exercises:
@@ -33,46 +33,47 @@ def summary(marks: Sequence[Mark]) -> str:
 
 def _tally(exercise: str, judged: Sequence[Mark]) -> tuple[int, int, int]:
     """Right, wrong, not begun."""
-    own = [one for one in judged if one.exercise == exercise]
-    right, missing = sum(one.mark for one in own), sum(one.result == Result.NOT_BEGUN for one in own)
+    own = [row for row in judged if row.exercise == exercise]
+    right, missing = sum(row.mark for row in own), sum(row.result == Result.NOT_BEGUN for row in own)
     return right, len(own) - right - missing, missing
 
 
 def _sentences(exercises: Sequence[str], judged: Sequence[Mark]) -> list[str]:
-    said = []
-    shares = {one: _tally(one, judged)[0] / sum(_tally(one, judged)) for one in exercises}
+    sentences = []
+    shares = {name: _tally(name, judged)[0] / sum(_tally(name, judged)) for name in exercises}
     hardest = min(exercises, key=shares.__getitem__)
     if shares[hardest] < 1:
         right, wrong, missing = _tally(hardest, judged)
-        said.append(f"Fewest are right of {hardest}: {right} of {right + wrong + missing}.")
-    questions = Counter((one.exercise, one.question) for one in judged if one.question)
+        sentences.append(f"Fewest are right of {hardest}: {right} of {right + wrong + missing}.")
+    questions = Counter((row.exercise, row.question) for row in judged if row.question)
     if questions:
         (exercise, question), times = questions.most_common(1)[0]
-        said.append(f"Asked most often ({exercise}, {count(times, 'time')}): {question}")
-    return said
+        sentences.append(f"Asked most often ({exercise}, {count(times, 'time')}): {question}")
+    return sentences
 
 
 def feedback(name: str, marks: Sequence[Mark]) -> str:
     """A submission's marks and verdicts in full, for the one who handed it in."""
-    judged = [one for one in marks if one.exercise]
-    head = f"{name}: {sum(one.mark for one in judged)} of {len(judged)}" if judged else name
-    run = [] if all(one.boxed for one in marks) else ["Run without a box: --trusted."]
-    return "\n\n".join([head, *(one.verdict for one in marks), *run]) + "\n"
+    judged = [row for row in marks if row.exercise]
+    head = f"{name}: {sum(row.mark for row in judged)} of {len(judged)}" if judged else name
+    run = [] if all(row.boxed for row in marks) else ["Run without a box: --trusted."]
+    return "\n\n".join([head, *(row.verdict for row in marks), *run]) + "\n"
 
 
 def write_feedback(marks: Sequence[Mark], folder: Path) -> list[Path]:
     """Write a text for each submission, called as the submission; gives the files."""
     files = []
-    for name in dict.fromkeys(one.submission for one in marks):
+    for name in dict.fromkeys(row.submission for row in marks):
         file = (folder / name).with_suffix(".txt")
-        text = feedback(name, [one for one in marks if one.submission == name])
+        text = feedback(name, [row for row in marks if row.submission == name])
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         except OSError as error:
             if error.errno not in _NO_SUCH_NAME:
                 raise
-            file = next(one for number in itertools.count(1) if not (one := folder / f"text {number}.txt").exists())
+            names = (folder / f"text {number}.txt" for number in itertools.count(1))
+            file = next(name for name in names if not name.exists())
             file.write_text(text, encoding="utf-8")
         files.append(file)
     return files

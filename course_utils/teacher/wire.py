@@ -1,7 +1,9 @@
 """Replies of contained ranks as data: JSON, and the raw bytes of arrays behind it. No pickle: nothing in it can run.
 
-`pack` runs in the rank and writes values of known kinds, everything else by the name of its class. `unpack_reply` runs
-in the grader, believes nothing, and makes the values anew. Both bound how much, how large and how deep.
+`pack` runs in the rank and writes values of known kinds, everything else by the name of its class. `unpack_reply`
+runs in the grader, believes nothing, and makes the values anew. Both bound how much, how large and how deep. msgpack
+or cbor2 could take the place of JSON, which is the smallest part: they know no arrays, tensors or events either, and
+each value would have to be examined as it is now.
 """
 
 import dataclasses
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.ranks.engine.reply import Raised, Reply
-from course_utils.trace.events import Agreement, Event, well_formed
+from course_utils.trace.events import Agreement, Event, is_well_formed
 
 HEADER = struct.Struct("<QQ")  # before tasks and replies: the call's number, and how many bytes follow
 ENDED = (1 << 64) - 1
@@ -77,7 +79,7 @@ class _Writer:
         return self._of_torch(value, depth) or self._of_course(value, depth) or ["foreign", cls.__name__]
 
     def each(self, values: Any, depth: int) -> list:
-        return [self.write(one, depth) for one in values]
+        return [self.write(value, depth) for value in values]
 
     def blob(self, data: bytes) -> list[int]:
         self.bytes.append(data)
@@ -129,7 +131,8 @@ class _Writer:
         if fields is None or not cls.__module__.startswith("course_utils."):
             return None
         held = [(name, getattr(value, name)) for name in fields if hasattr(value, name)]
-        return ["course", cls.__module__, cls.__qualname__, *([name, self.write(one, depth + 1)] for name, one in held)]
+        attributes = [[name, self.write(value, depth + 1)] for name, value in held]
+        return ["course", cls.__module__, cls.__qualname__, *attributes]
 
 
 _WRITE: dict[type, Callable[[_Writer, Any, int], list]] = {
@@ -154,12 +157,12 @@ def pack(reply: Reply) -> bytes:
         ValueError: it is too large, or nested too deep.
     """
     writer = _Writer()
-    told = {one.name: getattr(reply, one.name) for one in dataclasses.fields(Reply)}
-    told["error"] = [reply.error.type, reply.error.message, reply.error.line] if reply.error else None
-    told["events"] = [[*event] for event in reply.events]
+    content = {field.name: getattr(reply, field.name) for field in dataclasses.fields(Reply)}
+    content["error"] = [reply.error.type, reply.error.message, reply.error.line] if reply.error else None
+    content["events"] = [[*event] for event in reply.events]
     for name in ("value", "arguments"):
-        told[name] = writer.write(told[name])
-    text = json.dumps(told).encode()
+        content[name] = writer.write(content[name])
+    text = json.dumps(content).encode()
     if len(text) > LARGEST_TEXT:
         raise ValueError("the result holds too much")
     return b"".join([_JSON.pack(len(text)), text, *writer.bytes])
@@ -176,17 +179,17 @@ class _Reader:
         self._values = 0
         self._tensors: list[Any] = []
 
-    def read(self, told: Any, depth: int = 0) -> Any:
+    def read(self, data: Any, depth: int = 0) -> Any:
         self._values += 1
         if self._values > MOST_VALUES or depth > DEEPEST + 1:
             raise Unreadable("too much")
-        if told is None or type(told) in (bool, int, float, str):
-            return told
-        kind, *parts = told
+        if data is None or type(data) in (bool, int, float, str):
+            return data
+        kind, *parts = data
         return _READ[kind](self, parts, depth + 1)
 
-    def each(self, told: list, depth: int) -> list:
-        return [self.read(one, depth) for one in told]
+    def each(self, items: list, depth: int) -> list:
+        return [self.read(item, depth) for item in items]
 
     def blob(self, begin: int, size: int) -> bytes:
         if not 0 <= begin <= begin + size <= len(self._data):
@@ -201,11 +204,11 @@ class _Reader:
             raise Unreadable("an array of another size")
         return np.frombuffer(self.blob(begin, size), kind).reshape(shape).copy() if size else np.empty(shape, kind)
 
-    def objects(self, shape: list[int], told: list, depth: int) -> np.ndarray:
-        values = self.each(told, depth)
+    def objects(self, shape: list[int], items: list, depth: int) -> np.ndarray:
+        values = self.each(items, depth)
         made = np.empty(len(values), object)
-        for index, one in enumerate(values):
-            made[index] = one
+        for index, value in enumerate(values):
+            made[index] = value
         return made.reshape(shape)
 
     def tensor(self, name: str, parameter: bool, requires_grad: bool, *array: Any) -> Any:
@@ -233,26 +236,26 @@ class _Reader:
         vars(made).update(values)
         return made
 
-    def course(self, module: str, name: str, told: list, depth: int) -> Any:
+    def course(self, module: str, name: str, attributes: list, depth: int) -> Any:
         cls: Any = _course_class(_text(module), _text(name))
         fields = _fields(cls) if cls else None
         if fields is None:
             return foreign(_text(name))
-        values = {field: self.read(one, depth) for field, one in told}
+        values = {field: self.read(value, depth) for field, value in attributes}
         if not set(values) <= set(fields):
             raise Unreadable("fields that are not there")
         if issubclass(cls, tuple):
             return tuple.__new__(cls, [values[field] for field in fields])
         made: Any = object.__new__(cls)
-        for field, one in values.items():
-            object.__setattr__(made, field, one)
+        for field, value in values.items():
+            object.__setattr__(made, field, value)
         return made
 
 
-def _text(told: Any) -> str:
-    if type(told) is not str:
+def _text(data: Any) -> str:
+    if type(data) is not str:
         raise Unreadable("no text")
-    return told
+    return data
 
 
 def _of_torch(name: str) -> Any:
@@ -317,22 +320,22 @@ def _reply(rank: int, data: bytes) -> Reply:
     if size > LARGEST_TEXT:
         raise Unreadable("too much")
     begin = _JSON.size
-    told = json.loads(data[begin : begin + size])
+    content = json.loads(data[begin : begin + size])
     reader = _Reader(memoryview(data)[begin + size :])
     reply = Reply(
         rank,
-        told["kind"],
-        value=reader.read(told["value"]),
-        arguments=reader.read(told["arguments"]),
-        error=Raised(*map(_text, told["error"])) if told["error"] else None,
-        waiting=told["waiting"],
-        events=[_event(rank, *fields) for fields in told["events"]],
-        output=_text(told["output"]),
-        never_waited_for=tuple(map(_text, told["never_waited_for"])),
-        notes=tuple(map(_text, told["notes"])),
-        uncounted=tuple(map(_text, told["uncounted"])),
-        began=float(told["began"]),
-        ended=float(told["ended"]),
+        content["kind"],
+        value=reader.read(content["value"]),
+        arguments=reader.read(content["arguments"]),
+        error=Raised(*map(_text, content["error"])) if content["error"] else None,
+        waiting=content["waiting"],
+        events=[_event(rank, *fields) for fields in content["events"]],
+        output=_text(content["output"]),
+        never_waited_for=tuple(map(_text, content["never_waited_for"])),
+        notes=tuple(map(_text, content["notes"])),
+        uncounted=tuple(map(_text, content["uncounted"])),
+        began=float(content["began"]),
+        ended=float(content["ended"]),
     )
     if reply.kind not in ("returned", "raised", "interrupted", "unusable") or type(reply.arguments) is not tuple:
         raise Unreadable("a malformed reply")
@@ -346,7 +349,7 @@ def _event(rank: int, *fields: Any) -> Event:
     event = Event(*fields)
     if event.agreement is not None:
         event = event._replace(agreement=Agreement(*event.agreement))
-    if not well_formed(event) or (event.agreement and not well_formed(event.agreement)):
+    if not is_well_formed(event) or (event.agreement and not is_well_formed(event.agreement)):
         raise Unreadable("a malformed event")
     if event.rank != rank or event.bytes < 0:
         raise Unreadable("an event of another rank, or of no size")
@@ -376,5 +379,5 @@ def _course_class(module: str, name: str) -> type | None:
 def _fields(cls: type) -> tuple[str, ...] | None:
     """The fields of a data class or a named tuple; None for every other class."""
     if dataclasses.is_dataclass(cls):
-        return tuple(one.name for one in dataclasses.fields(cls))
+        return tuple(field.name for field in dataclasses.fields(cls))
     return getattr(cls, "_fields", None) if issubclass(cls, tuple) else None

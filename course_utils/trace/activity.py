@@ -17,30 +17,28 @@ IDLE, RUNNING, WAITING, TESTING = range(4)
 """TESTING: it computes, and asks again and again whether something has come that has not."""
 IMPORTS = "an import, which must come to its end"
 """What a rank is in that has been interrupted in an import."""
-ACTIVITY = "COURSE_ACTIVITY"
-"""The variable that tells a rank the descriptor of its activity's memory, where that is not a file."""
 
-_HEADER = struct.Struct("<QQdHI")  # version, progress, since, length of the text, length of the look
+_HEADER = struct.Struct("<QQdHI")  # version, progress, since, length of the text, length of the snapshot
 _STATE = _HEADER.size
 _STOP, _BEGUN = _STATE + 1, _STATE + 2
 _TEXT = _BEGUN + 1
-_LOOK = 1024
+_SNAPSHOT_START = 1024
 _SIZE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """One look at a rank: its state, the operation it is in, and since when (seconds of `time.perf_counter`).
+    """What a rank does at one moment: its state, its operation, and since when (seconds of `time.perf_counter`).
 
-    `look` is what it has told of its messages (see `books`), empty where it has not. `begun`: the learner's function
-    runs; before, the rank unpacks its task, finishes imports and meets the others.
+    `snapshot` is that of its `ledger`, empty where it has written none. `begun`: the learner's function runs; before,
+    the rank unpacks its task, finishes imports and meets the others.
     """
 
     state: int
     progress: int
     since: float
     text: str
-    look: bytes = b""
+    snapshot: bytes = b""
     begun: bool = False
 
 
@@ -56,20 +54,20 @@ class ActivityFile:
         progress: how often this process has written.
     """
 
-    def __init__(self, place: Path | int) -> None:
-        """`place`: a file, made where there is none; or the descriptor of memory from `shared_memory`."""
-        if isinstance(place, int):
-            self._map = mmap.mmap(place, _SIZE)
+    def __init__(self, path_or_descriptor: Path | int) -> None:
+        """`path_or_descriptor`: a file, made where there is none; or the descriptor of memory from `shared_memory`."""
+        if isinstance(path_or_descriptor, int):
+            self._map = mmap.mmap(path_or_descriptor, _SIZE)
         else:
-            if not place.exists():
-                place.touch(mode=0o600)
-                place.write_bytes(bytes(_SIZE))
-            with place.open("r+b") as file:
+            if not path_or_descriptor.exists():
+                path_or_descriptor.touch(mode=0o600)
+                path_or_descriptor.write_bytes(bytes(_SIZE))
+            with path_or_descriptor.open("r+b") as file:
                 self._map = mmap.mmap(file.fileno(), _SIZE)
         self._version, self.progress = _HEADER.unpack_from(self._map)[:2]
         self._lock = threading.Lock()
 
-    def write(self, state: int, text: str = "", look: bytes = b"", *, after: int | None = None) -> int | None:
+    def write(self, state: int, text: str = "", snapshot: bytes = b"", *, after: int | None = None) -> int | None:
         """Say what the rank does from now on; every call counts as progress, whose number is given back.
 
         `after`: only if nothing has been said since the progress of this number, else None is given back.
@@ -79,26 +77,26 @@ class ActivityFile:
                 return None
             self._version += 1  # odd: being written
             self.progress += 1
-            encoded = text.encode()[: _LOOK - _TEXT]
-            look = look if len(look) <= _SIZE - _LOOK else b""
+            encoded = text.encode()[: _SNAPSHOT_START - _TEXT]
+            snapshot = snapshot if len(snapshot) <= _SIZE - _SNAPSHOT_START else b""
             struct.pack_into("<Q", self._map, 0, self._version)
             self._map[_TEXT : _TEXT + len(encoded)] = encoded
-            self._map[_LOOK : _LOOK + len(look)] = look
+            self._map[_SNAPSHOT_START : _SNAPSHOT_START + len(snapshot)] = snapshot
             self._map[_STATE] = state
             self._version += 1
             now = time.perf_counter()
-            _HEADER.pack_into(self._map, 0, self._version, self.progress, now, len(encoded), len(look))
+            _HEADER.pack_into(self._map, 0, self._version, self.progress, now, len(encoded), len(snapshot))
             return self.progress
 
     def read(self) -> Activity:
         """The latest complete state."""
         for _ in range(100):
-            version, progress, since, length, seen = _HEADER.unpack_from(self._map)
+            version, progress, since, length, size = _HEADER.unpack_from(self._map)
             state, text = self._map[_STATE], bytes(self._map[_TEXT : _TEXT + length])
-            look = bytes(self._map[_LOOK : _LOOK + seen])
+            snapshot = bytes(self._map[_SNAPSHOT_START : _SNAPSHOT_START + size])
             if version % 2 == 0 and struct.unpack_from("<Q", self._map)[0] == version:
                 break
-        return Activity(state, progress, since, text.decode(errors="replace"), look, self.begun)
+        return Activity(state, progress, since, text.decode(errors="replace"), snapshot, self.begun)
 
     @property
     def begun(self) -> bool:

@@ -4,18 +4,18 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from course_utils.trace.ledger import OURS
-from course_utils.trace.recorder import here, recorder
+from course_utils.trace.ledger import OWN_THREADS
+from course_utils.trace.recorder import current_line, recorder
 from course_utils.trace.wait_graph import Need
 
 
-class InThread:
+class ThreadedCall:
     """A call under way."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._call, self._result = call, None
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True, name=f"{OURS}call")
+        self._thread = threading.Thread(target=self._run, daemon=True, name=f"{OWN_THREADS}call")
         self._thread.start()
 
     def _run(self) -> None:
@@ -35,25 +35,25 @@ class InThread:
         return self._result
 
 
-_left: list[InThread] = []
+_abandoned: list[ThreadedCall] = []
 
 
-def polled(call: Callable[[], Any], text: str, need: Need | None = None) -> Any:
+def call_in_thread(call: Callable[[], Any], text: str, need: Need | None = None) -> Any:
     """What a blocking call of MPI gives back, waited for so that it can be seen, and left.
 
     Args:
         text, need: as `Recorder.wait`'s.
     """
-    waiting = InThread(call)
+    waiting = ThreadedCall(call)
     try:
-        recorder.wait(waiting.is_completed, text, here()[1], need)
+        recorder.wait(waiting.is_completed, text, current_line()[1], need)
     except KeyboardInterrupt:
-        _left.append(waiting)
+        _abandoned.append(waiting)
         raise
     return waiting.wait()
 
 
-def some_are_left() -> bool:
+def has_abandoned_calls() -> bool:
     """Does a thread sit in a call of MPI that was left? It computes for ever, and nobody can end it."""
-    _left[:] = [waiting for waiting in _left if not waiting.is_completed()]
-    return bool(_left)
+    _abandoned[:] = [waiting for waiting in _abandoned if not waiting.is_completed()]
+    return bool(_abandoned)

@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from course_utils.trace.collective_forms import with_both_forms
 from course_utils.trace.events import BYTES, Agreement
-from course_utils.trace.memory import memory_checked
-from course_utils.trace.pickles import pickled
-from course_utils.trace.recorder import here, recorder
+from course_utils.trace.memory import check_buffers
+from course_utils.trace.pickles import pickle_object
+from course_utils.trace.recorder import current_line, recorder
 from course_utils.trace.requests import TracedRequest
-from course_utils.trace.wait_graph import Meeting
+from course_utils.trace.wait_graph import Collective
 
 
 def size_of(buf: Any) -> int:
@@ -52,7 +53,9 @@ def kind_of(buf: Any) -> str:
     array, types = buf, []
     if isinstance(buf, (list, tuple)) and buf:
         array, types = buf[0], [part for part in buf[1:] if isinstance(part, MPI.Datatype)]
-    if not isinstance(array, np.ndarray) or any(not one.is_predefined or one == MPI.BYTE for one in types):
+    if not isinstance(array, np.ndarray) or any(
+        not datatype.is_predefined or datatype == MPI.BYTE for datatype in types
+    ):
         return BYTES
     return _name_of(array.dtype)
 
@@ -75,17 +78,17 @@ _OPERATIONS = (
 """MPI's operations, by which a report calls them."""
 
 
-Size = tuple[int | None, str]
+Amount = tuple[int | None, str]
 """How much a message holds: 10 "float64", 80 BYTES."""
-_UNKNOWN: Size = (None, "")
+_UNKNOWN_AMOUNT: Amount = (None, "")
 
 
-def _size(buf: Any, parts: int = 1) -> Size:
+def _amount_of(buf: Any, parts: int = 1) -> Amount:
     """How much a buffer's message holds, which is one of `parts`."""
     kind = kind_of(buf)
     array, counted = (buf[0], len(buf) > 2) if isinstance(buf, (list, tuple)) and buf else (buf, False)
     if buf is None or _is_in_place(buf) or (counted and not isinstance(buf[1], int)) or size_of(buf) % parts:
-        return _UNKNOWN
+        return _UNKNOWN_AMOUNT
     size = size_of(buf) // parts
     known = kind != BYTES and array.dtype.itemsize
     return (size // array.dtype.itemsize, kind) if known else (size, BYTES)
@@ -102,14 +105,14 @@ class CollectiveCall:
     Attributes:
         start: begins MPI's nonblocking form.
         size: bytes that this rank contributes.
-        alike: how much each rank brings, where that must be the same.
+        amount: how much each rank brings, where that must be the same.
     """
 
     start: Callable[[], MPI.Request]
     size: int
     root: int | None = None
     op: MPI.Op | None = None
-    alike: Size = _UNKNOWN
+    amount: Amount = _UNKNOWN_AMOUNT
 
     def buffers(self, rank: int) -> tuple[Any, Any]:
         """What MPI reads and what it writes on a rank, until a nonblocking call is complete."""
@@ -118,48 +121,22 @@ class CollectiveCall:
             return (first, None) if rank == second else (None, first)
         return first, second
 
-    def agreed(self, name: str) -> Agreement:
+    def agreement(self, name: str) -> Agreement:
         """What must be the same on all ranks that make this call under this name."""
-        return _agreed(name, self.root, self.op, self.alike)
+        return _agreement_of(name, self.root, self.op, self.amount)
 
 
-def _agreed(name: str, root: Any = None, op: Any = None, size: Size = _UNKNOWN) -> Agreement:
-    operation = "" if op is None else next((known for mpis, known in _OPERATIONS if mpis == op), "another operation")
+def _agreement_of(name: str, root: Any = None, op: Any = None, amount: Amount = _UNKNOWN_AMOUNT) -> Agreement:
+    operation = (
+        ""
+        if op is None
+        else next((known for mpi_operation, known in _OPERATIONS if mpi_operation == op), "another operation")
+    )
     root = operator.index(root) if hasattr(root, "__index__") else root  # a number of NumPy's is no JSON
-    return Agreement(name, root, operation, *size)
+    return Agreement(name, root, operation, *amount)
 
 
-def with_both_forms(owner: type) -> type:
-    """A class whose methods that describe a `CollectiveCall` become two: a blocking and a nonblocking collective."""
-    for name, describe in list(vars(owner).items()):
-        if name[0].isupper():
-            setattr(owner, name, _blocking(name, describe))
-            nonblocking = f"I{name.lower()}"
-            setattr(owner, nonblocking, _nonblocking(name, nonblocking, describe))
-    return owner
-
-
-def _blocking(name: str, describe: Callable[..., CollectiveCall]) -> Callable:
-    @functools.wraps(describe)
-    def collective(self: "Collectives", *args: Any, **kwargs: Any) -> None:
-        call = describe(self, *args, **kwargs)
-        self._run(name, lambda wait: wait(call.start()), call.size, call.agreed(name))
-
-    return collective
-
-
-def _nonblocking(name: str, nonblocking: str, describe: Callable[..., CollectiveCall]) -> Callable:
-    @functools.wraps(describe)
-    def collective(self: "Collectives", *args: Any, **kwargs: Any) -> TracedRequest:
-        call = describe(self, *args, **kwargs)
-        request = self._started(name, nonblocking, call)
-        request.uses(*call.buffers(self.rank))
-        return request
-
-    return collective
-
-
-@memory_checked
+@check_buffers
 @with_both_forms
 class Collectives:
     """Mixed into `TracedComm`, which has `rank` and `size`."""
@@ -171,17 +148,17 @@ class Collectives:
     size: int
 
     def _run(
-        self, name: str, steps: Callable[[Callable[[MPI.Request], None]], Any], size: int, agreed: Agreement
+        self, name: str, steps: Callable[[Callable[[MPI.Request], None]], Any], size: int, agreement: Agreement
     ) -> Any:
         """Run `steps(wait)`, whose requests are waited for by polling, and record it all as one event."""
-        line, place = here()
+        line, source_line = current_line()
         began, end = time.perf_counter(), float("inf")
-        need, begun = recorder.books.meet(self.label, self.world_ranks, agreed), False
+        need, begun = recorder.ledger.add_collective(self.label, self.world_ranks, agreement), False
 
         def wait(request: MPI.Request) -> None:
             nonlocal begun
             begun = True
-            recorder.wait(request.Test, name, place, need)
+            recorder.wait(request.Test, name, source_line, need)
 
         try:
             result = steps(wait)
@@ -189,47 +166,52 @@ class Collectives:
             return result
         except Exception:
             if not begun:
-                recorder.books.take_back(need)
+                recorder.ledger.remove_collective(need)
             raise
         finally:
-            recorder.add_collective(name, agreed, need, began, end, size, line)
+            recorder.add_collective(name, agreement, need, began, end, size, line)
 
-    def _started(self, blocking: str, name: str, call: CollectiveCall) -> TracedRequest:
-        """The nonblocking form. In the books it is the blocking one, though MPI does not let the two meet."""
-        line, place = here()
+    def _run_described(self, name: str, call: CollectiveCall) -> None:
+        self._run(name, lambda wait: wait(call.start()), call.size, call.agreement(name))
+
+    def _start_described(self, blocking: str, name: str, call: CollectiveCall) -> TracedRequest:
+        """The nonblocking form. In the ledger it is the blocking one, though MPI does not let the two meet."""
+        line, source_line = current_line()
         began = time.perf_counter()
-        need = recorder.books.meet(self.label, self.world_ranks, call.agreed(blocking))
-        with recorder.books.unless_rejected(need):
+        need = recorder.ledger.add_collective(self.label, self.world_ranks, call.agreement(blocking))
+        with recorder.ledger.remove_if_rejected(need):
             request = call.start()
 
-        def finished(end: float, _: MPI.Status | None) -> None:
-            recorder.add_collective(name, call.agreed(name), need, began, end, call.size, line)
+        def on_completion(end: float, _: MPI.Status | None) -> None:
+            recorder.add_collective(name, call.agreement(name), need, began, end, call.size, line)
 
-        return TracedRequest.traced(request, name, place, finished, need)
+        traced = TracedRequest.wrap(request, name, source_line, on_completion, need)
+        traced.track_buffers(*call.buffers(self.rank))
+        return traced
 
-    def meet(self, name: str) -> Meeting:
+    def wait_for_all_ranks(self, name: str) -> Collective:
         """Wait until all ranks have come, to the same: afterwards a call that cannot be polled finishes for certain."""
-        _, place = here()
-        need = recorder.books.meet(self.label, self.world_ranks, Agreement(name))
-        mine, everyones = array("L", [zlib.crc32(name.encode())]), array("L", bytes(8 * self.size))
-        came = self.inner.Iallgather(mine, everyones)
-        recorder.wait(lambda: came.Test() and len(set(everyones)) == 1, name, place, need)
+        _, source_line = current_line()
+        need = recorder.ledger.add_collective(self.label, self.world_ranks, Agreement(name))
+        own_code, all_codes = array("L", [zlib.crc32(name.encode())]), array("L", bytes(8 * self.size))
+        request = self.inner.Iallgather(own_code, all_codes)
+        recorder.wait(lambda: request.Test() and len(set(all_codes)) == 1, name, source_line, need)
         return need
 
-    def _own(self, root: int, buf: Any) -> int:
+    def _root_bytes(self, root: int, buf: Any) -> int:
         return size_of(buf) if self.rank == root else 0
 
-    def _sum_of(self, root: int, sendbuf: Any) -> int:
+    def _root_bytes_of_all(self, root: int, sendbuf: Any) -> int:
         return size_of_first(sendbuf) if self.rank == root else 0
 
     @staticmethod
-    def _given(sendbuf: Any, recvbuf: Any) -> Any:
+    def _contribution(sendbuf: Any, recvbuf: Any) -> Any:
         """The contribution of a rank: what it sends, or with IN_PLACE what already lies in the result."""
         return recvbuf if _is_in_place(sendbuf) else sendbuf
 
-    def _part(self, own: Any, whole: Any) -> Size:
+    def _amount_of_part(self, own: Any, whole: Any) -> Amount:
         """What the part of each rank holds, of its own or, with IN_PLACE, of the whole that the root has."""
-        return _size(whole, self.size) if _is_in_place(own) else _size(own)
+        return _amount_of(whole, self.size) if _is_in_place(own) else _amount_of(own)
 
     # --- buffers: what to begin, and what must be the same on all ranks ---------------------------------------------
 
@@ -238,64 +220,68 @@ class Collectives:
 
     def Bcast(self, buf, root=0):
         start = partial(self.inner.Ibcast, buf, root)
-        return CollectiveCall(start, self._own(root, buf), root, alike=_size(buf))
+        return CollectiveCall(start, self._root_bytes(root, buf), root, amount=_amount_of(buf))
 
     def Scatter(self, sendbuf, recvbuf, root=0):
         start = partial(self.inner.Iscatter, sendbuf, recvbuf, root)
-        return CollectiveCall(start, self._own(root, sendbuf), root, alike=self._part(recvbuf, sendbuf))
+        return CollectiveCall(
+            start, self._root_bytes(root, sendbuf), root, amount=self._amount_of_part(recvbuf, sendbuf)
+        )
 
     def Scatterv(self, sendbuf, recvbuf, root=0):
-        return CollectiveCall(partial(self.inner.Iscatterv, sendbuf, recvbuf, root), self._sum_of(root, sendbuf), root)
+        return CollectiveCall(
+            partial(self.inner.Iscatterv, sendbuf, recvbuf, root), self._root_bytes_of_all(root, sendbuf), root
+        )
 
     def Gather(self, sendbuf, recvbuf, root=0):
         start = partial(self.inner.Igather, sendbuf, recvbuf, root)
-        return CollectiveCall(start, size_of_first(sendbuf), root, alike=self._part(sendbuf, recvbuf))
+        return CollectiveCall(start, size_of_first(sendbuf), root, amount=self._amount_of_part(sendbuf, recvbuf))
 
     def Gatherv(self, sendbuf, recvbuf, root=0):
         return CollectiveCall(partial(self.inner.Igatherv, sendbuf, recvbuf, root), size_of_first(sendbuf), root)
 
     def Allgather(self, sendbuf, recvbuf):
         start = partial(self.inner.Iallgather, sendbuf, recvbuf)
-        return CollectiveCall(start, size_of_first(sendbuf), alike=self._part(sendbuf, recvbuf))
+        return CollectiveCall(start, size_of_first(sendbuf), amount=self._amount_of_part(sendbuf, recvbuf))
 
     def Allgatherv(self, sendbuf, recvbuf):
         return CollectiveCall(partial(self.inner.Iallgatherv, sendbuf, recvbuf), size_of_first(sendbuf))
 
     def Alltoall(self, sendbuf, recvbuf):
         start = partial(self.inner.Ialltoall, sendbuf, recvbuf)
-        return CollectiveCall(start, size_of_first(sendbuf), alike=_size(self._given(sendbuf, recvbuf)))
+        return CollectiveCall(start, size_of_first(sendbuf), amount=_amount_of(self._contribution(sendbuf, recvbuf)))
 
     def Alltoallv(self, sendbuf, recvbuf):
         return CollectiveCall(partial(self.inner.Ialltoallv, sendbuf, recvbuf), size_of_first(sendbuf))
 
     def _reduction(
-        self, start: Callable[[], MPI.Request], given: Any, op: MPI.Op, root: int | None = None
+        self, start: Callable[[], MPI.Request], contribution: Any, op: MPI.Op, root: int | None = None
     ) -> CollectiveCall:
-        return CollectiveCall(start, size_of(given), root, op, _size(given))
+        return CollectiveCall(start, size_of(contribution), root, op, _amount_of(contribution))
 
     def Reduce(self, sendbuf, recvbuf, op=MPI.SUM, root=0):
         start = partial(self.inner.Ireduce, sendbuf, recvbuf, op, root)
-        return self._reduction(start, self._given(sendbuf, recvbuf), op, root)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), op, root)
 
     def Allreduce(self, sendbuf, recvbuf, op=MPI.SUM):
         start = partial(self.inner.Iallreduce, sendbuf, recvbuf, op)
-        return self._reduction(start, self._given(sendbuf, recvbuf), op)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), op)
 
     def Reduce_scatter_block(self, sendbuf, recvbuf, op=MPI.SUM):
         start = partial(self.inner.Ireduce_scatter_block, sendbuf, recvbuf, op)
-        return self._reduction(start, self._given(sendbuf, recvbuf), op)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), op)
 
     def Reduce_scatter(self, sendbuf, recvbuf, recvcounts=None, op=MPI.SUM):
         start = partial(self.inner.Ireduce_scatter, sendbuf, recvbuf, recvcounts, op)
-        return self._reduction(start, self._given(sendbuf, recvbuf), op)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), op)
 
     def Scan(self, sendbuf, recvbuf, op=MPI.SUM):
         start = partial(self.inner.Iscan, sendbuf, recvbuf, op)
-        return self._reduction(start, self._given(sendbuf, recvbuf), op)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), op)
 
     def Exscan(self, sendbuf, recvbuf, op=MPI.SUM):
         start = partial(self.inner.Iexscan, sendbuf, recvbuf, op)
-        return self._reduction(start, self._given(sendbuf, recvbuf), op)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), op)
 
     # --- Python objects ---------------------------------------------------------------------------------------------
 
@@ -303,63 +289,70 @@ class Collectives:
         self._run("barrier", lambda wait: wait(self.inner.Ibarrier()), 0, Agreement("Barrier"))
 
     def bcast(self, obj=None, root=0):
-        data = pickled(obj) if self.rank == root else b""
-        return self._run("bcast", lambda wait: self._bcast(wait, data, root), len(data), _agreed("bcast", root))
+        data = pickle_object(obj) if self.rank == root else b""
+        return self._run("bcast", lambda wait: self._bcast(wait, data, root), len(data), _agreement_of("bcast", root))
 
     def scatter(self, sendobj=None, root=0):
         parts = []
         if self.rank == root:
             if sendobj is None or len(sendobj) != self.size:
                 raise ValueError(f"scatter: the root needs a list of {self.size} objects, one for each rank")
-            parts = [pickled(part) for part in sendobj]
+            parts = [pickle_object(part) for part in sendobj]
         return self._run(
-            "scatter", lambda wait: self._scatter(wait, parts, root), sum(map(len, parts)), _agreed("scatter", root)
+            "scatter",
+            lambda wait: self._scatter(wait, parts, root),
+            sum(map(len, parts)),
+            _agreement_of("scatter", root),
         )
 
     def gather(self, sendobj, root=0):
-        data = pickled(sendobj)
-        return self._run("gather", lambda wait: self._gather(wait, data, root), len(data), _agreed("gather", root))
+        data = pickle_object(sendobj)
+        return self._run(
+            "gather", lambda wait: self._gather(wait, data, root), len(data), _agreement_of("gather", root)
+        )
 
     def allgather(self, sendobj):
-        data = pickled(sendobj)
+        data = pickle_object(sendobj)
         return self._run("allgather", lambda wait: self._allgather(wait, data), len(data), Agreement("allgather"))
 
     def alltoall(self, sendobj):
         if len(sendobj) != self.size:
             raise ValueError(f"alltoall: every rank needs a list of {self.size} objects, one for each rank")
-        parts = [pickled(part) for part in sendobj]
+        parts = [pickle_object(part) for part in sendobj]
         return self._run(
             "alltoall", lambda wait: self._alltoall(wait, parts), sum(map(len, parts)), Agreement("alltoall")
         )
 
     def reduce(self, sendobj, op=MPI.SUM, root=0):
-        data = pickled(sendobj)
+        data = pickle_object(sendobj)
         gathered = self._run(
-            "reduce", lambda wait: self._gather(wait, data, root), len(data), _agreed("reduce", root, op)
+            "reduce", lambda wait: self._gather(wait, data, root), len(data), _agreement_of("reduce", root, op)
         )
         return None if gathered is None else fold(op, gathered)
 
     def allreduce(self, sendobj, op=MPI.SUM):
-        data = pickled(sendobj)
+        data = pickle_object(sendobj)
         return fold(
             op,
-            self._run("allreduce", lambda wait: self._allgather(wait, data), len(data), _agreed("allreduce", op=op)),
+            self._run(
+                "allreduce", lambda wait: self._allgather(wait, data), len(data), _agreement_of("allreduce", op=op)
+            ),
         )
 
     def scan(self, sendobj, op=MPI.SUM):
-        data = pickled(sendobj)
+        data = pickle_object(sendobj)
         return fold(
             op,
-            self._run("scan", lambda wait: self._allgather(wait, data), len(data), _agreed("scan", op=op))[
+            self._run("scan", lambda wait: self._allgather(wait, data), len(data), _agreement_of("scan", op=op))[
                 : self.rank + 1
             ],
         )
 
     def exscan(self, sendobj, op=MPI.SUM):
-        data = pickled(sendobj)
-        earlier = self._run("exscan", lambda wait: self._allgather(wait, data), len(data), _agreed("exscan", op=op))[
-            : self.rank
-        ]
+        data = pickle_object(sendobj)
+        earlier = self._run(
+            "exscan", lambda wait: self._allgather(wait, data), len(data), _agreement_of("exscan", op=op)
+        )[: self.rank]
         return fold(op, earlier) if earlier else None
 
     # --- how objects travel: the lengths first, then the bytes ------------------------------------------------------
@@ -376,29 +369,29 @@ class Collectives:
         length = np.empty(1, lengths.dtype)
         wait(self.inner.Iscatter(lengths if parts else None, length, root))
         buffer = np.empty(length[0], np.uint8)
-        wait(self.inner.Iscatterv(_packed(parts) if parts else None, [buffer, MPI.BYTE], root))
+        wait(self.inner.Iscatterv(_concatenate(parts) if parts else None, [buffer, MPI.BYTE], root))
         return pickle.loads(buffer.data)
 
     def _gather(self, wait: Callable, data: bytes, root: int) -> list | None:
         lengths = np.empty(self.size, np.int64) if self.rank == root else None
         wait(self.inner.Igather(np.array([len(data)]), lengths, root))
-        receive = None if lengths is None else _room_for(lengths)
+        receive = None if lengths is None else _receive_buffer(lengths)
         wait(self.inner.Igatherv([np.frombuffer(data, np.uint8), MPI.BYTE], receive, root))
-        return None if receive is None else _unpacked(receive)
+        return None if receive is None else _unpickle_parts(receive)
 
     def _allgather(self, wait: Callable, data: bytes) -> list:
         lengths = np.empty(self.size, np.int64)
         wait(self.inner.Iallgather(np.array([len(data)]), lengths))
-        receive = _room_for(lengths)
+        receive = _receive_buffer(lengths)
         wait(self.inner.Iallgatherv([np.frombuffer(data, np.uint8), MPI.BYTE], receive))
-        return _unpacked(receive)
+        return _unpickle_parts(receive)
 
     def _alltoall(self, wait: Callable, parts: list[bytes]) -> list:
         lengths = np.empty(self.size, np.int64)
         wait(self.inner.Ialltoall(np.array([len(part) for part in parts]), lengths))
-        receive = _room_for(lengths)
-        wait(self.inner.Ialltoallv(_packed(parts), receive))
-        return _unpacked(receive)
+        receive = _receive_buffer(lengths)
+        wait(self.inner.Ialltoallv(_concatenate(parts), receive))
+        return _unpickle_parts(receive)
 
 
 def size_of_first(buf: Any) -> int:
@@ -406,20 +399,20 @@ def size_of_first(buf: Any) -> int:
     return size_of(buf[0] if isinstance(buf, (list, tuple)) else buf)
 
 
-def _starts(lengths: Any) -> list[int]:
+def _offsets(lengths: Any) -> list[int]:
     return [0, *accumulate(lengths)][:-1]
 
 
-def _packed(parts: list[bytes]) -> list:
+def _concatenate(parts: list[bytes]) -> list:
     lengths = [len(part) for part in parts]
-    return [np.frombuffer(b"".join(parts), np.uint8), (lengths, _starts(lengths)), MPI.BYTE]
+    return [np.frombuffer(b"".join(parts), np.uint8), (lengths, _offsets(lengths)), MPI.BYTE]
 
 
-def _room_for(lengths: np.ndarray) -> list:
+def _receive_buffer(lengths: np.ndarray) -> list:
     counts = [int(length) for length in lengths]
-    return [np.empty(sum(counts), np.uint8), (counts, _starts(counts)), MPI.BYTE]
+    return [np.empty(sum(counts), np.uint8), (counts, _offsets(counts)), MPI.BYTE]
 
 
-def _unpacked(received: list) -> list:
+def _unpickle_parts(received: list) -> list:
     data, (lengths, starts), _ = received
     return [pickle.loads(data[start : start + length]) for start, length in zip(starts, lengths, strict=True)]

@@ -5,8 +5,8 @@ Pictures, costs and reports of deadlocks all read these events; nothing else in 
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -52,7 +52,7 @@ class Event(NamedTuple):
         bytes: payload sent or received; for a collective, this rank's contribution; 0 for phases and waits.
         start, end: seconds since the run began, on one clock for all ranks; `end` is inf where it never ended.
         line: the line of the learner's code that called, where there is one.
-        comm: the communicator or group, by its name in the books; "" for phases.
+        comm: the communicator or group, by its name in the ledger; "" for phases.
         number: which collective of its communicator this is, from 1; 0 for the rest.
         holds: the type of what a message holds: "float64", OBJECT or BYTES; "" where that is not known.
         awaited: False where the rank did not stand still until the end: a test has seen it, or a wait for any of
@@ -76,7 +76,7 @@ class Event(NamedTuple):
     agreement: Agreement | None = None
 
 
-def well_formed(fields: NamedTuple) -> bool:
+def is_well_formed(fields: NamedTuple) -> bool:
     """Whether an event or an agreement that came from outside has in each field what its class says."""
     return all(type(value) in kinds for value, kinds in zip(fields, _kinds_of(type(fields)), strict=True))
 
@@ -103,6 +103,24 @@ def pair_messages(events: Iterable[Event]) -> list[tuple[Event, Event]]:
             receives[event.comm, event.peer, event.rank, event.tag].append(event)
     pairs = [pair for key, sent in sends.items() for pair in zip(sent, receives[key], strict=False)]
     return sorted(pairs, key=lambda pair: pair[0].start)
+
+
+def unmatched_receive(events: Sequence[Event]) -> Event | None:
+    """A completed receive of which no sender has recorded the message, with this many bytes; None where all have.
+
+    The order does not matter: who probes several messages may take them in any.
+    """
+    sent = Counter(_message_of(event, event.rank, event.peer) for event in events if event.kind == "send")
+    for event in events:
+        if event.kind == "recv" and math.isfinite(event.end):
+            sent[message := _message_of(event, event.peer, event.rank)] -= 1
+            if sent[message] < 0:
+                return event
+    return None
+
+
+def _message_of(event: Event, sender: int | None, receiver: int | None) -> tuple:
+    return event.comm, sender, receiver, event.tag, event.bytes
 
 
 def count_rounds(events: Iterable[Event]) -> int:
@@ -139,19 +157,19 @@ def count_rounds(events: Iterable[Event]) -> int:
 
 def bytes_sent(events: Iterable[Event], rank: int) -> int:
     """Bytes that `rank` put in: the payload of its sends and its contribution to each collective."""
-    return sum(event.bytes for event in events if event.rank == rank and event.kind in _PUT_IN)
+    return sum(event.bytes for event in events if event.rank == rank and event.kind in _SENDING_KINDS)
 
 
-def bytes_of_each(events: Iterable[Event], world_size: int) -> list[int]:
+def bytes_of_ranks(events: Iterable[Event], world_size: int) -> list[int]:
     """The same for each rank, in one pass."""
     sent = [0] * world_size
     for event in events:
-        if event.kind in _PUT_IN:
+        if event.kind in _SENDING_KINDS:
             sent[event.rank] += event.bytes
     return sent
 
 
-_PUT_IN = ("send", "collective")
+_SENDING_KINDS = ("send", "collective")
 """The kinds of events whose bytes a rank puts in."""
 
 

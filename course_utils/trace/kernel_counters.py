@@ -2,10 +2,7 @@
 
 import os
 
-from course_utils import system
-
-ON_NODES = "COURSE_NODES"
-"""Set in the environment of ranks that have nodes of their own."""
+from course_utils import settings, system
 
 
 def interface_bytes(pid: int) -> tuple[int, int]:
@@ -16,6 +13,6 @@ def interface_bytes(pid: int) -> tuple[int, int]:
 def node_bytes() -> tuple[int, int] | None:
     """Bytes out of and into this rank's node so far; None where its ranks share memory."""
     try:
-        return interface_bytes(os.getpid()) if os.environ.get(ON_NODES) else None
+        return interface_bytes(os.getpid()) if settings.NODES.value() else None
     except (OSError, KeyError):
         return None

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from course_utils.trace.events import BYTES, OBJECT, Event, pair_messages
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.wait_graph import mismatch_in_words, unlike
+from course_utils.trace.wait_graph import differ, mismatch_text
 from course_utils.words import capital, count, ranks_in_words
 
 _MOST_EVENTS = 20_000
 """A longer run is not replayed: it would take seconds."""
 _BUFFERED = ("Bsend",)
-Meetings = dict[tuple[str, int], dict[int, Event]]
+CollectiveCalls = dict[tuple[str, int], dict[int, Event]]
 """For each communicator and number of a collective: by rank, the event in which it was begun."""
 
 
-def by_luck(events: Sequence[Event], ranks: int) -> list[str]:
+def latent_errors(events: Sequence[Event], ranks: int) -> list[str]:
     """A sentence for each thing that MPI does not promise (MPI 4.1, sections 3.3, 3.5 and 6.1); none for a good run.
 
     Args:
@@ -26,71 +26,74 @@ def by_luck(events: Sequence[Event], ranks: int) -> list[str]:
     if len(events) > _MOST_EVENTS:
         return []
     in_order = sorted(events, key=lambda event: event.start)
-    pairs, together = pair_messages(in_order), meetings(in_order)
+    pairs, collectives = pair_messages(in_order), group_collectives(in_order)
     received = {sent for sent, _ in pairs}
     return [
-        *(f"{told} It ended, by luck; what came out may be wrong." for told in unlike_collectives(in_order)),
-        *_missing_in_collectives(together, ranks),
-        *_never_received([event for event in in_order if event.kind == "send" and event not in received]),
-        *_unlike_types(pairs),
-        *_only_while_buffered(replayed(in_order, pairs, together)),
+        *(
+            f"{sentence} It ended, by luck; what came out may be wrong."
+            for sentence in mismatched_collectives(in_order)
+        ),
+        *_absent_ranks(collectives, ranks),
+        *_unreceived_sends([event for event in in_order if event.kind == "send" and event not in received]),
+        *_type_mismatches(pairs),
+        *_buffering_dependence(replay_unbuffered(in_order, pairs, collectives)),
     ]
 
 
-def meetings(in_order: Iterable[Event]) -> Meetings:
+def group_collectives(in_order: Iterable[Event]) -> CollectiveCalls:
     """The collectives of a run, put together."""
-    found: Meetings = defaultdict(dict)
+    found: CollectiveCalls = defaultdict(dict)
     for event in in_order:
         if event.kind == "collective":
             found[event.comm, event.number][event.rank] = event
     return found
 
 
-def unlike_collectives(in_order: Iterable[Event]) -> Iterator[str]:
+def mismatched_collectives(in_order: Iterable[Event]) -> Iterator[str]:
     """A sentence on the first collective that is not the same on all ranks; those after it are out of step."""
-    for (_, number), by_rank in meetings(in_order).items():
+    for (_, number), by_rank in group_collectives(in_order).items():
         calls = {rank: event.agreement for rank, event in by_rank.items() if event.agreement}
-        if unlike(calls.values()):
+        if differ(calls.values()):
             lines = sorted({event.line for event in by_rank.values() if event.line})
-            where = f", {_lines(lines)}" if lines else ""
-            yield f"{capital(mismatch_in_words(number, calls))}{where}."
+            where = f", {_lines_text(lines)}" if lines else ""
+            yield f"{capital(mismatch_text(number, calls))}{where}."
             return
 
 
-def _missing_in_collectives(together: Meetings, ranks: int) -> Iterator[str]:
+def _absent_ranks(collectives: CollectiveCalls, ranks: int) -> Iterator[str]:
     """Collectives of all ranks to which some did not come: the root of a broadcast, say, goes on without them."""
-    for (comm, _), by_rank in together.items():
+    for (comm, _), by_rank in collectives.items():
         missing = [rank for rank in range(ranks) if rank not in by_rank]
         if comm == WORLD and missing:
             event = min(by_rank.values(), key=lambda event: event.start)
             came = ranks_in_words(sorted(by_rank))
-            yield f"{capital(ranks_in_words(missing))} never came to {call_in_words(event)}, which {came} called."
+            yield f"{capital(ranks_in_words(missing))} never came to {call_text(event)}, which {came} called."
             return
 
 
-def _unlike_types(pairs: Iterable[tuple[Event, Event]]) -> Iterator[str]:
+def _type_mismatches(pairs: Iterable[tuple[Event, Event]]) -> Iterator[str]:
     for sent, got in pairs:
-        if _unlike_types_of(sent.holds, got.holds):
+        if _types_differ(sent.holds, got.holds):
             yield (
-                f"Rank {sent.rank} sends {sent.holds} in {call_in_words(sent)}; "
-                f"rank {got.rank} takes it for {got.holds} in {call_in_words(got)}."
+                f"Rank {sent.rank} sends {sent.holds} in {call_text(sent)}; "
+                f"rank {got.rank} takes it for {got.holds} in {call_text(got)}."
             )
             return
 
 
-def _unlike_types_of(sent: str, got: str) -> bool:
-    told = bool(sent and got)
-    return told and sent != got and (OBJECT in (sent, got) or BYTES not in (sent, got))
+def _types_differ(sent: str, got: str) -> bool:
+    known = bool(sent and got)
+    return known and sent != got and (OBJECT in (sent, got) or BYTES not in (sent, got))
 
 
-def _never_received(lost: Sequence[Event]) -> Iterator[str]:
+def _unreceived_sends(lost: Sequence[Event]) -> Iterator[str]:
     if lost:
         first = min(lost, key=lambda event: event.start)
         more = f", and {count(len(lost) - 1, 'more message')}" if len(lost) > 1 else ""
-        yield f"Nobody receives what rank {first.rank} sends in {call_in_words(first)}{more}."
+        yield f"Nobody receives what rank {first.rank} sends in {call_text(first)}{more}."
 
 
-def _only_while_buffered(stuck: Iterable[Event]) -> Iterator[str]:
+def _buffering_dependence(stuck: Iterable[Event]) -> Iterator[str]:
     sends = [event for event in stuck if event.kind == "send"]
     if sends:
         calls: dict[str, list[int]] = defaultdict(list)
@@ -100,7 +103,9 @@ def _only_while_buffered(stuck: Iterable[Event]) -> Iterator[str]:
         yield f"This works only while MPI buffers small messages. With larger ones, {who}, for ever."
 
 
-def replayed(in_order: Sequence[Event], pairs: Iterable[tuple[Event, Event]], together: Meetings) -> list[Event]:
+def replay_unbuffered(
+    in_order: Sequence[Event], pairs: Iterable[tuple[Event, Event]], collectives: CollectiveCalls
+) -> list[Event]:
     """What the ranks are stuck in when no message is buffered; empty where all come to their ends.
 
     Each rank goes through the beginnings and ends of its operations in the order in which they happened. It passes the
@@ -110,16 +115,16 @@ def replayed(in_order: Sequence[Event], pairs: Iterable[tuple[Event, Event]], to
     others: dict[Event, Iterable[Event]] = {}
     for sent, got in pairs:
         others |= {sent: [got], got: [sent]}
-    for by_rank in together.values():
+    for by_rank in collectives.values():
         others |= dict.fromkeys(by_rank.values(), by_rank.values())
     moments: dict[int, list[tuple[float, int, Event]]] = defaultdict(list)
-    for place, event in enumerate(in_order):
+    for position, event in enumerate(in_order):
         if event.kind in ("send", "recv", "collective"):
-            moments[event.rank].append((event.start, 2 * place, event))
+            moments[event.rank].append((event.start, 2 * position, event))
             if event.awaited and math.isfinite(event.end) and event.name not in _BUFFERED:
-                moments[event.rank].append((event.end, 2 * place + 1, event))
-    for mine in moments.values():
-        mine.sort(key=lambda moment: moment[:2])
+                moments[event.rank].append((event.end, 2 * position + 1, event))
+    for own_moments in moments.values():
+        own_moments.sort(key=lambda moment: moment[:2])
     begun: set[int] = set()
     passed = dict.fromkeys(moments, 0)
 
@@ -129,21 +134,21 @@ def replayed(in_order: Sequence[Event], pairs: Iterable[tuple[Event, Event]], to
             return True
         return all(id(other) in begun for other in others.get(event, ()))
 
-    moved = True
-    while moved:
-        moved = False
-        for rank, mine in moments.items():
-            while passed[rank] < len(mine) and may_pass(*mine[passed[rank]][1:]):
+    progressed = True
+    while progressed:
+        progressed = False
+        for rank, own_moments in moments.items():
+            while passed[rank] < len(own_moments) and may_pass(*own_moments[passed[rank]][1:]):
                 passed[rank] += 1
-                moved = True
-    return [mine[passed[rank]][2] for rank, mine in moments.items() if passed[rank] < len(mine)]
+                progressed = True
+    return [own_moments[passed[rank]][2] for rank, own_moments in moments.items() if passed[rank] < len(own_moments)]
 
 
-def call_in_words(event: Event) -> str:
+def call_text(event: Event) -> str:
     """ "Send(dest=1), line 4"."""
     end = "" if event.peer is None else f"({'dest' if event.kind == 'send' else 'source'}={event.peer})"
     return f"{event.name}{end}{f', line {event.line}' if event.line else ''}"
 
 
-def _lines(lines: Sequence[int]) -> str:
+def _lines_text(lines: Sequence[int]) -> str:
     return f"line{'s' if len(lines) > 1 else ''} {' and '.join(map(str, lines))}"

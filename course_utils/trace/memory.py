@@ -53,25 +53,25 @@ def check_memory(call: str, *buffers: Any) -> None:
                 f"{call}: the array lies on {device}, and this MPI reads and writes the processor's memory only. "
                 "Give it `tensor.cpu().numpy()`, or let torch.distributed send the tensor over NCCL."
             )
-        finish(device)
+        synchronize(device)
 
 
-def finish(device: str) -> None:
+def synchronize(device: str) -> None:
     """Return when a GPU has done all that was asked of it before, in the queue that torch uses now."""
     import torch
 
     torch.cuda.current_stream(device).synchronize()
 
 
-def memory_checked(owner: type) -> type:
+def check_buffers(owner: type) -> type:
     """A class whose calls on buffers, those with a capital letter, look first where their arrays lie."""
     for name, call in list(vars(owner).items()):
         if name[0].isupper() and callable(call):
-            setattr(owner, name, _checked(name, call))
+            setattr(owner, name, _with_buffer_check(name, call))
     return owner
 
 
-def _checked(name: str, call: Callable) -> Callable:
+def _with_buffer_check(name: str, call: Callable) -> Callable:
     @functools.wraps(call)
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
         if kwargs or not _NO_GPU.issuperset(map(type, args)):

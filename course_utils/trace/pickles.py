@@ -4,7 +4,7 @@ import pickle
 from typing import Any
 
 
-def pickled(thing: Any) -> bytes:
+def pickle_object(thing: Any) -> bytes:
     """The object as bytes. An instance of a class from a cell takes its class with it: no rank can import that."""
     try:
         return pickle.dumps(thing, protocol=5)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from mpi4py import MPI
 
-from course_utils.trace.buffers_in_use import contiguous, note_overlap, unchanged
-from course_utils.trace.recorder import NOWHERE, CodeLine, here, recorder
+from course_utils.trace.buffers_in_use import contiguous_array, note_overlapping_buffers, watch_for_changes
+from course_utils.trace.recorder import NO_LINE, SourceLine, current_line, recorder
 from course_utils.trace.several_requests import SeveralRequests
 from course_utils.trace.wait_graph import Need, any_of
 
@@ -17,48 +17,52 @@ if TYPE_CHECKING:
     from course_utils.trace.traced_messages import PointToPoint
 
 # Called once, with the time of completion and the status; with inf and None for what was broken off.
-Finished = Callable[[float, MPI.Status | None], None]
+OnCompletion = Callable[[float, MPI.Status | None], None]
 
 
 class Waitable:
     """What one can wait for, and test. Who has it is `complete` after a while.
 
     Attributes:
-        text, place, need: as `Recorder.wait`'s.
+        text, source_line, need: as `Recorder.wait`'s.
         by_learner: whether the learner's code began it, and so must wait for it.
-        taken: whether its completion was given back; then it counts as inactive.
+        inactive: whether its completion was given back; then it counts as inactive.
     """
 
     text = ""
-    place = NOWHERE
+    source_line = NO_LINE
     need: Need | None = None
-    finished: Finished | None = None
+    on_completion: OnCompletion | None = None
     by_learner = True
-    taken = False
+    inactive = False
 
     def complete(self, status: MPI.Status | None = None) -> bool:
         """Test once; on completion record the event. True ever after."""
         raise NotImplementedError
 
-    def wait_with(self, status: MPI.Status | None = None, call: str = "Wait") -> None:
+    def wait_polling(self, status: MPI.Status | None = None, call: str = "Wait") -> None:
         """Poll until done. Where `call` is another than the one that began, both are named."""
-        _, place = here()
-        text = self.text if place == self.place else f"{call} for {self.text}{begun(self.place, place)}"
+        _, source_line = current_line()
+        text = (
+            self.text
+            if source_line == self.source_line
+            else f"{call} for {self.text}{origin_text(self.source_line, source_line)}"
+        )
         try:
-            recorder.wait(lambda: self.complete(status), text, place, self.need)
+            recorder.wait(lambda: self.complete(status), text, source_line, self.need)
         except KeyboardInterrupt:
-            if self.finished:
-                self.finished(float("inf"), None)
+            if self.on_completion:
+                self.on_completion(float("inf"), None)
             raise
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
-        self.wait_with(status)
-        self.taken = True
+        self.wait_polling(status)
+        self.inactive = True
         return True
 
     def Test(self, status: MPI.Status | None = None) -> bool:
-        self.taken = _tested("Test", [self], _complete(self, status))
-        return self.taken
+        self.inactive = _note_test("Test", [self], _test_once(self, status))
+        return self.inactive
 
 
 class TracedRequest(SeveralRequests, Waitable, MPI.Request):
@@ -69,22 +73,27 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
     started: MPI.Request
 
     @classmethod
-    def traced(
-        cls, request: MPI.Request, text: str, place: CodeLine, finished: Finished, need: Need | None = None
+    def wrap(
+        cls,
+        request: MPI.Request,
+        text: str,
+        source_line: SourceLine,
+        on_completion: OnCompletion,
+        need: Need | None = None,
     ) -> "TracedRequest":
-        """Wrap a request that has been started; `finished` records the event, `need` is what it waits for."""
+        """Wrap a request that has been started; `on_completion` records the event, `need` is what it waits for."""
         traced = cls(request)
-        traced.text, traced.place, traced.finished, traced.need = text, place, finished, need
+        traced.text, traced.source_line, traced.on_completion, traced.need = text, source_line, on_completion, need
         traced.started = request  # holds the buffer, into which MPI may write until the request is done
-        recorder.opened(traced)
+        recorder.add_open(traced)
         return traced
 
-    def uses(self, reads: Any, writes: Any) -> None:
+    def track_buffers(self, reads: Any, writes: Any) -> None:
         """Note it when the learner's code touches these buffers before the request is complete, which MPI forbids."""
-        read, self.writes = contiguous(reads), contiguous(writes)
-        note_overlap(self, read, self.writes)
-        if read is not None and self.finished:
-            self.finished = unchanged(read, self, self.finished)
+        read, self.writes = contiguous_array(reads), contiguous_array(writes)
+        note_overlapping_buffers(self, read, self.writes)
+        if read is not None and self.on_completion:
+            self.on_completion = watch_for_changes(read, self, self.on_completion)
 
     def complete(self, status: MPI.Status | None = None) -> bool:
         if self.done:
@@ -93,9 +102,9 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
         if not super(Waitable, self).Test(status):  # MPI's own test
             return False
         self.done = True
-        recorder.closed(self)
-        if self.finished:
-            self.finished(time.perf_counter(), status)
+        recorder.remove_open(self)
+        if self.on_completion:
+            self.on_completion(time.perf_counter(), status)
         return True
 
     def wait(self, status=None):
@@ -105,20 +114,20 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
         return self.Test(status), None
 
     def Free(self):
-        recorder.keep(self)  # MPI may still send from its buffer
-        self.taken = True
+        recorder.keep_buffers(self)  # MPI may still send from its buffer
+        self.inactive = True
 
     free = Free
 
     @classmethod
-    def active(cls, requests):
+    def active_positions(cls, requests):
         return _active(requests)
 
     @classmethod
-    def look(cls, call, requests, all_of_them):
-        active, ready = _active(requests), _ready(requests)
-        done = len(ready) == len(active) if all_of_them else bool(ready) or not active
-        return ready if _tested(call, requests, done) else None
+    def test_positions(cls, call, requests, all_of_them):
+        positions, ready = _active(requests), _ready_positions(requests)
+        done = len(ready) == len(positions) if all_of_them else bool(ready) or not positions
+        return ready if _note_test(call, requests, done) else None
 
     @classmethod
     def wait_for_all(cls, requests):
@@ -126,22 +135,22 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
 
     @classmethod
     def wait_for_some(cls, call, requests):
-        _, place = here()
-        text, need = _any_of(requests)
-        active = _active(requests)
+        _, source_line = current_line()
+        text, need = _describe_any(requests)
+        positions = _active(requests)
         ready: list[int] = []
 
         def done() -> bool:
-            ready[:] = _ready(requests)
-            return not active or bool(ready)
+            ready[:] = _ready_positions(requests)
+            return not positions or bool(ready)
 
-        recorder.wait(done, f"{call} for any of {text}", place, need)
+        recorder.wait(done, f"{call} for any of {text}", source_line, need)
         return ready
 
     @classmethod
-    def take(cls, request, status=None):
+    def take_back(cls, request, status=None):
         if hasattr(request, "complete"):
-            request.taken = True
+            request.inactive = True
 
 
 # --- several requests; what was given back once counts as inactive, as MPI.REQUEST_NULL does --------------------------
@@ -151,40 +160,40 @@ def _active(requests: Sequence[Any]) -> list[int]:
     return [
         index
         for index, request in enumerate(requests)
-        if not getattr(request, "taken", False) and (hasattr(request, "complete") or request != MPI.REQUEST_NULL)
+        if not getattr(request, "inactive", False) and (hasattr(request, "complete") or request != MPI.REQUEST_NULL)
     ]
 
 
-def _ready(requests: Sequence[Any]) -> list[int]:
-    return [index for index in _active(requests) if _complete(requests[index])]
+def _ready_positions(requests: Sequence[Any]) -> list[int]:
+    return [index for index in _active(requests) if _test_once(requests[index])]
 
 
-def _any_of(requests: Sequence[Any]) -> tuple[str, Need | None]:
+def _describe_any(requests: Sequence[Any]) -> tuple[str, Need | None]:
     active = [requests[index] for index in _active(requests)]
     text = ", ".join(getattr(request, "text", "request") for request in active)
     return text, any_of(getattr(request, "need", None) for request in active)
 
 
-def _tested(call: str, requests: Sequence[Any], done: bool) -> bool:
+def _note_test(call: str, requests: Sequence[Any], done: bool) -> bool:
     """What a test has found; where that is nothing, the rank's recorder hears what was asked for."""
     if not done:
-        text, need = _any_of(requests)
-        recorder.tested_in_vain(f"{call} of {text}", need)
+        text, need = _describe_any(requests)
+        recorder.note_failed_test(f"{call} of {text}", need)
     return done
 
 
-def _complete(request: Any, status: MPI.Status | None = None) -> bool:
+def _test_once(request: Any, status: MPI.Status | None = None) -> bool:
     """Look, without standing still, whether it is done."""
     if not hasattr(request, "complete"):
         return request.Test()
-    recorder.only_looks = True
+    recorder.by_test = True
     try:
         return request.complete(status)
     finally:
-        recorder.only_looks = False
+        recorder.by_test = False
 
 
-def begun(first: CodeLine, then: CodeLine) -> str:
+def origin_text(first: SourceLine, then: SourceLine) -> str:
     """Where a request began, behind its name: " of line 3", and of which file where that is another than `then`'s."""
     if not first:
         return ""
@@ -193,12 +202,12 @@ def begun(first: CodeLine, then: CodeLine) -> str:
 
 def _wait_for_all(requests: Sequence[Any]) -> None:
     for request in requests:
-        if hasattr(request, "wait_with"):
-            request.wait_with(call="Waitall")
-            request.taken = True
+        if hasattr(request, "wait_polling"):
+            request.wait_polling(call="Waitall")
+            request.inactive = True
         elif request != MPI.REQUEST_NULL:
-            _, place = here()
-            recorder.wait(request.Test, "Waitall", place)
+            _, source_line = current_line()
+            recorder.wait(request.Test, "Waitall", source_line)
 
 
 class PickledReceive(Waitable):
@@ -207,21 +216,27 @@ class PickledReceive(Waitable):
     mpi4py's own `irecv` needs to know how large the message may be; this one asks first.
     """
 
-    finished: Finished
+    on_completion: OnCompletion
 
     def __init__(
-        self, comm: "PointToPoint", source: int, tag: int, text: str, place: CodeLine, finished: Finished
+        self,
+        comm: "PointToPoint",
+        source: int,
+        tag: int,
+        text: str,
+        source_line: SourceLine,
+        on_completion: OnCompletion,
     ) -> None:
         self.comm, self.source, self.tag = comm, source, tag
-        self.text, self.place, self.finished = text, place, finished
+        self.text, self.source_line, self.on_completion = text, source_line, on_completion
         self.matched = self.done = source == MPI.PROC_NULL
         self.value: Any = None
-        self.need = None if self.matched else comm.wants(source, tag)
+        self.need = None if self.matched else comm.receive_need(source, tag)
         self.status = MPI.Status()
         self._data: np.ndarray | None = None
         self._rest: MPI.Request | None = None
         if not self.matched:
-            recorder.opened(self)
+            recorder.add_open(self)
 
     def try_to_match(self) -> bool:
         """Take a message that fits, if one has come; over a slow link the rest of it takes its time."""
@@ -240,8 +255,8 @@ class PickledReceive(Waitable):
         """The whole message is here."""
         data = b"" if self._data is None else self._data.data
         self._data, self._rest, self.done = None, None, True
-        recorder.closed(self)
-        self.finished(time.perf_counter(), self.status)
+        recorder.remove_open(self)
+        self.on_completion(time.perf_counter(), self.status)
         try:
             self.value = pickle.loads(data)
         except Exception as error:
@@ -252,7 +267,7 @@ class PickledReceive(Waitable):
 
     def complete(self, status: MPI.Status | None = None) -> bool:
         if not self.matched:
-            self.comm.serve_posted()
+            self.comm.match_posted()
         if not self.done and self._rest is not None and self._rest.Test():
             self._unpack()
         if self.done and status is not None:
@@ -271,7 +286,7 @@ class PickledReceive(Waitable):
         if not self.matched:
             self.matched = self.done = True
             self.comm.posted.remove(self)
-            recorder.closed(self)
+            recorder.remove_open(self)
 
     cancel = Free = free = Cancel
 
@@ -286,7 +301,7 @@ class PersistentRequest(Waitable):
 
     def __init__(self, call: str, begin: Callable[[], TracedRequest]) -> None:
         self._begin = begin
-        recorder.has_made(self, call)
+        recorder.add_resource(self, call)
 
     def Start(self) -> None:
         """Begin.
@@ -294,7 +309,7 @@ class PersistentRequest(Waitable):
         Raises:
             ValueError: what was begun before is not complete.
         """
-        if self._active is not None and not self._active.taken:
+        if self._active is not None and not self._active.inactive:
             raise ValueError(f"Start: {self._active.text} is still under way; wait for it before it starts again")
         self._active = self._begin()
 
@@ -309,32 +324,32 @@ class PersistentRequest(Waitable):
         return self._active.text if self._active else "an inactive request"
 
     @property
-    def place(self) -> CodeLine:  # type: ignore[override] # as what it has started
-        return self._active.place if self._active else NOWHERE
+    def source_line(self) -> SourceLine:  # type: ignore[override] # as what it has started
+        return self._active.source_line if self._active else NO_LINE
 
     @property
     def need(self) -> Need | None:  # type: ignore[override] # as what it has started
         return self._active.need if self._active else None
 
-    def wait_with(self, status: Any = None, call: str = "Wait") -> None:
+    def wait_polling(self, status: Any = None, call: str = "Wait") -> None:
         if self._active is not None:
-            self._active.wait_with(status, call)
+            self._active.wait_polling(status, call)
 
     @property
-    def taken(self) -> bool:
-        return self._active is None or self._active.taken
+    def inactive(self) -> bool:
+        return self._active is None or self._active.inactive
 
-    @taken.setter
-    def taken(self, value: bool) -> None:
+    @inactive.setter
+    def inactive(self, value: bool) -> None:
         if self._active is not None:
-            self._active.taken = value
+            self._active.inactive = value
 
     def complete(self, status: MPI.Status | None = None) -> bool:
         return self._active is None or self._active.complete(status)
 
     def Free(self) -> None:
-        recorder.has_freed(self)
-        if self._active is not None and not self._active.taken:
-            recorder.keep(self._active)
+        recorder.remove_resource(self)
+        if self._active is not None and not self._active.inactive:
+            recorder.keep_buffers(self._active)
 
     wait, test, free = Waitable.Wait, Waitable.Test, Free

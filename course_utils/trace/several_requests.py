@@ -11,17 +11,17 @@ UNDEFINED = -32766
 
 
 class SeveralRequests:
-    """Class methods of a class of requests, which have `taken`, and `value` where they receive an object."""
+    """Class methods of a class of requests, which have `inactive`, and `value` where they receive an object."""
 
     # --- what real and virtual requests differ in; places are those in the list ------------------------------------
 
     @classmethod
-    def active(cls, requests: Sequence[Any]) -> list[int]:
+    def active_positions(cls, requests: Sequence[Any]) -> list[int]:
         """The places of those that are neither null nor given back."""
         raise NotImplementedError
 
     @classmethod
-    def look(cls, call: str, requests: Sequence[Any], all_of_them: bool) -> list[int] | None:
+    def test_positions(cls, call: str, requests: Sequence[Any], all_of_them: bool) -> list[int] | None:
         """Look once: the places of the active ones that are done; None where not all, or not any, of them are."""
         raise NotImplementedError
 
@@ -36,21 +36,21 @@ class SeveralRequests:
         raise NotImplementedError
 
     @classmethod
-    def take(cls, request: Any, status: Any = None) -> None:
+    def take_back(cls, request: Any, status: Any = None) -> None:
         """Give back a request that is done."""
         raise NotImplementedError
 
     # --- what they share --------------------------------------------------------------------------------------------
 
     @classmethod
-    def _taken(cls, requests: Sequence[Any], places: list[int], status: Any = None) -> list[int]:
-        for place in places:
-            cls.take(requests[place], status)
-        return places
+    def _take_back_all(cls, requests: Sequence[Any], positions: list[int], status: Any = None) -> list[int]:
+        for position in positions:
+            cls.take_back(requests[position], status)
+        return positions
 
     @classmethod
-    def _first(cls, requests: Sequence[Any], ready: list[int], status: Any) -> int:
-        return (cls._taken(requests, ready[:1], status) or [UNDEFINED])[0]
+    def _take_back_first(cls, requests: Sequence[Any], ready: list[int], status: Any) -> int:
+        return (cls._take_back_all(requests, ready[:1], status) or [UNDEFINED])[0]
 
     @classmethod
     def Waitall(cls, requests, statuses=None):
@@ -64,8 +64,8 @@ class SeveralRequests:
 
     @classmethod
     def Testall(cls, requests, statuses=None):
-        ready = cls.look("Testall", requests, True)
-        cls._taken(requests, ready or [])
+        ready = cls.test_positions("Testall", requests, True)
+        cls._take_back_all(requests, ready or [])
         return ready is not None
 
     @classmethod
@@ -75,26 +75,26 @@ class SeveralRequests:
 
     @classmethod
     def Waitany(cls, requests, status=None):
-        return cls._first(requests, cls.wait_for_some("Waitany", requests), status)
+        return cls._take_back_first(requests, cls.wait_for_some("Waitany", requests), status)
 
     @classmethod
     def waitany(cls, requests, status=None):
-        place = cls.Waitany(requests, status)
-        return place, _object_of(requests[place]) if place >= 0 else None
+        position = cls.Waitany(requests, status)
+        return position, _object_of(requests[position]) if position >= 0 else None
 
     @classmethod
     def Testany(cls, requests, status=None):
-        ready = cls.look("Testany", requests, False)
-        return cls._first(requests, ready or [], status), ready is not None
+        ready = cls.test_positions("Testany", requests, False)
+        return cls._take_back_first(requests, ready or [], status), ready is not None
 
     @classmethod
     def testany(cls, requests, status=None):
-        place, done = cls.Testany(requests, status)
-        return place, done, _object_of(requests[place]) if place >= 0 else None
+        position, done = cls.Testany(requests, status)
+        return position, done, _object_of(requests[position]) if position >= 0 else None
 
     @classmethod
     def Waitsome(cls, requests, statuses=None):
-        return cls._taken(requests, cls.wait_for_some("Waitsome", requests)) or None
+        return cls._take_back_all(requests, cls.wait_for_some("Waitsome", requests)) or None
 
     @classmethod
     def waitsome(cls, requests, statuses=None):
@@ -102,9 +102,9 @@ class SeveralRequests:
 
     @classmethod
     def Testsome(cls, requests, statuses=None):
-        if not cls.active(requests):
+        if not cls.active_positions(requests):
             return None
-        return cls._taken(requests, cls.look("Testsome", requests, False) or [])
+        return cls._take_back_all(requests, cls.test_positions("Testsome", requests, False) or [])
 
     @classmethod
     def testsome(cls, requests, statuses=None):
@@ -116,5 +116,5 @@ def _object_of(request: Any) -> Any:
     return getattr(request, "value", None)
 
 
-def _with_objects(requests: Sequence[Any], places: list[int] | None) -> tuple[list[int] | None, list | None]:
-    return places, None if places is None else [_object_of(requests[place]) for place in places]
+def _with_objects(requests: Sequence[Any], positions: list[int] | None) -> tuple[list[int] | None, list | None]:
+    return positions, None if positions is None else [_object_of(requests[position]) for position in positions]

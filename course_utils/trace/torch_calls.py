@@ -29,7 +29,7 @@ COLLECTIVES = {
     "all_to_all_single": ("all_to_all_single", 1),
     "barrier": ("barrier", None),
 }
-_ALIKE = ("allreduce", "broadcast", "reduce", "allgather", "all_gather_single")
+_EQUAL_SIZES = ("allreduce", "broadcast", "reduce", "allgather", "all_gather_single")
 """Collectives for which every rank brings a tensor of the same size."""
 _TORCH = str(Path(torch.__file__).parent)
 _MESSAGES = ("send", "recv", "isend", "irecv")
@@ -60,19 +60,21 @@ class TorchCall(NamedTuple):
 
 def collective_call(name: str, frame: FrameType | None) -> TorchCall:
     """The collective `name` of a group, whose method was called from `frame`."""
-    within, outside = _callers(frame)
-    inside = _inside(outside)
-    return TorchCall(within[0] if within else name, f"{within[-1] if within else name}{inside}", not inside)
+    functions, caller = _callers(frame)
+    context = _context_text(caller)
+    return TorchCall(
+        functions[0] if functions else name, f"{functions[-1] if functions else name}{context}", not context
+    )
 
 
 def message_call(kind: str, peer: int | None, frame: FrameType | None) -> TorchCall:
     """A message, `kind` "send" or "recv", to or from a rank of the default group; None for any source."""
-    within, outside = _callers(frame)
-    name = next((name for name in reversed(within) if name in _MESSAGES), kind)
-    inside = _inside(outside)
-    where = f" in {within[-1]}" if within[-1:] == ["batch_isend_irecv"] else inside
+    functions, caller = _callers(frame)
+    name = next((name for name in reversed(functions) if name in _MESSAGES), kind)
+    context = _context_text(caller)
+    where = f" in {functions[-1]}" if functions[-1:] == ["batch_isend_irecv"] else context
     who = f"dst={peer}" if kind == "send" else "any source" if peer is None else f"src={peer}"
-    return TorchCall(name, f"{name}({who}){where}", not inside)
+    return TorchCall(name, f"{name}({who}){where}", not context)
 
 
 def _callers(frame: FrameType | None) -> tuple[list[str], FrameType | None]:
@@ -88,7 +90,7 @@ def _callers(frame: FrameType | None) -> tuple[list[str], FrameType | None]:
     return names, frame
 
 
-def _inside(frame: FrameType | None) -> str:
+def _context_text(frame: FrameType | None) -> str:
     """What the learner has called that communicates by itself: " in backward", " in DistributedDataParallel".
 
     Without any frame a thread of torch's has called, with no Python below it: so a GPU's backward pass does.
@@ -104,12 +106,12 @@ def _inside(frame: FrameType | None) -> str:
     return f" in {'forward' if name.endswith('_call_impl') else owner if name == '__init__' else name}"
 
 
-def agreed(name: str, method: str, contribution: int | None, args: tuple, kwargs: dict) -> Agreement:
+def agreement_of(name: str, method: str, contribution: int | None, args: tuple, kwargs: dict) -> Agreement:
     """What must be the same on all ranks of a collective: root, operation, the size of each rank's tensor."""
     options: Any = kwargs.get("opts", args[-1] if args else None)
     operation = options.reduceOp.op.name if hasattr(options, "reduceOp") else ""
     agreement = Agreement(name, getattr(options, "rootRank", None), operation)
-    if method not in _ALIKE or contribution is None:
+    if method not in _EQUAL_SIZES or contribution is None:
         return agreement
     mine = args[contribution]
     return agreement._replace(amount=(mine if isinstance(mine, torch.Tensor) else mine[0]).numel(), unit="numbers")

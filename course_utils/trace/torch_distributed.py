@@ -20,11 +20,11 @@ from torch.distributed import distributed_c10d
 
 from course_utils.trace import waits_in_backward
 from course_utils.trace.activity import RUNNING
-from course_utils.trace.blocking_calls import InThread
-from course_utils.trace.buffers_in_use import unchanged
+from course_utils.trace.blocking_calls import ThreadedCall
+from course_utils.trace.buffers_in_use import watch_for_changes
 from course_utils.trace.events import Agreement
-from course_utils.trace.recorder import CodeLine, StopAsked, here, recorder
-from course_utils.trace.torch_calls import COLLECTIVES, agreed, bytes_of, collective_call, message_call
+from course_utils.trace.recorder import SourceLine, StopAsked, current_line, recorder
+from course_utils.trace.torch_calls import COLLECTIVES, agreement_of, bytes_of, collective_call, message_call
 from course_utils.trace.wait_graph import Need
 from course_utils.words import ranks_in_words
 
@@ -36,7 +36,7 @@ def _on_gpu(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(map(_on_gpu, value))
 
 
-class _Queued:
+class _QueuedWork:
     """A synchronous operation of NCCL's: it stands in this thread's queue on the GPU, and torch makes no work for it.
 
     Source: torch's distributed_c10d, "Backward compatible with backends that don't sync at CPP level".
@@ -73,8 +73,8 @@ class TracedWork(dist.Work):
         self,
         work: Any,
         text: str,
-        place: CodeLine,
-        finished: Callable[[float], None],
+        source_line: SourceLine,
+        on_completion: Callable[[float], None],
         need: Need | None,
         by_learner: bool,
         on_gpu: bool,
@@ -82,41 +82,41 @@ class TracedWork(dist.Work):
     ) -> None:
         super().__init__()
         self.by_learner, self.on_gpu = by_learner, on_gpu
-        self.text, self.place, self.finished, self.need = text, place, finished, need
+        self.text, self.source_line, self.on_completion, self.need = text, source_line, on_completion, need
         self._plain: Any = work
-        self._work = work if can_be_polled else InThread(work.wait)
+        self._work = work if can_be_polled else ThreadedCall(work.wait)
         self._recorded = False
         self._ended: float | None = None
         self.future: torch.futures.Future | None = None
-        self._settled: torch.futures.Future[Any] = torch.futures.Future()
-        self._left = False
-        recorder.opened(self)
+        self._own_future: torch.futures.Future[Any] = torch.futures.Future()
+        self._abandoned = False
+        recorder.add_open(self)
         if self._work is work and not on_gpu:  # its future is done when a GPU's queue has it, long before the end
             with contextlib.suppress(RuntimeError):  # this kind of work has no future
-                self._plain.get_future().add_done_callback(self._note)
+                self._plain.get_future().add_done_callback(self._note_end)
 
-    def _note(self, _: Any) -> None:
+    def _note_end(self, _: Any) -> None:
         self._ended = time.perf_counter()
 
     def wait(self, timeout: Any = None) -> bool:
         """Return when the operation is done; raises what it raised."""
-        _, place = here()
+        _, source_line = current_line()
         try:
-            recorder.wait(self._work.is_completed, self.text, place or self.place, self.need)
+            recorder.wait(self._work.is_completed, self.text, source_line or self.source_line, self.need)
         except KeyboardInterrupt:
-            self.finished(float("inf"))
+            self.on_completion(float("inf"))
             raise
         self._work.wait()
-        self._record()
+        self._record_end()
         return True
 
     def is_completed(self) -> bool:
         """Is the operation done?"""
         done = self._work.is_completed()
         if done:
-            recorder.only_looks = True
-            self._record()
-            recorder.only_looks = False
+            recorder.by_test = True
+            self._record_end()
+            recorder.by_test = False
         return done
 
     def get_future(self) -> torch.futures.Future:
@@ -126,36 +126,36 @@ class TracedWork(dist.Work):
         """
         if self.on_gpu:  # torch's own puts whoever waits behind the operation, in the GPU's queue
             future = self._plain.get_future()
-            future.add_done_callback(lambda _: self._record())
+            future.add_done_callback(lambda _: self._record_end())
             return future
         if self.future is None:
-            self.future = self._settled.then(self._outcome)
-            self._plain.get_future().add_done_callback(self._settle)
-            waits_in_backward.look_after(self)
+            self.future = self._own_future.then(self._future_value)
+            self._plain.get_future().add_done_callback(self._complete_future)
+            waits_in_backward.watch_work(self)
         return self.future
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Who waits for the future goes on, with an error."""
-        self._left = True
-        self.finished(float("inf"))
-        self._settle()
+        self._abandoned = True
+        self.on_completion(float("inf"))
+        self._complete_future()
 
-    def _settle(self, _: Any = None) -> None:
-        if not self._settled.done():
-            self._settled.set_result(None)
+    def _complete_future(self, _: Any = None) -> None:
+        if not self._own_future.done():
+            self._own_future.set_result(None)
 
-    def _outcome(self, _: Any) -> Any:
+    def _future_value(self, _: Any) -> Any:
         # An error must be raised in here: `set_exception` would hand it to C++ as if it were the tensors.
-        if self._left:
+        if self._abandoned:
             raise StopAsked(self.text)
-        self._record()
+        self._record_end()
         return self._plain.get_future().value()
 
-    def _record(self) -> None:
+    def _record_end(self) -> None:
         if not self._recorded:
             self._recorded = True
-            recorder.closed(self)
-            self.finished(self._ended or time.perf_counter())
+            recorder.remove_open(self)
+            self.on_completion(self._ended or time.perf_counter())
 
     def result(self) -> Any:
         """What torch's own work gives."""
@@ -193,10 +193,10 @@ class TracedGroup(dist.ProcessGroup):
         self._plain._set_group_name(name)
 
     def __repr__(self) -> str:
-        return f"<{dist.get_backend(self)} {ranks_in_words(self._books()[1])}>"
+        return f"<{dist.get_backend(self)} {ranks_in_words(self._ledger_entry()[1])}>"
 
-    def _books(self) -> tuple[str, list[int]]:
-        """The name of this group in the books, and its ranks."""
+    def _ledger_entry(self) -> tuple[str, list[int]]:
+        """The name of this group in the ledger, and its ranks."""
         return self._name, dist.get_process_group_ranks(self)
 
     @functools.cached_property
@@ -218,42 +218,42 @@ class TracedGroup(dist.ProcessGroup):
     def _message(self, kind: str, start: Callable, tensors: list[torch.Tensor], end: int | None, tag: int) -> dist.Work:
         if not self.recording:
             return start(tensors, end, tag)
-        line, place = here()
+        line, source_line = current_line()
         began = time.perf_counter()
-        group, members = self._books()
+        group, members = self._ledger_entry()
         peer = None if end is None else members[end]
         name, text, by_learner = message_call(kind, peer, sys._getframe(2))
         sends, work = kind == "send", start(tensors, end, tag)
         need: Need
         if sends and peer is not None:
-            need = recorder.books.send(group, members, peer, tag)
+            need = recorder.ledger.add_send(group, members, peer, tag)
         else:
-            need = recorder.books.receive(group, members, peer, tag)
+            need = recorder.ledger.add_receive(group, members, peer, tag)
 
-        def finished(stop: float) -> None:
+        def on_completion(stop: float) -> None:
             source = peer
             if not sends and stop < float("inf"):
                 source = members[work._source_rank()] if peer is None else peer
-                recorder.books.took(group, source, tag)
+                recorder.ledger.add_received(group, source, tag)
             recorder.add(name, kind, began, stop, peer=source, tag=tag, size=bytes_of(tensors), line=line, comm=group)
 
         sent = _memory_of(tensors[0]) if sends and name == "isend" and tensors[0].device.type == "cpu" else None
         on_gpu = _on_gpu(tensors)
-        traced = TracedWork(work, text, place, finished, need, by_learner, on_gpu, can_be_polled=on_gpu)
+        traced = TracedWork(work, text, source_line, on_completion, need, by_learner, on_gpu, can_be_polled=on_gpu)
         if sent is not None:
-            traced.finished = unchanged(sent, traced, finished)
+            traced.on_completion = watch_for_changes(sent, traced, on_completion)
         return traced
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """As torch's, which blocks by itself until its time is up."""
         began = time.perf_counter()
-        line, place = here()
+        line, source_line = current_line()
         given = () if timeout is None else (timeout,)
-        waiting = InThread(lambda: self._plain.monitored_barrier(*given, wait_all_ranks=wait_all_ranks))
-        need = recorder.books.meet(*self._books(), Agreement("monitored_barrier"))
+        waiting = ThreadedCall(lambda: self._plain.monitored_barrier(*given, wait_all_ranks=wait_all_ranks))
+        need = recorder.ledger.add_collective(*self._ledger_entry(), Agreement("monitored_barrier"))
         end = float("inf")
         try:
-            recorder.wait(waiting.is_completed, "monitored_barrier", place, need)
+            recorder.wait(waiting.is_completed, "monitored_barrier", source_line, need)
             waiting.wait()
             end = time.perf_counter()
         finally:
@@ -269,34 +269,36 @@ _DONE_WHEN_WAITED_FOR = ("reduce_scatter", "reduce_scatter_single", "reduce_scat
 """Methods whose work gloo calls complete only then."""
 
 
-def _recorded(method: str, name: str, contribution: int | None) -> Callable:
+def _recorded(method: str, method_name: str, contribution: int | None) -> Callable:
     """The method of a traced group that records a collective."""
 
     def collective(self: TracedGroup, *args: Any, **kwargs: Any) -> dist.Work | None:
         start = getattr(self._plain, method)
         if not self.recording:
             return start(*args, **kwargs)
-        called, text, by_learner = collective_call(name, sys._getframe().f_back)
+        name, text, by_learner = collective_call(method_name, sys._getframe().f_back)
         size = 0 if contribution is None else bytes_of(args[contribution])
-        line, place = here()
+        line, source_line = current_line()
         began = time.perf_counter()
-        need = recorder.books.meet(*self._books(), agreed(called, method, contribution, args, kwargs))
+        need = recorder.ledger.add_collective(
+            *self._ledger_entry(), agreement_of(name, method, contribution, args, kwargs)
+        )
         if recorder.activity:  # where it is another collective elsewhere, gloo may end this process
-            recorder.activity.write(RUNNING, look=recorder.books.begun(need))
-        with recorder.books.unless_rejected(need):
+            recorder.activity.write(RUNNING, snapshot=recorder.ledger.collective_snapshot(need))
+        with recorder.ledger.remove_if_rejected(need):
             work = start(*args, **kwargs)
 
         if work is None and torch.cuda.is_current_stream_capturing():
             return None  # a CUDA graph is being recorded: nothing is done, and nothing may be asked
         if work is None:
-            work = _Queued()
+            work = _QueuedWork()
 
-        def finished(end: float) -> None:
-            recorder.add_collective(called, need.agreement, need, began, end, size, line)
+        def on_completion(end: float) -> None:
+            recorder.add_collective(name, need.agreement, need, began, end, size, line)
 
-        on_gpu = isinstance(work, _Queued) or _on_gpu(args)
+        on_gpu = isinstance(work, _QueuedWork) or _on_gpu(args)
         can_be_polled = on_gpu or method not in _DONE_WHEN_WAITED_FOR
-        return TracedWork(work, text, place, finished, need, by_learner, on_gpu, can_be_polled)
+        return TracedWork(work, text, source_line, on_completion, need, by_learner, on_gpu, can_be_polled)
 
     return collective
 
@@ -311,7 +313,7 @@ _make_group = distributed_c10d._new_process_group_helper
 
 def _make_group_together(
     size: int,
-    place: int | None,
+    group_rank: int | None,
     ranks: Sequence[int],
     backend: str,
     store: dist.Store,
@@ -319,13 +321,13 @@ def _make_group_together(
     **more: Any,
 ) -> tuple:
     """Make a group of some ranks once all of them ask for it: torch waits for them in C++, and cannot be left there."""
-    if ranks and place is not None and TracedGroup.recording:
+    if ranks and group_rank is not None and TracedGroup.recording:
         label = f"new_group {name} of {ranks}"
-        need = recorder.books.meet(label, list(ranks), Agreement("new_group"))
+        need = recorder.ledger.add_collective(label, list(ranks), Agreement("new_group"))
         keys = [f"course {label}, time {need.number}, {rank}" for rank in ranks]
-        store.set(keys[place], "here")
-        recorder.wait(lambda: store.check(keys), "new_group", here()[1], need)
-    return _make_group(size, place, ranks, backend, store, name, **more)
+        store.set(keys[group_rank], "here")
+        recorder.wait(lambda: store.check(keys), "new_group", current_line()[1], need)
+    return _make_group(size, group_rank, ranks, backend, store, name, **more)
 
 
 def record_calls() -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mpi4py import MPI
@@ -10,19 +10,19 @@ from mpi4py import MPI
 from course_utils.errors import MessageTruncated, NoSuchRank
 from course_utils.trace.collectives import kind_of, size_of
 from course_utils.trace.events import OBJECT
-from course_utils.trace.memory import memory_checked
-from course_utils.trace.pickles import pickled
-from course_utils.trace.recorder import CodeLine, here, recorder
-from course_utils.trace.requests import Finished, PersistentRequest, PickledReceive, TracedRequest
-from course_utils.trace.wait_graph import Receive
+from course_utils.trace.memory import check_buffers
+from course_utils.trace.pickles import pickle_object
+from course_utils.trace.recorder import SourceLine, current_line, recorder
+from course_utils.trace.requests import OnCompletion, PersistentRequest, PickledReceive, TracedRequest
+from course_utils.trace.wait_graph import Receive, Send
 
 
-def name_of(rank: int) -> str:
+def source_text(rank: int) -> str:
     """A rank as one types it: any source is ANY_SOURCE."""
     return "ANY_SOURCE" if rank == MPI.ANY_SOURCE else str(rank)
 
 
-def _plain(buf: Any) -> bool:
+def _is_plain(buf: Any) -> bool:
     """A contiguous array of numbers, whose bytes can be received as they come?"""
     return isinstance(buf, np.ndarray) and buf.flags.c_contiguous and buf.flags.writeable
 
@@ -32,23 +32,55 @@ def as_bytes(buf: Any) -> Any:
 
     MPICH ends all ranks when a message does not fill a whole number of the array's elements; bytes always fit.
     """
-    return [buf, MPI.BYTE] if _plain(buf) else buf
+    return [buf, MPI.BYTE] if _is_plain(buf) else buf
 
 
-def check_whole(call: str, buf: Any, size: int) -> None:
+def check_whole_numbers(call: str, buf: Any, size: int) -> None:
     """Reject a message that ends in the middle of a number.
 
     Raises:
         ValueError: sender and receiver do not mean the same type.
     """
-    if _plain(buf) and buf.itemsize and size % buf.itemsize:
+    if _is_plain(buf) and buf.itemsize and size % buf.itemsize:
         raise ValueError(
             f"{call}: the message has {size} bytes, not a whole number of {buf.dtype} of {buf.itemsize} bytes. "
             "Is the dtype the same on both sides?"
         )
 
 
-@memory_checked
+class Outgoing(NamedTuple):
+    """A message before it is sent; `size` in bytes, `kind` as `Event.holds`."""
+
+    name: str
+    buf: Any
+    dest: int
+    tag: int
+    size: int
+    kind: str
+
+
+def buffer_message(name: str, buf: Any, dest: int, tag: int) -> Outgoing:
+    """A message of what mpi4py takes as a buffer, sent by the call `name`."""
+    return Outgoing(name, buf, dest, tag, size_of(buf), kind_of(buf))
+
+
+def object_message(name: str, obj: Any, dest: int, tag: int) -> Outgoing:
+    """A message of a Python object, sent by the call `name`."""
+    data = pickle_object(obj)
+    return Outgoing(name, [data, MPI.BYTE], dest, tag, len(data), OBJECT)
+
+
+class Started(NamedTuple):
+    """A message whose send has begun, with its time and the learner's line."""
+
+    message: Outgoing
+    request: MPI.Request
+    began: float
+    line: int | None
+    source_line: SourceLine
+
+
+@check_buffers
 class PointToPoint:
     """Mixed into traced communicators.
 
@@ -56,7 +88,7 @@ class PointToPoint:
         inner: the plain communicator that carries the messages.
         world_ranks: for each rank that one can send to, its rank in the run, which is the one that events carry.
         members: the ranks, numbered as in the run, that may send on this communicator.
-        label: its name in the books, the same on all its ranks.
+        label: its name in the ledger, the same on all its ranks.
         posted: receives of objects that have not taken a message yet, in the order in which they were posted.
     """
 
@@ -81,109 +113,89 @@ class PointToPoint:
         if rank != MPI.PROC_NULL and not least <= rank < len(self.world_ranks):
             raise NoSuchRank(f"{call}: there is no rank {rank}; the ranks are 0 to {len(self.world_ranks) - 1}")
 
-    def _world(self, rank: int) -> int | None:
+    def _world_rank(self, rank: int) -> int | None:
         return self.world_ranks[rank] if 0 <= rank < len(self.world_ranks) else None
 
-    def _start_send(
-        self, name: str, start: Callable, buf: Any, dest: int, tag: int, size: int, kind: str
-    ) -> TracedRequest:
-        self.check_peer(name, dest)
-        line, place = here()
+    def _start(self, start: Callable, message: Outgoing) -> Started:
+        self.check_peer(message.name, message.dest)
+        line, source_line = current_line()
         began = time.perf_counter()
-        request = start(buf, dest, tag)
-        return self._under_way(request, began, name, dest, tag, size, kind, line, place)
+        return Started(message, start(message.buf, message.dest, message.tag), began, line, source_line)
 
-    def _send(self, name: str, start: Callable, buf: Any, dest: int, tag: int, size: int, kind: str) -> None:
-        """Send and wait; most sends are done at once, and need no request that can be waited for."""
-        self.check_peer(name, dest)
-        line, place = here()
-        began = time.perf_counter()
-        request = start(buf, dest, tag)
-        if not request.Test():
-            self._under_way(request, began, name, dest, tag, size, kind, line, place).wait()
-        elif (peer := self._world(dest)) is not None:
-            recorder.books.send(self.label, self.members, peer, tag)
-            recorder.add(name, "send", began, time.perf_counter(), peer, tag, size, line, self.label, 0, kind)
+    def _record_send(self, started: Started, end: float) -> None:
+        name, _, dest, tag, size, kind = started.message
+        if (peer := self._world_rank(dest)) is not None:
+            recorder.add(name, "send", started.began, end, peer, tag, size, started.line, self.label, 0, kind)
 
-    def _under_way(
-        self,
-        request: MPI.Request,
-        began: float,
-        name: str,
-        dest: int,
-        tag: int,
-        size: int,
-        kind: str,
-        line: int | None,
-        place: CodeLine,
-    ) -> TracedRequest:
+    def _enter_send(self, message: Outgoing) -> Send | None:
+        peer = self._world_rank(message.dest)
+        return None if peer is None else recorder.ledger.add_send(self.label, self.members, peer, message.tag)
+
+    def _wrap_send(self, started: Started) -> TracedRequest:
         """A send that has been started, and will be recorded when it is done."""
-        peer, need = self._world(dest), None
-        if peer is not None:
-            need = recorder.books.send(self.label, self.members, peer, tag)
+        name, dest = started.message.name, started.message.dest
+        return TracedRequest.wrap(
+            started.request,
+            f"{name}(dest={dest})",
+            started.source_line,
+            lambda end, _: self._record_send(started, end),
+            self._enter_send(started.message),
+        )
 
-        def finished(end: float, _: MPI.Status | None) -> None:
-            if peer is not None:
-                recorder.add(name, "send", began, end, peer, tag, size, line, self.label, 0, kind)
+    def _send(self, start: Callable, message: Outgoing) -> None:
+        """Send and wait; most sends are done at once, and need no request that can be waited for."""
+        started = self._start(start, message)
+        if started.request.Test():
+            self._enter_send(message)
+            self._record_send(started, time.perf_counter())
+        else:
+            self._wrap_send(started).wait()
 
-        return TracedRequest.traced(request, f"{name}(dest={dest})", place, finished, need)
+    def _isend(self, start: Callable, message: Outgoing) -> TracedRequest:
+        return self._wrap_send(self._start(start, message))
 
-    def _send_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> None:
-        self._send(name, start, buf, dest, tag, size_of(buf), kind_of(buf))
-
-    def _start_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
-        return self._start_send(name, start, buf, dest, tag, size_of(buf), kind_of(buf))
-
-    def _send_later(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
-        request = self._start_buffer(name, start, buf, dest, tag)
-        request.uses(buf, None)
+    def _isend_buffer(self, name: str, start: Callable, buf: Any, dest: int, tag: int) -> TracedRequest:
+        request = self._isend(start, buffer_message(name, buf, dest, tag))
+        request.track_buffers(buf, None)
         return request
 
-    def _send_object(self, name: str, start: Callable, obj: Any, dest: int, tag: int) -> None:
-        data = pickled(obj)
-        self._send(name, start, [data, MPI.BYTE], dest, tag, len(data), OBJECT)
-
-    def _start_object(self, name: str, start: Callable, obj: Any, dest: int, tag: int) -> TracedRequest:
-        data = pickled(obj)
-        return self._start_send(name, start, [data, MPI.BYTE], dest, tag, len(data), OBJECT)
-
     def Send(self, buf, dest, tag=0):
-        self._send_buffer("Send", self.inner.Isend, buf, dest, tag)
+        self._send(self.inner.Isend, buffer_message("Send", buf, dest, tag))
 
     def Ssend(self, buf, dest, tag=0):
-        self._send_buffer("Ssend", self.inner.Issend, buf, dest, tag)
+        self._send(self.inner.Issend, buffer_message("Ssend", buf, dest, tag))
 
     def Isend(self, buf, dest, tag=0):
-        return self._send_later("Isend", self.inner.Isend, buf, dest, tag)
+        return self._isend_buffer("Isend", self.inner.Isend, buf, dest, tag)
 
     def Issend(self, buf, dest, tag=0):
-        return self._send_later("Issend", self.inner.Issend, buf, dest, tag)
+        return self._isend_buffer("Issend", self.inner.Issend, buf, dest, tag)
 
     def send(self, obj, dest, tag=0):
-        self._send_object("send", self.inner.Isend, obj, dest, tag)
+        self._send(self.inner.Isend, object_message("send", obj, dest, tag))
 
     def ssend(self, obj, dest, tag=0):
-        self._send_object("ssend", self.inner.Issend, obj, dest, tag)
+        self._send(self.inner.Issend, object_message("ssend", obj, dest, tag))
 
     def isend(self, obj, dest, tag=0):
-        return self._start_object("isend", self.inner.Isend, obj, dest, tag)
+        return self._isend(self.inner.Isend, object_message("isend", obj, dest, tag))
 
     def issend(self, obj, dest, tag=0):
-        return self._start_object("issend", self.inner.Issend, obj, dest, tag)
+        return self._isend(self.inner.Issend, object_message("issend", obj, dest, tag))
 
     def Bsend(self, buf, dest, tag=0):
-        self._send_buffer("Bsend", self.inner.Ibsend, buf, dest, tag)
+        self._send(self.inner.Ibsend, buffer_message("Bsend", buf, dest, tag))
 
     def Rsend(self, buf, dest, tag=0):
-        self._send_buffer("Rsend", self.inner.Irsend, buf, dest, tag)
+        self._send(self.inner.Irsend, buffer_message("Rsend", buf, dest, tag))
 
     def Send_init(self, buf, dest, tag=0):
         start = self.inner.Isend
-        return PersistentRequest("Send_init", lambda: self._send_later("Send_init", start, buf, dest, tag))
+        return PersistentRequest("Send_init", lambda: self._isend_buffer("Send_init", start, buf, dest, tag))
 
     def Ssend_init(self, buf, dest, tag=0):
         start = self.inner.Issend
-        return PersistentRequest("Ssend_init", lambda: self._send_later("Ssend_init", start, buf, dest, tag))
+        return PersistentRequest("Ssend_init", lambda: self._isend_buffer("Ssend_init", start, buf, dest, tag))
 
     # --- receiving --------------------------------------------------------------------------------------------------
 
@@ -201,7 +213,7 @@ class PointToPoint:
                 f"Recv: the message from rank {found.source} has {size} bytes, the array for it has room for {room}. "
                 "Are shape and dtype the same on both sides?"
             )
-        check_whole("Recv", buf, size)
+        check_whole_numbers("Recv", buf, size)
 
     def recv(self, buf=None, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
         self.check_peer("recv", source, MPI.ANY_SOURCE)
@@ -219,45 +231,49 @@ class PointToPoint:
         self.check_peer("irecv", source, MPI.ANY_SOURCE)
         return self._irecv("irecv", source, tag)
 
-    def wants(self, source: int, tag: int) -> Receive:
+    def receive_need(self, source: int, tag: int) -> Receive:
         """What a receive waits for."""
         wanted = None if tag == MPI.ANY_TAG else tag
-        return recorder.books.receive(self.label, self.members, self._world(source), wanted)
+        return recorder.ledger.add_receive(self.label, self.members, self._world_rank(source), wanted)
 
-    def _received(self, name: str, source: int, tag: int, began: float, line: int | None, kind: str = "") -> Finished:
+    def _on_receipt(
+        self, name: str, source: int, tag: int, began: float, line: int | None, kind: str = ""
+    ) -> OnCompletion:
         """What to record when a receive has completed, or was broken off."""
 
-        def finished(end: float, status: MPI.Status | None) -> None:
+        def on_completion(end: float, status: MPI.Status | None) -> None:
             if source == MPI.PROC_NULL or (status is not None and status.Is_cancelled()):
                 return
             sender, its_tag = (source, tag) if status is None else (status.source, status.tag)
             size = 0 if status is None else status.Get_count(MPI.BYTE)
-            peer, shown = self._world(sender), None if its_tag == MPI.ANY_TAG else its_tag
+            peer, shown = self._world_rank(sender), None if its_tag == MPI.ANY_TAG else its_tag
             if status is not None:
-                recorder.books.took(self.label, peer, its_tag)
+                recorder.ledger.add_received(self.label, peer, its_tag)
             recorder.add(name, "recv", began, end, peer, shown, size, line, self.label, 0, kind)
 
-        return finished
+        return on_completion
 
-    def _match(self, name: str, source: int, tag: int, kind: str) -> tuple[MPI.Message, MPI.Status, Finished]:
+    def _match(self, name: str, source: int, tag: int, kind: str) -> tuple[MPI.Message, MPI.Status, OnCompletion]:
         """Wait until a message has come and take it out of the queue; the third thing records that it was read."""
-        line, place = here()
+        line, source_line = current_line()
         status = MPI.Status()
-        record = self._received(name, source, tag, time.perf_counter(), line, kind)
-        look = self.inner.Improbe
+        record = self._on_receipt(name, source, tag, time.perf_counter(), line, kind)
+        probe = self.inner.Improbe
         message: MPI.Message | None = None
 
         def arrived() -> bool:
             nonlocal message
             if self.posted:
-                self.serve_posted()
+                self.match_posted()
             # A look in vain is what takes messages off the network, so the second look finds what has just come.
-            message = look(source, tag, status) or look(source, tag, status)
+            message = probe(source, tag, status) or probe(source, tag, status)
             return message is not None
 
         if not arrived():
             try:
-                recorder.wait(arrived, f"{name}(source={name_of(source)})", place, self.wants(source, tag))
+                recorder.wait(
+                    arrived, f"{name}(source={source_text(source)})", source_line, self.receive_need(source, tag)
+                )
             except KeyboardInterrupt:
                 record(float("inf"), None)
                 raise
@@ -272,44 +288,44 @@ class PointToPoint:
         source: int,
         tag: int,
         status: MPI.Status | None,
-        record: Finished,
+        record: OnCompletion,
     ) -> None:
         """Wait for the whole of a message whose beginning has come: over a slow link the rest takes its time."""
         rest = message.Irecv(into)
         if rest.Test(status):
             return
         try:
-            text, need = f"{name}(source={name_of(source)})", self.wants(source, tag)
-            recorder.wait(lambda: rest.Test(status), text, here()[1], need)
+            text, need = f"{name}(source={source_text(source)})", self.receive_need(source, tag)
+            recorder.wait(lambda: rest.Test(status), text, current_line()[1], need)
         except KeyboardInterrupt:
             record(float("inf"), None)
             raise
 
     def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> TracedRequest:
-        line, place = here()
+        line, source_line = current_line()
         request = self.inner.Irecv(as_bytes(buf), source, tag)
-        record = self._received(name, source, tag, time.perf_counter(), line, kind_of(buf))
+        record = self._on_receipt(name, source, tag, time.perf_counter(), line, kind_of(buf))
 
-        def finished(end: float, status: MPI.Status | None) -> None:
+        def on_completion(end: float, status: MPI.Status | None) -> None:
             record(end, status)
             if status is not None:
-                check_whole(name, buf, status.Get_count(MPI.BYTE))
+                check_whole_numbers(name, buf, status.Get_count(MPI.BYTE))
 
-        need = None if source == MPI.PROC_NULL else self.wants(source, tag)
-        traced = TracedRequest.traced(request, f"{name}(source={name_of(source)})", place, finished, need)
-        traced.uses(None, buf)
-        return traced
+        need = None if source == MPI.PROC_NULL else self.receive_need(source, tag)
+        request = TracedRequest.wrap(request, f"{name}(source={source_text(source)})", source_line, on_completion, need)
+        request.track_buffers(None, buf)
+        return request
 
     def _irecv(self, name: str, source: int, tag: int) -> PickledReceive:
-        line, place = here()
+        line, source_line = current_line()
         began = time.perf_counter()
-        text = f"{name}(source={name_of(source)})"
-        record = self._received(name, source, tag, began, line, OBJECT)
-        receive = PickledReceive(self, source, tag, text, place, record)
+        text = f"{name}(source={source_text(source)})"
+        record = self._on_receipt(name, source, tag, began, line, OBJECT)
+        receive = PickledReceive(self, source, tag, text, source_line, record)
         self.posted.append(receive)
         return receive
 
-    def serve_posted(self) -> None:
+    def match_posted(self) -> None:
         """Give messages that have come to the receives that were posted first, as MPI's ordering demands."""
         if not self.posted:
             return
@@ -333,8 +349,8 @@ class PointToPoint:
     ):
         self.check_peer("Sendrecv", source, MPI.ANY_SOURCE)
         receive = self._start_receive("Sendrecv", recvbuf, source, recvtag)
-        send = self._start_buffer("Sendrecv", self.inner.Isend, sendbuf, dest, sendtag)
-        receive.wait_with(status)
+        send = self._isend(self.inner.Isend, buffer_message("Sendrecv", sendbuf, dest, sendtag))
+        receive.wait_polling(status)
         send.wait()
 
     def Sendrecv_replace(self, buf, dest, sendtag=0, source=MPI.ANY_SOURCE, recvtag=MPI.ANY_TAG, status=None):
@@ -352,65 +368,67 @@ class PointToPoint:
     ):
         self.check_peer("sendrecv", source, MPI.ANY_SOURCE)
         receive = self._irecv("sendrecv", source, recvtag)
-        send = self._start_object("sendrecv", self.inner.Isend, sendobj, dest, sendtag)
+        send = self._isend(self.inner.Isend, object_message("sendrecv", sendobj, dest, sendtag))
         got = receive.wait(status)
         send.wait()
         return got
 
     def Probe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
-        _, place = here()
-        text, need = f"Probe(source={name_of(source)})", self.wants(source, tag)
-        recorder.wait(lambda: self.inner.Iprobe(source, tag, status), text, place, need)
+        _, source_line = current_line()
+        text, need = f"Probe(source={source_text(source)})", self.receive_need(source, tag)
+        recorder.wait(lambda: self.inner.Iprobe(source, tag, status), text, source_line, need)
         return True
 
     probe = Probe
 
     def Iprobe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
-        return self._looked("Iprobe", source, tag, self.inner.Iprobe(source, tag, status))
+        return self._note_probe("Iprobe", source, tag, self.inner.Iprobe(source, tag, status))
 
     iprobe = Iprobe
 
-    def _looked(self, name: str, source: int, tag: int, found: Any) -> Any:
-        """What a look for a message has found; where that is nothing, the books say so."""
+    def _note_probe(self, name: str, source: int, tag: int, found: Any) -> Any:
+        """What a look for a message has found; where that is nothing, the ledger says so."""
         if not found and source != MPI.PROC_NULL:
-            recorder.tested_in_vain(f"{name}(source={name_of(source)})", self.wants(source, tag))
+            recorder.note_failed_test(f"{name}(source={source_text(source)})", self.receive_need(source, tag))
         return found
 
     # A matched probe takes the message out of the queue; what is left to do is to read it, which needs nobody else.
 
     def Mprobe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
-        return self._probed("Mprobe", self.inner.Improbe, source, tag, status)
+        return self._matched_probe("Mprobe", self.inner.Improbe, source, tag, status)
 
     def mprobe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
-        return self._probed("mprobe", self.inner.improbe, source, tag, status)
+        return self._matched_probe("mprobe", self.inner.improbe, source, tag, status)
 
     def Improbe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
-        return self._probed_once("Improbe", self.inner.Improbe, source, tag, status)
+        return self._matched_probe_once("Improbe", self.inner.Improbe, source, tag, status)
 
     def improbe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
-        return self._probed_once("improbe", self.inner.improbe, source, tag, status)
+        return self._matched_probe_once("improbe", self.inner.improbe, source, tag, status)
 
-    def _probed(self, name: str, look: Callable, source: int, tag: int, status: MPI.Status | None) -> MPI.Message:
-        line, place = here()
+    def _matched_probe(
+        self, name: str, probe: Callable, source: int, tag: int, status: MPI.Status | None
+    ) -> MPI.Message:
+        line, source_line = current_line()
         began, status = time.perf_counter(), status or MPI.Status()
         found: MPI.Message | None = None
 
         def arrived() -> bool:
             nonlocal found
-            found = look(source, tag, status)
+            found = probe(source, tag, status)
             return found is not None
 
-        recorder.wait(arrived, f"{name}(source={name_of(source)})", place, self.wants(source, tag))
-        self._received(name, source, tag, began, line)(time.perf_counter(), status)
+        recorder.wait(arrived, f"{name}(source={source_text(source)})", source_line, self.receive_need(source, tag))
+        self._on_receipt(name, source, tag, began, line)(time.perf_counter(), status)
         assert found is not None
         return found
 
-    def _probed_once(
-        self, name: str, look: Callable, source: int, tag: int, status: MPI.Status | None
+    def _matched_probe_once(
+        self, name: str, probe: Callable, source: int, tag: int, status: MPI.Status | None
     ) -> MPI.Message | None:
-        line, _ = here()
+        line, _ = current_line()
         began, status = time.perf_counter(), status or MPI.Status()
-        message = self._looked(name, source, tag, look(source, tag, status))
+        message = self._note_probe(name, source, tag, probe(source, tag, status))
         if message is not None:
-            self._received(name, source, tag, began, line)(time.perf_counter(), status)
+            self._on_receipt(name, source, tag, began, line)(time.perf_counter(), status)
         return message

@@ -47,7 +47,7 @@ class Receive:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Collective:
     """A collective: the n-th on its communicator, for which all members have to come, and to the same one."""
 
     communicator: str
@@ -55,7 +55,8 @@ class Meeting:
     agreement: Agreement
 
 
-class Lock(NamedTuple):
+@dataclass(frozen=True)
+class Lock:
     """A lock of a window on the memory of one rank: nobody else may hold it, or, where it is shared, hold it alone."""
 
     window: str
@@ -68,18 +69,18 @@ class Lock(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Some:
+class CombinedNeed:
     """Several needs at once, of which one is enough, or all must be met."""
 
     needs: tuple["Need", ...]
     all: bool
 
 
-Need = Send | Receive | Meeting | Lock | Some
+Need = Send | Receive | Collective | Lock | CombinedNeed
 
 
 @dataclass(frozen=True)
-class Look:
+class Snapshot:
     """What was seen of a rank at one moment.
 
     Attributes:
@@ -89,8 +90,8 @@ class Look:
         received: how often it has received what; peer and tag are the message's own.
         posted: receives that it has begun and not completed.
         ahead: how many of them are like the one that it waits for, and were begun before: messages go to these first.
-        met: for each communicator how many collectives it has begun, and the latest of them.
-        held: locks of windows that it holds.
+        collectives: for each communicator how many collectives it has begun, and the latest of them.
+        locks: locks of windows that it holds.
     """
 
     state: str
@@ -99,30 +100,32 @@ class Look:
     received: Mapping[Message, int] = field(default_factory=dict)
     posted: Sequence[Message] = ()
     ahead: int = 0
-    met: Mapping[str, tuple[int, Sequence[Agreement]]] = field(default_factory=dict)
-    held: Sequence[Lock] = ()
+    collectives: Mapping[str, tuple[int, Sequence[Agreement]]] = field(default_factory=dict)
+    locks: Sequence[Lock] = ()
 
     def has_begun(self, communicator: str, number: int) -> bool:
         """Whether it has come to the n-th collective on a communicator."""
-        return number <= self.met.get(communicator, (0, ()))[0]
+        return number <= self.collectives.get(communicator, (0, ()))[0]
 
-    def begun(self, communicator: str, number: int) -> Agreement | None:
+    def agreement_on(self, communicator: str, number: int) -> Agreement | None:
         """What it has begun as the n-th collective on a communicator; None where it has not, or it is long ago."""
-        count, latest = self.met.get(communicator, (0, ()))
+        count, latest = self.collectives.get(communicator, (0, ()))
         return latest[number - count - 1] if count - len(latest) < number <= count else None
 
 
 class WaitGraph:
     """The graph of one moment."""
 
-    def __init__(self, looks: Mapping[int, Look], members: Mapping[str, Sequence[int]]) -> None:
+    def __init__(self, snapshots: Mapping[int, Snapshot], members: Mapping[str, Sequence[int]]) -> None:
         """`members`: the ranks of each communicator, numbered as in the run; who was not looked at may do anything."""
-        self._looks = {rank: Look(WORKS) for ranks in members.values() for rank in ranks} | dict(looks)
+        self._snapshots = {rank: Snapshot(WORKS) for ranks in members.values() for rank in ranks} | dict(snapshots)
         self._members = members
         self._movable = {
-            rank for rank, look in self._looks.items() if look.state == WORKS or (look.state == WAITS and not look.need)
+            rank
+            for rank, snapshot in self._snapshots.items()
+            if snapshot.state == WORKS or (snapshot.state == WAITS and not snapshot.need)
         }
-        while freed := {rank for rank in self._waiting() if self._can_be_met(rank, self._looks[rank].need)}:
+        while freed := {rank for rank in self._waiting() if self._can_be_met(rank, self._snapshots[rank].need)}:
             self._movable |= freed
 
     def stuck(self) -> list[int]:
@@ -131,14 +134,16 @@ class WaitGraph:
 
     def waits_for(self, rank: int) -> list[int]:
         """The ranks without which a rank cannot go on, or one of which would do."""
-        return sorted(set(self._lacking(rank, self._looks[rank].need)))
+        return sorted(set(self._lacking(rank, self._snapshots[rank].need)))
 
     def cycle(self) -> list[int]:
         """Ranks of which each waits for the next, and the last for the first; empty where there are none."""
         stuck = set(self._waiting())
         for start in sorted(stuck):
             path = [start]
-            while (rank := next((one for one in self.waits_for(path[-1]) if one in stuck), None)) is not None:
+            while (
+                rank := next((waiting for waiting in self.waits_for(path[-1]) if waiting in stuck), None)
+            ) is not None:
                 if rank in path:
                     return path[path.index(rank) :]
                 path.append(rank)
@@ -146,34 +151,36 @@ class WaitGraph:
 
     def mismatch(self, communicator: str, number: int) -> dict[int, Agreement]:
         """What each rank has begun as the n-th collective on a communicator, where that is not the same on all."""
-        begun = {peer: self._looks[peer].begun(communicator, number) for peer in self._members[communicator]}
+        begun = {peer: self._snapshots[peer].agreement_on(communicator, number) for peer in self._members[communicator]}
         known = {peer: agreement for peer, agreement in begun.items() if agreement}
-        return known if unlike(known.values()) else {}
+        return known if differ(known.values()) else {}
 
-    def mismatches(self) -> list[tuple[Meeting, dict[int, Agreement]]]:
+    def mismatches(self) -> list[tuple[Collective, dict[int, Agreement]]]:
         """The collectives that stuck ranks wait for, which others have begun as another one."""
-        needs = {self._looks[rank].need for rank in self._waiting()}
-        meetings = sorted((need for need in needs if isinstance(need, Meeting)), key=lambda need: need.number)
-        return [(need, found) for need in meetings if (found := self.mismatch(need.communicator, need.number))]
+        needs = {self._snapshots[rank].need for rank in self._waiting()}
+        collectives = sorted((need for need in needs if isinstance(need, Collective)), key=lambda need: need.number)
+        return [(need, found) for need in collectives if (found := self.mismatch(need.communicator, need.number))]
 
     def _waiting(self) -> Iterator[int]:
-        return (rank for rank, look in self._looks.items() if look.state == WAITS and rank not in self._movable)
+        return (
+            rank for rank, snapshot in self._snapshots.items() if snapshot.state == WAITS and rank not in self._movable
+        )
 
     def _can_be_met(self, rank: int, need: Need | None) -> bool:
-        if isinstance(need, Some):
-            return (all if need.all else any)(self._can_be_met(rank, one) for one in need.needs)
+        if isinstance(need, CombinedNeed):
+            return (all if need.all else any)(self._can_be_met(rank, part) for part in need.needs)
         if isinstance(need, Receive):
             message = need.message
             return any(peer in self._movable or self._is_sent(peer, rank, message) for peer in self._peers(message))
-        if isinstance(need, Meeting) and self.mismatch(need.communicator, need.number):
+        if isinstance(need, Collective) and self.mismatch(need.communicator, need.number):
             return False
         return all(peer in self._movable for peer in self._lacking(rank, need))
 
     def _lacking(self, rank: int, need: Need | None) -> Iterator[int]:
         """The ranks that have not done yet what a need asks of them."""
-        if isinstance(need, Some):
-            for one in need.needs:
-                yield from self._lacking(rank, one)
+        if isinstance(need, CombinedNeed):
+            for part in need.needs:
+                yield from self._lacking(rank, part)
         elif isinstance(need, Receive):
             yield from (peer for peer in self._peers(need.message) if peer != rank)
         elif isinstance(need, Send):
@@ -181,12 +188,12 @@ class WaitGraph:
             if peer is not None and not self._is_taken(rank, peer, need.message):
                 yield peer
         elif isinstance(need, Lock):
-            for peer, look in self._looks.items():
-                if peer != rank and any(need.excludes(lock) for lock in look.held):
+            for peer, snapshot in self._snapshots.items():
+                if peer != rank and any(need.excludes(lock) for lock in snapshot.locks):
                     yield peer
-        elif isinstance(need, Meeting):
+        elif isinstance(need, Collective):
             for peer in self._members[need.communicator]:
-                if not self._looks[peer].has_begun(need.communicator, need.number):
+                if not self._snapshots[peer].has_begun(need.communicator, need.number):
                     yield peer
 
     def _peers(self, message: Message) -> Sequence[int]:
@@ -194,38 +201,41 @@ class WaitGraph:
 
     def _is_sent(self, sender: int, receiver: int, wanted: Message) -> bool:
         """Whether more has been sent that fits than was received, or goes to other receives."""
-        sent = _fitting(self._looks[sender].sent, Message(wanted.communicator, receiver, wanted.tag))
-        received = _fitting(self._looks[receiver].received, Message(wanted.communicator, sender, wanted.tag))
-        return sent > received + self._looks[receiver].ahead
+        sent = _count_matching(self._snapshots[sender].sent, Message(wanted.communicator, receiver, wanted.tag))
+        received = _count_matching(self._snapshots[receiver].received, Message(wanted.communicator, sender, wanted.tag))
+        return sent > received + self._snapshots[receiver].ahead
 
     def _is_taken(self, sender: int, receiver: int, message: Message) -> bool:
         """Whether the receiver waits for a message like this one, or has received all of them."""
-        seen = self._looks[receiver]
+        receiver_snapshot = self._snapshots[receiver]
         as_received = Message(message.communicator, sender, message.tag)
-        wanted = [*seen.posted, *(part.message for part in parts_of(seen.need) if isinstance(part, Receive))]
-        if any(_fits(as_received, one) for one in wanted):
+        wanted = [
+            *receiver_snapshot.posted,
+            *(part.message for part in single_needs(receiver_snapshot.need) if isinstance(part, Receive)),
+        ]
+        if any(_matches(as_received, message_wanted) for message_wanted in wanted):
             return True
-        sent = self._looks[sender].sent.get(message, 0)
-        return seen.received.get(as_received, 0) >= sent
+        sent = self._snapshots[sender].sent.get(message, 0)
+        return receiver_snapshot.received.get(as_received, 0) >= sent
 
 
-def any_of(needs: Iterable[Need | None]) -> Some | None:
+def any_of(needs: Iterable[Need | None]) -> CombinedNeed | None:
     """What is needed for any of these to be met; None where one of them is not known."""
     each = tuple(needs)
     known = tuple(need for need in each if need is not None)
-    return Some(known, all=False) if len(known) == len(each) else None
+    return CombinedNeed(known, all=False) if len(known) == len(each) else None
 
 
-def parts_of(need: Need | None) -> Iterator[Send | Receive | Meeting | Lock]:
+def single_needs(need: Need | None) -> Iterator[Send | Receive | Collective | Lock]:
     """The single needs that a need is made of."""
-    if isinstance(need, Some):
+    if isinstance(need, CombinedNeed):
         for part in need.needs:
-            yield from parts_of(part)
+            yield from single_needs(part)
     elif need is not None:
         yield need
 
 
-def _fits(message: Message, wanted: Message) -> bool:
+def _matches(message: Message, wanted: Message) -> bool:
     return (
         message.communicator == wanted.communicator
         and wanted.peer in (None, message.peer)
@@ -233,11 +243,11 @@ def _fits(message: Message, wanted: Message) -> bool:
     )
 
 
-def _fitting(counts: Mapping[Message, int], wanted: Message) -> int:
-    return sum(count for message, count in counts.items() if _fits(message, wanted))
+def _count_matching(counts: Mapping[Message, int], wanted: Message) -> int:
+    return sum(count for message, count in counts.items() if _matches(message, wanted))
 
 
-def unlike(agreements: Collection[Agreement]) -> bool:
+def differ(agreements: Collection[Agreement]) -> bool:
     """Do ranks call different collectives?
 
     Sizes count where all of them are known, and all in numbers or all in bytes.
@@ -247,7 +257,7 @@ def unlike(agreements: Collection[Agreement]) -> bool:
     return len({agreement if sized else agreement[:3] for agreement in agreements}) > 1
 
 
-def mismatch_in_words(number: int, begun: Mapping[int, Agreement]) -> str:
+def mismatch_text(number: int, begun: Mapping[int, Agreement]) -> str:
     """Which rank has begun which collective as that of this number."""
     calls: dict[str, list[int]] = {}
     for rank, agreement in sorted(begun.items()):
@@ -256,8 +266,10 @@ def mismatch_in_words(number: int, begun: Mapping[int, Agreement]) -> str:
     return f"collective number {number} is not the same on all ranks ({who})"
 
 
-def in_words(cycle: Iterable[int]) -> str:
+def cycle_text(cycle: Iterable[int]) -> str:
     """ "0 waits for 1, 1 for 2, 2 for 0"."""
     ranks = list(cycle)
     pairs = list(zip(ranks, [*ranks[1:], *ranks[:1]], strict=True))
-    return ", ".join(f"{one} {'waits ' if number == 0 else ''}for {other}" for number, (one, other) in enumerate(pairs))
+    return ", ".join(
+        f"{rank} {'waits ' if number == 0 else ''}for {other}" for number, (rank, other) in enumerate(pairs)
+    )

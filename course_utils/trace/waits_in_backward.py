@@ -17,27 +17,27 @@ import torch
 from torch.autograd.graph import _engine_run_backward
 
 from course_utils.trace.activity import RUNNING, WAITING
-from course_utils.trace.ledger import OURS
-from course_utils.trace.recorder import CodeLine, recorder
-from course_utils.trace.wait_graph import Need, Some
+from course_utils.trace.ledger import OWN_THREADS
+from course_utils.trace.recorder import SourceLine, recorder
+from course_utils.trace.wait_graph import CombinedNeed, Need
 
-_LOOK = 0.02  # seconds from one look to the next
-_STILL = 5  # looks in a row at which nothing was computed
-_COMPUTES = 0.1  # of the time between two looks: less is no computing
+_INTERVAL = 0.02  # seconds from one look to the next
+_QUIET_CHECKS = 5  # looks in a row at which nothing was computed
+_BUSY_SHARE = 0.1  # of the time between two looks: less is no computing
 
 
 class _Work(Protocol):
     text: str
-    place: CodeLine
+    source_line: SourceLine
     need: Need | None
     future: Any
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Who waits for it goes on, with an error."""
 
 
 _open: list[_Work] = []
-_watch: threading.Thread | None = None
+_watcher: threading.Thread | None = None
 
 
 _ENGINE = _engine_run_backward.__code__
@@ -50,41 +50,41 @@ def _frame_before_cpp() -> FrameType | None:
     return frame if frame is not None and frame.f_code in (_ENGINE, *_FUTURES) else None
 
 
-def _waited_for(works: Sequence[_Work], frame: FrameType) -> tuple[Sequence[_Work], Some]:
+def _awaited(works: Sequence[_Work], frame: FrameType) -> tuple[Sequence[_Work], CombinedNeed]:
     """What the main thread waits for: in the engine, all works; with a future that is not one of ours, any of them."""
     in_engine = frame.f_code is _ENGINE
     own = [] if in_engine else [work for work in works if work.future is frame.f_locals.get("self")]
-    return own or works, Some(tuple(work.need for work in own or works if work.need), all=in_engine)
+    return own or works, CombinedNeed(tuple(work.need for work in own or works if work.need), all=in_engine)
 
 
-def look_after(work: _Work) -> None:
+def watch_work(work: _Work) -> None:
     """From now on somebody may wait for this operation in C++."""
-    global _watch
+    global _watcher
     _open.append(work)
-    if recorder.activity and (_watch is None or not _watch.is_alive()):
-        _watch = threading.Thread(target=_look_after_all, daemon=True, name=f"{OURS}backward")
-        _watch.start()
+    if recorder.activity and (_watcher is None or not _watcher.is_alive()):
+        _watcher = threading.Thread(target=_watch_all, daemon=True, name=f"{OWN_THREADS}backward")
+        _watcher.start()
 
 
-def _look_after_all() -> None:
-    still, computed, told, activity = 0, time.process_time(), None, recorder.activity
+def _watch_all() -> None:
+    quiet, computed, reported, activity = 0, time.process_time(), None, recorder.activity
     while activity and (works := [work for work in _open if id(work) in recorder.open]):
         _open[:] = works
-        time.sleep(_LOOK)
+        time.sleep(_INTERVAL)
         if activity.asked_to_stop:
-            recorder.left = f"{works[0].text}{works[0].place}"
+            recorder.abandoned_wait = f"{works[0].text}{works[0].source_line}"
             for work in works:
-                work.leave()
+                work.abandon()
             break
         now = time.process_time()
         frame = _frame_before_cpp()
-        waits = now - computed < _COMPUTES * _LOOK and frame is not None
-        still, computed = still + 1 if waits else 0, now
-        if still == _STILL and frame is not None:
-            awaited, need = _waited_for(works, frame)
-            seen = recorder.books.look(need, recorder.open.values())
-            words = f"{awaited[0].text}{awaited[0].place}"
-            told = activity.write(WAITING, words, seen, after=activity.progress)
-        elif not waits and told:
-            activity.write(RUNNING, after=told)
-            told = None
+        waits = now - computed < _BUSY_SHARE * _INTERVAL and frame is not None
+        quiet, computed = quiet + 1 if waits else 0, now
+        if quiet == _QUIET_CHECKS and frame is not None:
+            awaited, need = _awaited(works, frame)
+            snapshot = recorder.ledger.snapshot(need, recorder.open.values())
+            words = f"{awaited[0].text}{awaited[0].source_line}"
+            reported = activity.write(WAITING, words, snapshot, after=activity.progress)
+        elif not waits and reported:
+            activity.write(RUNNING, after=reported)
+            reported = None

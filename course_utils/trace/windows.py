@@ -1,6 +1,6 @@
 """One-sided communication that can be seen and left: `MPI.Win` with every wait polled.
 
-What all ranks of a window call together (to make, fence and free it) is a collective in the books.
+What all ranks of a window call together (to make, fence and free it) is a collective in the ledger.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,9 +9,9 @@ from typing import Any
 
 from mpi4py import MPI
 
-from course_utils.trace.blocking_calls import polled
-from course_utils.trace.recorder import here, recorder
-from course_utils.trace.wait_graph import Lock, Some
+from course_utils.trace.blocking_calls import call_in_thread
+from course_utils.trace.recorder import current_line, recorder
+from course_utils.trace.wait_graph import CombinedNeed, Lock
 
 _Win = MPI.Win
 
@@ -31,7 +31,7 @@ class TracedWin(MPI.Win):
 
     @property
     def label(self) -> str:
-        """The window's name in the books: windows of one communicator, which all its ranks make in the same order."""
+        """The window's name in the ledger: windows of one communicator, which all its ranks make in the same order."""
         return f"{self.comm.label}/window {self._number}"
 
     @property
@@ -39,93 +39,95 @@ class TracedWin(MPI.Win):
         return self.comm.members
 
     @classmethod
-    def _made(cls, call: str, comm: Any, make: Callable[[MPI.Intracomm], MPI.Win]) -> MPI.Win:
+    def _make(cls, call: str, comm: Any, make: Callable[[MPI.Intracomm], MPI.Win]) -> MPI.Win:
         if not hasattr(comm, "inner"):
             return make(comm)
-        number = comm.meet(f"Win.{call}").number
-        recorder.does_not_count(f"Win.{call}")  # nor what goes through it: `Put`, `Get` and `Accumulate`
+        number = comm.wait_for_all_ranks(f"Win.{call}").number
+        recorder.add_uncounted(f"Win.{call}")  # nor what goes through it: `Put`, `Get` and `Accumulate`
         plain = make(comm.inner)
         window = cls(plain)
         window.comm, window.plain, window._number = comm, plain, number  # the plain one holds the memory
-        return recorder.has_made(window, f"Win.{call}")
+        return recorder.add_resource(window, f"Win.{call}")
 
     @classmethod
     def Create(cls, memory, disp_unit=1, info=MPI.INFO_NULL, comm=MPI.COMM_SELF):
-        return cls._made("Create", comm, lambda inner: _Win.Create(memory, disp_unit, info, inner))
+        return cls._make("Create", comm, lambda inner: _Win.Create(memory, disp_unit, info, inner))
 
     @classmethod
     def Create_dynamic(cls, info=MPI.INFO_NULL, comm=MPI.COMM_SELF):
-        return cls._made("Create_dynamic", comm, lambda inner: _Win.Create_dynamic(info, inner))
+        return cls._make("Create_dynamic", comm, lambda inner: _Win.Create_dynamic(info, inner))
 
     @classmethod
     def Allocate(cls, size, disp_unit=1, info=MPI.INFO_NULL, comm=MPI.COMM_SELF):
-        return cls._made("Allocate", comm, lambda inner: _Win.Allocate(size, disp_unit, info, inner))
+        return cls._make("Allocate", comm, lambda inner: _Win.Allocate(size, disp_unit, info, inner))
 
     @classmethod
     def Allocate_shared(cls, size, disp_unit=1, info=MPI.INFO_NULL, comm=MPI.COMM_SELF):
-        return cls._made("Allocate_shared", comm, lambda inner: _Win.Allocate_shared(size, disp_unit, info, inner))
+        return cls._make("Allocate_shared", comm, lambda inner: _Win.Allocate_shared(size, disp_unit, info, inner))
 
     # --- what all ranks call together -------------------------------------------------------------------------------
 
     def Fence(self, assertion=0):
-        self._meet("Fence")
+        self._wait_for_all_ranks("Fence")
         super().Fence(assertion)
 
     def Free(self):
-        self._meet("Free")
-        recorder.has_freed(self)
+        self._wait_for_all_ranks("Free")
+        recorder.remove_resource(self)
         super().Free()
 
-    def _meet(self, call: str) -> None:
+    def _wait_for_all_ranks(self, call: str) -> None:
         if self.comm is not None:
-            self.comm.meet(f"Win.{call}")
+            self.comm.wait_for_all_ranks(f"Win.{call}")
 
     # --- what some ranks call: locks, and the epochs of Post, Start, Complete and Wait --------------------------------
 
     def Lock(self, rank, lock_type=MPI.LOCK_EXCLUSIVE, assertion=0):
         lock = Lock(self.label, rank, lock_type == MPI.LOCK_EXCLUSIVE)
-        polled(partial(super().Lock, rank, lock_type, assertion), f"Win.Lock(rank={rank})", lock)
-        recorder.books.held[self.label, rank] = lock
+        call_in_thread(partial(super().Lock, rank, lock_type, assertion), f"Win.Lock(rank={rank})", lock)
+        recorder.ledger.locks[self.label, rank] = lock
 
     def Unlock(self, rank):
-        polled(partial(super().Unlock, rank), f"Win.Unlock(rank={rank})")
-        recorder.books.held.pop((self.label, rank), None)
+        call_in_thread(partial(super().Unlock, rank), f"Win.Unlock(rank={rank})")
+        recorder.ledger.locks.pop((self.label, rank), None)
 
     def Flush(self, rank):
-        polled(partial(super().Flush, rank), f"Win.Flush(rank={rank})")
+        call_in_thread(partial(super().Flush, rank), f"Win.Flush(rank={rank})")
 
     def Lock_all(self, assertion=0):
-        polled(partial(super().Lock_all, assertion), "Win.Lock_all")
+        call_in_thread(partial(super().Lock_all, assertion), "Win.Lock_all")
 
     def Unlock_all(self):
-        polled(super().Unlock_all, "Win.Unlock_all")
+        call_in_thread(super().Unlock_all, "Win.Unlock_all")
 
-    # In the books a Post is a message to each origin, which Start receives, and a Complete one to each target.
+    # In the ledger a Post is a message to each origin, which Start receives, and a Complete one to each target.
 
     def Post(self, group, assertion=0):
         self._origins = self.comm.ranks_of(group)
         for origin in self._origins:
-            recorder.books.send(f"{self.label}/post", self._members, origin, 0)
+            recorder.ledger.add_send(f"{self.label}/post", self._members, origin, 0)
         super().Post(group, assertion)
 
     def Start(self, group, assertion=0):
         self._targets = self.comm.ranks_of(group)
-        polled(partial(super().Start, group, assertion), "Win.Start", self._all_of("post", self._targets))
-        self._took("post", self._targets)
+        call_in_thread(
+            partial(super().Start, group, assertion), "Win.Start", self._receives_from("post", self._targets)
+        )
+        self._note_received("post", self._targets)
 
     def Complete(self):
         for target in self._targets:
-            recorder.books.send(f"{self.label}/complete", self._members, target, 0)
-        polled(super().Complete, "Win.Complete")
+            recorder.ledger.add_send(f"{self.label}/complete", self._members, target, 0)
+        call_in_thread(super().Complete, "Win.Complete")
 
     def Wait(self):
-        recorder.wait(super().Test, "Win.Wait", here()[1], self._all_of("complete", self._origins))
-        self._took("complete", self._origins)
+        recorder.wait(super().Test, "Win.Wait", current_line()[1], self._receives_from("complete", self._origins))
+        self._note_received("complete", self._origins)
 
-    def _all_of(self, what: str, ranks: Sequence[int]) -> Some:
-        receive = partial(recorder.books.receive, f"{self.label}/{what}", self._members)
-        return Some(tuple(receive(rank, 0) for rank in ranks), all=True)
+    def _receives_from(self, what: str, ranks: Sequence[int]) -> CombinedNeed:
+        receive = partial(recorder.ledger.add_receive, f"{self.label}/{what}", self._members)
+        return CombinedNeed(tuple(receive(rank, 0) for rank in ranks), all=True)
 
-    def _took(self, what: str, ranks: Sequence[int]) -> None:
+    def _note_received(self, what: str, ranks: Sequence[int]) -> None:
         for rank in ranks:
-            recorder.books.took(f"{self.label}/{what}", rank, 0)
+            recorder.ledger.add_received(f"{self.label}/{what}", rank, 0)

@@ -60,7 +60,7 @@ import course_utils as course
 # epochs?
 #
 # ```python
-# from course_utils.lessons.sgd.digits_network import train_digits
+# from course_utils.lessons.sgd import train_digits
 #
 # digits = course.data.digits_arrays()
 # train_digits(digits, sgd_step, minibatches, rate=0.1, batch_size=32, epochs=5).test_accuracy

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.autodiff_and_optimizers.autodiff import Node, unbroadcast
+from course_utils.lessons.autodiff_and_optimizers import Node, unbroadcast
 
 # %% [markdown]
 # Nothing here talks to anybody, so no ranks are needed. The check runs your function in a process of its own, where an

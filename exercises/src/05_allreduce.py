@@ -13,12 +13,10 @@
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.allreduce.blocks import block_bounds, blocks_of, check_operands
-from course_utils.lessons.allreduce.blocks import combine, fold_in, fold_out
-from course_utils.lessons.allreduce.cost_model import Network, combined_bytes, named
-from course_utils.lessons.allreduce.cost_model import powers
-from course_utils.lessons.allreduce.async_ring import POSTED, SEGMENT_BYTES
-from course_utils.lessons.allreduce.async_ring import segments_per_block
+from course_utils.lessons.allreduce import POSTED, SEGMENT_BYTES, Network, block_bounds
+from course_utils.lessons.allreduce import blocks_of, check_operands, combine
+from course_utils.lessons.allreduce import combined_bytes, fold_in, fold_out, named
+from course_utils.lessons.allreduce import powers, segments_per_block
 
 ranks = course.start(4)
 

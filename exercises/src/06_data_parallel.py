@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import nn
 
 import course_utils as course
-from course_utils.lessons.data_parallel.differentiable import all_reduce_sum
+from course_utils.lessons.data_parallel import all_reduce_sum
 
 ranks = course.start(4)
 ranks.load_torch()
@@ -88,7 +88,7 @@ ranks.run(sum_of_ranks, backend="gloo").results
 # %% [markdown]
 # ## Done?
 #
-# Put *your* function to work: import `train_parallel` from `course_utils.lessons.data_parallel.training` and call
+# Put *your* function to work: import `train_parallel` from `course_utils.lessons.data_parallel` and call
 # `ranks.run(train_parallel, course.data.digits("float64"), synchronise=average_gradients, backend="gloo")`. Are
 # the losses in its results those of the same call without `synchronise`, which takes ours?
 

@@ -22,8 +22,8 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 import course_utils as course
-from course_utils.lessons.data_parallel.replicas import BUCKET_BYTES
-from course_utils.lessons.overlap.buckets import Bucket
+from course_utils.lessons.data_parallel import BUCKET_BYTES
+from course_utils.lessons.overlap import Bucket
 
 ranks = course.start(4)
 ranks.load_torch()
@@ -93,7 +93,7 @@ who_comes_first()
 # - Some batch may leave a parameter out. Its gradient never comes.
 # - Some parameters are frozen, and one may stand in the list twice.
 #
-# Use your own `make_buckets`. As long as it is not right, `from course_utils.lessons.overlap.buckets import
+# Use your own `make_buckets`. As long as it is not right, `from course_utils.lessons.overlap import
 # make_buckets` lets you go on (not where you are marked: there you need your own).
 
 # %% tags=["exercise"]
@@ -161,14 +161,13 @@ who_comes_first()
 # the ranks end with equal weights:
 #
 # ```python
-# from course_utils.lessons.data_parallel import training
-# from course_utils.lessons.data_parallel.replicas import Replica
+# from course_utils.lessons.data_parallel import Replica, train_replicas
 #
 # def mine(model):
 #     return Replica(model, overlapped_allreduce(list(model.parameters()), 8192))
 #
 # data = course.data.digits()
-# run = ranks.run(training.train_parallel, data, replicate=mine, epochs=3, rate=0.2, backend="gloo")
+# run = ranks.run(train_replicas, data, mine, epochs=3, rate=0.2, backend="gloo")
 # [history.test_accuracy for history in run.results]
 # ```
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.parameter_server.server import SERVER
+from course_utils.lessons.parameter_server import SERVER
 
 ranks = course.start(4)
 

@@ -63,12 +63,7 @@ ranks.load_torch()
 # gradient that comes by. Try it:
 
 # %%
-from course_utils.lessons.model_parallel.differentiable_collectives import (
-    Group,
-    all_reduced,
-    moved,
-    unmoved,
-)
+from course_utils.lessons.model_parallel import Group, all_reduced, moved, unmoved
 
 x = torch.ones(2, requires_grad=True)
 y = moved(x, lambda values: values + 1, lambda gradient: 10 * gradient)
@@ -107,7 +102,7 @@ y, x.grad
 # Which way round?
 #
 # Use your own two functions. As long as they are not right,
-# `from course_utils.lessons.model_parallel.parallel_linear import column_parallel_linear, row_parallel_linear`
+# `from course_utils.lessons.model_parallel import column_parallel_linear, row_parallel_linear`
 # lets you go on (not where you are marked: there you need your own).
 
 # %% tags=["exercise"]
@@ -163,12 +158,10 @@ y, x.grad
 # | 3 | divided | divided | divided |
 
 # %%
-from course_utils.lessons.model_parallel.memory_parts import ONE_RANK, Memory, Parallelism
-from course_utils.lessons.model_parallel.activation_memory import saved_at_most
-from course_utils.lessons.model_parallel.memory_parts import NUMBER_BYTES
-from course_utils.lessons.model_parallel.memory_parts import bytes_for_each_parameter
-from course_utils.lessons.model_parallel.training_memory import layer_parameters
-from course_utils.lessons.model_parallel.memory_parts import check_stage
+from course_utils.lessons.model_parallel import NUMBER_BYTES, ONE_RANK, Memory
+from course_utils.lessons.model_parallel import Parallelism, bytes_for_each_parameter
+from course_utils.lessons.model_parallel import check_stage, layer_parameters
+from course_utils.lessons.model_parallel import saved_at_most
 
 Parallelism(data=4, zero=1, tensor=2)
 
@@ -184,8 +177,8 @@ Parallelism(data=4, zero=1, tensor=2)
 # Your function against the tensors themselves, on this machine:
 #
 # ```python
-# from course_utils.lessons.model_parallel.memory_counter import measured_memory
-# from course_utils.lessons.model_parallel.transformer import character_model
+# from course_utils.lessons.model_parallel import measured_memory
+# from course_utils.lessons.model_parallel import character_model
 #
 # model = character_model(40, width=64, depth=4, context=32)
 # adam = torch.optim.Adam(model.parameters())

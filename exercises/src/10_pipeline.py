@@ -18,26 +18,11 @@ import torch
 from torch import nn
 
 import course_utils as course
-from course_utils.lessons.pipeline.actions import (
-    BACKWARD,
-    FORWARD,
-    INPUT,
-    RECV_B,
-    RECV_F,
-    SEND_B,
-    SEND_F,
-    WEIGHT,
-    Action,
-    Schedule,
-    parse_schedule,
-    rank_of_stages,
-    whole_number,
-    write_schedule,
-)
-from course_utils.lessons.pipeline.send_and_receive import address, with_messages
-from course_utils.lessons.pipeline.stage_pace import Pace
-from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, Puzzle, judge
-from course_utils.lessons.pipeline.stage_work import Work
+from course_utils.lessons.pipeline import BACKWARD, FORWARD, INPUT, PUZZLES, RECV_B
+from course_utils.lessons.pipeline import RECV_F, SEND_B, SEND_F, WEIGHT, Action, Pace
+from course_utils.lessons.pipeline import Puzzle, Schedule, Work, address, judge
+from course_utils.lessons.pipeline import parse_schedule, rank_of_stages, whole_number
+from course_utils.lessons.pipeline import with_messages, write_schedule
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -189,7 +174,7 @@ print(judge(puzzle, one_rank_at_a_time))
 # cell of its own:
 #
 # ```python
-# from course_utils.lessons.pipeline.puzzle.leaderboard import Leaderboard
+# from course_utils.lessons.pipeline import Leaderboard
 #
 # board = Leaderboard()
 # for name, puzzle in PUZZLES.items():

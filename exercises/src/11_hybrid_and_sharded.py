@@ -22,10 +22,8 @@ from torch.nn.functional import pad
 
 import course_utils as course
 from course_utils.errors import CourseError
-from course_utils.lessons.hybrid_and_sharded.gradient_clipping import EPSILON, squares
-from course_utils.lessons.hybrid_and_sharded.hybrid_step import OWNER
-from course_utils.lessons.hybrid_and_sharded.zero1 import AdamShard
-from course_utils.lessons.model_parallel.memory_parts import check_stage
+from course_utils.lessons.hybrid_and_sharded import EPSILON, OWNER, AdamShard, squares
+from course_utils.lessons.model_parallel import check_stage
 
 ranks = course.start(4)
 ranks.load_torch()
@@ -148,7 +146,7 @@ ranks.load_torch()
 #
 # During a step a rank also holds the activations of its own batch. ZeRO does not divide them.
 # Use your own `zero_memory`. As long as it is not right,
-# `from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_memory` lets you go on (not where you are
+# `from course_utils.lessons.hybrid_and_sharded import zero_memory` lets you go on (not where you are
 # marked: there you need your own).
 
 # %% tags=["exercise"]

@@ -17,25 +17,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts
-from course_utils.lessons.strategy_search.simulator.five_operators import five_operators
-from course_utils.lessons.strategy_search.graph.configurations import Config, Strategy
-from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
-from course_utils.lessons.strategy_search.simulator.simulate import Span
-from course_utils.lessons.strategy_search.graph.plain_strategies import (
-    choices_of,
-    data_parallel,
-    on_one_device,
-)
-from course_utils.lessons.strategy_search.simulator.program_steps import (
-    Costs,
-    Step,
-    compute,
-    exchange,
-    gradient_sums,
-    norm_sums,
-)
-from course_utils.lessons.strategy_search.simulator.task_graph import Task
+from course_utils.lessons.strategy_search import Config, Costs, HandCosts, OperatorGraph
+from course_utils.lessons.strategy_search import Span, Step, Strategy, Task, choices_of
+from course_utils.lessons.strategy_search import compute, data_parallel, exchange
+from course_utils.lessons.strategy_search import five_operators, gradient_sums, norm_sums
+from course_utils.lessons.strategy_search import on_one_device
 
 # %% [markdown]
 # ## 1 · Everything that a step does

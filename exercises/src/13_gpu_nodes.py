@@ -20,19 +20,13 @@ import torch.distributed as dist
 
 import course_utils as course
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, RULES
-from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, Cause
-from course_utils.lessons.gpu_nodes.failures.explain import beside, in_time
-from course_utils.lessons.gpu_nodes.failures.recorded_logs import recording
-from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth
-from course_utils.lessons.gpu_nodes.checkpoint import Place, gather_random_states
-from course_utils.lessons.gpu_nodes.checkpoint import read_checkpoint
-from course_utils.lessons.gpu_nodes.checkpoint import save_checkpoint, set_random_states
-from course_utils.lessons.gpu_nodes.save_interval import HOUR
-from course_utils.lessons.gpu_nodes.settings import Settings
-from course_utils.lessons.gpu_nodes.slurm_script import check_job
-from course_utils.lessons.gpu_nodes.stop_signals import TRY_AGAIN, Interrupted
-from course_utils.lessons.gpu_nodes.resumable_training import Trained, training_of
+from course_utils.lessons.allreduce import algorithm_bandwidth
+from course_utils.lessons.gpu_nodes import CONSEQUENCE, ERROR, HOUR, RULES, TRY_AGAIN
+from course_utils.lessons.gpu_nodes import UNKNOWN, Cause, Interrupted, Place, Settings
+from course_utils.lessons.gpu_nodes import Trained, beside, check_job
+from course_utils.lessons.gpu_nodes import gather_random_states, in_time, read_checkpoint
+from course_utils.lessons.gpu_nodes import recording, save_checkpoint, set_random_states
+from course_utils.lessons.gpu_nodes import training_of
 
 ranks = course.start(4)
 ranks.load_torch()

@@ -20,22 +20,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 import course_utils as course
-from course_utils.lessons.hardware.photos import SHRUNK, decode
-from course_utils.lessons.profiling.intervals import Interval
-from course_utils.lessons.profiling.slow.host_waits import own_network, right_share
-from course_utils.lessons.profiling.slow.input_pipeline import BATCH
-from course_utils.lessons.profiling.slow.no_overlap import own_link, waiting_network
-from course_utils.lessons.profiling.slow.small_kernels import (
-    ADAM_RATE,
-    KEEP_AVERAGE,
-    KEEP_MEAN,
-    KEEP_SQUARE,
-    TINY,
-    deep_network,
-)
-from course_utils.lessons.profiling.slow.unbalanced import LETTERS, SIZE, VECTOR_RATE
-from course_utils.lessons.profiling.slow.unbalanced import gradient_of
-from course_utils.lessons.data_parallel.training import Sgd
+from course_utils.lessons.data_parallel import Sgd
+from course_utils.lessons.hardware import SHRUNK, decode
+from course_utils.lessons.profiling import ADAM_RATE, BATCH, KEEP_AVERAGE, KEEP_MEAN
+from course_utils.lessons.profiling import KEEP_SQUARE, LETTERS, SIZE, TINY, VECTOR_RATE
+from course_utils.lessons.profiling import Interval, deep_network, gradient_of, own_link
+from course_utils.lessons.profiling import own_network, right_share, waiting_network
 
 ranks = course.start(4)
 ranks.load_torch()
@@ -78,7 +68,7 @@ ranks.load_torch()
 #
 # ```python
 # from course_utils.lessons.profiling import pictures
-# from course_utils.lessons.profiling.slow_programs import profile_program
+# from course_utils.lessons.profiling import profile_program
 #
 # found = profile_program(ranks, 1)
 # pictures.profile(found.lanes, "slow program 1")

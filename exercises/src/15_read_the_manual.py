@@ -18,14 +18,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import course_utils as course
-from course_utils.lessons.read_the_manual.capstone.result import used
-from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
-from course_utils.lessons.read_the_manual.capstone.task import network
-from course_utils.lessons.read_the_manual.capstone.trial import naive_data_parallel, tried
-from course_utils.lessons.data_parallel.gradients import broadcast_parameters
-from course_utils.lessons.read_the_manual.manuals import DEEPSPEED, HOROVOD, JAX
-from course_utils.lessons.read_the_manual.manuals import TENSORFLOW, TORCH
-from course_utils.lessons.read_the_manual.framework_terms import Step
+from course_utils.lessons.data_parallel import broadcast_parameters
+from course_utils.lessons.read_the_manual import DEEPSPEED, HOROVOD, JAX, TENSORFLOW
+from course_utils.lessons.read_the_manual import TORCH, Step, budget_bars
+from course_utils.lessons.read_the_manual import naive_data_parallel, network, tried, used
 from course_utils.words import wrapped
 
 ranks = course.start(4, link="100 Mbit/s")

@@ -67,9 +67,8 @@ ranks.load_torch()
 #   `order`: the choices that this rank sent, as in the sketch.
 
 # %%
-from course_utils.lessons.data_parallel.differentiable import Group
-from course_utils.lessons.experts.all_to_all import exchanged
-from course_utils.lessons.experts.choices import Dispatched, check_choices
+from course_utils.lessons.data_parallel import Group
+from course_utils.lessons.experts import Dispatched, check_choices, exchanged
 
 # %% [markdown]
 # Nobody knows how many rows are coming: the other ranks have to say so first. `dist.all_to_all_single(theirs, counts,

@@ -19,12 +19,11 @@ import torch.distributed as dist
 
 import course_utils as course
 from course_utils.errors import CourseError
-from course_utils.lessons.allreduce.blocks import block_bounds
-from course_utils.lessons.data_parallel.differentiable import Group
-from course_utils.lessons.long_texts.block_attention import accumulator, blocks_seen
-from course_utils.lessons.long_texts.block_attention import for_heads, masked_scores
-from course_utils.lessons.long_texts.ring_attention import check_places, pass_on
-from course_utils.lessons.long_texts.zigzag import check_length
+from course_utils.lessons.allreduce import block_bounds
+from course_utils.lessons.data_parallel import Group
+from course_utils.lessons.long_texts import accumulator, blocks_seen, check_length
+from course_utils.lessons.long_texts import check_places, for_heads, masked_scores
+from course_utils.lessons.long_texts import pass_on
 
 ranks = course.start(4)
 ranks.load_torch()
@@ -61,7 +60,7 @@ ranks.load_torch()
 #
 # You do not need `blocks_seen` and `for_heads`, which serve the course's own answer. Use your own
 # `merge_attention`, or a running maximum and a running sum. Is your `merge_attention` not right yet?
-# `from course_utils.lessons.long_texts.merge import merge_attention` lets you go on.
+# `from course_utils.lessons.long_texts import merge_attention` lets you go on.
 
 # %% tags=["exercise"]
 # block_attention
@@ -94,8 +93,8 @@ ranks.load_torch()
 # between? And which shape comes, where ranks have different numbers of tokens?
 #
 # (`check_places(q, places, group)` raises what the docstring promises. Is your
-# `block_attention` not right yet? The library's is in
-# `course_utils.lessons.long_texts.block_attention`.)
+# `block_attention` not right yet?
+# `from course_utils.lessons.long_texts import block_attention` lets you go on.)
 
 # %% tags=["exercise"]
 # ring_attention
@@ -116,7 +115,7 @@ ranks.load_torch()
 # Does it help? Count, for each rank, the pairs of a query and a key that the query sees:
 #
 # ```python
-# from course_utils.lessons.long_texts.work import pairs_seen
+# from course_utils.lessons.long_texts import pairs_seen
 #
 # print(pairs_seen(list(torch.arange(1024).chunk(4))))
 # print(pairs_seen(zigzag(1024, 4)))

@@ -17,8 +17,7 @@
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.sgd.logistic import best_weights, gradients, two_digits
-from course_utils.lessons.sgd import pictures
+from course_utils.lessons.sgd import best_weights, gradients, pictures, two_digits
 
 x, y = two_digits()  # shapes (359, 2) and (359,); y is 1 for a 5, 0 for a 2
 inks = ["ink in the left half", "ink in the lower left quarter"]
@@ -104,7 +103,7 @@ pictures.trajectories(loss, {"gradient descent": path}, best, "40 steps downhill
 
 
 # %%
-from course_utils.lessons.sgd.gradient_descent import minibatches
+from course_utils.lessons.sgd import minibatches
 
 
 def sgd(batch_size, rate=1.0, epochs=5):
@@ -184,7 +183,7 @@ with_sliders(
 course.predict("noise_ratio", within=1.2, answer=...)  # a number
 
 # %% tags=["figure:01_noise"]
-from course_utils.lessons.sgd.gradient_descent import gradient_noise, predicted_noise
+from course_utils.lessons.sgd import gradient_noise, predicted_noise
 
 each = gradients(np.zeros(2), x, y)  # one row per image, at the start of the walk
 sizes = [1, 2, 5, 10, 20, 50, 100, 200, 359]
@@ -256,7 +255,7 @@ print(f"curvature along the valley: {along:.4f}, across it: {across:.4f}")
 course.predict("largest_rate", within=1.05, answer=...)
 
 # %%
-from course_utils.lessons.sgd.gradient_descent import bisect, descend, largest_stable_lr
+from course_utils.lessons.sgd import bisect, descend, largest_stable_lr
 
 nearby = best + 0.001
 
@@ -364,9 +363,7 @@ for beta in [0.0, 0.5, 0.8]:
 # other images, which it never saw, does it read right?
 
 # %%
-from course_utils.lessons.sgd.digits_network import accuracy, loss_and_gradients
-from course_utils.lessons.sgd.digits_network import new_network
-from course_utils.lessons.sgd.gradient_descent import sgd_step
+from course_utils.lessons.sgd import accuracy, loss_and_gradients, new_network, sgd_step
 
 train_x, train_y, test_x, test_y = course.data.digits_arrays()
 rng = np.random.default_rng(0)

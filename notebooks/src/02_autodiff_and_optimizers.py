@@ -14,8 +14,7 @@ import itertools
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.autodiff_and_optimizers.autodiff import Node, topological_order
-from course_utils.lessons.autodiff_and_optimizers import pictures
+from course_utils.lessons.autodiff_and_optimizers import Node, pictures, topological_order
 
 # %% [markdown]
 # In lesson 1 somebody derived the gradient with pencil and paper. Nobody does that for nine million weights.
@@ -161,7 +160,7 @@ print("value", bias.value, " gradient", bias.gradient)
 
 
 # %%
-from course_utils.lessons.autodiff_and_optimizers.autodiff import softmax_cross_entropy
+from course_utils.lessons.autodiff_and_optimizers import softmax_cross_entropy
 
 
 def network(x, parameters):
@@ -174,7 +173,7 @@ def loss_of(nodes, images, digits):
 
 
 # %% tags=["figure:02_network_graph"]
-from course_utils.lessons.sgd.digits_network import new_network
+from course_utils.lessons.sgd import new_network
 
 train_x, train_y, test_x, test_y = course.data.digits_arrays()
 names = ["W1", "b1", "W2", "b2"]
@@ -239,7 +238,7 @@ print(f"all, with biases and norms: {parameter_count(model):,}")
 course.predict("backward_price", within=1.5, forward_passes=...)  # a number
 
 # %%
-from course_utils.lessons.autodiff_and_optimizers.ready_order import measure_ready_order
+from course_utils.lessons.autodiff_and_optimizers import measure_ready_order
 
 images, labels = torch.randn(16, 3, 32, 32), torch.randint(10, (16,))
 
@@ -297,13 +296,15 @@ answers = {"conv1": "a", "linear": "b"}
 course.measured("ready_first", answer=answers[weights[0].partition(".")[0]])
 
 # %% tags=["figure:02_ready"]
-from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
+from course_utils.lessons.autodiff_and_optimizers import layers
 
 # The seven passes that we timed had such hooks, too. Each hook noted the time.
 course.measured("ready_at_half_time", percent=round(100 * times.share_ready(0.5)))
 # What scales a convolution's results, its norm, counts as a part of it.
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
-pictures.ready_order(by_layer, times.end, "One backward pass of VGG-11", times.ends)
+pictures.gradient_readiness(
+    by_layer, times.end, "One backward pass of VGG-11", times.ends
+)
 
 # %% [markdown]
 # The last layers come first, and the last convolutions are heavy: many filters, small images. The first layers have few
@@ -328,7 +329,7 @@ pictures.ready_order(by_layer, times.end, "One backward pass of VGG-11", times.e
 
 # %%
 from course_utils.lessons.autodiff_and_optimizers import optimizers
-from course_utils.lessons.sgd.gradient_descent import minibatches, sgd_step
+from course_utils.lessons.sgd import minibatches, sgd_step
 
 
 def train(step, epochs=8):

@@ -20,7 +20,7 @@ from course_utils.measuring import Measured, compare, rate_text
 
 # before torch, so that torch's threads sleep while they wait, and leave the cores to others
 from course_utils.lessons.hardware import layer_costs, machine_rates, photos
-from course_utils.lessons.hardware import reading_speed, step_shares, threads, sentences
+from course_utils.lessons.hardware import reading_speed, sentences, step_shares, threads
 from course_utils.vgg import vgg11
 import torch
 
@@ -100,7 +100,7 @@ print(sentences.moved_sentence(moved))
 # makes 64 channels of them.)
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.hardware.roofline import arithmetic_intensity, roofline_time
+from course_utils.lessons.hardware import arithmetic_intensity, roofline_time
 
 # input: images, channels, height, width; weights: channels out, channels in, window
 shapes = {
@@ -259,8 +259,7 @@ pictures.time_by_threads(times, cores, "Forward and backward, VGG-11 half as wid
 # one, or as a *tree*: neighbours first, then the sums of neighbours.
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.hardware.work_and_depth import brent_bounds
-from course_utils.lessons.hardware.work_and_depth import chain_sum, run_graph, tree_sum
+from course_utils.lessons.hardware import brent_bounds, chain_sum, run_graph, tree_sum
 
 for name, graph in {"chain": chain_sum(32), "tree": tree_sum(32)}.items():
     # with enough workers, only depth counts
@@ -341,7 +340,7 @@ print(f"{photos.disk_bytes(paths):,} bytes of disk, in whole blocks")
 # ends), then the photos. The numbers in front are the **index**: any photo is two jumps away.
 
 # %%
-from course_utils.lessons.hardware.packed_samples import pack_samples, read_sample
+from course_utils.lessons.hardware import pack_samples, read_sample
 
 packed = Path(folder.name) / "photos.packed"
 pack_samples(jpegs, packed)

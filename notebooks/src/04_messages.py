@@ -204,7 +204,7 @@ course.predict("broadcast_rounds", plain=..., doubling=...)  # two numbers
 
 # %% tags=["nbval-check-output"]
 # doubling: your exercise
-from course_utils.lessons.messages.broadcast_and_scatter import tree_broadcast
+from course_utils.lessons.messages import tree_broadcast
 
 # per_rank: rank r gets entry r
 vectors = course.per_rank([np.full(250_000, float(rank)) for rank in range(4)])
@@ -364,9 +364,8 @@ course.measured("pickle", array=pickle / buffer, list=python / buffer)
 # a million bytes?
 
 # %% tags=["figure:04_ping_pong"]
-from course_utils.lessons.messages.ping_pong import fit_alpha_beta, message_time
-from course_utils.lessons.messages.ping_pong import ping_pong
-from course_utils.lessons.messages.sentences import ping_pong_sentence
+from course_utils.lessons.messages import fit_alpha_beta, message_time, ping_pong
+from course_utils.lessons.messages import ping_pong_sentence
 
 course.predict("ping_pong", thousand=..., million=...)
 # One ping-pong to warm up, then two that count:

@@ -32,7 +32,7 @@ linked = ranks.facts["network"] is not None  # False where the system forbids li
 course.predict("allreduce_gather", rounds=..., vectors=...)  # two numbers
 
 # %% tags=["figure:05_gather"]
-from course_utils.lessons.allreduce.gather_broadcast import gather_broadcast_allreduce
+from course_utils.lessons.allreduce import gather_broadcast_allreduce
 
 LENGTH = 50_000  # numbers of 4 bytes
 
@@ -67,8 +67,7 @@ gather.timeline("gather and broadcast")
 course.predict("allreduce_doubling", rounds=..., vectors=...)
 
 # %%
-from course_utils.lessons.allreduce.recursive_doubling import recursive_doubling_allreduce
-from course_utils.lessons.allreduce.tree import tree_allreduce
+from course_utils.lessons.allreduce import recursive_doubling_allreduce, tree_allreduce
 
 tree = ranks.run(add_up, tree_allreduce, ranks=4)
 doubling = ranks.run(add_up, recursive_doubling_allreduce, ranks=4)
@@ -97,7 +96,7 @@ course.draw.timelines(tree, doubling, titles=["tree", "recursive doubling"])
 course.predict("allreduce_halving", rounds=..., vectors=...)
 
 # %% tags=["figure:05_halving"]
-from course_utils.lessons.allreduce.halving_doubling import halving_doubling_allreduce
+from course_utils.lessons.allreduce import halving_doubling_allreduce
 
 halving = ranks.run(add_up, halving_doubling_allreduce, ranks=4)
 sent = halving.bytes_per_rank[0] / (4 * LENGTH)
@@ -150,7 +149,7 @@ round_the_ring.timeline("ring")
 # into **segments** and sends each on as soon as it is added. Meanwhile the next one is under way:
 
 # %%
-from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
+from course_utils.lessons.allreduce import async_ring_allreduce
 
 
 def in_segments(comm, vector):
@@ -172,8 +171,8 @@ course.draw.timelines(round_the_ring, segmented, titles=titles)
 # the sum from this partner.
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.allreduce.algorithms import ALGORITHMS  # name → function
-from course_utils.lessons.allreduce.cost_model import bytes_per_rank, rounds  # formulas
+from course_utils.lessons.allreduce import ALGORITHMS  # name → function
+from course_utils.lessons.allreduce import bytes_per_rank, rounds  # formulas
 
 print(f"{'':18}{'3 ranks':>25}{'4 ranks':>25}")
 for name, allreduce in ALGORITHMS.items():
@@ -216,8 +215,7 @@ pictures.over_ranks(many, sent, title, **words, unit="{:g}".format)
 # calls it *Tree*. We run it on 8 ranks, by turns (lesson 3) with the plain tree:
 
 # %%
-from course_utils.lessons.allreduce.allreduce_times import measure
-from course_utils.lessons.allreduce.double_tree import double_tree_allreduce
+from course_utils.lessons.allreduce import double_tree_allreduce, measure
 from course_utils.measuring import Compared
 
 
@@ -262,7 +260,7 @@ course.predict(
 )
 
 # %%
-from course_utils.lessons.allreduce.sentences import rounding_text
+from course_utils.lessons.allreduce import rounding_text
 
 errors = {"float32": {}, "float64": {}}
 print(f"{'':20} float32 float64")
@@ -301,7 +299,7 @@ for dtype in (torch.float64, torch.float32, torch.bfloat16):
 # rank tests its own network:
 
 # %%
-from course_utils.lessons.allreduce.suspicious_ring import suspicious_ring, train_digits
+from course_utils.lessons.allreduce import suspicious_ring, train_digits
 
 images = course.data.digits_arrays()
 rings = {"tree": tree_allreduce, "our ring": ring, "suspicious": suspicious_ring}
@@ -319,8 +317,7 @@ for name, allreduce in rings.items():
 # Run the cell, and say what is wrong before you unfold the answer.
 
 # %% tags=["figure:05_suspicious"]
-from course_utils.lessons.allreduce.blocks import block_bounds
-from course_utils.lessons.allreduce.suspicious_ring import WEIGHTS
+from course_utils.lessons.allreduce import WEIGHTS, block_bounds
 
 
 def sums(comm, allreduce):
@@ -367,10 +364,8 @@ pictures.right_and_wrong(caught.results, right, bounds, "suspicious_ring")
 # messages share a link.)
 
 # %%
-from course_utils.lessons.allreduce.cost_model import Network
-from course_utils.lessons.allreduce.shared_links import predicted_seconds
-from course_utils.lessons.allreduce.sentences import network_text
-from course_utils.lessons.allreduce.allreduce_times import message_seconds
+from course_utils.lessons.allreduce import Network, message_seconds, network_text
+from course_utils.lessons.allreduce import predicted_seconds
 
 sizes = [1, 1_000, 4_000, 10_000, 20_000, 40_000, 100_000, 400_000]
 
@@ -387,8 +382,7 @@ options = {"a": "tree", "b": "recursive doubling", "c": "ring"}
 course.predict("allreduce_size", choices=options, short=..., long=...)  # two letters
 
 # %% tags=["figure:05_crossings"]
-from course_utils.lessons.allreduce.sentences import predictors
-from course_utils.lessons.allreduce.allreduce_times import medians
+from course_utils.lessons.allreduce import medians, predictors
 
 three = {name: ALGORITHMS[name] for name in options.values()}
 lengths = [4_000, 16_000, 64_000, 200_000]
@@ -419,7 +413,7 @@ pictures.crossings(lengths, measured, predicted, "Time over the size of the vect
 # clock decides, on 8 ranks:
 
 # %%
-from course_utils.lessons.allreduce.sentences import bus_text, formula_text, kept_text
+from course_utils.lessons.allreduce import bus_text, formula_text, kept_text
 
 for name, runs in measured["8 ranks"].items():
     print(f"200 KB, {name:20}", bus_text(8, 200_000, np.median(runs[-1])))
@@ -441,7 +435,7 @@ for n, seconds in zip(two_sizes, timed, strict=True):
 # makes the vector 75 numbers longer: 64 + 10 weights, and one number of its own.
 
 # %%
-from course_utils.lessons.allreduce.allreduce_times import training_seconds
+from course_utils.lessons.allreduce import training_seconds
 
 
 def mpi_allreduce(comm, vector):
@@ -475,9 +469,7 @@ course.draw.over_numbers(widths, trained, title, found, **axes)
 # longer for its few cores. So we measure that `work` as well. Are the clocks right then? Virtual beside real:
 
 # %%
-from course_utils.lessons.allreduce.sentences import error_text
-from course_utils.lessons.allreduce.allreduce_times import work_per_message
-from course_utils.lessons.allreduce.network_topology import alpha_of, switch
+from course_utils.lessons.allreduce import alpha_of, error_text, switch, work_per_message
 from course_utils.words import seconds_text
 
 work = ranks.run(work_per_message).results[0]  # seconds that a message delays another
@@ -511,8 +503,7 @@ print("Virtual against real:", error_text(virtual, clock))
 # take. **Predict** for the real ranks: how many times as long does the ring take as two levels?
 
 # %%
-from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
-from course_utils.lessons.allreduce.network_topology import two_level
+from course_utils.lessons.allreduce import hierarchical_allreduce, two_level
 
 
 def two_levels(comm, vector, node_size=2):
@@ -573,8 +564,7 @@ for order, allreduce in {"0, 1, 2, 3": ring, "0, 2, 1, 3": ring_across}.items():
 # %%
 from functools import partial
 
-from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
-from course_utils.lessons.allreduce.network_topology import ring_seconds
+from course_utils.lessons.allreduce import bus_bandwidth, ring_seconds
 
 last = 256  # 1024: your ring's two million messages run too, for a minute or two in each picture
 ways = {name: ALGORITHMS[name] for name in ("tree", "halving-doubling")}
@@ -627,7 +617,7 @@ pictures.over_ranks(many, rates, title, **look)
 # Now a card for each GPU. One line, by formula, is a surprise:
 
 # %%
-from course_utils.lessons.allreduce.cost_model import adding_switch_time
+from course_utils.lessons.allreduce import adding_switch_time
 
 
 def a_card_each(P):

@@ -29,7 +29,7 @@ ranks.load_torch()
 # 22 batches make an epoch (29 images are left over, and dropped).
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.data_parallel.training import digits_mlp, train_serial
+from course_utils.lessons.data_parallel import digits_mlp, train_serial
 
 # float64 rounds so little that a larger difference between two runs is a real one
 data = course.data.digits("float64")
@@ -46,7 +46,7 @@ print(f"{serial.test_accuracy:.1%} recognised after {len(serial.losses)} steps")
 # takes every fourth entry, starting at $r$:
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.data_parallel.shards import shard_indices
+from course_utils.lessons.data_parallel import shard_indices
 
 print("one process:", shard_indices(12, rank=0, world_size=1).tolist())
 for rank in range(4):
@@ -119,11 +119,15 @@ course.predict(
 )
 
 # %% tags=["figure:06_same_loss"]
-from course_utils.lessons.data_parallel.training import mean_losses, train_parallel
+from course_utils.lessons.data_parallel import mean_losses, train_parallel
 
 
-def train(data=data, **options):
-    return ranks.run(train_parallel, data, backend="gloo", **options)
+def own_weights(seed):  # every rank begins with weights of its own
+    return digits_mlp(seed + dist.get_rank())
+
+
+def train(data=data, build=own_weights, **options):
+    return ranks.run(train_parallel, data, build, backend="gloo", **options)
 
 
 run = train(epochs=epochs, batch_size=64, rate=0.2)
@@ -173,9 +177,8 @@ assert np.allclose(losses, serial.losses[:22], atol=1e-6)  # the same training
 course.predict("two_ways", within=1.2, gather_scatter=..., all_reduce=...)
 
 # %% tags=["figure:06_two_ways"]
-from course_utils.lessons.data_parallel import report_figures
-from course_utils.lessons.data_parallel.train_way import train_way
-from course_utils.lessons.data_parallel.sentences import sent_text, vectors_sent
+from course_utils.lessons.data_parallel import report_figures, sent_text, train_way
+from course_utils.lessons.data_parallel import vectors_sent
 
 ways = ["one process", "gather-scatter", "all-reduce, each"]
 tasks = [train_way(ranks, way, images=96, steps=3) for way in ways]
@@ -226,9 +229,8 @@ def in_one_vector(model, mean=True):
 
 
 # %%
-from course_utils.lessons.data_parallel.sentences import exchange_text
-from course_utils.lessons.data_parallel.timed_steps import last_step
-from course_utils.lessons.data_parallel.sentences import phase_durations, quickest
+from course_utils.lessons.data_parallel import exchange_text, last_step, phase_durations
+from course_utils.lessons.data_parallel import quickest
 
 runs = {"six all-reduces": train(), "one": train(synchronise=in_one_vector)}
 assert np.allclose(*(mean_losses(run.results) for run in runs.values()))  # as good
@@ -256,8 +258,7 @@ course.draw.timelines(six, one, titles=titles)
 course.predict("same_backend", answer=..., choices={"a": "yes", "b": "no"})
 
 # %% tags=["figure:06_backends"]
-from course_utils.lessons.data_parallel.backends import backend_seconds
-from course_utils.lessons.data_parallel.sentences import fastest_text
+from course_utils.lessons.data_parallel import backend_seconds, fastest_text
 from course_utils.words import seconds_text
 
 sizes = [1_000, 32_000, 1_024_000]
@@ -306,7 +307,7 @@ curves = {
 }
 
 # %% tags=["figure:06_sum_or_mean"]
-from course_utils.lessons.data_parallel.training import flat_parameters
+from course_utils.lessons.data_parallel import flat_parameters
 
 batch = [part[:64] for part in data]
 start = flat_parameters(digits_mlp(seed=0).double())
@@ -359,8 +360,7 @@ course.draw.loss_curves(curves, title, x="step of 128 images")
 # training it does turn. You see that with twice the rate:
 
 # %%
-from course_utils.lessons.data_parallel.gradients import scaled_learning_rate
-from course_utils.lessons.data_parallel.sentences import climbs_text
+from course_utils.lessons.data_parallel import climbs_text, scaled_learning_rate
 
 
 def first_steps(warm_up_steps):
@@ -389,7 +389,7 @@ course.predict(
 )
 
 # %%
-from course_utils.lessons.data_parallel.sentences import best_rates_text
+from course_utils.lessons.data_parallel import best_rates_text
 
 times = [1, 2, 4]
 one_rank = {"SGD": {"rate": 0.1}, "AdamW": {"rate": 0.01, "optimizer": torch.optim.AdamW}}
@@ -449,7 +449,7 @@ fewer = [steps[0] / steps[1], steps[2] / steps[3]]
 course.measured("critical", from_8_to_32=fewer[0], from_128_to_512=fewer[1])
 
 # %% tags=["figure:06_critical"]
-from course_utils.lessons.data_parallel.sentences import critical_text
+from course_utils.lessons.data_parallel import critical_text
 
 fewest = steps[-1] / noise_scale.predicted_steps(sizes[-1], scale, 1)
 line = [noise_scale.predicted_steps(B, scale, fewest) for B in sizes]
@@ -470,7 +470,7 @@ course.draw.over_numbers(sizes, {name: steps}, title, predicted={name: line}, **
 # share $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
 
 # %% tags=["figure:06_norm_distance"]
-from course_utils.lessons.data_parallel.training import local_norm_mlp, sync_norm_mlp
+from course_utils.lessons.data_parallel import local_norm_mlp, sync_norm_mlp
 
 whole = train_serial(data, local_norm_mlp).losses
 local = np.abs(np.subtract(losses_of(build=local_norm_mlp), whole))
@@ -501,9 +501,14 @@ course.predict(
     },
 )
 
+
 # %%
+def forgotten(model):
+    pass
+
+
 start = [flat_parameters(digits_mlp(seed=rank).double()) for rank in range(4)]
-end = [history.parameters for history in train(broadcast=False, rate=0.2).results]
+end = [history.parameters for history in train(broadcast=forgotten, rate=0.2).results]
 before = [(weights - start[0]).norm().item() for weights in start]
 after = [(weights - end[0]).norm().item() for weights in end]
 print("from rank 0, before:", np.round(before, 6), " after 22 steps:", np.round(after, 6))
@@ -547,9 +552,19 @@ course.predict(
 )
 
 # %% tags=["figure:06_straggler"]
-from course_utils.lessons.data_parallel.sentences import waiting_text
+import time
 
-late = train(delay=course.per_rank([0, 0, 0, 0.02]))
+from course_utils.lessons.data_parallel import waiting_text
+
+
+def slow_on_rank_3(seed):
+    model = digits_mlp(seed)
+    if dist.get_rank() == 3:
+        model.register_forward_pre_hook(lambda *_: time.sleep(0.02))
+    return model
+
+
+late = train(build=slow_on_rank_3)
 bars = {f"rank {rank}": {} for rank in range(4)}
 for (rank, phase), seconds in phase_seconds(late.events).items():
     bars[f"rank {rank}"][phase] = seconds

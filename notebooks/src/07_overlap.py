@@ -30,9 +30,8 @@ ranks.load_torch()
 # takes 32 images a step.
 
 # %% tags=["figure:07_loop"]
-from course_utils.lessons.overlap.pictures import behind_the_step
-from course_utils.lessons.data_parallel.replicas import all_reduce_each
-from course_utils.lessons.overlap.step_times import one_step
+from course_utils.lessons.data_parallel import all_reduce_each
+from course_utils.lessons.overlap import behind_the_step, one_step
 
 batch = 32  # images on each node
 steps = {"loop": one_step(ranks, all_reduce_each, batch)}
@@ -48,13 +47,12 @@ behind_the_step(steps, "One step of lesson 6's loop, on node 0")
 # before the end. Here it is again, while all four nodes compute:
 
 # %% tags=["figure:07_ready"]
-from course_utils.lessons.overlap.bucket_size import backward_times
-from course_utils.lessons.autodiff_and_optimizers.pictures import ready_order
-from course_utils.lessons.autodiff_and_optimizers.ready_order import layers
+from course_utils.lessons.autodiff_and_optimizers import gradient_readiness, layers
+from course_utils.lessons.overlap import backward_times
 
 times, names = ranks.run(backward_times, batch, 7, backend="gloo").results[0]
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
-ready_order(by_layer, times.end, "A backward pass on node 0", times.ends)
+gradient_readiness(by_layer, times.end, "A backward pass on node 0", times.ends)
 
 # %% [markdown]
 # The pink lines are time in which a gradient only waits. Let each leave the moment it is ready, while the backward
@@ -71,7 +69,7 @@ ready_order(by_layer, times.end, "A backward pass on node 0", times.ends)
 # **Predict**, in the last line of the next cell: what percentage of the loop's communication will hide?
 
 # %%
-from course_utils.lessons.data_parallel.replicas import Replica
+from course_utils.lessons.data_parallel import Replica
 
 
 def start_when_ready(model):
@@ -103,12 +101,12 @@ behind_the_step(steps, "One step on node 0, with the loop and with hooks")
 # process does? The proof is lesson 6's: handwritten digits in float64, 22 steps, against one process.
 
 # %%
-from course_utils.lessons.data_parallel.training import train_parallel, train_serial
+from course_utils.lessons.data_parallel import train_replicas, train_serial
 
 data = course.data.digits("float64")
 serial = train_serial(data, batch_size=64, rate=0.2)
 options = {"batch_size": 64, "rate": 0.2, "backend": "gloo"}
-run = ranks.run(train_parallel, data, replicate=start_when_ready, **options)
+run = ranks.run(train_replicas, data, start_when_ready, **options)
 losses = np.mean([history.losses for history in run.results], axis=0)
 apart = np.abs(losses - serial.losses).max()
 assert apart <= 1e-6, apart
@@ -120,9 +118,8 @@ print(f"22 steps, at most {apart:.0e} apart: the same")
 # the one without communication is exposed.
 
 # %% tags=["figure:07_exposed"]
-from course_utils.lessons.overlap.sentences import hidden_share, hiding_text
-from course_utils.lessons.data_parallel.replicas import alone
-from course_utils.lessons.overlap.step_times import ALONE, step_times
+from course_utils.lessons.data_parallel import alone
+from course_utils.lessons.overlap import ALONE, hidden_share, hiding_text, step_times
 
 rounds = 3
 ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
@@ -143,9 +140,8 @@ course.draw.stacked_bars(taken.bars, hiding_text(taken, "hooks", "loop"))
 # one message, as in lesson 5), from vectors of four sizes:
 
 # %%
-from course_utils.lessons.overlap.bucket_size import BucketModel, all_reduce_line
+from course_utils.lessons.overlap import BucketModel, all_reduce_line, line_text
 from course_utils.words import wrapped
-from course_utils.lessons.overlap.sentences import line_text
 
 alpha, beta = all_reduce_line(ranks)
 model = BucketModel.of(times, names, alpha, beta)
@@ -179,10 +175,7 @@ course.predict(
 )
 
 # %% tags=["figure:07_sweep"]
-from course_utils.lessons.overlap.bucket_size import sizes_to_try
-from course_utils.lessons.overlap.pictures import bucket_sweep
-from course_utils.lessons.overlap.sentences import best_text
-from course_utils.lessons.overlap.buckets import overlapped
+from course_utils.lessons.overlap import best_text, bucket_sweep, overlapped, sizes_to_try
 from course_utils.measuring import BUSY
 
 best, sizes = sizes_to_try(model)
@@ -223,7 +216,7 @@ behind_the_step(steps, "One step on node 0, three ways")
 course.predict("overlap_ddp", within=1.1, times=...)
 
 # %% tags=["figure:07_ddp"]
-from course_utils.lessons.data_parallel.replicas import torch_ddp
+from course_utils.lessons.data_parallel import torch_ddp
 
 ways = {ALONE: alone, "loop": all_reduce_each}
 ways |= {"ours": partial(overlapped, bucket_bytes=best)}
@@ -250,7 +243,7 @@ course.predict(
 )
 
 # %% tags=["figure:07_larger_batch"]
-from course_utils.lessons.overlap.sentences import batch_letter, batch_text
+from course_utils.lessons.overlap import batch_letter, batch_text
 
 two = {ALONE: alone, "ours": ways["ours"]}
 more = step_times(ranks, two, 2 * batch, rounds, warm_up=1)
@@ -298,9 +291,8 @@ print("GPUs that it would use here:", nn.DataParallel(nn.Linear(2, 2)).device_id
 course.predict("overlap_scaling", within=1.25, strong=..., weak=...)
 
 # %%
-from course_utils.lessons.overlap.sentences import efficiency_text
-from course_utils.lessons.data_parallel.train_way import train_way
-from course_utils.lessons.overlap.scaling import scaling_efficiency
+from course_utils.lessons.data_parallel import train_way
+from course_utils.lessons.overlap import efficiency_text, scaling_efficiency
 
 
 def train(workers, number):  # VGG-11 again, this number of images
@@ -340,7 +332,7 @@ report_figures.time_by_workers(list(same_work.values()))
 # and what does it promise for 64?
 
 # %%
-from course_utils.lessons.overlap.scaling import amdahl, serial_share
+from course_utils.lessons.overlap import amdahl, serial_share
 
 share = serial_share(together[1] / together[2], world_size=2)
 line = {P: amdahl(share, P) for P in (2, 3, 4, 64)}
@@ -380,7 +372,7 @@ report_figures.traffic_by_workers(
 course.predict("width", answer=..., choices={"a": "it shrinks", "b": "it grows"})
 
 # %% tags=["figure:07_width"]
-from course_utils.lessons.overlap.sentences import width_text
+from course_utils.lessons.overlap import width_text
 from course_utils.vgg import vgg11
 
 channels, both = [2, 4, 8], {ALONE: alone, "DDP": ways["DDP"]}
@@ -409,8 +401,7 @@ course.draw.over_numbers(channels, {"DDP": shares}, title, unit="{:.0%}".format,
 # the last one sends?
 
 # %%
-from course_utils.lessons.overlap.buckets import accumulate_gradients
-from course_utils.lessons.overlap.step_times import small_vgg
+from course_utils.lessons.overlap import accumulate_gradients, small_vgg
 from course_utils.trace.kernel_counters import node_bytes
 
 
@@ -429,7 +420,7 @@ def bytes_of_a_step(quietly):
 course.predict("overlap_accumulation", times=...)
 
 # %%
-from course_utils.lessons.overlap.sentences import fewer_bytes_text
+from course_utils.lessons.overlap import fewer_bytes_text
 
 if linked:
     often = ranks.run(bytes_of_a_step, False, backend="gloo").results
@@ -462,9 +453,8 @@ course.predict(
 )
 
 # %% tags=["figure:07_compressed"]
-from course_utils.lessons.overlap.compressed_training import train_compressed
-from course_utils.lessons.overlap.pictures import compression
-from course_utils.lessons.overlap.sentences import compression_text
+from course_utils.lessons.overlap import compression_methods, compression_text
+from course_utils.lessons.overlap import train_compressed
 
 small = course.data.digits("float32")
 hows = ["none", "fp16", "top-k", "PowerSGD"]
@@ -474,7 +464,7 @@ found = {how: run.results[0] for how, run in trained.items()}
 if linked:
     sent = [found[how].bytes_per_step for how in hows]
     course.measured("overlap_compression", answer="abcd"[np.argmin(sent)])
-compression(found, compression_text(found))
+compression_methods(found, compression_text(found))
 
 # %% [markdown]
 # The bytes are the operating system's count. Top-k's numbers go from everybody to everybody: its advantage shrinks with
@@ -495,8 +485,8 @@ course.predict(
 )
 
 # %% tags=["figure:07_loopback"]
-from course_utils.lessons.overlap.sentences import loopback_letter, loopback_text
-from course_utils.lessons.data_parallel.replicas import all_reduce_flat
+from course_utils.lessons.data_parallel import all_reduce_flat
+from course_utils.lessons.overlap import loopback_letter, loopback_text
 
 ranks = course.start(2)
 ways = {ALONE: alone, "flat": all_reduce_flat}

@@ -37,8 +37,7 @@ images = course.data.digits_arrays()
 # getting into each other's way.
 
 # %% tags=["figure:08_synchronous"]
-from course_utils.lessons.parameter_server.digits_trainings import Pace
-from course_utils.lessons.parameter_server.digits_trainings import train_synchronously
+from course_utils.lessons.parameter_server import Pace, train_synchronously
 
 slow_enough = Pace(seconds=0.008)
 three_steps = ranks.run(train_synchronously, images, 3, pace=slow_enough, ranks=5)
@@ -51,10 +50,8 @@ three_steps.timeline("Four workers, one server, three synchronous steps")
 # computing? And a ring all-reduce among the 7, without a server? (Both ways compute the same sum.)
 
 # %%
-from course_utils.lessons.allreduce.cost_model import Network
-from course_utils.lessons.allreduce.shared_links import predicted_seconds
-from course_utils.lessons.allreduce.sentences import network_text
-from course_utils.lessons.allreduce.allreduce_times import message_seconds
+from course_utils.lessons.allreduce import Network, message_seconds, network_text
+from course_utils.lessons.allreduce import predicted_seconds
 
 sizes = [1, 100_000, 300_000]
 times = ranks.run(message_seconds, sizes, runs=3).results[0]
@@ -64,7 +61,7 @@ print(network_text(network))
 course.predict("server_ms", within=1.4, server=..., ring=...)  # milliseconds
 
 # %%
-from course_utils.lessons.parameter_server.experiments import link_seconds
+from course_utils.lessons.parameter_server import link_seconds
 
 N, workers = 100_000, [1, 2, 4, 7]  # bytes, and how many send them
 lines = link_seconds(ranks, workers, N)
@@ -72,9 +69,8 @@ middle = {name: np.median(line[-1]) for name, line in lines.items()}
 course.measured("server_ms", **{name: 1000 * t for name, t in middle.items()})
 
 # %% tags=["figure:08_link"]
+from course_utils.lessons.parameter_server import link_text, step_seconds
 from course_utils.words import bytes_text, percent, seconds_text
-from course_utils.lessons.parameter_server.server import step_seconds
-from course_utils.lessons.parameter_server.sentences import link_text
 
 predicted = {
     "server": [step_seconds(W, N, 1 / beta, times[0]) for W in workers],
@@ -121,8 +117,7 @@ def work(comm, weights, next_gradient, steps):
 
 
 # %% tags=["figure:08_asynchronous"]
-from course_utils.lessons.parameter_server.digits_trainings import first_weights
-from course_utils.lessons.parameter_server.digits_trainings import own_gradients
+from course_utils.lessons.parameter_server import first_weights, own_gradients
 
 
 def nobody_waits(comm, pace, steps):
@@ -147,9 +142,8 @@ run.timeline("Four workers, one server, and nobody waits")
 course.predict("staleness", within=1.1, equal=..., one_slow=...)
 
 # %% tags=["figure:08_staleness"]
-from course_utils.lessons.parameter_server.sentences import staleness_text
-from course_utils.lessons.parameter_server.digits_trainings import train_asynchronously
-from course_utils.lessons.parameter_server import pictures
+from course_utils.lessons.parameter_server import pictures, staleness_text
+from course_utils.lessons.parameter_server import train_asynchronously
 
 paces = {
     "7 equal workers": Pace(0.008),
@@ -228,7 +222,7 @@ spoiled = [now - old > 0.1 for now, old in zip(fresh, stale, strict=True)]
 course.measured("stale_rate", answer="abcd"[[*spoiled, True].index(True)])
 
 # %% tags=["figure:08_rates"]
-from course_utils.lessons.parameter_server.sentences import rates_text
+from course_utils.lessons.parameter_server import rates_text
 
 finding = rates_text(rates, fresh, stale, scaled)
 up = f"test images recognised after {updates} updates"
@@ -255,7 +249,7 @@ course.draw.over_numbers(rates, ends, title, finding, **look)
 course.predict("two_hundred", within=1.3, speedup=..., staleness=...)
 
 # %%
-from course_utils.lessons.parameter_server.experiments import served
+from course_utils.lessons.parameter_server import served
 
 many = [1, 3, 7, 20, 60, 200]
 nowhere = course.start(1 + many[-1], where="nowhere", link="100 Mbit/s")
@@ -265,7 +259,7 @@ speedup, oldest = virtual[-1].rate / virtual[0].rate, virtual[-1].staleness
 course.measured("two_hundred", speedup=speedup, staleness=oldest)
 
 # %% tags=["figure:08_two_hundred"]
-from course_utils.lessons.parameter_server.sentences import served_text
+from course_utils.lessons.parameter_server import served_text
 
 title, finding = served_text(virtual, real)
 pictures.served(virtual, real, title, finding)
@@ -298,7 +292,7 @@ print("an all-reduce of 19 KB, predicted as in lesson 5:", messages)
 course.predict("server_late", within=1.5, synchronous=..., asynchronous=..., local=...)
 
 # %%
-from course_utils.lessons.parameter_server.experiments import WAYS, race
+from course_utils.lessons.parameter_server import WAYS, race
 
 for name, (train, updates, options) in WAYS.items():
     print(f"{name:13} {train.__name__}, {updates} times, {options}")
@@ -307,8 +301,8 @@ runs = 3
 races = race(ranks, images, paces, runs)
 
 # %%
-from course_utils.lessons.parameter_server.sentences import races_text, reached_table
-from course_utils.lessons.parameter_server.sentences import slower, straggler_text
+from course_utils.lessons.parameter_server import races_text, reached_table, slower
+from course_utils.lessons.parameter_server import straggler_text
 
 times = slower(races)
 course.measured("server_late", **times)
@@ -339,8 +333,7 @@ vector = 2410 * 8  # bytes
 course.predict("local_bytes", within=1.1, one=..., sixteen=...)  # vectors
 
 # %% tags=["figure:08_local"]
-from course_utils.lessons.parameter_server.sentences import local_text
-from course_utils.lessons.parameter_server.digits_trainings import train_locally
+from course_utils.lessons.parameter_server import local_text, train_locally
 
 local_steps, sent, ends = [1, 4, 16, 64], [], []
 for k in local_steps:
@@ -376,8 +369,7 @@ course.predict("diloco", answer=..., choices=ways)
 course.predict("diloco_bytes", within=1.1, times=...)
 
 # %% tags=["figure:08_outer"]
-from course_utils.lessons.parameter_server.digits_trainings import train_in_rounds
-from course_utils.lessons.parameter_server.sentences import outer_text
+from course_utils.lessons.parameter_server import outer_text, train_in_rounds
 
 rounds, losses, sent = 16, {}, {}
 for name, way in zip(ways.values(), ("every step", "mean", "outer"), strict=True):
@@ -411,10 +403,9 @@ pictures.loss_over_bytes(sent, losses, title, finding)
 course.predict("neighbours", within=1.05, neighbours=..., all_reduce=...)
 
 # %% tags=["figure:08_neighbours"]
-from course_utils.lessons.parameter_server.flat_network import unflat
-from course_utils.lessons.parameter_server.neighbours import train_among_neighbours
-from course_utils.lessons.parameter_server.sentences import neighbours_text
-from course_utils.lessons.sgd.digits_network import loss_and_gradients
+from course_utils.lessons.parameter_server import neighbours_text, train_among_neighbours
+from course_utils.lessons.parameter_server import unflat
+from course_utils.lessons.sgd import loss_and_gradients
 
 steps, curves, sent = 90, {}, {}
 for way in ("neighbours", "all-reduce"):
@@ -436,7 +427,7 @@ course.draw.loss_curves(curves, title, y="loss of the ranks' mean weights")
 # weight each rank counts for each other. This share is its second largest eigenvalue.)
 
 # %% tags=["figure:08_apart"]
-from course_utils.lessons.parameter_server.neighbours import consensus_distance, shrinking
+from course_utils.lessons.parameter_server import consensus_distance, shrinking
 
 far = {}
 for P in (4, 8):
@@ -460,7 +451,7 @@ course.draw.over_numbers(range(6, 73, 6), far, title, unit="{:.0e}".format, **lo
 # things. Let the ten digits stand for ten diagnoses:
 
 # %% tags=["figure:08_clinics"]
-from course_utils.lessons.parameter_server.local_sgd import skewed_shards
+from course_utils.lessons.parameter_server import skewed_shards
 
 labels = images[1]
 shards = skewed_shards(labels, 4, 0.1, np.random.default_rng(3))  # 0.1: very different
@@ -477,8 +468,7 @@ pictures.who_has_what(counts, "clinic", "digit", title)
 
 
 # %%
-from course_utils.lessons.parameter_server.local_sgd import federated_average
-from course_utils.lessons.parameter_server.digits_trainings import flat_gradient
+from course_utils.lessons.parameter_server import federated_average, flat_gradient
 
 
 def one_step(comm, weighted):
@@ -503,8 +493,7 @@ for said, weighted in {"by number": True, "alike": False}.items():
 # with 40 images of two digits each:
 
 # %%
-from course_utils.lessons.parameter_server.sentences import mean_text
-from course_utils.lessons.parameter_server.digits_trainings import train_clinics
+from course_utils.lessons.parameter_server import mean_text, train_clinics
 
 posts = [np.flatnonzero(np.isin(labels, (2 * p, 2 * p + 1)))[:40] for p in range(3)]
 hospital = np.setdiff1d(np.arange(len(labels)), np.concatenate(posts))
@@ -524,7 +513,7 @@ choices = {"a": "1 local epoch", "b": "5 local epochs", "c": "20 local epochs"}
 course.predict("clinic_bytes", answer=..., choices=choices)  # "a", "b" or "c"
 
 # %%
-from course_utils.lessons.parameter_server.sentences import clinics_text, rounds_to
+from course_utils.lessons.parameter_server import clinics_text, rounds_to
 
 by_epochs, nbytes = {}, 0
 for epochs in (1, 5, 20):

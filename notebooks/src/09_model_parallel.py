@@ -44,9 +44,7 @@ ranks.load_torch()
 # [Exercise](../exercises/09_model_parallel.ipynb): `split_layers`.
 
 # %%
-from course_utils.lessons.model_parallel.split_layers import split_layers
-from course_utils.lessons.model_parallel.text import CHARACTERS
-from course_utils.lessons.model_parallel.transformer import character_model
+from course_utils.lessons.model_parallel import CHARACTERS, character_model, split_layers
 
 width = 128  # of a character's vector
 layers = character_model(len(CHARACTERS), width=width, depth=8)
@@ -93,9 +91,8 @@ def in_turns(comm, stage, x, target):
 course.predict("model_idle", percent=...)  # 0 to 100
 
 # %% tags=["figure:09_in_turns"]
-from course_utils.lessons.model_parallel.collective_counts import idle_share
-from course_utils.lessons.model_parallel.sentences import idle_text
-from course_utils.lessons.model_parallel.text import character_text, text_batches
+from course_utils.lessons.model_parallel import character_text, idle_share, idle_text
+from course_utils.lessons.model_parallel import text_batches
 
 texts = character_text().training  # Python's own help, as numbers
 ((x, target),) = text_batches(texts, 16, 64, 1)  # 16 pieces of 64, and what follows
@@ -134,7 +131,7 @@ run.timeline(idle_text(idle, ranks=4))
 # inputs and 512 outputs, which way all-reduces the fewest numbers?
 
 # %%
-from course_utils.lessons.model_parallel.experiments import CUTS, cut_along
+from course_utils.lessons.model_parallel import CUTS, cut_along
 
 for way, (x, weight) in CUTS.items():
     print(f"{way}: x {x}, weight {weight}")
@@ -157,9 +154,7 @@ choices = dict(zip("abc", CUTS, strict=True))
 course.predict("model_cut", answer=..., choices=choices)
 
 # %% tags=["figure:09_cuts"]
-from course_utils.lessons.model_parallel.collective_counts import moved_text
-from course_utils.lessons.model_parallel.sentences import cuts_text
-from course_utils.lessons.model_parallel import pictures
+from course_utils.lessons.model_parallel import cuts_text, moved_text, pictures
 
 x, weight = torch.randn(16, 1152), torch.randn(512, 1152)
 cuts, moved = {}, {}
@@ -181,8 +176,8 @@ pictures.matrix_cuts(cuts, whole, 4, cuts_text(moved, examples=16))
 # cheapest, with 288 inputs and 128 outputs? Work it out, then run.
 
 # %% tags=["figure:09_examples"]
+from course_utils.lessons.model_parallel import sizes_text
 from course_utils.words import bytes_text
-from course_utils.lessons.model_parallel.sentences import sizes_text
 
 examples = [8, 32, 128, 512, 2048]
 weight = torch.randn(128, 288)
@@ -226,7 +221,7 @@ course.draw.over_numbers(examples, lines, said, predicted=theory, log=True, **lo
 
 # %%
 from course_utils.lessons.model_parallel import differentiable_collectives as moves
-from course_utils.lessons.model_parallel.differentiable_collectives import own_part
+from course_utils.lessons.model_parallel import own_part
 
 
 def row_then_column(x, up, up_bias, down, down_bias):
@@ -240,8 +235,7 @@ def row_then_column(x, up, up_bias, down, down_bias):
 course.predict("model_mlp", row_then_column=..., column_then_row=...)
 
 # %%
-from course_utils.lessons.model_parallel.parallel_block import tensor_parallel_mlp
-from course_utils.lessons.model_parallel.experiments import mlp_beside_whole
+from course_utils.lessons.model_parallel import mlp_beside_whole, tensor_parallel_mlp
 
 
 def column_then_row(x, up, up_bias, down, down_bias):
@@ -255,7 +249,7 @@ for _ in range(2):  # the first runs are slow: they connect
     runs = {name: compare(mlp) for name, mlp in mlps.items()}
 
 # %%
-from course_utils.lessons.model_parallel.sentences import collectives_text
+from course_utils.lessons.model_parallel import collectives_text
 
 course.measured("model_mlp", **{name: run.collectives for name, run in runs.items()})
 for name, run in runs.items():
@@ -313,8 +307,7 @@ course.draw.timelines(*runs.values(), titles=titles, title=said)
 course.predict("model_block", one_block=..., blocks_24=...)
 
 # %% tags=["figure:09_block"]
-from course_utils.lessons.model_parallel.parallel_block import parallelise_block
-from course_utils.lessons.model_parallel.experiments import beside_serial
+from course_utils.lessons.model_parallel import beside_serial, parallelise_block
 
 compare = partial(ranks.run, beside_serial, backend="gloo")
 for P in (1, 2, 4):
@@ -377,8 +370,7 @@ course.measured("model_seed", units=units)
 # copies:
 
 # %% tags=["figure:09_seeds"]
-from course_utils.lessons.model_parallel.experiments import OWN_SEEDS, ranks_apart
-from course_utils.lessons.model_parallel.sentences import apart_text
+from course_utils.lessons.model_parallel import OWN_SEEDS, apart_text, ranks_apart
 
 steps = 8
 lines = {}
@@ -408,9 +400,8 @@ course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **look)
 course.predict("model_sequence", times_the_bytes=...)
 
 # %%
-from course_utils.lessons.model_parallel.collective_counts import in_phase, pass_bytes
-from course_utils.lessons.model_parallel.experiments import step_memory
-from course_utils.lessons.model_parallel.sentences import sequence_text
+from course_utils.lessons.model_parallel import in_phase, pass_bytes, sequence_text
+from course_utils.lessons.model_parallel import step_memory
 
 blocks = 4
 model = character_model(len(CHARACTERS), width=64, depth=blocks, dropout=0.1)
@@ -488,8 +479,7 @@ course.predict("model_checkpointing", within=1.3, percent_left=..., all_reduces=
 # step of Adam, and counts on each rank: parameters, gradients, what Adam holds, what autograd holds.
 
 # %%
-from course_utils.lessons.model_parallel.memory_parts import Parallelism
-from course_utils.lessons.model_parallel.training_memory import training_memory
+from course_utils.lessons.model_parallel import Parallelism, training_memory
 
 over_4, cut = Parallelism(tensor=4), Parallelism(tensor=4, sequence=True)
 again = {"checkpointing": True}
@@ -503,7 +493,7 @@ runs = {way: step(**options) for way, (options, _) in ways.items()}
 computed = {way: training_memory(model, 4, 64, **told) for way, (_, told) in ways.items()}
 
 # %% tags=["figure:09_memory"]
-from course_utils.lessons.model_parallel.collective_counts import collectives_in
+from course_utils.lessons.model_parallel import collectives_in
 
 before, after = runs["4 ranks"], runs["4 ranks, checkpointing"]
 left = after.results[0].activations / before.results[0].activations

@@ -27,9 +27,7 @@ ranks.load_torch()
 # pieces: the 0 at the end is the piece's number. A list of such actions for each rank is a **schedule**.
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.pipeline.actions import parse_schedule
-from course_utils.lessons.pipeline.send_and_receive import with_messages
-from course_utils.lessons.pipeline.validate import problems
+from course_utils.lessons.pipeline import parse_schedule, problems, with_messages
 
 whole_batch = parse_schedule(["0F0 0B0", "1F0 1B0", "2F0 2B0", "3F0 3B0"])
 print("wrong with it:", problems(whole_batch) or "nothing")
@@ -60,11 +58,8 @@ print("with messages, rank 1:", *with_messages(whole_batch)[1])
 course.predict("pipeline_idle", within=1.24, one=..., eight=...)
 
 # %% tags=["figure:10_pieces"]
-from course_utils.lessons.pipeline.sentences import disturbed, faster_text
-from course_utils.lessons.pipeline.schedules import gpipe_schedule
-from course_utils.lessons.pipeline.timing import simulate_schedule
-from course_utils.lessons.pipeline.digits_pipeline import timed_runs
-from course_utils.lessons.pipeline import pictures
+from course_utils.lessons.pipeline import disturbed, faster_text, gpipe_schedule, pictures
+from course_utils.lessons.pipeline import simulate_schedule, timed_runs
 from course_utils.measuring import BUSY
 
 t = 0.02  # seconds of a forward pass, and of each half of a backward pass
@@ -99,10 +94,8 @@ pictures.pipelines(both, title, in_seconds=True)
 # Exercise: `run_schedule`. Now a network of eight layers learns the digits, in float64, through the pipeline:
 
 # %%
-from course_utils.lessons.pipeline.actions import micro_batches_of
-from course_utils.lessons.pipeline.run_schedule import run_schedule
-from course_utils.lessons.pipeline.digits_pipeline import digit_batches, digit_layers
-from course_utils.lessons.pipeline.digits_pipeline import own_stages
+from course_utils.lessons.pipeline import digit_batches, digit_layers, micro_batches_of
+from course_utils.lessons.pipeline import own_stages, run_schedule
 
 
 def train(comm, schedule, steps):
@@ -117,7 +110,7 @@ def train(comm, schedule, steps):
 
 
 # %%
-from course_utils.lessons.pipeline.digits_pipeline import largest_difference, train_alone
+from course_utils.lessons.pipeline import largest_difference, train_alone
 
 steps = 20
 model, serial = train_alone(steps, rate=0.2)  # the same in one process
@@ -156,8 +149,7 @@ assert far < 1e-12
 course.predict("pipeline_bubble", within=1.4, sixteen=...)
 
 # %% tags=["figure:10_bubble"]
-from course_utils.lessons.pipeline.sentences import formula_text
-from course_utils.lessons.pipeline.schedules import bubble_fraction
+from course_utils.lessons.pipeline import bubble_fraction, formula_text
 
 ms = [1, 2, 4, 8, 16]
 runs = [timed_runs(ranks, gpipe_schedule(4, m), t, runs=3) for m in ms]
@@ -190,8 +182,7 @@ course.draw.over_numbers(ms, {"GPipe": measured}, title, finding, **look)
 course.predict("pipeline_1f1b", within=1.24, idle=..., rank_0=..., rank_3=...)
 
 # %% tags=["figure:10_1f1b"]
-from course_utils.lessons.pipeline.sentences import kept_by_rank, plan_text
-from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
+from course_utils.lessons.pipeline import kept_by_rank, one_f_one_b_schedule, plan_text
 
 one_f_one_b = one_f_one_b_schedule(4, 8)
 plan = simulate_schedule(one_f_one_b, t, t, t)  # seconds of F, and of the two halves of B
@@ -202,7 +193,7 @@ course.measured("pipeline_1f1b", busy=busy, idle=idle, rank_0=kept[0], rank_3=ke
 pictures.plan_and_run("1F1B", plan, plain, *plan_text("1F1B", plan, plain))
 
 # %% tags=["figure:10_kept"]
-from course_utils.lessons.pipeline.sentences import kept_text
+from course_utils.lessons.pipeline import kept_text
 
 counted = {"GPipe": kept_by_rank(eight), "1F1B": kept}
 theory = {"GPipe": [8] * 4, "1F1B": [min(4 - r, 8) for r in range(4)]}
@@ -228,7 +219,7 @@ course.predict("pipeline_interleaved", within=1.4, idle=...)
 course.predict("pipeline_messages", messages=...)
 
 # %% tags=["figure:10_interleaved"]
-from course_utils.lessons.pipeline.interleaved import interleaved_schedule
+from course_utils.lessons.pipeline import interleaved_schedule
 
 interleaved = interleaved_schedule(4, 8, chunks=2)  # two stages on each rank
 plan = simulate_schedule(interleaved, t / 2, t / 2, t / 2)
@@ -274,8 +265,8 @@ assert torch.allclose(layer.weight.grad, g.T @ x)  # W: only the optimizer does
 course.predict("pipeline_zero", within=1.5, left=...)
 
 # %% tags=["figure:10_zb_h1"]
-from course_utils.lessons.pipeline.sentences import bubble_text, idle_seconds
-from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
+from course_utils.lessons.pipeline import bubble_text, idle_seconds, zb_h1_schedule
+from course_utils.lessons.pipeline import zb_h2_schedule
 
 h1 = zb_h1_schedule(4, 8)
 plan, run = simulate_schedule(h1, t, t, t), timed_runs(ranks, h1, t)[0]
@@ -295,7 +286,7 @@ pictures.plan_and_run("ZB-H1", plan, run, title, finding)
 # before its step:
 
 # %% tags=["figure:10_zb_h2"]
-from course_utils.lessons.pipeline.sentences import window_text
+from course_utils.lessons.pipeline import window_text
 
 h2 = zb_h2_schedule(4, 8)
 plan, run = simulate_schedule(h2, t, t, t), timed_runs(ranks, h2, t)[0]
@@ -324,8 +315,8 @@ picture
 course.predict("pipeline_v", within=1.5, percent=...)
 
 # %%
-from course_utils.lessons.pipeline.v_shape import dual_pipe_v_schedule, zb_v_schedule
-from course_utils.lessons.pipeline.validate import peak_in_flight, validate_schedule
+from course_utils.lessons.pipeline import dual_pipe_v_schedule, peak_in_flight
+from course_utils.lessons.pipeline import validate_schedule, zb_v_schedule
 
 v_shaped = {"ZB-V": zb_v_schedule(4, 8), "DualPipe-V": dual_pipe_v_schedule(4, 8)}
 plans = {}
@@ -338,7 +329,7 @@ for name, schedule in ({"1F1B": one_f_one_b, "ZB-H1": h1} | v_shaped).items():
 course.measured("pipeline_v", percent=round(100 * plans["ZB-V"].idle_share))
 
 # %% tags=["figure:10_v"]
-from course_utils.lessons.pipeline.sentences import idle_text
+from course_utils.lessons.pipeline import idle_text
 
 v_runs, busy = {}, False
 for name, schedule in v_shaped.items():
@@ -422,9 +413,7 @@ print(f"autograd says {w.grad.item()}")
 course.predict("pipeline_stash", rank_0=..., rank_3=..., late=...)
 
 # %%
-from course_utils.lessons.pipeline.sentences import flush_text
-from course_utils.lessons.pipeline.timing import timing_of
-from course_utils.lessons.pipeline.digits_pipeline import step_by_step
+from course_utils.lessons.pipeline import flush_text, step_by_step, timing_of
 
 ranks.run(step_by_step, 4)  # the first run of anything takes longer
 run = ranks.run(step_by_step, 24, seconds=t)
@@ -441,8 +430,7 @@ pictures.pipelines({"24 micro-batches, 24 steps": timing}, title, in_seconds=Tru
 # beside it without a delay:
 
 # %% tags=["figure:10_stashing"]
-from course_utils.lessons.pipeline.sentences import stashing_text
-from course_utils.lessons.pipeline.digits_pipeline import step_by_step_alone
+from course_utils.lessons.pipeline import stashing_text, step_by_step_alone
 
 stream = 200  # micro-batches, each with a step of its own
 losses = {"no delay": step_by_step_alone(stream)}
@@ -506,7 +494,7 @@ for name, schedule in ({"GPipe": gpipe} | every).items():
 # schedule: the validator and the simulator judge it. (It is planned, not run.) This is 1F1B on one of them:
 
 # %% tags=["figure:10_puzzle"]
-from course_utils.lessons.pipeline.puzzle.puzzle import PUZZLES, judge
+from course_utils.lessons.pipeline import PUZZLES, judge
 
 puzzle = PUZZLES["uneven"]  # for each rank: seconds of F, I and W, and micro-batches
 for name in ("forward", "input_gradient", "weight_gradient", "memory"):
@@ -526,9 +514,7 @@ pictures.pipelines({"1F1B": plan}, title, finding, in_seconds=True)
 # actions for which the sum is longest:
 
 # %%
-from course_utils.lessons.pipeline.puzzle.makespan_bound import longest_stretches
-from course_utils.lessons.pipeline.puzzle.puzzle import best_known
-from course_utils.lessons.pipeline.sentences import stretches_text
+from course_utils.lessons.pipeline import best_known, longest_stretches, stretches_text
 
 stretches = longest_stretches(puzzle)
 words = "must come before", "the chosen actions", "must follow"
@@ -543,9 +529,8 @@ course.draw.stacked_bars(bars, title, "What each rank needs in every schedule")
 # best. For how many of the four puzzles does that succeed?
 
 # %%
-from course_utils.lessons.pipeline.puzzle.makespan_bound import lower_bound, prove
-from course_utils.lessons.pipeline.puzzle.proof_check import check_proof
-from course_utils.lessons.pipeline.sentences import proofs_text, proved_text
+from course_utils.lessons.pipeline import check_proof, lower_bound, proofs_text, prove
+from course_utils.lessons.pipeline import proved_text
 
 known = {name: best_known(each).seconds for name, each in PUZZLES.items()}
 bounds = {}

@@ -37,8 +37,7 @@ ranks.load_torch()
 course.predict("mesh_partners", data=..., pipeline=..., tensor=...)  # three ranks
 
 # %% tags=["figure:11_mesh"]
-from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups
-from course_utils.lessons.hybrid_and_sharded import pictures
+from course_utils.lessons.hybrid_and_sharded import mesh_groups, pictures
 
 cube = {"data": 2, "pipeline": 2, "tensor": 2}
 partners = {}
@@ -81,8 +80,7 @@ for axis in square:
 # the batch; put the fully connected layers on one. Why? Look at the network that the student then built:
 
 # %%
-from course_utils.lessons.hybrid_and_sharded.report_network import enlarged
-from course_utils.lessons.hybrid_and_sharded.report_network import report_network
+from course_utils.lessons.hybrid_and_sharded import enlarged, report_network
 from course_utils.vgg import parameter_count
 
 data = course.data.digits("float64")
@@ -110,8 +108,7 @@ course.predict("hybrid_numbers", within=1.1, numbers=...)
 
 # %% tags=["figure:11_hybrid_step"]
 # it uses `hybrid_step`
-from course_utils.lessons.hybrid_and_sharded.report_network import train_network
-from course_utils.lessons.hybrid_and_sharded.sentences import apart, same_text
+from course_utils.lessons.hybrid_and_sharded import apart, same_text, train_network
 
 steps = 66
 alone = {"ranks": 1, "backend": "gloo"}  # one process
@@ -156,8 +153,7 @@ course.predict(
 )
 
 # %% tags=["figure:11_report"]
-from course_utils.lessons.hybrid_and_sharded.sentences import distances, drift_text
-from course_utils.lessons.hybrid_and_sharded.sentences import symptom
+from course_utils.lessons.hybrid_and_sharded import distances, drift_text, symptom
 
 theirs = ranks.run(train_network, data, "report", steps, backend="gloo").results
 course.measured("report_shows", answer=symptom(theirs))
@@ -188,9 +184,9 @@ course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's laye
 # axis does a rank put more bytes into its collectives?
 
 # %%
-from course_utils.lessons.hybrid_and_sharded.experiments import CONTEXT, RATE
-from course_utils.lessons.hybrid_and_sharded.experiments import small_batches, small_model
-from course_utils.lessons.model_parallel.text import generate
+from course_utils.lessons.hybrid_and_sharded import CONTEXT, RATE, small_batches
+from course_utils.lessons.hybrid_and_sharded import small_model
+from course_utils.lessons.model_parallel import generate
 
 text_steps = 40
 batches = small_batches(text_steps)  # of 64 pieces, 16 characters each
@@ -201,10 +197,8 @@ print("it writes:", generate(small_model(), "The ", 60, CONTEXT))
 course.predict("axis", answer=..., choices={"a": "data", "b": "tensor"})
 
 # %% tags=["figure:11_text"]
-from course_utils.lessons.hybrid_and_sharded.mesh_training import bytes_by_axis
-from course_utils.lessons.hybrid_and_sharded.mesh_training import train_on_mesh
-from course_utils.lessons.hybrid_and_sharded.mesh_training import train_serially
-from course_utils.lessons.hybrid_and_sharded.mesh_training import whole_model
+from course_utils.lessons.hybrid_and_sharded import bytes_by_axis, train_on_mesh
+from course_utils.lessons.hybrid_and_sharded import train_serially, whole_model
 
 one = ranks.run(train_serially, small_model, batches, RATE, **alone).results[0]
 run = ranks.run(train_on_mesh, square, small_model, batches, 1, RATE, backend="gloo")
@@ -242,10 +236,7 @@ course.predict("clip_alone", answer=..., choices=choices)
 # %%
 from functools import partial
 
-from course_utils.lessons.hybrid_and_sharded.gradient_clipping import (
-    clip_alone,
-    clip_over_mesh,
-)
+from course_utils.lessons.hybrid_and_sharded import clip_alone, clip_over_mesh
 
 limit, mesh, few = 0.3, {"pipeline": 2, "tensor": 2}, batches[:15]
 right = ranks.run(train_serially, small_model, few, RATE, limit, **alone).results[0]
@@ -255,7 +246,7 @@ for clip in (clip_over_mesh, clip_alone):
     clipped[clip] = ranks.run(train_on_mesh, *options, backend="gloo").results
 
 # %% tags=["figure:11_clipped"]
-from course_utils.lessons.hybrid_and_sharded.sentences import clip_text
+from course_utils.lessons.hybrid_and_sharded import clip_text
 
 over_mesh, by_itself = clipped[clip_over_mesh], clipped[clip_alone]  # for each rank
 for trained in over_mesh:
@@ -287,12 +278,12 @@ course.draw.loss_curves(lines, title, y="norm before clipping")
 # stage to the next, and 48 come back. **Predict:** with which mesh does rank 1 send least?
 
 # %%
-from course_utils.lessons.hybrid_and_sharded.experiments import MESHES, count_meshes
+from course_utils.lessons.hybrid_and_sharded import MESHES, count_meshes
 
 course.predict("least_sent", answer=..., choices=list(MESHES))  # "a" to "e"
 
 # %% tags=["figure:11_mixtures"]
-from course_utils.lessons.hybrid_and_sharded.sentences import mixtures_text, totals
+from course_utils.lessons.hybrid_and_sharded import mixtures_text, totals
 
 counted = count_meshes(ranks, batches[:2])
 print(same_text(counted.losses, one.losses[:2]))
@@ -317,7 +308,7 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 # all parts to all.
 
 # %% tags=["figure:11_zero1"]
-from course_utils.lessons.hybrid_and_sharded.zero1 import adam_shard, zero1_step
+from course_utils.lessons.hybrid_and_sharded import adam_shard, zero1_step
 
 
 def two_steps(length):
@@ -371,8 +362,7 @@ course.predict("zero_kept", within=1.05, stage_1=..., stage_2=..., stage_3=...) 
 course.predict("zero_sent", within=1.05, stage_3=...)  # percent
 
 # %% tags=["figure:11_stages"]
-from course_utils.lessons.hybrid_and_sharded.experiments import count_stages
-from course_utils.lessons.hybrid_and_sharded.sentences import stages_text
+from course_utils.lessons.hybrid_and_sharded import count_stages, stages_text
 
 stages = count_stages(ranks, batches[:2])
 print(same_text(stages.losses, one.losses[:2]))  # Adam in one process
@@ -407,8 +397,7 @@ choices = {"a": "0", "b": "about 1e-15", "c": "other meshes cannot read them"}
 course.predict("checkpoint", answer=..., choices=choices)
 
 # %%
-from course_utils.lessons.hybrid_and_sharded.experiments import gone_on
-from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import save_on_mesh
+from course_utils.lessons.hybrid_and_sharded import gone_on, save_on_mesh
 
 far = []
 with tempfile.TemporaryDirectory() as folder:
@@ -431,9 +420,8 @@ course.measured("checkpoint", answer="a" if max(far) == 0 else "b")
 # to do with files: keep each block's input, and compute the rest again (lesson 9).
 
 # %% tags=["figure:11_activations"]
-from course_utils.lessons.model_parallel.activation_checkpointing import checkpointed
-from course_utils.lessons.hybrid_and_sharded.experiments import most_saved
-from course_utils.lessons.hybrid_and_sharded.sentences import saved_text
+from course_utils.lessons.hybrid_and_sharded import most_saved, saved_text
+from course_utils.lessons.model_parallel import checkpointed
 
 saved = {
     "as it is": most_saved(small_model(), batches, pieces=1),
@@ -458,7 +446,7 @@ course.draw.shares([panel], saved_text(saved))
 course.predict("seven_billion", within=1.05, gigabytes=..., stage=...)
 
 # %%
-from course_utils.lessons.hybrid_and_sharded.zero_formulas import fits, zero_memory
+from course_utils.lessons.hybrid_and_sharded import fits, zero_memory
 
 first = next(stage for stage in range(4) if fits(7e9, 8, stage, memory=80e9))
 course.measured("seven_billion", gigabytes=zero_memory(7e9, 1, 0) / 1e9, stage=first)
@@ -475,10 +463,8 @@ for stage in range(4):
 # **Predict.** Which of nine published models is the largest that fits on 8 such GPUs? And on 512?
 
 # %%
-from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100
-from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS
-from course_utils.lessons.hybrid_and_sharded.planner.layout_search import best, plan
-from course_utils.lessons.hybrid_and_sharded.planner import pictures as planner_pictures
+from course_utils.lessons.hybrid_and_sharded import H100, MODELS, best, plan
+from course_utils.lessons.hybrid_and_sharded import planner_pictures
 
 choices = dict(zip("abcdefghi", MODELS))
 course.predict("largest", on_8=..., on_512=..., choices=choices)
@@ -509,9 +495,7 @@ planner_pictures.plans(plans)
 # look right. By how much is a step's time off, and the peak memory?
 
 # %% tags=["figure:11_judged"]
-from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import furthest_text
-from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import halves
-from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import published_runs
+from course_utils.lessons.hybrid_and_sharded import furthest_text, halves, published_runs
 
 for half, result in halves().items():
     print(f"{half}: {result}")
@@ -544,9 +528,8 @@ planner_pictures.published(published_runs())
 course.predict("hours", within=1.5, gpu_hours=..., megawatt_hours=...)
 
 # %% tags=["figure:11_mfu"]
-from course_utils.lessons.hybrid_and_sharded.planner.published_runs import SPENT
-from course_utils.lessons.hybrid_and_sharded.sentences import utilizations_text
-from course_utils.lessons.hybrid_and_sharded.utilization import device_hours, energy
+from course_utils.lessons.hybrid_and_sharded import SPENT, device_hours, energy
+from course_utils.lessons.hybrid_and_sharded import utilizations_text
 
 llama = SPENT["LLaMA 7B"]  # its hours: Touvron and others 2023, table 15
 power = energy(llama.device_hours, watts=400) / 1e6

@@ -31,9 +31,7 @@ ranks.load_torch()
 # times are made up):
 
 # %%
-from course_utils.lessons.strategy_search.simulator.five_operators import COMPUTE
-from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts
-from course_utils.lessons.strategy_search.simulator.five_operators import five_operators
+from course_utils.lessons.strategy_search import COMPUTE, HandCosts, five_operators
 
 five = five_operators()
 print("          forward  backward  weights  numbers out (8 images)")
@@ -57,11 +55,8 @@ for operator in five.operators:
 course.predict("strategy_by_hand", data_parallel=..., report=...)  # ms
 
 # %% tags=["figure:12_by_hand"]
-from course_utils.lessons.strategy_search.graph.configurations import Config
-from course_utils.lessons.strategy_search.sentences import quickest_text
-from course_utils.lessons.strategy_search.simulator.simulate import makespan
-from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
-from course_utils.lessons.strategy_search import pictures
+from course_utils.lessons.strategy_search import Config, makespan, pictures, quickest_text
+from course_utils.lessons.strategy_search import task_graph
 
 one, halves = Config(), Config(sample=2, devices=(0, 1))  # one: whole, on device 0
 both = {"data parallel": [one, halves, halves, halves, halves]}
@@ -105,8 +100,7 @@ for number, task in enumerate(tasks["the report's"]):
 course.predict("strategy_cuts", sample=..., attribute=..., parameter=...)
 
 # %% tags=["figure:12_cuts"]
-from course_utils.lessons.strategy_search.pictures import fetched_numbers
-from course_utils.lessons.strategy_search.simulator.five_operators import two_convolutions
+from course_utils.lessons.strategy_search import fetched_numbers, two_convolutions
 
 first, second = two_convolutions()
 ways = {"sample": Config(2, 1, 1, (0, 1)), "attribute": Config(1, 2, 1, (0, 1))}
@@ -125,8 +119,8 @@ pictures.operator_cuts(first, second, {f"by {way}": cut for way, cut in ways.ite
 # Here are the choices of our five, on two devices:
 
 # %%
+from course_utils.lessons.strategy_search import choices_of
 from course_utils.words import count
-from course_utils.lessons.strategy_search.graph.plain_strategies import choices_of
 
 for operator, options in zip(five.operators, choices_of(five, 2), strict=True):
     print(f"{operator.name:6} {count(len(options), 'configuration')}")
@@ -139,8 +133,7 @@ for operator, options in zip(five.operators, choices_of(five, 2), strict=True):
 course.predict("strategy_count", five=..., alexnet_digits=...)
 
 # %%
-from course_utils.lessons.strategy_search.graph.example_models import alexnet
-from course_utils.lessons.strategy_search.graph.read_model import read_model
+from course_utils.lessons.strategy_search import alexnet, read_model
 
 
 def number_of(graph, devices):
@@ -154,7 +147,7 @@ course.measured("strategy_count", five=number_of(five, 2), alexnet_digits=len(st
 print(f"AlexNet on 4 devices: {many:.1e} strategies")
 
 # %% tags=["figure:12_best"]
-from course_utils.lessons.strategy_search.sentences import strategy_text
+from course_utils.lessons.strategy_search import strategy_text
 
 known = {}  # of the five operators we simulate them all
 for strategy in product(*choices_of(five, 2)):
@@ -182,8 +175,7 @@ pictures.task_timelines(tasks, title)
 course.predict("strategy_walks", within=1.5, only_better=..., worse_too=...)
 
 # %%
-from course_utils.lessons.strategy_search.search.metropolis import metropolis_accept
-from course_utils.lessons.strategy_search.search.metropolis import propose
+from course_utils.lessons.strategy_search import metropolis_accept, propose
 
 choices = choices_of(five, 2)
 
@@ -200,7 +192,7 @@ def walk(strategy, temperature, random):
 
 
 # %% tags=["figure:12_walks"]
-from course_utils.lessons.strategy_search.sentences import arrived, walks_text
+from course_utils.lessons.strategy_search import arrived, walks_text
 
 walks, drawn = {}, {}
 for name, temperature in {"only better ones": 0, "worse ones, too": 3e6}.items():  # ns
@@ -226,7 +218,7 @@ pictures.cost_over_iterations(drawn, title, known[best], part)
 # weights are read.) A message takes latency + bytes / bandwidth, as in lesson 5; both are measured here.
 
 # %%
-from course_utils.lessons.strategy_search.experiments import Workload
+from course_utils.lessons.strategy_search import Workload
 
 batch = 64
 pixels = 160
@@ -244,9 +236,8 @@ for operator in graph.operators:
     print(f"{operator.name:6} {shape:17}{operator.parameters:9,} weights  {runs}")
 
 # %%
-from course_utils.lessons.strategy_search.sentences import timed_text
-from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
-from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
+from course_utils.lessons.strategy_search import measure_costs, measured_topology
+from course_utils.lessons.strategy_search import timed_text
 
 rounds = 4  # of timing
 topology = measured_topology(ranks, repeats=3)
@@ -269,9 +260,8 @@ course.predict(  # which is quickest for AlexNet, on our two nodes?
 )
 
 # %% tags=["figure:12_strategies"]
-from course_utils.lessons.strategy_search.experiments import predicted_seconds
-from course_utils.lessons.strategy_search.search.known_ways import known_ways
-from course_utils.lessons.strategy_search.search.many_walks import find_strategy
+from course_utils.lessons.strategy_search import find_strategy, known_ways
+from course_utils.lessons.strategy_search import predicted_seconds
 
 four = known_ways(graph)  # the four from above, by name
 seconds = {name: predicted_seconds(graph, way, costs) for name, way in four.items()}
@@ -283,7 +273,7 @@ said = f"Found: {strategy_text(graph, found.strategy)}"
 pictures.strategies(graph, both, said)
 
 # %%
-from course_utils.lessons.strategy_search.sentences import found_text
+from course_utils.lessons.strategy_search import found_text
 
 title = found_text(found.nanoseconds / 1e9, seconds)
 where = "Walks that start with one device, data parallel, model parallel, at random"
@@ -303,9 +293,7 @@ choices = {"a": "by nothing", "b": "by less than 5 %", "c": "by more"}
 course.predict("strategy_gap", answer=..., choices=choices)
 
 # %%
-from course_utils.lessons.strategy_search.search.lower_bound import bound_below
-from course_utils.lessons.strategy_search.sentences import bound_text
-from course_utils.lessons.strategy_search.simulator.step_tables import make_tables
+from course_utils.lessons.strategy_search import bound_below, bound_text, make_tables
 
 bound = bound_below(make_tables(graph, costs, 2), found.nanoseconds)
 gap = 1 - bound.nanoseconds / found.nanoseconds if bound else 1
@@ -317,7 +305,7 @@ print(bound_text(found.nanoseconds, found.seconds, bound))
 # program that shares nothing with the search goes through it, and wants a reason for each beginning that was dropped:
 
 # %%
-from course_utils.lessons.strategy_search.search import certificate_check
+from course_utils.lessons.strategy_search import certificate_check
 
 if bound:  # a certificate that is wrong raises here
     checks = certificate_check.check_certificate(graph, costs, 2, bound.certificate)
@@ -331,9 +319,9 @@ if bound:  # a certificate that is wrong raises here
 # A strategy is worth something when it runs. Here is its program, written as a person would have:
 
 # %%
-from course_utils.lessons.strategy_search.program.write_program import program
+from course_utils.lessons.strategy_search import program_text
 
-text = program(case.model(), graph, found.strategy, case.build, ranks=2)
+text = program_text(case.model(), graph, found.strategy, case.build, ranks=2)
 print(text[text.index("class") : text.index("def train")].rstrip())
 
 # %% [markdown]
@@ -345,9 +333,8 @@ print(text[text.index("class") : text.index("def train")].rstrip())
 # Does it train as one process does? In float64, loss by loss:
 
 # %%
-from course_utils.lessons.hybrid_and_sharded.sentences import same_text
-from course_utils.lessons.strategy_search.program.run_program import train_program
-from course_utils.lessons.strategy_search.program.run_program import train_serial
+from course_utils.lessons.hybrid_and_sharded import same_text
+from course_utils.lessons.strategy_search import train_program, train_serial
 
 images, labels = case.batch()
 batches = [(images.double(), labels)] * 2
@@ -369,8 +356,7 @@ course.predict("strategy_error", within=2, percent=...)
 course.predict("strategy_times", within=1.3, times=...)
 
 # %% tags=["figure:12_honesty"]
-from course_utils.lessons.strategy_search.experiments import compare
-from course_utils.lessons.strategy_search.sentences import honesty_text
+from course_utils.lessons.strategy_search import compare, honesty_text
 from course_utils.measuring import BUSY, is_busy, relative_errors
 
 ways = {"found": found.strategy}  # and the others, if they are not the same
@@ -386,8 +372,8 @@ said = BUSY if busy else honesty_text(judged.predicted, judged.medians)
 pictures.predicted_measured(points, said)
 
 # %% tags=["figure:12_steps"]
+from course_utils.lessons.strategy_search import ratio_text
 from course_utils.measuring import Compared
-from course_utils.lessons.strategy_search.sentences import ratio_text
 
 taken = dict(zip(ways, judged.measured))
 names = "found", "data parallel"
@@ -412,7 +398,7 @@ course.predict("strategy_links", slow=..., fast=...)
 # %%
 from dataclasses import replace
 
-from course_utils.lessons.strategy_search.costs.device_topology import describe
+from course_utils.lessons.strategy_search import describe
 
 rates, told, times = [50, 200, 800, 3200, 12800, 51200, 204800], {}, []
 for rate in rates:
@@ -425,8 +411,8 @@ for rate in rates:
     print(f"{rate:7,} Mbit/s: {told[rate]}")
 
 # %%
+from course_utils.lessons.strategy_search import links_text
 from course_utils.words import seconds_text
-from course_utils.lessons.strategy_search.sentences import links_text
 
 slow, *_, fast = ("abcd"[np.argmin(row[1:])] for row in times)
 course.measured("strategy_links", slow=slow, fast=fast)
@@ -445,7 +431,7 @@ course.draw.over_numbers(rates, lines, links_text(told), unit=seconds_text, **lo
 # answer (its figure 10b, after 25,000 iterations), the right one is ours:
 
 # %% tags=["figure:12_report"]
-from course_utils.lessons.strategy_search.experiments import report_costs
+from course_utils.lessons.strategy_search import report_costs
 
 alexnet_graph = read_model(large, (64, 3, 224, 224))
 gpus = report_costs(alexnet_graph)
@@ -472,9 +458,8 @@ pictures.strategies(alexnet_graph, figure_10, title, devices=gpus.topology.names
 course.predict("strategy_proved", cases=...)
 
 # %%
-from course_utils.lessons.strategy_search.experiments import REPORT, WIDE_VGG11
-from course_utils.lessons.strategy_search.search.proved import search_and_prove
-from course_utils.lessons.strategy_search.sentences import gaps_table
+from course_utils.lessons.strategy_search import REPORT, WIDE_VGG11, gaps_table
+from course_utils.lessons.strategy_search import search_and_prove
 
 checked = {2}  # GPUs; {2, 4} checks all certificates: some ten seconds more
 searches = []
@@ -486,7 +471,7 @@ course.measured("strategy_proved", cases=sum(not each.gap for each in searches))
 print(gaps_table(searches))
 
 # %% tags=["figure:12_gaps"]
-from course_utils.lessons.strategy_search.sentences import case_text, gaps_text
+from course_utils.lessons.strategy_search import case_text, gaps_text
 
 cases = {
     case_text(each): (each.bound.nanoseconds / 1e9, each.seconds())
@@ -515,7 +500,7 @@ print(strategy_text(missed.graph, missed.strategy))
 course.predict("strategy_slow_gpu", within=1.2, speed=...)
 
 # %%
-from course_utils.lessons.strategy_search.search.proved import shares_of_work
+from course_utils.lessons.strategy_search import shares_of_work
 
 speeds, work = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], []
 alike = report_costs(alexnet_graph, 3)
@@ -527,8 +512,8 @@ for speed in speeds:
     print(f"speed {speed:3}: {1e3 * least:.1f} ms a step, {work[-1]:4.0%} of the work")
 
 # %% tags=["figure:12_slow_gpu"]
+from course_utils.lessons.strategy_search import slow_device_text
 from course_utils.words import percent
-from course_utils.lessons.strategy_search.sentences import slow_device_text
 
 left_out = [speed for speed, share in zip(speeds, work) if not share]
 course.measured("strategy_slow_gpu", speed=max(left_out, default=0))
@@ -566,10 +551,9 @@ pictures.changed_steps(graph, number=6)
 course.predict("strategy_incremental", within=1.5, times=...)
 
 # %%
-from course_utils.lessons.strategy_search.costs.described_costs import described_costs
+from course_utils.lessons.strategy_search import described_costs, simulation_rates
+from course_utils.lessons.strategy_search import times_text
 from course_utils.words import wrapped
-from course_utils.lessons.strategy_search.sentences import times_text
-from course_utils.lessons.strategy_search.simulator import simulation_rates
 
 node = describe({f"GPU {n}": 11e9 for n in range(4)}, (1e-5, 12e9))
 four_gpus = described_costs(alexnet_graph, node, 11.3e12, 484e9, launch_seconds=5e-6)

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 import course_utils as course
-from course_utils.lessons.gpu_nodes.launch_commands import training_folder
+from course_utils.lessons.gpu_nodes import training_folder
 
 ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
@@ -36,9 +36,7 @@ folder = Path(checkpoints.name)
 course.predict("forty", rank=..., world_size=...)
 
 # %% tags=["figure:13_forty"]
-from course_utils.lessons.gpu_nodes.launcher_variables import example_environment
-from course_utils.lessons.gpu_nodes.launch import find_launch
-from course_utils.lessons.gpu_nodes import pictures
+from course_utils.lessons.gpu_nodes import example_environment, find_launch, pictures
 
 process = {"node": 7, "local_rank": 2, "nodes": 10, "gpus": 4}  # nodes count from 0
 torchrun = example_environment("torchrun", **process)
@@ -84,7 +82,7 @@ pictures.launchers(both, "One process of forty, told twice")
 # **First way: this notebook's ranks.** Two of them, for a few seconds:
 
 # %%
-from course_utils.lessons.gpu_nodes.train_ddp import Settings, train_ddp
+from course_utils.lessons.gpu_nodes import Settings, train_ddp
 
 settings = Settings(str(folder / "ranks"), epochs=12, batch_size=256)
 run = ranks.run(train_ddp, settings, ranks=2, backend="gloo")
@@ -110,7 +108,7 @@ course.predict("three_ways", answer=..., choices=choices)  # "a", "b" or "c"
 # %%
 from shlex import quote
 
-from course_utils.lessons.gpu_nodes.launch_commands import losses_of, run_command
+from course_utils.lessons.gpu_nodes import losses_of, run_command
 
 program = "-m course_utils.lessons.gpu_nodes.train_ddp --epochs 12 --batch-size 256"
 command = f"{program} --folder {quote(str(folder))}"  # each way adds its own folder
@@ -124,8 +122,7 @@ losses["torchrun"] = losses_of(log)
 # the lines after `srun`.)
 
 # %%
-from course_utils.lessons.gpu_nodes.launch_commands import hand_in
-from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
+from course_utils.lessons.gpu_nodes import hand_in, slurm_script
 
 script = slurm_script(f"python {command}/srun", nodes=2, minutes=10)
 print(script.replace(str(folder), "runs"))
@@ -134,7 +131,7 @@ if log:
     losses["srun"] = losses_of(log)
 
 # %% tags=["figure:13_ways"]
-from course_utils.lessons.gpu_nodes.sentences import same_loss, ways_text
+from course_utils.lessons.gpu_nodes import same_loss, ways_text
 
 assert same_loss(losses), losses
 course.measured("three_ways", answer="a" if same_loss(losses) else "b")
@@ -171,8 +168,8 @@ course.draw.loss_curves(losses, ways_text(losses), x="epoch")
 course.predict("bandwidths", within=1.25, algorithm=..., bus=...)  # MB/s, 4 ranks
 
 # %%
-from course_utils.lessons.allreduce.bandwidth import algorithm_bandwidth, bus_bandwidth
-from course_utils.lessons.gpu_nodes.measured_training import collective_seconds
+from course_utils.lessons.allreduce import algorithm_bandwidth, bus_bandwidth
+from course_utils.lessons.gpu_nodes import collective_seconds
 
 n, world_sizes = 400_000, [2, 3, 4]
 algorithm, bus = [], []
@@ -186,8 +183,8 @@ on_4 = {"algorithm": median(algorithm[-1]) / 1e6, "bus": median(bus[-1]) / 1e6}
 course.measured("bandwidths", **on_4)
 
 # %% tags=["figure:13_bandwidths"]
+from course_utils.lessons.gpu_nodes import bandwidth_text, link_text
 from course_utils.words import bytes_text
-from course_utils.lessons.gpu_nodes.sentences import bandwidth_text, link_text
 
 link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
 rate = link or max(map(max, bus))  # without a known link, the best that we measured
@@ -212,7 +209,7 @@ course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, *
 # (lesson 4). We take the latency from the smallest vector.
 
 # %%
-from course_utils.lessons.gpu_nodes.sentences import allowed_rates, sweep_text
+from course_utils.lessons.gpu_nodes import allowed_rates, sweep_text
 
 operations = ["all_reduce", "all_gather", "reduce_scatter"]
 KB, repeat = [1, 8, 64, 512, 4096], {"runs": 3, "warm_ups": 1}
@@ -257,7 +254,7 @@ course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True,
 # take?
 
 # %%
-from course_utils.lessons.gpu_nodes.nccl_says import lines_that_matter, nccl_start, ways
+from course_utils.lessons.gpu_nodes import lines_that_matter, nccl_start, ways
 
 start = nccl_start()
 print(start.origin, "", *lines_that_matter(start.log), sep="\n")
@@ -307,8 +304,7 @@ course.predict("bf16_gain", within=1.3, narrow=..., wide=...)
 # %%
 from dataclasses import replace
 
-from course_utils.lessons.gpu_nodes.sentences import gain
-from course_utils.lessons.gpu_nodes.measured_training import step_seconds
+from course_utils.lessons.gpu_nodes import gain, step_seconds
 
 patient = False  # True: torch.compile too; it may take half a minute to make kernels
 taken = {}
@@ -323,7 +319,7 @@ gains = [gain(seconds, "float32", "bfloat16") for seconds in taken.values()]
 course.measured("bf16_gain", narrow=gains[0], wide=gains[1])
 
 # %% tags=["figure:13_switches"]
-from course_utils.lessons.gpu_nodes.sentences import by_width, compiling_text, widths_text
+from course_utils.lessons.gpu_nodes import by_width, compiling_text, widths_text
 
 if patient:
     print(compiling_text(first["compiled"], taken[1024], "float32", "compiled"))
@@ -363,8 +359,7 @@ course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a st
 course.predict("ladder", within=1.5, factor=..., mfu=...)
 
 # %% tags=["figure:13_ladder"]
-from course_utils.lessons.gpu_nodes.ladder import climb_here
-from course_utils.lessons.gpu_nodes.sentences import ladder_bars, ladder_text
+from course_utils.lessons.gpu_nodes import climb_here, ladder_bars, ladder_text
 
 climbed = climb_here(patient)
 top = list(climbed.seconds)[-1]  # the last rung's name
@@ -397,8 +392,8 @@ course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a ste
 course.predict("forty_played", within=1.5, ethernet=..., four_cards=...)
 
 # %%
-from course_utils.lessons.allreduce.network_topology import two_level
-from course_utils.lessons.gpu_nodes.played_step import on_nodes, played_step
+from course_utils.lessons.allreduce import two_level
+from course_utils.lessons.gpu_nodes import on_nodes, played_step
 from course_utils.vgg import vgg11
 
 alone = median(climbed.seconds[top])  # seconds of a step on one GPU
@@ -423,7 +418,7 @@ def times_one(P, Gbit):
 
 
 # %% tags=["figure:13_forty_played"]
-from course_utils.lessons.gpu_nodes.sentences import played_text
+from course_utils.lessons.gpu_nodes import played_text
 
 GPUs, slow, fast = [4, 8, 20, 40], "25 Gbit/s a node", "4 × 400 Gbit/s a node"
 networks = {slow: 25, "400 Gbit/s a node": 400, fast: 1600}
@@ -468,10 +463,9 @@ print("A step on 4 real ranks:   ", seconds_text(median(slowest)))
 course.predict("rank_memory", within=1.1, model=..., everything=...)  # percent
 
 # %%
-from course_utils.lessons.gpu_nodes.rank_memory import TextModel, memory_by_way
-from course_utils.lessons.gpu_nodes.rank_memory import recorded_memory
-from course_utils.lessons.gpu_nodes.sentences import kept_shares, kept_text
-from course_utils.lessons.gpu_nodes.sentences import recorded_memory_text
+from course_utils.lessons.gpu_nodes import TextModel, kept_shares, kept_text
+from course_utils.lessons.gpu_nodes import memory_by_way, recorded_memory
+from course_utils.lessons.gpu_nodes import recorded_memory_text
 
 kept = memory_by_way(ranks, TextModel())
 parts = {way: memory.counted.parts() for way, memory in kept.items()}
@@ -510,7 +504,7 @@ course.draw.shares([panel], kept_text(kept))
 course.predict("killed", steps_twice=..., loss_differs=...)  # steps, percent
 
 # %% tags=["figure:13_killed"]
-from course_utils.lessons.gpu_nodes.tries import repeated_steps, tries_of
+from course_utils.lessons.gpu_nodes import repeated_steps, tries_of
 
 options = "--standalone --nproc-per-node=2 --max-restarts=1"
 log = run_command(f"torchrun {options} {command}/killed --die-at 38")
@@ -543,9 +537,8 @@ pictures.tries(tries, undisturbed, "Killed, and brought back")
 course.predict("interval", within=1.5, minutes=..., goodput=...)
 
 # %% tags=["figure:13_interval"]
-from course_utils.lessons.gpu_nodes.save_interval import best_interval, goodput
-from course_utils.lessons.gpu_nodes.save_interval import simulated_goodput
-from course_utils.lessons.gpu_nodes.sentences import intervals_text
+from course_utils.lessons.gpu_nodes import best_interval, goodput, intervals_text
+from course_utils.lessons.gpu_nodes import simulated_goodput
 from course_utils.words import percent
 
 hours = 54 * 24 / 419  # from a failure to the next
@@ -584,7 +577,7 @@ course.draw.over_numbers(minutes, {"drawn": list(drawn.values())}, title, findin
 # %%
 from textwrap import fill
 
-from course_utils.lessons.gpu_nodes.stop_signals import Interrupted, send_sigterm
+from course_utils.lessons.gpu_nodes import Interrupted, send_sigterm
 
 
 def signalled(settings, rank_that_hears):
@@ -624,8 +617,7 @@ assert same_loss({"stopped": ended.losses, "never stopped": losses["ranks"]})
 # begins with its node's number. **Predict** the cause of each.
 
 # %%
-from course_utils.lessons.gpu_nodes.failures.readable_log import readable
-from course_utils.lessons.gpu_nodes.failures.recorded_logs import recording
+from course_utils.lessons.gpu_nodes import readable, recording
 
 first, second = recording("out of memory"), recording("no shared files")
 for number, record in enumerate((first, second), start=1):
@@ -641,7 +633,7 @@ choices = {
 course.predict("causes", first=..., second=..., choices=choices)
 
 # %% tags=["figure:13_memory"]
-from course_utils.lessons.gpu_nodes.failures.explain import explain_failure
+from course_utils.lessons.gpu_nodes import explain_failure
 
 causes = [explain_failure(record.log) for record in (first, second)]
 letters = {"out of memory": "b", "no shared files": "d"}

@@ -31,8 +31,7 @@ ranks.load_torch()
 # way from 2 to 6, another from 5 to 7.
 
 # %% tags=["figure:14_by_hand"]
-from course_utils.lessons.profiling.lanes import Lanes
-from course_utils.lessons.profiling import pictures
+from course_utils.lessons.profiling import Lanes, pictures
 
 computing = [(0, 4), (6, 9)]
 communication = [(2, 6), (5, 7)]
@@ -50,7 +49,7 @@ pictures.profile([rank_0], "Ten seconds, made up to be counted")
 course.predict("profile_by_hand", hidden=..., idle=...)  # 0 to 100
 
 # %%
-from course_utils.lessons.profiling.time_shares import idle_share, overlap_share
+from course_utils.lessons.profiling import idle_share, overlap_share
 
 hidden = overlap_share(computing, communication)
 idle = idle_share(computing, communication, begin=0, end=10)
@@ -85,8 +84,8 @@ course.predict("profile_operator", answer=..., choices=operators)  # "a" to "d"
 # %%
 from torch.profiler import ProfilerActivity, profile
 
-from course_utils.lessons.profiling.record_profiles import training_step
-from course_utils.lessons.data_parallel.replicas import alone
+from course_utils.lessons.data_parallel import alone
+from course_utils.lessons.profiling import training_step
 
 
 def profile_one_step():
@@ -101,7 +100,7 @@ def profile_one_step():
 
 
 # %%
-from course_utils.lessons.profiling.sentences import convolutions_text, operators_table
+from course_utils.lessons.profiling import convolutions_text, operators_table
 
 rows = ranks.run(profile_one_step, backend="gloo", ranks=1).results[0]
 own = {name: own_time for name, _, own_time, _ in rows}
@@ -122,8 +121,8 @@ print(operators_table(rows), convolutions_text(rows), sep="\n\n")
 # vector (lesson 7's `flat`).
 
 # %%
-from course_utils.lessons.profiling.record_profiles import profile_ranks
-from course_utils.lessons.data_parallel.replicas import all_reduce_flat
+from course_utils.lessons.data_parallel import all_reduce_flat
+from course_utils.lessons.profiling import profile_ranks
 
 flat = profile_ranks(ranks, training_step, all_reduce_flat, 32, steps=3)
 for rank, trace in enumerate(flat.rank_traces):
@@ -184,7 +183,7 @@ for rank, answers in asked.items():
 # machine.) The picture shows the three steps that you profiled a minute ago:
 
 # %% tags=["figure:14_merged"]
-from course_utils.lessons.profiling.sentences import profile_text
+from course_utils.lessons.profiling import profile_text
 
 lanes = flat.lanes_by_clocks(left)
 pictures.profile(lanes, profile_text(lanes), "Three steps, an all-reduce after each")
@@ -203,8 +202,8 @@ pictures.profile(lanes, profile_text(lanes), "Three steps, an all-reduce after e
 course.predict("profile_hidden", within=1.5, percent=...)  # 0 to 100
 
 # %% tags=["figure:14_hidden"]
-from course_utils.lessons.profiling.sentences import overlap_text
-from course_utils.lessons.overlap.buckets import overlapped
+from course_utils.lessons.overlap import overlapped
+from course_utils.lessons.profiling import overlap_text
 
 in_buckets = partial(overlapped, bucket_bytes=500_000)
 buckets = profile_ranks(ranks, training_step, in_buckets, 32, steps=3)
@@ -225,7 +224,7 @@ pictures.profile(buckets.lanes, profile_text(buckets.lanes), finding)
 
 # %%
 from course_utils.home import course_home
-from course_utils.lessons.profiling.chrome_trace import problems, read_trace
+from course_utils.lessons.profiling import problems, read_trace
 
 folder = course_home() / "profiles"  # yours; take it away when you like
 files = buckets.write_for_tensorboard(folder / "buckets")
@@ -287,8 +286,7 @@ assert not found
 # cores than ranks could not show it.
 
 # %% tags=["figure:14_slow_4"]
-from course_utils.lessons.profiling.slow_programs import CHOICES, letter_of
-from course_utils.lessons.profiling.slow_programs import profile_program, race
+from course_utils.lessons.profiling import CHOICES, letter_of, profile_program, race
 
 slow_4 = profile_program(ranks, 4)
 lanes = slow_4.lanes
@@ -298,7 +296,7 @@ pictures.profile(lanes, "Slow program 4, a whole run", profile_text(lanes))
 course.predict("profile_slow_4", answer=..., choices=CHOICES)  # "a" to "e"
 
 # %% tags=["figure:14_cured_4"]
-from course_utils.lessons.profiling.slow_programs import PROGRAMS, profile_like
+from course_utils.lessons.profiling import PROGRAMS, profile_like
 
 
 def slow_and_better(number):
@@ -336,8 +334,7 @@ kinds = {"a": "operators", "b": "exposed communication", "c": "idle"}
 course.predict("profile_changed", answer=..., choices=kinds)  # "a" to "c"
 
 # %% tags=["figure:14_critical"]
-from course_utils.lessons.profiling import critical_path
-from course_utils.lessons.profiling.sentences import critical_text, path_shares_text
+from course_utils.lessons.profiling import critical_path, critical_text, path_shares_text
 
 collectives = critical_path.collectives_of(slow_4.trace, 4)
 path = critical_path.critical_path(slow_4.lanes, collectives)
@@ -347,8 +344,7 @@ finding = f"Bold: the critical path. Own work by rank: {path_shares_text(path, 4
 pictures.critical(slow_4.lanes, path, critical_text(path, 4), finding)
 
 # %% tags=["figure:14_changed"]
-from course_utils.lessons.profiling.sentences import changed_most, changes_text
-from course_utils.lessons.profiling.trace_difference import changes, together
+from course_utils.lessons.profiling import changed_most, changes, changes_text, together
 
 better_4 = profile_program(ranks, 4, fast=True)
 found = changes(slow_4.trace, better_4.trace)
@@ -397,8 +393,8 @@ course.predict("profile_culprit", answer=..., choices=culprits)  # "a" to "c"
 
 
 # %%
+from course_utils.lessons.profiling import both_reports_text, culprit_letter
 from course_utils.lessons.profiling import flight_recorder
-from course_utils.lessons.profiling.sentences import both_reports_text, culprit_letter
 
 
 def one_left_out():
@@ -433,8 +429,7 @@ print(both_reports_text(told, report))
 course.predict("gpu_idle", one_by_one=..., graph=...)  # 0 to 100
 
 # %% tags=["figure:14_orders"]
-from course_utils.lessons.profiling.gpu_steps import profile_orders
-from course_utils.lessons.profiling.sentences import orders_text
+from course_utils.lessons.profiling import orders_text, profile_orders
 
 orders, where = profile_orders(ranks)
 lanes = list(orders.values())
@@ -471,8 +466,8 @@ course.predict("profile_memory", answer=..., choices=moments)  # "a" to "d"
 
 # %%
 from course_utils.gpu_seats import own_seat
-from course_utils.lessons.profiling.step_memory import memory_of_step
-from course_utils.lessons.profiling.sentences import kept_text, memory_text, peak_letter
+from course_utils.lessons.profiling import kept_text, memory_of_step, memory_text
+from course_utils.lessons.profiling import peak_letter
 
 device, batch = ("cuda", 256) if own_seat().gpus else ("cpu", 64)
 one_step = partial(training_step, alone, batch, device=device)
@@ -504,8 +499,7 @@ pictures.memory(held, memory_text(held), kept_text(held))
 course.predict("gpu_fed", within=1.3, this_process=..., four_workers=..., copy=...)
 
 # %%
-from course_utils.lessons.profiling.feeding import feed_here
-from course_utils.lessons.profiling.sentences import fed_bars, fed_text, fed_times
+from course_utils.lessons.profiling import fed_bars, fed_text, fed_times, feed_here
 
 fed = feed_here()
 course.measured("gpu_fed", **fed_times(fed))

@@ -17,9 +17,8 @@ from torch.optim import SGD
 from torch.utils.data import DataLoader
 
 import course_utils as course
-from course_utils.lessons.data_parallel.gradients import average_gradients
-from course_utils.lessons.data_parallel.gradients import broadcast_parameters
-from course_utils.lessons.data_parallel.training import digits_mlp, flat_parameters
+from course_utils.lessons.data_parallel import average_gradients, broadcast_parameters
+from course_utils.lessons.data_parallel import digits_mlp, flat_parameters
 
 ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
@@ -32,8 +31,7 @@ ranks.load_torch()
 # [tensorflow.org](https://www.tensorflow.org/guide/distributed_training), CC BY 4.0, as it stood in 2022.)
 
 # %%
-from course_utils.lessons.read_the_manual.passages import PASSAGES
-from course_utils.lessons.read_the_manual import pictures
+from course_utils.lessons.read_the_manual import PASSAGES, pictures
 
 title = "Two paragraphs of TensorFlow's manual"
 pictures.reading(PASSAGES, title, "Underlined: words to know", lessons=False)
@@ -69,8 +67,7 @@ SGD(model.parameters(), lr=0.1).step()
 alone = flat_parameters(model)
 
 # %%
-from course_utils.lessons.read_the_manual.sentences import calls_text, same_text
-from course_utils.lessons.read_the_manual.framework_steps import step_seen
+from course_utils.lessons.read_the_manual import calls_text, same_text, step_seen
 
 steps = {}
 
@@ -158,7 +155,7 @@ def with_fsdp(x, y, same_seed=True):
 
 
 # %%
-from course_utils.lessons.read_the_manual.sentences import start_letter
+from course_utils.lessons.read_the_manual import start_letter
 
 run_on_two("FSDP2, own seeds", partial(with_fsdp, same_seed=False))
 unlike = steps.pop("FSDP2, own seeds")
@@ -175,7 +172,7 @@ run_on_two("FSDP2", with_fsdp)
 
 
 # %%
-from course_utils.lessons.read_the_manual.lightning import load_lightning, on_these_ranks
+from course_utils.lessons.read_the_manual import load_lightning, on_these_ranks
 
 
 def with_lightning(x, y):
@@ -210,7 +207,7 @@ ways["Lightning"] = with_lightning
 course.predict("sends_most", answer=..., choices=list(ways))  # "a" to "d"
 
 # %%
-from course_utils.lessons.read_the_manual.lightning import is_there, missing
+from course_utils.lessons.read_the_manual import is_there, missing
 
 if is_there():
     run_on_two("Lightning", with_lightning)
@@ -218,12 +215,8 @@ else:
     print(missing())
 
 # %% tags=["figure:15_shares"]
-from course_utils.lessons.read_the_manual.sentences import sent_and_kept_text, sends_most
-from course_utils.lessons.read_the_manual.framework_steps import (
-    AT_THE_START,
-    apart,
-    parts,
-)
+from course_utils.lessons.read_the_manual import AT_THE_START, apart, parts, sends_most
+from course_utils.lessons.read_the_manual import sent_and_kept_text
 
 for one in steps.values():
     assert apart(one, alone) <= 1e-9
@@ -247,7 +240,7 @@ course.draw.shares(
 # Here are all four programs. Blue lines are those that the first one does not have.
 
 # %%
-from course_utils.lessons.read_the_manual.tables import side_by_side
+from course_utils.lessons.read_the_manual import side_by_side
 
 side_by_side(ways)
 
@@ -272,14 +265,14 @@ side_by_side(ways)
 # - In which one are gradients summed, so that *you* must divide the loss by the batch of all ranks?
 
 # %%
-from course_utils.lessons.read_the_manual.manuals import FRAMEWORKS
+from course_utils.lessons.read_the_manual import FRAMEWORKS
 
 choices = dict(zip("abcde", FRAMEWORKS))
 answers = {"mean": ..., "server": ..., "you_divide": ...}  # letters, "a" to "e"
 course.predict("dictionary", choices=choices, **answers)
 
 # %%
-from course_utils.lessons.read_the_manual.tables import dictionary_table
+from course_utils.lessons.read_the_manual import dictionary_table
 
 course.measured("dictionary", mean="b", server="d", you_divide="d")
 dictionary_table()
@@ -341,7 +334,7 @@ course.measured("translated", factor=float(moved.norm() / step.norm()))
 # ## The two paragraphs again
 
 # %%
-from course_utils.lessons.read_the_manual.sentences import words_text
+from course_utils.lessons.read_the_manual import words_text
 
 course.measured("untaught_word", answer="b")
 under = "Below each word: the lesson that taught it"
@@ -352,7 +345,7 @@ pictures.reading(PASSAGES, words_text(PASSAGES), under)
 # where this one says `CollectiveCommunication`. Names change; what you can measure stays.
 
 # %%
-from course_utils.lessons.read_the_manual.tables import words_table
+from course_utils.lessons.read_the_manual import words_table
 
 words_table()
 
@@ -369,7 +362,7 @@ words_table()
 # how many such steps does the budget of bytes last?
 
 # %%
-from course_utils.lessons.read_the_manual.capstone.task import BUDGET, NAIVE_STEPS
+from course_utils.lessons.read_the_manual import BUDGET, NAIVE_STEPS
 
 print(f"at least {BUDGET.accuracy:.0%} of images that no rank has seen,")
 print(f"at most {BUDGET.bytes / 1e6:g} MB out of each node, counted by the kernel,")
@@ -377,9 +370,8 @@ print(f"at most {BUDGET.seconds:.0%} of the time of {NAIVE_STEPS} naive steps")
 course.predict("capstone_steps", within=1.15, steps=...)
 
 # %%
-from course_utils.lessons.read_the_manual.capstone.on_ranks import naive_step
-from course_utils.lessons.read_the_manual.capstone.task import as_images, deal, network
-from course_utils.lessons.read_the_manual.sentences import naive_steps_text
+from course_utils.lessons.read_the_manual import as_images, deal, naive_step
+from course_utils.lessons.read_the_manual import naive_steps_text, network
 
 
 def naive(pixels, labels):

@@ -34,10 +34,7 @@ course.predict(
 )  # times the dense model's
 
 # %%
-from course_utils.lessons.experts.character_experts import (
-    character_experts,
-    flops_per_token,
-)
+from course_utils.lessons.experts import character_experts, flops_per_token
 from course_utils.vgg import parameter_count
 
 dense, sparse = character_experts(0), character_experts(8)
@@ -63,7 +60,7 @@ for name, model in {"dense": dense, "8 experts": sparse}.items():
 # one.)
 
 # %%
-from course_utils.lessons.experts.gate import route
+from course_utils.lessons.experts import route
 
 scores = torch.tensor([[1.0, 3.0, 2.5, 0.0], [2.0, -1.0, 0.0, 2.2]], requires_grad=True)
 print(
@@ -112,9 +109,8 @@ print("the gradient of token 0's scores:", [round(g, 2) for g in scores.grad[0].
 course.predict("experts_bytes", within=1.1, one_direction=...)
 
 # %%
-from course_utils.lessons.experts.all_to_all import balanced_bytes, counted_bytes
-from course_utils.lessons.experts.experiments import rows_by_messages
-from course_utils.lessons.experts.sentences import sent_text
+from course_utils.lessons.experts import balanced_bytes, counted_bytes, rows_by_messages
+from course_utils.lessons.experts import sent_text
 
 tokens, width, k = 64, 32, 2
 formula = balanced_bytes(tokens, k, width, itemsize=8, ranks=4)
@@ -147,7 +143,7 @@ run.timeline(f"There and back: {run.messages} messages, {sent_text(there, formul
 # tokens go to one expert:
 
 # %%
-from course_utils.lessons.experts.experiments import one_layer
+from course_utils.lessons.experts import one_layer
 
 cases = {
     "4 experts, k = 1": {"number": 4, "k": 1},
@@ -177,7 +173,7 @@ for name, settings in cases.items():
 course.predict("experts_crowd", within=1.2, percent=...)
 
 # %% tags=["figure:16_crowd"]
-from course_utils.lessons.experts.sentences import busy_seconds, skew_text, waiting_share
+from course_utils.lessons.experts import busy_seconds, skew_text, waiting_share
 
 crowded = partial(one_layer, 512, 128, 4, 1, crowd=0.85, dtype=torch.float32)
 for _ in range(3):  # the first runs find memory and connections
@@ -210,7 +206,7 @@ run.timeline(skew_text(rows, busy))
 course.predict("experts_dropped", within=1.1, percent=...)
 
 # %% tags=["figure:16_capacity"]
-from course_utils.lessons.experts.sentences import capacity_text
+from course_utils.lessons.experts import capacity_text
 
 factors, dropped, most = [0.5, 1.0, 1.25, 2.0, 4.0], [], []
 for factor in factors:
@@ -248,7 +244,7 @@ course.draw.over_numbers(factors, lines, capacity_text(factors, dropped, most), 
 # bias, and an expert with more rows a little less.
 
 # %%
-from course_utils.lessons.experts.gate import balancing_loss, next_bias
+from course_utils.lessons.experts import balancing_loss, next_bias
 
 load = torch.tensor([70, 10, 10, 10])  # rows of four experts
 shares = torch.tensor([[0.7, 0.1, 0.1, 0.1]])
@@ -271,8 +267,8 @@ choices = {"a": "nothing", "b": "loss", "c": "bias"}
 course.predict("experts_balanced", answer=..., choices=choices)
 
 # %%
-from course_utils.lessons.experts.expert_training import Recipe, train_experts
-from course_utils.lessons.model_parallel.text import character_text, text_batches
+from course_utils.lessons.experts import Recipe, train_experts
+from course_utils.lessons.model_parallel import character_text, text_batches
 
 steps = 40
 texts = character_text()
@@ -291,7 +287,7 @@ for balance in ("nothing", "loss", "bias"):
     found[balance] = trained(4, balance, {"data": 1, "expert": 4})  # one on each rank
 
 # %% tags=["figure:16_balance"]
-from course_utils.lessons.experts.sentences import balance_text, most_balanced
+from course_utils.lessons.experts import balance_text, most_balanced
 
 lines = {name: run.imbalances for name, run in found.items() if name != "dense"}
 letters = {name: letter for letter, name in choices.items()}
@@ -300,7 +296,7 @@ look = {"y": "busiest expert, times its fair part"}
 course.draw.loss_curves(lines, balance_text(lines), **look)
 
 # %% tags=["figure:16_losses"]
-from course_utils.lessons.experts.sentences import better_text
+from course_utils.lessons.experts import better_text
 
 ends = {name: run.held_out for name, run in found.items()}
 for name, end in ends.items():
@@ -333,8 +329,7 @@ course.draw.loss_curves({name: run.losses for name, run in found.items()}, title
 course.predict("experts_gradients", sum_over=..., divide_by=...)
 
 # %%
-from course_utils.lessons.experts.experiments import apart, summing
-from course_utils.lessons.experts.expert_training import train_in_one
+from course_utils.lessons.experts import apart, summing, train_in_one
 
 square, few = {"data": 2, "expert": 2}, batches[:6]
 build, recipe = partial(character_experts, 4), Recipe()
@@ -352,7 +347,7 @@ for (over, by), way in ways.items():
         course.measured("experts_gradients", sum_over=over, divide_by=by)
 
 # %% tags=["figure:16_gradients"]
-from course_utils.lessons.experts.sentences import gradients_text
+from course_utils.lessons.experts import gradients_text
 
 for name, gap in far.items():
     print(f"{name}: at most {gap:.0e} from one process, after {len(few)} steps")
@@ -379,8 +374,7 @@ course.draw.loss_curves({"one process": serial.losses, **curves}, gradients_text
 course.predict("experts_levels", flat=..., two_levels=..., bytes=...)
 
 # %%
-from course_utils.lessons.experts import two_levels
-from course_utils.lessons.experts.all_to_all import all_to_all_by_messages
+from course_utils.lessons.experts import all_to_all_by_messages, two_levels
 
 ranks = course.start(4, link="100 Mbit/s", latency="3 ms", ranks_per_node=2)
 ranks.load_torch()
@@ -406,7 +400,7 @@ course.measured(
 )
 
 # %%
-from course_utils.lessons.experts.sentences import levels_text
+from course_utils.lessons.experts import levels_text
 
 assert all(torch.equal(a, b) for a, b in zip(*(run.results for run in runs.values())))
 course.draw.timelines(*runs.values(), titles=list(runs), title=levels_text(counted))

@@ -53,9 +53,7 @@ course.predict("texts_memory", within=1.1, all_scores=..., in_blocks=...)
 # That is exact. (The code must take care: $e^{L}$ may be too large for a number.) Exercise: `merge_attention`.
 
 # %%
-from course_utils.lessons.long_texts.block_attention import block_attention
-from course_utils.lessons.long_texts.experiments import drawn_text
-from course_utils.lessons.long_texts.merge import merge_attention
+from course_utils.lessons.long_texts import block_attention, drawn_text, merge_attention
 
 q, k, v, _ = drawn_text(64)  # one text, 4 heads of 16 numbers, in float64
 places = torch.arange(64)  # where in the text a token stands
@@ -77,10 +75,8 @@ print(f"two sets of keys or one: {(out - whole).abs().max():.0e} apart")
 # `block_attention`.
 
 # %%
-from course_utils.lessons.long_texts.block_attention import ordinary_attention
-from course_utils.lessons.long_texts.experiments import attention_memory
-from course_utils.lessons.long_texts.long_attention import attention_in_blocks
-from course_utils.lessons.long_texts.sentences import growth_text
+from course_utils.lessons.long_texts import attention_in_blocks, attention_memory
+from course_utils.lessons.long_texts import growth_text, ordinary_attention
 from course_utils.words import bytes_text
 
 
@@ -144,7 +140,7 @@ for name, ordinary, blocked in zip(("output", "q", "k", "v"), *found, strict=Tru
 
 # %%
 def ring(q, k, v, places):
-    from course_utils.lessons.long_texts.ring_attention import pass_on
+    from course_utils.lessons.long_texts import pass_on
 
     rank, P = dist.get_rank(), dist.get_world_size()
     kv, total = torch.stack([k, v]), None
@@ -162,11 +158,9 @@ def ring(q, k, v, places):
 course.predict("texts_ring", forward=..., backward=...)
 
 # %% tags=["figure:17_ring"]
-from course_utils.lessons.long_texts.bytes_sent import Shape, ring_bytes
-from course_utils.lessons.long_texts.experiments import beside_one_process, bytes_in
-from course_utils.lessons.long_texts.long_attention import attention_round_the_ring
-from course_utils.lessons.long_texts.sentences import difference_text
-from course_utils.lessons.long_texts.zigzag import in_order
+from course_utils.lessons.long_texts import Shape, attention_round_the_ring
+from course_utils.lessons.long_texts import beside_one_process, bytes_in, difference_text
+from course_utils.lessons.long_texts import in_order, ring_bytes
 
 compare = partial(ranks.run, beside_one_process, backend="gloo")
 for _ in range(2):  # the first one finds connections
@@ -200,7 +194,7 @@ run.timeline(f"Forward and backward: {run.messages} messages, only to the right"
 
 # %%
 def in_turn(q, k, v, places):
-    from course_utils.lessons.long_texts.ring_attention import pass_on
+    from course_utils.lessons.long_texts import pass_on
 
     rank, P = dist.get_rank(), dist.get_world_size()
     kv, total = torch.stack([k, v]), None
@@ -216,10 +210,8 @@ choices = {"a": "hardly any", "b": "a part", "c": "nearly all"}
 course.predict("texts_exposed", answer=..., choices=choices)
 
 # %% tags=["figure:17_exposed"]
-from course_utils.lessons.long_texts import sentences
-from course_utils.lessons.long_texts.experiments import alone, timed
-from course_utils.lessons.long_texts.zigzag import zigzag
-from course_utils.lessons.overlap.step_times import slowest
+from course_utils.lessons.long_texts import alone, sentences, timed, zigzag
+from course_utils.lessons.overlap import slowest
 
 ways = {"nothing sent": alone, "in turn": in_turn, "ring": ring}
 text = {"heads": 2, "size": 32}
@@ -247,7 +239,7 @@ course.draw.stacked_bars(bars, title, "The fastest of five runs of each")
 course.predict("texts_work", within=1.03, times_as_many=...)
 
 # %%
-from course_utils.lessons.long_texts.work import imbalance, pairs_computed, pairs_seen
+from course_utils.lessons.long_texts import imbalance, pairs_computed, pairs_seen
 
 pairs = pairs_seen(in_order(2048, 4))
 course.measured("texts_work", times_as_many=pairs[3] / pairs[0])
@@ -274,7 +266,7 @@ pictures.masks(small, sentences.work_text(seen))
 # few pairs too many, and the ratio comes out a little smaller.)
 
 # %%
-from course_utils.lessons.long_texts.experiments import computing
+from course_utils.lessons.long_texts import computing
 
 for way, places in dealt.items():
     run = ranks.run(computing, ring, places, ranks=4, backend="gloo")
@@ -309,8 +301,7 @@ except course.CourseError as error:
 # $\frac1P$ of $S$, and sends the rest.
 
 # %%
-from course_utils.lessons.long_texts.bytes_sent import ulysses_bytes
-from course_utils.lessons.long_texts.ulysses import ulysses_attention
+from course_utils.lessons.long_texts import ulysses_attention, ulysses_bytes
 
 run = compare(ulysses_attention, zigzag(64, 4), ranks=4)
 assert max(max(found.values()) for found in run.results) <= 1e-12
@@ -363,9 +354,9 @@ course.measured("texts_heads", **until)
 # `longest_text`.
 
 # %%
-from course_utils.lessons.long_texts.experiments import text_step_memory
-from course_utils.lessons.long_texts.text_memory import memory_in_blocks, ordinary_memory
-from course_utils.lessons.model_parallel.transformer import character_model
+from course_utils.lessons.long_texts import memory_in_blocks, ordinary_memory
+from course_utils.lessons.long_texts import text_step_memory
+from course_utils.lessons.model_parallel import character_model
 
 sizes = {"characters": 96, "width": 64, "heads": 4, "depth": 4}
 model = character_model(context=512, **sizes)
@@ -407,7 +398,7 @@ course.draw.over_numbers(many, fits, title, "80 GB on each rank", log=True, **lo
 # over these two axes, as in lesson 6.
 
 # %%
-from course_utils.lessons.long_texts.experiments import mesh_beside_one_process
+from course_utils.lessons.long_texts import mesh_beside_one_process
 
 mesh = {"data": 2, "context": 2, "tensor": 2}
 run = ranks.run(mesh_beside_one_process, mesh, backend="gloo")

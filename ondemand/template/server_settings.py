@@ -11,6 +11,7 @@ from pathlib import Path
 
 from jupyter_server.auth import passwd
 
+from course_utils.settings import COPY, PORTAL
 from course_utils.syllabus import ROOT
 
 
@@ -20,7 +21,7 @@ def settings(password: str, environment: dict[str, str]) -> dict[str, dict]:
     It listens on one address, answers one foreign origin, the portal, and asks every request that changes something for
     its own word (XSRF) as usual.
     """
-    copy, portal = Path(environment["COURSE_COPY"]), environment["COURSE_PORTAL"].rstrip("/")
+    copy, portal = COPY.value(environment), PORTAL.value(environment).rstrip("/")
     own = copy / ".course"
     return {
         "ServerApp": {

@@ -66,7 +66,7 @@ def verdicts(page: SimpleNamespace) -> Figure:
     from course_utils.checks.judge import verdict_on_these
     from course_utils.checks.registry import find
     from course_utils.checks.verdict import Result, Verdict
-    from course_utils.lessons.first_steps.rank_and_size import rank_squared
+    from course_utils.lessons.first_steps import rank_squared
 
     exercise = find("rank_squared")
     tried = (verdict_on_these(exercise, function, page.ranks) for function in (doubled, rank_squared))

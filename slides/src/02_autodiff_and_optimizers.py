@@ -9,8 +9,13 @@ from torch.nn.functional import cross_entropy
 
 import course_utils as course
 from course_utils.draw import style
-from course_utils.lessons.autodiff_and_optimizers.autodiff import Node, softmax_cross_entropy, topological_order
-from course_utils.lessons.autodiff_and_optimizers.pictures import boxes_of, computation_graph
+from course_utils.lessons.autodiff_and_optimizers import (
+    Node,
+    boxes_of,
+    computation_graph,
+    softmax_cross_entropy,
+    topological_order,
+)
 from course_utils.measuring import Measured
 
 RANDOM_NETWORKS, DEEPEST = 120, 12

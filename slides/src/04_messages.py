@@ -8,7 +8,7 @@ from matplotlib.patches import Rectangle
 
 import course_utils as course
 from course_utils.draw import style
-from course_utils.lessons.messages.point_to_point import pass_the_token
+from course_utils.lessons.messages import pass_the_token
 from course_utils.words import seconds_text
 
 OWNERS = style.OTHERS[:4]  # whose block it is

@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 
 import course_utils as course
 from course_utils.draw import style
-from course_utils.lessons.data_parallel import gradients, training
-from course_utils.lessons.data_parallel.shards import shard_indices
-from course_utils.lessons.sgd.pictures import parts_and_whole
+from course_utils.lessons.data_parallel import gradients, shard_indices, training
+from course_utils.lessons.sgd import parts_and_whole
 from course_utils.words import percent
 
 DRAFT = {"PAGE": {"epochs": 1}}
@@ -93,6 +92,10 @@ def rates() -> Figure:
     return course.draw.loss_curves({"one rank": [0.1] * 40, **curves}, "Three rules for four ranks", y="learning rate")
 
 
+def no_message(model):
+    """Leave this rank's model as it is."""
+
+
 def weights_on_the_way(data, synchronise, broadcast):
     """All weights of this rank before every step, and the share of test images that it recognises at the end."""
     weights = []
@@ -101,7 +104,8 @@ def weights_on_the_way(data, synchronise, broadcast):
         weights.append(training.flat_parameters(model).clone())
         synchronise(model)
 
-    history = training.train_parallel(data, synchronise=remember, epochs=2, rate=0.2, broadcast=broadcast)
+    options = {"epochs": 2, "rate": 0.2, "broadcast": gradients.broadcast_parameters if broadcast else no_message}
+    history = training.train_parallel(data, training.own_weights, remember, **options)
     return torch.stack(weights), history.test_accuracy
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from matplotlib.figure import Figure
 
 from course_utils.lessons.data_parallel import report_figures
-from course_utils.lessons.overlap.pictures import behind_the_step
+from course_utils.lessons.overlap import behind_the_step
 
 PAGE = {"rounds": 5}
 DRAFT = {"PAGE": {"batch": 4, "rounds": 1}}

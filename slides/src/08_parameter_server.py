@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 from matplotlib.figure import Figure
 
-from course_utils.lessons.parameter_server import pictures
-from course_utils.lessons.parameter_server.sentences import races_text, straggler_text
+from course_utils.lessons.parameter_server import pictures, races_text, straggler_text
 
 DRAFT = {"PAGE": {"updates": 20, "runs": 1}}
 TARGET = 0.95

@@ -3,9 +3,7 @@
 from matplotlib.figure import Figure
 
 from course_utils.draw import style
-from course_utils.lessons.hybrid_and_sharded.planner import pictures
-from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100
-from course_utils.lessons.hybrid_and_sharded.planner.layout_search import plan
+from course_utils.lessons.hybrid_and_sharded import H100, plan, planner_pictures
 
 GPUS = (8, 64, 512)
 MODELS = ("GPT-2 1.5B", "Llama 7B", "Llama 3 70B", "GPT-3 175B", "Megatron 1T")
@@ -15,7 +13,7 @@ DRAFT = {"PAGE": {"steps": 4, "text_steps": 5}, "GPUS": (8,)}
 def plans() -> Figure:
     """What fits on how many GPUs, on paper: five of the page's nine models."""
     choices = {gpus: {name: plan(name, H100(gpus)) for name in MODELS} for gpus in GPUS}
-    return pictures.plans(choices, width=style.SLIDE_WIDTH)
+    return planner_pictures.plans(choices, width=style.SLIDE_WIDTH)
 
 
 FIGURES = {"11_plans": plans}

@@ -7,12 +7,16 @@ from matplotlib.figure import Figure
 
 import course_utils as course
 from course_utils.draw.style import SLIDE_WIDTH
-from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
-from course_utils.lessons.read_the_manual.capstone.trial import naive_data_parallel, tried
-from course_utils.lessons.read_the_manual.framework_steps import apart
-from course_utils.lessons.read_the_manual.passages import PASSAGES
-from course_utils.lessons.read_the_manual.pictures import reading
-from course_utils.lessons.read_the_manual.sentences import same_text, words_text
+from course_utils.lessons.read_the_manual import (
+    PASSAGES,
+    apart,
+    budget_bars,
+    naive_data_parallel,
+    reading,
+    same_text,
+    tried,
+    words_text,
+)
 
 IMAGES = 240  # of each node, for the naive training
 DRAFT = {"IMAGES": 16}

@@ -31,7 +31,7 @@ def squares(**changes) -> Exercise:
         "name": "squares",
         "library": "course_utils.lessons.first_steps.rank_and_size:squares",
         "lesson": "00_first_steps",
-        "place": 1,
+        "number": 1,
         "minutes": 3,
         "difficulty": 1,
         "turn": "square it",
@@ -484,7 +484,7 @@ def test_a_hint_is_first_a_question_and_then_nearly_the_answer(fake_ranks, capsy
 def test_an_exercise_is_declared_once_and_whole(lesson):
     exercises = exercises_of(lesson)
     assert not (lesson.written and lesson.planned), "what is declared is no longer planned: take the names out"
-    assert [exercise.place for exercise in exercises] == list(range(1, len(exercises) + 1))
+    assert [exercise.number for exercise in exercises] == list(range(1, len(exercises) + 1))
     for exercise in exercises:
         assert exercise.lesson == lesson.stem and exercise.title and exercise.turn and exercise.minutes > 0
         assert 1 <= exercise.difficulty <= 3

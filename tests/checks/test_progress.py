@@ -2,6 +2,7 @@
 
 import datetime
 import errno
+import html
 import json
 import os
 import stat
@@ -317,7 +318,7 @@ def test_a_file_of_another_user_is_not_believed_and_the_table_says_so(home, monk
     table = overview()
     assert table.rows[0].done == 0
     assert "A file of your progress is another user's and not in this table." in str(table)
-    assert "another user's" in table._repr_html_()
+    assert "another user's" in html.unescape(table._repr_html_())
 
 
 def test_a_file_that_cannot_be_read_hides_no_other_and_the_table_says_so(home, monkeypatch):

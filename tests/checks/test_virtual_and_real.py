@@ -27,7 +27,7 @@ from course_utils.checks.registry import declared, find
 from course_utils.checks.run_cases import outcomes
 from course_utils.checks.sample_answers import Program
 from course_utils.ranks.interface import RanksInterface
-from course_utils.ranks.offline.stand_ins import VirtualRanksApart
+from course_utils.ranks.offline.stand_ins import WorkerVirtualRanks
 
 SEED = 1
 UNLIKE = {
@@ -97,7 +97,9 @@ def test_a_right_answer_passes_on_many_virtual_ranks(program):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("program", RIGHT, ids=name_of)
 def test_a_right_answer_gives_the_same_bits_and_counts(program, four_ranks):
-    for virtual, real in zip(outcomes_of(program, VirtualRanksApart(4)), outcomes_of(program, four_ranks), strict=True):
+    for virtual, real in zip(
+        outcomes_of(program, WorkerVirtualRanks(4)), outcomes_of(program, four_ranks), strict=True
+    ):
         label = real.case.label
         in_any_order = name_of(program) in IN_ANY_ORDER
         if not in_any_order:
@@ -120,7 +122,7 @@ def test_a_wrong_answer_gets_the_same_question(program, four_ranks):
     options = Options(seed=SEED, patience=1.5)
     try:
         virtual = judge(
-            exercise, program.function(), [JudgingStage(VirtualRanksApart(MOST), untimed, On.VIRTUAL)], options
+            exercise, program.function(), [JudgingStage(WorkerVirtualRanks(MOST), untimed, On.VIRTUAL)], options
         )
     except NeedsRanks as cannot:
         pytest.skip(f"real ranks judge it alone: {cannot}")

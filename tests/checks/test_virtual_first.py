@@ -20,8 +20,8 @@ from course_utils.checks.registry import declared, find
 from course_utils.checks.verdict import JudgedOn, Result
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import Ending
-from course_utils.ranks.offline.stand_ins import NoRanks, VirtualRanksApart
-from course_utils.ranks.offline.worker_client import lone_process
+from course_utils.ranks.offline.stand_ins import WorkerCalls, WorkerVirtualRanks
+from course_utils.ranks.offline.worker_client import shared_worker
 
 
 def kind_of(exercise) -> str:
@@ -69,18 +69,18 @@ def test_an_endless_loop_is_broken_off_and_the_next_check_works() -> None:
         while True:
             pass
 
-    alone = NoRanks().attempt(endless, [()], limit=0.5)
+    alone = WorkerCalls().attempt(endless, [()], limit=0.5)
     assert alone.ending == Ending.NOT_FINISHED and "was computing at" in alone.trouble
-    each = NoRanks().attempt_each([(abs, (-3,)), (endless, ())], limit=0.5)
+    each = WorkerCalls().attempt_each([(abs, (-3,)), (endless, ())], limit=0.5)
     assert each[0].replies[0].value == 3 and each[1].replies[0].kind == "interrupted"
-    virtual = VirtualRanksApart(3).attempt(endless, [()] * 3, limit=0.5)
+    virtual = WorkerVirtualRanks(3).attempt(endless, [()] * 3, limit=0.5)
     assert virtual.ending == Ending.NOT_FINISHED
-    assert NoRanks().attempt(abs, [(-3,)]).replies[0].value == 3
+    assert WorkerCalls().attempt(abs, [(-3,)]).replies[0].value == 3
 
 
 @pytest.mark.parametrize("leave", [exit, sys.exit, quit], ids=["exit", "sys.exit", "quit"])
 def test_a_function_that_asks_to_exit_is_told_so(leave) -> None:
-    attempt = NoRanks().attempt(lambda: leave(), [()])
+    attempt = WorkerCalls().attempt(lambda: leave(), [()])
     assert "SystemExit: the code asked its process to end" in attempt.trouble
 
 
@@ -97,7 +97,7 @@ def test_a_crash_ends_the_process_and_nothing_else(no_ranks, capsys) -> None:
 
 def test_what_a_function_changes_in_the_process_does_not_reach_the_notebook() -> None:
     numbers = [1, 2, 3]
-    attempt = NoRanks().attempt(list.clear, [(numbers,)])
+    attempt = WorkerCalls().attempt(list.clear, [(numbers,)])
     assert attempt.replies[0].arguments == ([],) and numbers == [1, 2, 3]
 
 
@@ -120,7 +120,7 @@ def test_what_an_answer_sets_for_its_process_is_set_back_before_the_next(kind, f
         numpys = np.float32(1e-30) * np.float32(1e-30), str(np.array([1 / 3]))
         return *numpys, sys.getrecursionlimit() == 5000, str(torch.get_default_dtype()), torch.is_grad_enabled()
 
-    ranks = {"none": NoRanks(), "virtual": VirtualRanksApart(1), "real": four_ranks}[kind]
+    ranks = {"none": WorkerCalls(), "virtual": WorkerVirtualRanks(1), "real": four_ranks}[kind]
     assert not ranks.attempt(sets, [()], with_comm=kind != "none").trouble
     attempt = ranks.attempt(found, [()], with_comm=kind != "none")
     assert attempt.replies[0].value == (0.0, "[0.33333333]", False, "torch.float32", True), attempt.trouble
@@ -147,20 +147,20 @@ def test_what_cannot_be_sent_back_and_what_cannot_be_unpacked_are_told() -> None
         def __reduce__(self):
             return int, ("no number",)
 
-    assert "cannot be sent to the notebook" in NoRanks().attempt(lambda: (x for x in "abc"), [()]).trouble
-    assert "while unpacking your function" in NoRanks().attempt(abs, [(Stubborn(),)]).trouble
+    assert "cannot be sent to the notebook" in WorkerCalls().attempt(lambda: (x for x in "abc"), [()]).trouble
+    assert "while unpacking your function" in WorkerCalls().attempt(abs, [(Stubborn(),)]).trouble
 
 
-@pytest.mark.parametrize("last", ["NoRanks().attempt(endless, [()], limit=600)", "time.sleep(600)"])
+@pytest.mark.parametrize("last", ["WorkerCalls().attempt(endless, [()], limit=600)", "time.sleep(600)"])
 def test_the_process_ends_with_its_notebook_also_from_an_endless_loop(last, tmp_path) -> None:
     program = f"""
         import time
-        from course_utils.ranks.offline.worker_client import lone_process
-        from course_utils.ranks.offline.stand_ins import NoRanks
+        from course_utils.ranks.offline.worker_client import shared_worker
+        from course_utils.ranks.offline.stand_ins import WorkerCalls
         def endless():
             while True: pass
-        NoRanks().attempt(abs, [(1,)])
-        print(lone_process()._process.pid, flush=True)
+        WorkerCalls().attempt(abs, [(1,)])
+        print(shared_worker()._process.pid, flush=True)
         {last}
         """
     with subprocess.Popen(
@@ -276,5 +276,5 @@ def test_the_same_seed_gives_the_same_verdict() -> None:
     function = exercise.written.right[0].function()
     first, second = (verdict_on(exercise, function, None, Options(seed=7)) for _ in range(2))
     assert str(first) == str(second) and first.events == second.events
-    lone_process().stop()
+    shared_worker().stop()
     assert verdict_on(exercise, function, None, Options(seed=7)).events == first.events

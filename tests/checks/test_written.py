@@ -62,7 +62,7 @@ Recognised by `value`, expected `6`.
 `negative` is `plain` with `2 * x` → `-2 * x` and with `return result` → `return -1 * -result`.
 """
 THIRD = "Is a third of it asked for?"
-COMMON = {"library": "", "place": 1, "minutes": 1, "difficulty": 1, "turn": ""}
+COMMON = {"library": "", "number": 1, "minutes": 1, "difficulty": 1, "turn": ""}
 PLAIN = "def twice(x):\n    result = 2 * x\n    return result\n"
 
 
@@ -147,7 +147,7 @@ def exercise(file, numbers=(2, 3), **changes) -> Exercise:
     ]
     return Exercise(
         library="",
-        place=1,
+        number=1,
         minutes=1,
         difficulty=1,
         turn="",
@@ -325,7 +325,7 @@ def test_an_argument_that_was_changed_is_named_unless_it_may_be() -> None:
         return total
 
     case = Case("one rank", [([1, 2],)], [3])
-    settings = dict(library="", place=1, minutes=1, difficulty=1, turn="")
+    settings = dict(library="", number=1, minutes=1, difficulty=1, turn="")
     strict, free = (
         Exercise(cases=lambda *_, one=one: [one], **settings) for one in (case, replace(case, may_change=[0]))
     )

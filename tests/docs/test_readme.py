@@ -25,6 +25,7 @@ DOCUMENTS = [
     "docs/programme.md",
     "docs/sources.md",
     "docs/house.md",
+    "docs/settings.md",
     "ondemand/README.md",
     "tests/README.md",
 ]

@@ -7,9 +7,10 @@ import torch.distributed as dist
 
 from course_utils.lessons.data_parallel.batch_norm import SyncBatchNorm
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
-from course_utils.lessons.data_parallel.replicas import alone
+from course_utils.lessons.data_parallel.replicas import alone, train_replicas
 from course_utils.lessons.data_parallel.training import (
     digits_mlp,
+    own_weights,
     sync_norm_mlp,
     train_parallel,
     train_serial,
@@ -36,8 +37,10 @@ def beside_serial(device: torch.device) -> dict[str, float]:
     """On each rank: how far its weights are from those of one process, for each way."""
     data, found = made_up_digits(device), {}
     serial = train_serial(data, digits_mlp, batch_size=BATCH)
-    for way, replicate in {"average_gradients": None, **ALL_WAYS}.items():
-        parallel = train_parallel(data, digits_mlp, replicate=replicate, batch_size=BATCH)
+    trained = {"average_gradients": train_parallel(data, own_weights, batch_size=BATCH)}
+    for way, replicate in ALL_WAYS.items():
+        trained[way] = train_replicas(data, replicate, own_weights, batch_size=BATCH)
+    for way, parallel in trained.items():
         found[way] = (parallel.parameters - serial.parameters).abs().max().item()
     return found
 

@@ -188,7 +188,7 @@ def test_an_mpi_that_reads_a_gpu_is_given_arrays_when_their_kernels_are_done(mon
     monkeypatch.setattr(memory, "cuda_aware", lambda: True)
     monkeypatch.setattr(memory, "device_of", lambda buf: "cpu" if buf is None else "cuda:0")
 
-    @memory.memory_checked
+    @memory.check_buffers
     class Comm:
         def Send(self, buf, dest) -> None:
             queue.append("MPI reads")

@@ -8,7 +8,7 @@ import torch
 
 from course_utils import gpu_seats
 from course_utils.errors import CourseError
-from course_utils.gpu_seats import Gpu, Seat, own_seat, place
+from course_utils.gpu_seats import Gpu, Seat, assign_gpus, own_seat
 
 A, B, C, D = (Gpu(letter, "NVIDIA H100 80GB HBM3") for letter in "abcd")
 SLICE = Gpu("s", "NVIDIA A100-SXM4-40GB MIG 1g.5gb")
@@ -75,7 +75,7 @@ OTHER_SLICE = Gpu("t", "NVIDIA A100-SXM4-40GB MIG 1g.5gb")
     ],
 )
 def test_every_rank_gets_a_gpu_of_its_own_or_none_does(seats, backend, numbers, over) -> None:
-    placement = place(seats)
+    placement = assign_gpus(seats)
     assert (placement.backend, placement.numbers, placement.over) == (backend, numbers, over)
     if backend == "gloo":
         with pytest.raises(CourseError, match=r'^backend="nccl" cannot be had here: '):
@@ -88,7 +88,7 @@ def test_what_a_launcher_says_of_local_ranks_is_not_asked(monkeypatch) -> None:
     """Inside a job of Slurm's every rank of a notebook inherits the job's own SLURM_LOCALID."""
     monkeypatch.setenv("SLURM_LOCALID", "0")
     monkeypatch.setenv("LOCAL_RANK", "0")
-    assert place([Seat("n1", (A, B))] * 2).numbers == (0, 1)
+    assert assign_gpus([Seat("n1", (A, B))] * 2).numbers == (0, 1)
 
 
 @pytest.fixture

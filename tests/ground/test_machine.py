@@ -107,8 +107,21 @@ def test_a_gpu_this_container_was_not_given_is_not_counted(two_gpus) -> None:
     assert gpus(*two_gpus) == ["NVIDIA A100"]
 
 
-ROWS = ["Python", "packages", "MPI", "ranks", "gloo", "folders", "names", "cores", "memory", "GPUs", "Slurm", "links"]
-ROWS += ["browser"]
+ROWS = [
+    "Python",
+    "packages",
+    "MPI",
+    "ranks",
+    "gloo",
+    "settings",
+    "folders",
+    "names",
+    "cores",
+    "memory",
+    "GPUs",
+    "Slurm",
+]
+ROWS += ["links", "browser"]
 TRIED = {"ranks", "gloo"}
 
 
@@ -157,7 +170,7 @@ def test_ranks_that_do_not_start_are_a_line_with_what_they_wrote(monkeypatch, tm
     monkeypatch.setattr(launch_sites, "START_SECONDS", 3.0)
     monkeypatch.setattr(diagnosis, "_computing_gpus", diagnosis._gpus)
     findings = list(diagnosis.examine())
-    assert not diagnosis.tell(findings)
+    assert not diagnosis.print_findings(findings)
     [ranks] = [finding for finding in findings if finding.what == "ranks"]
     assert not ranks.well and ranks.found.endswith(reason) and "`course sweep`" in ranks.remedy
     *_, line, last = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("✗", "The"))]
@@ -195,7 +208,7 @@ def test_what_is_only_useful_does_not_stop_the_course(monkeypatch, capsys) -> No
     monkeypatch.setattr(diagnosis, "memory_bytes", lambda: GIB)
     monkeypatch.setenv("COURSE_HOME", "/proc/course")
     findings = {finding.what: finding for finding in diagnosis.examine(quick=True)}
-    assert diagnosis.tell(findings.values())
+    assert diagnosis.print_findings(findings.values())
     output = capsys.readouterr().out.splitlines()
     assert output[-1] == diagnosis.CAN_RUN
     parts = {"browser": ("", "`make lab`"), "links": (obstacle, "loopback"), "memory": ("1.0 GiB", "2 GiB")}

@@ -1,89 +1,122 @@
-"""The house has a plan: arrows run down, rooms make no knots, names mean one thing, and docs/house.md says so truly."""
+"""The house has a plan: imports go down and never in circles, names mean one thing, and docs/house.md says so truly."""
 
 import ast
 import importlib
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
 from course_utils.syllabus import LESSONS, ROOT
 from workshop.house import (
-    PLAN,
-    Arrow,
+    PARTS,
     brought_by,
+    contract,
     floor_of,
-    knots,
+    floors,
+    imports,
+    late_imports,
     lesson_of,
     modules,
     offered,
-    ours,
     part_of,
-    room_of,
 )
 
 MACHINERY = ("trace", "draw", "ranks", "checks", "reporting")
 """Rooms that would serve another course."""
 ALWAYS_THERE = {"course_utils.trace"}
-"""Rooms that every part of a lesson may use, beside the ground."""
+"""Rooms that every part of a lesson may use, besides the ground."""
 
 
-def test_every_module_is_on_a_floor_and_every_room_of_the_plan_exists() -> None:
+def linted(folder: Path) -> subprocess.CompletedProcess:
+    """What import-linter says of the modules in a folder, by the contracts of pyproject.toml."""
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo", ROOT / "pyproject.toml"]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory) -> Path:
+    """A copy of the house, to be spoilt."""
+    folder = tmp_path_factory.mktemp("house")
+    for package in ("course_utils", "workshop"):
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__", "*.md", "*.log"))
+    return folder
+
+
+SPOILT = {
+    "floors": ("course_utils/words.py", "def f():\n    from course_utils.trace import recorder\n"),
+    "circles": ("course_utils/trace/activity.py", "from course_utils.trace import recorder\n"),
+    "workshop": ("course_utils/cli.py", "def f():\n    import workshop.house\n"),
+    "face": ("course_utils/checks/judge.py", "import course_utils as course\n"),
+    "lesson-faces": ("workshop/bench/server.py", "from course_utils.lessons.sgd import sgd_step\n"),
+    "lessons": ("course_utils/lessons/messages/ping_pong.py", "from course_utils.lessons.allreduce import ring\n"),
+    "lesson-checks": (
+        "course_utils/lessons/allreduce/checks/pace.py",
+        "from course_utils.lessons.messages.checks import common\n",
+    ),
+}
+
+
+def test_the_contracts_hold(copied) -> None:
+    done = linted(copied)
+    assert done.returncode == 0 and f"{len(SPOILT)} kept, 0 broken" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("broken", SPOILT)
+def test_a_contract_that_is_broken_is_named(broken, copied) -> None:
+    file, line = SPOILT[broken]
+    before = (copied / file).read_text(encoding="utf-8")
+    (copied / file).write_text(f"{before}\n{line}", encoding="utf-8")
+    try:
+        done = linted(copied)
+    finally:
+        (copied / file).write_text(before, encoding="utf-8")
+    name = contract(broken)["name"].partition(",")[0]
+    assert done.returncode == 1 and f"{name}" in re.sub(r"\s+", " ", done.stdout.partition("Broken contracts")[2])
+
+
+def test_the_order_of_lessons_is_that_of_the_syllabus() -> None:
+    assert contract("lessons")["layers"] == [lesson.package.rpartition(".")[2] for lesson in reversed(LESSONS)]
+
+
+def test_every_module_is_on_a_floor_and_every_name_of_the_plan_is_used() -> None:
     assert all(floor_of(module) >= 0 for module in modules())
-    rooms = [room for floor in PLAN["floor"] for room in floor["rooms"]]
-    assert sorted(rooms) == sorted(set(rooms)) and set(rooms) <= modules().keys()
-    named = [name for part in PLAN["part"] for name in part.get("modules", ())]
+    assert {room for rooms in floors() for room in rooms} <= modules().keys()
+    named = [name for part in PARTS["part"] for name in part.get("modules", ())]
     assert set(named) <= {module.rpartition(".")[2] for module in modules() if lesson_of(module) is not None}
 
 
-def test_arrows_run_down() -> None:
-    assert not [str(arrow) for arrow in ours() if floor_of(arrow.end) > floor_of(arrow.start)]
+def test_a_lessons_parts_use_those_before_them_and_the_rooms_that_they_may() -> None:
+    assert not [f"{start} imports {end}: {why}" for start, end in imports() if (why := wrong_in_a_lesson(start, end))]
 
 
-def test_a_lesson_uses_lessons_before_it_and_its_own_parts_in_order() -> None:
-    assert not [f"{arrow}: {why}" for arrow in ours() if (why := wrong_in_a_lesson(arrow))]
-
-
-def wrong_in_a_lesson(arrow: Arrow) -> str:
-    """What is wrong with an arrow that starts in a lesson's room; "" where nothing is."""
-    here, there = lesson_of(arrow.start), lesson_of(arrow.end)
-    part = PLAN["part"][part_of(arrow.start)]
-    if here is None:
+def wrong_in_a_lesson(start: str, end: str) -> str:
+    """What is wrong with an import in a lesson's room; "" where nothing is."""
+    if lesson_of(start) is None:
         return ""
-    if there is None:
-        lowest, room = floor_of(arrow.end) == 0, ".".join(arrow.end.split(".")[:2])
-        return "" if lowest or room in {*ALWAYS_THERE, *part.get("uses", ())} else f"{part['name']} may not use {room}"
-    if there > here:
-        return "a later lesson"
-    if part_of(arrow.end) > part_of(arrow.start):
-        return f"{part['name']} may not use {PLAN['part'][part_of(arrow.end)]['name']}"
-    return (
-        "the checks of another lesson"
-        if part["name"] == "checks" == PLAN["part"][part_of(arrow.end)]["name"] and here != there
-        else ""
-    )
-
-
-@pytest.mark.parametrize("place", [room_of, str], ids=["rooms", "modules"])
-def test_there_are_no_knots(place) -> None:
-    pairs = {(place(arrow.start), place(arrow.end)) for arrow in ours()}
-    assert knots(pair for pair in pairs if pair[0] != pair[1]) == []
-
-
-def test_a_knot_is_found() -> None:
-    assert knots([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("e", "a")]) == [["a", "b", "c"]]
+    part, used = PARTS["part"][part_of(start)], PARTS["part"][part_of(end)]
+    if lesson_of(end) is not None:
+        return f"{part['name']} may not use {used['name']}" if part_of(end) > part_of(start) else ""
+    room = ".".join(end.split(".")[:2])
+    allowed = floor_of(end) == 0 or room in {*ALWAYS_THERE, *part.get("uses", ())}
+    return "" if allowed else f"{part['name']} may not use {room}"
 
 
 def test_an_import_inside_a_function_makes_a_start_faster_or_says_why_it_is_there() -> None:
-    late = [arrow for arrow in ours() if arrow.late]
-    unexplained = [arrow for arrow in late if not brought_by(arrow.end) - brought_by(arrow.start)]
-    assert {f"{arrow.start} > {arrow.end}" for arrow in unexplained} == PLAN["late"].keys()
+    late = [(start, end) for start, end in late_imports() if end in modules()]
+    unexplained = {f"{start} > {end}" for start, end in late if not brought_by(end) - brought_by(start)}
+    assert unexplained == PARTS["late"].keys()
 
 
 @pytest.mark.parametrize("name", sorted(offered("course_utils")))
 def test_what_a_notebook_calls_first_loads_no_picture_and_no_torch(name) -> None:
-    home = offered("course_utils")[name]
-    assert not brought_by(f"course_utils.{name}" if home == "course_utils" else home) & {
+    assert not brought_by(offered("course_utils")[name]) & {
         *("matplotlib", "torch", "torchvision"),
         *("mpi4py", "nbformat", "nbclient"),
     }

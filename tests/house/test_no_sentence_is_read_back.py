@@ -61,7 +61,6 @@ EXCEPTIONS = {
     "workshop/publish/figures.py: The machine was busy with other work: run the cell again": (
         "a figure's title is all that the page has made of a busy machine; both take the same constant"
     ),
-    "workshop/publish/narrow.py: raise NotImplementedError": PYTHON,
     "workshop/publish/slides.py: data-noescape class": "reveal.js's attributes",
     "workshop/publish/slides.py: figure": "Sphinx's directives",
     "workshop/publish/slides.py: figures": "Sphinx's directives",

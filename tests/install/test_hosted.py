@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from course_utils import settings
 from course_utils.machine import ranks_python
 from course_utils.ranks import start
 from course_utils.ranks.processes import launch_ranks
@@ -114,10 +115,10 @@ def test_ranks_have_a_python_and_packages_of_their_own_where_one_is_named(monkey
     packages.mkdir()
     beside.mkdir()
     monkeypatch.setattr(sys, "path", [str(packages), str(beside)])
-    assert ranks_python() == sys.executable and start._paths() == [str(packages), str(beside)]
+    assert ranks_python() == sys.executable and start._import_paths() == [str(packages), str(beside)]
     monkeypatch.setenv("COURSE_PYTHON", str(tmp_path / "bin" / "python"))
     assert launch_ranks.find_mpiexec() == str(tmp_path / "bin" / "mpiexec")
-    assert start._paths() == [str(beside)]
+    assert start._import_paths() == [str(beside)]
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ def test_the_first_cell_says_what_the_set_up_says_and_changes_nothing_where_it_f
     runpy.run_path(str(clone / "tools" / "hosted.py"), run_name="__main__")
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "No network" and said[1].startswith("The course is not set up") and len(said) == 2
-    assert sys.path == before and os.environ["COURSE_PYTHON"] == "none yet"
+    assert sys.path == before and settings.PYTHON.value() == "none yet"
 
 
 def test_the_first_cell_can_run_twice_and_lends_four_packages(clone, capsys) -> None:
@@ -156,4 +157,4 @@ def test_the_first_cell_can_run_twice_and_lends_four_packages(clone, capsys) -> 
     assert sys.path.count(str(lent)) == sys.path.count(str(clone)) == 1
     assert sorted(file.name for file in lent.iterdir()) == ["cloudpickle", "greenlet", "ipyparallel", "mpi4py"]
     assert (lent / "ipyparallel").resolve() == packages / "ipyparallel"
-    assert os.environ["COURSE_PYTHON"] == str(clone / ".venv" / "bin" / "python")
+    assert settings.PYTHON.value() == str(clone / ".venv" / "bin" / "python")

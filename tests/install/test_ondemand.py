@@ -26,6 +26,7 @@ import yaml
 from markdown_it import MarkdownIt
 from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
 
+from course_utils import settings
 from course_utils.syllabus import ROOT
 from tests.pages.test_browser import CHROMIUM, WAIT, Notebook
 
@@ -669,7 +670,7 @@ def test_from_the_portals_page_to_ranks_on_both_nodes_in_the_browser(session, ap
             portal = context.new_page()
             portal.route(f"{here}/portal", lambda route: route.fulfill(body=page_of_portal, content_type="text/html"))
             portal.goto(f"{here}/portal")
-            shots = Path(os.environ.get("COURSE_SCREENSHOTS") or tmp_path)
+            shots = settings.SCREENSHOTS.value() or tmp_path
             portal.screenshot(path=str(shots / "ondemand_portal.png"))
             with context.expect_page() as opened:
                 portal.get_by_role("button", name="Open the course in JupyterLab").click()

@@ -21,6 +21,7 @@ import nbformat
 import pytest
 from run_notebook import GRACE_SECONDS, ROOT, end, leftovers, marked, own_environment
 
+from course_utils import settings
 from course_utils.checks.registry import find
 
 STEM = "04_messages"
@@ -81,8 +82,7 @@ TOO_WIDE = """element => {
 @pytest.fixture(scope="module")
 def screenshots(tmp_path_factory) -> Path:
     """Where screenshots go: $COURSE_SCREENSHOTS, or a temporary folder."""
-    named = os.environ.get("COURSE_SCREENSHOTS")
-    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder = settings.SCREENSHOTS.value() or tmp_path_factory.mktemp("screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder.resolve()
 

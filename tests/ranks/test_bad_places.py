@@ -12,10 +12,10 @@ import pytest
 
 from course_utils import download
 from course_utils.errors import CourseError
-from course_utils.ranks.call_lock import turn
+from course_utils.ranks.call_lock import call_lock
 from course_utils.ranks.processes import forking, launch_ranks
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.ranks.start import start_apart
+from course_utils.ranks.start import start_separate_ranks
 from tests.teacher.submissions import needs_a_box
 
 
@@ -117,13 +117,13 @@ def no_locks(monkeypatch) -> None:
 def test_a_disk_without_locks_is_told_with_the_variable_that_names_another(no_locks, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
     here = f"The disk of {tmp_path}.* cannot lock files \\(No locks available\\).* Set COURSE_%s to a folder on another"
-    with pytest.raises(CourseError, match=here % "RUNTIME"), turn(RanksFolder.new()):
+    with pytest.raises(CourseError, match=here % "RUNTIME"), call_lock(RanksFolder.new()):
         pass
-    if forking.possible():
+    if forking.can_fork():
         with pytest.raises(CourseError, match=here % "RUNTIME"):
-            forking.server()
+            forking.fork_server()
     monkeypatch.setenv("COURSE_SHARED", str(tmp_path))
-    with pytest.raises(CourseError, match=here % "SHARED"), turn(RanksFolder.new(tmp_path)):
+    with pytest.raises(CourseError, match=here % "SHARED"), call_lock(RanksFolder.new(tmp_path)):
         pass
     with pytest.raises(CourseError, match=here % "DATA"):
         download.fetch("http://127.0.0.1:9/data", tmp_path / "data", "0" * 32)
@@ -147,10 +147,10 @@ def taken_ports(monkeypatch) -> list[int]:
 def test_ranks_start_again_where_another_program_takes_their_port(taken_ports) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken_ports += [other.getsockname()[1]] * 2
-        ranks = start_apart(2)
+        ranks = start_separate_ranks(2)
         assert not taken_ports and ranks.run(lambda comm: comm.allreduce(1)).results == [2, 2]
         ranks.stop()
         taken_ports += [other.getsockname()[1]] * 3
         with pytest.raises(CourseError, match=r"Run this cell again(.|\n)*Address already in use"):
-            start_apart(2)
+            start_separate_ranks(2)
         assert not taken_ports

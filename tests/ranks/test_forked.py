@@ -58,7 +58,7 @@ def started(number: int = 3):
 @pytest.fixture
 def server():
     """The fork server, as soon as it forks."""
-    folder = forking.server()
+    folder = forking.fork_server()
     while not (folder.path / "engine").exists():
         time.sleep(0.02)
     return folder
@@ -91,7 +91,7 @@ def test_ranks_are_forked_where_every_child_has_lost_what_wakes_the_server(tmp_p
     hook = "import os, signal; os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))"
     (tmp_path / "sitecustomize.py").write_text(hook)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    server = forking.server()
+    server = forking.fork_server()
     while not (server.path / "engine").exists():
         time.sleep(0.02)
     with started() as ranks:
@@ -158,7 +158,7 @@ def test_without_fork_a_rank_is_a_child_of_its_shell(monkeypatch) -> None:
     with started() as ranks:
         shells = [one["shell"] for one in ranks.facts["ranks"]]
         assert [one["parent"] for one in ranks.run(what_i_am).results] == shells
-    assert forking.server() is None
+    assert forking.fork_server() is None
 
 
 def test_a_server_that_was_killed_is_replaced_and_its_ranks_live_on(server) -> None:
@@ -192,26 +192,26 @@ def test_a_server_sees_that_the_courses_files_have_changed(tmp_path, monkeypatch
     file = tmp_path / "course_of_mine.py"
     file.write_text("")
     monkeypatch.setitem(sys.modules, "course_of_mine", types.SimpleNamespace(__file__=str(file)))
-    before = fork_server._files()
-    assert fork_server._files() == before
+    before = fork_server._file_times()
+    assert fork_server._file_times() == before
     os.utime(file, (1, 1))
-    assert fork_server._files() != before
+    assert fork_server._file_times() != before
     file.unlink()
-    assert fork_server._files() != before
+    assert fork_server._file_times() != before
 
 
 def test_a_server_ends_when_nobody_asks_it_any_more_and_another_comes(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
-    folder = forking.server()
+    folder = forking.fork_server()
     first = process_of(folder)
     os.kill(first, signal.SIGKILL)
     code = (
         "import sys; from pathlib import Path; from course_utils.ranks.engine import fork_server as f\n"
-        "f.IDLE_SECONDS = 0.2; f.Server(f.RanksFolder(Path(sys.argv[1])), 'engine').run()"
+        "f.IDLE_SECONDS = 0.2; f.ForkServer(f.RanksFolder(Path(sys.argv[1])), 'engine').run()"
     )
     subprocess.run([sys.executable, "-c", code, folder.path], check=True, timeout=60)
     assert not (folder.path / "engine").exists() and not (folder.path / SERVING).exists()
-    assert process_of(forking.server()) != first
+    assert process_of(forking.fork_server()) != first
     folder.leave()
 
 
@@ -220,7 +220,7 @@ def test_a_server_goes_with_the_last_process_that_owns_it(tmp_path) -> None:
     code = """
         import time
         from course_utils.ranks.processes import forking
-        folder = forking.server()
+        folder = forking.fork_server()
         while not (folder.path / "engine").exists():
             time.sleep(0.02)
         print(folder.path, (folder.path / "serving").read_text().split("-")[0], flush=True)

@@ -15,8 +15,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.ranks import quiet_notice
-from course_utils.ranks.hang_detector import Seen
-from course_utils.ranks.processes.fault_dump import last_line, learners_line
+from course_utils.ranks.hang_detector import Observation
+from course_utils.ranks.processes.fault_dump import last_line, learner_line
 from course_utils.ranks.px_magic import register
 from course_utils.trace.activity import RUNNING, Activity
 from workshop.bench.hangs import modules, programs, reaches_the_learner, tell, torch_is_there
@@ -62,7 +62,7 @@ def cases() -> list:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch) -> None:
-    monkeypatch.setattr(quiet_notice, "STILL_SECONDS", 4.0)
+    monkeypatch.setattr(quiet_notice, "QUIET_SECONDS", 4.0)
 
 
 @pytest.mark.parametrize("program", cases())
@@ -185,7 +185,7 @@ def waits_for_a_file(comm, path):
 
 
 def test_what_computes_nothing_for_long_is_told_and_left_alone(four_ranks, capsys, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(quiet_notice, "STILL_SECONDS", 2.0)
+    monkeypatch.setattr(quiet_notice, "QUIET_SECONDS", 2.0)
     assert four_ranks.run(waits_for_a_file, str(tmp_path / "lock")).results == [0, 1, 2, 3]
     told = " ".join(capsys.readouterr().out.split())
     assert "Nothing has moved for 2 s" in told and "need not be a deadlock" in told
@@ -196,15 +196,15 @@ def test_who_gets_no_processor_is_not_called_still(monkeypatch, capsys) -> None:
     for busy in (True, False):
         now = itertools.count(100.0, 1.0)
         monkeypatch.setattr(quiet_notice.time, "monotonic", lambda now=now: next(now))
-        monkeypatch.setattr(quiet_notice, "STILL_SECONDS", 2.0)
+        monkeypatch.setattr(quiet_notice, "QUIET_SECONDS", 2.0)
         control = SimpleNamespace(
             activity=lambda rank: Activity(RUNNING, 1, 0.0, ""),
             computed=lambda rank: 5.0,
             wants_to_run=lambda rank, busy=busy: busy,
         )
-        notice = quiet_notice.StillnessNotice(control, [0])
+        notice = quiet_notice.QuietNotice(control, [0])
         for _ in range(6):
-            notice.look(Seen(unmoved=100.0))
+            notice.observe(Observation(unmoved=100.0))
         assert ("Nothing has moved" in capsys.readouterr().out) != busy
 
 
@@ -332,10 +332,10 @@ def test_instances_of_a_cells_class_travel(four_ranks) -> None:
 
 def unpacked_while_stop_is_pressed() -> int:
     """The first time, that is: afterwards it is unpacked once more."""
-    if os.environ["COURSE_TEST_UNPACKED"] == "not yet":
+    if os.environ["UNPACKED_BY_A_TEST"] == "not yet":
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.05)
-    os.environ["COURSE_TEST_UNPACKED"] = "whole"
+    os.environ["UNPACKED_BY_A_TEST"] = "whole"
     return 7
 
 
@@ -345,10 +345,10 @@ class Slow:
 
 
 def test_what_is_being_unpacked_is_unpacked_before_stop_is_heeded(four_ranks, monkeypatch) -> None:
-    monkeypatch.setenv("COURSE_TEST_UNPACKED", "not yet")
+    monkeypatch.setenv("UNPACKED_BY_A_TEST", "not yet")
     with pytest.raises(RankError, match="stopped by you"):
         four_ranks.run(lambda comm: Slow() if comm.rank == 1 else comm.rank)
-    assert os.environ["COURSE_TEST_UNPACKED"] == "whole"
+    assert os.environ["UNPACKED_BY_A_TEST"] == "whole"
     assert four_ranks.healthy and four_ranks.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
 
 
@@ -486,15 +486,15 @@ DUMP = """Thread 0x1 (most recent call first):
 Current thread 0x2 (most recent call first):
   File "/tmp/ipykernel_7/42.py", line 5 in work
   File "/home/me/tools.py", line 9 in helper
-  File "ENGINE", line 60 in run_learners
+  File "ENGINE", line 60 in run_learner_code
   File "ENGINE", line 99 in main
 """
 
 
 def test_the_line_of_a_rank_that_cannot_answer_is_read_from_its_dump() -> None:
-    assert learners_line(DUMP) == "line 5 of your cell"
-    assert learners_line(DUMP.replace("run_learners", "other")) == ""
-    assert learners_line("") == ""
+    assert learner_line(DUMP) == "line 5 of your cell"
+    assert learner_line(DUMP.replace("run_learner_code", "other")) == ""
+    assert learner_line("") == ""
 
 
 def test_the_line_in_which_a_signal_ended_a_rank_is_read_from_its_dump(tmp_path) -> None:

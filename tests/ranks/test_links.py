@@ -18,7 +18,7 @@ from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus
 from course_utils.ranks import start
 from course_utils.ranks.ending import Ending
-from course_utils.ranks.launch_sites import Here
+from course_utils.ranks.launch_sites import ThisMachine
 from course_utils.ranks.links import network
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Meter
@@ -91,15 +91,15 @@ def test_the_bytes_of_nccl_cross_the_links_though_both_nodes_share_a_gpu(allowed
 
 
 def test_rates_and_times_are_read_as_people_write_them() -> None:
-    assert EmulatedNetwork.asked(4, "200 Mbit/s") == EmulatedNetwork((200_000_000,) * 4)
+    assert EmulatedNetwork.from_words(4, "200 Mbit/s") == EmulatedNetwork((200_000_000,) * 4)
     rates = (1_500_000_000, 20_000_000, 1_500_000_000)
-    assert EmulatedNetwork.asked(3, "1.5Gbit/s", "500 us", {1: "20 mbit/s"}) == EmulatedNetwork(rates, 0.0005)
-    assert EmulatedNetwork.asked(4, None) is None
+    assert EmulatedNetwork.from_words(3, "1.5Gbit/s", "500 us", {1: "20 mbit/s"}) == EmulatedNetwork(rates, 0.0005)
+    assert EmulatedNetwork.from_words(4, None) is None
     assert (
-        str(EmulatedNetwork.asked(3, "1 Gbit/s", "1 ms", {2: "20 Mbit/s"}))
+        str(EmulatedNetwork.from_words(3, "1 Gbit/s", "1 ms", {2: "20 Mbit/s"}))
         == "a node each, 1 Gbit/s each way, latency 1 ms (node 2: 20 Mbit/s)"
     )
-    assert str(EmulatedNetwork.asked(4, "20 Mbit/s", ranks_per_node=2)) == "2 on each node, 20 Mbit/s each way"
+    assert str(EmulatedNetwork.from_words(4, "20 Mbit/s", ranks_per_node=2)) == "2 on each node, 20 Mbit/s each way"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_rates_and_times_are_read_as_people_write_them() -> None:
 )
 def test_what_cannot_be_is_said(ranks, options, words) -> None:
     with pytest.raises(CourseError) as error:
-        EmulatedNetwork.asked(ranks, **options)
+        EmulatedNetwork.from_words(ranks, **options)
     assert words in str(error.value)
 
 
@@ -142,7 +142,7 @@ def test_a_system_that_forbids_it_says_what_its_administrator_would_allow(monkey
     monkeypatch.setattr(network.shutil, "which", lambda tool: f"/bin/{tool}")
     monkeypatch.setattr(network, "_PROBE", "echo unshare: not permitted >&2; exit 1")
     monkeypatch.setattr(network, "_KNOBS", ())
-    assert network.possible(EmulatedNetwork((10**8,) * 4)) is None
+    assert network.possible_network(EmulatedNetwork((10**8,) * 4)) is None
     line = capsys.readouterr().out
     assert line.count("\n") == 1 and "its administrator would allow" in line and "inside this machine" in line
 
@@ -150,7 +150,7 @@ def test_a_system_that_forbids_it_says_what_its_administrator_would_allow(monkey
 def test_without_latencys_device_the_links_keep_their_rates(monkeypatch, capsys) -> None:
     monkeypatch.setattr(network, "obstacle", lambda: None)
     monkeypatch.setattr(network, "delay_obstacle", lambda: "no device")
-    assert network.possible(EmulatedNetwork((10**8,) * 2, 0.001, 2)) == EmulatedNetwork((10**8,) * 2, 0.0, 2)
+    assert network.possible_network(EmulatedNetwork((10**8,) * 2, 0.001, 2)) == EmulatedNetwork((10**8,) * 2, 0.0, 2)
     assert capsys.readouterr().out.startswith("No latency here: no device")
 
 
@@ -256,10 +256,10 @@ def test_who_receives_much_over_a_slow_link_can_be_stopped(nodes, receives) -> N
 
 
 def test_only_ranks_with_the_same_links_are_taken(nodes) -> None:
-    same = EmulatedNetwork.asked(4, "50 Mbit/s", slow={2: "20 Mbit/s"})
-    assert start._are(nodes.facts, 4, Here(4, same))
-    assert not start._are(nodes.facts, 4, Here(4, EmulatedNetwork.asked(4, "50 Mbit/s")))
-    assert not start._are(nodes.facts, 4, Here(4))
+    same = EmulatedNetwork.from_words(4, "50 Mbit/s", slow={2: "20 Mbit/s"})
+    assert start._facts_match(nodes.facts, 4, ThisMachine(4, same))
+    assert not start._facts_match(nodes.facts, 4, ThisMachine(4, EmulatedNetwork.from_words(4, "50 Mbit/s")))
+    assert not start._facts_match(nodes.facts, 4, ThisMachine(4))
     assert course.start(4, link="50 Mbit/s", slow={2: "20 Mbit/s"}) is nodes
 
 

@@ -27,8 +27,8 @@ from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
 from course_utils.ranks.engine import output
 from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
 from course_utils.ranks.failure_report import describe
-from course_utils.ranks.offline.stand_ins import NoRanks
-from course_utils.ranks.offline.worker_client import lone_process
+from course_utils.ranks.offline.stand_ins import WorkerCalls
+from course_utils.ranks.offline.worker_client import shared_worker
 from course_utils.ranks.processes import exit_status, launch_ranks, ranks_folder
 from course_utils.ranks.run import Attempt
 from course_utils.syllabus import ROOT
@@ -85,7 +85,7 @@ def test_a_cached_function_of_a_cell_travels_to_the_ranks(four_ranks) -> None:
     assert four_ranks.run(lambda comm: factorial(3 + comm.rank)).results == [6, 24, 120, 720]
     again = from_bytes(to_bytes(factorial))
     assert again(4) == 24 and again.cache_parameters() == factorial.cache_parameters()
-    assert from_bytes(to_bytes(lone_process)) is lone_process, "what can be imported is not packed"
+    assert from_bytes(to_bytes(shared_worker)) is shared_worker, "what can be imported is not packed"
 
 
 def test_what_ranks_print_comes_in_rank_order(four_ranks, capsys) -> None:
@@ -678,22 +678,22 @@ def takes_a_message(comm):
 
 
 def test_a_message_that_nobody_received_does_not_reach_another_notebook(four_ranks) -> None:
-    from course_utils.ranks.call_lock import turn
+    from course_utils.ranks.call_lock import call_lock
 
-    with turn(four_ranks.connection.folder) as mine:
+    with call_lock(four_ranks.connection.folder) as mine:
         mine.clean()
     four_ranks.run(leaves_a_message_behind)
-    with turn(four_ranks.connection.folder) as other:  # as a second notebook would see it
+    with call_lock(four_ranks.connection.folder) as other:  # as a second notebook would see it
         assert other.communicator > mine.communicator
     assert four_ranks.run(takes_a_message).results[1] == "new"
 
 
 def test_a_communicator_is_given_up_unless_its_call_ended_well(four_ranks) -> None:
-    from course_utils.ranks.call_lock import turn
+    from course_utils.ranks.call_lock import call_lock
 
     numbers = []
     for clean in (True, True, False, True):
-        with turn(four_ranks.connection.folder) as mine:
+        with call_lock(four_ranks.connection.folder) as mine:
             numbers.append(mine.communicator)
             if clean:
                 mine.clean()
@@ -706,7 +706,7 @@ def test_a_progress_bar_shows_what_takes_long_unless_it_is_disabled(disabled, sh
     program = (
         "from course_utils.progress_bar import ProgressBar\n"
         "with ProgressBar('3 ranks at work', delay=0.0) as bar:\n"
-        "    bar.look()\n"
+        "    bar.refresh()\n"
     )
     environment = {**os.environ, "TQDM_DISABLE": disabled}
     said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
@@ -717,7 +717,7 @@ def test_a_notebook_that_showed_a_bar_can_be_saved_and_opened_again() -> None:
     cell = (
         "from course_utils.progress_bar import ProgressBar\n"
         "with ProgressBar('3 ranks at work', delay=0.0) as bar:\n"
-        "    bar.look()\n"
+        "    bar.refresh()\n"
     )
     pages = [cell + "    raise KeyError", cell]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(page) for page in pages])
@@ -783,7 +783,7 @@ def test_a_busy_machine_does_not_end_a_call_and_an_endless_one_ends_all_the_same
     try:
         slow = four_ranks.attempt(computes, [(0.5,)] * 4, limit=1.5)
         without_end = four_ranks.attempt(computes, [(1e9,)] * 4, limit=1.0)
-        alone = NoRanks().attempt(endless, [()], limit=0.5)
+        alone = WorkerCalls().attempt(endless, [()], limit=0.5)
     finally:
         for process in others:
             process.kill()
@@ -794,14 +794,14 @@ def test_a_busy_machine_does_not_end_a_call_and_an_endless_one_ends_all_the_same
 
 
 def test_who_sleeps_is_ended_in_the_end() -> None:
-    attempt = NoRanks().attempt(time.sleep, [(60.0,)], limit=0.1)
+    attempt = WorkerCalls().attempt(time.sleep, [(60.0,)], limit=0.1)
     assert attempt.ending == Ending.NOT_FINISHED and "busy" not in attempt.trouble
 
 
 def test_a_call_that_only_a_busy_machine_has_kept_from_its_end_is_told_so() -> None:
     limit = CallLimit(0.01, lambda rank: 0.0, lambda rank: True)
     at_work = {0: Activity(RUNNING, 1, 0.0, "", begun=True)}
-    while not (cause := limit.reached(at_work)):
+    while not (cause := limit.reason_to_end(at_work)):
         time.sleep(0.01)
     assert cause == BrokenOff(
         Ending.TOO_BUSY, "not finished after 0 s, but the machine was busy: only 0 s of them were computed."

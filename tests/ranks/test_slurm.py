@@ -10,6 +10,7 @@ import pytest
 from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
 
 import course_utils as course
+from course_utils import settings
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.ranks import Ranks
@@ -91,7 +92,7 @@ def test_what_a_rank_does_is_written_into_no_file(healthy) -> None:
     folder = healthy.connection.folder.path
 
     def written() -> dict[Path, int]:
-        others = [file for file in folder.iterdir() if file.name != "turn" and file.suffix != ".log"]
+        others = [file for file in folder.iterdir() if file.name != "call-lock" and file.suffix != ".log"]
         return {file: file.stat().st_mtime_ns for file in others}
 
     healthy.run(lambda comm: comm.barrier())
@@ -217,7 +218,7 @@ def test_a_job_whose_time_is_up_is_told_and_nothing_hangs(slurm) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_notebook_that_is_gone_takes_its_job_with_it(slurm) -> None:
-    folder = RanksFolder.new(Path(os.environ["COURSE_SHARED"]))
+    folder = RanksFolder.new(settings.SHARED.value())
     number = slurm.call("sbatch", "--parsable", "--wrap=sleep 60").strip()
     folder.write_facts(end_with=["scancel", number])
     folder.end()

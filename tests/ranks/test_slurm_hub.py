@@ -1,4 +1,4 @@
-"""What notebook and minders tell each other through the hub, without a Slurm: one process plays all parts."""
+"""What notebook and node agents tell each other through the hub, without a Slurm: one process plays all parts."""
 
 import json
 import signal
@@ -14,8 +14,8 @@ from course_utils.errors import CourseError
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.slurm import batch_job, node_agent, remote_ranks
 from course_utils.ranks.slurm.batch_job import ports
-from course_utils.ranks.slurm.hub import Hub, HubLine, hub_file
-from course_utils.ranks.slurm.node_agent import Minder, MinderReport
+from course_utils.ranks.slurm.hub import Hub, HubConnection, hub_file
+from course_utils.ranks.slurm.node_agent import NodeAgent, NodeReport
 from course_utils.ranks.slurm.remote_ranks import RemoteRanks
 from course_utils.trace.activity import WAITING
 
@@ -41,11 +41,11 @@ def hub(folder) -> Iterator[Hub]:
     thread.join()
 
 
-def heard_by(line: HubLine, what: str) -> dict:
-    """The first message with this word that comes to a minder's line."""
+def heard_by(line: HubConnection, what: str) -> dict:
+    """The first message with this word that comes to a node agent's connection."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        for message in line.heard():
+        for message in line.received():
             if what in message:
                 return message
         time.sleep(0.01)
@@ -59,9 +59,9 @@ def seen_by(ranks: RemoteRanks, what) -> bool:
     return found
 
 
-def test_a_notebook_sees_what_a_minder_has_told_and_the_minder_hears_orders(folder, hub) -> None:
-    line = HubLine(folder, asks=False)
-    line.tell({"rank": 1, "report": asdict(MinderReport(WAITING, 7, "recv(source=0)", computed=0.5))})
+def test_a_notebook_sees_what_a_node_agent_has_told_and_the_node_agent_hears_orders(folder, hub) -> None:
+    line = HubConnection(folder, asks=False)
+    line.send({"rank": 1, "report": asdict(NodeReport(WAITING, 7, "recv(source=0)", computed=0.5))})
     assert heard_by(line, "beat"), "so that it knows that the hub is there"
     late = RemoteRanks(folder, 2, "12")  # a notebook that takes over comes after the report
     assert seen_by(late, lambda ranks: ranks.activity(1).text) == "recv(source=0)"
@@ -70,14 +70,14 @@ def test_a_notebook_sees_what_a_minder_has_told_and_the_minder_hears_orders(fold
     assert heard_by(line, "order") == {"rank": 1, "order": "interrupt"}
     late.kill(1)
     assert heard_by(line, "order")["order"] == "kill"
-    line.tell({"rank": 1, "report": asdict(MinderReport(WAITING, 7, "", ended=137))})
+    line.send({"rank": 1, "report": asdict(NodeReport(WAITING, 7, "", ended=137))})
     assert seen_by(late, lambda ranks: ranks.dead()) == [1]
     line.close()
 
 
-def test_a_rank_is_given_up_when_its_minder_has_been_silent_for_long(folder, hub, monkeypatch) -> None:
-    line = HubLine(folder, asks=False)
-    line.tell({"rank": 0, "report": asdict(MinderReport(WAITING, 1, "barrier"))})
+def test_a_rank_is_given_up_when_its_node_agent_has_been_silent_for_long(folder, hub, monkeypatch) -> None:
+    line = HubConnection(folder, asks=False)
+    line.send({"rank": 0, "report": asdict(NodeReport(WAITING, 1, "barrier"))})
     ranks = RemoteRanks(folder, 1, "12")
     assert seen_by(ranks, lambda ranks: ranks.activity(0).text) == "barrier"
     assert ranks.dead() == []
@@ -90,40 +90,40 @@ def test_a_rank_is_given_up_when_its_minder_has_been_silent_for_long(folder, hub
 def test_who_does_not_know_the_key_hears_nothing(folder, hub) -> None:
     known = json.loads(hub_file(folder).read_text())
     assert hub_file(folder).stat().st_mode & 0o077 == 0
-    line = HubLine(folder, asks=True)
-    assert line.ask({"look": True}) == {}
+    line = HubConnection(folder, asks=True)
+    assert line.ask({"reports": True}) == {}
     known["key"] = zmq.curve_keypair()[0].decode()
     hub_file(folder).write_text(json.dumps(known))
-    assert HubLine(folder, asks=True).ask({"look": True}) is None
+    assert HubConnection(folder, asks=True).ask({"reports": True}) is None
     plain = zmq.Context.instance().socket(zmq.REQ)
     plain.linger, plain.rcvtimeo = 0, 500
     plain.connect(known["at"])
-    plain.send_json({"look": True})
+    plain.send_json({"reports": True})
     with pytest.raises(zmq.Again):
         plain.recv()
     plain.close()
 
 
 @pytest.fixture
-def minded(monkeypatch):
-    """`minded(folder, command)` is the exit status of a command that a minder has looked after."""
+def exit_status_of(monkeypatch):
+    """`exit_status_of(folder, command)` is the exit status of a command under a node agent."""
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    return lambda folder, *command: Minder(folder, 0, list(command)).mind()
+    return lambda folder, *command: NodeAgent(folder, 0, list(command)).run_agent()
 
 
-def test_a_minder_tells_how_its_rank_ended(folder, hub, minded) -> None:
-    assert minded(folder, "sh", "-c", "exit 3") == 3
+def test_a_node_agent_tells_how_its_rank_ended(folder, hub, exit_status_of) -> None:
+    assert exit_status_of(folder, "sh", "-c", "exit 3") == 3
     ranks = RemoteRanks(folder, 1, "12")
     assert seen_by(ranks, lambda ranks: ranks.dead()) == [0]
     assert ranks._reports[0].ended == 3
 
 
-def test_a_node_that_does_not_reach_the_notebook_says_so_and_what_to_do(folder, minded, monkeypatch, capfd) -> None:
+def test_a_node_that_does_not_reach_the_notebook_says_what_to_do(folder, exit_status_of, monkeypatch, capfd) -> None:
     monkeypatch.setattr(node_agent, "UNREACHABLE_SECONDS", 0.2)
     monkeypatch.setattr(node_agent.socket, "gethostname", lambda: "c1")
     hub_file(folder).write_text(json.dumps({"at": "tcp://127.0.0.1:9", "key": zmq.curve_keypair()[0].decode()}))
     monkeypatch.setattr("course_utils.ranks.slurm.hub._LINGER", 0)
-    assert minded(folder, "sleep", "60") == 137, "the rank is not left waiting"
+    assert exit_status_of(folder, "sleep", "60") == 137, "the rank is not left waiting"
     told = capfd.readouterr().out
     assert told.startswith("c1 reaches nobody at tcp://127.0.0.1:9") and "COURSE_PORTS=" in told
     assert "Start the notebook on a compute node" in told

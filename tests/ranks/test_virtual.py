@@ -19,7 +19,7 @@ from course_utils.errors import CourseError, RankError
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.cost_model import Network, allreduce_time, bytes_per_rank, rounds
 from course_utils.lessons.allreduce.network_topology import switch
-from course_utils.ranks.offline.stand_ins import VirtualRanksApart
+from course_utils.ranks.offline.stand_ins import WorkerVirtualRanks
 from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 
 WITH_COMM = [
@@ -310,7 +310,7 @@ def test_what_no_communicator_has_is_an_error_of_the_function():
         VirtualRanks(2).run(lambda comm: comm.sned(1))
 
 
-@pytest.mark.parametrize("ranks", [VirtualRanks(2), VirtualRanksApart(2)])
+@pytest.mark.parametrize("ranks", [VirtualRanks(2), WorkerVirtualRanks(2)])
 def test_a_group_of_torch_is_rejected(ranks):
     with pytest.raises(CourseError, match="have no group of torch.distributed"):
         ranks.attempt(print, [(), ()], backend="gloo")

@@ -1,17 +1,12 @@
-"""Replies, files and notebooks at random: whatever comes, the grader reads it or says that it cannot, and goes on.
-
-Each test goes on for `COURSE_FUZZ_SECONDS`, from a new seed each time, which a failure names.
-"""
+"""Replies, files and notebooks at random: whatever comes, the grader reads it or says that it cannot, and goes on."""
 
 import copy
 import json
-import os
-import random
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from course_utils.checks.submission import Submission, read
 from course_utils.errors import CourseError
@@ -20,108 +15,74 @@ from course_utils.teacher.wire import pack, unpack_reply
 from tests.teacher.submissions import NAMES, RIGHT, marks_of, needs_a_box, notebook
 from tests.teacher.test_hostile import a_reply
 
-SECONDS = float(os.environ.get("COURSE_FUZZ_SECONDS", 3))
-SLOW = 5.0
-"""Seconds within which a reply or a file is read, or rejected."""
-ODD = (
-    None,
-    True,
-    -1,
-    0,
-    1 << 62,
-    -(1 << 70),
-    1e308,
-    "",
-    "x" * 5000,
-    "\0",
-    "\ud800",
-    "foreign",
-    [],
-    {},
-    [[]],
-    {"": None},
+AT_RANDOM = settings(
+    max_examples=100,
+    deadline=None,
+    derandomize=False,  # new ones each time, on the build service too
+    print_blob=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-KINDS = ("float", "int", "complex", "bytes", "slice", "range", "list", "set", "dict", "array", "scalar", "objects")
-KINDS += ("tensor", "same", "dtype", "device", "Size", "module", "course", "foreign", "nothing of all this")
-pytestmark = pytest.mark.timeout(4 * SECONDS + 200)
+WIRE = ("float", "int", "complex", "bytes", "slice", "range", "list", "set", "dict", "array", "scalar", "objects")
+WIRE += ("tensor", "same", "dtype", "device", "Size", "module", "course", "foreign", "float64", "<f8", "|O", "\ud800")
+"""What `wire` may take for the beginning of a value, or for a part of it."""
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from((*WIRE, "x" * 5000)),
+    lambda inside: st.lists(inside, max_size=5) | st.dictionaries(st.text(), inside, max_size=3),
+    max_leaves=10,
+)
+pytestmark = pytest.mark.timeout(900)
 
 
-def seeds() -> Iterator[random.Random]:
-    """Sources of chance, until the time is over."""
-    seed, until = random.SystemRandom().randrange(1 << 40), time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        seed += 1
-        chance = random.Random(seed)
-        chance.name = f"seed {seed}"
-        yield chance
-
-
-def altered(tree: Any, chance: random.Random) -> Any:
-    """A copy of something out of JSON in which a few places hold something else."""
+@st.composite
+def altered(draw: st.DrawFn, tree: Any) -> bytes:
+    """Something out of JSON in which a few values are odd, as JSON."""
     tree = copy.deepcopy(tree)
-    for _ in range(chance.randrange(1, 5)):
-        inside = [tree]
-        while isinstance(inside[-1], (list, dict)) and inside[-1] and chance.random() < 0.9:
-            keys = list(inside[-1]) if isinstance(inside[-1], dict) else range(len(inside[-1]))
-            key = chance.choice(keys)
-            inside += [key, inside[-1][key]]
-        if len(inside) > 1:
-            _, key = inside.pop(), inside.pop()
-            inside[-1][key] = odd(chance)
-    return tree
+    for _ in range(draw(st.integers(1, 4))):
+        inside = tree
+        while True:
+            key = draw(st.sampled_from(list(inside) if isinstance(inside, dict) else range(len(inside))))
+            if not (isinstance(inside[key], (list, dict)) and inside[key] and draw(st.booleans())):
+                break
+            inside = inside[key]
+        inside[key] = draw(ODD)
+    return json.dumps(tree).encode()
 
 
-def odd(chance: random.Random) -> Any:
-    """A value, or what `wire` would take for the beginning of one."""
-    if chance.random() < 0.5:
-        return copy.deepcopy(chance.choice(ODD))
-    return [
-        chance.choice(KINDS),
-        *(copy.deepcopy(chance.choice((*ODD, 3, "float64", "<f8", "|O", [2, 3]))) for _ in range(4)),
-    ]
-
-
-def bytes_altered(data: bytes, chance: random.Random) -> bytes:
+@st.composite
+def with_bytes_exchanged(draw: st.DrawFn, data: bytes) -> bytes:
     """Some bytes exchanged, and sometimes the end cut off."""
     changed = bytearray(data)
-    for _ in range(chance.randrange(1, 12)):
-        changed[chance.randrange(len(changed))] = chance.randrange(256)
-    return bytes(changed[: chance.randrange(len(changed) + 1)] if chance.random() < 0.3 else changed)
+    for place, byte in draw(st.dictionaries(st.integers(0, len(data) - 1), st.integers(0, 255), max_size=12)).items():
+        changed[place] = byte
+    return bytes(changed[: draw(st.just(len(data)) | st.integers(0, len(data)))])
 
 
-def test_replies_at_random_are_read_or_rejected() -> None:
-    whole = pack(a_reply())
-    size = int.from_bytes(whole[:8], "little")
-    told = json.loads(whole[8 : 8 + size])
-    for chance in seeds():
-        if chance.random() < 0.5:
-            data = bytes_altered(whole, chance)
-        else:
-            text = json.dumps(altered(told, chance)).encode()
-            data = len(text).to_bytes(8, "little") + text + whole[8 + size :]
-        begin = time.monotonic()
-        reply = unpack_reply(0, data)
-        repr(reply)
-        assert reply.kind in ("returned", "raised", "interrupted", "unusable"), chance.name
-        assert time.monotonic() - begin < SLOW, chance.name
+REPLY = pack(a_reply())
+END_OF_TEXT = 8 + int.from_bytes(REPLY[:8], "little")
+REPLIES = altered(json.loads(REPLY[8:END_OF_TEXT])).map(
+    lambda text: len(text).to_bytes(8, "little") + text + REPLY[END_OF_TEXT:]
+)
+NOTEBOOK = (ROOT / "exercises" / "solutions" / "04_messages.ipynb").read_bytes()
 
 
-def test_files_at_random_are_read_or_rejected(tmp_path) -> None:
-    whole = (ROOT / "exercises" / "solutions" / "04_messages.ipynb").read_bytes()
-    told, file = json.loads(whole), tmp_path / "ada.ipynb"
-    for chance in seeds():
-        if chance.random() < 0.5:
-            file.write_bytes(bytes_altered(whole, chance))
-        else:
-            file.write_text(json.dumps(altered(told, chance)))
-        begin = time.monotonic()
-        try:
-            found = read(file)
-        except CourseError as error:
-            assert str(error), chance.name
-        else:
-            assert isinstance(found, Submission) and found.expected, chance.name
-        assert time.monotonic() - begin < SLOW, chance.name
+@AT_RANDOM
+@given(REPLIES | with_bytes_exchanged(REPLY))
+def test_replies_at_random_are_read_or_rejected(data) -> None:
+    reply = unpack_reply(0, data)
+    assert repr(reply) and reply.kind in ("returned", "raised", "interrupted", "unusable")
+
+
+@AT_RANDOM
+@given(content=altered(json.loads(NOTEBOOK)) | with_bytes_exchanged(NOTEBOOK))
+def test_files_at_random_are_read_or_rejected(content, tmp_path) -> None:
+    file = tmp_path / "ada.ipynb"
+    file.write_bytes(content)
+    try:
+        found = read(file)
+    except CourseError as error:
+        assert str(error)
+    else:
+        assert isinstance(found, Submission) and found.expected
 
 
 PIECES = """
@@ -167,27 +128,26 @@ WORDS = {
 }
 
 
-def piece(chance: random.Random) -> str:
+def filled(pieces: list[str], words: dict[str, Any]) -> str:
     """A cell that no sane notebook has."""
-    text = "\n".join(chance.sample(PIECES, chance.randrange(1, 4)))
-    for name, choices in WORDS.items():
-        text = text.replace(f"{{{name}}}", str(chance.choice(choices)))
+    text = "\n".join(pieces)
+    for name, word in words.items():
+        text = text.replace(f"{{{name}}}", str(word))
     return text
 
 
+CELLS = st.builds(
+    filled,
+    st.lists(st.sampled_from(PIECES), min_size=1, max_size=3, unique=True),
+    st.fixed_dictionaries({name: st.sampled_from(choices) for name, choices in WORDS.items()}),
+)
+
+
 @needs_a_box
-def test_notebooks_at_random_cost_their_own_marks_alone(tmp_path) -> None:
-    tried = 0
-    for chance in seeds():
-        cells = [[piece(chance) for _ in range(chance.randrange(1, 4))] for _ in range(3)]
-        files = [notebook(tmp_path, *odd_cells, RIGHT, NAMES, name=f"{n}.ipynb") for n, odd_cells in enumerate(cells)]
-        files += [notebook(tmp_path, RIGHT, NAMES, name="honest.ipynb")]
-        marks = marks_of(files, ranks=2)
-        told = {f"{n}": odd_cells for n, odd_cells in enumerate(cells)}
-        assert [(one.exercise, one.mark) for one in marks[-2:]] == [("rank_squared", 1), ("who_is_there", 1)], (
-            chance.name,
-            told,
-        )
-        assert len(marks) == 8 and all(one.verdict.isprintable() for one in marks), (chance.name, told)
-        tried += 3
-    assert tried
+@settings(AT_RANDOM, max_examples=1)
+@given(odd=st.lists(st.lists(CELLS, min_size=1, max_size=3), min_size=3, max_size=3))
+def test_notebooks_at_random_cost_their_own_marks_alone(tmp_path, odd) -> None:
+    files = [notebook(tmp_path, *cells, RIGHT, NAMES, name=f"{number}.ipynb") for number, cells in enumerate(odd)]
+    marks = marks_of([*files, notebook(tmp_path, RIGHT, NAMES, name="honest.ipynb")], ranks=2)
+    assert [(one.exercise, one.mark) for one in marks[-2:]] == [("rank_squared", 1), ("who_is_there", 1)]
+    assert len(marks) == 8 and all(one.verdict.isprintable() for one in marks)

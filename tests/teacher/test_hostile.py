@@ -19,7 +19,7 @@ from course_utils.checks.submission import read
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply
 from course_utils.syllabus import ROOT
-from course_utils.teacher import boxes_of_ranks, containment, grading
+from course_utils.teacher import containment, grading, started_ranks
 from course_utils.teacher.wire import MOST_VALUES, pack, unpack_reply
 from course_utils.trace.events import Event
 from tests.teacher.submissions import NAMES, RIGHT, collection, mark_of, marks_of, needs_a_box, notebook
@@ -233,10 +233,10 @@ def test_a_submission_that_takes_the_machines_memory_ends_alone(tmp_path, monkey
         trouble = plain(submission, running)
         if "greedy" in submission.name:
             eaten.touch()
-            monkeypatch.setattr(boxes_of_ranks, "_wait_for_memory", lambda: eaten.unlink(missing_ok=True))
+            monkeypatch.setattr(started_ranks, "_wait_for_memory", lambda: eaten.unlink(missing_ok=True))
         return trouble
 
-    monkeypatch.setattr(boxes_of_ranks, "memory_left", left)
+    monkeypatch.setattr(started_ranks, "memory_left", left)
     monkeypatch.setattr(judge_submission, "_run_all_cells", run_then_eat)
     files = [
         notebook(tmp_path, *cells, name=name) for name, cells in {"greedy.ipynb": [greedy], "a.ipynb": [RIGHT]}.items()

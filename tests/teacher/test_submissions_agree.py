@@ -10,7 +10,7 @@ import pytest
 from course_utils.checks import judge_submission
 from course_utils.checks.judge_submission import check_notebook
 from course_utils.checks.submission import read
-from course_utils.ranks.start import start_apart
+from course_utils.ranks.start import start_separate_ranks
 from course_utils.teacher.grading import LONGEST, printable
 from tests.teacher.submissions import collection, marks_of, needs_a_box, notebook
 
@@ -19,7 +19,7 @@ ODD = collection("odd")
 
 @pytest.fixture(scope="module")
 def two_ranks() -> Iterator:
-    ranks = start_apart(2)
+    ranks = start_separate_ranks(2)
     yield ranks
     ranks.stop()
 

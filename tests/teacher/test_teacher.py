@@ -1,6 +1,7 @@
 """Marks for submissions: a right answer keeps its mark, a wrong one and every abuse score zero and are told why."""
 
 import csv
+import ctypes.util
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from course_utils.checks.submission import read
 from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
-from course_utils.teacher import bubblewrap, containment, counted_links, grade_class
+from course_utils.teacher import bubblewrap, containment, grade_class
 from course_utils.teacher.hiding import lesson_modules, without_answers
 from course_utils.teacher.marks import Mark, write_marks
 from course_utils.teacher.submission_files import names_of
@@ -109,8 +110,8 @@ def _sees(places: list[str]) -> list[str]:
     root, found = pathlib.Path(course_utils.__file__).parents[1], []
     for place in places:
         module, _, name = place.partition(":")
-        package = module.rpartition(".")[0]
-        for holder in (module, package):
+        package, face = module.rpartition(".")[0], ".".join(module.split(".")[:3])
+        for holder in dict.fromkeys((module, package, face)):
             function = getattr(importlib.import_module(holder), name, None)
             if not inspect.isfunction(function):  # a module may have its function's name
                 continue
@@ -165,8 +166,7 @@ def test_what_an_earlier_lesson_taught_may_be_imported_and_is_not_asked_for(tmp_
     assert "course_utils.lessons.first_steps.rank_and_size" in lesson_modules()
 
 
-def test_the_table_of_marks(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(counted_links, "obstacle", lambda: None)
+def test_the_table_of_marks(tmp_path) -> None:
     file = tmp_path / "marks.csv"
     file.write_text("forged")
     marks = [
@@ -178,8 +178,8 @@ def test_the_table_of_marks(tmp_path, monkeypatch) -> None:
     with file.open(newline="", encoding="utf-8-sig") as table:
         assert list(csv.reader(table)) == [
             ["submission", "exercise", "mark", "verdict", "run"],
-            ["ada.ipynb", "rank_squared", "1", "✓ fine, with a comma", "each rank in a box"],
-            ["ada.ipynb", "read_sample", "0", "✗ wrong", "all ranks in one box"],
+            ["ada.ipynb", "rank_squared", "1", "✓ fine, with a comma", "in a box"],
+            ["ada.ipynb", "read_sample", "0", "✗ wrong", "in a box"],
             ["'=1+1.ipynb", "", "0", "✗ nothing", "without a box: --trusted"],
         ]
 
@@ -197,6 +197,12 @@ def a_path_without(tool: str, folder: Path) -> str:
 def test_a_missing_tool_is_named_with_its_package(tool, package, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", a_path_without(tool, tmp_path))
     assert bubblewrap.obstacle.__wrapped__() == f"`{tool}` is missing: `apt install {package}` brings it."
+
+
+def test_a_missing_library_is_named_with_its_package(monkeypatch) -> None:
+    monkeypatch.delitem(sys.modules, "pyseccomp", raising=False)
+    monkeypatch.setattr(ctypes.util, "find_library", lambda name: None if name == "seccomp" else "libc.so.6")
+    assert bubblewrap.obstacle.__wrapped__() == "libseccomp is missing: `apt install libseccomp2` brings it."
 
 
 def test_a_system_without_namespaces_is_told_how_to_allow_them(tmp_path, monkeypatch) -> None:

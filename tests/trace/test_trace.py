@@ -15,8 +15,8 @@ from mpi4py import MPI
 from course_utils.errors import CourseError, RankError
 from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 from course_utils.trace.events import Event, bytes_sent, count_rounds, pair_messages, phase_seconds
-from course_utils.trace.recorder import NOWHERE, CodeLine, phase, recorder, warning_text
-from course_utils.trace.requests import begun
+from course_utils.trace.recorder import NO_LINE, SourceLine, phase, recorder, warning_text
+from course_utils.trace.requests import origin_text
 from course_utils.trace.torch_distributed import TracedGroup, TracedWork
 
 
@@ -335,7 +335,7 @@ def test_tensors_of_unlike_sizes_are_told_apart(four_ranks) -> None:
     assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
 
 
-def sends_without_the_books(comm) -> float | None:
+def sends_without_the_ledger(comm) -> float | None:
     import numpy as np
     from mpi4py import MPI
 
@@ -350,7 +350,7 @@ def sends_without_the_books(comm) -> float | None:
 
 
 def test_calls_that_are_not_recorded_make_no_false_alarm(four_ranks) -> None:
-    assert four_ranks.run(sends_without_the_books).results == [0.0, 0.0, 2.0, 3.0]
+    assert four_ranks.run(sends_without_the_ledger).results == [0.0, 0.0, 2.0, 3.0]
 
 
 def asked_late():
@@ -545,13 +545,13 @@ def test_an_error_inside_mpi4py_has_the_line_of_the_learners_call(four_ranks) ->
 @pytest.mark.parametrize(
     ("first", "then", "said"),
     [
-        (CodeLine("<one>", 3), CodeLine("<two>", 7), " of line 3"),
-        (CodeLine("<one>", 3), CodeLine("course/messages.py", 7), " of line 3 of your cell"),
-        (NOWHERE, CodeLine("<two>", 7), ""),
+        (SourceLine("<one>", 3), SourceLine("<two>", 7), " of line 3"),
+        (SourceLine("<one>", 3), SourceLine("course/messages.py", 7), " of line 3 of your cell"),
+        (NO_LINE, SourceLine("<two>", 7), ""),
     ],
 )
-def test_a_wait_says_in_which_line_its_request_began(first: CodeLine, then: CodeLine, said: str) -> None:
-    assert begun(first, then) == said
+def test_a_wait_says_in_which_line_its_request_began(first: SourceLine, then: SourceLine, said: str) -> None:
+    assert origin_text(first, then) == said
 
 
 def test_a_rank_that_waits_for_a_request_says_so(four_ranks) -> None:
@@ -619,7 +619,7 @@ def test_a_collective_for_which_torch_makes_no_work_is_waited_for_in_the_gpus_qu
     monkeypatch.setattr(torch.cuda, "Event", _EventOnGpu)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: recorded_as_a_graph)
     plain = SimpleNamespace(allreduce=lambda *_: None)
-    group = SimpleNamespace(recording=True, _plain=plain, _books=lambda: ("nccl 0", [0]))
+    group = SimpleNamespace(recording=True, _plain=plain, _ledger_entry=lambda: ("nccl 0", [0]))
     recorder.begin(0)
     work = TracedGroup.allreduce(group, [torch.ones(2)], dist.AllreduceOptions())
     if recorded_as_a_graph:
@@ -650,7 +650,7 @@ def hang_on_a_gpu() -> str:
     torch.cuda.Event, torch.cuda.is_current_stream_capturing = Never, lambda: False
     try:
         group = SimpleNamespace(recording=True, _plain=SimpleNamespace(allreduce=lambda *_: None))
-        group._books = lambda: ("nccl 0", [0, 1, 2, 3])
+        group._ledger_entry = lambda: ("nccl 0", [0, 1, 2, 3])
         TracedGroup.allreduce(group, [torch.ones(2)], dist.AllreduceOptions()).wait()
     finally:
         torch.cuda.Event, torch.cuda.is_current_stream_capturing = kept

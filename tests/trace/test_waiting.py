@@ -4,32 +4,32 @@ from types import SimpleNamespace
 
 import pytest
 
-from course_utils.ranks.hang_detector import HangDetector, unlike_calls
+from course_utils.ranks.hang_detector import HangDetector, Situation, mismatched_call_text
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
 from course_utils.trace.events import BYTES, Agreement, Event
-from course_utils.trace.latent_errors import by_luck
-from course_utils.trace.ledger import Books, read_look
+from course_utils.trace.latent_errors import latent_errors
+from course_utils.trace.ledger import Ledger, read_snapshot
 from course_utils.trace.wait_graph import (
     IS_DONE,
     WAITS,
     WORKS,
+    Collective,
+    CombinedNeed,
     Lock,
-    Look,
-    Meeting,
     Message,
     Receive,
     Send,
-    Some,
+    Snapshot,
     WaitGraph,
-    in_words,
-    unlike,
+    cycle_text,
+    differ,
 )
 
 W = "world"
 
 
-def waits(need, **more) -> Look:
-    return Look(WAITS, need, **more)
+def waits(need, **more) -> Snapshot:
+    return Snapshot(WAITS, need, **more)
 
 
 def from_(peer, tag=None) -> Receive:
@@ -40,27 +40,27 @@ def to(peer, tag=0) -> Send:
     return Send(Message(W, peer, tag))
 
 
-def graph(*looks: Look) -> WaitGraph:
-    return WaitGraph(dict(enumerate(looks)), {W: list(range(len(looks)))})
+def graph(*snapshots: Snapshot) -> WaitGraph:
+    return WaitGraph(dict(enumerate(snapshots)), {W: list(range(len(snapshots)))})
 
 
-def meets(number: int, *names: str, root: int | None = None) -> Look:
+def meets(number: int, *names: str, root: int | None = None) -> Snapshot:
     begun = [Agreement(name, root if name == "Bcast" else None) for name in names]
-    return waits(Meeting(W, number, begun[-1]), met={W: (number, begun)})
+    return waits(Collective(W, number, begun[-1]), collectives={W: (number, begun)})
 
 
-def done_after(number: int, *names: str) -> Look:
-    return Look(IS_DONE, met={W: (number, list(map(Agreement, names)))})
+def done_after(number: int, *names: str) -> Snapshot:
+    return Snapshot(IS_DONE, collectives={W: (number, list(map(Agreement, names)))})
 
 
 ROOTED = Agreement("Bcast", 0)
 LOCK, OTHER_LOCK = Lock("window", 0, True), Lock("window", 1, True)
-DONE, BUSY = Look(IS_DONE), Look(WORKS)
-SENT = Look(IS_DONE, sent={Message(W, 0, 3): 1})
+DONE, BUSY = Snapshot(IS_DONE), Snapshot(WORKS)
+SENT = Snapshot(IS_DONE, sent={Message(W, 0, 3): 1})
 
 
 @pytest.mark.parametrize(
-    ("looks", "stuck"),
+    ("snapshots", "stuck"),
     [
         ([waits(from_(1)), waits(from_(0))], [0, 1]),
         ([waits(from_(1)), BUSY], []),
@@ -78,7 +78,7 @@ SENT = Look(IS_DONE, sent={Message(W, 0, 3): 1})
         ([waits(to(1), sent={Message(W, 1, 0): 1}), waits(to(0), sent={Message(W, 0, 0): 1})], [0, 1]),
         ([waits(to(1), sent={Message(W, 1, 0): 1}), waits(from_(0))], []),
         ([waits(to(1), sent={Message(W, 1, 0): 1}), waits(from_(0, tag=7))], [0, 1]),
-        ([waits(to(1), sent={Message(W, 1, 0): 1}), Look(IS_DONE, received={Message(W, 0, 0): 1})], []),
+        ([waits(to(1), sent={Message(W, 1, 0): 1}), Snapshot(IS_DONE, received={Message(W, 0, 0): 1})], []),
         ([waits(to(1), sent={Message(W, 1, 0): 1}), waits(from_(2), posted=[Message(W, None, 0)]), BUSY], []),
         ([meets(1, "Barrier"), meets(1, "Barrier")], []),
         ([meets(2, "Barrier", "Barrier"), done_after(1, "Barrier")], [0]),
@@ -87,25 +87,25 @@ SENT = Look(IS_DONE, sent={Message(W, 0, 3): 1})
         ([meets(1, "Barrier"), meets(1, "Allreduce")], [0, 1]),
         ([meets(1, "Bcast", root=0), meets(1, "Bcast", root=1), BUSY], [0, 1]),
         ([meets(40, *["Barrier"] * 32), done_after(90, *["Scan"] * 32)], []),
-        ([waits(Some((from_(1), from_(2)), all=False)), DONE, BUSY], []),
-        ([waits(Some((from_(1), from_(2)), all=True)), DONE, BUSY], [0]),
+        ([waits(CombinedNeed((from_(1), from_(2)), all=False)), DONE, BUSY], []),
+        ([waits(CombinedNeed((from_(1), from_(2)), all=True)), DONE, BUSY], [0]),
         ([waits(None), DONE], []),
         ([waits(from_(0)), BUSY], [0]),
-        ([waits(LOCK), Look(WORKS, held=[LOCK])], []),
-        ([waits(LOCK), Look(IS_DONE, held=[LOCK])], [0]),
-        ([waits(LOCK), Look(IS_DONE, held=[Lock("window", 2, True)])], []),
-        ([waits(Lock("window", 0, False)), Look(IS_DONE, held=[Lock("window", 0, False)])], []),
-        ([waits(LOCK, held=[OTHER_LOCK]), waits(OTHER_LOCK, held=[LOCK])], [0, 1]),
+        ([waits(LOCK), Snapshot(WORKS, locks=[LOCK])], []),
+        ([waits(LOCK), Snapshot(IS_DONE, locks=[LOCK])], [0]),
+        ([waits(LOCK), Snapshot(IS_DONE, locks=[Lock("window", 2, True)])], []),
+        ([waits(Lock("window", 0, False)), Snapshot(IS_DONE, locks=[Lock("window", 0, False)])], []),
+        ([waits(LOCK, locks=[OTHER_LOCK]), waits(OTHER_LOCK, locks=[LOCK])], [0, 1]),
     ],
 )
-def test_stuck_is_who_waits_for_what_nobody_can_do(looks, stuck) -> None:
-    assert graph(*looks).stuck() == stuck
+def test_stuck_is_who_waits_for_what_nobody_can_do(snapshots, stuck) -> None:
+    assert graph(*snapshots).stuck() == stuck
 
 
 def test_a_cycle_is_found_and_told() -> None:
     found = graph(waits(from_(1)), waits(from_(2)), waits(from_(0)), waits(from_(0)))
     assert found.cycle() == [0, 1, 2] and found.stuck() == [0, 1, 2, 3]
-    assert in_words(found.cycle()) == "0 waits for 1, 1 for 2, 2 for 0"
+    assert cycle_text(found.cycle()) == "0 waits for 1, 1 for 2, 2 for 0"
     assert graph(waits(from_(1)), DONE).cycle() == []
 
 
@@ -114,17 +114,19 @@ def test_who_was_not_looked_at_may_do_anything() -> None:
 
 
 def test_what_a_rank_tells_is_read_as_it_was_meant() -> None:
-    books = Books()
-    books.begin()
-    books.sent[Message(W, 1, 5)] += 2
-    meeting = books.meet(W, [0, 1], ROOTED)
-    need = Some((meeting, to(1), from_(None)), all=False)
-    look, members = read_look(WAITS, books.look(need, []))
-    assert look == Look(WAITS, need, {Message(W, 1, 5): 2}, {}, [], 0, {W: (1, [ROOTED])}) and members == {W: [0, 1]}
+    ledger = Ledger()
+    ledger.begin()
+    ledger.sent[Message(W, 1, 5)] += 2
+    meeting = ledger.add_collective(W, [0, 1], ROOTED)
+    need = CombinedNeed((meeting, to(1), from_(None)), all=False)
+    snapshot, members = read_snapshot(WAITS, ledger.snapshot(need, []))
+    assert snapshot == Snapshot(WAITS, need, {Message(W, 1, 5): 2}, {}, [], 0, {W: (1, [ROOTED])}) and members == {
+        W: [0, 1]
+    }
 
 
 @pytest.mark.parametrize(
-    ("agreements", "differ"),
+    ("agreements", "expected"),
     [
         ([Agreement("Barrier"), Agreement("Barrier")], False),
         ([ROOTED, Agreement("Bcast", 1)], True),
@@ -136,8 +138,8 @@ def test_what_a_rank_tells_is_read_as_it_was_meant() -> None:
         ([ROOTED, ROOTED._replace(amount=4, unit="float64")], False),
     ],
 )
-def test_collectives_are_compared_as_far_as_they_are_known(agreements, differ) -> None:
-    assert unlike(agreements) == differ
+def test_collectives_are_compared_as_far_as_they_are_known(agreements, expected) -> None:
+    assert differ(agreements) == expected
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,7 @@ def head_to_head(name: str = "Send", second: str = "recv", **more):
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "sentence"),
     [
         (
             head_to_head(),
@@ -191,102 +193,108 @@ def head_to_head(name: str = "Send", second: str = "recv", **more):
         ([event(rank, "collective", 0.0, 0.1, number=1, agreement=ROOTED) for rank in range(2)], ""),
     ],
 )
-def test_what_a_run_owes_to_luck(events, told) -> None:
-    found = by_luck(events, 2)
-    assert len(found) == bool(told) and told in " ".join(found)
+def test_what_a_run_owes_to_luck(events, sentence) -> None:
+    found = latent_errors(events, 2)
+    assert len(found) == bool(sentence) and sentence in " ".join(found)
 
 
-def told(state, need=None, met=None, progress=1, text="recv", sent=()) -> Activity:
-    books = Books()
-    books.begin()
-    books.sent.update(sent)
-    if met:
-        books.meet(W, [0, 1], Agreement(met))
-    books.members[W] = [0, 1]
-    return Activity(state, progress, 0.0, text, books.look(need, []))
+def reported(state, need=None, collectives=None, progress=1, text="recv", sent=()) -> Activity:
+    ledger = Ledger()
+    ledger.begin()
+    ledger.sent.update(sent)
+    if collectives:
+        ledger.add_collective(W, [0, 1], Agreement(collectives))
+    ledger.members[W] = [0, 1]
+    return Activity(state, progress, 0.0, text, ledger.snapshot(need, []))
 
 
 NOTHING = Activity(WAITING, 1, 0.0, "a call that is not recorded")
 
 
 @pytest.mark.parametrize(
-    ("activities", "replied", "kind"),
+    ("activities", "replied", "situation"),
     [
-        ({0: told(WAITING, from_(1)), 1: told(WAITING, from_(0))}, set(), "stuck"),
-        ({0: told(WAITING, from_(1)), 1: told(RUNNING)}, set(), ""),
-        ({0: told(WAITING, from_(1)), 1: told(IDLE)}, {1}, "stuck"),
-        ({0: told(WAITING, from_(1)), 1: told(IDLE)}, set(), "undelivered"),
-        ({0: NOTHING, 1: told(WAITING, from_(0))}, set(), "unknown"),
-        ({0: NOTHING, 1: told(RUNNING)}, set(), ""),
-        ({0: told(TESTING, from_(1)), 1: told(IDLE)}, {1}, "in_vain"),
-        ({0: told(TESTING, from_(1)), 1: told(RUNNING)}, set(), ""),
-        ({0: told(TESTING, from_(1)), 1: told(WAITING, from_(0))}, set(), "in_vain"),
+        ({0: reported(WAITING, from_(1)), 1: reported(WAITING, from_(0))}, set(), Situation.STUCK),
+        ({0: reported(WAITING, from_(1)), 1: reported(RUNNING)}, set(), Situation.MOVING),
+        ({0: reported(WAITING, from_(1)), 1: reported(IDLE)}, {1}, Situation.STUCK),
+        ({0: reported(WAITING, from_(1)), 1: reported(IDLE)}, set(), Situation.UNDELIVERED),
+        ({0: NOTHING, 1: reported(WAITING, from_(0))}, set(), Situation.UNKNOWN),
+        ({0: NOTHING, 1: reported(RUNNING)}, set(), Situation.MOVING),
+        ({0: reported(TESTING, from_(1)), 1: reported(IDLE)}, {1}, Situation.IN_VAIN),
+        ({0: reported(TESTING, from_(1)), 1: reported(RUNNING)}, set(), Situation.MOVING),
+        ({0: reported(TESTING, from_(1)), 1: reported(WAITING, from_(0))}, set(), Situation.IN_VAIN),
     ],
 )
-def test_what_a_look_at_the_ranks_tells(activities, replied, kind) -> None:
+def test_what_is_observed_of_the_ranks(activities, replied, situation) -> None:
     detector = HangDetector(lag=0.0)
-    assert detector.look(activities, replied) is not None
-    seen = detector.look(activities, replied)
-    clocks = {name for name in ("unknown", "in_vain", "undelivered") if getattr(seen, name) > 0.0}
-    assert clocks == {kind} - {"", "stuck"} and (seen.stuck is not None) == (kind == "stuck")
+    assert detector.observe(activities, replied) is not None
+    observation = detector.observe(activities, replied)
+    assert observation.situation is situation and observation.seconds_in(situation) > 0.0
+    assert (observation.stuck is not None) == (situation is Situation.STUCK)
 
 
 def test_what_is_on_its_way_over_a_link_counts_as_moving() -> None:
-    slow = {0: told(WAITING, from_(1)), 1: told(IDLE, sent=[Message(W, 0, 0)])}
-    unclear, dead = {0: NOTHING}, {0: told(WAITING, from_(1)), 1: told(IDLE)}
+    slow = {0: reported(WAITING, from_(1)), 1: reported(IDLE, sent=[Message(W, 0, 0)])}
+    unclear, dead = {0: NOTHING}, {0: reported(WAITING, from_(1)), 1: reported(IDLE)}
     for at_rest in (0.0, 1.0):
-        for activities, clock in ((slow, "all_wait"), (unclear, "unknown")):
+        for activities, situation in ((slow, Situation.ALL_WAIT), (unclear, Situation.UNKNOWN)):
             detector = HangDetector(lag=0.0, links_at_rest=lambda: at_rest)  # noqa: B023 - called in this turn
-            detector.look(activities, {1})
-            assert (getattr(detector.look(activities, {1}), clock) > 0.0) == (at_rest > 0.0)
+            detector.observe(activities, {1})
+            assert (detector.observe(activities, {1}).seconds_in(situation) > 0.0) == (at_rest > 0.0)
         detector = HangDetector(lag=0.0, links_at_rest=lambda: at_rest)  # noqa: B023 - called in this turn
-        assert detector.look(dead, {1}).stuck is not None
+        assert detector.observe(dead, {1}).stuck is not None
 
 
 def test_a_message_goes_to_the_receive_that_was_begun_first() -> None:
-    books = Books()
-    books.begin()
-    first, second, third, other = (books.receive("world", [0, 1, 2], source, None) for source in (1, 1, 1, 2))
+    ledger = Ledger()
+    ledger.begin()
+    first, second, third, other = (ledger.add_receive("world", [0, 1, 2], source, None) for source in (1, 1, 1, 2))
     begun = [SimpleNamespace(need=first), SimpleNamespace(need=second)]
     for need, ahead in ((first, 0), (second, 1), (third, 2), (other, 0)):
-        look, _ = read_look(WAITS, books.look(need, begun))
-        assert look.ahead == ahead
+        snapshot, _ = read_snapshot(WAITS, ledger.snapshot(need, begun))
+        assert snapshot.ahead == ahead
 
 
-def test_books_that_miss_something_tell_nothing() -> None:
-    books = Books()
-    books.complete = False
-    assert books.look(from_(1), []) == b""
+def test_a_ledger_that_misses_something_tells_nothing() -> None:
+    ledger = Ledger()
+    ledger.complete = False
+    assert ledger.snapshot(from_(1), []) == b""
     for garbage in (b"", b"[]", b'{"need": ["Send"]}', b"\xff"):
         with pytest.raises(ValueError):
-            read_look(WAITS, garbage)
-    books.begin()
+            read_snapshot(WAITS, garbage)
+    ledger.begin()
     with pytest.raises(ValueError):
-        read_look(WAITS, books.look(Meeting(W, 1, Agreement("Bcast", "0")), []))
+        read_snapshot(WAITS, ledger.snapshot(Collective(W, 1, Agreement("Bcast", "0")), []))
 
 
-def test_what_a_cell_has_made_keeps_its_books() -> None:
-    books = Books()
-    books.sent.update([Message(W, 1, 0), Message(f"{W}/7/0", 1, 0)])
-    books.begin()
-    assert list(books.sent) == [Message(f"{W}/7/0", 1, 0)]
+def test_what_a_cell_has_made_keeps_its_ledger() -> None:
+    ledger = Ledger()
+    ledger.sent.update([Message(W, 1, 0), Message(f"{W}/7/0", 1, 0)])
+    ledger.begin()
+    assert list(ledger.sent) == [Message(f"{W}/7/0", 1, 0)]
 
 
 def test_a_collective_of_which_a_rank_may_have_died_is_told() -> None:
     def begins(*agreements: Agreement) -> Activity:
-        books = Books()
-        meetings = [books.meet("gloo 0", [0, 1], agreement) for agreement in agreements]
-        return Activity(RUNNING, 1, 0.0, "", books.begun(meetings[-1]))
+        ledger = Ledger()
+        collectives = [ledger.add_collective("gloo 0", [0, 1], agreement) for agreement in agreements]
+        return Activity(RUNNING, 1, 0.0, "", ledger.collective_snapshot(collectives[-1]))
 
     barrier, gather = Agreement("barrier"), Agreement("all_gather", unit="numbers")
     sixteen, seven = (begins(barrier, gather._replace(amount=number)) for number in (16, 7))
-    told = "Collective number 2 is not the same on all ranks (rank 0 all_gather of 16 numbers, rank 1 all_gather of 7 "
-    assert unlike_calls({0: sixteen, 1: seven}) == told + "numbers)."
-    assert unlike_calls({0: sixteen, 1: sixteen}) == unlike_calls({0: sixteen, 1: begins(barrier)}) == ""
-    assert unlike_calls({0: sixteen, 1: Activity(IDLE, 1, 0.0, "")}) == ""
+    sentence = (
+        "Collective number 2 is not the same on all ranks (rank 0 all_gather of 16 numbers, rank 1 all_gather of 7 "
+    )
+    assert mismatched_call_text({0: sixteen, 1: seven}) == sentence + "numbers)."
+    assert (
+        mismatched_call_text({0: sixteen, 1: sixteen}) == mismatched_call_text({0: sixteen, 1: begins(barrier)}) == ""
+    )
+    assert mismatched_call_text({0: sixteen, 1: Activity(IDLE, 1, 0.0, "")}) == ""
 
 
 def test_a_collective_whose_arguments_are_rejected_was_none() -> None:
-    books = Books()
-    books.take_back(books.meet("gloo 0", [0, 1], ROOTED))
-    assert books.meet("gloo 0", [0, 1], Agreement("barrier")) == Meeting("gloo 0", 1, Agreement("barrier"))
+    ledger = Ledger()
+    ledger.remove_collective(ledger.add_collective("gloo 0", [0, 1], ROOTED))
+    assert ledger.add_collective("gloo 0", [0, 1], Agreement("barrier")) == Collective(
+        "gloo 0", 1, Agreement("barrier")
+    )

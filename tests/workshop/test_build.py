@@ -13,9 +13,8 @@ from course_utils.checks import registry
 from course_utils.checks.exercise import Exercise
 from course_utils.syllabus import LESSONS, Lesson
 from workshop.publish.__main__ import main
-from workshop.publish.exercises import LINK, function_source, gives_away, stub, without_body
+from workshop.publish.exercises import LINK, WIDTH, function_source, gives_away, stub, without_body
 from workshop.publish.minutes import minutes_of_page
-from workshop.publish.narrow import WIDTH, narrow
 from workshop.publish.notebooks import assemble, build, check
 from workshop.publish.sources import EXERCISE, ROOT, AuthoringError, pages, read_cells, tags
 from workshop.publish.times import PageTime, line_of, sum_of, time_pages
@@ -83,9 +82,9 @@ def declare(name: str, library: str, **settings) -> Exercise:
 
 
 DECLARED = {
-    "double": declare("double", "course_utils.small:double", place=1, turn='say "twice" with `*`'),
-    "lost": declare("lost", "course_utils.small:tripple", place=2, turn="x"),
-    "astray": declare("astray", "course_utils.smal:double", place=3, turn="x"),
+    "double": declare("double", "course_utils.small:double", number=1, turn='say "twice" with `*`'),
+    "lost": declare("lost", "course_utils.small:tripple", number=2, turn="x"),
+    "astray": declare("astray", "course_utils.smal:double", number=3, turn="x"),
 }
 
 
@@ -264,12 +263,12 @@ def test_a_check_and_help_follow_and_links_lead_from_the_solutions(built):
 
 
 def test_functions_of_one_line_and_without_docstring_lose_their_body_too(built):
-    source = function_source(built, declare("plain", "course_utils.small:plain", place=1, turn="add"))
+    source = function_source(built, declare("plain", "course_utils.small:plain", number=1, turn="add"))
     assert without_body(source, "add") == 'def plain(value):\n    raise NotImplementedError("your turn: add")'
 
 
 def test_what_is_to_be_made_better_stands_below_the_line(built):
-    better = declare("plain", "course_utils.small:plain", place=1, turn="add", begins_with="course_utils.small:double")
+    better = declare("plain", "course_utils.small:plain", number=1, turn="add", begins_with="course_utils.small:double")
     lines = stub(built, better).splitlines()
     assert lines[0] == "def plain(value):" and "your turn: add" in lines[1]
     assert lines[2:] == ["    twice = 2 * value", "    return twice"]
@@ -359,21 +358,5 @@ def test_links_of_built_notebooks_lead_to_files():
 
 @pytest.mark.parametrize("exercise", registry.declared(), ids=lambda exercise: exercise.name)
 def test_what_the_learner_reads_fits_beside_the_file_browser(exercise):
-    wide = stub(ROOT, exercise)
-    narrowed = narrow(wide)
-    assert max(map(len, narrowed.splitlines())) <= WIDTH + 6  # what JupyterLab shows of a line at 1280 pixels
-    assert narrow(narrowed) == narrowed
-    before, after = (ast.parse(text).body[0] for text in (wide, narrowed))
-    assert ast.get_docstring(after).split() == ast.get_docstring(before).split()
-    before.body[0] = after.body[0]
-    assert ast.dump(after) == ast.dump(before)
-
-
-def test_an_arguments_entry_goes_on_indented():
-    words = "word " * 30
-    args = f"    Args:\n        a: {words}\n            end.\n        b: short.\n"
-    text = f'def f(a, b):\n    """One.\n\n{args}    """\n    return a'
-    lines = narrow(text).splitlines()
-    first = next(place for place, line in enumerate(lines) if line.startswith("        a: word"))
-    assert lines[first + 1].startswith("            word") and lines[first + 1].endswith("end.")
-    assert lines[first + 2 : first + 4] == ["        b: short.", '    """']
+    too_wide = [line for line in stub(ROOT, exercise).splitlines() if len(line) > WIDTH]
+    assert too_wide == [], f"break these lines of {exercise.library} at {WIDTH} characters"

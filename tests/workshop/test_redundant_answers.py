@@ -44,7 +44,7 @@ def exercise(tmp_path) -> Exercise:
     cases = [Case(f"the number {number}", [(number,)], [2 * number], with_comm=False) for number in (1, 2, 3)]
     return Exercise(
         library="course_utils.words:count",
-        place=1,
+        number=1,
         minutes=1,
         difficulty=1,
         turn="",

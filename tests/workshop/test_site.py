@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from course_utils import settings
 from workshop.publish.npm import package_file
 from workshop.publish.site import build_site, sphinx_python
 from workshop.publish.slides import CHROMIUM_OPTIONS
@@ -25,7 +26,7 @@ from workshop.publish.sources import ROOT, AuthoringError, pages
 AXE = ("axe-core", "4.10.3", "package/axe.min.js", "880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb")
 RULES = """axe.run({runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
                      resultTypes: ["violations"], preload: false})"""
-BUILT = os.environ.get("COURSE_SITE")
+BUILT = settings.SITE.value()
 RUN = "00_first_steps"
 JUDGED = (
     "index.html",
@@ -190,8 +191,8 @@ def test_pages_keep_to_the_rules_of_accessibility(site, browser, axe, scheme) ->
         for rule in tab.page.evaluate(RULES)["violations"]:
             first = rule["nodes"][0]
             wrong.append(f"{page.relative_to(site)}: {rule['id']}, {len(rule['nodes'])} times: {first['html'][:200]}")
-        if (folder := os.environ.get("COURSE_SCREENSHOTS")) and page.stem == RUN:
-            tab.page.screenshot(path=Path(folder) / f"site_{page.parent.name}_{scheme}.png")
+        if (folder := settings.SCREENSHOTS.value()) and page.stem == RUN:
+            tab.page.screenshot(path=folder / f"site_{page.parent.name}_{scheme}.png")
     assert not wrong, "\n".join(wrong)
 
 

@@ -6,15 +6,17 @@ Against MPI_Allreduce on two ranks, against gloo behind links, against copying m
 
 import statistics
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
+from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
-from course_utils.lessons.allreduce.cost_model import Network
-from course_utils.lessons.allreduce.network_fit import fit_links, fit_network, median_error
+from course_utils.lessons.allreduce.cost_model import NAMES, Network
+from course_utils.lessons.allreduce.network_fit import fit_network
 from course_utils.lessons.allreduce.network_topology import Topology, switch
-from course_utils.lessons.allreduce.shared_links import fastest, predicted_seconds
+from course_utils.lessons.allreduce.shared_links import chain_seconds, predicted_seconds
 from course_utils.measuring import Compared
 from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 from workshop.bench.allreduce_ranks import (
@@ -44,6 +46,7 @@ MESSAGES = (1, *(1000 * kilo for kilo in (1, 8, 16, 32, 48, 64, 96, 128, 192, 25
 PING_PONG = tuple(4**power for power in range(12))  # 1 B to 4 MB
 FITS = {3: 0.04, 1: 0.13}  # segments: the median error that is allowed
 NAMED, PREDICTED, VIRTUAL = 95.0, 0.05, 0.10  # percent of the cases; median errors
+BURSTS = range(0, 256_001, 2_000)  # bytes that are tried
 LONG = 1 << 26  # bytes; shorter vectors are added more often
 
 
@@ -147,6 +150,47 @@ def fitted(pair: Seconds, nodes: int, busy: Seconds, gamma: float) -> Network:
     )
 
 
+def fit_links(
+    nbytes: Sequence[int],
+    seconds: Sequence[float],
+    turns: Sequence[int],
+    *,
+    busy: tuple[int, float] | None = None,
+    gamma: float = 0.0,
+    overhead: float = 0.0,
+) -> Network:
+    """Fit a `Network` of nodes behind links to the seconds of a message that two nodes swap.
+
+    Alpha is the shortest message, beta what further bytes add to the longest. Between lies what a link that has rested
+    lets through at once, a burst: the number of bytes is taken that explains all sizes best.
+
+    Args:
+        nbytes: sizes of the messages, rising, the first next to nothing.
+        seconds: how long each took when it was swapped `turns` times in a row, divided by `turns`.
+        turns: for each size; in each turn the message goes once over the same links.
+        busy: (ranks, more than two; seconds of the shortest message while this many swap with their neighbours), for
+            `Network.work`.
+        gamma, overhead: as in `Network`.
+
+    Raises:
+        CourseError: sizes that do not rise, or fewer than three.
+    """
+    if len(nbytes) < 3 or len(nbytes) != len(seconds) or list(nbytes) != sorted(set(nbytes)):
+        raise CourseError(f"Links need at least 3 sizes, rising, and a time for each; here are {len(nbytes)} sizes.")
+    work = max(0.0, (busy[1] - seconds[0]) / (busy[0] - 2)) if busy else 0.0
+    alpha, beta = seconds[0], (seconds[-1] - seconds[-2]) / (nbytes[-1] - nbytes[-2])
+
+    def network(burst: int, alpha: float) -> Network:
+        lines = ((0.0, alpha, 0.0), (float(burst), alpha - beta * burst, beta))
+        return Network(alpha, beta, gamma, lines, True, overhead, work)
+
+    def error(burst: int) -> float:
+        taken = [chain_seconds([(1, n)] * t, network(burst, alpha)) / t for n, t in zip(nbytes, turns, strict=True)]
+        return sum(abs(one / measured - 1) for one, measured in zip(taken, seconds, strict=True))
+
+    return network(min(BURSTS, key=error), alpha - 2 * work)  # two ranks swap two messages
+
+
 def shortest(taken: Seconds) -> float:
     """The median over all messages that are as good as empty."""
     return statistics.median(one for size in SHORTEST for one in taken[MESSAGE, size])
@@ -175,6 +219,16 @@ def prediction_rows(seconds: dict[int, Seconds], network: Network, where: str) -
         share = 100 * sum(hits) / len(hits)
         rows.append(Row("allreduce", f"named: {rule}, {where}", share, "%", "higher", NAMED, 0.0, len(hits)))
     return rows
+
+
+def fastest(world_size: int, nbytes: float, network: Network) -> str:
+    """The algorithm that `predicted_seconds` gives the least time; of equals, the one whose ranks wait least."""
+    return min(reversed(NAMES), key=partial(predicted_seconds, world_size=world_size, nbytes=nbytes, network=network))
+
+
+def median_error(network: Network, nbytes: Sequence[float], seconds: Sequence[float]) -> float:
+    """The median relative error of `message_seconds` at measured messages: 0.04 is 4 %."""
+    return float(np.median([abs(network.message_seconds(n) / t - 1) for n, t in zip(nbytes, seconds, strict=True)]))
 
 
 def virtual_seconds(nowhere: VirtualRanks, name: str, nbytes: int) -> float:

@@ -11,7 +11,6 @@ import numpy as np
 from course_utils import system
 from course_utils.lessons.allreduce.allreduce_times import one_run, start_margin, start_together
 from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
-from course_utils.lessons.allreduce.network_fit import measure_gamma
 from course_utils.lessons.messages.ping_pong import ping_pong
 from course_utils.measuring import by_turns
 
@@ -131,15 +130,17 @@ def turns_of(size: int) -> int:
 
 def to_and_fro(comm: "MPI.Intracomm", size: int, turns: int, margin: float, further: int = 0) -> float:
     """Seconds until every rank has swapped `turns` messages with its neighbours; and further ones of a byte at once."""
-    outgoing, incoming, byte = np.zeros(size, np.uint8), np.zeros(size, np.uint8), np.zeros(1, np.uint8)
+    outgoing, incoming = np.zeros(size, np.uint8), np.zeros(size, np.uint8)
+    byte, arrived = np.zeros(1, np.uint8), np.zeros(further, np.uint8)
     left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
     start = start_together(comm, margin)
     for _ in range(turns):
-        for _ in range(further):
-            comm.Send(byte, dest=right)
+        # A Send to the right on all ranks at once would end only because MPI buffers a byte.
+        under_way = [comm.Isend(byte, dest=right) for _ in range(further)]
+        under_way += [comm.Irecv(arrived[number:][:1], source=left) for number in range(further)]
         comm.Sendrecv(outgoing, dest=right, recvbuf=incoming, source=left)
-        for _ in range(further):
-            comm.Recv(byte, source=left)
+        for request in under_way:
+            request.Wait()
         left, right = right, left
     return max(comm.allgather(time.perf_counter() - start))
 
@@ -148,3 +149,14 @@ def gamma_here(comm: "MPI.Intracomm") -> float:
     """Seconds per byte to add, while all ranks do."""
     comm.Barrier()
     return measure_gamma()
+
+
+def measure_gamma(nbytes: int = 1 << 22, repeats: int = 7) -> float:
+    """Seconds per byte to add one float32 vector of this many bytes to another, here and now: the median of several."""
+    ours, theirs = np.ones(nbytes // 4, np.float32), np.ones(nbytes // 4, np.float32)
+    taken = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        np.add(ours, theirs, out=ours)
+        taken.append(time.perf_counter() - begin)
+    return float(np.median(taken)) / nbytes

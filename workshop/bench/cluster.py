@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.ranks.processes import forking
 from workshop.bench.rows import Row, ratio_row, seconds_row
@@ -102,7 +103,7 @@ def _notebook(runtime: str) -> subprocess.Popen:
     with open(Path(runtime) / "errors", "a") as errors:
         return subprocess.Popen(
             [sys.executable, "-m", "workshop.bench.cluster"],
-            env={**os.environ, "COURSE_RUNTIME": runtime},
+            env={**os.environ, settings.RUNTIME.name: runtime},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -184,7 +185,7 @@ class Notebook:
     def wait_for_torch(self) -> float:
         """Let the fork server import torch, and wait until it has."""
         begin = time.perf_counter()
-        server = forking.server(torch=True)
+        server = forking.fork_server(torch=True)
         while server and not (server.path / "torch").exists() and time.perf_counter() < begin + _LIMIT_SECONDS:
             time.sleep(0.05)
         return time.perf_counter() - begin

@@ -198,17 +198,17 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # a shell's background jobs ignore it: no button would stop
-    ranks, before = course.start(RANKS), quiet_notice.STILL_SECONDS
+    ranks, before = course.start(RANKS), quiet_notice.QUIET_SECONDS
     ranks.run(torch_is_there)
     torch_is_there()
-    quiet_notice.STILL_SECONDS = SOON
+    quiet_notice.QUIET_SECONDS = SOON
     results: dict[str, list[tuple[HangProgram, Told]]] = {}
     try:
         for name, own in found.items():
             results[name] = [(program, tell(ranks, program)) for program in own for _ in range(runs)]
             _say(name, results[name])
     finally:
-        quiet_notice.STILL_SECONDS = before
+        quiet_notice.QUIET_SECONDS = before
         ranks.stop()
     everything = [pair for pairs in results.values() for pair in pairs]
     rows = [row for name, pairs in results.items() for row in _shares(name, pairs)]

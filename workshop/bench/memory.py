@@ -128,7 +128,7 @@ def mesh() -> list[Row]:
 
 def published() -> list[Row]:
     """What the planner predicts for published runs ÷ what their authors measured; no target."""
-    from course_utils.lessons.hybrid_and_sharded.planner.published_runs import PUBLISHED, ZERO_3
+    from workshop.bench.published_runs import PUBLISHED, ZERO_3
 
     return [
         value_row(

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.profiling.chrome_trace import problems
+from course_utils.lessons.profiling.intervals import intersection, length
 from course_utils.measuring import Compared
 from workshop.bench.parts import chosen_parts
 from workshop.bench.ranks import ranks_of
 from workshop.bench.rows import Row, ratio_row, seconds_row, value_row
 
 if TYPE_CHECKING:
+    from course_utils.lessons.profiling.lanes import Lanes
     from course_utils.ranks.ranks import Ranks
 
 P = 2  # ranks
@@ -54,7 +56,6 @@ def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
     from course_utils.lessons.data_parallel.replicas import all_reduce_flat, alone
     from course_utils.lessons.overlap.buckets import overlapped
     from course_utils.lessons.overlap.step_times import ALONE, step_times
-    from course_utils.lessons.profiling.lanes import transfer_seconds
     from course_utils.lessons.profiling.record_profiles import profile_ranks, training_step
 
     ways = {"flat": all_reduce_flat, "buckets": functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)}
@@ -97,4 +98,16 @@ def profiler(ranks: "Ranks", rounds: int) -> list[Row]:
     return [
         seconds_row(BENCH, "a step without the profiler", taken.first),
         ratio_row(BENCH, "a step with the profiler / without", taken.second, taken.first),
+    ]
+
+
+def transfer_seconds(lanes: "Sequence[Lanes]") -> list[float]:
+    """Step by step: the exposed communication of the rank that has least of it, in seconds.
+
+    An all-reduce is under way from its rank's call on, so it holds the wait for the last rank, too. The last rank waits
+    for nobody: what is exposed there is the transfer.
+    """
+    return [
+        min(length(intersection(one.exposed, [step])) for one, step in zip(lanes, steps, strict=True))
+        for steps in zip(*(one.each_step for one in lanes), strict=True)
     ]

@@ -92,8 +92,7 @@ def stage_gap(ranks: "Ranks", stage: int, wanted: "MeshRun", world_size: int = P
 
 def mesh_gap(ranks: "Ranks", sizes: dict[str, int], steps: int) -> float:
     """How far losses and parameters are from one process, at most, after any of the steps."""
-    from course_utils.lessons.hybrid_and_sharded.mesh_training import differences_on_mesh
-    from workshop.bench.sharded_ranks import small_model, text_of
+    from workshop.bench.sharded_ranks import differences_on_mesh, small_model, text_of
 
     arguments = (differences_on_mesh, sizes, small_model, text_of(steps))
     run = ranks.run(*arguments, ranks=math.prod(sizes.values()), backend="gloo")

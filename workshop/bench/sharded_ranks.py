@@ -1,6 +1,8 @@
 """What the bench of sharded training does on the ranks: a small model, and the stages' steps timed by turns."""
 
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -8,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.lessons.hybrid_and_sharded.mesh_training import Batches
+from course_utils.lessons.hybrid_and_sharded.mesh_training import Adam, Batches, MeshTraining, serial_step
 from course_utils.lessons.hybrid_and_sharded.zero_stages import prepared
 from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
 from course_utils.lessons.model_parallel.transformer import character_model
@@ -66,3 +68,35 @@ def alone(collective: str, numbers: int, times: int) -> None:
             dist.all_gather_single(whole, part)
         else:
             dist.all_reduce(whole)
+
+
+@dataclass
+class Difference:
+    """How far a step on the mesh is from the same step in one process, at most.
+
+    Attributes:
+        loss: 0.0 where the last stage is not.
+        parameter: of all that this rank has a part of.
+    """
+
+    loss: float
+    parameter: float
+
+
+def differences_on_mesh(
+    sizes: Mapping[str, int],
+    build: Callable[[], nn.Sequential],
+    batches: Batches,
+    micro_batches: int = 2,
+    rate: float = 0.003,
+) -> list[Difference]:
+    """Train on the mesh, and on every rank the whole model beside it; their differences after each step."""
+    serial, training = build(), MeshTraining(build(), sizes, micro_batches, rate)
+    adam, found = Adam(serial, rate), []
+    last = training.place["pipeline"] == training.sizes["pipeline"] - 1
+    for x, y in batches:
+        loss, wanted = training.step(x, y), serial_step(serial, adam, x, y)
+        theirs = dict(serial.named_parameters())
+        gaps = [(one - theirs[name]).abs().max().item() for name, one in training.parameters().items()]
+        found.append(Difference(abs(loss - wanted) if last else 0.0, max(gaps)))
+    return found

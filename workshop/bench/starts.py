@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import course_utils as course
-from course_utils import system
+from course_utils import settings, system
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from workshop.bench.ranks import add_ones
 from workshop.bench.rows import Row, seconds_row
@@ -18,26 +18,18 @@ STARTS_PER_RUN = 20  # five runs, the default, make a hundred
 def run(runs: int) -> list[Row]:
     """Start, use and stop ranks `runs` × `STARTS_PER_RUN` times, in a runtime folder of their own."""
     seconds, failures, leftovers = [], 0, 0
-    before = os.environ.get("COURSE_RUNTIME")
-    with tempfile.TemporaryDirectory(prefix="course-bench-") as runtime:
-        os.environ["COURSE_RUNTIME"] = runtime
-        try:
-            for _ in range(runs * STARTS_PER_RUN):
-                begin = time.perf_counter()
-                processes, memory, well = start_and_stop()
-                seconds.append(time.perf_counter() - begin)
-                failures += not well
-                leftovers += len(processes) + len(memory & system.shared_names())
-            servers = [RanksFolder(folder) for folder in Path(runtime).iterdir()]
-            leftovers += max(len(servers) - 1, 0)  # the fork server stays as long as this process wants it
-            for server in servers:
-                server.leave()
-            leftovers += len(os.listdir(runtime)) + sum(len(server.processes()) for server in servers)
-        finally:
-            if before is None:
-                del os.environ["COURSE_RUNTIME"]
-            else:
-                os.environ["COURSE_RUNTIME"] = before
+    with tempfile.TemporaryDirectory(prefix="course-bench-") as runtime, settings.RUNTIME.temporarily(runtime):
+        for _ in range(runs * STARTS_PER_RUN):
+            begin = time.perf_counter()
+            processes, memory, well = start_and_stop()
+            seconds.append(time.perf_counter() - begin)
+            failures += not well
+            leftovers += len(processes) + len(memory & system.shared_names())
+        servers = [RanksFolder(folder) for folder in Path(runtime).iterdir()]
+        leftovers += max(len(servers) - 1, 0)  # the fork server stays as long as this process wants it
+        for server in servers:
+            server.leave()
+        leftovers += len(os.listdir(runtime)) + sum(len(server.processes()) for server in servers)
     return [
         Row("starts", "failures", failures, "", "lower", 0, 0.0, len(seconds)),
         Row("starts", "processes, files and shared memory left", leftovers, "", "lower", 0, 0.0, len(seconds)),

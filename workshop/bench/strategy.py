@@ -4,24 +4,32 @@ Steps are measured on two ranks behind links of 100 Mbit/s, each on a core of it
 strategy honesty`, `faster`, `program`, `report`, `rates`, `hits`, `search`.
 """
 
+import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from course_utils.errors import CourseError
+from course_utils.lessons.strategy_search.costs.described_costs import DeviceCosts
+from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
+from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
 from course_utils.lessons.strategy_search.experiments import (
-    ALEXNET,
     REPORT,
-    VGG11,
-    compared_strategies,
+    PredictedAndMeasured,
+    Workload,
+    compare,
     measure_steps,
-    measured_costs,
     predicted_seconds,
     report_costs,
 )
-from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel
+from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
+from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
+from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, on_one_device
 from course_utils.lessons.strategy_search.program.run_program import DDP
-from course_utils.lessons.strategy_search.program.write_program import program
+from course_utils.lessons.strategy_search.program.write_program import program_text
 from course_utils.lessons.strategy_search.search.known_ways import known_ways
 from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, find_strategy
 from course_utils.lessons.strategy_search.sentences import agreement
@@ -32,12 +40,20 @@ from workshop.bench.rows import Row, ratio_row, seconds_row, spread, value_row
 from workshop.bench.strategy_search import BENCH, hits_rows, rates_rows, search_rows
 
 if TYPE_CHECKING:
-    from course_utils.lessons.strategy_search.experiments import PredictedAndMeasured
     from course_utils.ranks.ranks import Ranks
 
 P, RATE = 2, 100
 """Ranks, and Mbit/s of their links."""
 FEWEST = 5  # rounds
+SLOWEST = 5.0
+"""Strategies that are predicted to take longer than this many times the best are not run."""
+ALEXNET = Workload(
+    "AlexNet",
+    "course_utils.lessons.strategy_search.graph.example_models.alexnet",
+    {"width": 0.25, "linear": 0.125, "pixels": 160},
+    (128, 3, 160, 160),
+)
+VGG11 = Workload("VGG-11", "course_utils.vgg.vgg11", {"width": 0.25, "norm": False}, (128, 3, 32, 32))
 
 
 def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
@@ -60,6 +76,69 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
         with nodes_of(P, RATE) as ranks:
             rows += [row for name in on_ranks if name in wanted for row in on_ranks[name](ranks, max(runs, FEWEST))]
     return rows + [row for name in alone if name in wanted for row in alone[name](runs)]
+
+
+def measured_costs(ranks: "Ranks", graph: OperatorGraph, fresh: bool = False) -> DeviceCosts:
+    """What parts and messages cost on these ranks: the links measured now, the parts now or, if not `fresh`, before."""
+    return measure_costs(graph, measured_topology(ranks), ranks, fresh=fresh)
+
+
+def compared_strategies(
+    ranks: "Ranks", case: Workload, rounds: int = 5, number: int = 20, seed: int = 0, fresh: bool = False
+) -> PredictedAndMeasured:
+    """Predict and measure the strategy found and others up to `SLOWEST` times as slow as the best.
+
+    Args:
+        fresh: times of parts that were kept from before do not count: the machine may have been busy then.
+    """
+    graph, devices = case.graph(), ranks.world_size
+    costs = measured_costs(ranks, graph, fresh)
+    found = find_strategy(graph, costs, devices, seed=seed).strategy
+    known = {"found": found, "data": data_parallel(graph, devices), "one": on_one_device(graph)}
+    others = varied_strategies(graph, costs, devices, number - 1, known, seed)
+    return compare(ranks, case, [found, *others], costs, rounds)
+
+
+def varied_strategies(
+    graph: OperatorGraph,
+    costs: DeviceCosts,
+    devices: int,
+    number: int,
+    among: Mapping[str, Sequence[Config]],
+    seed: int = 0,
+    tries: int = 600,
+) -> list[list[Config]]:
+    """Strategies whose predicted times lie evenly, as ratios, between the shortest and `SLOWEST` times it.
+
+    They are some random changes away from those given: entirely random ones nearly all send too much.
+
+    Args:
+        among: strategies to begin from; they are not in the result, and no two have equal predictions.
+        tries: how many are drawn to choose from.
+
+    Raises:
+        CourseError: fewer than `number` of those drawn have predictions of their own.
+    """
+    chosen, pool = random.Random(seed), []
+    choices = [configurations(operator, devices) for operator in graph.operators]
+    for _ in range(tries):
+        strategy = list(chosen.choice(list(among.values())))
+        for number_of in chosen.sample(range(1, len(graph)), chosen.randint(1, len(graph) // 2)):
+            strategy[number_of] = chosen.choice(choices[number_of])
+        pool.append((predicted_seconds(graph, strategy, costs), strategy))
+    taken = {predicted_seconds(graph, one, costs) for one in among.values()}
+    shortest, found = min(taken), list[list[Config]]()
+    for goal in np.geomspace(shortest, SLOWEST * shortest, number):
+        pool = [one for one in pool if one[0] not in taken]  # such as its mirror image on the other devices
+        if not pool:
+            raise CourseError(
+                f"{graph.name}: of {tries} strategies tried only {len(found)} differ in their predicted times, and "
+                f"{number} are asked for. Ask for fewer, or take a larger model or more devices."
+            )
+        seconds, strategy = min(pool, key=lambda one: abs(np.log(one[0] / goal)))
+        taken.add(seconds)
+        found.append(strategy)
+    return found
 
 
 def honesty_rows(ranks: "Ranks", rounds: int) -> list[Row]:
@@ -112,7 +191,7 @@ def program_rows(runs: int) -> list[Row]:
         began = time.perf_counter()
         graph = REPORT.graph_of(model)
         found = find_strategy(graph, report_costs(graph), P, ITERATIONS, seed=turn)
-        text = program(model, graph, found.strategy, REPORT.build, P)
+        text = program_text(model, graph, found.strategy, REPORT.build, P)
         seconds.append(time.perf_counter() - began)
         lines.append(len(text.splitlines()))
     return [

@@ -12,12 +12,12 @@ import torch
 from course_utils.lessons.strategy_search.graph.example_models import alexnet
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.graph.read_model import read_model
-from course_utils.lessons.strategy_search.search.exhaustive import optimum_of
 from course_utils.lessons.strategy_search.search.many_walks import ITERATIONS, find_strategy
 from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
 from course_utils.lessons.strategy_search.simulator.simulation_rates import rates
 from course_utils.lessons.strategy_search.simulator.step_tables import make_tables
 from course_utils.torchvision_repair import load_torchvision
+from workshop.bench.exhaustive_search import optimum_of
 from workshop.bench.rows import Row, value_row
 
 BENCH = "strategy"

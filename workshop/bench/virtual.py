@@ -25,7 +25,7 @@ from course_utils.lessons.allreduce.algorithms import ALGORITHMS
 from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds, work_per_message
 from course_utils.lessons.allreduce.network_topology import alpha_of, switch
 from course_utils.ranks.interface import RanksInterface
-from course_utils.ranks.offline.stand_ins import VirtualRanksApart
+from course_utils.ranks.offline.stand_ins import WorkerVirtualRanks
 from course_utils.ranks.ranks import Ranks
 from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 from workshop.bench.allreduce import one_vector, virtual_seconds
@@ -107,7 +107,7 @@ def _differ(ranks: Ranks, allreduce: Callable, size: int) -> bool:
 
 def _checks(runs: int) -> list[Row]:
     """How long checks take on virtual ranks, against the same on as many real ones, by turns."""
-    virtual = VirtualRanksApart(4)
+    virtual = WorkerVirtualRanks(4)
     with contextlib.redirect_stdout(io.StringIO()):
         ranks = course.start(4)
     try:

@@ -1,6 +1,8 @@
 """Mutants of a program: copies with one small mistake each, or two, made mechanically from its syntax tree.
 
-Only bodies of functions are changed, never the exercise's signature, which is given to the learner.
+Only bodies of functions are changed, never the exercise's signature, which is given to the learner. The package
+`cosmic-ray` changes the files of a package and starts a command for each mutant; these programs are texts in
+Markdown, and a check judges thousands of their mutants on one set of ranks.
 
 Source: DeMillo, Lipton, Sayward 1978, "Hints on test data selection"; the operators follow Offutt et al. 1996.
 """

@@ -14,11 +14,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from course_utils.checks import registry
 from course_utils.checks.exercise import Exercise
-from course_utils.checks.notebook import body_text, is_docstring
+from course_utils.checks.notebook import body_text, function_text, is_docstring
 from course_utils.errors import CourseError
-from workshop.publish.narrow import narrow
 from workshop.publish.sources import EXERCISE, AuthoringError, tags
 
+WIDTH = 100
+"""Of a line that a learner reads in an exercise's cell: at 1280 pixels, JupyterLab beside its file browser shows 105
+characters, and does not wrap."""
 NAMED = re.compile(r"#\s*(?P<name>\w+)")
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)(?=[^)\s]*[./][^)\s]*\))")
 """Where a relative link begins. It leads to a file or folder, so `stages[1](x)` in a line of code is none."""
@@ -67,18 +69,10 @@ def source_of(root: Path, place: str) -> str:
     path = next((p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file()), None)
     if path is None:
         raise AuthoringError(f"there is no module {module}")
-    text = path.read_text(encoding="utf-8")
-    node = find_function(ast.parse(text), function)
-    if node is None:
+    text = function_text(path.read_text(encoding="utf-8"), function)
+    if text is None:
         raise AuthoringError(f"{path.relative_to(root)} defines no function {function}")
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
-
-
-def find_function(tree: ast.Module, name: str) -> ast.FunctionDef | None:
-    """The function of that name at the module's top level."""
-    found = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
-    return next(found, None)
+    return text.removesuffix("\n")
 
 
 def stub(root: Path, exercise: Exercise) -> str:
@@ -104,7 +98,10 @@ def without_body(source: str, turn: str) -> str:
         docstring = function.body[0]
         kept += ["    " + lines[docstring.lineno - 1].strip(), *lines[docstring.lineno : docstring.end_lineno]]
     quoted = turn.replace("\\", "\\\\").replace('"', '\\"')
-    return "\n".join([*kept, f'    raise NotImplementedError("your turn: {quoted}")'])
+    text = f'"your turn: {quoted}"'
+    line = f"    raise NotImplementedError({text})"
+    broken = ["    raise NotImplementedError(", f"        {text}", "    )"]
+    return "\n".join([*kept, *([line] if len(line) <= WIDTH else broken)])
 
 
 def end_of_signature(source: str) -> tuple[int, int]:
@@ -143,7 +140,7 @@ def fill(cells: list[NotebookNode], root: Path, stem: str, solved: bool) -> list
         whole = function_source(root, exercise)
         answer = {**cell.metadata, **for_nbgrader(exercise.name, solution=True, locked=False)}
         marked = for_nbgrader(f"check_{exercise.name}", grade=True, points=1)
-        filled.append(new_code_cell(narrow(whole if solved else stub(root, exercise)), metadata=answer))
+        filled.append(new_code_cell(whole if solved else stub(root, exercise), metadata=answer))
         filled.append(new_code_cell(f'course.check("{exercise.name}", {exercise.name})', metadata=marked))
         if not solved:
             filled.append(new_markdown_cell(STUCK.format(name=exercise.name, stem=stem)))
@@ -170,7 +167,7 @@ def with_all(cells: list[NotebookNode], stem: str) -> list[NotebookNode]:
     added = []
     for exercise in registry.declared():
         if exercise.lesson == stem and exercise.name not in on_the_page:
-            added.append(new_markdown_cell(f"## {exercise.place} · {exercise.title or exercise.name}"))
+            added.append(new_markdown_cell(f"## {exercise.number} · {exercise.title or exercise.name}"))
             added.append(new_code_cell(f"# {exercise.name}", metadata={"tags": [EXERCISE]}))
     behind = places[-1] + 1 if places else len(cells)
     return [*cells[:behind], *added, *cells[behind:]]

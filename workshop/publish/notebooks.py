@@ -17,6 +17,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
+from course_utils import settings
 from course_utils.ranks.processes import forking
 from workshop.publish.exercises import fill, gives_away
 from workshop.publish.glossary import link_terms
@@ -174,14 +175,15 @@ def execute(notebook: NotebookNode, page: Page, root: Path) -> None:
 
 def kernel_environment(scratch: Path, root: Path) -> dict[str, str]:
     """The environment of a kernel that keeps progress and runtime files in `scratch`; ranks come from our server."""
-    folders = {"COURSE_HOME": scratch / "home", "COURSE_RUNTIME": scratch / "run"}
+    runtime = scratch / "run"
+    folders = {settings.HOME.name: scratch / "home", settings.RUNTIME.name: runtime}
     for folder in folders.values():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = os.pathsep.join(part for part in (str(root), str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
     own = {"PYTHONPATH": path, "TQDM_DISABLE": "1"}  # a progress bar is no output to keep
     environment = {**os.environ, **own, **{name: str(folder) for name, folder in folders.items()}}
-    if lent := forking.server(torch=True, environment=environment):  # this process keeps it for the next kernel
-        (folders["COURSE_RUNTIME"] / lent.path.name).symlink_to(lent.path)
+    if lent := forking.fork_server(torch=True, environment=environment):  # this process keeps it for the next kernel
+        (runtime / lent.path.name).symlink_to(lent.path)
     return environment
 
 

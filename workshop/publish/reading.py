@@ -6,12 +6,12 @@ nobody can put anything anywhere.
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from nbformat import NotebookNode
 
-from course_utils.checks import grid
-from course_utils.checks import panel as parts
-from course_utils.checks.panel import NEUTRAL, VALUE
+from course_utils.checks.panel import NEUTRAL, VALUE, panel_html
+from course_utils.checks.predictions import with_choice
 
 TO_A_NOTEBOOK = re.compile(r'(href="(?![a-z]+:)[^"#]+)\.ipynb(["#])')
 
@@ -55,12 +55,16 @@ def outputs_of(notebook: NotebookNode) -> Iterator[NotebookNode]:
 
 def question(name: str, questions: str, choices: dict[str, str], answered: bool) -> str:
     """The panel that asks: what there is to predict, the choices, and where the answer stands."""
-    said = f"{questions}? Decide before you read on." if questions else "decide before you read on."
-    items = "".join(f"<li>{parts.escape(letter)}) {parts.prose(text)}</li>" for letter, text in choices.items())
-    listed = f'<ul style="list-style: none; margin: 6px 0 0; padding: 0">{items}</ul>' if items else ""
-    link = f'<a href="#{place(name)}">To what was measured</a>' if answered else ""
-    title = parts.head("○", "predict", NEUTRAL, name, said)
-    return parts.box(f"Prediction {name}: what do you expect?", NEUTRAL, title, listed, link)
+    return panel_html(
+        f"Prediction {name}: what do you expect?",
+        NEUTRAL,
+        name,
+        mark="○",
+        words="predict",
+        said=f"{questions}? Decide before you read on." if questions else "decide before you read on.",
+        choices=choices,
+        answered_at=place(name) if answered else "",
+    )
 
 
 def answer(name: str, rows: list[tuple[str, str]], choices: dict[str, str], first: bool) -> str:
@@ -70,19 +74,12 @@ def answer(name: str, rows: list[tuple[str, str]], choices: dict[str, str], firs
         rows: (question, value); a question without a name is called "answer".
         first: whether it is the page's first of this prediction, and so what the question links to.
     """
-    told = [
-        (asked, f"{parts.escape(value)}) {parts.prose(choices[value])}" if value in choices else parts.escape(value))
-        for asked, value in rows
-    ]
-    anchor = f' id="{place(name)}"' if first else ""
-    title = f"<strong>{parts.escape(name)}</strong>, measured"
-    label = f"Prediction {name}: what was measured"
-    if len(told) == 1:
-        asked = "" if told[0][0] == "answer" else f"{parts.escape(told[0][0])} "
-        return parts.box(label, NEUTRAL, f"<div{anchor}>{title}: {asked}{told[0][1]}</div>")
-    cells = [[parts.escape(asked), text] for asked, text in told]
-    table = grid.table(f"Measured: {name}", ["question", "measured"], cells, ["1 1 130px", "2 1 100px"])
-    return parts.box(label, NEUTRAL, f"<div{anchor}>{title}</div>", table)
+    cells = [[asked, with_choice(value, choices)] for asked, value in rows]
+    measured: dict[str, Any] = {"columns": {"question": "1 1 130px", "measured": "2 1 100px"}, "rows": cells}
+    if len(cells) == 1:
+        measured = {"said": " ".join(cells[0]).removeprefix("answer ")}
+    label, anchor = f"Prediction {name}: what was measured", place(name) if first else ""
+    return panel_html(label, NEUTRAL, name, after=", measured", id=anchor, **measured)
 
 
 def place(name: str) -> str:

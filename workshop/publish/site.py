@@ -17,7 +17,6 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from course_utils.checks.registry import names_of
-from course_utils.lessons.hybrid_and_sharded.planner.plan_report import plans_page
 from course_utils.machine import allowed_cores
 from course_utils.syllabus import LESSONS, Lesson
 from workshop.publish.commands import run
@@ -25,6 +24,7 @@ from workshop.publish.exercises import STUCK
 from workshop.publish.glossary import ANCHOR
 from workshop.publish.mathjax import mathjax_script
 from workshop.publish.notebooks import assemble, join_streams, keep_outputs, read_committed, run_all
+from workshop.publish.plans import plans_page
 from workshop.publish.reading import links_for_readers, questions_for_readers
 from workshop.publish.sources import ROOT, AuthoringError, Page, is_checked, pages
 

@@ -133,9 +133,9 @@ def beside_the_mark(
 
 def write(ax: Axes, x: float, y: float, text: str, size: float, ink: str, behind: object | None, boxed: bool) -> None:
     """Centre a text on a point; `behind` is the colour of its edge, or of a box where the ground is hatched."""
-    look = {"ha": "center", "va": "center", "fontsize": size, "color": ink, "zorder": 6, "parse_math": False}
+    properties = {"ha": "center", "va": "center", "fontsize": size, "color": ink, "zorder": 6, "parse_math": False}
     if boxed:
-        look["bbox"] = {"facecolor": behind, "edgecolor": "none", "pad": 1.2}
+        properties["bbox"] = {"facecolor": behind, "edgecolor": "none", "pad": 1.2}
     elif behind is not None:
-        look["path_effects"] = [withStroke(linewidth=2.5, foreground=behind)]
-    ax.text(x, y, text, clip_on=True, **look)
+        properties["path_effects"] = [withStroke(linewidth=2.5, foreground=behind)]
+    ax.text(x, y, text, clip_on=True, **properties)

@@ -113,7 +113,7 @@ def stack_lanes(marks: Sequence[TimelineMark]) -> None:
 def share_row(cluster: Sequence[TimelineMark]) -> None:
     """Put operations that overlap in lanes, sends above receives above the rest."""
     until: dict[str, list[float]] = {"send": [], "recv": [], "other": []}
-    places: list[tuple[str, int]] = []
+    positions: list[tuple[str, int]] = []
     for mark in cluster:
         kind = mark.event.kind if is_message(mark.event) else "other"
         lanes = until[kind]
@@ -121,11 +121,11 @@ def share_row(cluster: Sequence[TimelineMark]) -> None:
         if lane == len(lanes) and lane >= _LANES:
             lane = min(range(len(lanes)), key=lanes.__getitem__)
         lanes[lane : lane + 1] = [max(mark.end, *lanes[lane : lane + 1], mark.end)]
-        places.append((kind, lane))
+        positions.append((kind, lane))
     order = [(kind, lane) for kind, lanes in until.items() for lane in range(len(lanes))]
     height = 2 * HALF / len(order)
-    for mark, place in zip(cluster, places, strict=True):
-        mark.top = mark.event.rank - HALF + order.index(place) * height
+    for mark, position in zip(cluster, positions, strict=True):
+        mark.top = mark.event.rank - HALF + order.index(position) * height
         mark.bottom = mark.top + height * (1 if len(order) == 1 else 0.86)
 
 

@@ -9,9 +9,8 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 
 from course_utils.draw import style
-from course_utils.draw.boxes import boxes
 from course_utils.draw.message_timeline.layout import Rows
-from course_utils.draw.style import paler
+from course_utils.draw.style import boxes, paler
 
 BAR = (-0.46, 0.36)  # of a row: where the bar of a phase begins and ends; its name stands above the boxes
 _HATCH = "/////"
@@ -81,8 +80,8 @@ def draw_collectives(ax: Axes, rows: Rows, scale: float) -> None:
         for upper, lower in pairwise(members):
             outline = [(upper.start, upper.bottom), (upper.end, upper.bottom), (lower.end, lower.top)]
             outline = [(time * scale, row) for time, row in [*outline, (lower.start, lower.top)]]
-            look = {"facecolor": paler(style.TOGETHER, 0.6), "edgecolor": "none", "alpha": 0.5, "zorder": 2}
-            ax.add_collection(PolyCollection([outline], **look), autolim=False)
+            properties = {"facecolor": paler(style.TOGETHER, 0.6), "edgecolor": "none", "alpha": 0.5, "zorder": 2}
+            ax.add_collection(PolyCollection([outline], **properties), autolim=False)
 
 
 def draw_arrows(ax: Axes, rows: Rows, scale: float) -> None:
@@ -103,6 +102,6 @@ def draw_arrows(ax: Axes, rows: Rows, scale: float) -> None:
         "headaxislength": 6.3,
         "minlength": 0,
     }
-    look = {"color": style.INK, "alpha": 0.5 if crowded else 0.9, "zorder": 5, "path_effects": effects}
+    properties = {"color": style.INK, "alpha": 0.5 if crowded else 0.9, "zorder": 5, "path_effects": effects}
     units = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "inches"}
-    ax.quiver(x, y, to_x - x, to_y - y, **units, **size, **look)
+    ax.quiver(x, y, to_x - x, to_y - y, **units, **size, **properties)

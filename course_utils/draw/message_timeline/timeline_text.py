@@ -97,19 +97,19 @@ def description(events: Sequence[Event], world_size: int) -> str:
         return f"Timeline{ranks}: nothing was sent and nothing was recorded."
     began, ended = extent(events)
     over = "" if stuck_text(events) else f" over {seconds_text(ended - began)}"
-    said = [f"Timeline of {count(world_size, 'rank')}{over}: {finding(events)}."]
+    sentences = [f"Timeline of {count(world_size, 'rank')}{over}: {finding(events)}."]
     pairs = [pair for pair in pair_messages(events) if math.isfinite(pair[1].end)]
-    told = [
+    totals = [
         f"rank {send.rank} to rank {send.peer}, {bytes_text(send.bytes)}, "
         f"{seconds_text(send.start - began)} to {seconds_text(got.end - began)}"
         for send, got in pairs[:_TOLD]
     ]
-    if told:
+    if totals:
         more = f"; and {len(pairs) - _TOLD} more" if len(pairs) > _TOLD else ""
-        said.append(f"Messages: {'; '.join(told)}{more}.")
+        sentences.append(f"Messages: {'; '.join(totals)}{more}.")
     for group in collective_groups(events)[:_TOLD]:
         last = max(group, key=lambda event: event.start)
         ranks = ", ".join(str(rank) for rank in sorted(event.rank for event in group))
         came = f"; rank {last.rank} came last" if len(group) > 1 else ""
-        said.append(f"{last.name} on {'ranks' if len(group) > 1 else 'rank'} {ranks}{came}.")
-    return " ".join(said)
+        sentences.append(f"{last.name} on {'ranks' if len(group) > 1 else 'rank'} {ranks}{came}.")
+    return " ".join(sentences)

@@ -78,15 +78,15 @@ def timelines(
         kinds |= parts.kinds_of(each)
     heights = [row_height(each) * max(each.world_size, 1) for each in layout]
     above = style.legend_height(list(kinds), _LEFT, _RIGHT) + 0.24
-    look = {"left": _LEFT, "right": _RIGHT, "above": above, "between": 0.66, "side_by_side": side_by_side}
+    margins = {"left": _LEFT, "right": _RIGHT, "above": above, "between": 0.66, "side_by_side": side_by_side}
     width = style.SLIDE_WIDTH if side_by_side else style.WIDTH
-    picture, axes = style.new_picture(title or comparison(layout), note, heights=heights, width=width, **look)
+    picture, axes = style.new_picture(title or comparison(layout), note, heights=heights, width=width, **margins)
     for ax, each, name in zip(axes, layout, names, strict=True):
         draw(ax, each, last=side_by_side or ax is axes[-1])
         head(ax, name, finding(each.events))
     style.draw_legend(axes[0], kinds, offset=0.3)
-    told = [f"{name}: {description(each.events, each.world_size)}" for name, each in zip(names, layout, strict=True)]
-    picture.alt_text = " ".join(filter(None, [as_sentences(title or ""), *told]))
+    texts = [f"{name}: {description(each.events, each.world_size)}" for name, each in zip(names, layout, strict=True)]
+    picture.alt_text = " ".join(filter(None, [as_sentences(title or ""), *texts]))
     return picture
 
 
@@ -95,10 +95,10 @@ def head(ax: Axes, name: str, found: str) -> None:
     wide, high = (side * style.DOTS for side in inches(ax))
     start = 15 - _LEFT * style.DOTS
     named = style.text_width(name, style.TEXT, bold=True) + 12
-    look = {"transform": ax.transAxes, "fontsize": style.TEXT, "parse_math": False}
-    ax.text(start / wide, 1 + 6 / high, name, fontweight="bold", **look)
+    properties = {"transform": ax.transAxes, "fontsize": style.TEXT, "parse_math": False}
+    ax.text(start / wide, 1 + 6 / high, name, fontweight="bold", **properties)
     rest = style.shorten(found, wide - start - named, style.TEXT)
-    ax.text((start + named) / wide, 1 + 6 / high, rest, **look)
+    ax.text((start + named) / wide, 1 + 6 / high, rest, **properties)
 
 
 def inches(ax: Axes) -> tuple[float, float]:
@@ -129,9 +129,9 @@ def comparison(layout: Sequence[Rows]) -> str:
     seconds = [seconds_text(end - start) for start, end in (extent(each.events) for each in layout)]
     if any(not math.isfinite(event.end) for each in layout for event in each.events):
         seconds = []
-    told = [against([count(number, "round") for number in rounds])] if any(rounds) else []
-    told += [against(seconds)] if seconds else ["one of them without end"]
-    return ", ".join(told)
+    differences = [against([count(number, "round") for number in rounds])] if any(rounds) else []
+    differences += [against(seconds)] if seconds else ["one of them without end"]
+    return ", ".join(differences)
 
 
 def against(values: Sequence[object]) -> str:
@@ -162,8 +162,8 @@ def draw(ax: Axes, layout: Rows, last: bool) -> None:
     if not layout.events:
         ax.set_xticks([])
         middle = (max(layout.world_size, 1) - 1) / 2
-        look = {"ha": "center", "va": "center", "fontsize": style.TITLE, "color": "#555555", "backgroundcolor": "white"}
-        ax.text(0.5 * width, middle, "no messages, no phases", **look)
+        words = {"ha": "center", "va": "center", "fontsize": style.TITLE, "color": "#555555", "backgroundcolor": "w"}
+        ax.text(0.5 * width, middle, "no messages, no phases", **words)
         return
     parts.draw_phases(ax, layout, scale)
     parts.draw_collectives(ax, layout, scale)

@@ -5,3 +5,28 @@ Six ways, one module each: `gather_broadcast`, `tree`, `recursive_doubling`, `ha
 `allreduce_times` measures it, `network_fit` fits the numbers of a network, and `network_topology` makes networks of
 numbers: virtual ranks run on those.
 """
+
+from typing import TYPE_CHECKING
+
+from course_utils.lazy import attach
+
+if TYPE_CHECKING:
+    from . import pictures
+    from .algorithms import ALGORITHMS
+    from .allreduce_times import measure, medians, message_seconds, training_seconds, work_per_message
+    from .async_ring import POSTED, SEGMENT_BYTES, async_ring_allreduce, segments_per_block
+    from .bandwidth import algorithm_bandwidth, bus_bandwidth
+    from .blocks import block_bounds, blocks_of, check_operands, combine, fold_in, fold_out
+    from .cost_model import Network, adding_switch_time, bytes_per_rank, combined_bytes, named, powers, rounds
+    from .double_tree import double_tree_allreduce
+    from .gather_broadcast import gather_broadcast_allreduce
+    from .halving_doubling import halving_doubling_allreduce
+    from .hierarchical import hierarchical_allreduce
+    from .network_topology import alpha_of, ring_seconds, switch, two_level
+    from .recursive_doubling import recursive_doubling_allreduce
+    from .sentences import bus_text, error_text, formula_text, kept_text, network_text, predictors, rounding_text
+    from .shared_links import predicted_seconds
+    from .suspicious_ring import WEIGHTS, suspicious_ring, train_digits
+    from .tree import tree_allreduce
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.lessons.allreduce.suspicious_ring import Data, train_digits
+from course_utils.lessons.allreduce.suspicious_ring import train_digits
+from course_utils.lessons.sgd.digits_network import Arrays
 from course_utils.measuring import by_turns
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def allreduce_seconds(
 def training_seconds(
     comm: "MPI.Intracomm",
     algorithms: Mapping[str, Callable],
-    data: Data,
+    data: Arrays,
     widths: Sequence[int],
     steps: int = 4,
     runs: int = 3,

@@ -107,27 +107,6 @@ def two_level(
     return Topology(name, world_size, beta, route, latency, overhead, gamma, burst, work)
 
 
-def ring(world_size: int, alpha: Alpha, beta: float, *, overhead: float = 0.0, gamma: float = 0.0) -> Topology:
-    """Cables between neighbours only, one in each direction. A message to a far rank passes all ranks in between.
-
-    It takes the shorter way, and needs `alpha` once: the ranks in between pass it on as it comes.
-    """
-
-    def route(source: np.ndarray, dest: np.ndarray) -> np.ndarray:
-        forward = (dest - source) % world_size
-        clockwise = forward <= world_size // 2
-        hops = np.where(clockwise, forward, world_size - forward)
-        hop = np.arange(int(hops.max(initial=1)))[:, None]
-        link = np.where(clockwise, (source + hop) % world_size, world_size + (source - hop) % world_size)
-        return np.where(hop < hops, link, -1)
-
-    def latency(source: np.ndarray, dest: np.ndarray, nbytes: np.ndarray) -> np.ndarray:
-        return _rest(alpha, nbytes, overhead)
-
-    name = f"{world_size:,} ranks in a ring of cables"
-    return Topology(name, world_size, np.full(2 * world_size, beta), route, latency, overhead, gamma)
-
-
 def ring_seconds(topology: Topology, nbytes: float) -> float:
     """A ring all-reduce by formula: 2 (P − 1) hops of a block of nbytes / P.
 

@@ -6,8 +6,6 @@ rested lets some bytes through at once, which a link that is busy does not: it p
 nodes: it works for every message of every rank.
 """
 
-from functools import partial
-
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.async_ring import segments_per_block
 from course_utils.lessons.allreduce.cost_model import (
@@ -31,11 +29,6 @@ def predicted_seconds(algorithm: str, world_size: int, nbytes: float, network: N
     """
     predict = shared_links_time if network.shared else allreduce_time
     return predict(algorithm, world_size, nbytes, network)
-
-
-def fastest(world_size: int, nbytes: float, network: Network) -> str:
-    """The algorithm that `predicted_seconds` gives the least time; of equals, the one whose ranks wait least."""
-    return min(reversed(NAMES), key=partial(predicted_seconds, world_size=world_size, nbytes=nbytes, network=network))
 
 
 def shared_links_time(algorithm: str, world_size: int, nbytes: float, network: Network) -> float:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.lessons.allreduce.blocks import blocks_of
+from course_utils.lessons.sgd.digits_network import Arrays, accuracy, flat, loss_and_gradients, new_network, unflat
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""(train_x, train_y, test_x, test_y), as `course_utils.data.digits_arrays` gives them."""
-HIDDEN, PIXELS, CLASSES = 48, 64, 10
+HIDDEN = 48
+WEIGHTS = 64 * HIDDEN + HIDDEN + HIDDEN * 10 + 10
+"""Numbers in the network's one vector of weights."""
+BATCH, RATE = 64, 0.1  # images in a step of all ranks together
 SEGMENT = 512
 
 
@@ -43,21 +45,18 @@ def suspicious_ring(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
 
 def train_digits(
     comm: "MPI.Intracomm",
-    data: Data,
+    data: Arrays,
     allreduce: Callable[["MPI.Intracomm", np.ndarray], None],
     epochs: int = 5,
-    batch_size: int = 64,
-    rate: float = 0.1,
-    seed: int = 0,
     hidden: int = HIDDEN,
     steps: int | None = None,
 ) -> tuple[float, np.ndarray]:
-    """Train a small network on all ranks; after each step the ranks average their weights with `allreduce`.
+    """Train lesson 1's network on all ranks; after each step the ranks average their weights with `allreduce`.
 
-    Every rank steps on its share of the batch, then adds up the vectors of weights and divides by P.
+    Every rank steps on its share of the batch, then adds up the vectors of weights and divides by P. A batch is
+    dealt out like cards.
 
     Args:
-        batch_size: of all ranks together; dealt out like cards.
         hidden: neurons of the hidden layer.
         steps: at most this many in an epoch; None for all.
 
@@ -65,61 +64,12 @@ def train_digits(
         the share of test images that this rank's network recognises at the end, and its weights.
     """
     train_x, train_y, test_x, test_y = data
-    weights = first_weights(seed, hidden)
+    weights = flat(new_network(np.random.default_rng(0), hidden)).astype(np.float32)
     for epoch in range(epochs):
         order = np.random.default_rng(epoch).permutation(len(train_x))
-        for begin in range(0, len(order) - batch_size + 1, batch_size)[:steps]:
-            mine = order[begin : begin + batch_size][comm.rank :: comm.size]
-            weights -= rate * gradient(weights, train_x[mine], train_y[mine])
+        for begin in range(0, len(order) - BATCH + 1, BATCH)[:steps]:
+            mine = order[begin : begin + BATCH][comm.rank :: comm.size]
+            weights -= RATE * flat(loss_and_gradients(unflat(weights), train_x[mine], train_y[mine])[1])
             allreduce(comm, weights)
             weights /= comm.size
-    recognised = scores(weights, test_x)[0].argmax(axis=1) == test_y
-    return float(recognised.mean()), weights
-
-
-def count_weights(hidden: int) -> int:
-    """Numbers in the one vector of weights of a network with this many hidden neurons."""
-    return PIXELS * hidden + hidden + hidden * CLASSES + CLASSES
-
-
-WEIGHTS = count_weights(HIDDEN)
-"""Numbers in the network's one vector of weights."""
-
-
-def first_weights(seed: int, hidden: int = HIDDEN) -> np.ndarray:
-    """All weights in one float32 vector, drawn so that no layer starts too loud (He et al. 2015); biases are 0."""
-    weights, generator = np.zeros(count_weights(hidden), np.float32), np.random.default_rng(seed)
-    first, _, second, _ = layers(weights)
-    first[:] = generator.normal(scale=np.sqrt(2 / PIXELS), size=first.shape)
-    second[:] = generator.normal(scale=np.sqrt(1 / hidden), size=second.shape)
-    return weights
-
-
-def layers(vector: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Weights and biases of both layers, as views into the vector."""
-    hidden = (len(vector) - CLASSES) // (PIXELS + 1 + CLASSES)
-    sizes = np.cumsum([PIXELS * hidden, hidden, hidden * CLASSES])
-    first, bias, second, last = np.split(vector, sizes)
-    return first.reshape(PIXELS, hidden), bias, second.reshape(hidden, CLASSES), last
-
-
-def scores(weights: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A score for each image and class, and what the hidden layer said."""
-    first, bias, second, last = layers(weights)
-    hidden = np.maximum(x @ first + bias, 0)
-    return hidden @ second + last, hidden
-
-
-def gradient(weights: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The gradient of the mean cross-entropy of these images, as one vector like the weights."""
-    score, hidden = scores(weights, x)
-    share = np.exp(score - score.max(axis=1, keepdims=True))
-    share /= share.sum(axis=1, keepdims=True)
-    share[np.arange(len(y)), y] -= 1
-    share /= len(y)
-    result = np.empty_like(weights)
-    first, bias, second, last = layers(result)
-    second[:], last[:] = hidden.T @ share, share.sum(axis=0)
-    back = (share @ layers(weights)[2].T) * (hidden > 0)
-    first[:], bias[:] = x.T @ back, back.sum(axis=0)
-    return result
+    return accuracy(unflat(weights), test_x, test_y), weights

@@ -95,9 +95,11 @@ class Node:
 
 
 def topological_order(last: Node) -> list[Node]:
-    """All nodes that `last` came from, each once and each after all its parents; `last` itself stands at the end.
+    """All nodes that `last` came from, each once and each after all its parents; `last` itself
+    stands at the end.
 
-    Look at nothing but `node.parents`. However many ways lead to a node, it is visited once. Any such order will do.
+    Look at nothing but `node.parents`. However many ways lead to a node, it is visited once. Any
+    such order will do.
     """
     # A node is on the stack twice:
     # once to put its parents above it, then, when they are done, to be listed.
@@ -119,13 +121,19 @@ def unbroadcast(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return gradient.sum(axis=(*range(added), *repeated)).reshape(shape)
 
 
-def matmul_backward(gradient: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The gradients of a loss with respect to `a` and `b`, given its `gradient` with respect to `a @ b`.
+def matmul_backward(
+    gradient: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The gradients of a loss with respect to `a` and `b`, given its `gradient` with respect to
+    `a @ b`.
 
-    `a` is (…, rows, inner), `b` is (…, inner, columns): matrices, or stacks of them whose leading axes broadcast (one
-    may have fewer, or 1 where the other has more). `gradient` has the shape of `a @ b`; all three are of one dtype, and
-    nothing is changed in place. Returns two arrays, of the shapes of `a` and `b` and of the same dtype.
-    Source: Giles 2008, "Matrix derivative results", §2.2.1.
+    `a` is (…, rows, inner), `b` is (…, inner, columns): matrices, or stacks of them whose leading
+    axes broadcast (one may have fewer, or 1 where the other has more). `gradient` has the shape of
+    `a @ b`; all three are of one dtype, and nothing is changed in place. Returns two arrays, of the
+    shapes of `a` and `b` and of the same dtype. Source: Giles 2008, "Matrix derivative results",
+    §2.2.1.
     """
     # Element (i, j) of `a` met row j of `b` and went into row i of the product:
     # so it collects gradient · bᵀ.
@@ -143,12 +151,18 @@ def softmax_cross_entropy(logits: Node, labels: np.ndarray) -> Node:
     return Node(loss, "cross entropy", (logits,), lambda g: (softmax_cross_entropy_backward(g, logits.value, labels),))
 
 
-def softmax_cross_entropy_backward(gradient: float, logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The gradient with respect to `logits` of the mean over the batch of −log softmax(logits)[label].
+def softmax_cross_entropy_backward(
+    gradient: float,
+    logits: np.ndarray,
+    labels: np.ndarray,
+) -> np.ndarray:
+    """The gradient with respect to `logits` of the mean over the batch of −log
+    softmax(logits)[label].
 
-    `gradient` is that of the final loss with respect to this mean (1.0 where the mean is the loss). `labels`, (batch,),
-    holds the right class of each row of `logits`, (batch, classes); logits may be in the thousands, and stay as they
-    are. Returns an array like `logits`. Source: Goodfellow et al. 2016, "Deep Learning", §6.2.2.3.
+    `gradient` is that of the final loss with respect to this mean (1.0 where the mean is the loss).
+    `labels`, (batch,), holds the right class of each row of `logits`, (batch, classes); logits may
+    be in the thousands, and stay as they are. Returns an array like `logits`. Source: Goodfellow et
+    al. 2016, "Deep Learning", §6.2.2.3.
     """
     # Without the largest logit the quotients are the same, and exp does not overflow.
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))

@@ -26,16 +26,18 @@ def adam_step(
 ) -> None:
     """One step of Adam, in place: parameters, means and squares change, gradients do not.
 
-    A mean and a square are running averages of the gradient and of its square: of the old value the share beta1 (of
-    the square: beta2) stays, the rest is new. Both begin at 0 and are too small at first; divided by 1 − beta^step
-    they are not. The parameter then moves by −rate · mean / (√square + eps), with the corrected mean and the corrected
-    square.
+    A mean and a square are running averages of the gradient and of its square: of the old value the
+    share beta1 (of the square: beta2) stays, the rest is new. Both begin at 0 and are too small at
+    first; divided by 1 − beta^step they are not. The parameter then moves by −rate · mean /
+    (√square + eps), with the corrected mean and the corrected square.
 
     Args:
-        parameters, gradients, means, squares: a float array each per parameter, of its shape, also `()`.
+        parameters, gradients, means, squares: a float array each per parameter, of its shape, also
+            `()`.
         step: which step this is, counted from 1.
 
-    Source: Kingma & Ba 2015, "Adam: a method for stochastic optimization", algorithm 1; `torch.optim.Adam`.
+    Source: Kingma & Ba 2015, "Adam: a method for stochastic optimization", algorithm 1;
+    `torch.optim.Adam`.
     """
     for parameter, gradient, mean, square in zip(parameters, gradients, means, squares, strict=True):
         # Running averages, in place: the caller keeps them for the next step.

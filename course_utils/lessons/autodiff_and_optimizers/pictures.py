@@ -177,7 +177,7 @@ def graph_text(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], title: st
     return f"{title}. A graph: {'; '.join(parts)}.{visited}"
 
 
-def ready_order(
+def gradient_readiness(
     layers: Sequence[tuple[str, int, float]], end: float, title: str, passes: Sequence[float] = ()
 ) -> Figure:
     """Draw a backward pass: a row for each layer, a bar while it is worked on, a line while its gradient could be sent.

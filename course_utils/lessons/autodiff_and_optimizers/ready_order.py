@@ -107,7 +107,7 @@ def measure_ready_order(
     ends, forwards = [], []
     with ProgressBar("timing forward and backward passes") as bar:
         for _ in range(warm_up + repeats):
-            bar.look()
+            bar.refresh()
             model.zero_grad(set_to_none=True)
             begin = time.perf_counter()
             value = loss()

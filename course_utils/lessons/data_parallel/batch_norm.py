@@ -11,17 +11,19 @@ def sync_batch_norm(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Normalise each feature of `x` with the mean and variance of *all* ranks' examples.
 
-    Forward: one all-reduce of 2·features + 1 numbers (sums, sums of squares, how many examples). Backward: one
-    all-reduce of as many, by autograd. So ranks may have different numbers of examples, even none.
+    Forward: one all-reduce of 2·features + 1 numbers (sums, sums of squares, how many examples).
+    Backward: one all-reduce of as many, by autograd. So ranks may have different numbers of
+    examples, even none.
 
     Args:
         x: (examples, features), this rank's share; features equal on all ranks.
         weight, bias: (features,), equal on all ranks.
 
     Returns:
-        (y, mean, variance): y = (x − mean) / √(variance + eps) · weight + bias, shape and dtype of `x`;
-        mean and variance: (features,), of the dtype of `x` or of float64, over the examples of all ranks, variance
-        divided by their number N.
+        (y, mean, variance): y = (x − mean) / √(variance + eps) · weight + bias, shape and dtype of
+        `x`;
+        mean and variance: (features,), of the dtype of `x` or of float64, over the examples of all
+        ranks, variance divided by their number N.
 
     Source: Ioffe and Szegedy 2015, "Batch Normalization", algorithm 1; `torch.nn.SyncBatchNorm`.
     """

@@ -13,7 +13,8 @@ from torch import nn
 
 
 def broadcast_parameters(model: nn.Module) -> None:
-    """Give every rank rank 0's model, in place: one broadcast from rank 0 for each tensor of the model.
+    """Give every rank rank 0's model, in place: one broadcast from rank 0 for each tensor of the
+    model.
 
     Buffers count as well as parameters: batch norm's running mean is part of what a replica is.
 
@@ -30,10 +31,11 @@ def broadcast_parameters(model: nn.Module) -> None:
 
 
 def average_gradients(model: nn.Module) -> None:
-    """Replace each gradient by its mean over all ranks, in place, with one all-reduce per parameter.
+    """Replace each gradient by its mean over all ranks, in place, with one all-reduce per
+    parameter.
 
-    Each rank contributes its gradients once; no rank collects those of the others.
-    Frozen parameters (`requires_grad=False`) are left out. A rank that has no gradient for a parameter
+    Each rank contributes its gradients once; no rank collects those of the others. Frozen
+    parameters (`requires_grad=False`) are left out. A rank that has no gradient for a parameter
     (`grad is None`) takes part with zeros: the other ranks are waiting for it.
 
     Args:
@@ -79,8 +81,8 @@ def scaled_learning_rate(
 ) -> float:
     """The learning rate of `step` (counted from 0) when P ranks make the batch P times as large.
 
-    "linear" multiplies `base` by P, "sqrt" by √P. During the first `warm_up_steps` steps the rate climbs in a
-    straight line: `base` at step 0, the scaled rate from step `warm_up_steps` on.
+    "linear" multiplies `base` by P, "sqrt" by √P. During the first `warm_up_steps` steps the rate
+    climbs in a straight line: `base` at step 0, the scaled rate from step `warm_up_steps` on.
 
     Args:
         base: the rate that suits one rank.
@@ -88,8 +90,9 @@ def scaled_learning_rate(
     Raises:
         ValueError: `rule` is neither "linear" nor "sqrt".
 
-    Source: Goyal et al. 2017, "Accurate, Large Minibatch SGD", §2.1 and §2.2; Krizhevsky 2014 for √P; with Adam √P is
-    the rule, Malladi et al. 2022, "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms".
+    Source: Goyal et al. 2017, "Accurate, Large Minibatch SGD", §2.1 and §2.2; Krizhevsky 2014 for
+    √P; with Adam √P is the rule, Malladi et al. 2022, "On the SDEs and Scaling Rules for Adaptive
+    Gradient Algorithms".
     """
     factors = {"linear": world_size, "sqrt": math.sqrt(world_size)}
     if rule not in factors:

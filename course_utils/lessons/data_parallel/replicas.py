@@ -7,7 +7,7 @@ by itself).
 
 What a model may hold: a parameter that is used twice counts once; a frozen one is left out; one that a batch did not
 use counts as zeros, but for DDP, which has to be told. Ranks with different numbers of examples weight their losses, as
-`training.train_parallel(keep_last=True)` does.
+`training.train_parallel(keep_last=True)` does. `train_replicas` is `train_parallel` with any of these ways.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,12 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from course_utils.errors import CourseError
-from course_utils.lessons.data_parallel.gradients import average_gradients, gather_scatter_gradients
+from course_utils.lessons.data_parallel.gradients import (
+    average_gradients,
+    broadcast_parameters,
+    gather_scatter_gradients,
+)
+from course_utils.lessons.data_parallel.training import Data, History, digits_mlp, train_parallel
 
 BUCKET_BYTES = 25 * 1024 * 1024
 """The size of a bucket in `DistributedDataParallel`, unless told otherwise."""
@@ -105,3 +110,41 @@ WAYS: dict[str, Callable[[nn.Module], Replica]] = {
     "DDP": torch_ddp,
 }
 """Each way by the name that pages and pictures use. Lesson 7 adds one, `overlap.buckets.overlapped`."""
+
+
+class _Replicated(nn.Module):
+    """A model that `train_parallel` can train although it is a replica which computes its forward pass."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.replica = alone(model)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        # Each rank recognises the test images by itself: DDP's forward pass might wait for the other ranks.
+        return self.replica.module(x) if self.training else self.model(x)
+
+
+def train_replicas(
+    data: Data,
+    replicate: Callable[[nn.Module], Replica],
+    build: Callable[[int], nn.Module] = digits_mlp,
+    *,
+    broadcast: Callable[[nn.Module], None] = broadcast_parameters,
+    **options,
+) -> History:
+    """Train as `train_parallel` does, on every rank, where `replicate` keeps the replicas equal.
+
+    Args:
+        replicate: one of `WAYS`, or a function like them; it gets the model after the broadcast.
+        options: of `train_parallel`.
+    """
+
+    def begin(model: _Replicated) -> None:
+        broadcast(model.model)
+        model.replica = replicate(model.model)
+
+    def finish(model: _Replicated) -> None:
+        model.replica.finish()
+
+    return train_parallel(data, lambda seed: _Replicated(build(seed)), finish, broadcast=begin, **options)

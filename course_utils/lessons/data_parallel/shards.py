@@ -3,15 +3,24 @@
 import math
 
 import torch
+import torch.distributed as dist
 
 
-def shard_indices(n: int, rank: int, world_size: int, epoch: int = 0, seed: int = 0) -> torch.Tensor:
-    """The examples that `rank` works on in `epoch`. Nothing moves between ranks: all draw the same order.
+def shard_indices(
+    n: int,
+    rank: int,
+    world_size: int,
+    epoch: int = 0,
+    seed: int = 0,
+) -> torch.Tensor:
+    """The examples that `rank` works on in `epoch`. Nothing moves between ranks: all draw the same
+    order.
 
-    The order of all n examples is `torch.randperm(n, generator=g)`, where g is seeded with `seed + epoch`.
-    It is filled up from its own beginning until its length divides by `world_size`: ranks with different numbers
-    of steps would wait for each other for ever. Rank r takes the entries r, r + world_size, r + 2·world_size, …:
-    so the k-th batches of all ranks together are the k-th batch of a single process.
+    The order of all n examples is `torch.randperm(n, generator=g)`, where g is seeded with `seed +
+    epoch`. It is filled up from its own beginning until its length divides by `world_size`: ranks
+    with different numbers of steps would wait for each other for ever. Rank r takes the entries r,
+    r + world_size, r + 2·world_size, …: so the k-th batches of all ranks together are the k-th
+    batch of a single process.
 
     Returns:
         ⌈n / world_size⌉ indices between 0 and n − 1, int64.
@@ -26,3 +35,31 @@ def shard_indices(n: int, rank: int, world_size: int, epoch: int = 0, seed: int 
     per_rank = math.ceil(n / world_size)
     filled_up = order.repeat(world_size)[: per_rank * world_size]
     return filled_up[rank::world_size]
+
+
+def shard_of_batch(batch: torch.Tensor, batch_size: int) -> tuple[torch.Tensor, float]:
+    """This rank's examples of a global batch, which all ranks have drawn alike. Nothing moves between ranks.
+
+    Rank r takes the entries r, r + world_size, r + 2·world_size, …: the same that `shard_indices` deals to it. In the
+    last batch of an epoch, which may not be full, some ranks may have an example more than others.
+
+    Args:
+        batch: the indices of the batch's examples; there may be fewer than `batch_size`.
+        batch_size: of a full batch.
+
+    Returns:
+        The indices, and the weight of their mean loss: with it the mean over all ranks is the mean of the batch. The
+        weight is 1 where all ranks have equally many examples.
+
+    Raises:
+        ValueError: a full batch does not divide among the ranks, or there are fewer examples than ranks.
+    """
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    if batch_size % world_size:
+        raise ValueError(f"a global batch of {batch_size} does not divide among {world_size} ranks")
+    if len(batch) < world_size:
+        raise ValueError(
+            f"the last batch has {len(batch)} for {world_size} ranks: choose another batch size, or keep_last=False"
+        )
+    mine = batch[rank::world_size]
+    return mine, len(mine) * world_size / len(batch)

@@ -4,10 +4,9 @@
 batch, and averages the gradients before the step. Everything else is the same code.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -16,11 +15,8 @@ from torch.nn import functional
 
 from course_utils.lessons.data_parallel.batch_norm import SyncBatchNorm
 from course_utils.lessons.data_parallel.gradients import average_gradients, broadcast_parameters
-from course_utils.lessons.data_parallel.shards import shard_indices
+from course_utils.lessons.data_parallel.shards import shard_indices, shard_of_batch
 from course_utils.trace.recorder import phase
-
-if TYPE_CHECKING:
-    from course_utils.lessons.data_parallel.replicas import Replica
 
 Data = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 """(train_x, train_y, test_x, test_y), as `course_utils.data.digits` gives them."""
@@ -69,6 +65,11 @@ def local_norm_mlp(seed: int) -> nn.Module:
 def sync_norm_mlp(seed: int) -> nn.Module:
     """`digits_mlp` with batch norm over the examples of all ranks."""
     return digits_mlp(seed, norm=SyncBatchNorm)
+
+
+def own_weights(seed: int, build: Callable[[int], nn.Module] = digits_mlp) -> nn.Module:
+    """Build a model whose first weights are this rank's own, as in a program that seeds every process differently."""
+    return build(seed + dist.get_rank())
 
 
 class Sgd:
@@ -128,19 +129,15 @@ def train_step(
     x: torch.Tensor,
     y: torch.Tensor,
     finish: Callable[[], None] | None = None,
-    delay: float = 0.0,
     weight: float = 1.0,
 ) -> float:
     """One step on one batch, its four phases recorded in the trace; returns the loss before the step.
 
     Args:
         finish: what the ranks do with their gradients after the backward pass; None: nothing.
-        delay: seconds this rank sleeps in its forward pass, to play a slow machine.
         weight: of this rank's gradients in the mean; 1 where all ranks have as many examples.
     """
     with phase("forward"):
-        if delay:
-            time.sleep(delay)
         loss = functional.cross_entropy(model(x), y)
     with phase("backward"):
         optimizer.zero_grad()
@@ -177,14 +174,14 @@ def train_serial(
         optimizer: makes the optimizer; its learning rate is `rate`, whatever it begins with.
         keep_last: train on the last batch of an epoch, too, where it is not full.
     """
-    train_x, train_y, test_x, test_y = data
-    model = build(seed).to(train_x).train()
+    x, y, test_x, test_y = data
+    model = build(seed).to(x).train()
     stepper = optimizer(list(model.parameters()))
     losses: list[float] = []
     for epoch in range(epochs):
-        for batch in batches(shard_indices(len(train_x), 0, 1, epoch, seed), batch_size, keep_last):
+        for batch in batches(shard_indices(len(x), 0, 1, epoch, seed), batch_size, keep_last):
             set_rate(stepper, rate_of(rate, step=len(losses)))
-            losses.append(train_step(model, stepper, train_x[batch], train_y[batch]))
+            losses.append(train_step(model, stepper, x[batch], y[batch]))
     return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
 
 
@@ -193,64 +190,40 @@ def train_parallel(
     build: Callable[[int], nn.Module] = digits_mlp,
     synchronise: Callable[[nn.Module], None] = average_gradients,
     *,
-    replicate: "Callable[[nn.Module], Replica] | None" = None,
     epochs: int = 1,
     batch_size: int = 64,
     rate: Rate = 0.1,
     optimizer: MakeOptimizer = Sgd,
     seed: int = 0,
-    broadcast: bool = True,
-    delay: float = 0.0,
     keep_last: bool = False,
+    broadcast: Callable[[nn.Module], None] = broadcast_parameters,
 ) -> History:
     """The same training on all ranks of torch.distributed's default group; each rank returns its own history.
 
-    Every rank draws first weights of its own; then rank 0's are broadcast. Per step, every rank sends what
-    `synchronise` sends: with `average_gradients`, one all-reduce of every gradient.
+    First rank 0's weights are broadcast. Per step, every rank sends what `synchronise` sends: with
+    `average_gradients`, one all-reduce of every gradient.
 
     Args:
+        build: makes the model from a seed. The ranks' first weights may differ, as those of `own_weights` do.
         batch_size: the *global* batch; each rank works on batch_size / world_size examples of it.
         synchronise: what the ranks do with their gradients between backward and step.
-        replicate: one of `course_utils.lessons.data_parallel.replicas`, in the place of `synchronise`.
         optimizer: makes each rank's optimizer; its learning rate is `rate`, whatever it begins with.
-        broadcast: False leaves every rank with the weights it drew.
-        delay: seconds this rank sleeps in every forward pass.
         keep_last: train on the last batch of an epoch, too, where it is not full. Some ranks then have an example more
             than others; weights make the mean of their means the mean of the batch.
+        broadcast: what makes the first weights of all ranks equal.
 
     Raises:
         ValueError: the global batch does not divide among the ranks; the mean of their means would not be its mean.
             Or the last one has fewer examples than there are ranks, and `keep_last`.
     """
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    if batch_size % world_size:
-        raise ValueError(f"a global batch of {batch_size} does not divide among {world_size} ranks")
-    train_x, train_y, test_x, test_y = data
-    examples = len(train_x)
-    left_over = examples % batch_size if keep_last else 0
-    if 0 < left_over < world_size:
-        raise ValueError(
-            f"the last batch has {left_over} for {world_size} ranks: choose another batch size, or keep_last=False"
-        )
-    model = build(seed + rank).to(train_x).train()
-    if broadcast:
-        broadcast_parameters(model)
-    module, finish = model, lambda: synchronise(model)
-    if replicate is not None:
-        replica = replicate(model)
-        module, finish = replica.module, replica.finish
+    x, y, test_x, test_y = data
+    model = build(seed).to(x).train()
+    broadcast(model)
     stepper = optimizer(list(model.parameters()))
     losses: list[float] = []
-    full = examples // batch_size  # global batches, the same number on all ranks
-    own = len(range(rank, left_over, world_size))  # this rank's examples of one that is not full
     for epoch in range(epochs):
-        shard = shard_indices(examples, rank, world_size, epoch, seed)
-        for number, batch in enumerate(batches(shard, batch_size // world_size, keep_last)):
-            weight = 1.0
-            if number == full:
-                if not own:
-                    break  # these only fill the shards up
-                batch, weight = batch[:own], own * world_size / left_over
+        for batch in batches(shard_indices(len(x), 0, 1, epoch, seed), batch_size, keep_last):
+            batch, weight = shard_of_batch(batch, batch_size)
             set_rate(stepper, rate_of(rate, step=len(losses)))
-            losses.append(train_step(module, stepper, train_x[batch], train_y[batch], finish, delay, weight))
+            losses.append(train_step(model, stepper, x[batch], y[batch], partial(synchronise, model), weight))
     return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))

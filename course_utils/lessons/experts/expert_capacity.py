@@ -9,10 +9,12 @@ from course_utils.errors import CourseError
 
 
 def capacity(experts: torch.Tensor, number: int, factor: float) -> torch.Tensor:
-    """The choices that are kept; −1 where the expert is full. Nothing moves: each rank fills its own part of an expert.
+    """The choices that are kept; −1 where the expert is full. Nothing moves: each rank fills its
+    own part of an expert.
 
-    From each rank an expert takes ⌈factor · choices / experts⌉ rows: `factor` times what it would get if all were
-    equally busy. First choices come before all second ones, and earlier tokens before later ones.
+    From each rank an expert takes ⌈factor · choices / experts⌉ rows: `factor` times what it would
+    get if all were equally busy. First choices come before all second ones, and earlier tokens
+    before later ones.
 
     Args:
         experts: (tokens, k), each token's choices, the most wanted first.
@@ -25,7 +27,8 @@ def capacity(experts: torch.Tensor, number: int, factor: float) -> torch.Tensor:
     Raises:
         CourseError: a factor that leaves no room.
 
-    Source: Fedus et al. 2021, "Switch Transformers", eq. 3; Lepikhin et al. 2020, "GShard", §2.2 (second choices last).
+    Source: Fedus et al. 2021, "Switch Transformers", eq. 3; Lepikhin et al. 2020, "GShard", §2.2
+    (second choices last).
     """
     if factor <= 0:
         raise CourseError(f"With a capacity factor of {factor:g} every token is dropped. Choose one above 0, 1.25 say.")

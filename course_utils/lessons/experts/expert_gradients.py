@@ -9,20 +9,27 @@ from torch import nn
 from course_utils.lessons.data_parallel.differentiable import Group
 
 
-def expert_gradients(shared: Iterable[nn.Parameter], own: Iterable[nn.Parameter], data: Group = None) -> None:
+def expert_gradients(
+    shared: Iterable[nn.Parameter],
+    own: Iterable[nn.Parameter],
+    data: Group = None,
+) -> None:
     """Make `parameter.grad` that of the mean loss over all ranks, in place.
 
-    Every rank went backward from the mean loss of its own tokens, equally many everywhere. What every rank has
-    (attention, norms, the gate) got a gradient from these tokens alone: it is summed over all ranks. An expert already
-    got the gradients of all ranks that sent it tokens, in the backward pass of dispatch: its gradient is summed over
-    the ranks with the same expert. Both are divided by the number of *all* ranks: the mean is over all ranks' tokens.
+    Every rank went backward from the mean loss of its own tokens, equally many everywhere. What
+    every rank has (attention, norms, the gate) got a gradient from these tokens alone: it is summed
+    over all ranks. An expert already got the gradients of all ranks that sent it tokens, in the
+    backward pass of dispatch: its gradient is summed over the ranks with the same expert. Both are
+    divided by the number of *all* ranks: the mean is over all ranks' tokens.
 
     Args:
         shared: parameters that all ranks have, in the same order.
-        own: parameters of this rank's experts. A gradient of None, of an expert that got nothing, counts as zeros.
+        own: parameters of this rank's experts. A gradient of None, of an expert that got nothing,
+            counts as zeros.
         data: the ranks with the same experts.
 
-    Source: Rajbhandari et al. 2022, "DeepSpeed-MoE" (expert parallelism together with data parallelism).
+    Source: Rajbhandari et al. 2022, "DeepSpeed-MoE" (expert parallelism together with data
+    parallelism).
     """
     ranks = dist.get_world_size()
     for parameters, group in ((list(shared), None), (list(own), data)):

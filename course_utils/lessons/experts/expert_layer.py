@@ -16,20 +16,28 @@ from course_utils.lessons.experts.all_to_all import exchanged
 from course_utils.lessons.experts.choices import Dispatched, check_choices
 
 
-def dispatch(tokens: torch.Tensor, experts: torch.Tensor, experts_here: int, group: Group = None) -> Dispatched:
+def dispatch(
+    tokens: torch.Tensor,
+    experts: torch.Tensor,
+    experts_here: int,
+    group: Group = None,
+) -> Dispatched:
     """Send each token to its experts' ranks.
 
-    Forward: an all-to-all of how many rows are coming, then one of the rows. Backward: one, of the rows' gradients.
+    Forward: an all-to-all of how many rows are coming, then one of the rows. Backward: one, of the
+    rows' gradients.
 
     Args:
         tokens: (tokens, width), this rank's; ranks may have unequal numbers of them.
-        experts: (tokens, k) of int64, each token's experts, counted over all ranks; −1 for a choice that was dropped.
+        experts: (tokens, k) of int64, each token's experts, counted over all ranks; −1 for a choice
+            that was dropped.
         experts_here: experts on each rank.
 
     Raises:
         CourseError: there is no such expert, or not one choice for each token.
 
-    Source: Lepikhin et al. 2020, "GShard", §3.1; its dispatch fills blocks of one size, this one sends what there is.
+    Source: Lepikhin et al. 2020, "GShard", §3.1; its dispatch fills blocks of one size, this one
+    sends what there is.
     """
     ranks, k = dist.get_world_size(group), experts.shape[1]
     check_choices(tokens, experts, ranks * experts_here)
@@ -45,11 +53,16 @@ def dispatch(tokens: torch.Tensor, experts: torch.Tensor, experts_here: int, gro
     return Dispatched(rows, expert, order, sent, received)
 
 
-def combine(made: torch.Tensor, weights: torch.Tensor, way: Dispatched, group: Group = None) -> torch.Tensor:
+def combine(
+    made: torch.Tensor,
+    weights: torch.Tensor,
+    way: Dispatched,
+    group: Group = None,
+) -> torch.Tensor:
     """Bring back what the experts made, and add it up for each token, weighted.
 
-    Forward: one all-to-all, the way back. Backward: one, there again. A token whose choices were all dropped gets
-    zeros: the block adds its input, so it passes unchanged.
+    Forward: one all-to-all, the way back. Backward: one, there again. A token whose choices were
+    all dropped gets zeros: the block adds its input, so it passes unchanged.
 
     Args:
         made: (R, width), what this rank's experts made of `way.rows`.

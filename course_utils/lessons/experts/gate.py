@@ -8,12 +8,18 @@ import torch
 from course_utils.errors import CourseError
 
 
-def route(scores: torch.Tensor, k: int, bias: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """The k experts of each token, and their weights. Nothing moves: each rank routes its own tokens.
+def route(
+    scores: torch.Tensor,
+    k: int,
+    bias: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The k experts of each token, and their weights. Nothing moves: each rank routes its own
+    tokens.
 
-    An expert's share is its part in the softmax over *all* experts. The largest shares win; of equal ones the expert
-    with the lower number. The shares are the weights, as they are: with k = 1 the gate would not learn if they were
-    scaled up to a sum of 1. They are computed in float32 at least: in float16 small ones would be equal, namely 0.
+    An expert's share is its part in the softmax over *all* experts. The largest shares win; of
+    equal ones the expert with the lower number. The shares are the weights, as they are: with k = 1
+    the gate would not learn if they were scaled up to a sum of 1. They are computed in float32 at
+    least: in float16 small ones would be equal, namely 0.
 
     Args:
         scores: (tokens, experts), in any floating-point dtype.
@@ -27,8 +33,10 @@ def route(scores: torch.Tensor, k: int, bias: torch.Tensor | None = None) -> tup
     Raises:
         CourseError: there are no k experts.
 
-    Source: Shazeer et al. 2017, "Outrageously large neural networks", §2.1; Fedus et al. 2021, "Switch Transformers",
-        eq. 1 and 2 (k = 1), §2.4 (float32); Wang et al. 2024, "Auxiliary-loss-free load balancing", eq. 3 (the bias).
+    Source: Shazeer et al. 2017, "Outrageously large neural networks", §2.1; Fedus et al. 2021,
+    "Switch Transformers",
+        eq. 1 and 2 (k = 1), §2.4 (float32); Wang et al. 2024, "Auxiliary-loss-free load balancing",
+        eq. 3 (the bias).
     """
     number = scores.shape[-1]
     if not 1 <= k <= number:

@@ -4,3 +4,50 @@
 who the others are, `checkpoint` keeps what it needs to go on, `stop_signals` hears that the time is up. `slurm_script`
 writes the batch script, `save_interval` says how often to save. `failures` are launches that went wrong.
 """
+
+from typing import TYPE_CHECKING
+
+from course_utils.lazy import attach
+
+if TYPE_CHECKING:
+    from . import pictures
+    from .checkpoint import Place, gather_random_states, read_checkpoint, save_checkpoint, set_random_states
+    from .failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside, explain_failure, in_time
+    from .failures.readable_log import readable
+    from .failures.recorded_logs import recording
+    from .ladder import climb_here
+    from .launch import find_launch
+    from .launch_commands import hand_in, losses_of, run_command, training_folder
+    from .launcher_variables import example_environment
+    from .measured_training import collective_seconds, step_seconds
+    from .nccl_says import lines_that_matter, nccl_start, ways
+    from .played_step import on_nodes, played_step
+    from .rank_memory import TextModel, memory_by_way, recorded_memory
+    from .resumable_training import Trained, training_of
+    from .save_interval import HOUR, best_interval, goodput, simulated_goodput
+    from .sentences import (
+        allowed_rates,
+        bandwidth_text,
+        by_width,
+        compiling_text,
+        gain,
+        intervals_text,
+        kept_shares,
+        kept_text,
+        ladder_bars,
+        ladder_text,
+        link_text,
+        played_text,
+        recorded_memory_text,
+        same_loss,
+        sweep_text,
+        ways_text,
+        widths_text,
+    )
+    from .slurm_script import check_job, slurm_script
+    from .stop_signals import TRY_AGAIN, Interrupted, send_sigterm
+    from .train_ddp import train_ddp
+    from .training_settings import Settings
+    from .tries import repeated_steps, tries_of
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -293,12 +293,12 @@ def climb(
     with ProgressBar(f"{len(rungs)} ways to take a step") as bar:
 
         def measure(trainer: Trainer) -> float:
-            bar.look()
+            bar.refresh()
             return trainer.seconds(steps)
 
         for trainer in trainers.values():  # libraries choose their kernels, the compiler makes some
             trainer.seconds(3 + steps // 2)
-            bar.look()
+            bar.refresh()
         seconds = by_turns({name: lambda one=one: measure(one) for name, one in trainers.items()}, rounds)
     for name, trainer in trainers.items():
         if not torch.stack(trainer.losses).isfinite().all():

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from course_utils.errors import CourseError
-from course_utils.gpu_seats import PROCESSORS, Seat, own_seat, place
+from course_utils.gpu_seats import PROCESSORS, Seat, assign_gpus, own_seat
 from course_utils.tcp_store import tcp_store
 from course_utils.words import count, ranks
 
@@ -123,7 +123,6 @@ class Group:
         backend: "nccl" or "gloo": what carries the gradients.
         gradients: the group that carries them; None for the default group. What ranks agree on beside the training
             (a stop, the random states) always travels over gloo, from the CPU, so that no GPU has to wait for it.
-        said: who trains, where and over what, in a line.
         nodes: each rank's.
         restarts: as in `Launch`.
     """
@@ -133,7 +132,6 @@ class Group:
     device: "torch.device"
     backend: str
     gradients: "dist.ProcessGroup | None"
-    said: str
     nodes: tuple[str, ...]
     restarts: int = 0
 
@@ -165,7 +163,7 @@ def process_group(launch: Launch | None = None, backend: str | None = None) -> I
     seats: list[Seat] = [Seat("")] * launch.world_size
     dist.all_gather_object(seats, own_seat())
     nodes = tuple(seat.node for seat in seats)
-    placement = PROCESSORS if backend == "gloo" else place(seats)
+    placement = PROCESSORS if backend == "gloo" else assign_gpus(seats)
     if backend == "nccl":
         placement.require_nccl()
     gradients, device = None, torch.device("cpu")
@@ -173,12 +171,11 @@ def process_group(launch: Launch | None = None, backend: str | None = None) -> I
         device = torch.device("cuda", placement.numbers[launch.rank])
         torch.cuda.set_device(device)
         gradients = dist.new_group(backend="nccl", timeout=NOTEBOOK_TIMEOUT if met_before else TIMEOUT)
-    said = seats_text(nodes, launch.by, placement.over)
     if launch.rank == 0:
-        print(said, flush=True)
+        print(seats_text(nodes, launch.by, placement.over), flush=True)
     clean = launch.world_size == 1
     try:
-        yield Group(launch.rank, launch.world_size, device, placement.backend, gradients, said, nodes, launch.restarts)
+        yield Group(launch.rank, launch.world_size, device, placement.backend, gradients, nodes, launch.restarts)
         clean = True
     finally:
         if clean:  # after an error the process ends, and does not wait for the others here

@@ -16,7 +16,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.ranks_folder import shared_root
-from course_utils.ranks.slurm.batch_job import for_a_new_job, over_text, waiting_text
+from course_utils.ranks.slurm.batch_job import environment_for_new_job, over_text, waiting_text
 from course_utils.system import LOOPBACK
 
 NO_SLURM = "No Slurm here (no sbatch that answers): the script is there to be read, and the page goes on without it."
@@ -106,7 +106,7 @@ def hand_in(script: str, folder: Path, seconds: float = 120.0) -> str:
     (folder / "job.sh").write_text(script)
     asked = subprocess.run(
         ["sbatch", "--parsable", "--export=ALL", f"--chdir={folder}", "--output=job.log", "job.sh"],
-        env=with_own_python(for_a_new_job(os.environ)),
+        env=with_own_python(environment_for_new_job(os.environ)),
         cwd=folder,
         capture_output=True,
         text=True,

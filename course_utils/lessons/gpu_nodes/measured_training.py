@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 from course_utils.lessons.gpu_nodes.launch import Group, process_group
 from course_utils.lessons.gpu_nodes.resumable_training import network, replica, train_step
-from course_utils.lessons.gpu_nodes.settings import Settings
+from course_utils.lessons.gpu_nodes.training_settings import Settings
 from course_utils.measuring import by_turns
 
 Taken = dict[str, list[list[float]]]

@@ -19,8 +19,8 @@ from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.training import accuracy
 from course_utils.lessons.gpu_nodes.checkpoint import CHECKPOINT, Place, keep_to_settings
 from course_utils.lessons.gpu_nodes.launch import Group, process_group
-from course_utils.lessons.gpu_nodes.settings import FIXED, Settings
 from course_utils.lessons.gpu_nodes.stop_signals import ON_GPUS, StopSignals
+from course_utils.lessons.gpu_nodes.training_settings import FIXED, Settings
 from course_utils.trace.recorder import phase
 
 
@@ -33,7 +33,6 @@ class Trained:
         test_accuracy: the share of test images recognised at the end.
         steps: done in all.
         resumed_at: the step after which this run went on; 0 for one that began at the beginning.
-        epoch_seconds: of each epoch that this run did from its beginning to its end, without evaluation.
         nodes: where each rank was.
         backend: what carried the gradients.
     """
@@ -42,7 +41,6 @@ class Trained:
     test_accuracy: float
     steps: int
     resumed_at: int
-    epoch_seconds: list[float]
     nodes: tuple[str, ...]
     backend: str
 
@@ -85,14 +83,12 @@ class Training:
         self.model = network(settings).to(group.device)
         self._module = replica(self.model, settings, group)
         self.optimizer = torch.optim.SGD(self.model.parameters(), settings.rate, settings.momentum)
-        self._clock = EpochClock(group.device)
         torch.manual_seed(settings.seed + group.rank)
 
     def batches(self) -> Sequence[torch.Tensor]:
         """This rank's share of every global batch of the sampler's epoch; the last one, not full, is left out."""
         share = self.settings.batch_size // self.group.world_size
         whole = len(self._train_x) // self.settings.batch_size
-        self._clock.begin(whole)
         return torch.tensor(list(self.sampler), device=self.group.device).split(share)[:whole]
 
     def step(self, batch: torch.Tensor, place: Place) -> None:
@@ -103,12 +99,10 @@ class Training:
         """
         train_step(self._module, self.optimizer, self._train_x[batch], self._train_y[batch], self.settings)
         place.batch, place.steps = place.batch + 1, place.steps + 1
-        self._clock.steps += 1
         fail_once(self.settings, self.group, place)
 
     def loss(self) -> float:
         """The loss on all training images, at the end of an epoch; rank 0 prints it."""
-        self._clock.end()
         found = loss_on(self.model, self._train_x, self._train_y)
         self.say(f"epoch {self.sampler.epoch + 1} of {self.settings.epochs}: loss {found:.6f}")
         return found
@@ -116,8 +110,7 @@ class Training:
     def trained(self, place: Place, resumed_at: int) -> Trained:
         """How it went, from the place at the end and the number of steps that were done before this run."""
         found = accuracy(self.model, self._test_x, self._test_y)
-        seconds, group = self._clock.seconds, self.group
-        return Trained(place.losses, found, place.steps, resumed_at, seconds, group.nodes, group.backend)
+        return Trained(place.losses, found, place.steps, resumed_at, self.group.nodes, self.group.backend)
 
     def say(self, line: str) -> None:
         """Print a line, once for all ranks."""
@@ -181,30 +174,6 @@ def loss_on(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> float:
     model.eval()
     with torch.no_grad():
         return cross_entropy(model(x), y).item()
-
-
-class EpochClock:
-    """Times the epochs that this run does from beginning to end.
-
-    Attributes:
-        seconds: of each of them.
-        steps: done since the epoch began, or went on.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self.device, self.seconds = device, list[float]()
-        self.whole, self.steps, self.began = -1, 0, 0.0
-
-    def begin(self, whole: int) -> None:
-        """An epoch of `whole` steps begins, or goes on after a restart."""
-        self.whole, self.steps, self.began = whole, 0, time.perf_counter()
-
-    def end(self) -> None:
-        """It is over when the GPU has done all that was asked of it; one that was begun before is not timed."""
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-        if self.steps == self.whole:
-            self.seconds.append(time.perf_counter() - self.began)
 
 
 def fail_once(settings: Settings, group: Group, place: Place) -> None:

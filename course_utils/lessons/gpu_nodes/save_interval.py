@@ -13,9 +13,9 @@ HOUR = 3600.0
 def best_interval(save_seconds: float, node_hours: float, nodes: int) -> float:
     """Seconds of work between two checkpoints that leave the most time for work.
 
-    √(2 C M), where C is what a checkpoint takes and M the mean time between failures of all nodes together: any node
-    that fails breaks off the training, so of n nodes it is an n-th of one node's. The formula is for C far below M;
-    elsewhere its value is returned as it is.
+    √(2 C M), where C is what a checkpoint takes and M the mean time between failures of all nodes
+    together: any node that fails breaks off the training, so of n nodes it is an n-th of one
+    node's. The formula is for C far below M; elsewhere its value is returned as it is.
 
     Args:
         save_seconds: C, while which nobody trains.
@@ -25,7 +25,8 @@ def best_interval(save_seconds: float, node_hours: float, nodes: int) -> float:
     Raises:
         CourseError: an argument is not above 0.
 
-    Source: Young 1974, "A first order approximation to the optimum checkpoint interval"; Daly 2006, equation 13.
+    Source: Young 1974, "A first order approximation to the optimum checkpoint interval"; Daly 2006,
+    equation 13.
     """
     if min(save_seconds, node_hours, nodes) <= 0:
         raise CourseError("Seconds, hours and nodes must be above 0.")

@@ -20,38 +20,46 @@ def slurm_script(
     partition: str | None = None,
     name: str = "train",
 ) -> str:
-    """A script for sbatch: one task for each GPU, started by srun, stopped in time, and queued again until it is done.
+    """A script for sbatch: one task for each GPU, started by srun, stopped in time, and queued
+    again until it is done.
 
-    What sbatch is asked for stands in lines `#SBATCH --option=value` below the first, `#!/bin/bash`. The output goes
-    to `NAME-NUMBER.out` (%x-%j), and on in the same file when the job is queued again (--open-mode=append).
+    What sbatch is asked for stands in lines `#SBATCH --option=value` below the first,
+    `#!/bin/bash`. The output goes to `NAME-NUMBER.out` (%x-%j), and on in the same file when the
+    job is queued again (--open-mode=append).
 
-    All tasks find rank 0 through two variables: MASTER_ADDR is the first node, MASTER_PORT a port from 20000 on that
-    follows from the job's number. What stands in the environment already is kept. OMP_NUM_THREADS is the number of a
-    task's cores.
+    All tasks find rank 0 through two variables: MASTER_ADDR is the first node, MASTER_PORT a port
+    from 20000 on that follows from the job's number. What stands in the environment already is
+    kept. OMP_NUM_THREADS is the number of a task's cores.
 
-    `warn_seconds` before the time is up, Slurm sends SIGTERM to the tasks (--signal). When srun then ends with exit
-    code 75, TRY_AGAIN, the script asks for a requeue (--requeue allows it; `scontrol requeue`); the job keeps its
-    number. It ends with srun's exit code. When one task ends, the others have 30 s to do so too (--wait): with
-    --kill-on-bad-exit=1 the first 75 would kill them.
+    `warn_seconds` before the time is up, Slurm sends SIGTERM to the tasks (--signal). When srun
+    then ends with exit code 75, TRY_AGAIN, the script asks for a requeue (--requeue allows it;
+    `scontrol requeue`); the job keeps its number. It ends with srun's exit code. When one task
+    ends, the others have 30 s to do so too (--wait): with --kill-on-bad-exit=1 the first 75 would
+    kill them.
 
     Args:
-        command: what comes after srun: the program that every task runs, and its arguments, as the shell is to read
+        command: what comes after srun: the program that every task runs, and its arguments, as the
+            shell is to read
             them: "python train.py --epochs 20".
         nodes: how many.
         gpus_per_node: 0 for none.
         tasks_per_node: as many as GPUs unless told otherwise, and one where there are none.
-        cores_per_task: for each task; also given to srun, which does not inherit it from sbatch. (Nor does it pass
-            the variables on where a site sets SBATCH_EXPORT=NONE; --export=ALL does.)
-        memory: of each node, as Slurm reads it: "64G"; the site's default without. Slurm ends a job that takes more.
+        cores_per_task: for each task; also given to srun, which does not inherit it from sbatch.
+            (Nor does it pass the variables on where a site sets SBATCH_EXPORT=NONE; --export=ALL
+            does.)
+        memory: of each node, as Slurm reads it: "64G"; the site's default without. Slurm ends a job
+            that takes more.
         minutes: after which Slurm ends the job.
         warn_seconds: for the checkpoint. Slurm may send the signal up to a minute earlier.
         partition: the site's default without.
         name: of the job.
 
     Raises:
-        CourseError: a number or a name cannot be meant, or the time is up before the warning is due (`check_job`).
+        CourseError: a number or a name cannot be meant, or the time is up before the warning is due
+            (`check_job`).
 
-    Source: Slurm's sbatch(1), --signal, --requeue, --open-mode; srun(1), --wait and --kill-on-bad-exit.
+    Source: Slurm's sbatch(1), --signal, --requeue, --open-mode; srun(1), --wait and
+    --kill-on-bad-exit.
     """
     tasks_per_node = (gpus_per_node or 1) if tasks_per_node is None else tasks_per_node
     check_job([nodes, tasks_per_node, cores_per_task, minutes], gpus_per_node, warn_seconds, [name, partition, memory])

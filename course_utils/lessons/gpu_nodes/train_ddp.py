@@ -25,21 +25,25 @@ from course_utils.lessons.gpu_nodes.checkpoint import (
 )
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.resumable_training import Trained, training_of
-from course_utils.lessons.gpu_nodes.settings import Settings, settings_from
 from course_utils.lessons.gpu_nodes.stop_signals import TRY_AGAIN, Interrupted
+from course_utils.lessons.gpu_nodes.training_settings import Settings, settings_from
 
 
 def train_ddp(settings: Settings) -> Trained:
-    """Train on all processes that the launcher started, from the last checkpoint in `settings.folder` if there is one.
+    """Train on all processes that the launcher started, from the last checkpoint in
+    `settings.folder` if there is one.
 
-    A checkpoint is written after every `settings.save_every` steps, where the training is stopped, and at its end: by
-    rank 0 alone, with weights, optimizer, place, and the random state of every rank, which the ranks send it. Started
-    again, the training ends as if it had never been interrupted.
+    A checkpoint is written after every `settings.save_every` steps, where the training is stopped,
+    and at its end: by rank 0 alone, with weights, optimizer, place, and the random state of every
+    rank, which the ranks send it. Started again, the training ends as if it had never been
+    interrupted.
 
-    After every step the ranks agree whether to stop (one number over gloo), so that all stop after the same one.
+    After every step the ranks agree whether to stop (one number over gloo), so that all stop after
+    the same one.
 
     Raises:
-        Interrupted: a rank was asked to stop; the checkpoint is written, and no rank leaves before it is.
+        Interrupted: a rank was asked to stop; the checkpoint is written, and no rank leaves before
+            it is.
         CourseError: the checkpoint cannot be read, or see `training_of`.
 
     Source: docs.pytorch.org, "DistributedDataParallel" and "torch.utils.data.distributed".

@@ -9,5 +9,17 @@ saves microseconds on a quiet machine, and on a busy one makes two threads slowe
 """
 
 import os
+from typing import TYPE_CHECKING
+
+from course_utils.lazy import attach
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read by the OpenMP library when torch loads it
+
+if TYPE_CHECKING:
+    from . import layer_costs, machine_rates, photos, pictures, reading_speed, sentences, step_shares, threads
+    from .packed_samples import pack_samples, read_sample
+    from .photos import SHRUNK, decode
+    from .roofline import arithmetic_intensity, roofline_time
+    from .work_and_depth import brent_bounds, chain_sum, run_graph, tree_sum
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

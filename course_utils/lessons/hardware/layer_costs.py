@@ -76,7 +76,7 @@ def time_layers(
     layers = []
     with torch.no_grad(), using_threads(threads), ProgressBar("timing the layers") as bar:
         for name, layer in model.named_children():
-            bar.look()
+            bar.refresh()
             y = layer(x.clone())  # a clone, because ReLU may work in place
             if kind := kind_of(layer):
                 flops, nbytes = count(layer, x, y)

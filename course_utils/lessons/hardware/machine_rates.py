@@ -15,6 +15,7 @@ from course_utils.machine import allowed_cores
 from course_utils.measuring import Measured, by_turns, repeat
 
 MATRIX = 1024
+REPEATS = 9
 _LEAST_ARRAY, _MOST_ARRAY = 64 << 20, 256 << 20  # bytes
 
 
@@ -31,14 +32,14 @@ def using_threads(threads: int | None = None) -> Iterator[int]:
         torch.set_num_threads(before)
 
 
-def matmul_rate(threads: int | None = None, repeats: int = 9) -> Measured:
+def matmul_rate() -> Measured:
     """FLOP per second of a product of two 1024 × 1024 matrices of float32; a multiplication and an addition are two."""
     left, right, product = torch.rand(3, MATRIX, MATRIX)
-    with using_threads(threads):
-        return repeat(lambda: torch.mm(left, right, out=product), repeats).rate(2 * MATRIX**3)
+    with using_threads(None):
+        return repeat(lambda: torch.mm(left, right, out=product), REPEATS).rate(2 * MATRIX**3)
 
 
-def memory_bandwidth(threads: int | None = None, repeats: int = 9) -> Measured:
+def memory_bandwidth() -> Measured:
     """Bytes per second of adding two arrays into a third, each larger than the caches: two are read, one is written.
 
     It counts what the program asks for, as STREAM does; `numbers_moved` says what else the hardware moves.
@@ -47,8 +48,8 @@ def memory_bandwidth(threads: int | None = None, repeats: int = 9) -> Measured:
     """
     nbytes = array_bytes()
     left, right, total = torch.ones(3, nbytes // 4)
-    with using_threads(threads):
-        return repeat(lambda: torch.add(left, right, out=total), repeats).rate(3 * nbytes)
+    with using_threads(None):
+        return repeat(lambda: torch.add(left, right, out=total), REPEATS).rate(3 * nbytes)
 
 
 def numbers_moved(threads: int | None = None, rounds: int = 9) -> dict[str, Measured]:

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 
 
 def pack_samples(samples: Sequence[bytes], path: str | os.PathLike) -> None:
-    """Write all samples into one new file: their number n, n + 1 offsets, then the samples themselves.
+    """Write all samples into one new file: their number n, n + 1 offsets, then the samples
+    themselves.
 
-    The numbers are unsigned, of 8 bytes, little-endian: `struct.pack("<Q", number)`. Offset i says where sample i
-    begins, counted from the first byte of the file; offset i + 1 says where it ends. A file that is already there
-    is replaced.
+    The numbers are unsigned, of 8 bytes, little-endian: `struct.pack("<Q", number)`. Offset i says
+    where sample i begins, counted from the first byte of the file; offset i + 1 says where it ends.
+    A file that is already there is replaced.
 
     Args:
         samples: of any lengths, also 0; left as they are.
@@ -33,11 +34,13 @@ def pack_samples(samples: Sequence[bytes], path: str | os.PathLike) -> None:
 
 
 def read_sample(path: str | os.PathLike, index: int) -> bytes:
-    """Sample `index` of a file that `pack_samples` wrote, and nothing else of it. Any number of ranks may read at once.
+    """Sample `index` of a file that `pack_samples` wrote, and nothing else of it. Any number of
+    ranks may read at once.
 
     Raises:
         IndexError: the file has no sample of this number; numbers below 0 are none.
-        ValueError: the file ends before its index does, or before this sample does. The error's text says so.
+        ValueError: the file ends before its index does, or before this sample does. The error's
+            text says so.
     """
     # A copy that broke off looks like a whole file: compare its size before believing its offsets.
     size = os.path.getsize(path)

@@ -79,7 +79,7 @@ def time_workers(dataset: Dataset, workers: int, batch_size: int = 50, rounds: i
     seconds = []
     with ProgressBar("reading the photos") as bar:
         for _ in range(rounds + 1):
-            bar.look()
+            bar.refresh()
             began = time.perf_counter()
             for _ in loader:
                 pass

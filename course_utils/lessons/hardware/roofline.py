@@ -12,12 +12,15 @@ def arithmetic_intensity(
 ) -> tuple[int, int, float]:
     """FLOPs of a layer's forward pass, the bytes it must move at least, and FLOPs per byte.
 
-    A multiplication and an addition are two FLOPs. The input and the weights are read once, the output is written once.
-    The convolution moves pixel by pixel and is padded: its output has the height and width of its input. No bias.
+    A multiplication and an addition are two FLOPs. The input and the weights are read once, the
+    output is written once. The convolution moves pixel by pixel and is padded: its output has the
+    height and width of its input. No bias.
 
     Args:
-        x_shape: of the input, (images, C_in, height, width); of a fully connected layer (images, C_in).
-        weight_shape: (C_out, C_in, window's height, width); of a fully connected layer (C_out, C_in).
+        x_shape: of the input, (images, C_in, height, width); of a fully connected layer (images,
+            C_in).
+        weight_shape: (C_out, C_in, window's height, width); of a fully connected layer (C_out,
+            C_in).
         itemsize: bytes of one number, the same everywhere.
     """
     n, c_in, *image = x_shape
@@ -32,7 +35,8 @@ def arithmetic_intensity(
 
 
 def roofline_time(layers: Sequence[tuple[float, float]], peak: float, bandwidth: float) -> float:
-    """The least seconds that layers take, one after the other, on a machine that can compute while it moves bytes.
+    """The least seconds that layers take, one after the other, on a machine that can compute while
+    it moves bytes.
 
     Args:
         layers: (FLOPs, bytes) of each; may be empty.

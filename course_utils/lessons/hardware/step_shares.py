@@ -94,7 +94,7 @@ def time_training(
         for _ in range(iterations):
             timed.iterations.append(Iteration())
             for _ in range(passes):
-                bar.look()
+                bar.refresh()
                 one_pass(model, optimizer, x, y, timed.iterations[-1])
     return timed
 

@@ -31,7 +31,7 @@ def time_threads(work: Callable[[], object], counts: Sequence[int] | None = None
     with ProgressBar("timing numbers of threads") as bar:
         for _ in range(rounds):
             for threads in counts:
-                bar.look()
+                bar.refresh()
                 with using_threads(threads):
                     seconds[threads] += repeat(work, repeats=1, warm_ups=1).values
     return {count: Measured(tuple(values)) for count, values in seconds.items()}

@@ -5,20 +5,25 @@ parallel and distributed deep learning", for the layers.
 """
 
 import math
-import threading
 import time
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from graphlib import TopologicalSorter
 
 
-def brent_bounds(needs: Mapping[Hashable, Collection[Hashable]], processors: int) -> tuple[float, float]:
+def brent_bounds(
+    needs: Mapping[Hashable, Collection[Hashable]],
+    processors: int,
+) -> tuple[float, float]:
     """The time of the tasks on p processors lies between these two: max(W/p, D) and W/p + D.
 
-    W, the work, is the number of tasks; D, the depth, that of the tasks on the longest path. A task takes one unit of
-    time. The upper bound holds for every schedule in which no processor rests while a task is ready.
+    W, the work, is the number of tasks; D, the depth, that of the tasks on the longest path. A task
+    takes one unit of time. The upper bound holds for every schedule in which no processor rests
+    while a task is ready.
 
     Args:
-        needs: for each task the tasks that must be done before it; in any order, never in a circle. May be empty;
-            left as it is.
+        needs: for each task the tasks that must be done before it; in any order, never in a circle.
+            May be empty; left as it is.
         processors: p, at least 1.
 
     Source: Brent 1974, lemma 2; Graham 1969 for schedules that never rest.
@@ -53,35 +58,14 @@ def run_graph(needs: Mapping[Hashable, Collection[Hashable]], workers: int, unit
 
     A thread never rests while a task is ready. Sleeping needs no core, so there may be more workers than cores.
     """
-    missing = {task: len(set(others)) for task, others in needs.items()}
-    wanted_by: dict[Hashable, list[Hashable]] = {task: [] for task in needs}
-    for task, others in needs.items():
-        for other in set(others):
-            wanted_by[other].append(task)
-    ready, done, changed = [task for task in needs if not missing[task]], set(), threading.Condition()
-
-    def work() -> None:
-        while True:
-            with changed:
-                changed.wait_for(lambda: ready or len(done) == len(needs))
-                if not ready:
-                    return
-                task = ready.pop(0)
-            time.sleep(unit)
-            with changed:
-                done.add(task)
-                for other in wanted_by[task]:
-                    missing[other] -= 1
-                    if not missing[other]:
-                        ready.append(other)
-                changed.notify_all()
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(workers)]
-    began = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    order = TopologicalSorter(needs)
+    order.prepare()
+    began, running = time.perf_counter(), {}
+    with ThreadPoolExecutor(workers) as pool:
+        while order.is_active():
+            running |= {pool.submit(time.sleep, unit): task for task in order.get_ready()}
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            order.done(*(running.pop(one) for one in done))
     return time.perf_counter() - began
 
 

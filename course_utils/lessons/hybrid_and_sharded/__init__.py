@@ -5,3 +5,51 @@ Data, tensor and pipeline parallelism in one training (`mesh_training`), or two 
 ZeRO: `zero_formulas` count on paper, `zero1` and `zero2` are by hand, `fsdp` is stage 3 through torch, `zero_stages`
 trains with each. `mesh_checkpoints` writes with some ranks and reads with others. `planner` works on paper alone.
 """
+
+from typing import TYPE_CHECKING
+
+from course_utils.lazy import attach
+
+if TYPE_CHECKING:
+    from . import pictures
+    from .device_mesh import mesh_groups
+    from .experiments import (
+        CONTEXT,
+        MESHES,
+        RATE,
+        count_meshes,
+        count_stages,
+        gone_on,
+        most_saved,
+        small_batches,
+        small_model,
+    )
+    from .gradient_clipping import EPSILON, clip_alone, clip_over_mesh, squares
+    from .hybrid_step import OWNER
+    from .mesh_checkpoints import save_on_mesh
+    from .mesh_training import bytes_by_axis, train_on_mesh, train_serially, whole_model
+    from .planner import pictures as planner_pictures
+    from .planner.gpu_clusters import H100
+    from .planner.language_models import MODELS
+    from .planner.layout_search import best, plan
+    from .planner.published_h100 import furthest_text, halves, published_runs
+    from .planner.published_runs import SPENT
+    from .report_network import enlarged, report_network, train_network
+    from .sentences import (
+        apart,
+        clip_text,
+        distances,
+        drift_text,
+        mixtures_text,
+        same_text,
+        saved_text,
+        stages_text,
+        symptom,
+        totals,
+        utilizations_text,
+    )
+    from .utilization import device_hours, energy
+    from .zero1 import AdamShard, adam_shard, zero1_step
+    from .zero_formulas import fits, zero_memory
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

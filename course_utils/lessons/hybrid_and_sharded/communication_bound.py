@@ -13,10 +13,10 @@ def break_even(
 ) -> float:
     """The number N of GPUs on which messages take as long as the arithmetic that they belong to.
 
-    On fewer GPUs the arithmetic takes longer, and can hide them; on more the step waits for messages. A transformer's
-    parameters each take 2 operations a token forward and 4 backward. Messages go round rings: an all-gather or a
-    reduce-scatter of n bytes takes (N - 1)/N n / bandwidth, an all-reduce twice that. Latency and attention are left
-    out.
+    On fewer GPUs the arithmetic takes longer, and can hide them; on more the step waits for
+    messages. A transformer's parameters each take 2 operations a token forward and 4 backward.
+    Messages go round rings: an all-gather or a reduce-scatter of n bytes takes (N - 1)/N n /
+    bandwidth, an all-reduce twice that. Latency and attention are left out.
 
     - "data": an all-reduce of all gradients, against the backward pass.
     - "fsdp": two all-gathers of all parameters and a reduce-scatter of all gradients, against both
@@ -38,7 +38,8 @@ def break_even(
     Raises:
         CourseError: no such way, or a number is not above 0.
 
-    Source: Austin et al. 2025, "How to Scale Your Model", chapter 5; Korthikanti et al. 2022, §4.2 (four all-reduces).
+    Source: Austin et al. 2025, "How to Scale Your Model", chapter 5; Korthikanti et al. 2022, §4.2
+    (four all-reduces).
     """
     if min(tokens, width, flops, bandwidth, number_bytes) <= 0:
         raise CourseError("Tokens, width, flops, bandwidth and bytes must be above 0.")

@@ -63,13 +63,11 @@ class WaysCounted:
     sent_on_paper: dict[str, float] = field(default_factory=dict)
 
 
-def count_meshes(
-    ranks: "Ranks", batches: Batches, meshes: Mapping[str, Mapping[str, int]] = MESHES, micro_batches: int = 4
-) -> WaysCounted:
+def count_meshes(ranks: "Ranks", batches: Batches, meshes: Mapping[str, Mapping[str, int]] = MESHES) -> WaysCounted:
     """Train the small model on each mesh; count what rank 1 sends, which has two neighbours in a pipeline."""
     counted = WaysCounted()
     for name, sizes in meshes.items():
-        run = ranks.run(train_on_mesh, sizes, small_model, batches, micro_batches, RATE, backend="gloo")
+        run = ranks.run(train_on_mesh, sizes, small_model, batches, 4, RATE, backend="gloo")
         handed_over = {axis: n / len(batches) for axis, n in bytes_by_axis(run.events, rank=1).items()}
         counted.sent[name] = ring_sent(handed_over, sizes)
         counted.losses[name] = run.results[-1].losses

@@ -15,20 +15,23 @@ def clip_over_mesh(
     groups: Mapping[str, dist.ProcessGroup],
     max_norm: float,
 ) -> float:
-    """Clip the gradients of a model that is cut over the ranks of a mesh, in place; return their norm before.
+    """Clip the gradients of a model that is cut over the ranks of a mesh, in place; return their
+    norm before.
 
-    The norm is that of the whole model's gradient, g: where it is above `max_norm`, every number is multiplied by
-    max_norm / (|g| + 1e-6), the same on all ranks. Ranks send sums of squares, no gradients.
+    The norm is that of the whole model's gradient, g: where it is above `max_norm`, every number is
+    multiplied by max_norm / (|g| + 1e-6), the same on all ranks. Ranks send sums of squares, no
+    gradients.
 
     Args:
         cut: of parameters of which each rank of the tensor group has another part; may be empty.
-        replicated: of parameters that all ranks of the tensor group have whole and equal; may be empty.
-        groups: this rank's group along "data" (equal gradients on all its ranks: they are already added up),
-            "pipeline" (each rank has other layers) and "tensor".
+        replicated: of parameters that all ranks of the tensor group have whole and equal; may be
+            empty.
+        groups: this rank's group along "data" (equal gradients on all its ranks: they are already
+            added up), "pipeline" (each rank has other layers) and "tensor".
         max_norm: above 0.
 
-    Source: Pascanu et al. 2013, "On the difficulty of training recurrent neural networks", algorithm 1; Shoeybi et al.
-    2019, "Megatron-LM", §3 (which parameters are replicated).
+    Source: Pascanu et al. 2013, "On the difficulty of training recurrent neural networks",
+    algorithm 1; Shoeybi et al. 2019, "Megatron-LM", §3 (which parameters are replicated).
     """
     # What is cut: every part counts. What is replicated: one copy counts. Then the stages' sums together.
     total = squares(cut)

@@ -262,38 +262,6 @@ def whole_model(model: nn.Sequential, results: Iterable[MeshRun]) -> nn.Sequenti
     return model
 
 
-@dataclass
-class Difference:
-    """How far a step on the mesh is from the same step in one process, at most.
-
-    Attributes:
-        loss: 0.0 where the last stage is not.
-        parameter: of all that this rank has a part of.
-    """
-
-    loss: float
-    parameter: float
-
-
-def differences_on_mesh(
-    sizes: Mapping[str, int],
-    build: Callable[[], nn.Sequential],
-    batches: Batches,
-    micro_batches: int = 2,
-    rate: float = 0.003,
-) -> list[Difference]:
-    """Train on the mesh, and on every rank the whole model beside it; their differences after each step."""
-    serial, training = build(), MeshTraining(build(), sizes, micro_batches, rate)
-    adam, found = Adam(serial, rate), []
-    last = training.place["pipeline"] == training.sizes["pipeline"] - 1
-    for x, y in batches:
-        loss, wanted = training.step(x, y), serial_step(serial, adam, x, y)
-        theirs = dict(serial.named_parameters())
-        gaps = [(one - theirs[name]).abs().max().item() for name, one in training.parameters().items()]
-        found.append(Difference(abs(loss - wanted) if last else 0.0, max(gaps)))
-    return found
-
-
 def bytes_by_axis(events: Iterable[Event], rank: int) -> dict[str, int]:
     """What a rank contributed to the steps of a mesh training along each axis: bytes, counted from the trace.
 

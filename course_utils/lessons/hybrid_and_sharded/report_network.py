@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 
-from course_utils.lessons.data_parallel.training import Data, batches
+from course_utils.lessons.data_parallel.training import Data, Sgd, batches
 from course_utils.lessons.hybrid_and_sharded.hybrid_step import drifting_gradients, equal_shards, hybrid_step
 
 PIXELS = 28
@@ -35,12 +35,12 @@ class RankTraining:
     accuracy: float
 
 
-def report_network(seed: int = 0) -> tuple[nn.Module, nn.Module]:
+def report_network() -> tuple[nn.Module, nn.Module]:
     """Convolutions (batch, 1, 28, 28) → (batch, 320), and fully connected layers → (batch, 10).
 
     Source: the report's appendix, `Net`.
     """
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     convolutions = nn.Sequential(
         nn.Conv2d(1, 10, kernel_size=5),
         nn.MaxPool2d(2),
@@ -73,13 +73,15 @@ def train_network(data: Data, way: Way, steps: int = 66, batch_size: int = 64, r
     equal_shards(batch_size, ranks)
     train_x, train_y, test_x, test_y = data
     convolutions, dense = (part.to(train_x.dtype) for part in report_network())
+    optimizer = Sgd([*convolutions.parameters(), *dense.parameters()], rate)
     passes = -(-steps // (len(train_x) // batch_size))
     order = [batch for _ in range(passes) for batch in batches(torch.arange(len(train_x)), batch_size)]
     losses, kept = [], []
     for batch in order[:steps]:
         mine = batch.chunk(ranks)[rank]
         losses.append(_gradients(way, convolutions, dense, enlarged(train_x[mine]), train_y[mine]))
-        _descend(rate, convolutions, dense)
+        optimizer.step()
+        optimizer.zero_grad()
         kept.append([nn.utils.parameters_to_vector(part.parameters()).detach() for part in (convolutions, dense)])
     with torch.no_grad():
         right = (dense(convolutions(enlarged(test_x))).argmax(dim=1) == test_y).double().mean().item()
@@ -95,11 +97,3 @@ def _gradients(way: Way, convolutions: nn.Module, dense: nn.Module, x: torch.Ten
     if way == "report":
         drifting_gradients(convolutions, dense)
     return loss.item()
-
-
-@torch.no_grad()
-def _descend(rate: float, *modules: nn.Module) -> None:
-    """One step against the gradients, which are forgotten; what has none stays."""
-    for one in [one for module in modules for one in module.parameters() if one.grad is not None]:
-        one -= rate * one.grad
-        one.grad = None

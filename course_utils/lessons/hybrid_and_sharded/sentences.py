@@ -11,6 +11,8 @@ from course_utils.words import bytes_text, join, number_text, percent
 
 SAME = 1e-10
 """In double precision, losses and weights nearer than this are the same training, added up in another order."""
+CHANCE = 0.1
+"""The share of ten digits that guessing recognises."""
 
 
 def apart(one: Sequence[float] | torch.Tensor, other: Sequence[float] | torch.Tensor) -> float:
@@ -39,11 +41,11 @@ def drift_text(replicas: Sequence[RankTraining]) -> str:
     return f"{agree}; the fully connected layers end {far:.2g} apart, {percent(share)} of the way that rank 0's went"
 
 
-def symptom(replicas: Sequence[RankTraining], chance: float = 0.1) -> str:
+def symptom(replicas: Sequence[RankTraining]) -> str:
     """What replicas that drift show: "a" a loss that does not fall, "b" images not recognised, "c" neither."""
     if any(np.mean(one.losses[-5:]) >= one.losses[0] for one in replicas):
         return "a"
-    return "b" if min(one.accuracy for one in replicas) < 3 * chance else "c"
+    return "b" if min(one.accuracy for one in replicas) < 3 * CHANCE else "c"
 
 
 def totals(bars: Mapping[str, Mapping[str, float]]) -> list[float]:

@@ -7,13 +7,16 @@ HOUR = 3600.0
 
 
 def mfu(forward: float, examples: float, seconds: float, devices: float, peak: float) -> float:
-    """Model FLOPs utilization: the share of the devices' peak that a training step's own arithmetic takes.
+    """Model FLOPs utilization: the share of the devices' peak that a training step's own arithmetic
+    takes.
 
-    The backward pass has twice the products of the forward pass. What is computed a second time to save memory does
-    not count: the model does not ask for it. More than 1 says that a number is wrong; it is returned as it is.
+    The backward pass has twice the products of the forward pass. What is computed a second time to
+    save memory does not count: the model does not ask for it. More than 1 says that a number is
+    wrong; it is returned as it is.
 
     Args:
-        forward: floating-point operations of one example's forward pass; for a token of a dense transformer 2 N.
+        forward: floating-point operations of one example's forward pass; for a token of a dense
+            transformer 2 N.
         examples: of one step, on all devices together.
         seconds: of the step.
         devices: that took part.
@@ -22,7 +25,8 @@ def mfu(forward: float, examples: float, seconds: float, devices: float, peak: f
     Raises:
         CourseError: `seconds`, `devices` or `peak` is not above 0.
 
-    Source: Chowdhery et al. 2022, "PaLM", §4.1 and appendix B; Kaplan et al. 2020, §2.1 (2 N and 4 N).
+    Source: Chowdhery et al. 2022, "PaLM", §4.1 and appendix B; Kaplan et al. 2020, §2.1 (2 N and 4
+    N).
     """
     if min(seconds, devices, peak) <= 0:
         raise CourseError("Seconds, devices and peak must be above 0.")

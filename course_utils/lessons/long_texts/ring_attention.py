@@ -70,8 +70,8 @@ def ring_attention(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Causal attention of this rank's queries to the keys of all ranks.
 
-    Keys and values go to the right, P - 1 times; they can travel while the rank computes with those that it has. Each
-    rank sends (P - 1) times its own k and v; with one rank nothing moves.
+    Keys and values go to the right, P - 1 times; they can travel while the rank computes with those
+    that it has. Each rank sends (P - 1) times its own k and v; with one rank nothing moves.
 
     Args:
         q, k, v: (batch, heads, tokens, size), of this rank's tokens; ranks may have more or fewer.

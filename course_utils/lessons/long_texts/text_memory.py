@@ -50,10 +50,9 @@ def ordinary_memory(model: nn.Sequential, optimizer: str = "adam", precision: st
     return TextMemory(kept.total - kept.activations, one - per_pair, per_pair)
 
 
-def memory_in_blocks(model: nn.Sequential, optimizer: str = "adam", precision: str = "float32") -> TextMemory:
+def memory_in_blocks(model: nn.Sequential) -> TextMemory:
     """The same with attention in blocks: no pairs, and for each token of a block its output once more, and its sums."""
-    ordinary = ordinary_memory(model, optimizer, precision)
-    number = NUMBER_BYTES[precision]
+    ordinary, number = ordinary_memory(model), NUMBER_BYTES["float32"]
     more = sum(block_extra(layer, number) for layer in model if isinstance(layer, Block))
     return TextMemory(ordinary.fixed, ordinary.per_token + more)
 

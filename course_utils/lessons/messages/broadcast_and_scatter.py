@@ -27,8 +27,8 @@ def flat_broadcast(comm: "MPI.Intracomm", vector: np.ndarray, root: int = 0) -> 
 def tree_broadcast(comm: "MPI.Intracomm", vector: np.ndarray, root: int = 0) -> None:
     """Fill `vector` on every rank with the root's, in ⌈log₂ P⌉ rounds.
 
-    In round k = 0, 1, …, each of the 2^k ranks that hold the vector sends it to the rank 2^k further on,
-    counting from the root: P − 1 messages in all, each of the whole vector.
+    In round k = 0, 1, …, each of the 2^k ranks that hold the vector sends it to the rank 2^k
+    further on, counting from the root: P − 1 messages in all, each of the whole vector.
 
     Args:
         vector: shape and dtype equal on all ranks; read on `root`, overwritten elsewhere.
@@ -50,13 +50,16 @@ def tree_broadcast(comm: "MPI.Intracomm", vector: np.ndarray, root: int = 0) -> 
 
 
 def scatter_blocks(comm: "MPI.Intracomm", vector: np.ndarray | None, root: int = 0) -> np.ndarray:
-    """Cut the root's vector into P consecutive blocks, as equal as possible, and return this rank's.
+    """Cut the root's vector into P consecutive blocks, as equal as possible, and return this
+    rank's.
 
-    Where the length does not divide, the first `length % P` ranks get one element more. The root first tells
-    everybody length and dtype (a few bytes, pickled), then every element travels once, as a buffer.
+    Where the length does not divide, the first `length % P` ranks get one element more. The root
+    first tells everybody length and dtype (a few bytes, pickled), then every element travels once,
+    as a buffer.
 
     Args:
-        vector: one-dimensional, of any length and dtype, on `root`; not read elsewhere, so it may be None there.
+        vector: one-dimensional, of any length and dtype, on `root`; not read elsewhere, so it may
+            be None there.
         root: the rank that has the vector.
 
     Source: MPI: A Message-Passing Interface Standard 4.1, section 6.6 (MPI_Scatterv).

@@ -31,18 +31,23 @@ def ping_pong(comm: "MPI.Intracomm", nbytes: int, repeats: int = 100) -> float |
     return min(round_trips[1:]) / 2 if comm.rank == 0 else None
 
 
-def fit_alpha_beta(nbytes: list[float] | np.ndarray, seconds: list[float] | np.ndarray) -> tuple[float, float]:
-    """Fit seconds ≈ alpha + beta · nbytes and return (alpha, beta): seconds per message, seconds per byte.
+def fit_alpha_beta(
+    nbytes: list[float] | np.ndarray,
+    seconds: list[float] | np.ndarray,
+) -> tuple[float, float]:
+    """Fit seconds ≈ alpha + beta · nbytes and return (alpha, beta): seconds per message, seconds
+    per byte.
 
-    The line makes the sum of the squared *relative* errors, ((alpha + beta · n) / t − 1)², as small as possible.
-    With absolute errors the longest message would decide alone, and alpha, which lives in the short ones, would be
-    whatever is left over.
+    The line makes the sum of the squared *relative* errors, ((alpha + beta · n) / t − 1)², as small
+    as possible. With absolute errors the longest message would decide alone, and alpha, which lives
+    in the short ones, would be whatever is left over.
 
     Args:
         nbytes: sizes of the messages, at least two different ones.
         seconds: how long each of them took, positive. Both are left as they are.
 
-    Source: Hockney 1994 (the model); weighted least squares: divide each equation alpha + beta · n = t by its t.
+    Source: Hockney 1994 (the model); weighted least squares: divide each equation alpha + beta · n
+    = t by its t.
     """
     sizes, times = np.asarray(nbytes, dtype=float), np.asarray(seconds, dtype=float)
     # alpha + beta · n = t, each divided by its t: what is left over is then a relative error.

@@ -13,11 +13,13 @@ if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load M
 
 
 def pass_the_token(comm: "MPI.Intracomm", number: float) -> float:
-    """Send a running sum once round the ring 0 → 1 → … → P − 1 → 0, and return the token as it reached this rank.
+    """Send a running sum once round the ring 0 → 1 → … → P − 1 → 0, and return the token as it
+    reached this rank.
 
-    The token starts on rank 0 with that rank's number. Every other rank waits for it, adds its own number and
-    passes it on to the next. So rank r receives the sum of the numbers of ranks 0 … r − 1, and rank 0, at the
-    end, the sum of all. P messages in P rounds; one rank alone returns its own number and sends nothing.
+    The token starts on rank 0 with that rank's number. Every other rank waits for it, adds its own
+    number and passes it on to the next. So rank r receives the sum of the numbers of ranks 0 … r −
+    1, and rank 0, at the end, the sum of all. P messages in P rounds; one rank alone returns its
+    own number and sends nothing.
 
     Args:
         number: what this rank adds.
@@ -37,17 +39,23 @@ def pass_the_token(comm: "MPI.Intracomm", number: float) -> float:
     return token
 
 
-def exchange_without_deadlock(comm: "MPI.Intracomm", vector: np.ndarray, partner: int) -> np.ndarray:
+def exchange_without_deadlock(
+    comm: "MPI.Intracomm",
+    vector: np.ndarray,
+    partner: int,
+) -> np.ndarray:
     """Swap vectors with `partner`, both ways at once, and return the partner's.
 
-    The receive starts first and does not wait, so there is a place for the partner's vector before either of
-    the two sends: one round, whatever the size. A rank may be its own partner.
+    The receive starts first and does not wait, so there is a place for the partner's vector before
+    either of the two sends: one round, whatever the size. A rank may be its own partner.
 
     Args:
-        vector: this rank's vector, one-dimensional, left as it is; the partner's has the same length and dtype.
+        vector: this rank's vector, one-dimensional, left as it is; the partner's has the same
+            length and dtype.
         partner: the rank to swap with; its own `partner` must be this rank.
 
-    Source: MPI: A Message-Passing Interface Standard 4.1, sections 3.5 (deadlock, unsafe programs) and 3.7.
+    Source: MPI: A Message-Passing Interface Standard 4.1, sections 3.5 (deadlock, unsafe programs)
+    and 3.7.
     """
     incoming = np.empty_like(vector)
     # First a place for what comes.

@@ -126,7 +126,6 @@ def measured_memory(
     model: nn.Module,
     optimizer: torch.optim.Optimizer | Iterable[torch.Tensor],
     step: Callable[[], object],
-    gradients: Iterable[torch.Tensor] | None = None,
 ) -> Memory:
     """Do one step, and count what this rank keeps: the fields of `training_memory`, from the tensors themselves.
 
@@ -134,13 +133,11 @@ def measured_memory(
         model: this rank's part.
         optimizer: whose state is counted, and parameters of its own, if it has any; or the tensors of a state.
         step: a forward and a backward pass, and a step of the optimizer. Gradients are there afterwards.
-        gradients: None for those of the parameters.
     """
     with counting_saved(model) as saved:
         step()
     parameters = list(model.parameters())
-    if gradients is None:
-        gradients = [one.grad for one in parameters if one.grad is not None]
+    gradients = [one.grad for one in parameters if one.grad is not None]
     state = state_of(optimizer) if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer)
     return Memory(bytes_of(parameters), bytes_of(gradients), bytes_of(state, without=parameters), saved.most)
 

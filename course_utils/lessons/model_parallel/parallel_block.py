@@ -35,7 +35,8 @@ def tensor_parallel_mlp(
     down_bias: torch.Tensor,
     group: Group = None,
 ) -> torch.Tensor:
-    """down(gelu(up(x))) with both layers cut: one all-reduce forward, one backward, none in between.
+    """down(gelu(up(x))) with both layers cut: one all-reduce forward, one backward, none in
+    between.
 
     gelu works on each number by itself, so it can be done on a part of the columns; on a part of
     a sum it could not.

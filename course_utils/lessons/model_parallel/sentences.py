@@ -37,15 +37,14 @@ def cuts_text(moved: Mapping[str, float], examples: int) -> str:
     return f"{start}; {worst} {number_text(moved[worst] / moved[best])} times as much"
 
 
-def sizes_text(examples: Sequence[int], moved: Mapping[str, Sequence[float]], plain: str = "by batch") -> str:
+def sizes_text(examples: Sequence[int], moved: Mapping[str, Sequence[float]]) -> str:
     """From how many examples on the cut that sends the weights' gradients is the cheapest.
 
     Args:
-        moved: for each cut its bytes at each number of examples.
-        plain: the cut in question.
+        moved: for each cut its bytes at each number of examples; "by batch" is the cut in question.
     """
-    others = [min(moved[way][i] for way in moved if way != plain) for i in range(len(examples))]
-    cheap = [n for n, own, other in zip(examples, moved[plain], others, strict=True) if own < other]
+    others = [min(moved[way][i] for way in moved if way != "by batch") for i in range(len(examples))]
+    cheap = [n for n, own, other in zip(examples, moved["by batch"], others, strict=True) if own < other]
     if not cheap:
         return f"Up to {examples[-1]} examples, cutting the weights moves less than cutting the batch"
     if len(cheap) == len(examples):

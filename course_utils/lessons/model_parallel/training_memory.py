@@ -39,14 +39,15 @@ def training_memory(
         precision: "float32", "float64" or "mixed".
         parallelism: replicas with their stage of ZeRO, and ranks that share the blocks.
         checkpointing: each block saves its input only; one at a time is computed again.
-        in_flight: micro-batches whose activations are kept at once: 1 without a pipeline. (With one of P
-            stages, lesson 10, min(P - r, m) on rank r with 1F1B, m with GPipe.)
+        in_flight: micro-batches whose activations are kept at once: 1 without a pipeline. (With one
+            of P stages, lesson 10, min(P - r, m) on rank r with 1F1B, m with GPipe.)
 
     Raises:
         CourseError: no such optimizer, precision or stage of ZeRO.
 
     Source: Rajbhandari et al. 2020, "ZeRO", §3.1 (what is kept for each parameter);
-    `course_utils.lessons.model_parallel.activation_memory`; Narayanan et al. 2021, §2.2.1 (in flight).
+    `course_utils.lessons.model_parallel.activation_memory`; Narayanan et al. 2021, §2.2.1 (in
+    flight).
     """
     check_stage(parallelism.zero, parallelism.data)
     # What is kept for each parameter, however long the text is …

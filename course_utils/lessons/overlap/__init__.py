@@ -3,3 +3,31 @@
 `step_times` measures what is exposed, `bucket_size` predicts it, `compression` sends fewer bytes, `scaling` says what
 more ranks bring. `played_hardware` plays a processor and a link for each rank, where there are none.
 """
+
+from typing import TYPE_CHECKING
+
+from course_utils.lazy import attach
+
+if TYPE_CHECKING:
+    from .bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
+    from .buckets import Bucket, accumulate_gradients, make_buckets, overlapped
+    from .compressed_training import train_compressed
+    from .pictures import behind_the_step, bucket_sweep, compression_methods
+    from .scaling import amdahl, scaling_efficiency, serial_share
+    from .sentences import (
+        batch_letter,
+        batch_text,
+        best_text,
+        compression_text,
+        efficiency_text,
+        fewer_bytes_text,
+        hidden_share,
+        hiding_text,
+        line_text,
+        loopback_letter,
+        loopback_text,
+        width_text,
+    )
+    from .step_times import ALONE, one_step, slowest, small_vgg, step_times
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -24,7 +24,8 @@ def make_buckets(
     bucket_bytes: int,
     dtypes: Sequence[Any] | None = None,
 ) -> list[list[int]]:
-    """Group gradients into buckets in the order in which they are ready: the last parameter's first.
+    """Group gradients into buckets in the order in which they are ready: the last parameter's
+    first.
 
     A bucket is closed when the next gradient would make it larger than `bucket_bytes`, or is of
     another dtype: a vector has only one. A gradient that is larger by itself gets a bucket of its
@@ -86,13 +87,14 @@ def overlapped_allreduce(
     parameters: Sequence[nn.Parameter],
     bucket_bytes: int = BUCKET_BYTES,
 ) -> Callable[[], None]:
-    """From now on average the gradients during every backward pass; returns what ends a pass, `finish`.
+    """From now on average the gradients during every backward pass; returns what ends a pass,
+    `finish`.
 
     Each gradient calls a hook the moment it is ready. When the last one of a bucket has come, the
-    bucket starts its all-reduce and the backward pass goes on. Buckets start in their order on every
-    rank, whatever the order in which they fill up: otherwise different vectors would be added.
-    `finish()`, called after each `backward()`, starts what is left (a parameter that this batch did
-    not use counts as zeros), waits, and puts the means into `parameter.grad`.
+    bucket starts its all-reduce and the backward pass goes on. Buckets start in their order on
+    every rank, whatever the order in which they fill up: otherwise different vectors would be
+    added. `finish()`, called after each `backward()`, starts what is left (a parameter that this
+    batch did not use counts as zeros), waits, and puts the means into `parameter.grad`.
 
     Args:
         parameters: same shapes and order on all ranks. Frozen ones are left out; one that stands
@@ -134,15 +136,17 @@ def overlapped_allreduce(
 def accumulate_gradients(
     module: DistributedDataParallel, micro_batches: Sequence[tuple[torch.Tensor, torch.Tensor]]
 ) -> float:
-    """The gradient of one large batch, made of small ones that fit: only the last one talks to the others.
+    """The gradient of one large batch, made of small ones that fit: only the last one talks to the
+    others.
 
     Every micro-batch adds its gradients to `parameter.grad`, weighted by its share of the examples.
-    Until the last one `module.no_sync()` keeps the hooks quiet; then each bucket is averaged over the
-    ranks once.
+    Until the last one `module.no_sync()` keeps the hooks quiet; then each bucket is averaged over
+    the ranks once.
 
     Args:
         module: its old gradients were cleared before the call; the loss is the mean cross-entropy.
-        micro_batches: (x, y) pairs, at least one. Each has at least one example; some may have more than others.
+        micro_batches: (x, y) pairs, at least one. Each has at least one example; some may have more
+            than others.
 
     Returns:
         The loss of this rank's whole batch.

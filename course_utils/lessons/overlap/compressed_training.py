@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch.distributed as dist
 from torch import nn
 
-from course_utils.lessons.data_parallel.replicas import Replica, torch_ddp
-from course_utils.lessons.data_parallel.training import Data, train_parallel, wide_mlp
+from course_utils.lessons.data_parallel.replicas import Replica, torch_ddp, train_replicas
+from course_utils.lessons.data_parallel.training import Data, wide_mlp
 from course_utils.lessons.overlap.compression import compress
 from course_utils.lessons.overlap.step_times import step_seconds
 from course_utils.trace.kernel_counters import node_bytes
@@ -46,7 +46,7 @@ def train_compressed(
         before.append(node_bytes())
         return replica
 
-    history = train_parallel(data, wide_mlp, replicate=replicate, epochs=epochs, batch_size=batch_size, rate=rate)
+    history = train_replicas(data, replicate, wide_mlp, epochs=epochs, batch_size=batch_size, rate=rate)
     after = node_bytes()
     sent = (after[0] - before[0][0]) / len(history.losses) if after and before[0] else None
     return Compressed(sent, step_seconds(recorder.events, dist.get_rank()), history.test_accuracy)

@@ -25,7 +25,6 @@ def bucket_sweep(
     best: int,
     computing: float,
     title: str,
-    last: str = "",
 ) -> Figure:
     """Draw the step time over the bucket size: runs measured, a line predicted, the predicted optimum marked.
 
@@ -34,10 +33,9 @@ def bucket_sweep(
         predicted: seconds of a step for a bucket size.
         best: the bucket size with the shortest predicted step.
         computing: seconds of a step without communication.
-        last: said under the title.
     """
     sizes, runs = sorted(measured), [measured[size] for size in sorted(measured)]
-    picture, (ax,) = style.new_picture(title, last, heights=[2.9], left=0.75, right=0.25, below=0.55, above=0.3)
+    picture, (ax,) = style.new_picture(title, heights=[2.9], left=0.75, right=0.25, below=0.55, above=0.3)
     fine = np.unique(np.geomspace(sizes[0], sizes[-1], 300).astype(int))
     line = np.array([predicted(int(size)) for size in fine])
     scale, unit = time_unit(max(line.max(), *(np.median(runs) for runs in measured.values())))
@@ -69,7 +67,7 @@ def bucket_sweep(
     return picture
 
 
-def compression(found: Mapping[str, "Compressed"], title: str) -> Figure:
+def compression_methods(found: Mapping[str, "Compressed"], title: str) -> Figure:
     """Draw bytes, time and accuracy of each way of compressing gradients, in panels that share their rows.
 
     Args:
@@ -91,15 +89,14 @@ _PAINTS = style.COLOURS | {"communication": style.COLOURS["wait"]}
 _PROCESSOR, _MESSAGES = 0.3, 0.85  # inches
 
 
-def behind_the_step(steps: Mapping[str, Sequence[Event]], title: str, rank: int = 0) -> Figure:
-    """Draw each step as two lanes: the processor's phases, and a line for each all-reduce from its start to its end.
+def behind_the_step(steps: Mapping[str, Sequence[Event]], title: str) -> Figure:
+    """Draw rank 0's steps as two lanes: the processor's phases, and a line for each all-reduce from start to end.
 
     Args:
         steps: name → the events of one step.
         title: said first; how much of each step is spent waiting then stands under it.
-        rank: whose step is drawn.
     """
-    own = {name: on_rank(events, rank) for name, events in steps.items()}
+    own = {name: on_rank(events, 0) for name, events in steps.items()}
     span = max(event.end for events in own.values() for event in events)
     scale, unit = time_unit(span)
     heights = [_PROCESSOR + _MESSAGES] * len(own)
@@ -118,7 +115,7 @@ def behind_the_step(steps: Mapping[str, Sequence[Event]], title: str, rank: int 
     parts["an all-reduce under way"] = Patch(facecolor=style.TOGETHER)
     style.draw_legend(axes[0], parts, offset=0.3 if len(own) > 1 else 0.06)
     told = [f"{name}: {description(events)}" for name, events in own.items()]
-    picture.alt_text = f"One training step on rank {rank}. {title}. {found}. {' '.join(told)}"
+    picture.alt_text = f"One training step on rank 0. {title}. {found}. {' '.join(told)}"
     return picture
 
 

@@ -3,3 +3,44 @@
 `local_sgd` talks less: weights are averaged now and then; `outer_optimizer` makes a step of their mean change;
 `digits_trainings` trains in all these ways.
 """
+
+from typing import TYPE_CHECKING
+
+from course_utils.lazy import attach
+
+if TYPE_CHECKING:
+    from . import pictures
+    from .digits_trainings import (
+        Pace,
+        first_weights,
+        flat_gradient,
+        own_gradients,
+        train_asynchronously,
+        train_clinics,
+        train_in_rounds,
+        train_locally,
+        train_synchronously,
+    )
+    from .experiments import WAYS, link_seconds, race, served
+    from .flat_network import unflat
+    from .local_sgd import federated_average, skewed_shards
+    from .neighbours import consensus_distance, shrinking, train_among_neighbours
+    from .sentences import (
+        clinics_text,
+        link_text,
+        local_text,
+        mean_text,
+        neighbours_text,
+        outer_text,
+        races_text,
+        rates_text,
+        reached_table,
+        rounds_to,
+        served_text,
+        slower,
+        staleness_text,
+        straggler_text,
+    )
+    from .server import SERVER, step_seconds
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

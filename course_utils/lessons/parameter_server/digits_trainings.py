@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.lessons.messages.played_computation import compute_for
-from course_utils.lessons.parameter_server.flat_network import endless, first_weights, flat_gradient, unflat
+from course_utils.lessons.parameter_server.flat_network import first_weights, flat_gradient, own_batches, unflat
 from course_utils.lessons.parameter_server.local_sgd import federated_average, local_sgd_round
 from course_utils.lessons.parameter_server.outer_optimizer import AdamW, outer_step
 from course_utils.lessons.parameter_server.server import (
@@ -94,15 +94,14 @@ class Pace:
 
 
 def own_gradients(
-    comm: "MPI.Intracomm", data: Arrays, *, pace: Pace = Pace(), batch_size: int = 32, seed: int = 0
+    comm: "MPI.Intracomm", data: Arrays, *, pace: Pace = Pace(), batch_size: int = 32
 ) -> Callable[[np.ndarray], np.ndarray]:
     """A function: weights → the gradient of this worker's next batch, after as long as its pace says.
 
     Rank 0 is the server; worker r of W has every W-th image. Nothing moves between ranks.
     """
     workers = max(1, comm.size - 1)
-    mine = slice((comm.rank - 1) % workers, None, workers)
-    batches = endless(data[0][mine], data[1][mine], batch_size, seed + comm.rank)
+    batches = own_batches(data, (comm.rank - 1) % workers, workers, batch_size, comm.rank)
     return lambda weights: _paced_gradient(comm, weights, next(batches), pace.of(comm.rank))
 
 
@@ -114,7 +113,6 @@ def train_synchronously(
     batch_size: int = 32,
     rate: float = 0.1,
     pace: Pace = Pace(),
-    seed: int = 0,
     every: int = 10,
 ) -> Curve | None:
     """A parameter server that waits for every worker at every step. Rank 0 returns the curve, workers nothing.
@@ -122,8 +120,8 @@ def train_synchronously(
     Args:
         updates: of the server; each uses one batch of every worker.
     """
-    next_gradient = own_gradients(comm, data, pace=pace, batch_size=batch_size, seed=seed)
-    parameters, history = first_weights(seed), ServerHistory()
+    next_gradient = own_gradients(comm, data, pace=pace, batch_size=batch_size)
+    parameters, history = first_weights(0), ServerHistory()
     history.snapshot(0, parameters)
     for update in range(1, updates + 1):
         gradient = np.zeros_like(parameters) if comm.rank == SERVER else next_gradient(parameters)
@@ -142,7 +140,6 @@ def train_asynchronously(
     rate: float = 0.1,
     scaled: bool = False,
     pace: Pace = Pace(),
-    seed: int = 0,
     every: int = 30,
 ) -> Curve | None:
     """A parameter server that waits for nobody. Rank 0 returns the curve, workers nothing.
@@ -151,9 +148,9 @@ def train_asynchronously(
         updates: of the server; each uses one batch of one worker.
         scaled: whether old gradients count less, by `staleness_scaled_lr`.
     """
-    parameters = first_weights(seed)
+    parameters = first_weights(0)
     if comm.rank != SERVER:
-        work(comm, parameters, own_gradients(comm, data, pace=pace, batch_size=batch_size, seed=seed))
+        work(comm, parameters, own_gradients(comm, data, pace=pace, batch_size=batch_size))
         return None
     rate_of = (lambda age: staleness_scaled_lr(rate, age)) if scaled else (lambda age: rate)
     history = serve(comm, parameters, rate_of, updates, every)
@@ -169,16 +166,14 @@ def train_locally(
     batch_size: int = 32,
     rate: float = 0.1,
     pace: Pace = Pace(),
-    seed: int = 0,
 ) -> Curve | None:
     """Local SGD without a server: every rank works, and all average their weights after this many steps.
 
     With one local step it is synchronous SGD by all-reduce: the mean of the weights after a step from the same weights
     is a step against the mean of the gradients. Rank 0 returns the curve, the others nothing.
     """
-    mine = slice(comm.rank, None, comm.size)
-    batches = endless(data[0][mine], data[1][mine], batch_size, seed + comm.rank)
-    parameters, history = first_weights(seed), ServerHistory()
+    batches = own_batches(data, comm.rank, comm.size, batch_size, comm.rank)
+    parameters, history = first_weights(0), ServerHistory()
     history.snapshot(0, parameters)
 
     def gradient(weights: np.ndarray, batch: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -200,7 +195,6 @@ def train_clinics(
     weighted: bool = True,
     batch_size: int = 16,
     rate: float = 0.05,
-    seed: int = 0,
 ) -> list[float]:
     """Federated averaging: clinics train on their own images, only weights travel. Returns each round's accuracy.
 
@@ -211,7 +205,7 @@ def train_clinics(
     """
     train_x, train_y, test_x, test_y = data
     x, y = train_x[shards[comm.rank]], train_y[shards[comm.rank]]
-    rng, parameters, accuracies = np.random.default_rng(seed + comm.rank), first_weights(seed), []
+    rng, parameters, accuracies = np.random.default_rng(comm.rank), first_weights(0), []
     for _ in range(rounds):
         for _ in range(local_epochs):
             for batch in minibatches(len(x), batch_size, rng):
@@ -230,7 +224,6 @@ def train_in_rounds(
     inner_steps: int = 16,
     batch_size: int = 32,
     rate: float = 0.003,
-    seed: int = 0,
 ) -> list[float]:
     """AdamW on every rank's own images, three ways; the loss on all training images after each round, on every rank.
 
@@ -240,9 +233,8 @@ def train_in_rounds(
             for DiLoCo's outer step after each round.
         rate: of AdamW, whose state stays on its rank.
     """
-    mine = slice(comm.rank, None, comm.size)
-    batches = endless(data[0][mine], data[1][mine], batch_size, seed + comm.rank)
-    parameters, losses = first_weights(seed), []
+    batches = own_batches(data, comm.rank, comm.size, batch_size, comm.rank)
+    parameters, losses = first_weights(0), []
     adam, started, velocity = AdamW(len(parameters), rate), parameters.copy(), np.zeros_like(parameters)
     total = np.empty_like(parameters)
     for _ in range(rounds):

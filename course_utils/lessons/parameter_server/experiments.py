@@ -60,10 +60,10 @@ def link_seconds(ranks: "Ranks", workers: Sequence[int], nbytes: int, runs: int 
     return taken
 
 
-def served(ranks: "Ranks | VirtualRanks", images: Arrays, workers: int, pace: Pace, each: int = 5) -> Served:
-    """Train asynchronously with this many workers, real or virtual, and at least `each` updates of each worker."""
+def served(ranks: "Ranks | VirtualRanks", images: Arrays, workers: int, pace: Pace) -> Served:
+    """Train asynchronously with this many workers, real or virtual, and at least five updates of each worker."""
     every = 10
-    updates = max(150, each * workers)
+    updates = max(150, 5 * workers)
     curve = ranks.run(train_asynchronously, images, updates, pace=pace, every=every, ranks=workers + 1).results[0]
     half = len(curve.seconds) // 2
     took = curve.seconds[-1] - curve.seconds[half]

@@ -4,20 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.lessons.sgd.digits_network import loss_and_gradients, new_network
+from course_utils.lessons.sgd.digits_network import Arrays, flat, loss_and_gradients, new_network, unflat
 from course_utils.lessons.sgd.gradient_descent import minibatches
-
-
-def flat(parameters: list[np.ndarray]) -> np.ndarray:
-    """All parameters in one vector, (n,)."""
-    return np.concatenate([parameter.ravel() for parameter in parameters])
-
-
-def unflat(vector: np.ndarray, hidden: int = 32) -> list[np.ndarray]:
-    """The network's four arrays as views of the vector."""
-    shapes = [(64, hidden), (hidden,), (hidden, 10), (10,)]
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-    return [piece.reshape(shape) for piece, shape in zip(np.split(vector, ends), shapes, strict=True)]
 
 
 def flat_gradient(vector: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -25,8 +13,11 @@ def flat_gradient(vector: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarra
     return flat(loss_and_gradients(unflat(vector), x, y)[1])
 
 
-def endless(x: np.ndarray, y: np.ndarray, batch_size: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Batches of these images, epoch after epoch."""
+def own_batches(
+    data: Arrays, part: int, parts: int, batch_size: int, seed: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Batches of every `parts`-th training image from number `part` on, epoch after epoch."""
+    x, y = data[0][part::parts], data[1][part::parts]
     rng = np.random.default_rng(seed)
     while True:
         for batch in minibatches(len(x), batch_size, rng):

@@ -22,8 +22,8 @@ def local_sgd_round(
     """One round of local SGD: a step for each of this rank's batches, then the mean of all weights.
 
     The steps need no messages. At the end stands one all-reduce of the weights: whatever the number
-    of batches, each rank contributes n numbers of their dtype, once. Ranks may have different numbers
-    of batches, even none; all ranks count alike.
+    of batches, each rank contributes n numbers of their dtype, once. Ranks may have different
+    numbers of batches, even none; all ranks count alike.
 
     Args:
         parameters: (n,), equal on all ranks before and after; changed in place.

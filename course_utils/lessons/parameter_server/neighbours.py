@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils.lessons.allreduce.ring import ring_allreduce
-from course_utils.lessons.parameter_server.flat_network import endless, first_weights, flat_gradient
+from course_utils.lessons.parameter_server.flat_network import first_weights, flat_gradient, own_batches
 from course_utils.lessons.sgd.digits_network import Arrays
 
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
@@ -71,7 +71,6 @@ def train_among_neighbours(
     only_average: int = 0,
     batch_size: int = 16,
     rate: float = 0.3,
-    seed: int = 0,
 ) -> list[np.ndarray]:
     """Train the digits, each rank on every P-th image; this rank's weights before the first step and after each.
 
@@ -79,9 +78,8 @@ def train_among_neighbours(
         way: "neighbours" for `neighbours_step`, "all-reduce" for the mean of all gradients, round lesson 5's ring.
         only_average: so many steps at the end without gradients.
     """
-    mine = slice(comm.rank, None, comm.size)
-    batches = endless(data[0][mine], data[1][mine], batch_size, seed + comm.rank)
-    parameters = first_weights(seed)
+    batches = own_batches(data, comm.rank, comm.size, batch_size, comm.rank)
+    parameters = first_weights(0)
     kept = [parameters.copy()]
     for step in range(steps + only_average):
         gradient = flat_gradient(parameters, *next(batches)) * (step < steps)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from course_utils.lessons.autodiff_and_optimizers.optimizers import adam_step
+
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
     from mpi4py import MPI
 
@@ -19,15 +21,19 @@ def outer_step(
     rate: float = 0.7,
     momentum: float = 0.9,
 ) -> None:
-    """One outer step: from where all ranks started, with Nesterov's momentum along the mean of their changes.
+    """One outer step: from where all ranks started, with Nesterov's momentum along the mean of
+    their changes.
 
-    The outer gradient is g = started − (mean of all ranks' parameters). As torch's SGD does it with `nesterov`:
-    v ← momentum · v + g, and w ← w − rate · (g + momentum · v). With rate 1 and momentum 0 it is the plain mean. One
-    all-reduce of n numbers of their dtype.
+    The outer gradient is g = started − (mean of all ranks' parameters). As torch's SGD does it with
+    `nesterov`:
+    v ← momentum · v + g, and w ← w − rate · (g + momentum · v). With rate 1 and momentum 0 it is
+    the plain mean. One all-reduce of n numbers of their dtype.
 
     Args:
-        parameters: (n,), this rank's after its inner steps; afterwards the new weights, equal on all ranks.
-        started: (n,), the weights from which all ranks began, equal on all; afterwards the new weights, too.
+        parameters: (n,), this rank's after its inner steps; afterwards the new weights, equal on
+            all ranks.
+        started: (n,), the weights from which all ranks began, equal on all; afterwards the new
+            weights, too.
         velocity: (n,), v, equal on all ranks, zeros in the beginning; changed in place.
         rate, momentum: of the outer optimizer.
 
@@ -45,32 +51,21 @@ def outer_step(
 
 
 class AdamW:
-    """The inner optimizer, by hand: Adam, and weights that shrink a little at each step.
+    """The inner optimizer: lesson 2's Adam, and weights that shrink a little at each step.
 
     Args:
         size: numbers in the vector.
-        rate, betas, eps, decay: as torch's AdamW has them.
+        rate, decay: as torch's AdamW has them.
 
     Source: Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2.
     """
 
-    def __init__(
-        self,
-        size: int,
-        rate: float = 0.003,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        decay: float = 0.01,
-    ) -> None:
-        self.rate, self.betas, self.eps, self.decay = rate, betas, eps, decay
+    def __init__(self, size: int, rate: float = 0.003, decay: float = 0.01) -> None:
+        self.rate, self.decay = rate, decay
         self.mean, self.square, self.steps = np.zeros(size), np.zeros(size), 0
 
     def step(self, parameters: np.ndarray, gradient: np.ndarray) -> None:
         """One step against the gradient, in place."""
         self.steps += 1
-        first, second = self.betas
-        self.mean += (1 - first) * (gradient - self.mean)
-        self.square += (1 - second) * (gradient**2 - self.square)
-        mean, square = self.mean / (1 - first**self.steps), self.square / (1 - second**self.steps)
         parameters *= 1 - self.rate * self.decay
-        parameters -= self.rate * mean / (np.sqrt(square) + self.eps)
+        adam_step([parameters], [gradient], [self.mean], [self.square], self.steps, self.rate)

@@ -23,7 +23,8 @@ def parameter_server_step(
     gradient: np.ndarray,
     rate: float,
 ) -> None:
-    """One synchronous step: all gradients go to the server, its new weights go back to every worker.
+    """One synchronous step: all gradients go to the server, its new weights go back to every
+    worker.
 
     Rank 0 is the server, all other ranks are workers. It waits for all P − 1 gradients, takes one
     step against their mean, w ← w − rate · mean, and answers each worker with the new weights:
@@ -68,8 +69,8 @@ def measure_staleness(log: list[tuple[str, int]]) -> list[int]:
     Returns:
         One number for each push, in order; 0 where no update lies between fetch and push.
 
-    Source: Ho et al. 2013, "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
-    Server", §2.
+    Source: Ho et al. 2013, "More Effective Distributed ML via a Stale Synchronous Parallel
+    Parameter Server", §2.
     """
     version = 0
     fetched = {}  # worker → how many updates its weights had seen

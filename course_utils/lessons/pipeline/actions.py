@@ -84,7 +84,7 @@ def micro_batches_of(schedule: Sequence[Sequence[Action]]) -> int:
     return 1 + max((action.micro_batch for actions in schedule for action in actions), default=-1)
 
 
-def whole_number(name: str, value: int, least: int = 1) -> None:
-    """Reject what is not a whole number of at least `least`."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise CourseError(f"{name} is a whole number of at least {least}, not {value!r}.")
+def whole_number(name: str, value: int) -> None:
+    """Reject what is not a whole number of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise CourseError(f"{name} is a whole number of at least 1, not {value!r}.")

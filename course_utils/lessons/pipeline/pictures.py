@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from course_utils.draw import style
-from course_utils.draw.boxes import boxes
-from course_utils.draw.style import paler
+from course_utils.draw.style import boxes, paler
 from course_utils.errors import CourseError
 from course_utils.lessons.pipeline.timing import Timing
 from course_utils.words import as_sentences, join, percent, time_unit

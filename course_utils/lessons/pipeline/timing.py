@@ -1,7 +1,7 @@
 """When everything in a schedule happens: by simulation before a run, from the trace after one.
 
 A rank does one thing at a time, in the order of its list. A message leaves when it is sent and the ones before it have
-left; its rank goes on meanwhile, unless sending and receiving are work of its own. A receive waits for its message.
+left; its rank goes on meanwhile. A receive waits for its message.
 Nothing here runs a model.
 """
 
@@ -102,7 +102,6 @@ def simulate_schedule(
     latency: float = 0.0,
     message: float = 0.0,
     synchronous: bool = False,
-    overhead: float = 0.0,
 ) -> Timing:
     """Predict when everything happens.
 
@@ -113,13 +112,11 @@ def simulate_schedule(
         latency: until a message that has left arrives.
         message: how long a message occupies its sender's link.
         synchronous: sends wait until the other side receives, as large MPI messages do.
-        overhead: how long a message keeps its sender from computing, and its receiver as long, where processors copy
-            it, or kernels on a GPU.
 
     Raises:
         Stuck: the ranks wait for each other.
 
-    Source: Culler et al. 1993, "LogP", §3: latency is L, overhead o, message the gap g.
+    Source: Culler et al. 1993, "LogP", §3: latency is L, message the gap g.
     """
     ahead = {FORWARD: forward, INPUT: input_gradient, WEIGHT: weight_gradient}
 
@@ -130,7 +127,7 @@ def simulate_schedule(
 
     complete = any(not action.computes for actions in schedule for action in actions)
     program = schedule if complete else with_messages(schedule)
-    return _Walk(program, duration, latency, message, synchronous, overhead).timing()
+    return _Walk(program, duration, latency, message, synchronous).timing()
 
 
 def timing_of(events: Iterable[Event], ranks: int) -> Timing:
@@ -159,9 +156,8 @@ class _Walk:
         latency: float,
         message: float,
         synchronous: bool,
-        overhead: float,
     ) -> None:
-        self.program, self.duration, self.overhead = program, duration, overhead
+        self.program, self.duration = program, duration
         self.latency, self.message, self.synchronous = latency, message, synchronous
         self.rank_of = rank_of_stages(program)
         self.place = [0] * len(program)
@@ -204,15 +200,14 @@ class _Walk:
                 return False
             if self.synchronous:
                 return self.meet(rank, action)
-            self.clock[rank] = now + self.overhead
-            leaves = max(self.clock[rank], self.link_free[rank]) + self.message
+            leaves = max(now, self.link_free[rank]) + self.message
             self.link_free[rank] = leaves
             self.done[action] = leaves + self.latency
         else:
             sent = other_end(action)
             if sent not in self.done:
                 return False
-            self.clock[rank] = self.done[action] = max(now, self.done[sent]) + self.overhead
+            self.clock[rank] = self.done[action] = max(now, self.done[sent])
         return True
 
     def meet(self, rank: int, action: Action) -> bool:
@@ -221,7 +216,7 @@ class _Walk:
         other = self.rank_of.get(receive.stage)
         if other is None or not self.left(other) or self.program[other][self.place[other]] != receive:
             return False
-        self.clock[rank] = max(self.clock[rank], self.clock[other]) + self.overhead + self.message + self.latency
+        self.clock[rank] = max(self.clock[rank], self.clock[other]) + self.message + self.latency
         self.done[action] = self.clock[rank]
         return True
 

@@ -4,3 +4,46 @@
 Chrome trace of theirs, and `chrome_trace` says what is wrong with one; `lanes` reads when each rank computed and
 communicated, `step_memory` how many bytes a step takes and when. `slow` holds five slow training programs.
 """
+
+from typing import TYPE_CHECKING
+
+from course_utils.lazy import attach
+
+if TYPE_CHECKING:
+    from . import critical_path, flight_recorder, pictures
+    from .chrome_trace import problems, read_trace
+    from .feeding import feed_here
+    from .gpu_steps import profile_orders
+    from .intervals import Interval
+    from .lanes import Lanes
+    from .record_profiles import profile_ranks, training_step
+    from .sentences import (
+        both_reports_text,
+        changed_most,
+        changes_text,
+        convolutions_text,
+        critical_text,
+        culprit_letter,
+        fed_bars,
+        fed_text,
+        fed_times,
+        kept_text,
+        memory_text,
+        operators_table,
+        orders_text,
+        overlap_text,
+        path_shares_text,
+        peak_letter,
+        profile_text,
+    )
+    from .slow.host_waits import own_network, right_share
+    from .slow.input_pipeline import BATCH
+    from .slow.no_overlap import own_link, waiting_network
+    from .slow.small_kernels import ADAM_RATE, KEEP_AVERAGE, KEEP_MEAN, KEEP_SQUARE, TINY, deep_network
+    from .slow.unbalanced import LETTERS, SIZE, VECTOR_RATE, gradient_of
+    from .slow_programs import CHOICES, PROGRAMS, letter_of, profile_like, profile_program, race
+    from .step_memory import memory_of_step
+    from .time_shares import idle_share, overlap_share
+    from .trace_difference import changes, together
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

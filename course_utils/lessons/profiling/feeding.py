@@ -32,8 +32,8 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 class Augmented(Dataset):
     """Made-up pictures of CIFAR-10's size, shifted by up to four pixels and mirrored by chance when they are read."""
 
-    def __init__(self, pictures: int, seed: int = 0) -> None:
-        generator = torch.Generator().manual_seed(seed)
+    def __init__(self, pictures: int) -> None:
+        generator = torch.Generator().manual_seed(0)
         self.pictures = torch.randint(256, (pictures, 3, PIXELS, PIXELS), dtype=torch.uint8, generator=generator)
         self.classes = torch.randint(10, (pictures,), generator=generator)
 
@@ -161,7 +161,7 @@ def feed(
     with ProgressBar("ways to feed a GPU") as bar:
 
         def measured(make_batches) -> list[float]:
-            bar.look()
+            bar.refresh()
             return [fed_seconds(step, make_batches(), steps) for _ in range(runs)]
 
         there = next(iter(loader_of(dataset, batch, "pageable", 0)))

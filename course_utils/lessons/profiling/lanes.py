@@ -15,7 +15,7 @@ from typing import Any
 
 from course_utils.lessons.overlap import played_hardware
 from course_utils.lessons.profiling.chrome_trace import Trace
-from course_utils.lessons.profiling.intervals import Interval, difference, intersection, length, union
+from course_utils.lessons.profiling.intervals import Interval, difference, length, union
 from course_utils.lessons.profiling.merged_trace import ON_GPU, STEP
 from course_utils.lessons.profiling.time_shares import exposed_communication, idle_share, overlap_share
 
@@ -79,18 +79,6 @@ class Lanes:
     def idle_share(self) -> float:
         """Which share of the steps the rank neither computed nor copied nor communicated."""
         return idle_share([*self.computing, *self.copies], self.communication, self.begin, self.end)
-
-
-def transfer_seconds(lanes: Sequence[Lanes]) -> list[float]:
-    """Step by step: the exposed communication of the rank that has least of it, in seconds.
-
-    An all-reduce is under way from its rank's call on, so it holds the wait for the last rank, too. The last rank waits
-    for nobody: what is exposed there is the transfer.
-    """
-    return [
-        min(length(intersection(one.exposed, [step])) for one, step in zip(lanes, steps, strict=True))
-        for steps in zip(*(one.each_step for one in lanes), strict=True)
-    ]
 
 
 def lanes_of(trace: Trace) -> list[Lanes]:

@@ -1,7 +1,6 @@
 """What torch.profiler saw: when ranks computed or waited; the critical path; what changed; the memory of a step."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,10 +10,13 @@ from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import MaxNLocator
 
 from course_utils.draw import lines, style
-from course_utils.draw.boxes import Corners, boxes
+from course_utils.draw.style import Corners, boxes
 from course_utils.errors import CourseError
+from course_utils.lessons.profiling.critical_path import TRANSFER, Piece
 from course_utils.lessons.profiling.intervals import length
+from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.step_memory import StepMemory
+from course_utils.lessons.profiling.trace_difference import Change
 from course_utils.words import as_sentences, bytes_text, join, percent, seconds_text, time_unit
 
 Times = Sequence[tuple[float, float]]
@@ -27,21 +29,7 @@ _COMPUTING, _MESSAGES, _GAP = 0.30, 0.2, 0.14  # inches: the lanes of a rank, an
 _SMALLEST = 0.5  # pixels: gaps below this are not drawn
 
 
-class Profiled(Protocol):
-    """One rank's lanes; all times in seconds."""
-
-    rank: int
-    begin: float
-    end: float
-    computing: Times
-    exposed: Times
-    communication: Times
-    copies: Times
-    overlap_share: float
-    idle_share: float
-
-
-def profile(lanes: Sequence[Profiled], title: str, subtitle: str = "", names: Sequence[str] = ()) -> Figure:
+def profile(lanes: Sequence[Lanes], title: str, subtitle: str = "", names: Sequence[str] = ()) -> Figure:
     """Draw two lanes for each rank on one axis of time: its computing, and below it its communication.
 
     Communication has a dark colour where it is exposed: the rank does not compute meanwhile, it waits (grey). Copies
@@ -138,16 +126,7 @@ def _memory_text(held: StepMemory, phases: Mapping[str, Times]) -> str:
     return f"Allocated: {join(told)}."
 
 
-class OnPath(Protocol):
-    """A piece of the critical path; times in seconds."""
-
-    rank: int
-    begin: float
-    end: float
-    kind: str
-
-
-def critical(lanes: Sequence[Profiled], path: Sequence[OnPath], title: str, subtitle: str = "") -> Figure:
+def critical(lanes: Sequence[Lanes], path: Sequence[Piece], title: str, subtitle: str = "") -> Figure:
     """Draw the lanes of all ranks, and over them the critical path as a bold line from rank to rank.
 
     Args:
@@ -163,7 +142,7 @@ def critical(lanes: Sequence[Profiled], path: Sequence[OnPath], title: str, subt
     y: list[float] = []
     for piece in path:
         top = piece.rank * (_COMPUTING + _MESSAGES + _GAP)
-        middle = top + (_COMPUTING + _MESSAGES / 2 if piece.kind == "transfer" else _COMPUTING / 2)
+        middle = top + (_COMPUTING + _MESSAGES / 2 if piece.kind == TRANSFER else _COMPUTING / 2)
         x += [(piece.begin - begin) * scale, (piece.end - begin) * scale]
         y += [middle, middle]
     white = [Stroke(linewidth=5, foreground="white"), Normal()]
@@ -176,16 +155,7 @@ def critical(lanes: Sequence[Profiled], path: Sequence[OnPath], title: str, subt
     return picture
 
 
-class Changed(Protocol):
-    """What became of a name; in seconds."""
-
-    name: str
-    before: float
-    after: float
-    seconds: float
-
-
-def changed(changes: Sequence[Changed], title: str, subtitle: str = "") -> Figure:
+def changed(changes: Sequence[Change], title: str, subtitle: str = "") -> Figure:
     """Draw what changed between two runs: a bar for each name, to the left where time was gained.
 
     Args:
@@ -220,7 +190,7 @@ def changed(changes: Sequence[Changed], title: str, subtitle: str = "") -> Figur
     return picture
 
 
-def _largest(changes: Sequence[Changed]) -> float:
+def _largest(changes: Sequence[Change]) -> float:
     return max(0.0, *(one.seconds for one in changes))
 
 
@@ -235,7 +205,7 @@ def without_gaps(times: Times, smallest: float) -> list[tuple[float, float]]:
     return joined
 
 
-def _draw(ax: Axes, lanes: Profiled, top: float, begin: float, scale: float, smallest: float) -> None:
+def _draw(ax: Axes, lanes: Lanes, top: float, begin: float, scale: float, smallest: float) -> None:
     """A rank's two lanes, from `top` inches down."""
     middle, bottom = top + _COMPUTING, top + _COMPUTING + _MESSAGES
 
@@ -266,7 +236,7 @@ def _label(ax: Axes, names: Sequence[str], each: float, left: float) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def _row_text(name: str, lanes: Profiled, start: float) -> str:
+def _row_text(name: str, lanes: Lanes, start: float) -> str:
     """A rank in words: its place on the axis that begins at `start`, and what it did for how long."""
     scale, unit = time_unit(lanes.end - start)
     place = " to ".join(f"{round(scale * (moment - start), 2):.3g}" for moment in (lanes.begin, lanes.end))

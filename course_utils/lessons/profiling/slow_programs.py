@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils.data import digits
 from course_utils.lessons.profiling.record_profiles import Profile, profile_ranks
-from course_utils.lessons.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
+from course_utils.lessons.profiling.slow import (
+    TARGETS,
+    host_waits,
+    input_pipeline,
+    no_overlap,
+    small_kernels,
+    unbalanced,
+)
 from course_utils.measuring import Compared, compare, slowest_rank
 
 if TYPE_CHECKING:
@@ -65,20 +72,18 @@ def _own_vectors(folder: Path) -> tuple:
 
 
 PROGRAMS = {
-    1: SlowProgram(
-        "input pipeline", input_pipeline.slow_1, input_pipeline.speed_up_1, _photos, input_pipeline.TARGET, "one"
-    ),
-    2: SlowProgram("waits for a number", host_waits.slow_2, host_waits.speed_up_2, _digits, host_waits.TARGET),
+    1: SlowProgram("input pipeline", input_pipeline.slow_1, input_pipeline.speed_up_1, _photos, TARGETS[1], "one"),
+    2: SlowProgram("waits for a number", host_waits.slow_2, host_waits.speed_up_2, _digits, TARGETS[2]),
     3: SlowProgram(
         "many small operations",
         small_kernels.slow_3,
         small_kernels.speed_up_3,
         partial(_digits, count=64),
-        small_kernels.TARGET,
+        TARGETS[3],
         "one",
     ),
-    4: SlowProgram("unbalanced ranks", unbalanced.slow_4, unbalanced.speed_up_4, _texts, unbalanced.TARGET),
-    5: SlowProgram("no overlap", no_overlap.slow_5, no_overlap.speed_up_5, _own_vectors, no_overlap.TARGET),
+    4: SlowProgram("unbalanced ranks", unbalanced.slow_4, unbalanced.speed_up_4, _texts, TARGETS[4]),
+    5: SlowProgram("no overlap", no_overlap.slow_5, no_overlap.speed_up_5, _own_vectors, TARGETS[5]),
 }
 """In the order of the exercises."""
 CHOICES = dict(zip("abcde", sorted(program.cause for program in PROGRAMS.values()), strict=True))

@@ -39,11 +39,17 @@ def overlap_share(computing: Iterable[Interval], communication: Iterable[Interva
     return hidden / under_way if under_way else 0.0
 
 
-def idle_share(computing: Iterable[Interval], communication: Iterable[Interval], begin: float, end: float) -> float:
-    """Which share of the time from `begin` to `end` a rank neither computes nor communicates. From 0 to 1.
+def idle_share(
+    computing: Iterable[Interval],
+    communication: Iterable[Interval],
+    begin: float,
+    end: float,
+) -> float:
+    """Which share of the time from `begin` to `end` a rank neither computes nor communicates. From
+    0 to 1.
 
-    Intervals may overlap, stand in any order, and reach beyond `begin` and `end`: only what lies between
-    them counts. Nothing moves between ranks.
+    Intervals may overlap, stand in any order, and reach beyond `begin` and `end`: only what lies
+    between them counts. Nothing moves between ranks.
 
     Args:
         computing: (begin, end) of each computation of one rank, in seconds.

@@ -3,3 +3,33 @@
 One training step in other frameworks (`framework_steps`, `lightning`), the words of their `manuals` (`dictionary`,
 `passages`), and the `capstone`.
 """
+
+from typing import TYPE_CHECKING
+
+from course_utils.lazy import attach
+
+if TYPE_CHECKING:
+    from . import pictures
+    from .capstone.on_ranks import naive_step
+    from .capstone.pictures import budget_bars
+    from .capstone.result import used
+    from .capstone.task import BUDGET, NAIVE_STEPS, as_images, deal, network
+    from .capstone.trial import naive_data_parallel, tried
+    from .framework_steps import AT_THE_START, apart, parts, step_seen
+    from .framework_terms import Step
+    from .lightning import is_there, load_lightning, missing, on_these_ranks
+    from .manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
+    from .passages import PASSAGES
+    from .pictures import reading
+    from .sentences import (
+        calls_text,
+        naive_steps_text,
+        same_text,
+        sends_most,
+        sent_and_kept_text,
+        start_letter,
+        words_text,
+    )
+    from .tables import dictionary_table, side_by_side, words_table
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -30,8 +30,8 @@ def match_terms(framework: str, settings: Mapping[str, Any], ranks: int) -> Step
     The loss is the mean over the images of one pass, unless the settings say otherwise.
 
     Args:
-        framework: "torch.distributed" (with DistributedDataParallel), "Horovod" (with torch), "DeepSpeed",
-            "tf.distribute" or "JAX".
+        framework: "torch.distributed" (with DistributedDataParallel), "Horovod" (with torch),
+            "DeepSpeed", "tf.distribute" or "JAX".
         settings: in that framework's own words, which the text above the exercise explains.
         ranks: how many processes, GPUs, replicas or devices there are; each has a whole model.
 

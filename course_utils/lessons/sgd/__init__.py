@@ -3,3 +3,24 @@
 `logistic` has a loss with two weights, which can be drawn as a map; `digits_network` reads handwritten
 digits.
 """
+
+from typing import TYPE_CHECKING
+
+from course_utils.lazy import attach
+
+if TYPE_CHECKING:
+    from . import digits_network, gradient_descent, pictures
+    from .digits_network import accuracy, loss_and_gradients, new_network, train_digits
+    from .gradient_descent import (
+        bisect,
+        descend,
+        gradient_noise,
+        largest_stable_lr,
+        minibatches,
+        predicted_noise,
+        sgd_step,
+    )
+    from .logistic import best_weights, gradients, two_digits
+    from .pictures import parts_and_whole
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -38,6 +38,19 @@ def new_network(rng: np.random.Generator, hidden: int = 32) -> list[np.ndarray]:
     return [first, np.zeros(hidden), second, np.zeros(10)]
 
 
+def flat(parameters: Sequence[np.ndarray]) -> np.ndarray:
+    """All parameters in one vector, (n,), as messages carry them."""
+    return np.concatenate([parameter.ravel() for parameter in parameters])
+
+
+def unflat(vector: np.ndarray) -> list[np.ndarray]:
+    """The network's four arrays as views of the vector."""
+    hidden = (len(vector) - 10) // (64 + 1 + 10)
+    shapes = [(64, hidden), (hidden,), (hidden, 10), (10,)]
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+    return [piece.reshape(shape) for piece, shape in zip(np.split(vector, ends), shapes, strict=True)]
+
+
 def scores(parameters: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
     """Forward: a score for each of the ten digits, shape (n, 10); the largest is the network's answer."""
     first, first_bias, second, second_bias = parameters

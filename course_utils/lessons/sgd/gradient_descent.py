@@ -29,7 +29,11 @@ def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[n
         yield order[start : start + batch_size]
 
 
-def sgd_step(parameters: Sequence[np.ndarray], gradients: Sequence[np.ndarray], rate: float) -> None:
+def sgd_step(
+    parameters: Sequence[np.ndarray],
+    gradients: Sequence[np.ndarray],
+    rate: float,
+) -> None:
     """Move every parameter against its gradient, in place: w ← w − rate · g.
 
     Whoever else holds one of these arrays sees its new numbers. The gradients stay as they are.

@@ -4,36 +4,26 @@ Source: Jia, Zaharia & Aiken 2018, §8.3.1 and figure 11, which compares simulat
 """
 
 import importlib
-import random
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import nn
 
-from course_utils.errors import CourseError
 from course_utils.lessons.strategy_search.costs.described_costs import DeviceCosts, described_costs
 from course_utils.lessons.strategy_search.costs.device_topology import describe
-from course_utils.lessons.strategy_search.costs.measured_costs import measure_costs
-from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
-from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
+from course_utils.lessons.strategy_search.graph.configurations import Config
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph, Shape
-from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, on_one_device
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.program.run_program import DDP, steps
-from course_utils.lessons.strategy_search.program.write_program import program
-from course_utils.lessons.strategy_search.search.many_walks import find_strategy
+from course_utils.lessons.strategy_search.program.write_program import program_text
 from course_utils.lessons.strategy_search.simulator.simulate import makespan
 from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
 
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
-
-SLOWEST = 5.0
-"""Strategies that are predicted to take longer than this many times the best are not run."""
 
 
 @dataclass(frozen=True)
@@ -80,15 +70,6 @@ class Workload:
         return torch.randn(self.shape, generator=generator), labels
 
 
-ALEXNET = Workload(
-    "AlexNet",
-    "course_utils.lessons.strategy_search.graph.example_models.alexnet",
-    {"width": 0.25, "linear": 0.125, "pixels": 160},
-    (128, 3, 160, 160),
-)
-VGG11 = Workload("VGG-11", "course_utils.vgg.vgg11", {"width": 0.25, "norm": False}, (128, 3, 32, 32))
-
-
 @dataclass(frozen=True)
 class PredictedAndMeasured:
     """What was predicted for strategies, and what was measured.
@@ -121,7 +102,7 @@ def measure_steps(
     Every strategy becomes a program, and all train the same model; `DDP` stands for torch's data parallelism.
     """
     graph, model = case.graph(), case.model()
-    texts = [one if one == DDP else program(model, graph, one, case.build, ranks.world_size) for one in strategies]
+    texts = [one if one == DDP else program_text(model, graph, one, case.build, ranks.world_size) for one in strategies]
     found = ranks.run(steps, texts, case.model, case.batch, rounds, backend="gloo").results
     return [[max(each) for each in zip(*rounds, strict=True)] for rounds in zip(*found, strict=True)]
 
@@ -133,69 +114,6 @@ def compare(
     graph = case.graph()
     predicted = [predicted_seconds(graph, strategy, costs) for strategy in strategies]
     return PredictedAndMeasured(strategies, predicted, measure_steps(ranks, case, strategies, rounds))
-
-
-def measured_costs(ranks: "Ranks", graph: OperatorGraph, fresh: bool = False) -> DeviceCosts:
-    """What parts and messages cost on these ranks: the links measured now, the parts now or, if not `fresh`, before."""
-    return measure_costs(graph, measured_topology(ranks), ranks, fresh=fresh)
-
-
-def compared_strategies(
-    ranks: "Ranks", case: Workload, rounds: int = 5, number: int = 20, seed: int = 0, fresh: bool = False
-) -> PredictedAndMeasured:
-    """Predict and measure the strategy found and others up to `SLOWEST` times as slow as the best.
-
-    Args:
-        fresh: times of parts that were kept from before do not count: the machine may have been busy then.
-    """
-    graph, devices = case.graph(), ranks.world_size
-    costs = measured_costs(ranks, graph, fresh)
-    found = find_strategy(graph, costs, devices, seed=seed).strategy
-    known = {"found": found, "data": data_parallel(graph, devices), "one": on_one_device(graph)}
-    others = varied_strategies(graph, costs, devices, number - 1, known, seed)
-    return compare(ranks, case, [found, *others], costs, rounds)
-
-
-def varied_strategies(
-    graph: OperatorGraph,
-    costs: DeviceCosts,
-    devices: int,
-    number: int,
-    among: Mapping[str, Sequence[Config]],
-    seed: int = 0,
-    tries: int = 600,
-) -> list[list[Config]]:
-    """Strategies whose predicted times lie evenly, as ratios, between the shortest and `SLOWEST` times it.
-
-    They are some random changes away from those given: entirely random ones nearly all send too much.
-
-    Args:
-        among: strategies to begin from; they are not in the result, and no two have equal predictions.
-        tries: how many are drawn to choose from.
-
-    Raises:
-        CourseError: fewer than `number` of those drawn have predictions of their own.
-    """
-    chosen, pool = random.Random(seed), []
-    choices = [configurations(operator, devices) for operator in graph.operators]
-    for _ in range(tries):
-        strategy = list(chosen.choice(list(among.values())))
-        for number_of in chosen.sample(range(1, len(graph)), chosen.randint(1, len(graph) // 2)):
-            strategy[number_of] = chosen.choice(choices[number_of])
-        pool.append((predicted_seconds(graph, strategy, costs), strategy))
-    taken = {predicted_seconds(graph, one, costs) for one in among.values()}
-    shortest, found = min(taken), list[list[Config]]()
-    for goal in np.geomspace(shortest, SLOWEST * shortest, number):
-        pool = [one for one in pool if one[0] not in taken]  # such as its mirror image on the other devices
-        if not pool:
-            raise CourseError(
-                f"{graph.name}: of {tries} strategies tried only {len(found)} differ in their predicted times, and "
-                f"{number} are asked for. Ask for fewer, or take a larger model or more devices."
-            )
-        seconds, strategy = min(pool, key=lambda one: abs(np.log(one[0] / goal)))
-        taken.add(seconds)
-        found.append(strategy)
-    return found
 
 
 # --- the experiment of the report on parallel strategies -------------------------------------------------------------

@@ -11,9 +11,8 @@ from matplotlib.patches import Patch, Polygon, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from course_utils.draw import style
-from course_utils.draw.boxes import boxes
 from course_utils.draw.lines import BROKEN, in_words, label, measured_points, round_numbers
-from course_utils.draw.style import paler
+from course_utils.draw.style import boxes, paler
 from course_utils.errors import CourseError
 from course_utils.lessons.strategy_search.graph.configurations import (
     CUTS,

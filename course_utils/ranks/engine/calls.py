@@ -14,27 +14,27 @@ from typing import Any
 
 from mpi4py import MPI
 
-from course_utils import system
+from course_utils import settings, system
 from course_utils.machine import gpus
-from course_utils.ranks.engine.interrupts import run_coroutine, run_learners
-from course_utils.ranks.engine.output import captured
-from course_utils.ranks.engine.process_settings import settings_kept
+from course_utils.ranks.engine.interrupts import run_coroutine, run_learner_code
+from course_utils.ranks.engine.output import capture_prints
+from course_utils.ranks.engine.process_settings import keep_settings
 from course_utils.ranks.engine.rank_process import this_rank
 from course_utils.ranks.engine.reply import (
     Raised,
     RankTask,
     Reply,
+    describe_exception,
     from_bytes,
-    not_unpacked,
-    packed,
-    raised,
+    pack_reply,
     to_bytes,
+    unpacking_failure,
 )
 from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
-from course_utils.trace.blocking_calls import some_are_left
+from course_utils.trace.blocking_calls import has_abandoned_calls
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.mpi import TracedComm, free_what_was_left
+from course_utils.trace.mpi import TracedComm, free_leftovers
 from course_utils.trace.recorder import StopAsked, recorder
 
 _BEGINNING = "the beginning of the run"
@@ -53,7 +53,7 @@ def introduce(path_of_notebook: list[str]) -> dict:
     return {
         "rank": world.rank,
         "pid": os.getpid(),
-        "shell": int(os.environ.get("COURSE_SHELL") or os.getppid()),
+        "shell": settings.SHELL.value() or os.getppid(),
         "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         "cores": system.cores(),
         "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),
@@ -63,8 +63,8 @@ def introduce(path_of_notebook: list[str]) -> dict:
 
 
 @contextlib.contextmanager
-def _recorded(fresh: bool = True) -> Iterator[None]:
-    """A call of the notebook's, with books of its own where it has a fresh communicator."""
+def _recording(fresh: bool = True) -> Iterator[None]:
+    """A call of the notebook's, with a ledger of its own where it has a fresh communicator."""
     recorder.begin(this_rank().world.rank, fresh)
     try:
         yield
@@ -72,13 +72,13 @@ def _recorded(fresh: bool = True) -> Iterator[None]:
         recorder.end()
 
 
-def call(payload: bytes, packs: Callable[[Reply], Any] = packed) -> Any:
+def call(payload: bytes, pack: Callable[[Reply], Any] = pack_reply) -> Any:
     """Run a `RankTask` and give back a `Reply`; nothing that the task does raises here.
 
     Args:
-        packs: makes of the reply what leaves this process; bytes for the notebook.
+        pack: makes of the reply what leaves this process; bytes for the notebook.
     """
-    return _performed(payload, packs)[1]
+    return _run_and_pack(payload, pack)[1]
 
 
 def call_each(payloads: list[bytes], seconds: float) -> bytes:
@@ -89,7 +89,7 @@ def call_each(payloads: list[bytes], seconds: float) -> bytes:
     until = time.monotonic() + seconds
     whole = Reply(this_rank().world.rank, "returned", value=[])
     for payload in payloads:
-        reply, data = _performed(payload)
+        reply, data = _run_and_pack(payload)
         whole.value.append(data)
         whole.events += reply.events
         whole.never_waited_for += reply.never_waited_for
@@ -105,20 +105,20 @@ def meet(communicator: int) -> bytes:
     What it has filled of the memory goes back to the machine.
     """
     system.give_back_memory()
-    with _recorded():
-        return to_bytes(_guarded(lambda: _meet(communicator)))
+    with _recording():
+        return to_bytes(_reply_to(lambda: _meet(communicator)))
 
 
 def _meet(communicator: int) -> None:
-    if some_are_left():
+    if has_abandoned_calls():
         raise MPIBroken("a thread sits in a call that was broken off")
-    _together(this_rank().world.size, communicator)
+    _meet_on(this_rank().world.size, communicator)
 
 
-def _performed(payload: bytes, packs: Callable[[Reply], Any] = packed) -> tuple[Reply, Any]:
-    with _recorded():
-        reply = _perform(payload)
-        return reply, _leaving(reply, packs)
+def _run_and_pack(payload: bytes, pack: Callable[[Reply], Any] = pack_reply) -> tuple[Reply, Any]:
+    with _recording():
+        reply = _run_task(payload)
+        return reply, _pack(reply, pack)
 
 
 def execute(cell: str, communicator: int | None) -> bytes:
@@ -126,8 +126,8 @@ def execute(cell: str, communicator: int | None) -> bytes:
 
     `communicator`: None where only some ranks run the cell, which then keep the one of the cell before.
     """
-    with _recorded(fresh=communicator is not None):
-        return _leaving(_execute(cell, communicator))
+    with _recording(fresh=communicator is not None):
+        return _pack(_execute(cell, communicator))
 
 
 _imports: list[threading.Thread] = []
@@ -147,27 +147,27 @@ def _finish_imports() -> None:
         del _imports[0]
 
 
-def _overflow() -> Path:
+def _overflow_file() -> Path:
     own = this_rank()
     return own.folder.path / f"output-rank-{own.world.rank}.txt"
 
 
-def _perform(payload: bytes) -> Reply:
+def _run_task(payload: bytes) -> Reply:
     rank = this_rank().world.rank
-    ready = _guarded(_finish_imports)
+    ready = _reply_to(_finish_imports)
     if ready.kind != "returned":
         return ready
-    with captured(_overflow()) as printed:
+    with capture_prints(_overflow_file()) as printed:
         try:
             task: RankTask = from_bytes(payload)
             function = from_bytes(task.function)
         except Exception as error:
-            return not_unpacked(rank, error)
+            return unpacking_failure(rank, error)
         may_be_wrong = task.keep_arguments
-        with settings_kept() if may_be_wrong else contextlib.nullcontext():
-            reply = _guarded(lambda: _with_group(task, function))
+        with keep_settings() if may_be_wrong else contextlib.nullcontext():
+            reply = _reply_to(lambda: _with_group(task, function))
         if reply.kind == "returned":
-            reply.notes += tuple(dict.fromkeys(free_what_was_left()))
+            reply.notes += tuple(dict.fromkeys(free_leftovers()))
         reply.arguments = task.arguments if task.keep_arguments else ()
     reply.output = printed.text()
     return reply
@@ -176,63 +176,63 @@ def _perform(payload: bytes) -> Reply:
 def _with_group(task: RankTask, function: Callable) -> object:
     """Give the function what it was promised: a fresh communicator, or a group of torch.distributed, or neither."""
     if task.backend:
-        from course_utils.ranks.engine.torch_group import MadeFor, fits, take_own_gpu, torch_group
+        from course_utils.ranks.engine.torch_group import GroupKey, can_reuse_group, take_own_gpu, torch_group
 
         size, number = task.world_size, task.communicator
-        made_for = MadeFor(size, number, task.backend)
-        inner, again = _together(size, number, fits(made_for))
+        group_key = GroupKey(size, number, task.backend)
+        inner, reuse = _meet_on(size, number, can_reuse_group(group_key))
         if task.backend == "nccl":
             take_own_gpu(inner)
-        with torch_group(inner, task.meeting, made_for, again=again):
+        with torch_group(inner, task.rendezvous, group_key, reuse=reuse):
             _begin_together(task)
-            return run_learners(function, *task.arguments, **task.keywords)
+            return run_learner_code(function, *task.arguments, **task.keywords)
     if not task.with_comm:
-        recorder.begin_learners()
-        return run_learners(function, *task.arguments, **task.keywords)
+        recorder.begin_function()
+        return run_learner_code(function, *task.arguments, **task.keywords)
     inner = _begin_together(task)
     label = WORLD if task.world_size == this_rank().world.size else f"{WORLD} of {task.world_size}"
     comm = TracedComm(inner, label=label)
-    return run_learners(function, comm, *task.arguments, **task.keywords)
+    return run_learner_code(function, comm, *task.arguments, **task.keywords)
 
 
 def _begin_together(task: RankTask) -> MPI.Intracomm:
     """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
-    inner, _ = _together(task.world_size, task.communicator)
+    inner, _ = _meet_on(task.world_size, task.communicator)
     if task.world_size == this_rank().world.size:
         this_rank().world.renew(inner)  # for code that says MPI.COMM_WORLD
-    recorder.begin_learners()
+    recorder.begin_function()
     return inner
 
 
-def _together(world_size: int, number: int, answer: bool = True) -> tuple[MPI.Intracomm, bool]:
+def _meet_on(world_size: int, number: int, answer: bool = True) -> tuple[MPI.Intracomm, bool]:
     """A communicator that works, on which all its ranks have come, and whether the answer was yes on all of them.
 
     Raises:
         MPIBroken: after an error of its own MPI promises nothing more (MPI 4.1, section 9.3): every call may fail.
     """
-    mine, everyones = array("i", [answer]), array("i", [0])
+    own_answer, all_answers = array("i", [answer]), array("i", [0])
     try:
         inner = this_rank().communicators.get(world_size, number)
         if recorder.activity and recorder.activity.asked_to_stop:  # the others are told, too, and wait for nobody
             raise StopAsked(_BEGINNING)
-        come = inner.Iallreduce(mine, everyones, MPI.MIN).Test
+        arrived = inner.Iallreduce(own_answer, all_answers, MPI.MIN).Test
         try:
-            recorder.wait(come, _BEGINNING)
+            recorder.wait(arrived, _BEGINNING)
         except StopAsked:
-            _wait_a_little(come)
+            _wait_for_stragglers(arrived)
     except MPI.Exception as error:
         raise MPIBroken(str(error)) from error
-    return inner, bool(everyones[0])
+    return inner, bool(all_answers[0])
 
 
-def _wait_a_little(come: Callable[[], bool]) -> None:
+def _wait_for_stragglers(arrived: Callable[[], bool]) -> None:
     """Go on, where all ranks have come: who has not heard of the stop does, and may need this one to make a group.
 
     Raises:
         StopAsked: some do not come.
     """
     until = time.monotonic() + _OTHERS_HEAR_OF_A_STOP
-    while not come():
+    while not arrived():
         if time.monotonic() > until:
             raise StopAsked(_BEGINNING)
         time.sleep(0.001)
@@ -240,7 +240,7 @@ def _wait_a_little(come: Callable[[], bool]) -> None:
         recorder.activity.write(RUNNING)  # so that the learner's code is interrupted
 
 
-def _guarded(work: Callable[[], object]) -> Reply:
+def _reply_to(work: Callable[[], object]) -> Reply:
     """Do the work; turn whatever happens into a reply, with what was recorded."""
     rank = this_rank().world.rank
     try:
@@ -250,28 +250,28 @@ def _guarded(work: Callable[[], object]) -> Reply:
         reply = Reply(rank, "interrupted", waiting=str(stop))
     except KeyboardInterrupt as error:
         asked = recorder.activity is None or recorder.activity.asked_to_stop
-        reply = Reply(rank, "interrupted" if asked else "raised", error=raised(error))
+        reply = Reply(rank, "interrupted" if asked else "raised", error=describe_exception(error))
     except MPIBroken as error:
-        reply = Reply(rank, "unusable", error=_raised(error))
+        reply = Reply(rank, "unusable", error=_describe_mpi_exception(error))
     except BaseException as error:
-        reply = Reply(rank, "interrupted", waiting=recorder.left)
-        if not recorder.left:
-            reply = Reply(rank, "raised", error=_raised(error))
+        reply = Reply(rank, "interrupted", waiting=recorder.abandoned_wait)
+        if not recorder.abandoned_wait:
+            reply = Reply(rank, "raised", error=_describe_mpi_exception(error))
     reply.ended = time.perf_counter()
     reply.events = recorder.events
     own = [request for request in recorder.open.values() if request.by_learner]
-    reply.never_waited_for = tuple(f"{request.text}{request.place}" for request in own)
+    reply.never_waited_for = tuple(f"{request.text}{request.source_line}" for request in own)
     forgotten = [f"nobody waits for {text}" for text in reply.never_waited_for]
     reply.notes = tuple(dict.fromkeys([*recorder.notes, *forgotten]))
     reply.uncounted = tuple(recorder.uncounted)
     return reply
 
 
-def _raised(error: BaseException) -> Raised:
+def _describe_mpi_exception(error: BaseException) -> Raised:
     """An exception in words; of MPI's own errors, which call failed, and why."""
     if isinstance(error, MPI.Exception):
-        return raised(error, _of_mpi(str(error)) + _MEANINGS.get(error.Get_error_class(), ""))
-    return raised(error)
+        return describe_exception(error, _mpi_text(str(error)) + _MEANINGS.get(error.Get_error_class(), ""))
+    return describe_exception(error)
 
 
 _MEANINGS = {
@@ -282,11 +282,34 @@ _MEANINGS = {
 """What the errors of MPI mean whose own words say little."""
 
 
-def _of_mpi(message: str) -> str:
+def _mpi_text(message: str) -> str:
     """MPI's own words on an error: the call that failed and the innermost reason, of MPICH's stack of them."""
     call = re.search(r"MPI_(\w+?)(_c)?\(", message)
     reason = message.strip().splitlines()[-1].partition(": ")[2] or message
     return f"{call[1]}: {reason.strip()}" if call else reason.strip()
+
+
+@contextlib.contextmanager
+def _quiet(shell: Any) -> Iterator[None]:
+    """Let IPython print and keep nothing of its own inside, as the reply carries errors and output.
+
+    IPython has no settings for these; a subclass would change the cells of `%px --noblock` as well.
+    """
+    own = {
+        "_showtraceback": lambda *args, **kwargs: None,
+        "showtraceback": lambda *args, **kwargs: None,
+        "_format_exception_for_storage": lambda *args, **kwargs: {},
+        "_tee": lambda channel: contextlib.nullcontext(),  # which would keep each printed line for ever
+        "ask_exit": _refuse_exit,
+    }
+    vars(shell).update(own)
+    runner, shell.loop_runner = shell.loop_runner, run_coroutine
+    try:
+        yield
+    finally:
+        shell.loop_runner = runner
+        for name in own:
+            del vars(shell)[name]
 
 
 def _execute(cell: str, communicator: int | None) -> Reply:
@@ -299,25 +322,10 @@ def _execute(cell: str, communicator: int | None) -> Reply:
     def run() -> None:
         _finish_imports()
         if communicator is not None:
-            this_rank().world.renew(_together(this_rank().world.size, communicator)[0])
-        recorder.begin_learners()
-        with capture_output(stdout=False, stderr=False, display=True) as rich:
-            # An error is told by the reply; IPython's own picture of it would be printed as well.
-            own = {
-                "_showtraceback": lambda *args, **kwargs: None,
-                "showtraceback": lambda *args, **kwargs: None,
-                "_format_exception_for_storage": lambda *args, **kwargs: {},
-                "_tee": lambda channel: contextlib.nullcontext(),  # which would keep each printed line for ever
-                "ask_exit": _stay,
-            }
-            vars(shell).update(own)
-            runner, shell.loop_runner = shell.loop_runner, run_coroutine
-            try:
-                result = shell.run_cell(cell, store_history=True)
-            finally:
-                shell.loop_runner = runner
-                for name in own:
-                    del vars(shell)[name]
+            this_rank().world.renew(_meet_on(this_rank().world.size, communicator)[0])
+        recorder.begin_function()
+        with capture_output(stdout=False, stderr=False, display=True) as rich, _quiet(shell):
+            result = shell.run_cell(cell, store_history=True)
         shown.extend({"data": output.data, "metadata": output.metadata} for output in rich.outputs)
         if result.result is not None:
             data, metadata = shell.display_formatter.format(result.result)
@@ -326,19 +334,19 @@ def _execute(cell: str, communicator: int | None) -> Reply:
         if error is not None:
             raise error
 
-    with captured(_overflow()) as printed:
-        reply = _guarded(run)
+    with capture_prints(_overflow_file()) as printed:
+        reply = _reply_to(run)
     reply.output = printed.text()
     reply.value = shown
     return reply
 
 
-def _stay() -> None:
+def _refuse_exit() -> None:
     """What `exit` and `quit` call in a cell."""
     raise SystemExit
 
 
-def _leaving(reply: Reply, packs: Callable[[Reply], Any] = packed) -> Any:
+def _pack(reply: Reply, pack: Callable[[Reply], Any] = pack_reply) -> Any:
     """The reply, packed, with the second at which its run began."""
     reply.began = recorder.began
-    return packs(reply)
+    return pack(reply)

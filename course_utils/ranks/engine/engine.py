@@ -14,13 +14,13 @@ from typing import Any
 
 from mpi4py import MPI
 
+from course_utils import settings
 from course_utils.ranks.engine.rank_process import join
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.trace.activity import ACTIVITY
 from course_utils.trace.recorder import warning_text
 
 
-def without_debugger() -> None:
+def hide_debugger() -> None:
     """Let ipykernel find no debugger: nobody debugs a rank with one, and its import takes a tenth of a second."""
     sys.modules["debugpy"] = None  # type: ignore[assignment] # so that its import fails
     import ipykernel.debugger  # noqa: F401
@@ -29,7 +29,7 @@ def without_debugger() -> None:
 
 
 def _engine_class() -> Any:
-    without_debugger()
+    hide_debugger()
     from ipyparallel.engine import app
     from ipyparallel.engine.kernel import IPythonParallelKernel
 
@@ -58,10 +58,11 @@ def _wait_for(file: Path, folder: RanksFolder, seconds: float = 60.0) -> None:
         time.sleep(0.01)
 
 
-def _activity_of(folder: RanksFolder) -> Path | int:
-    """A file of the folder, which the notebook maps too; or the memory that a minder has made and looks at."""
-    descriptor = os.environ.pop(ACTIVITY, "")
-    return int(descriptor) if descriptor else folder.activity_file(MPI.COMM_WORLD.rank)
+def _activity_memory(folder: RanksFolder) -> Path | int:
+    """A file of the folder, which the notebook maps too; or the memory that a node agent has made and looks at."""
+    descriptor = settings.ACTIVITY.value()
+    os.environ.pop(settings.ACTIVITY.name, None)
+    return folder.activity_file(MPI.COMM_WORLD.rank) if descriptor is None else descriptor
 
 
 def main(path: str) -> None:
@@ -74,7 +75,7 @@ def main(path: str) -> None:
     faults = open(folder.fault_file(rank), "w")  # noqa: SIM115 - stays open for good
     faulthandler.enable(faults)
     faulthandler.register(signal.SIGUSR1, faults)  # `kill -USR1` writes down where a rank is, whatever it is in
-    join(folder, _activity_of(folder))
+    join(folder, _activity_memory(folder))
     warnings.formatwarning = warning_text
     warnings.filterwarnings("ignore", "To exit: use")  # IPython's, on `sys.exit` in a cell
     connection = folder.path / "security" / "ipcontroller-engine.json"

@@ -35,7 +35,7 @@ from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
 
 ENGINE, TORCH = "engine", "torch"
 IDLE_SECONDS = 600.0
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _MODULES = {
     ENGINE: (
         "mpi4py.MPI",
@@ -61,7 +61,7 @@ _MODULES = {
 _FREE = 200  # descriptors from here on are nobody's
 
 
-class Server:
+class ForkServer:
     """One step: its socket, and the processes that it has forked."""
 
     def __init__(self, folder: RanksFolder, step: str) -> None:
@@ -69,15 +69,15 @@ class Server:
         for module in _MODULES[step]:
             importlib.import_module(module)
         if step == ENGINE:
-            from course_utils.ranks.engine.engine import without_debugger
+            from course_utils.ranks.engine.engine import hide_debugger
 
-            without_debugger()
+            hide_debugger()
         gc.collect()
         gc.freeze()  # or the collector would touch, and so copy, every page of the children's
-        self._files = _files()
+        self._file_times = _file_times()
         self._children: dict[int, socket.socket | None] = {}  # process → who waits for its end
         self._next_step: int | None = None
-        self._asked = time.monotonic()
+        self._last_request = time.monotonic()
         self._listener = _listener(folder.path / step)
 
     def run(self) -> None:
@@ -89,12 +89,12 @@ class Server:
             if self._step == ENGINE and self._next_step is None and (self._folder.path / WANTS_TORCH).exists():
                 self._begin_next_step()
             watched: list[Any] = [self._listener, woken]
-            ready, _, _ = select.select(watched, [], [], _LOOK_SECONDS)
+            ready, _, _ = select.select(watched, [], [], _POLL_SECONDS)
             if woken in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.read(woken, 4096)
-            for pid, status in _ended():
-                self._tell(pid, status)
+            for pid, status in _ended_children():
+                self._report_end(pid, status)
             if self._listener in ready:
                 self._answer()
         for name in (SERVING, self._step):
@@ -104,35 +104,35 @@ class Server:
 
     def _needed(self) -> bool:
         if self._children:
-            self._asked = time.monotonic()
-        return bool(self._folder.living_owners()) and time.monotonic() - self._asked < IDLE_SECONDS
+            self._last_request = time.monotonic()
+        return bool(self._folder.living_owners()) and time.monotonic() - self._last_request < IDLE_SECONDS
 
     def _begin_next_step(self) -> None:
         self._next_step = self._fork(None)
         if self._next_step:
             return
         system.end_with_parent(signal.SIGTERM)  # it goes with the first step
-        Server(self._folder, TORCH).run()
+        ForkServer(self._folder, TORCH).run()
         os._exit(0)
 
-    def _tell(self, pid: int, status: int) -> None:
+    def _report_end(self, pid: int, status: int) -> None:
         """Say to who waits how a child has ended: its exit code, or its signal as a negative number."""
         if pid == self._next_step:
-            self._asked = 0.0  # the better step has found that it is not needed, or has died
+            self._last_request = 0.0  # the better step has found that it is not needed, or has died
         if line := self._children.pop(pid):
             with line, contextlib.suppress(OSError):
                 line.sendall(f"ended {os.waitstatus_to_exitcode(status)}".encode())
 
     def _answer(self) -> None:
         line, _ = self._listener.accept()
-        self._asked = time.monotonic()
+        self._last_request = time.monotonic()
         if not _may_ask(line) or not system.has_one_thread():  # or a child would wait for a lock that a thread holds
             line.close()  # who asked starts in the usual way
-        elif _files() != self._files:
+        elif _file_times() != self._file_times:
             line.close()
-            self._asked = 0.0
+            self._last_request = 0.0
         elif not self._fork(line):
-            _become(line)
+            _become_requested(line)
 
     def _fork(self, line: socket.socket | None) -> int:
         """Fork; 0 in the child, which holds nothing of the server's but `line`."""
@@ -157,14 +157,14 @@ def _listener(path: Path) -> socket.socket:
     return listener
 
 
-def _files() -> dict[str, int]:
+def _file_times() -> dict[str, int]:
     """When what was imported of the course was last changed, and when something was last installed."""
     modules = [getattr(module, "__file__", None) for name, module in sys.modules.items() if name.startswith("course_")]
     paths = [*filter(None, modules), os.path.dirname(os.path.dirname(mpi4py.__file__))]
     return {path: os.stat(path).st_mtime_ns if os.path.exists(path) else 0 for path in paths}
 
 
-def _ended() -> Iterator[tuple[int, int]]:
+def _ended_children() -> Iterator[tuple[int, int]]:
     """(process, status) of children that have ended."""
     with contextlib.suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
@@ -178,23 +178,23 @@ def _may_ask(line: socket.socket) -> bool:
 # --- in the child -----------------------------------------------------------------------------------------------------
 
 
-def _become(line: socket.socket) -> None:
+def _become_requested(line: socket.socket) -> None:
     """Read what is asked for, and be that process to the end."""
     status = 1
     try:
-        request, descriptors = _received(line)
-        *streams, user, mounts = (fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _FREE) for one in descriptors)
-        for one in descriptors:
-            os.close(one)
+        request, descriptors = _receive_request(line)
+        *streams, user, mounts = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FREE) for descriptor in descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
         for name, namespace in (("user", user), ("mnt", mounts)):
             system.enter_namespace(name, namespace)  # of who asked
             os.close(namespace)
-        _live_as(request)
+        _take_over_settings(request)
         line.sendall(f"began {os.getpid()}".encode())
         line.close()
-        for one, target in zip(streams, request["targets"], strict=True):
-            os.dup2(one, target)
-            os.close(one)
+        for descriptor, target in zip(streams, request["targets"], strict=True):
+            os.dup2(descriptor, target)
+            os.close(descriptor)
         module, *arguments = request["command"]
         sys.argv = [module, *arguments]
         importlib.import_module(module).main(*arguments)
@@ -212,7 +212,7 @@ def _become(line: socket.socket) -> None:
         os._exit(status)
 
 
-def _received(line: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
+def _receive_request(line: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
     size, descriptors, _, _ = socket.recv_fds(line, 16, 32)
     left, parts = int(size), []
     while left:
@@ -221,7 +221,7 @@ def _received(line: socket.socket) -> tuple[dict[str, Any], Sequence[int]]:
     return json.loads(b"".join(parts)), descriptors
 
 
-def _live_as(request: dict[str, Any]) -> None:
+def _take_over_settings(request: dict[str, Any]) -> None:
     """Take over environment, working folder, cores and limits; have chance numbers of one's own."""
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -256,4 +256,4 @@ if __name__ == "__main__":
     mpi4py.rc.initialize = mpi4py.rc.finalize = False
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    Server(RanksFolder(Path(sys.argv[1])), ENGINE).run()
+    ForkServer(RanksFolder(Path(sys.argv[1])), ENGINE).run()

@@ -9,19 +9,19 @@ from course_utils.trace.activity import IMPORTS, RUNNING
 from course_utils.trace.recorder import recorder
 
 
-def run_learners(function, *args, **kwargs):
+def run_learner_code(function, *args, **kwargs):
     """Call a learner's function. An interrupt is let through while this frame, or IPython's, is on the stack."""
-    with outside_the_loop():
+    with hide_event_loop():
         return function(*args, **kwargs)
 
 
 def run_coroutine(coroutine: Coroutine) -> object:
     """Run a cell that awaits something."""
-    return run_learners(asyncio.run, coroutine)
+    return run_learner_code(asyncio.run, coroutine)
 
 
 @contextlib.contextmanager
-def outside_the_loop() -> Iterator[None]:
+def hide_event_loop() -> Iterator[None]:
     """Inside, learners may run event loops of their own, as in a script: asyncio allows none within another, ours."""
     loop = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
@@ -32,7 +32,7 @@ def outside_the_loop() -> Iterator[None]:
         asyncio._set_running_loop(loop)
 
 
-def imports(frame: FrameType | None) -> bool:
+def is_importing(frame: FrameType | None) -> bool:
     """Whether a module is being imported: cut off there, half of it would be left behind."""
     while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
         frame = frame.f_back
@@ -42,7 +42,7 @@ def imports(frame: FrameType | None) -> bool:
 def _runs_learners_code(frame: FrameType | None) -> bool:
     while frame is not None:
         below = frame.f_back
-        if frame.f_code is run_learners.__code__:
+        if frame.f_code is run_learner_code.__code__:
             return True
         if below is not None and below.f_code.co_name == "run_code" and frame.f_code.co_name.startswith("<"):
             return True
@@ -55,7 +55,7 @@ def on_interrupt(_: int, frame: FrameType | None) -> None:
 
     Nor in an import: one that is cut off leaves half a module behind. The notebook hears of it, and asks again.
     """
-    if imports(frame):
+    if is_importing(frame):
         if recorder.activity:
             recorder.activity.write(RUNNING, IMPORTS)
     elif _runs_learners_code(frame):

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from course_utils.ranks.engine.interrupts import imports
+from course_utils.ranks.engine.interrupts import is_importing
 from course_utils.ranks.engine.reply import from_bytes, to_bytes
 
 SECONDS = 40
@@ -49,7 +49,7 @@ def answer_of(exercise: str, name: str, cells: Cells) -> Callable:
     """The submission's function for an exercise: as its check cell was given it, else as its name stands at the end."""
 
     def answer(*arguments: Any, **keywords: Any) -> Any:
-        run = run_of(cells)
+        run = cells_run(cells)
         function = run.checked.get(exercise, run.namespace.get(name))
         if function is None:
             raise NameError(f"name {name!r} is not defined in this notebook, or its cell has a mistake")
@@ -163,10 +163,10 @@ _runs: dict[Cells, CellsRun] = {}
 
 def run_cells(cells: Cells) -> None:
     """Run them in order, once, in an empty folder of this rank's own."""
-    run_of(cells)
+    cells_run(cells)
 
 
-def run_of(cells: Cells) -> CellsRun:
+def cells_run(cells: Cells) -> CellsRun:
     """The run of these cells in this process, which the first call makes."""
     from course_utils.ranks.engine.rank_process import this_rank
 
@@ -180,7 +180,7 @@ def run_of(cells: Cells) -> CellsRun:
     sys.path.insert(0, folder)
     for file, source in cells:
         try:
-            with _limited(SECONDS):
+            with _time_limit(SECONDS):
                 run.run(file, source)
         except OutOfTime:
             print(f"{file} was broken off after {SECONDS} s")
@@ -188,9 +188,9 @@ def run_of(cells: Cells) -> CellsRun:
 
 
 @contextmanager
-def _limited(seconds: int) -> Iterator[None]:
+def _time_limit(seconds: int) -> Iterator[None]:
     def leave(_: int, frame: types.FrameType | None) -> None:
-        if imports(frame):
+        if is_importing(frame):
             signal.alarm(1)
         else:
             raise OutOfTime

@@ -19,7 +19,7 @@ class Printed(io.TextIOBase):
     """A stream that keeps the first lines, `MAX_LINES` or `MAX_CHARACTERS`, and sends the rest to `overflow`."""
 
     def __init__(self, overflow: Path) -> None:
-        self._kept: list[str] = []
+        self._first_text: list[str] = []
         self._lines = self._characters = self._filed = 0
         self._overflow = overflow
         self._file: io.TextIOWrapper | None = None
@@ -32,7 +32,7 @@ class Printed(io.TextIOBase):
             self._to_file(self._file, text)
             return len(text)
         room = min(_end_of_line(text, MAX_LINES - self._lines), MAX_CHARACTERS - self._characters)
-        self._kept.append(text[:room])
+        self._first_text.append(text[:room])
         self._lines += text.count("\n", 0, room)
         self._characters += len(text)
         if room < len(text):
@@ -46,14 +46,14 @@ class Printed(io.TextIOBase):
 
     def text(self) -> str:
         """What was kept, with a last line that says where the rest is."""
-        kept = printable("".join(self._kept))
+        text = printable("".join(self._first_text))
         if self._file is None:
-            return kept
+            return text
         self._file.close()
-        kept += "" if kept.endswith("\n") else "\n"
+        text += "" if text.endswith("\n") else "\n"
         limit = f"{MAX_LINES:,} lines" if self._lines == MAX_LINES else f"{MAX_CHARACTERS:,} characters"
         more = "" if self._filed <= LONGEST_FILE else f", up to {LONGEST_FILE:,} characters of it"
-        return f"{kept}… cut after {limit}; the rest is in {self._overflow}{more}\n"
+        return f"{text}… cut after {limit}; the rest is in {self._overflow}{more}\n"
 
 
 def _end_of_line(text: str, lines: int) -> int:
@@ -68,7 +68,7 @@ def _end_of_line(text: str, lines: int) -> int:
 
 
 @contextmanager
-def captured(overflow: Path) -> Iterator[Printed]:
+def capture_prints(overflow: Path) -> Iterator[Printed]:
     """Take what is printed inside, standard error included."""
     printed = Printed(overflow)
     streams = sys.stdout, sys.stderr

@@ -14,20 +14,20 @@ import numpy as np
 
 
 @contextmanager
-def settings_kept() -> Iterator[None]:
+def keep_settings() -> Iterator[None]:
     """Set back what is set inside: NumPy's and torch's settings, the filters of warnings, the limit of recursion."""
     depth = sys.getrecursionlimit()
     try:
-        with warnings.catch_warnings(), np.errstate(), np.printoptions(), _torch_kept():
+        with warnings.catch_warnings(), np.errstate(), np.printoptions(), _keep_torch_settings():
             yield
     finally:
         sys.setrecursionlimit(depth)
 
 
 @contextmanager
-def usual_settings() -> Iterator[None]:
+def use_default_settings() -> Iterator[None]:
     """For a while, NumPy and torch are set as in a new process."""
-    with settings_kept():
+    with keep_settings():
         np.seterr(divide="warn", over="warn", under="ignore", invalid="warn")
         if torch := _imported_torch():
             torch.set_default_dtype(torch.float32)
@@ -36,7 +36,7 @@ def usual_settings() -> Iterator[None]:
 
 
 @contextmanager
-def _torch_kept() -> Iterator[None]:
+def _keep_torch_settings() -> Iterator[None]:
     """Torch is not imported for this: where the function imports it, float32 and gradients come back."""
     torch = _imported_torch()
     dtype, gradients = (torch.get_default_dtype(), torch.is_grad_enabled()) if torch else (None, True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from mpi4py import MPI
 
+from course_utils import settings
 from course_utils.ranks.engine.interrupts import on_interrupt
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import ActivityFile
@@ -67,7 +68,7 @@ def join(folder: RanksFolder, activity: Path | int) -> RankProcess:
     global _joined
     plain = MPI.COMM_WORLD
     recorder.rank, recorder.activity = plain.rank, ActivityFile(activity)
-    os.environ["COURSE_RANK"] = str(plain.rank)
+    os.environ[settings.RANK.name] = str(plain.rank)
     communicators = Communicators(plain)
     _joined = RankProcess(TracedComm(communicators.get(plain.size, 0)), communicators, folder)
     _trace_mpi(_joined.world)

@@ -12,7 +12,7 @@ from typing import Any
 import cloudpickle
 
 from course_utils.trace.events import Event
-from course_utils.trace.recorder import is_learners, place_of
+from course_utils.trace.recorder import is_learner_code, line_text
 from course_utils.trace.wait_graph import Need
 from course_utils.words import count, printable
 
@@ -27,7 +27,8 @@ class RankTask:
     Attributes:
         function: packed by itself, once for all ranks; it may hold much.
         communicator: which of the fresh communicators to use; the same number on every rank.
-        backend: "gloo" or "nccl" for torch.distributed instead of `comm`; `meeting` is the file where its ranks meet.
+        backend: "gloo" or "nccl" for torch.distributed instead of `comm`.
+        rendezvous: the file, or the address, at which the ranks of that group meet.
     """
 
     function: bytes
@@ -37,7 +38,7 @@ class RankTask:
     communicator: int
     with_comm: bool = True
     backend: str | None = None
-    meeting: str = ""
+    rendezvous: str = ""
     keep_arguments: bool = False
 
 
@@ -98,15 +99,18 @@ class _Pickler(cloudpickle.Pickler):
     """As cloudpickle's, which would look for a cell's `@functools.cache` on the other side by its name."""
 
     def reducer_override(self, thing: Any) -> Any:
-        if type(thing) is _CACHED and not _has_a_name_there(thing):
+        if type(thing) is _CACHED and not _is_importable(thing):
             return with_empty_cache, (thing.__wrapped__, thing.cache_parameters())
         return super().reducer_override(thing)
 
 
-def _has_a_name_there(cached: Any) -> bool:
+def _is_importable(cached: Any) -> bool:
     """Whether the other side can import it: it stands in a module, and not in one that is packed by value."""
     name, module = cached.__qualname__, str(cached.__module__)
-    by_value = {"__main__", *(one.partition(".")[0] for one in cloudpickle.list_registry_pickle_by_value())}
+    by_value = {
+        "__main__",
+        *(registered.partition(".")[0] for registered in cloudpickle.list_registry_pickle_by_value()),
+    }
     return module.partition(".")[0] not in by_value and getattr(sys.modules.get(module), name, None) is cached
 
 
@@ -127,23 +131,23 @@ def from_bytes(data: bytes) -> Any:
     return pickle.loads(data)
 
 
-def line_of(error: BaseException) -> str:
+def learner_line(error: BaseException) -> str:
     """The learner's innermost line that an exception came through, in words; "" where there is none."""
     frames = traceback.walk_tb(error.__traceback__)
-    own = [(frame.f_code.co_filename, line) for frame, line in frames if is_learners(frame.f_code.co_filename)]
-    own = [place for place in own if not place[0].endswith("<string>")]
+    own = [(frame.f_code.co_filename, line) for frame, line in frames if is_learner_code(frame.f_code.co_filename)]
+    own = [frame for frame in own if not frame[0].endswith("<string>")]
     if not own:
         return ""
-    return place_of(*own[-1])
+    return line_text(*own[-1])
 
 
-def raised(error: BaseException, message: str | None = None) -> Raised:
+def describe_exception(error: BaseException, message: str | None = None) -> Raised:
     """An exception in words, with the learner's innermost line; `message` in the place of its own text."""
     if isinstance(error, SyntaxError) and error.filename:
-        return Raised(type(error).__name__, error.msg, place_of(error.filename, error.lineno or 0))
+        return Raised(type(error).__name__, error.msg, line_text(error.filename, error.lineno or 0))
     if isinstance(error, SystemExit):
         message = "the code asked its process to end; a rank goes on living"
-    return Raised(type(error).__name__, _text_of(error) if message is None else message, line_of(error))
+    return Raised(type(error).__name__, _text_of(error) if message is None else message, learner_line(error))
 
 
 def _text_of(error: BaseException) -> str:
@@ -154,7 +158,7 @@ def _text_of(error: BaseException) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} … ({count(len(text), 'character')} in all)"
 
 
-def packed(reply: Reply) -> bytes:
+def pack_reply(reply: Reply) -> bytes:
     """The reply as bytes; where its value cannot be pickled, a reply that says so."""
     try:
         return to_bytes(reply)
@@ -163,6 +167,6 @@ def packed(reply: Reply) -> bytes:
         return to_bytes(Reply(reply.rank, "raised", error=problem, events=reply.events, output=reply.output))
 
 
-def not_unpacked(rank: int, error: BaseException) -> Reply:
+def unpacking_failure(rank: int, error: BaseException) -> Reply:
     """The reply of a rank that could not unpack its task."""
     return Reply(rank, "raised", error=Raised(type(error).__name__, f"{error} (while unpacking your function)"))

@@ -16,7 +16,7 @@ import torch.distributed as dist
 import torch.distributed.nn.functional  # noqa: F401 - first imported inside a group, it can hang the next one
 from torch.distributed import distributed_c10d
 
-from course_utils.gpu_seats import own_seat, place
+from course_utils.gpu_seats import assign_gpus, own_seat
 from course_utils.tcp_store import own_address, tcp_store
 from course_utils.trace.recorder import recorder
 from course_utils.trace.torch_distributed import record_calls
@@ -30,7 +30,7 @@ _left_clean = True  # had the last call's operations all finished?
 _BACKENDS = {"gloo": "gloo", "nccl": "cpu:gloo,cuda:nccl"}
 
 
-class MadeFor(NamedTuple):
+class GroupKey(NamedTuple):
     """What a group was made for: its number of ranks, the communicator beside it, and "gloo" or "nccl"."""
 
     world_size: int
@@ -38,23 +38,23 @@ class MadeFor(NamedTuple):
     backend: str
 
 
-_made_for: MadeFor | None = None
+_last_group_key: GroupKey | None = None
 
 
-def fits(wanted: MadeFor) -> bool:
+def can_reuse_group(wanted: GroupKey) -> bool:
     """Whether the group of an earlier call may serve again: nothing can be on its way in it, and nothing was changed.
 
     All ranks of the call must say so, for a group is made by all of them together.
     """
     return (
-        _made_for == wanted
+        _last_group_key == wanted
         and _left_clean
         and dist.is_initialized()
         and list(distributed_c10d._world.pg_map) == [dist.group.WORLD]
     )
 
 
-def _leave_the_last_group() -> None:
+def _destroy_last_group() -> None:
     """Destroy the group of the last call, now that all its ranks are done with it.
 
     A rank that left at once would break the connections of those that still work, and they would report that
@@ -71,21 +71,15 @@ def _leave_the_last_group() -> None:
 _lock: dict[int, bool] = {}  # number of ranks → whether the disk of their files locks them
 
 
-def store_for(inner: "MPI.Intracomm", meeting: str) -> dist.Store:
+def store_for(inner: "MPI.Intracomm", rendezvous: str) -> dist.Store:
     """Where the ranks of a communicator meet: through a file that does not exist yet, or at rank 0's address.
 
     All of them must ask.
-
-    Args:
-        meeting: the file; or the address, where they share no files: "tcp://10.77.0.1:20000".
     """
-    if meeting.startswith("tcp://"):
-        host, _, port = meeting.removeprefix("tcp://").partition(":")
-        return tcp_store(host, int(port), inner.size, TIMEOUT, serve=inner.rank == 0)
     if inner.size not in _lock:
-        _lock[inner.size] = locks_hold(inner, Path(meeting).with_name("locks"))
+        _lock[inner.size] = locks_hold(inner, Path(rendezvous).with_name("locks"))
     if _lock[inner.size]:
-        return dist.FileStore(meeting, inner.size)
+        return dist.FileStore(rendezvous, inner.size)
     if inner.rank == 0:
         host = own_address()
         store = tcp_store(host, 0, inner.size, TIMEOUT, serve=True)
@@ -98,13 +92,13 @@ def store_for(inner: "MPI.Intracomm", meeting: str) -> dist.Store:
 def locks_hold(inner: "MPI.Intracomm", file: Path) -> bool:
     """Whether a lock that rank 0 takes keeps all other ranks out: some disks have no locks, some only on each node."""
     with file.open("a") as own:
-        first = _taken(own) if inner.rank == 0 else None
+        first = _try_lock(own) if inner.rank == 0 else None
         inner.barrier()
-        well = first if inner.rank == 0 else _taken(own) is False
+        well = first if inner.rank == 0 else _try_lock(own) is False
         return all(inner.allgather(well))
 
 
-def _taken(file: IO) -> bool | None:
+def _try_lock(file: IO) -> bool | None:
     """Whether a lock could be had; None where there are none."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,31 +115,31 @@ def take_own_gpu(inner: "MPI.Intracomm") -> None:
     Raises:
         CourseError: there is not a GPU for each rank; all ranks raise it.
     """
-    placement = place(inner.allgather(own_seat()))
+    placement = assign_gpus(inner.allgather(own_seat()))
     placement.require_nccl()
     torch.cuda.set_device(placement.numbers[inner.rank])
 
 
 @contextlib.contextmanager
-def torch_group(inner: "MPI.Intracomm", meeting: str, wanted: MadeFor, *, again: bool) -> Iterator[None]:
+def torch_group(inner: "MPI.Intracomm", rendezvous: str, wanted: GroupKey, *, reuse: bool) -> Iterator[None]:
     """`torch.distributed` inside, with its default group. The group stays until a call needs another one.
 
     Args:
         inner: a plain communicator of these ranks.
-        meeting: a file that does not exist yet, or an address of rank 0's: see `store_for`.
+        rendezvous: a file that does not exist yet.
         wanted: how many ranks, and with which backend.
-        again: take the group of the last call, which fits on all ranks.
+        reuse: take the group of the last call, which fits on all ranks.
     """
-    global _left_clean, _made_for
+    global _left_clean, _last_group_key
     record_calls()
-    if not again:
-        _leave_the_last_group()
-        _made_for = None
-        store = store_for(inner, meeting)
+    if not reuse:
+        _destroy_last_group()
+        _last_group_key = None
+        store = store_for(inner, rendezvous)
         dist.init_process_group(
             _BACKENDS[wanted.backend], store=store, rank=inner.rank, world_size=wanted.world_size, timeout=TIMEOUT
         )
-        _made_for = wanted
+        _last_group_key = wanted
     try:
         yield
     finally:

@@ -17,13 +17,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from course_utils import system
+from course_utils import settings, system
 from course_utils.errors import CourseError
-from course_utils.trace.kernel_counters import ON_NODES
 
 SLOWEST, FASTEST = 10e6, 2e9  # bits per second; below, a page takes minutes, above, two cores do not keep up
 SHORTEST, LONGEST = 0.0005, 0.1  # seconds of latency
@@ -40,10 +39,10 @@ _SYSCTLS = (
     "tcp_wmem=4096 1000000 8000000",  # the kernel goes on sending while many ranks take turns on few cores
     "tcp_rmem=4096 2000000 8000000",
 )
-INTERFACE_NAMES = {f"/sys/class/net/{name}": f"../../devices/virtual/net/{name}" for name in ("lo", "eth0")}
+_INTERFACE_NAMES = {f"/sys/class/net/{name}": f"../../devices/virtual/net/{name}" for name in ("lo", "eth0")}
 """The links of the file system by which UCX finds a node's interfaces; the machine's own may be called otherwise."""
 _ENTER = "if [ -d /sys/class/net ]; then mount -t tmpfs names /sys/class/net; "
-_ENTER += "".join(f"ln -s {target} {name}; " for name, target in INTERFACE_NAMES.items()) + "fi; "
+_ENTER += "".join(f"ln -s {target} {name}; " for name, target in _INTERFACE_NAMES.items()) + "fi; "
 _ENTER += 'mount -t tmpfs -o mode=700 nodes "$1"; unshare --net sh -e -c "$2"; shift 2; exec "$@"'
 _PROBE = (
     "mount -t tmpfs none /tmp; ip link add course0 type bridge; ip link add course1 type veth peer name course2; "
@@ -72,7 +71,7 @@ class EmulatedNetwork:
     ranks_per_node: int = 1
 
     @classmethod
-    def asked(
+    def from_words(
         cls,
         ranks: int,
         link: str | None,
@@ -164,11 +163,11 @@ def obstacle() -> str | None:
     done = subprocess.run(probe, capture_output=True, text=True, timeout=20, check=False)
     if done.returncode == 0:
         return None
-    said = (done.stderr.strip() or "no reason given").splitlines()[-1]
-    if _knob() or "unshare" in said or "mount" in said:
-        return no_namespaces(said)
+    reason = (done.stderr.strip() or "no reason given").splitlines()[-1]
+    if _knob() or "unshare" in reason or "mount" in reason:
+        return no_namespaces(reason)
     return (
-        f"the kernel forbids that ({said}); an administrator would load what is missing: "
+        f"the kernel forbids that ({reason}); an administrator would load what is missing: "
         "`modprobe -a veth bridge sch_tbf`."
     )
 
@@ -182,12 +181,12 @@ def _knob() -> str | None:
     return None
 
 
-def no_namespaces(said: str) -> str:
-    """That the system forbids namespaces, and what to do about it. `said`: in its own words."""
+def no_namespaces(reason: str) -> str:
+    """That the system forbids namespaces, and what to do about it. `reason`: in its own words."""
     if knob := _knob():
         return f"this system forbids namespaces; its administrator would allow them with `sysctl {knob}`."
     return (
-        f"this system forbids namespaces ({said}); its administrator would allow unprivileged user namespaces "
+        f"this system forbids namespaces ({reason}); its administrator would allow unprivileged user namespaces "
         "(for a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined)."
     )
 
@@ -201,7 +200,7 @@ def delay_obstacle() -> str | None:
         return f"/dev/net/tun: {error.strerror}; the administrator would `modprobe tun` and let you use it."
 
 
-def possible(network: EmulatedNetwork | None) -> EmulatedNetwork | None:
+def possible_network(network: EmulatedNetwork | None) -> EmulatedNetwork | None:
     """As much of the network as this system allows; prints a line about what it does not."""
     if network is None:
         return None
@@ -220,7 +219,7 @@ def possible(network: EmulatedNetwork | None) -> EmulatedNetwork | None:
 def environment() -> dict[str, str]:
     """What keeps MPI, gloo and NCCL on the nodes' links, and off the memory that the nodes in truth share."""
     return {
-        ON_NODES: "1",
+        settings.NODES.name: "1",
         "MPIR_CVAR_NOLOCAL": "1",
         "UCX_TLS": "tcp,self",
         "UCX_NET_DEVICES": "eth0",
@@ -252,21 +251,8 @@ def behind_links(network: EmulatedNetwork, nodes: Path, mpiexec: str, rank: list
     command = [mpiexec]
     for node in range(len(network.rates)):
         command += [*([":"] if node else []), "-n", str(network.ranks_per_node), *rank, str(nodes / str(node))]
-    return beside_nodes(setup(network, nodes), nodes, command)
-
-
-def beside_nodes(lines: Sequence[str], nodes: Path, command: Sequence[str], as_root: bool = False) -> list[str]:
-    """The command that makes nodes and then becomes another, in the machine's own network, which sees their names.
-
-    Args:
-        lines: of shell, as `setup` gives them.
-        nodes: an empty folder, on which the namespaces get their names.
-        command: what it becomes.
-        as_root: whether it keeps the rights of root, who alone may want that.
-    """
-    user = [] if as_root else ["--user", "--map-root-user"]
-    enter = ["unshare", *user, "--mount", "sh", "-e", "-c", _PATH + _ENTER]
-    return [*enter, "nodes", str(nodes), "\n".join(lines), *command]
+    enter = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-e", "-c", _PATH + _ENTER]
+    return [*enter, "nodes", str(nodes), "\n".join(setup(network, nodes)), *command]
 
 
 def setup(network: EmulatedNetwork, nodes: Path) -> list[str]:
@@ -281,11 +267,12 @@ def setup(network: EmulatedNetwork, nodes: Path) -> list[str]:
             "ip link set eth0 addrgenmode none",
             f"ip addr add {address(node)}/24 dev eth0",
             "ip link set eth0 up",
-            shaped("eth0", rate),
+            shape_rate("eth0", rate),
             *(f"echo {value} > /proc/sys/net/ipv4/{key} || true" for key, value in (s.split("=") for s in _SYSCTLS)),
         ]
         lines += [
-            *new_node(name),
+            f"touch {name}",
+            f"unshare --net mount --bind /proc/self/ns/net {name}",
             f"ip link add v{node} type veth peer name e{node}",
             f"ip link set e{node} netns {name} name eth0",
             f"ip link set v{node} addrgenmode none",
@@ -295,16 +282,11 @@ def setup(network: EmulatedNetwork, nodes: Path) -> list[str]:
             lines += [*_switch(f"b{node}"), f"ip tuntap add mode tap name t{node} vnet_hdr"]
             lines += [f"ip link set t{node} addrgenmode none", f"ip link set t{node} master b{node} up"]
         switch = f"b{node}" if network.latency else "switch"
-        lines += [f"ip link set v{node} master {switch} up", shaped(f"v{node}", rate)]
+        lines += [f"ip link set v{node} master {switch} up", shape_rate(f"v{node}", rate)]
     if network.latency:
         delay = [sys.executable, "-I", str(Path(__file__).with_name("delay.py"))]
         lines.append(shlex.join([*delay, str(network.latency), str(len(network.rates))]) + " &")
     return lines
-
-
-def new_node(name: str) -> list[str]:
-    """Lines that make a network and give it a name, a path."""
-    return [f"touch {name}", f"unshare --net mount --bind /proc/self/ns/net {name}"]
 
 
 def address(node: int) -> str:
@@ -316,7 +298,7 @@ def _switch(name: str) -> list[str]:
     return [f"ip link add {name} type bridge", f"ip link set {name} addrgenmode none", f"ip link set {name} up"]
 
 
-def shaped(interface: str, rate: int) -> str:
+def shape_rate(interface: str, rate: int) -> str:
     """The line that lets no more than the rate leave an interface, with 2.6 ms to catch up after a late wake-up."""
     burst = min(max(round(rate / 8 * 0.0026), 8_000), 256_000)
     return f"tc qdisc add dev {interface} root tbf rate {rate}bit burst {burst} latency {QUEUE_SECONDS * 1e3:g}ms"

@@ -18,7 +18,7 @@ from course_utils.trace.kernel_counters import interface_bytes
 _INTERVAL = 0.01  # seconds between samples, to begin with
 _STEPS = 200  # between samples of a run whose messages are known
 _MOST_SAMPLES = 2000  # then every second one is dropped, and the interval doubled
-_REST = 0.1  # seconds between two looks at whether anything passes the links
+_CHECK_SECONDS = 0.1  # seconds between two looks at whether anything passes the links
 _IDLE_RATE = 100_000  # bytes per second of all links: less is what MPI's own watchdogs send, and no slow link
 
 
@@ -77,8 +77,8 @@ class Traffic:
 
     def __repr__(self) -> str:
         nodes = enumerate(zip(self.sent, self.received, strict=True))
-        told = "; ".join(f"node {node}: {out:,} bytes out, {into:,} in" for node, (out, into) in nodes)
-        return f"<traffic of {self.seconds:.2f} s. {told}>"
+        nodes_text = "; ".join(f"node {node}: {out:,} bytes out, {into:,} in" for node, (out, into) in nodes)
+        return f"<traffic of {self.seconds:.2f} s. {nodes_text}>"
 
 
 def traffic_of(events: Iterable[Event], ranks: int, rate: int) -> Traffic:
@@ -108,8 +108,8 @@ class LinksAtRest:
     """For how long nothing has passed the links. Where there are none, nothing passes them."""
 
     def __init__(self, pids: list[int], network: dict | None) -> None:
-        self._pids = _one_of_each_node(pids, network)
-        self._looked = self._moved = time.monotonic()
+        self._pids = _first_pid_of_each_node(pids, network)
+        self._checked_at = self._moved_at = time.monotonic()
         self._sent = self._read()
 
     def _read(self) -> int:
@@ -121,30 +121,30 @@ class LinksAtRest:
     def seconds(self) -> float:
         """Since something has passed the links, as far as looks at them can tell."""
         now = time.monotonic()
-        if self._pids and now - self._looked > _REST:
+        if self._pids and now - self._checked_at > _CHECK_SECONDS:
             sent = self._read()
-            if sent - self._sent > _IDLE_RATE * (now - self._looked):
-                self._moved = now
-            self._looked, self._sent = now, sent
-        return now - self._moved
+            if sent - self._sent > _IDLE_RATE * (now - self._checked_at):
+                self._moved_at = now
+            self._checked_at, self._sent = now, sent
+        return now - self._moved_at
 
 
-def _one_of_each_node(pids: list[int], network: dict | None) -> list[int]:
+def _first_pid_of_each_node(pids: list[int], network: dict | None) -> list[int]:
     """The processes that stand for the nodes; none where there are no nodes."""
     return pids[:: network.get("ranks_per_node", 1)] if network else []
 
 
 class Meter:
-    """Takes samples of the nodes while somebody calls `look`. Where there are no nodes it does nothing."""
+    """Takes samples of the nodes while somebody calls `sample`. Where there are no nodes it does nothing."""
 
     def __init__(self, pids: list[int], network: dict | None) -> None:
-        self._pids = _one_of_each_node(pids, network)
+        self._pids = _first_pid_of_each_node(pids, network)
         self._rates = network["rates"] if network else []
         self._interval = _INTERVAL
         self._samples: list[Sample] = []
-        self.look()
+        self.sample()
 
-    def look(self, at_once: bool = False) -> None:
+    def sample(self, at_once: bool = False) -> None:
         """Take a sample, if it is time for one."""
         now = time.perf_counter()
         if not self._pids or (self._samples and not at_once and now - self._samples[-1].time < self._interval):

@@ -1,20 +1,15 @@
 """What stands in for ranks where none run: a process beside the notebook calls functions, alone or on virtual ranks."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from course_utils.ranks.engine.reply import Reply, to_bytes
+from course_utils.ranks.engine.reply import Reply
 from course_utils.ranks.interface import LIMIT, PATIENCE
-from course_utils.ranks.offline.worker_client import LoneTask, lone_process
-from course_utils.ranks.run import Attempt, sendable
+from course_utils.ranks.offline.worker_client import WorkerTask, shared_worker
+from course_utils.ranks.run import Attempt, pack_or_explain
 from course_utils.ranks.virtual.virtual_mpi import reject_backend
 
 
-def _packed(function: Callable, thing: Any) -> bytes:
-    return sendable(function, lambda: to_bytes(thing))
-
-
-class NoRanks:
+class WorkerCalls:
     """Stands in for ranks where functions need no communicator: each call is made in the process, for itself."""
 
     def __init__(self, world_size: int = 4) -> None:
@@ -32,9 +27,9 @@ class NoRanks:
         limit: float = LIMIT,
     ) -> Attempt:
         """Call a function that may be wrong, once for each tuple of arguments; as `Ranks.attempt`."""
-        given = _packed(function, function)
-        calls = [(rank, given, _packed(function, own)) for rank, own in enumerate(arguments)]
-        answer = lone_process().answer(LoneTask(calls), limit)
+        given = pack_or_explain(function, function)
+        calls = [(rank, given, pack_or_explain(function, own)) for rank, own in enumerate(arguments)]
+        answer = shared_worker().answer(WorkerTask(calls), limit)
         left = [Reply(rank, "interrupted") for rank in range(len(answer.replies), len(arguments))]
         return Attempt.of([*answer.replies, *left], answer.cause)
 
@@ -47,15 +42,15 @@ class NoRanks:
         limit: float = LIMIT,
     ) -> list[Attempt]:
         """Call functions one after the other; as `Ranks.attempt_each`."""
-        functions = {id(function): _packed(function, function) for function, _ in tasks}
-        calls = [(0, functions[id(function)], _packed(function, own)) for function, own in tasks]
-        answer = lone_process().answer(LoneTask(calls, seconds=seconds), limit)
+        functions = {id(function): pack_or_explain(function, function) for function, _ in tasks}
+        calls = [(0, functions[id(function)], pack_or_explain(function, own)) for function, own in tasks]
+        answer = shared_worker().answer(WorkerTask(calls, seconds=seconds), limit)
         if any(reply.kind == "lost" for reply in answer.replies):
             return []
         return Attempt.of_each(answer.replies, answer.cause)
 
 
-class VirtualRanksApart:
+class WorkerVirtualRanks:
     """Virtual ranks in the process, for a function that may be wrong."""
 
     def __init__(self, world_size: int) -> None:
@@ -78,10 +73,10 @@ class VirtualRanksApart:
         """
         reject_backend(backend)
         if not with_comm:
-            return NoRanks(self.world_size).attempt(function, arguments, limit=limit)
-        given = _packed(function, function)
-        calls = [(rank, given, _packed(function, own)) for rank, own in enumerate(arguments)]
-        answer = lone_process().answer(LoneTask(calls, together=True), limit)
+            return WorkerCalls(self.world_size).attempt(function, arguments, limit=limit)
+        given = pack_or_explain(function, function)
+        calls = [(rank, given, pack_or_explain(function, own)) for rank, own in enumerate(arguments)]
+        answer = shared_worker().answer(WorkerTask(calls, together=True), limit)
         return Attempt.of(answer.replies, answer.cause)
 
     def attempt_each(
@@ -93,4 +88,4 @@ class VirtualRanksApart:
         limit: float = LIMIT,
     ) -> list[Attempt]:
         """Call functions that need no other rank, one after the other."""
-        return NoRanks(self.world_size).attempt_each(tasks, seconds=seconds, limit=limit)
+        return WorkerCalls(self.world_size).attempt_each(tasks, seconds=seconds, limit=limit)

@@ -21,7 +21,7 @@ from typing import Any
 
 from course_utils.errors import CourseError
 from course_utils.ranks.call_limit import CallLimit
-from course_utils.ranks.deferred_interrupts import presses
+from course_utils.ranks.deferred_interrupts import deferred_interrupts
 from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
 from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
 from course_utils.ranks.processes.exit_status import end_text
@@ -35,11 +35,11 @@ _STUBBORN = 3.0
 """Seconds after which a process that ignores interrupts is ended."""
 _COMES_UP = 60.0
 """Seconds within which it is there, on a machine that is busy."""
-_LOOK = 0.2
+_POLL_SECONDS = 0.2
 
 
 @dataclass
-class LoneTask:
+class WorkerTask:
     """What the process is asked to do: call functions, each packed with its arguments, for ranks of these numbers.
 
     Attributes:
@@ -61,7 +61,7 @@ class LoneTask:
 
 
 @dataclass
-class LoneAnswer:
+class WorkerAnswer:
     """What came of a task.
 
     Attributes:
@@ -75,7 +75,7 @@ class LoneAnswer:
     rejected: str = ""
 
 
-class LoneProcess:
+class Worker:
     """The process, as the notebook sees it."""
 
     _process: subprocess.Popen
@@ -87,7 +87,7 @@ class LoneProcess:
     def __init__(self) -> None:
         self._is_up = False
 
-    def answer(self, task: LoneTask, limit: float) -> LoneAnswer:
+    def answer(self, task: WorkerTask, limit: float) -> WorkerAnswer:
         """What comes of a task; never raises for what its functions do.
 
         Args:
@@ -104,12 +104,12 @@ class LoneProcess:
         try:
             if not self._line.poll(0):
                 raise EOFError
-            answer: LoneAnswer = from_bytes(self._line.recv_bytes())
+            answer: WorkerAnswer = from_bytes(self._line.recv_bytes())
         except (EOFError, OSError):
-            return self._lost(task, cause)
+            return self._lost_answer(task, cause)
         if answer.rejected:
             raise CourseError(answer.rejected)
-        return LoneAnswer([from_bytes(reply) for reply in answer.replies], cause or answer.cause)
+        return WorkerAnswer([from_bytes(reply) for reply in answer.replies], cause or answer.cause)
 
     def stop(self) -> None:
         """End it; the next task starts a new one."""
@@ -122,7 +122,7 @@ class LoneProcess:
         self._is_up = False
 
     def _send(self, data: bytes) -> bool:
-        with presses():
+        with deferred_interrupts():
             if not self._is_up:
                 self._start()
             try:
@@ -133,14 +133,16 @@ class LoneProcess:
 
     def _start(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="course-process-", ignore_cleanup_errors=True)
-        self._activity = ActivityFile(activity_of(Path(self._folder.name)))
+        self._activity = ActivityFile(activity_file(Path(self._folder.name)))
         self._line, theirs = Pipe()
         self._kills = memory_kills()
         course = str(Path(__file__).parents[2])
-        inside = "import sys; sys.path.append(sys.argv[3]); from course_utils.ranks.offline.worker import serve; "
-        called = f"{inside}serve(*sys.argv[1:3])"
+        preamble = (
+            "import sys; sys.path.append(sys.argv[3]); from course_utils.ranks.offline.worker_process import serve; "
+        )
+        code = f"{preamble}serve(*sys.argv[1:3])"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", called, str(theirs.fileno()), self._folder.name, course],
+            [sys.executable, "-c", code, str(theirs.fileno()), self._folder.name, course],
             env={**os.environ, **ONE_THREAD, MARK: self._folder.name, "MPLBACKEND": "agg", "TQDM_DISABLE": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -151,22 +153,22 @@ class LoneProcess:
         self._is_up = True
         theirs.close()
         try:
-            there = self._line.poll(_COMES_UP) and self._line.recv_bytes()
+            is_ready = self._line.poll(_COMES_UP) and self._line.recv_bytes()
         except (EOFError, OSError):
-            there = False
-        if not there:
+            is_ready = False
+        if not is_ready:
             self.stop()
             raise CourseError("The process that runs checks did not come up. `course.doctor()` looks for the reason.")
 
-    def _wait(self, task: LoneTask, limit: float) -> BrokenOff | None:
+    def _wait(self, task: WorkerTask, limit: float) -> BrokenOff | None:
         """Wait for the answer, or the end of the process; why the task was broken off, if it was."""
         time_limit = CallLimit(limit, lambda _: self._computed(), lambda _: wants_to_run(self._process.pid))
         try:
-            while not self._line.poll(_LOOK):
-                if cause := time_limit.reached({0: self._activity.read()}):
-                    return self._broken_off(task, cause)
+            while not self._line.poll(_POLL_SECONDS):
+                if cause := time_limit.reason_to_end({0: self._activity.read()}):
+                    return self._break_off(task, cause)
         except KeyboardInterrupt:
-            return self._broken_off(task, STOPPED_BY_USER)
+            return self._break_off(task, STOPPED_BY_USER)
         return None
 
     def _computed(self) -> float:
@@ -174,40 +176,40 @@ class LoneProcess:
             return cpu_seconds(self._process.pid)
         return 0.0
 
-    def _broken_off(self, task: LoneTask, cause: BrokenOff) -> BrokenOff:
-        with presses():
+    def _break_off(self, task: WorkerTask, cause: BrokenOff) -> BrokenOff:
+        with deferred_interrupts():
             until = time.monotonic() + _STUBBORN
             while time.monotonic() < until and self._process.poll() is None:
                 self._process.send_signal(signal.SIGINT)
-                if self._line.poll(_LOOK):
+                if self._line.poll(_POLL_SECONDS):
                     return cause
             self._process.kill()
         text = f"{cause.text} {task.who} did not heed the interrupt and had to be ended."
         return BrokenOff(Ending.RANK_ENDED, text)
 
-    def _lost(self, task: LoneTask, cause: BrokenOff | None) -> LoneAnswer:
+    def _lost_answer(self, task: WorkerTask, cause: BrokenOff | None) -> WorkerAnswer:
         status = self._process.wait()
         if not cause:
-            place = last_line(faults_of(Path(self._folder.name)))
-            text = end_text(task.who, 128 - status if status < 0 else status, self._kills, place)
+            source_line = last_line(fault_file(Path(self._folder.name)))
+            text = end_text(task.who, 128 - status if status < 0 else status, self._kills, source_line)
             cause = BrokenOff(Ending.RANK_ENDED, text)
         self.stop()
-        return LoneAnswer([Reply(rank, "lost") for rank, _, _ in task.calls], cause)
+        return WorkerAnswer([Reply(rank, "lost") for rank, _, _ in task.calls], cause)
 
 
-def activity_of(folder: Path) -> Path:
+def activity_file(folder: Path) -> Path:
     """Where the process says that a function runs, or none."""
     return folder / "activity"
 
 
-def faults_of(folder: Path) -> Path:
+def fault_file(folder: Path) -> Path:
     """Where the process writes at which line it crashed."""
     return folder / "faults.txt"
 
 
 @functools.cache
-def lone_process() -> LoneProcess:
+def shared_worker() -> Worker:
     """The one of this notebook."""
-    process = LoneProcess()
+    process = Worker()
     atexit.register(process.stop)
     return process

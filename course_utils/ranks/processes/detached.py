@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 
-def detached(
+def start_detached(
     command: list[str], environment: dict[str, str], log: Path, folder: Path | None = None
 ) -> subprocess.Popen:
     """Start a process in a session of its own; what it prints goes to a log of mode 0600.
@@ -13,7 +13,7 @@ def detached(
     Args:
         folder: where it works; None: where this process does.
     """
-    descriptor = opened_log(log)
+    descriptor = open_log(log)
     try:
         return subprocess.Popen(
             command,
@@ -29,6 +29,6 @@ def detached(
         os.close(descriptor)
 
 
-def opened_log(log: Path) -> int:
+def open_log(log: Path) -> int:
     """The descriptor of a log that its user alone may read."""
     return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

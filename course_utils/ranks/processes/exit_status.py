@@ -32,30 +32,30 @@ def describe_end(folder: RanksFolder, dead: dict[int, int]) -> str:
     if not ended:
         return f"{ranks_in_words(sorted(dead))} ended."
     _, rank, status = min(ended)
-    place = last_line(folder.fault_file(rank)) if status > 128 else ""
-    return end_text(f"rank {rank}", status, folder.facts().get("memory_kills", 0), place)
+    source_line = last_line(folder.fault_file(rank)) if status > 128 else ""
+    return end_text(f"rank {rank}", status, folder.facts().get("memory_kills", 0), source_line)
 
 
-def end_text(who: str, status: int, kills_before: int, place: str) -> str:
+def end_text(who: str, status: int, kills_before: int, source_line: str) -> str:
     """A sentence on an end.
 
     Args:
         who: ended, such as "rank 2".
         status: exit status; above 128 it stands for a signal.
         kills_before: `memory_kills()` when the rank was started.
-        place: the learner's line that it was in; "" where that is not known.
+        source_line: the learner's line that it was in; "" where that is not known.
     """
     if status == 128 + signal.SIGKILL and memory_kills() > kills_before:
         return f"{who} was ended by the system: there was no memory left (signal 9, SIGKILL)."
-    return f"{_how(who, status)}{place and f', at {place}'}."
+    return f"{_end_clause(who, status)}{source_line and f', at {source_line}'}."
 
 
 def status_text(who: str, status: int) -> str:
     """A sentence on an exit status; above 128 it stands for a signal."""
-    return f"{_how(who, status)}."
+    return f"{_end_clause(who, status)}."
 
 
-def _how(who: str, status: int) -> str:
+def _end_clause(who: str, status: int) -> str:
     if status <= 128:
         return f"{who} ended itself, with exit code {status}"
     try:

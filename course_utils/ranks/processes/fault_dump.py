@@ -7,45 +7,45 @@ from collections.abc import Callable
 from pathlib import Path
 
 from course_utils.trace.activity import IMPORTS
-from course_utils.trace.recorder import is_learners, place_of
+from course_utils.trace.recorder import is_learner_code, line_text
 
 _SECONDS = 0.5
 _FRAME = re.compile(r'^ +File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
-_ENTRANCES = ("run_learners", "run_code", "_perform")
+_ENTRANCES = ("run_learner_code", "run_code", "_run_task")
 """Functions below which a learner's code runs: a call of `ranks.run`, a cell, and what makes them ready."""
 
 
-def place_in_c(file: Path, tell: Callable[[int], None]) -> str:
+def find_line(file: Path, send_signal: Callable[[int], None]) -> str:
     """The learner's line in which a process is, or `IMPORTS`.
 
     Args:
         file: into which it writes its dumps.
-        tell: sends it a signal.
+        send_signal: sends it a signal.
     """
     before = file.stat().st_size if file.exists() else 0
-    tell(signal.SIGUSR1)
+    send_signal(signal.SIGUSR1)
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
         time.sleep(0.02)
         dump = file.read_text(errors="replace")[before:] if file.exists() else ""
-        if place := IMPORTS if _imports(dump) else learners_line(dump):
-            return place
+        if line := IMPORTS if _is_importing(dump) else learner_line(dump):
+            return line
     return ""
 
 
 def last_line(file: Path) -> str:
     """The learner's line in which a process was when a signal ended it, such as SIGABRT or SIGSEGV; "" if none did."""
     _, fatal, dump = file.read_text(errors="replace").rpartition("Fatal Python error") if file.exists() else ("",) * 3
-    return learners_line(dump) if fatal else ""
+    return learner_line(dump) if fatal else ""
 
 
-def learners_line(dump: str) -> str:
+def learner_line(dump: str) -> str:
     """The innermost line of the learner's code in a dump of all threads; "" where there is none."""
-    own = ((path, int(line)) for path, line, _ in _learners_stack(dump) if is_learners(path))
-    return next((place_of(path, line) for path, line in own), "")
+    own = ((path, int(line)) for path, line, _ in _learners_stack(dump) if is_learner_code(path))
+    return next((line_text(path, line) for path, line in own), "")
 
 
-def _imports(dump: str) -> bool:
+def _is_importing(dump: str) -> bool:
     return any(path.startswith("<frozen importlib") for path, _, _ in _learners_stack(dump))
 
 

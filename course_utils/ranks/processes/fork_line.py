@@ -31,7 +31,9 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, sign
 _NAMESPACES = ("user", "mnt")
 
 
-def ask(server: str, command: list[str], environment: dict[str, str], streams: list[int], patience: float = 0.0):
+def request_fork(
+    server: str, command: list[str], environment: dict[str, str], streams: list[int], patience: float = 0.0
+):
     """Ask for a process; None where no server forks one.
 
     Args:
@@ -44,7 +46,7 @@ def ask(server: str, command: list[str], environment: dict[str, str], streams: l
     Returns:
         (process number, socket), on which "ended STATUS" will come.
     """
-    line = _connected(server, time.monotonic() + patience)
+    line = _connect(server, time.monotonic() + patience)
     if line is None:
         return None
     targets = [0, 1, 2, *streams[3:]]
@@ -74,7 +76,7 @@ def ask(server: str, command: list[str], environment: dict[str, str], streams: l
     return int(number), line
 
 
-def _connected(server: str, deadline: float):
+def _connect(server: str, deadline: float):
     while True:
         for step in STEPS:
             line = socket.socket(socket.AF_UNIX)
@@ -88,10 +90,10 @@ def _connected(server: str, deadline: float):
         time.sleep(0.01)
 
 
-def stand_in(server: str, command: list[str]) -> None:
+def stand_for_rank(server: str, command: list[str]) -> None:
     """Be, for whoever started this process, the one that the server forks."""
     own = [0, 1, 2, *([int(os.environ["PMI_FD"])] if "PMI_FD" in os.environ else [])]
-    forked = ask(server, command, dict(os.environ), own, _SECONDS_FOR_A_SOCKET)
+    forked = request_fork(server, command, dict(os.environ), own, _SECONDS_FOR_A_SOCKET)
     if forked is None:
         os.execv(sys.executable, [sys.executable, "-m", *command])
     process, line = forked
@@ -123,4 +125,4 @@ def _end_as(status: int) -> None:
 
 
 if __name__ == "__main__":
-    stand_in(sys.argv[1], sys.argv[2:])
+    stand_for_rank(sys.argv[1], sys.argv[2:])

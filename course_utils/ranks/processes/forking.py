@@ -12,17 +12,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from course_utils import system
+from course_utils import settings, system
 from course_utils.file_lock import hold
 from course_utils.machine import ranks_python
-from course_utils.ranks.processes.detached import detached, opened_log
-from course_utils.ranks.processes.fork_line import SERVING, ask
+from course_utils.ranks.processes.detached import open_log, start_detached
+from course_utils.ranks.processes.fork_line import SERVING, request_fork
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, runtime_root
 
 WANTS_TORCH = "wants-torch"
 """A file in the server's folder: somebody will need torch."""
-ROOM = "COURSE_ROOM"
-"""A variable whose text is as long as what a forked process will show of its environment."""
 _ROOM_BYTES = 8192
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX")
 _KEPT_PREFIXES = ("PYTHON", "LD_")
@@ -31,21 +29,21 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_
 _COURSE = Path(__file__).parents[3]
 
 
-def possible() -> bool:
-    """Whether ranks may be forked here: where fork is safe, and nobody has said COURSE_FORK=0."""
-    return system.LINUX and os.environ.get("COURSE_FORK") != "0"
+def can_fork() -> bool:
+    """Whether ranks may be forked here: where fork is safe, and COURSE_FORK is not 0."""
+    return system.LINUX and settings.FORK.value()
 
 
-def server(torch: bool = False, environment: Mapping[str, str] = os.environ) -> RanksFolder | None:
+def fork_server(torch: bool = False, environment: Mapping[str, str] = os.environ) -> RanksFolder | None:
     """The folder of the fork server, which is started where none runs; None where there can be none.
 
     Args:
         torch: import that too, which takes the server some seconds more.
         environment: of the process whose ranks it will fork.
     """
-    if not possible():
+    if not can_fork():
         return None
-    folder = RanksFolder(runtime_root() / f"ranks-fork-{_kind(environment)}")
+    folder = RanksFolder(runtime_root() / f"ranks-fork-{_server_key(environment)}")
     folder.owners.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.path.chmod(0o700)
     folder.own()
@@ -53,18 +51,18 @@ def server(torch: bool = False, environment: Mapping[str, str] = os.environ) -> 
     if torch:
         (folder.path / WANTS_TORCH).touch(mode=0o600)
     with (folder.path / "lock").open("a") as lock:
-        hold(lock, "COURSE_RUNTIME")
+        hold(lock, settings.RUNTIME.name)
         if not _serves(folder):
             _start(folder, environment)
     return folder
 
 
-def fork(folder: RanksFolder, command: list[str], environment: dict[str, str], log: Path) -> bool:
+def fork_process(folder: RanksFolder, command: list[str], environment: dict[str, str], log: Path) -> bool:
     """Have a process forked that nobody waits for and that prints to a log; False where no server answers."""
-    descriptor = opened_log(log)
+    descriptor = open_log(log)
     try:
         with open(os.devnull) as nothing:
-            forked = ask(str(folder.path), command, environment, [nothing.fileno(), descriptor, descriptor])
+            forked = request_fork(str(folder.path), command, environment, [nothing.fileno(), descriptor, descriptor])
     finally:
         os.close(descriptor)
     if forked:
@@ -92,18 +90,18 @@ def _start(folder: RanksFolder, environment: Mapping[str, str]) -> None:
         **{name: value for name, value in environment.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)},
         **ONE_THREAD,
         "PYTHONPATH": os.pathsep.join([str(_COURSE), *filter(None, [environment.get("PYTHONPATH")])]),
-        "COURSE_RUNTIME": str(folder.path.parent),
+        settings.RUNTIME.name: str(folder.path.parent),
         "MPLBACKEND": "agg",
         "UCX_LOG_LEVEL": "fatal",
         MARK: str(folder.path),
-        ROOM: "-" * _ROOM_BYTES,
+        settings.ROOM.name: "-" * _ROOM_BYTES,
     }
     command = [ranks_python(), "-m", "course_utils.ranks.engine.fork_server", str(folder.path)]
-    process = detached(command, known, folder.path / "server.log", folder.path)
+    process = start_detached(command, known, folder.path / "server.log", folder.path)
     (folder.path / SERVING).write_text(f"{process.pid}-{system.started_at(process.pid)}")
 
 
-def _kind(environment: Mapping[str, str]) -> str:
+def _server_key(environment: Mapping[str, str]) -> str:
     """Equal where one process may stand in for another: same programs, same namespaces, same cgroup."""
     parts = [ranks_python(), str(_COURSE), Path(system.CONTROL_GROUPS).read_text()]
     parts += system.namespaces("user", "mnt", "net", "pid", "ipc", "uts")

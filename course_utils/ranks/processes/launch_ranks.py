@@ -1,4 +1,9 @@
-"""Starts ranks on this machine: a controller of ipyparallel, and under mpiexec one engine for each rank."""
+"""Starts ranks on this machine: a controller of ipyparallel, and under mpiexec one engine for each rank.
+
+ipyparallel's own `Cluster` with its `MPIEngineSetLauncher` starts each engine as a fresh Python, which takes seconds to
+import torch. Here engines are forked from a process that has done so, can each be behind a link of their own, and run
+under a shell that writes down for the reports how each has ended.
+"""
 
 import functools
 import os
@@ -8,12 +13,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import ranks_python, threads_per_rank
 from course_utils.ranks.links.network import EmulatedNetwork, behind_links
 from course_utils.ranks.links.network import environment as network_environment
 from course_utils.ranks.processes import fork_line, forking
-from course_utils.ranks.processes.detached import detached
+from course_utils.ranks.processes.detached import start_detached
 from course_utils.ranks.processes.exit_status import SHELL
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
 from course_utils.system import LINUX, LOOPBACK, memory_kills
@@ -45,7 +51,7 @@ def find_mpiexec() -> str:
     Raises:
         CourseError: there is none.
     """
-    if chosen := os.environ.get("COURSE_MPIEXEC"):
+    if chosen := settings.MPIEXEC.value():
         return chosen
     beside = Path(ranks_python()).parent
     for name in ("mpiexec.gforker", "mpiexec"):
@@ -105,15 +111,15 @@ def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = No
     if network:
         environment |= network_environment()
     module = "course_utils.ranks.engine.node" if network else "course_utils.ranks.engine.engine"
-    server = forking.server() if Path(mpiexec).name == "mpiexec.gforker" else None
-    begin = [ranks_python(), *(["-I", "-S", fork_line.__file__, str(server.path)] if server else ["-m"])]
-    rank = ["/bin/sh", "-c", SHELL, "rank", str(folder.path), *begin, module, str(folder.path)]
+    server = forking.fork_server() if Path(mpiexec).name == "mpiexec.gforker" else None
+    interpreter = [ranks_python(), *(["-I", "-S", fork_line.__file__, str(server.path)] if server else ["-m"])]
+    rank = ["/bin/sh", "-c", SHELL, "rank", str(folder.path), *interpreter, module, str(folder.path)]
     nodes = folder.path / "nodes"
     nodes.mkdir(mode=0o700)
     folder.write_facts(memory_kills=memory_kills())
     launch_controller(folder, environment, server=server)
     command = behind_links(network, nodes, mpiexec, rank) if network else [mpiexec, "-n", str(ranks), *rank]
-    detached(command, environment, folder.path / "ranks.log")
+    start_detached(command, environment, folder.path / "ranks.log")
 
 
 def environment_of(folder: RanksFolder, threads: int) -> dict[str, str]:
@@ -124,7 +130,7 @@ def environment_of(folder: RanksFolder, threads: int) -> dict[str, str]:
         "IPYTHONDIR": str(folder.path / "ipython"),
         "JUPYTER_PLATFORM_DIRS": "1",
         "UCX_LOG_LEVEL": "fatal",
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), *_existing_path()]),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), *_python_path()]),
         "MPLBACKEND": "agg",
     }
 
@@ -134,30 +140,30 @@ def launch_controller(
     environment: dict[str, str],
     *options: str,
     server: RanksFolder | None = None,
-    watch: Sequence[str] = (),
+    watchdog: Sequence[str] = (),
 ) -> None:
     """Start the controller and the watch on this machine; without options the controller listens on loopback only.
 
     Args:
         server: the fork server, from which the controller comes if it is up already.
-        watch: another module than the watch's, which watches and does more, and what it is told beside the folder.
+        watchdog: another module than the watch's, which watches and does more, and what it is told beside the folder.
     """
     (folder.path / "security").mkdir(mode=0o700)
     controller = ["course_utils.ranks.engine.controller", f"--profile-dir={folder.path}", *_CONTROLLER]
     controller += options or ("--ip=127.0.0.1", "--location=127.0.0.1")  # by default the machine's name, to be resolved
     log = folder.path / "controller.log"
-    if not (server and forking.fork(server, controller, environment, log)):
-        detached([ranks_python(), "-m", *controller], environment, log)
+    if not (server and forking.fork_process(server, controller, environment, log)):
+        start_detached([ranks_python(), "-m", *controller], environment, log)
     unmarked = {key: value for key, value in environment.items() if key != MARK}
-    module, *told = watch or ("course_utils.ranks.processes.watchdog",)
-    detached([ranks_python(), "-m", module, str(folder.path), *told], unmarked, folder.path / "watch.log")
+    module, *arguments = watchdog or ("course_utils.ranks.processes.watchdog",)
+    start_detached([ranks_python(), "-m", module, str(folder.path), *arguments], unmarked, folder.path / "watch.log")
 
 
-def _existing_path() -> list[str]:
+def _python_path() -> list[str]:
     return [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
 
 
-def port_taken(folder: RanksFolder) -> bool:
+def is_port_taken(folder: RanksFolder) -> bool:
     """Whether the controller could not listen, as another program has taken its port."""
     log = folder.path / "controller.log"
     return log.exists() and "Address already in use" in log.read_text(errors="replace")

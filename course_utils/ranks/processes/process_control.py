@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from course_utils.ranks.processes.exit_status import describe_end
-from course_utils.ranks.processes.fault_dump import place_in_c
+from course_utils.ranks.processes.fault_dump import find_line
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.system import cpu_seconds, started_at, wants_to_run
 from course_utils.trace.activity import RUNNING, TESTING, Activity, ActivityFile
@@ -37,7 +37,7 @@ class ProcessControl(Protocol):
     def wants_to_run(self, rank: int) -> bool:
         """Does a rank compute, or wait for a processor that others use? False where that cannot be seen."""
 
-    def place(self, rank: int) -> str:
+    def source_line(self, rank: int) -> str:
         """The learner's line in which a rank is that does not answer; "" where that cannot be seen."""
 
     def interrupt(self, rank: int) -> None:
@@ -96,8 +96,8 @@ class LocalRanks(LocalProcesses):
         super().__init__(pids, [ActivityFile(folder.activity_file(rank)) for rank in range(len(pids))])
         self.folder, self._shells = folder, list(shells)
 
-    def place(self, rank: int) -> str:
-        return place_in_c(self.folder.fault_file(rank), lambda number: self.send_signal(rank, number))
+    def source_line(self, rank: int) -> str:
+        return find_line(self.folder.fault_file(rank), lambda number: self.send_signal(rank, number))
 
     def how_it_ended(self) -> str:
         return describe_end(self.folder, {rank: self._shells[rank] for rank in self.dead()})

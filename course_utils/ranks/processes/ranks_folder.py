@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_utils import system
+from course_utils import settings, system
 from course_utils.errors import CourseError
 from course_utils.system import started_at
 
-MARK = "COURSE_RANKS"
+MARK = settings.RANKS.name
 _UNWRITABLE = "Nothing can be written to {root} ({why}). Make room, or set COURSE_RUNTIME elsewhere."
 
 
@@ -32,8 +32,8 @@ def runtime_root() -> Path:
     Raises:
         CourseError: it cannot be made, cannot be written to, or belongs to somebody else.
     """
-    if chosen := os.environ.get("COURSE_RUNTIME"):
-        root = Path(chosen).expanduser().absolute()  # a notebook may go to another folder
+    if chosen := settings.RUNTIME.value():
+        root = chosen.absolute()  # a notebook may go to another folder
     elif (own := os.environ.get("XDG_RUNTIME_DIR")) and os.access(own, os.W_OK):
         root = Path(own) / "course"
     else:
@@ -52,7 +52,7 @@ def runtime_root() -> Path:
 
 def shared_root() -> Path:
     """Where the folders of ranks on other nodes lie: $COURSE_SHARED, or a folder in the home directory."""
-    return Path(os.environ.get("COURSE_SHARED") or Path.home() / ".local" / "share" / "course" / "ranks")
+    return settings.SHARED.value()
 
 
 @contextlib.contextmanager

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 
-SECONDS_BETWEEN_LOOKS = 0.5
+POLL_SECONDS = 0.5
 
 
 def watch(folder: RanksFolder) -> None:
     """End the set when its owners are gone, or its folder: somebody may have tidied up a folder for temporary files."""
     while folder.living_owners():
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_SECONDS)
     folder.end()
 
 

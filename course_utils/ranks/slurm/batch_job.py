@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.launch_ranks import environment_of, launch_controller
@@ -116,7 +117,7 @@ def address() -> str:
     Raises:
         CourseError: its name has none, or one that leads nowhere but to itself.
     """
-    if named := os.environ.get("COURSE_ADDRESS"):
+    if named := settings.ADDRESS.value():
         return named
     name = socket.gethostname()
     try:
@@ -140,16 +141,13 @@ def ports(listening: str) -> tuple[list[int], list[int]]:
     Raises:
         CourseError: it is no such range, or too few are free.
     """
-    if not (text := os.environ.get("COURSE_PORTS", "")):
+    if not (port_range := settings.PORTS.value()):
         return [], []
-    asked = re.fullmatch(r"(\d+)-(\d+)", text)
-    if not asked or not 0 < int(asked[1]) <= int(asked[2]) < 1 << 16:
-        raise CourseError(f'COURSE_PORTS={text} is not a range of ports. "50000-50099" is one.')
-    free = [port for port in range(int(asked[1]), int(asked[2]) + 1) if _is_free(listening, port)]
+    free = [port for port in port_range if _is_free(listening, port)]
     if len(free) < _ENGINE_PORTS + 1:
         raise CourseError(
-            f"Ranks on nodes need {_ENGINE_PORTS + 1} ports of this machine, and {len(free)} of COURSE_PORTS={text} "
-            "are free."
+            f"Ranks on nodes need {_ENGINE_PORTS + 1} ports of this machine, and {len(free)} of "
+            f"COURSE_PORTS={port_range[0]}-{port_range[-1]} are free."
         )
     return free[:_ENGINE_PORTS], free[_ENGINE_PORTS:]
 
@@ -167,17 +165,17 @@ def mpi_plugin() -> str:
 
     Source: Slurm's MPI guide, "MPICH" and "Cray"; srun(1), --mpi.
     """
-    if chosen := os.environ.get("COURSE_SRUN_MPI"):
+    if chosen := settings.SRUN_MPI.value():
         return chosen
     try:
-        asked = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True, timeout=60, check=False)
+        answer = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return _PLUGINS[0]
-    there = re.findall(r"^\s*(\w+)\s*$", asked.stdout + asked.stderr, flags=re.MULTILINE)
+    there = re.findall(r"^\s*(\w+)\s*$", answer.stdout + answer.stderr, flags=re.MULTILINE)
     return next((plugin for plugin in _PLUGINS if plugin in there), _PLUGINS[0])
 
 
-def strangers_text(ranks: int) -> str:
+def unrelated_processes_text(ranks: int) -> str:
     """What to do where srun has started processes each of which takes itself for the only rank."""
     return (
         f"{count(ranks, 'process')} came up, and they do not know of each other: srun and MPI do not speak the same "
@@ -186,7 +184,7 @@ def strangers_text(ranks: int) -> str:
     )
 
 
-def for_a_new_job(environment: Mapping[str, str]) -> dict[str, str]:
+def environment_for_new_job(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment without what Slurm told the job that this process may itself run in, and without its folders.
 
     srun reads such variables as orders: the memory or the cores of this job would contradict those of the new one.
@@ -195,20 +193,20 @@ def for_a_new_job(environment: Mapping[str, str]) -> dict[str, str]:
 
     Source: Slurm's sbatch(1) and srun(1), input environment variables.
     """
-    told = re.compile(r"(SLURM|SRUN|JUPYTER)_|SBATCH_(CPU|MEM)_BIND|(TMPDIR|COURSE_RUNTIME)$")
-    return {name: value for name, value in environment.items() if name == "SLURM_CONF" or not told.match(name)}
+    inherited = re.compile(r"(SLURM|SRUN|JUPYTER)_|SBATCH_(CPU|MEM)_BIND|(TMPDIR|COURSE_RUNTIME)$")
+    return {name: value for name, value in environment.items() if name == "SLURM_CONF" or not inherited.match(name)}
 
 
 def launch(folder: RanksFolder, job: Job) -> None:
     """Start the controller beside the notebook, and hand the job in; returns at once."""
-    reached = address()
-    own = {**environment_of(folder, job.cores_per_rank or 1), "COURSE_ADDRESS": reached}
-    for_engines, for_the_hub = ports(reached)
-    options = [f"--ip={reached}", "--IPController.enable_curve=True"]
+    own_address = address()
+    own = {**environment_of(folder, job.cores_per_rank or 1), settings.ADDRESS.name: own_address}
+    for_engines, for_the_hub = ports(own_address)
+    options = [f"--ip={own_address}", "--IPController.enable_curve=True"]
     if for_engines:
         options.append(f"--IPController.engine_ports={','.join(map(str, for_engines))}")
-    hub = ("course_utils.ranks.slurm.hub", reached, *map(str, for_the_hub))
-    launch_controller(folder, {**os.environ, **own}, *options, watch=hub)
+    hub = ("course_utils.ranks.slurm.hub", own_address, *map(str, for_the_hub))
+    launch_controller(folder, {**os.environ, **own}, *options, watchdog=hub)
     submit(folder, job, own)
 
 
@@ -218,20 +216,20 @@ def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
     Raises:
         CourseError: no Slurm here, or it rejects the job; its own words are in the message.
     """
-    minder = [ranks_python(), "-m", "course_utils.ranks.slurm.node_agent", str(folder.path)]
+    node_agent = [ranks_python(), "-m", "course_utils.ranks.slurm.node_agent", str(folder.path)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment.items())]
-    srun = ["srun", "--export=ALL", f"--mpi={mpi_plugin()}", "--kill-on-bad-exit=0", "--cpu-bind=none", *minder]
+    srun = ["srun", "--export=ALL", f"--mpi={mpi_plugin()}", "--kill-on-bad-exit=0", "--cpu-bind=none", *node_agent]
     script = folder.path / "job.sh"
     script.write_text("\n".join(["#!/bin/sh", "umask 077", *exports, f"exec {shlex.join(srun)}", ""]))
     command = ["sbatch", "--parsable", "--export=ALL", "--job-name=course", f"--output={folder.path}/ranks.log"]
-    whole, own = [*command, *job.options(), str(script)], for_a_new_job(os.environ)
+    whole, own = [*command, *job.options(), str(script)], environment_for_new_job(os.environ)
     try:
-        asked = subprocess.run(whole, env=own, capture_output=True, text=True, timeout=60, check=False)
+        answer = subprocess.run(whole, env=own, capture_output=True, text=True, timeout=60, check=False)
     except FileNotFoundError:
         raise CourseError("There is no Slurm here (no sbatch). `course.start(4)` uses this machine.") from None
-    if asked.returncode:
-        raise CourseError(f"Slurm rejected the job: {asked.stderr.strip() or asked.stdout.strip()}")
-    number = asked.stdout.strip().split(";")[0]
+    if answer.returncode:
+        raise CourseError(f"Slurm rejected the job: {answer.stderr.strip() or answer.stdout.strip()}")
+    number = answer.stdout.strip().split(";")[0]
     folder.write_facts(job=number, host=socket.gethostname(), end_with=["scancel", "--quiet", number])
     return number
 
@@ -243,12 +241,12 @@ def state_of(number: str) -> tuple[str, str]:
     """
     command = ["scontrol", "show", "job", number]
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except subprocess.TimeoutExpired:
         return "NO ANSWER", ""
-    if asked.returncode and re.search("timed out|[Uu]nable to contact", asked.stderr):
+    if answer.returncode and re.search("timed out|[Uu]nable to contact", answer.stderr):
         return "NO ANSWER", ""
-    fields = dict(re.findall(r"(JobState|Reason)=(\S+)", asked.stdout))
+    fields = dict(re.findall(r"(JobState|Reason)=(\S+)", answer.stdout))
     return fields.get("JobState", "UNKNOWN"), fields.get("Reason", "")
 
 

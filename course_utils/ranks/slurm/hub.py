@@ -1,4 +1,4 @@
-"""The hub of a job's ranks: minders tell it what their ranks do, and notebooks what must be done to them.
+"""The hub of a job's ranks: node agents report what their ranks do, and notebooks order what must be done to them.
 
 It listens beside the notebook, in the process of the watch, and keeps each rank's last report for whoever asks. Every
 connection is encrypted with CurveZMQ, and open only to who has read the hub's key in the ranks' folder (mode 0700). The
@@ -22,7 +22,7 @@ from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.processes.watchdog import watch
 
 BEAT_SECONDS = 2.0
-"""Hub and minders say something at least so often, so that silence means something."""
+"""Hub and node agents say something at least so often, so that silence means something."""
 ANSWER_SECONDS = 1.0
 """How long a notebook waits for the hub, which has nothing to do but to answer."""
 _LINGER = 2000  # ms that a process which ends may take for its last words
@@ -36,9 +36,9 @@ def hub_file(folder: RanksFolder) -> Path:
 class Hub:
     """Listens on one address of this machine, and passes on.
 
-    A message is one line of JSON: a minder's {"rank": 3, "report": …}, a notebook's {"rank": 3, "order": "kill"} or
-    {"look": true}. Minders hear orders and {"beat": true}; a notebook gets the age in seconds of each rank's last
-    report, with the report.
+    A message is one line of JSON: a node agent's {"rank": 3, "report": …}, a notebook's {"rank": 3, "order": "kill"} or
+    {"reports": true}. Node agents receive orders and {"beat": true}; a notebook gets each rank's last
+    report, with its age in seconds.
     """
 
     def __init__(self, folder: RanksFolder, address: str, ports: Sequence[int] = ()) -> None:
@@ -47,7 +47,7 @@ class Hub:
         self._socket: Any = zmq.Context().socket(zmq.ROUTER)
         self._socket.curve_server, self._socket.curve_secretkey = True, secret
         port = self._listen(address, ports)
-        self._minders: dict[int, list[bytes]] = {}
+        self._agents: dict[int, list[bytes]] = {}
         self._reports: dict[int, tuple[float, dict]] = {}
         self._beat = 0.0
         write_whole(hub_file(folder), {"at": f"tcp://{address}:{port}", "key": key.decode()})
@@ -65,38 +65,40 @@ class Hub:
             self.step()
 
     def step(self) -> None:
-        """Wait a little for a message and answer it; send a beat to all minders when it is time."""
+        """Wait a little for a message and answer it; send a beat to all node agents when it is time."""
         if self._socket.poll(int(500 * BEAT_SECONDS)):
             *sender, text = self._socket.recv_multipart()
             self._take(sender, json.loads(text))
         if time.monotonic() - self._beat > BEAT_SECONDS:
             self._beat = time.monotonic()
-            for minder in self._minders.values():
-                self._send(minder, {"beat": True})
+            for agent in self._agents.values():
+                self._send(agent, {"beat": True})
 
     def _take(self, sender: list[bytes], message: dict) -> None:
         if "report" in message:
-            if message["rank"] not in self._minders:
+            if message["rank"] not in self._agents:
                 self._send(sender, {"beat": True})
-            self._minders[message["rank"]] = sender
+            self._agents[message["rank"]] = sender
             self._reports[message["rank"]] = time.monotonic(), message["report"]
         elif "order" in message:
-            if minder := self._minders.get(message["rank"]):
-                self._send(minder, message)
+            if agent := self._agents.get(message["rank"]):
+                self._send(agent, message)
             self._send(sender, {})
         else:
             now = time.monotonic()
-            self._send(sender, {rank: (now - told, report) for rank, (told, report) in self._reports.items()})
+            self._send(
+                sender, {rank: (now - reported_at, report) for rank, (reported_at, report) in self._reports.items()}
+            )
 
     def _send(self, receiver: list[bytes], message: Any) -> None:
         self._socket.send_multipart([*receiver, json.dumps(message).encode()])
 
 
-class HubLine:
-    """A connection with the hub of a folder, of a minder or of a notebook."""
+class HubConnection:
+    """A connection with the hub of a folder, of a node agent or of a notebook."""
 
     def __init__(self, folder: RanksFolder, *, asks: bool) -> None:
-        """`asks`: a notebook's, which asks and is answered; a minder tells, and hears."""
+        """`asks`: a notebook's, which asks and is answered; a node agent sends reports and receives orders."""
         known = read_whole(hub_file(folder)) or {"at": "", "key": ""}
         self.address = known["at"]
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
@@ -119,18 +121,18 @@ class HubLine:
             return answer
         return None
 
-    def tell(self, message: dict) -> None:
+    def send(self, message: dict) -> None:
         """Send; where the hub does not listen, too much of it is thrown away."""
         with contextlib.suppress(zmq.Again):
             self._socket.send_multipart([b"", json.dumps(message).encode()], zmq.NOBLOCK)
 
-    def heard(self) -> Iterator[dict]:
-        """What has come since the last time."""
+    def received(self) -> Iterator[dict]:
+        """Yield the messages that have come since the last call."""
         while self._socket.poll(0):
             yield json.loads(self._socket.recv_multipart()[-1])
 
     def close(self) -> None:
-        """Hang up; a minder's last words are still sent."""
+        """Hang up; a node agent's last report is still sent."""
         self._socket.close()
 
 

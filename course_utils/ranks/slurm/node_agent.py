@@ -1,7 +1,7 @@
-"""The minder of a rank on another node: starts it, tells the notebook what it does, and does what the notebook asks.
+"""The node agent of a rank on another node: starts it, reports what it does, and does what the notebook orders.
 
 It runs beside its rank, as a process of its own, so a rank that hangs, computes or dies can still be seen and ended.
-It tells the hub what it sees, and hears from it what the notebook wants; see `hub`.
+It sends its reports to the `hub`, and receives from it what the notebook orders.
 Started under srun as `python -m course_utils.ranks.slurm.node_agent FOLDER`.
 """
 
@@ -17,14 +17,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from course_utils import settings
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.ranks.slurm.hub import BEAT_SECONDS, HubLine, hub_file
+from course_utils.ranks.slurm.hub import BEAT_SECONDS, HubConnection, hub_file
 from course_utils.system import cpu_seconds
-from course_utils.trace.activity import ACTIVITY, IDLE, RUNNING, TESTING, ActivityFile, shared_memory
+from course_utils.trace.activity import IDLE, RUNNING, TESTING, ActivityFile, shared_memory
 
 BUSY_SECONDS, IDLE_SECONDS = 0.05, 0.5
 """Between two looks: while the rank works, and while it has nothing to do."""
-ALONE_SECONDS = 120.0
+SILENT_HUB_SECONDS = 120.0
 """When the hub has been silent for so long, the rank is ended: nobody needs it any more."""
 UNREACHABLE_SECONDS = 30.0
 """The same for a hub that has never been heard."""
@@ -33,72 +34,81 @@ _RANK_VARIABLES = ("SLURM_PROCID", "PMI_RANK", "PMIX_RANK")
 
 
 @dataclass(frozen=True)
-class MinderReport:
-    """What a minder has seen.
+class NodeReport:
+    """What a node agent has seen.
 
     Attributes:
-        state, progress, text, look, begun: of the rank's `Activity`.
+        state, progress, text, snapshot, begun: of the rank's `Activity`.
         computed: CPU seconds of the rank so far.
         ended: the exit status, 128 + the signal for a violent end; None while the rank lives.
-        asked: the batch system's signal for the end came before: the rank did not end by itself.
+        asked_to_end: the batch system's signal for the end came before: the rank did not end by itself.
     """
 
     state: int
     progress: int
     text: str
-    look: str = ""
+    snapshot: str = ""
     computed: float = 0.0
     ended: int | None = None
-    asked: bool = False
+    asked_to_end: bool = False
     begun: bool = False
 
 
-class Minder:
+class NodeAgent:
     """Looks after one rank, its child. It asks no file for anything: the node's file systems may be slow."""
 
     def __init__(self, folder: RanksFolder, rank: int, command: list[str]) -> None:
-        self.rank, self.line = rank, HubLine(folder, asks=False)
+        self.rank, self.hub = rank, HubConnection(folder, asks=False)
         memory = shared_memory()
         os.set_inheritable(memory, True)
         self.activity = ActivityFile(memory)
-        environment = {**os.environ, ACTIVITY: str(memory)}
+        environment = {**os.environ, settings.ACTIVITY.name: str(memory)}
         self.child = subprocess.Popen(command, close_fds=False, env=environment)  # MPI's start hands a descriptor down
-        self.asked = False
+        self.asked_to_end = False
         self.written, self.began = 0.0, time.monotonic()
-        self.told: tuple | None = None
-        self.heard_at: float | None = None
+        self.last_reported: tuple | None = None
+        self.last_heard: float | None = None
         signal.signal(signal.SIGTERM, self.leave)
 
     def leave(self, *_: object) -> None:
         """The batch system ends the job: time is up, or somebody cancelled it."""
-        self.asked = True
+        self.asked_to_end = True
         self.child.terminate()
 
-    def mind(self) -> int:
+    def run_agent(self) -> int:
         """Until the rank has ended; returns its exit status."""
         while (status := self.child.poll()) is None:
-            self.tell()
+            self.report_activity()
             self.obey()
             if not self.needed():
                 self.child.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.child.wait(IDLE_SECONDS if self.activity.read().state == IDLE else BUSY_SECONDS)
         status = status if status >= 0 else 128 - status
-        self.tell(status)
-        self.line.close()
-        if self.heard_at is None:
-            print(unreachable_text(socket.gethostname(), self.line.address), flush=True)
+        self.report_activity(status)
+        self.hub.close()
+        if self.last_heard is None:
+            print(unreachable_text(socket.gethostname(), self.hub.address), flush=True)
         return status
 
-    def tell(self, ended: int | None = None) -> None:
+    def report_activity(self, ended: int | None = None) -> None:
         """Report, if anything is new or the last report is old."""
-        seen = self.activity.read()
-        new = (seen.state, seen.progress, seen.begun, ended)
-        if new != self.told or time.monotonic() - self.written > BEAT_SECONDS:
-            self.told, self.written = new, time.monotonic()
-            look, computed = seen.look.decode(), self.computed()
-            own = (seen.state, seen.progress, seen.text, look, computed, ended, self.asked, seen.begun)
-            self.line.tell({"rank": self.rank, "report": asdict(MinderReport(*own))})
+        activity = self.activity.read()
+        new = (activity.state, activity.progress, activity.begun, ended)
+        if new != self.last_reported or time.monotonic() - self.written > BEAT_SECONDS:
+            self.last_reported, self.written = new, time.monotonic()
+            snapshot, computed = activity.snapshot.decode(), self.computed()
+            own = (
+                activity.state,
+                activity.progress,
+                activity.text,
+                snapshot,
+                computed,
+                ended,
+                self.asked_to_end,
+                activity.begun,
+            )
+            self.hub.send({"rank": self.rank, "report": asdict(NodeReport(*own))})
 
     def computed(self) -> float:
         """CPU seconds of the rank so far."""
@@ -108,8 +118,8 @@ class Minder:
 
     def obey(self) -> None:
         """Do what the notebook has asked for since the last look."""
-        for message in self.line.heard():
-            self.heard_at = time.monotonic()
+        for message in self.hub.received():
+            self.last_heard = time.monotonic()
             if message.get("order") == "kill":
                 self.child.kill()
             elif message.get("order") == "interrupt":
@@ -119,9 +129,9 @@ class Minder:
 
     def needed(self) -> bool:
         """Does anybody still want the rank? The hub beside the notebook lives while somebody does."""
-        if self.heard_at is None:
+        if self.last_heard is None:
             return time.monotonic() - self.began < UNREACHABLE_SECONDS
-        return time.monotonic() - self.heard_at < ALONE_SECONDS
+        return time.monotonic() - self.last_heard < SILENT_HUB_SECONDS
 
 
 def unreachable_text(node: str, hub: str) -> str:
@@ -161,13 +171,13 @@ def interface_to(address: str) -> str:
     """
     import psutil
 
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        asking.connect((address, 9))  # sends nothing: the system only chooses a way
-        own = asking.getsockname()[0]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((address, 9))  # sends nothing: the system only chooses a way
+        own = probe.getsockname()[0]
     if ipaddress.ip_address(own).is_loopback:
         return ""
     interfaces = psutil.net_if_addrs().items()
-    return next((name for name, has in interfaces if own in (one.address for one in has)), "")
+    return next((name for name, has in interfaces if own in (entry.address for entry in has)), "")
 
 
 def network_variables(environment: Mapping[str, str]) -> dict[str, str]:
@@ -178,9 +188,9 @@ def network_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
     Source: PyTorch, torch.distributed, "Common environment variables"; OpenUCX and NCCL, environment variables.
     """
-    name = environment.get("COURSE_INTERFACE", "")
+    name = settings.INTERFACE.value(environment)
     with contextlib.suppress(OSError):
-        name = name or interface_to(environment.get("COURSE_ADDRESS", ""))
+        name = name or interface_to(settings.ADDRESS.value(environment))
     variables = ("GLOO_SOCKET_IFNAME", "UCX_NET_DEVICES", "NCCL_SOCKET_IFNAME")
     return {variable: name for variable in variables if name and variable not in environment}
 
@@ -191,4 +201,4 @@ if __name__ == "__main__":
     ranks = RanksFolder(Path(sys.argv[1]))
     wait_for_hub(ranks)
     engine = [sys.executable, "-m", "course_utils.ranks.engine.engine", sys.argv[1]]
-    sys.exit(Minder(ranks, own_rank(), engine).mind())
+    sys.exit(NodeAgent(ranks, own_rank(), engine).run_agent())

@@ -52,35 +52,35 @@ def kind_of(buf: Any) -> str:
     return _name_of(array.dtype) if isinstance(array, np.ndarray) else BYTES
 
 
-def fill(place: np.ndarray, data: np.ndarray) -> None:
+def copy_into(target: np.ndarray, data: np.ndarray) -> None:
     """Write what has come to the beginning of a place for it: bytes, whatever the types."""
-    if place.dtype == data.dtype:
-        place[: len(data)] = data
+    if target.dtype == data.dtype:
+        target[: len(data)] = data
     else:
-        place.view(np.uint8)[: data.nbytes] = data.view(np.uint8)
+        target.view(np.uint8)[: data.nbytes] = data.view(np.uint8)
 
 
-def put(name: str, buf: Any, data: bytes | np.ndarray, source: int) -> None:
+def copy_received(name: str, buf: Any, data: bytes | np.ndarray, source: int) -> None:
     """Write what the call `name` has received from a rank into its place.
 
     Raises:
         MessageTruncated: it is longer than the place.
         ValueError: it is not a whole number of the place's elements.
     """
-    place = numbers(buf)
+    target = numbers(buf)
     if isinstance(data, bytes):
         data = np.frombuffer(data, np.uint8)
-    if data.nbytes > place.nbytes:
+    if data.nbytes > target.nbytes:
         raise MessageTruncated(
             f"{name}: the message from rank {source} has {data.nbytes} bytes, the array for it has room "
-            f"for {place.nbytes}. Are shape and dtype the same on both sides?"
+            f"for {target.nbytes}. Are shape and dtype the same on both sides?"
         )
-    if place.dtype is not data.dtype and place.itemsize and data.nbytes % place.itemsize:
+    if target.dtype is not data.dtype and target.itemsize and data.nbytes % target.itemsize:
         raise ValueError(
-            f"{name}: the message has {data.nbytes} bytes, not a whole number of {place.dtype} of {place.itemsize} "
+            f"{name}: the message has {data.nbytes} bytes, not a whole number of {target.dtype} of {target.itemsize} "
             "bytes. Is the dtype the same on both sides?"
         )
-    fill(place, data)
+    copy_into(target, data)
 
 
 def size_of(array: np.ndarray, kind: str) -> tuple[int, str]:

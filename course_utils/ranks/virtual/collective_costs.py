@@ -17,12 +17,12 @@ Source: Thakur, Rabenseifner and Gropp 2005, "Optimization of Collective Communi
 from collections.abc import Callable
 
 
-def collective_seconds(way: str, P: int, nbytes: float, message: Callable[[float], float], gamma: float) -> float:
+def collective_seconds(algorithm: str, P: int, nbytes: float, message: Callable[[float], float], gamma: float) -> float:
     """Seconds from when the last rank has come until all are done.
 
     Args:
-        way: "barrier", "tree" (Bcast), "reduce", "parts" (Scatter, Gather, Allgather), "reduce_scatter", "allreduce",
-            or "pairs" (Alltoall).
+        algorithm: "barrier", "tree" (Bcast), "reduce", "parts" (Scatter, Gather, Allgather), "reduce_scatter",
+            "allreduce", or "pairs" (Alltoall).
         P: ranks that take part.
         nbytes: n in the table of this module.
         message: seconds of a message of so many bytes, α + βn.
@@ -34,17 +34,17 @@ def collective_seconds(way: str, P: int, nbytes: float, message: Callable[[float
     def beta(size: float) -> float:
         return max(0.0, message(size) - alpha)
 
-    if way == "barrier":
+    if algorithm == "barrier":
         return levels * alpha
-    if way == "tree":
+    if algorithm == "tree":
         return levels * message(nbytes)
-    if way == "reduce":
+    if algorithm == "reduce":
         return levels * (message(nbytes) + gamma * nbytes)
-    if way == "parts":
+    if algorithm == "parts":
         return levels * alpha + beta((P - 1) * nbytes)
-    if way == "reduce_scatter":
+    if algorithm == "reduce_scatter":
         return levels * alpha + beta((P - 1) * nbytes) + gamma * (P - 1) * nbytes
-    if way == "pairs":
+    if algorithm == "pairs":
         return (P - 1) * message(nbytes)
     share = (P - 1) / P * nbytes
     doubling = levels * (message(nbytes) + gamma * nbytes)

@@ -22,7 +22,7 @@ class VirtualComm(VirtualMessages, VirtualCollectives):
     def __init__(self, inner: "VirtualComm | None" = None, world_ranks: Any = None, label: str | None = None) -> None:
         """A communicator with the messages of another."""
         if inner is not None:
-            self._sit(inner.scheduler, inner.me, inner.world_ranks, inner.label)
+            self._initialise(inner.scheduler, inner.me, inner.world_ranks, inner.label)
 
     def __getattr__(self, name: str) -> Any:
         """Reject what mpi4py has, or may have: with a capital letter begin all its calls on buffers.
@@ -44,22 +44,22 @@ class VirtualComm(VirtualMessages, VirtualCollectives):
 
     # --- new communicators ------------------------------------------------------------------------------------------
 
-    def _meet(self, name: str, part: Any) -> tuple[list, int]:
+    def _gather_contributions(self, name: str, part: Any) -> tuple[list, int]:
         """What all ranks said, and which collective this was; a new communicator costs what a barrier does."""
-        gathering = self._come(Agreement(name), part, ("barrier", 0))
-        self.scheduler.join(self.me, gathering, name)
-        return gathering.shared(list), gathering.meeting.number
+        collective = self._enter(Agreement(name), part, ("barrier", 0))
+        self.scheduler.wait_for_collective(self.me, collective, name)
+        return collective.shared(list), collective.need.number
 
     def Split(self, color=0, key=0):
-        said, number = self._meet("Split", (color, key))
+        contributions, number = self._gather_contributions("Split", (color, key))
         if color in (None, UNDEFINED):
             return None
-        mine = sorted((other_key, rank) for rank, (other, other_key) in enumerate(said) if other == color)
+        mine = sorted((other_key, rank) for rank, (other, other_key) in enumerate(contributions) if other == color)
         ranks = [self.world_ranks[rank] for _, rank in mine]
         return VirtualComm.on(self.scheduler, self.me, ranks, f"{self.label}/{number}/{min(ranks)}")
 
     def Dup(self):
-        _, number = self._meet("Dup", None)
+        _, number = self._gather_contributions("Dup", None)
         return VirtualComm.on(self.scheduler, self.me, self.world_ranks, f"{self.label}/{number}/{self.world_ranks[0]}")
 
     Clone = Dup

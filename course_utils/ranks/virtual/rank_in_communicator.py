@@ -7,10 +7,10 @@ from course_utils.errors import NoSuchRank
 from course_utils.ranks.virtual.virtual_mpi import PROC_NULL
 from course_utils.ranks.virtual.virtual_time import Scheduler, VirtualRank
 from course_utils.trace.events import Agreement, Event
-from course_utils.trace.recorder import here
+from course_utils.trace.recorder import current_line
 
 
-class Member:
+class RankInCommunicator:
     """A communicator on one virtual rank.
 
     Attributes:
@@ -22,7 +22,7 @@ class Member:
 
     traced = True
 
-    def _sit(self, scheduler: Scheduler, me: VirtualRank, world_ranks: Sequence[int], label: str) -> Self:
+    def _initialise(self, scheduler: Scheduler, me: VirtualRank, world_ranks: Sequence[int], label: str) -> Self:
         self.scheduler, self.me, self.world_ranks, self.label = scheduler, me, world_ranks, label
         self.members = world_ranks
         self.size = len(world_ranks)
@@ -36,7 +36,7 @@ class Member:
     @classmethod
     def on(cls, scheduler: Scheduler, me: VirtualRank, world_ranks: Sequence[int], label: str) -> Self:
         """The communicator of these ranks of the run, as the rank `me` holds it."""
-        return cls()._sit(scheduler, me, world_ranks, label)
+        return cls()._initialise(scheduler, me, world_ranks, label)
 
     def Get_rank(self) -> int:
         return self.rank
@@ -53,14 +53,14 @@ class Member:
         self.me.clock += seconds
         self.scheduler.moved = True
         if self._records:
-            self._add("compute", "phase", began, self.me.clock)
+            self._add_event("compute", "phase", began, self.me.clock)
 
     def Abort(self, errorcode: int = 0) -> None:
         raise SystemExit(errorcode)
 
     # --- recording --------------------------------------------------------------------------------------------------
 
-    def _place(self) -> int | None:
+    def _reserve_event(self) -> int | None:
         """A place among the events for what begins now and ends later: they stand in the order of beginnings."""
         if not self._records:
             return None
@@ -71,7 +71,7 @@ class Member:
         """The rank's time; where it keeps events, a later one each time, so that they keep their order."""
         return self.me.next_moment() if self._records else self.me.clock
 
-    def _add(
+    def _add_event(
         self,
         name: str,
         kind: str,
@@ -80,17 +80,17 @@ class Member:
         *more: Any,
         agreement: Agreement | None = None,
         line: int | None = None,
-        place: int | None = None,
+        position: int | None = None,
     ) -> None:
         peer, tag, size, number, holds = more or (None, None, 0, 0, "")
-        line = here()[0] if line is None else line
+        line = current_line()[0] if line is None else line
         label = "" if kind == "phase" else self.label
         what, where = (self.me.number, name, kind, peer, tag, size), (line, label, number)
-        event = Event(*what, start, end, *where, holds, not self.me.only_looks, agreement)
-        if place is None:
+        event = Event(*what, start, end, *where, holds, not self.me.by_test, agreement)
+        if position is None:
             self.me.events.append(event)
         else:
-            self.me.events[place] = event
+            self.me.events[position] = event
 
     def check_peer(self, call: str, rank: int, least: int = 0) -> None:
         """A clear line for a rank that does not exist."""

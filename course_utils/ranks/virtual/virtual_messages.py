@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.ranks.virtual.buffers import kind_of, numbers, put
-from course_utils.ranks.virtual.rank_in_communicator import Member
+from course_utils.ranks.virtual.buffers import copy_received, kind_of, numbers
+from course_utils.ranks.virtual.rank_in_communicator import RankInCommunicator
 from course_utils.ranks.virtual.virtual_mpi import ANY_SOURCE, ANY_TAG, PROC_NULL, Status
 from course_utils.ranks.virtual.virtual_requests import (
     ReceiveRequest,
     Request,
     SynchronousSend,
-    records_nothing,
+    record_nothing,
     status_of,
 )  # fmt: skip
-from course_utils.ranks.virtual.virtual_time import Left, Sent, Wanted
+from course_utils.ranks.virtual.virtual_time import PostedReceive, RunIsOver, VirtualMessage
 from course_utils.trace.events import OBJECT
-from course_utils.trace.pickles import pickled
-from course_utils.trace.recorder import here
+from course_utils.trace.pickles import pickle_object
+from course_utils.trace.recorder import current_line
 from course_utils.trace.wait_graph import Message, Receive, Send
 
 
@@ -34,14 +34,14 @@ def source_text(source: int) -> str:
     return "ANY_SOURCE" if source == ANY_SOURCE else str(source)
 
 
-class VirtualMessages(Member):
+class VirtualMessages(RankInCommunicator):
     """Messages between two ranks of a communicator, under mpi4py's names."""
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
-    def _handed_over(
+    def _hand_over(
         self, name: str, data: Any, size: int, kind: str, dest: int, tag: int, done: bool = True
-    ) -> Sent | None:
+    ) -> VirtualMessage | None:
         """Send; `done` where the event ends here too."""
         self.check_peer(name, dest)
         if dest == PROC_NULL:
@@ -54,33 +54,33 @@ class VirtualMessages(Member):
         message = scheduler.send(me, self.label, self.rank, peer, tag, data, size, kind)
         if self._records:
             if done:
-                self._add(name, "send", began, self.moment(), peer, tag, size, 0, kind)
+                self._add_event(name, "send", began, self.moment(), peer, tag, size, 0, kind)
         elif not self.traced:
             me.sent_bytes -= size
             me.sent_messages -= 1
         return message
 
     def _start(self, name: str, data: Any, size: int, kind: str, dest: int, tag: int) -> Request:
-        began, line, place = self.moment(), here()[0] if self._records else None, None
-        message = self._handed_over(name, data, size, kind, dest, tag, done=False)
-        finished = records_nothing
+        began, line, position = self.moment(), current_line()[0] if self._records else None, None
+        message = self._hand_over(name, data, size, kind, dest, tag, done=False)
+        on_completion = record_nothing
         if self._records and message is not None:
-            place = self._place()
+            position = self._reserve_event()
             peer = self.world_ranks[dest]
 
-            def finished(end: float, status: Any) -> None:
+            def on_completion(end: float, status: Any) -> None:
                 more = peer, tag, message.nbytes, 0, kind
-                self._add(name, "send", began, end, *more, line=line, place=place)
+                self._add_event(name, "send", began, end, *more, line=line, position=position)
 
         if message is None or name not in ("Issend", "issend"):
-            return Request(self, f"{name}(dest={dest})", finished, None)
+            return Request(self, f"{name}(dest={dest})", on_completion, None)
         need = Send(Message(self.label, self.world_ranks[dest], tag))
-        return SynchronousSend(self, f"{name}(dest={dest})", finished, need).watches(message)
+        return SynchronousSend(self, f"{name}(dest={dest})", on_completion, need).complete_with(message)
 
     def _send_buffer(self, name: str, start: Any, buf: Any, dest: int, tag: int) -> None:
         array = numbers(buf)
         kind = kind_of(buf) if self._records else ""
-        message = self._handed_over(name, array.copy(), array.nbytes, kind, dest, tag)
+        message = self._hand_over(name, array.copy(), array.nbytes, kind, dest, tag)
         if name == "Ssend" and message is not None:
             self._wait_until_taken(name, message, dest, tag)
 
@@ -88,19 +88,19 @@ class VirtualMessages(Member):
         array = numbers(buf)
         return self._start(name, array.copy(), array.nbytes, kind_of(buf), dest, tag)
 
-    def _wait_until_taken(self, name: str, message: Sent, dest: int, tag: int) -> None:
+    def _wait_until_taken(self, name: str, message: VirtualMessage, dest: int, tag: int) -> None:
         need = Send(Message(self.label, self.world_ranks[dest], tag))
-        if message.taken is None:
-            SynchronousSend(self, f"{name}(dest={dest})", None, need).watches(message).Wait()
+        if message.on_receipt is None:
+            SynchronousSend(self, f"{name}(dest={dest})", None, need).complete_with(message).Wait()
 
     def _send_object(self, name: str, obj: Any, dest: int, tag: int) -> None:
-        data = pickled(obj)
-        message = self._handed_over(name, data, len(data), OBJECT, dest, tag)
+        data = pickle_object(obj)
+        message = self._hand_over(name, data, len(data), OBJECT, dest, tag)
         if name == "ssend" and message is not None:
             self._wait_until_taken(name, message, dest, tag)
 
     def _start_object(self, name: str, obj: Any, dest: int, tag: int) -> Request:
-        data = pickled(obj)
+        data = pickle_object(obj)
         return self._start(name, data, len(data), OBJECT, dest, tag)
 
     def Send(self, buf, dest, tag=0):
@@ -132,80 +132,84 @@ class VirtualMessages(Member):
 
     # --- receiving --------------------------------------------------------------------------------------------------
 
-    def wants(self, source: int, tag: int) -> Wanted:
+    def posted_receive(self, source: int, tag: int) -> PostedReceive:
         """A receive, with what it waits for in words of the graph of waits."""
         known = self._needs.get((source, tag))
         if known is None:
             sender, wanted_tag = None if source == ANY_SOURCE else source, None if tag == ANY_TAG else tag
             need = Receive(Message(self.label, None if sender is None else self.world_ranks[sender], wanted_tag))
             known = self._needs[source, tag] = self.label, sender, wanted_tag, need
-        return Wanted(*known)
+        return PostedReceive(*known)
 
-    def _begin(self, name: str, source: int, tag: int) -> Wanted:
+    def _post(self, name: str, source: int, tag: int) -> PostedReceive:
         self.check_peer(name, source, ANY_SOURCE)
-        wanted = self.wants(source, tag)
-        self.scheduler.post(self.me, wanted)
-        return wanted
+        receive = self.posted_receive(source, tag)
+        self.scheduler.post(self.me, receive)
+        return receive
 
-    def _await(self, name: str, source: int, tag: int, kind: str | None, status: Status | None) -> Sent:
+    def _receive(self, name: str, source: int, tag: int, kind: str | None, status: Status | None) -> VirtualMessage:
         """Receive: wait, and record."""
-        began, place = self.moment(), self._place()
-        wanted = self._begin(name, source, tag)
-        return self._await_begun(name, wanted, began, place, source, kind, status)
+        began, position = self.moment(), self._reserve_event()
+        receive = self._post(name, source, tag)
+        return self._finish_receive(name, receive, began, position, source, kind, status)
 
-    def _await_begun(self, name, wanted, began, place, source, kind, status) -> Sent:
+    def _finish_receive(self, name, receive, began, position, source, kind, status) -> VirtualMessage:
         me = self.me
         try:
-            message = self.scheduler.receive(me, wanted, f"{name}(source={source_text(source)})")
-        except Left:
-            self._never_came(name, wanted, began, kind, place=place)
+            message = self.scheduler.receive(me, receive, f"{name}(source={source_text(source)})")
+        except RunIsOver:
+            self._record_unfinished(name, receive, began, kind, position=position)
             raise
         if self._records:
             peer = self.world_ranks[message.source]
-            self._add(name, "recv", began, self.moment(), peer, message.tag, message.nbytes, 0, kind, place=place)
+            self._add_event(
+                name, "recv", began, self.moment(), peer, message.tag, message.nbytes, 0, kind, position=position
+            )
         if status is not None:
             found = status_of(message)
             status.source, status.tag, status.count = found.source, found.tag, found.count
         return message
 
-    def _never_came(self, name: str, wanted: Wanted, began: float, kind: str | None, **more: Any) -> None:
+    def _record_unfinished(
+        self, name: str, receive: PostedReceive, began: float, kind: str | None, **more: Any
+    ) -> None:
         """Record a receive that was broken off."""
         if self._records:
-            peer = None if wanted.source is None else self.world_ranks[wanted.source]
-            self._add(name, "recv", began, math.inf, peer, wanted.tag, 0, 0, kind, **more)
+            peer = None if receive.source is None else self.world_ranks[receive.source]
+            self._add_event(name, "recv", began, math.inf, peer, receive.tag, 0, 0, kind, **more)
 
     def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> Request:
-        return self._receiving(
-            name, source, tag, lambda message: put(name, buf, message.data, message.source), kind_of(buf)
+        return self._begin_receive(
+            name, source, tag, lambda message: copy_received(name, buf, message.data, message.source), kind_of(buf)
         )
 
     def _irecv(self, name: str, source: int, tag: int) -> Request:
-        return self._receiving(name, source, tag, None, OBJECT)
+        return self._begin_receive(name, source, tag, None, OBJECT)
 
-    def _receiving(self, name: str, source: int, tag: int, take: Callable | None, kind: str) -> Request:
+    def _begin_receive(self, name: str, source: int, tag: int, take: Callable | None, kind: str) -> Request:
         text = f"{name}(source={source_text(source)})"
         if source == PROC_NULL:
             return Request(self, text, None, None)
-        began, line = self.moment(), here()[0] if self._records else None
-        place = self._place()
-        wanted = self._begin(name, source, tag)
+        began, line = self.moment(), current_line()[0] if self._records else None
+        position = self._reserve_event()
+        receive = self._post(name, source, tag)
 
-        def finished(end: float, status: Status | None) -> None:
-            message = wanted.message
+        def on_completion(end: float, status: Status | None) -> None:
+            message = receive.message
             if self._records and message is None:
-                self._never_came(name, wanted, began, kind, line=line, place=place)
+                self._record_unfinished(name, receive, began, kind, line=line, position=position)
             elif self._records and message is not None:
                 more = self.world_ranks[message.source], message.tag, message.nbytes, 0, kind
-                self._add(name, "recv", began, end, *more, line=line, place=place)
+                self._add_event(name, "recv", began, end, *more, line=line, position=position)
 
         take = take or functools.partial(_unpickled, text)
-        return ReceiveRequest(self, text, wanted, take, finished)
+        return ReceiveRequest(self, text, receive, take, on_completion)
 
     def Recv(self, buf, source=ANY_SOURCE, tag=ANY_TAG, status=None):
         if source == PROC_NULL:
             return
-        message = self._await("Recv", source, tag, kind_of(buf), status)
-        put("Recv", buf, message.data, message.source)
+        message = self._receive("Recv", source, tag, kind_of(buf), status)
+        copy_received("Recv", buf, message.data, message.source)
 
     def recv(self, buf=None, source=ANY_SOURCE, tag=ANY_TAG, status=None):
         return self._irecv("recv", source, tag).wait(status)
@@ -222,12 +226,12 @@ class VirtualMessages(Member):
         if source == PROC_NULL:
             self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
             return
-        began, place = self.moment(), self._place()
-        wanted = self._begin("Sendrecv", source, recvtag)
+        began, position = self.moment(), self._reserve_event()
+        receive = self._post("Sendrecv", source, recvtag)
         self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
         kind = kind_of(recvbuf) if self._records else ""
-        message = self._await_begun("Sendrecv", wanted, began, place, source, kind, status)
-        put("Sendrecv", recvbuf, message.data, message.source)
+        message = self._finish_receive("Sendrecv", receive, began, position, source, kind, status)
+        copy_received("Sendrecv", recvbuf, message.data, message.source)
 
     def Sendrecv_replace(self, buf, dest, sendtag=0, source=ANY_SOURCE, recvtag=ANY_TAG, status=None):
         self.Sendrecv(np.array(buf), dest, sendtag, buf, source, recvtag, status)
@@ -238,22 +242,22 @@ class VirtualMessages(Member):
         return receive.wait(status)
 
     def Probe(self, source=ANY_SOURCE, tag=ANY_TAG, status=None):
-        wanted = self.wants(source, tag)
-        message = self.scheduler.first_to_come(self.me, wanted, f"Probe(source={source_text(source)})")
+        receive = self.posted_receive(source, tag)
+        message = self.scheduler.first_to_come(self.me, receive, f"Probe(source={source_text(source)})")
         if status is not None:
             found = status_of(message)
             status.source, status.tag, status.count = found.source, found.tag, found.count
         return True
 
     def Iprobe(self, source=ANY_SOURCE, tag=ANY_TAG, status=None):
-        wanted, me = self.wants(source, tag), self.me
+        receive, me = self.posted_receive(source, tag), self.me
 
         def come() -> bool:
-            message = self.scheduler.earliest(me, wanted)
+            message = self.scheduler.earliest(me, receive)
             return message is not None and message.arrival <= me.clock
 
-        found = self.scheduler.test(me, come, f"Iprobe(source={source_text(source)})", wanted.need)
-        if found and status is not None and (message := self.scheduler.earliest(me, wanted)):
+        found = self.scheduler.test(me, come, f"Iprobe(source={source_text(source)})", receive.need)
+        if found and status is not None and (message := self.scheduler.earliest(me, receive)):
             seen = status_of(message)
             status.source, status.tag, status.count = seen.source, seen.tag, seen.count
         return found
@@ -261,7 +265,7 @@ class VirtualMessages(Member):
     probe, iprobe = Probe, Iprobe
 
 
-def _unpickled(text: str, message: Sent) -> Any:
+def _unpickled(text: str, message: VirtualMessage) -> Any:
     try:
         return pickle.loads(message.data)
     except Exception as error:

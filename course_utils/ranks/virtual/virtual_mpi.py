@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.errors import CourseError
-from course_utils.trace.recorder import is_learners
+from course_utils.trace.recorder import is_learner_code
 from course_utils.trace.several_requests import UNDEFINED
 
 ANY_SOURCE, ANY_TAG, PROC_NULL = -2, -1, -1
@@ -224,7 +224,7 @@ def module(clock: Callable[[], float], request: type, comm: type) -> types.Modul
 
 
 @contextlib.contextmanager
-def standing_in(mpi: types.ModuleType) -> Iterator[None]:
+def replace_mpi(mpi: types.ModuleType) -> Iterator[None]:
     """Inside, `from mpi4py import MPI` gives the stand-in, and what virtual ranks cannot do is rejected."""
     try:
         import mpi4py as package
@@ -238,10 +238,10 @@ def standing_in(mpi: types.ModuleType) -> Iterator[None]:
     package.MPI = mpi
     try:
         with contextlib.ExitStack() as back:
-            back.enter_context(on_a_rank())
+            back.enter_context(mark_rank_thread())
             back.enter_context(_without_world(before["mpi4py.MPI"]))
             for owner, name, what in _REJECTED:
-                back.enter_context(_rejected(owner, name, what))
+                back.enter_context(_reject_calls(owner, name, what))
             yield
     finally:
         _loaded.pop()
@@ -284,25 +284,25 @@ def _is_machinery(filename: str) -> bool:
 
 
 @contextlib.contextmanager
-def on_a_rank() -> Iterator[None]:
+def mark_rank_thread() -> Iterator[None]:
     """Inside, this thread runs virtual ranks."""
-    _of_ranks.add(threading.get_ident())
+    _rank_threads.add(threading.get_ident())
     try:
         yield
     finally:
-        _of_ranks.discard(threading.get_ident())
+        _rank_threads.discard(threading.get_ident())
 
 
 def is_on_a_rank() -> bool:
     """Whether the thread that calls runs virtual ranks; a notebook has others."""
-    return threading.get_ident() in _of_ranks
+    return threading.get_ident() in _rank_threads
 
 
-_of_ranks: set[int] = set()
+_rank_threads: set[int] = set()
 
 
 @contextlib.contextmanager
-def _rejected(owner: Any, name: str, what: str) -> Iterator[None]:
+def _reject_calls(owner: Any, name: str, what: str) -> Iterator[None]:
     """Inside, the learner's code on a rank's thread cannot call `owner.name`; everybody else can."""
     original = getattr(owner, name)
     direct = owner is time
@@ -313,7 +313,7 @@ def _rejected(owner: Any, name: str, what: str) -> Iterator[None]:
             for _ in range(1 if direct else _STEPS):
                 if frame is None or _is_machinery(frame.f_code.co_filename):
                     break
-                if is_learners(frame.f_code.co_filename):
+                if is_learner_code(frame.f_code.co_filename):
                     raise VirtualRanksCannot(f"Virtual ranks cannot {what}.")
                 frame = frame.f_back
         return original(*args, **kwargs)

@@ -10,7 +10,7 @@ import numpy as np
 from course_utils.errors import CourseError
 
 
-class Wires(Protocol):
+class VirtualNetwork(Protocol):
     """A network as the scheduler uses it. It asks in the order of virtual time.
 
     Attributes:
@@ -23,10 +23,10 @@ class Wires(Protocol):
     overhead: float
     gamma: float
 
-    def carry(self, source: int, dest: int, nbytes: float, begins: float) -> float:
+    def arrival_time(self, source: int, dest: int, nbytes: float, begins: float) -> float:
         """The second at which the last byte arrives of a message that is handed over at the second `begins`."""
 
-    def alone(self, source: int, dest: int, nbytes: float) -> float:
+    def idle_seconds(self, source: int, dest: int, nbytes: float) -> float:
         """Seconds of a message from sender to receiver while nothing else is under way."""
 
 
@@ -56,7 +56,7 @@ class OwnLinks:
         return np.full(len(source), max(0.0, self.alpha - 2 * self.overhead))
 
 
-def wires_of(network: Any, world_size: int) -> Wires:
+def network_model_of(network: Any, world_size: int) -> VirtualNetwork:
     """The wires of a network that is given as numbers.
 
     Args:
@@ -79,7 +79,7 @@ def wires_of(network: Any, world_size: int) -> Wires:
 
 
 class _Routed:
-    """OwnLinks that queue: a message flows through all links of its way at once, as fast as the slowest lets it.
+    """Links that queue: a message flows through all links of its way at once, as fast as the slowest lets it.
 
     It takes its turn on all of them when it is handed over. Messages of the same instant do so in the order of ranks.
     """
@@ -92,30 +92,30 @@ class _Routed:
         self._beta = [float(beta) for beta in topology.beta]
         self._ahead = [topology.burst * beta for beta in self._beta]
         self._taken = [float("-inf")] * len(self._beta)
-        self._ways: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._routes: dict[tuple[int, int], tuple[int, ...]] = {}
         self._known: dict[tuple[int, int, float], float] = {}
         self._under_way: list[float] = []
 
-    def _way(self, source: int, dest: int) -> tuple[int, ...]:
+    def _find_route(self, source: int, dest: int) -> tuple[int, ...]:
         hops = self._route(np.array([source]), np.array([dest]))[:, 0]
-        way = self._ways[source, dest] = tuple(int(link) for link in hops if link >= 0)
-        return way
+        route = self._routes[source, dest] = tuple(int(link) for link in hops if link >= 0)
+        return route
 
     def _rest(self, source: int, dest: int, nbytes: float) -> float:
         seconds = self._latency(np.array([source]), np.array([dest]), np.array([float(nbytes)]))
         rest = self._known[source, dest, nbytes] = float(seconds[0])
         return rest
 
-    def carry(self, source: int, dest: int, nbytes: float, begins: float) -> float:
+    def arrival_time(self, source: int, dest: int, nbytes: float, begins: float) -> float:
         if source == dest:
             return begins
-        way = self._ways.get((source, dest)) or self._way(source, dest)
+        route = self._routes.get((source, dest)) or self._find_route(source, dest)
         rest = self._known.get((source, dest, nbytes))
         if rest is None:
             rest = self._rest(source, dest, nbytes)
         head = tail = begins
         taken, betas, aheads = self._taken, self._beta, self._ahead
-        for link in way:
+        for link in route:
             beta = betas[link]
             from_then = head - aheads[link]
             if taken[link] > from_then:
@@ -127,9 +127,9 @@ class _Routed:
                 tail = until
             if from_then > head:
                 head = from_then
-        return self._worked(tail + rest, begins)
+        return self._with_work(tail + rest, begins)
 
-    def _worked(self, arrival: float, begins: float) -> float:
+    def _with_work(self, arrival: float, begins: float) -> float:
         """Later by the work that one computer has with every other message under way."""
         if not self._work:
             return arrival
@@ -139,8 +139,8 @@ class _Routed:
         heappush(under_way, arrival)
         return arrival + self._work * (len(under_way) - 1)
 
-    def alone(self, source: int, dest: int, nbytes: float) -> float:
-        slowest = max((self._beta[link] for link in self._way(source, dest)), default=0.0)
+    def idle_seconds(self, source: int, dest: int, nbytes: float) -> float:
+        slowest = max((self._beta[link] for link in self._find_route(source, dest)), default=0.0)
         return 2 * self.overhead + self._rest(source, dest, nbytes) + slowest * nbytes
 
 
@@ -172,7 +172,7 @@ class _Ports:
         self._out, self._in = [0.0] * world_size, [0.0] * world_size
         self._known: dict[float, float] = {}
 
-    def carry(self, source: int, dest: int, nbytes: float, begins: float) -> float:
+    def arrival_time(self, source: int, dest: int, nbytes: float, begins: float) -> float:
         if source == dest:
             return begins
         seconds = self._known.get(nbytes)
@@ -184,5 +184,5 @@ class _Ports:
         self._in[dest] = begins + seconds
         return begins + seconds
 
-    def alone(self, source: int, dest: int, nbytes: float) -> float:
+    def idle_seconds(self, source: int, dest: int, nbytes: float) -> float:
         return self._seconds(nbytes)

@@ -23,21 +23,21 @@ from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, ending_of
-from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, raised, to_bytes
+from course_utils.ranks.engine.reply import Raised, Reply, describe_exception, from_bytes, learner_line
 from course_utils.ranks.failure_report import describe, print_from
-from course_utils.ranks.hang_detector import cause_of
+from course_utils.ranks.hang_detector import deadlock_cause
 from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Traffic, traffic_of
-from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, sendable, spread
+from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, pack_or_explain, spread
 from course_utils.ranks.virtual import virtual_mpi
 from course_utils.ranks.virtual.communicator import VirtualComm
-from course_utils.ranks.virtual.virtual_network import OwnLinks, wires_of
+from course_utils.ranks.virtual.virtual_network import OwnLinks, network_model_of
 from course_utils.ranks.virtual.virtual_requests import Request
-from course_utils.ranks.virtual.virtual_time import Left, Scheduler, VirtualRank
+from course_utils.ranks.virtual.virtual_time import RunIsOver, Scheduler, VirtualRank
 from course_utils.trace.events import count_rounds
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.recorder import NOWHERE, CodeLine, learners_frame, other_clocks
+from course_utils.trace.recorder import NO_LINE, SourceLine, learner_frame, virtual_clocks
 from course_utils.trace.wait_graph import WaitGraph
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
@@ -104,7 +104,7 @@ class VirtualRanks(LastRun):
 
     connection = None
     healthy = True
-    last_is_called = "The last run"
+    last_run_name = "The last run"
 
     def __init__(self, world_size: int, network: Any = None, scale: float = 1.0) -> None:
         """Args: as `start`'s.
@@ -116,13 +116,13 @@ class VirtualRanks(LastRun):
         if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not scale > 0:
             raise CourseError(f"scale={scale!r}: for how many numbers does each number stand? 1 or more.")
         self.world_size, self.scale = world_size, scale
-        self._network = network if network is not None else assumed(world_size)
-        wires = wires_of(self._network, world_size)
+        self._network = network if network is not None else assumed_network(world_size)
+        network_model = network_model_of(self._network, world_size)
         self.facts: dict[str, Any] = {
             "network": None,
-            "virtual": wires.name,
+            "virtual": network_model.name,
             "ranks": [],
-            "line": self._line(wires.name),
+            "line": self._line(network_model.name),
         }
         self._last: VirtualRun | None = None
 
@@ -165,7 +165,7 @@ class VirtualRanks(LastRun):
         scale, traced = self.scale if scale is None else scale, size <= TRACED if traced is None else traced
         work = _VirtualCall(size, network, scale, traced)
         with ProgressBar(f"{size:,} virtual ranks at work") as bar:
-            replies, cause = work.run(function, each, look=bar.look)
+            replies, cause = work.run(function, each, on_progress=bar.refresh)
         self._remember(work, replies)
         if size <= TRACED:
             for reply in replies:
@@ -250,8 +250,10 @@ class VirtualRanks(LastRun):
         if not any(event.kind == "send" for event in self._last_events):
             raise CourseError("No message of a run was kept, so there is no traffic to show.")
         size = self._last.world_size if self._last else self.world_size
-        wires = wires_of(self._network_for(size), size)
-        rate = 8 / max(1e-30, (wires.alone(0, size - 1, 1e9) - wires.alone(0, size - 1, 0)) / 1e9)
+        network_model = network_model_of(self._network_for(size), size)
+        rate = 8 / max(
+            1e-30, (network_model.idle_seconds(0, size - 1, 1e9) - network_model.idle_seconds(0, size - 1, 0)) / 1e9
+        )
         return traffic_of(self._last_events, size, round(rate))
 
     # --- the end ----------------------------------------------------------------------------------------------------
@@ -270,7 +272,7 @@ class VirtualRanks(LastRun):
         return f"<{self.facts['line']}>"
 
 
-def assumed(world_size: int) -> OwnLinks:
+def assumed_network(world_size: int) -> OwnLinks:
     """A network where nothing was said: 1 µs and 10 GB/s between any two ranks. An assumption, measured nowhere."""
     return OwnLinks("1 µs and 10 GB/s between any two (assumed)", (1e-10,) * (2 * world_size), 1e-6)
 
@@ -287,13 +289,13 @@ def behind_links(
         raise CourseError(
             "ranks_per_node= is for real ranks; virtual ones take network=two_level(P, node_size, between, inside)."
         )
-    two = EmulatedNetwork.asked(2, link, latency)
+    two = EmulatedNetwork.from_words(2, link, latency)
     assert two
     rates = [two.rates[0]] * ranks
     for rank, rate in (slow or {}).items():
         if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < ranks:
             raise CourseError(f"slow={{{rank!r}: …}}: the ranks are 0 to {ranks - 1}.")
-        own = EmulatedNetwork.asked(2, rate)
+        own = EmulatedNetwork.from_words(2, rate)
         assert own
         rates[rank] = own.rates[0]
     beta = tuple(8 / rate for rate in rates)
@@ -317,7 +319,7 @@ def start_virtual(
             raise CourseError("Give link= or network=, not both.")
         more["network"] = behind_links(ranks, link, latency, slow, ranks_per_node)
     elif latency is not None or slow or ranks_per_node != 1:
-        EmulatedNetwork.asked(2, None, latency, slow, ranks_per_node)
+        EmulatedNetwork.from_words(2, None, latency, slow, ranks_per_node)
     made = VirtualRanks(ranks, **more)
     print(textwrap.fill(made.facts["line"], _WIDTH, break_long_words=False, break_on_hyphens=False))
     return made
@@ -347,21 +349,21 @@ class _VirtualCall:
         self.stuck: WaitGraph | None = None
 
     def run(
-        self, function: Callable, each: list[tuple[tuple, dict]], look: Callable[[], None] = lambda: None
+        self, function: Callable, each: list[tuple[tuple, dict]], on_progress: Callable[[], None] = lambda: None
     ) -> tuple[list[Reply], BrokenOff | None]:
         """The replies of all ranks, and why the run was broken off, if it was."""
-        wires = wires_of(self.network, self.size)
-        packed = _packed(function, function)
-        shared = _packed(function, each[0]) if _alike(each) else None
-        check_memory(self.size, len(packed) + len(shared or _packed(function, each[0])))
-        self.scheduler = scheduler = Scheduler(self.size, wires, self.traced, self.scale, look)
+        network_model = network_model_of(self.network, self.size)
+        packed = pack_or_explain(function, function)
+        shared = pack_or_explain(function, each[0]) if _are_identical(each) else None
+        check_memory(self.size, len(packed) + len(shared or pack_or_explain(function, each[0])))
+        self.scheduler = scheduler = Scheduler(self.size, network_model, self.traced, self.scale, on_progress)
         replies: list[Reply] = []
 
         def work(me: VirtualRank) -> None:
-            replies.append(self._life(me, packed, shared or _packed(function, each[me.number])))
+            replies.append(self._run_rank(me, packed, shared or pack_or_explain(function, each[me.number])))
 
         mpi = virtual_mpi.module(lambda: scheduler.current.clock, Request, VirtualComm)
-        with virtual_mpi.standing_in(mpi), _printing(scheduler), _phases(scheduler):
+        with virtual_mpi.replace_mpi(mpi), _capture_prints(scheduler), _record_phases(scheduler):
             scheduler.run(work)
         self.stuck = scheduler.stuck
         replied = {reply.rank for reply in replies}
@@ -371,27 +373,27 @@ class _VirtualCall:
                 replies.append(Reply(rank.number, "interrupted", waiting=text, need=need))
         replies.sort(key=lambda reply: reply.rank)
         cause = STOPPED_BY_USER if scheduler.pressed else None
-        return replies, cause or (cause_of(self.stuck) if self.stuck else None)
+        return replies, cause or (deadlock_cause(self.stuck) if self.stuck else None)
 
-    def _life(self, me: VirtualRank, packed: bytes, arguments: bytes) -> Reply:
+    def _run_rank(self, me: VirtualRank, packed: bytes, arguments: bytes) -> Reply:
         scheduler, own = self.scheduler, ()
         try:
             function, (own, keywords) = from_bytes(packed), from_bytes(arguments)
             comm = (VirtualComm.on(scheduler, me, range(self.size), WORLD),) if self.with_comm else ()
             reply = Reply(me.number, "returned", value=function(*comm, *own, **keywords))
-        except Left as left:
-            reply = Reply(me.number, "interrupted", error=None if me.waiting else Raised("Left", ""))
+        except RunIsOver as left:
+            reply = Reply(me.number, "interrupted", error=None if me.waiting else Raised("RunIsOver", ""))
             if me.waiting:
-                reply.waiting, reply.need = f"{me.waiting[0]}{_place(left)}", me.waiting[1]
+                reply.waiting, reply.need = f"{me.waiting[0]}{_waiting_line(left)}", me.waiting[1]
         except KeyboardInterrupt as error:
             scheduler.pressed = True
-            reply = Reply(me.number, "interrupted", error=Raised("KeyboardInterrupt", "", line_of(error)))
+            reply = Reply(me.number, "interrupted", error=Raised("KeyboardInterrupt", "", learner_line(error)))
         except BaseException as error:
-            reply = Reply(me.number, "raised", error=raised(error))
+            reply = Reply(me.number, "raised", error=describe_exception(error))
         reply.arguments, reply.events, reply.ended = own, [event for event in me.events if event], me.clock
         reply.output = "".join(me.printed)
-        mine = [request for request in me.open.values() if request.by_learner and not request.taken]
-        reply.never_waited_for = tuple(f"{request.text}{request.place}" for request in mine)
+        mine = [request for request in me.open.values() if request.by_learner and not request.inactive]
+        reply.never_waited_for = tuple(f"{request.text}{request.source_line}" for request in mine)
         forgotten = [f"nobody waits for {text}" for text in reply.never_waited_for]
         reply.notes = tuple(dict.fromkeys([*me.notes, *forgotten]))
         return reply
@@ -401,27 +403,18 @@ class _VirtualCall:
         run = Run.of(replies)
         sent = [(rank.sent_bytes, rank.sent_messages) for rank in self.scheduler.ranks]
         own = {name: getattr(run, name) for name in ("results", "events", "seconds", "output", "noticed")}
-        return VirtualRun(**own, network=self.scheduler.wires.name, sent=sent)
+        return VirtualRun(**own, network=self.scheduler.network_model.name, sent=sent)
 
 
-def _alike(each: list[tuple[tuple, dict]]) -> bool:
+def _are_identical(each: list[tuple[tuple, dict]]) -> bool:
     """Whether all ranks are given the very same objects, so that they need packing once."""
     first, keywords = each[0]
     return all(
         len(own) == len(first)
-        and all(one is other for one, other in zip(own, first))
+        and all(own_argument is first_argument for own_argument, first_argument in zip(own, first))
         and all(more[key] is keywords[key] for key in keywords)
         for own, more in each
     )
-
-
-def _packed(function: Callable, thing: Any) -> bytes:
-    """As it would travel to a real rank, so that each virtual one has a copy of its own.
-
-    Raises:
-        CourseError: it holds something that cannot leave the notebook.
-    """
-    return sendable(function, lambda: to_bytes(thing))
 
 
 def check_memory(size: int, nbytes: int) -> None:
@@ -439,13 +432,13 @@ def check_memory(size: int, nbytes: int) -> None:
         )
 
 
-def _place(left: BaseException) -> CodeLine:
+def _waiting_line(left: BaseException) -> SourceLine:
     """Where a rank stood still."""
     traceback = left.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    frame = learners_frame(traceback.tb_frame if traceback else None)
-    return CodeLine(frame.f_code.co_filename, frame.f_lineno) if frame else NOWHERE
+    frame = learner_frame(traceback.tb_frame if traceback else None)
+    return SourceLine(frame.f_code.co_filename, frame.f_lineno) if frame else NO_LINE
 
 
 class _Output(io.TextIOBase):
@@ -462,17 +455,17 @@ class _Output(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def _phases(scheduler: Scheduler) -> Iterator[None]:
+def _record_phases(scheduler: Scheduler) -> Iterator[None]:
     """Inside, phases are those of the rank that runs, in its time."""
-    other_clocks.append((scheduler.now_here, scheduler.add_phase))
+    virtual_clocks.append((scheduler.now_here, scheduler.add_phase))
     try:
         yield
     finally:
-        other_clocks.pop()
+        virtual_clocks.pop()
 
 
 @contextlib.contextmanager
-def _printing(scheduler: Scheduler) -> Iterator[None]:
+def _capture_prints(scheduler: Scheduler) -> Iterator[None]:
     before = builtins.print, sys.stdout
     sys.stdout = _Output(scheduler, before[1])
     try:

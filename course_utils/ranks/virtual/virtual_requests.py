@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from course_utils.ranks.virtual.virtual_mpi import Status
-from course_utils.ranks.virtual.virtual_time import Gathering, Left, Sent, Wanted
-from course_utils.trace.recorder import NOWHERE, here
+from course_utils.ranks.virtual.virtual_time import OpenCollective, PostedReceive, RunIsOver, VirtualMessage
+from course_utils.trace.recorder import NO_LINE, current_line
 from course_utils.trace.several_requests import SeveralRequests
-from course_utils.trace.wait_graph import Need, Some
+from course_utils.trace.wait_graph import CombinedNeed, Need
 
 if TYPE_CHECKING:
-    from course_utils.ranks.virtual.rank_in_communicator import Member
+    from course_utils.ranks.virtual.rank_in_communicator import RankInCommunicator
 
 
-def records_nothing(end: float, status: Status | None) -> None:
+def record_nothing(end: float, status: Status | None) -> None:
     """For a send that is done when it begins, and was recorded then."""
 
 
@@ -22,15 +22,17 @@ class Request(SeveralRequests):
     """A message or a collective under way.
 
     Attributes:
-        text, place: what it is, in words, and where in the code it began.
-        finished: called once with the second of completion and the status.
-        taken: whether its completion was given back.
+        text, source_line: what it is, in words, and where in the code it began.
+        on_completion: called once with the second of completion and the status.
+        inactive: whether its completion was given back.
     """
 
-    def __init__(self, comm: "Member", text: str, finished: Callable | None, need: Need | None) -> None:
-        self.comm, self.text, self.finished, self.need = comm, text, finished or records_nothing, need
-        self.place = here()[1] if comm.traced else NOWHERE
-        self.done = self.taken = False
+    def __init__(
+        self, comm: "RankInCommunicator", text: str, on_completion: Callable | None, need: Need | None
+    ) -> None:
+        self.comm, self.text, self.on_completion, self.need = comm, text, on_completion or record_nothing, need
+        self.source_line = current_line()[1] if comm.traced else NO_LINE
+        self.done = self.inactive = False
         self.value: Any = None
         self.by_learner = comm.traced
         comm.me.open[id(self)] = self
@@ -41,7 +43,7 @@ class Request(SeveralRequests):
 
     # --- what kinds of requests differ in: a send is done at once ---------------------------------------------------
 
-    def could_end(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether it is done at the rank's time."""
         return True
 
@@ -49,10 +51,10 @@ class Request(SeveralRequests):
         """The second at which it will be done, if that is known."""
         return None
 
-    def stand_still(self, text: str) -> None:
+    def wait_until_done(self, text: str) -> None:
         """Wait until it is done."""
 
-    def outcome(self) -> Status | None:
+    def final_status(self) -> Status | None:
         """The status, once it is done."""
         return None
 
@@ -62,16 +64,16 @@ class Request(SeveralRequests):
         if not self.done:
             self.done = True
             self.comm.me.open.pop(id(self), None)
-            status = self.outcome()
+            status = self.final_status()
             self.status = status
-            self.finished(self.comm.moment(), status)
+            self.on_completion(self.comm.moment(), status)
 
-    def wait_with(self, status: Status | None = None, call: str = "Wait") -> None:
+    def wait_polling(self, status: Status | None = None, call: str = "Wait") -> None:
         if not self.done:
             try:
-                self.stand_still(self.text)
-            except Left:
-                self.finished(math.inf, None)
+                self.wait_until_done(self.text)
+            except RunIsOver:
+                self.on_completion(math.inf, None)
                 raise
             self._end()
         if status is not None and self.status is not None:
@@ -79,16 +81,16 @@ class Request(SeveralRequests):
 
     status: Status | None = None
 
-    def take_by_look(self, status: Status | None = None) -> None:
+    def take_by_test(self, status: Status | None = None) -> None:
         """End it, which is done: nobody stood still for it."""
-        self.comm.me.only_looks = True
-        self.wait_with(status)
-        self.comm.me.only_looks = False
-        self.taken = True
+        self.comm.me.by_test = True
+        self.wait_polling(status)
+        self.comm.me.by_test = False
+        self.inactive = True
 
     def Wait(self, status: Status | None = None) -> bool:
-        self.wait_with(status)
-        self.taken = True
+        self.wait_polling(status)
+        self.inactive = True
         return True
 
     def wait(self, status: Status | None = None) -> Any:
@@ -96,64 +98,66 @@ class Request(SeveralRequests):
         return self.value
 
     def Test(self, status: Status | None = None) -> bool:
-        self.taken = self.taken or _tested("Test", [self], all)
-        if self.taken:
-            self.take_by_look(status)
-        return self.taken
+        self.inactive = self.inactive or _test("Test", [self], all)
+        if self.inactive:
+            self.take_by_test(status)
+        return self.inactive
 
     def test(self, status: Status | None = None) -> tuple[bool, Any]:
         return self.Test(status), self.value
 
     def Free(self) -> None:
-        self.taken = True
+        self.inactive = True
         self.comm.me.open.pop(id(self), None)
 
     def Cancel(self) -> None:
-        self.done = self.taken = True
+        self.done = self.inactive = True
         self.comm.me.open.pop(id(self), None)
 
     free, cancel = Free, Cancel
 
     @classmethod
-    def active(cls, requests):
-        return [place for place, request in enumerate(requests) if request is not None and not request.taken]
+    def active_positions(cls, requests):
+        return [position for position, request in enumerate(requests) if request is not None and not request.inactive]
 
     @classmethod
-    def look(cls, call, requests, all_of_them):
-        active = cls.active(requests)
-        if not _tested(call, [requests[place] for place in active], all if all_of_them else any):
+    def test_positions(cls, call, requests, all_of_them):
+        active_positions = cls.active_positions(requests)
+        if not _test(call, [requests[position] for position in active_positions], all if all_of_them else any):
             return None
-        return [place for place in active if requests[place].done or requests[place].could_end()]
+        return [
+            position for position in active_positions if requests[position].done or requests[position].is_complete()
+        ]
 
     @classmethod
     def wait_for_all(cls, requests):
         for request in requests:
             if request is not None:
-                request.wait_with(call="Waitall")
-                request.taken = True
+                request.wait_polling(call="Waitall")
+                request.inactive = True
 
     @classmethod
     def wait_for_some(cls, call, requests):
         ready = None
         while ready is None:
-            ready = cls.look(call, requests, False)
+            ready = cls.test_positions(call, requests, False)
         return ready
 
     @classmethod
-    def take(cls, request, status=None):
-        request.take_by_look(status)
+    def take_back(cls, request, status=None):
+        request.take_by_test(status)
 
 
-def _tested(call: str, active: Sequence[Request], quantity: Callable) -> bool:
+def _test(call: str, active: Sequence[Request], quantity: Callable) -> bool:
     if not active:
         return True
     comm = active[0].comm
     needs = tuple(request.need for request in active if request.need is not None)
     text = f"{call} of {', '.join(request.text for request in active)}"
-    need = Some(needs, all=False) if needs else None
+    need = CombinedNeed(needs, all=False) if needs else None
 
     def done() -> bool:
-        return quantity(request.done or request.could_end() for request in active)
+        return quantity(request.done or request.is_complete() for request in active)
 
     return comm.scheduler.test(comm.me, done, text, need)
 
@@ -161,28 +165,35 @@ def _tested(call: str, active: Sequence[Request], quantity: Callable) -> bool:
 class ReceiveRequest(Request):
     """A receive that was begun."""
 
-    def __init__(self, comm: "Member", text: str, wanted: Wanted, take: Callable, finished: Callable | None) -> None:
-        super().__init__(comm, text, finished, wanted.need)
-        self.wanted, self._take = wanted, take
+    def __init__(
+        self,
+        comm: "RankInCommunicator",
+        text: str,
+        receive: PostedReceive,
+        take: Callable,
+        on_completion: Callable | None,
+    ) -> None:
+        super().__init__(comm, text, on_completion, receive.need)
+        self.receive, self._take = receive, take
 
-    def could_end(self) -> bool:
-        return self.comm.scheduler.has_come(self.comm.me, self.wanted)
+    def is_complete(self) -> bool:
+        return self.comm.scheduler.has_come(self.comm.me, self.receive)
 
     def done_at(self) -> float | None:
-        return self.wanted.message.arrival if self.wanted.message else None
+        return self.receive.message.arrival if self.receive.message else None
 
-    def stand_still(self, text: str) -> None:
-        self.comm.scheduler.receive(self.comm.me, self.wanted, text)
+    def wait_until_done(self, text: str) -> None:
+        self.comm.scheduler.receive(self.comm.me, self.receive, text)
 
-    def outcome(self) -> Status:
-        message = self.wanted.message
+    def final_status(self) -> Status:
+        message = self.receive.message
         assert message is not None
         status = status_of(message)
         self.value = self._take(message)
         return status
 
     def Cancel(self) -> None:
-        self.comm.scheduler.withdraw(self.comm.me, self.wanted)
+        self.comm.scheduler.withdraw(self.comm.me, self.receive)
         super().Cancel()
 
     cancel = Cancel
@@ -193,25 +204,25 @@ class SynchronousSend(Request):
 
     at: float | None = None
 
-    def watches(self, message: Sent) -> "SynchronousSend":
+    def complete_with(self, message: VirtualMessage) -> "SynchronousSend":
         """Be done when this message is taken."""
 
-        def taken(second: float) -> None:
+        def on_receipt(second: float) -> None:
             self.at = second
             me = self.comm.me
             if me.waiting and (me.testing or me.waiting[0] == self.text):
                 self.comm.scheduler.wake(me, second)
 
-        message.taken = taken
+        message.on_receipt = on_receipt
         return self
 
-    def could_end(self) -> bool:
+    def is_complete(self) -> bool:
         return self.at is not None and self.at <= self.comm.me.clock
 
     def done_at(self) -> float | None:
         return self.at
 
-    def stand_still(self, text: str) -> None:
+    def wait_until_done(self, text: str) -> None:
         me = self.comm.me
         if self.at is None:
             self.comm.scheduler.wait(me, self.text, self.need)
@@ -220,26 +231,28 @@ class SynchronousSend(Request):
 
 
 class CollectiveRequest(Request):
-    """A collective that was begun; `gathering` knows when it is over."""
+    """A collective that was begun; `collective` knows when it is over."""
 
-    def __init__(self, comm: "Member", text: str, gathering: Gathering, take: Callable, finished: Callable) -> None:
-        super().__init__(comm, text, finished, gathering.meeting)
-        self.gathering, self._take = gathering, take
+    def __init__(
+        self, comm: "RankInCommunicator", text: str, collective: OpenCollective, take: Callable, on_completion: Callable
+    ) -> None:
+        super().__init__(comm, text, on_completion, collective.need)
+        self.collective, self._take = collective, take
 
-    def could_end(self) -> bool:
-        return self.gathering.ends is not None and self.gathering.ends <= self.comm.me.clock
+    def is_complete(self) -> bool:
+        return self.collective.ends is not None and self.collective.ends <= self.comm.me.clock
 
     def done_at(self) -> float | None:
-        return self.gathering.ends
+        return self.collective.ends
 
-    def stand_still(self, text: str) -> None:
-        self.comm.scheduler.join(self.comm.me, self.gathering, text)
+    def wait_until_done(self, text: str) -> None:
+        self.comm.scheduler.wait_for_collective(self.comm.me, self.collective, text)
 
-    def outcome(self) -> None:
-        self._take(self.gathering)
+    def final_status(self) -> None:
+        self._take(self.collective)
 
 
-def status_of(message: Sent) -> Status:
+def status_of(message: VirtualMessage) -> Status:
     """Whom a message came from, with which tag, and how long it is."""
     status = Status()
     status.source, status.tag = message.source, message.tag

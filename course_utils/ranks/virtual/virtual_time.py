@@ -17,61 +17,72 @@ from typing import Any
 
 import greenlet
 
-from course_utils.ranks.virtual.virtual_network import Wires
+from course_utils.ranks.virtual.virtual_network import VirtualNetwork
 from course_utils.trace.events import Agreement, Event
-from course_utils.trace.recorder import here
-from course_utils.trace.wait_graph import IS_DONE, WAITS, Look, Meeting, Message, Need, Receive, Some, WaitGraph, unlike
+from course_utils.trace.recorder import current_line
+from course_utils.trace.wait_graph import (
+    IS_DONE,
+    WAITS,
+    Collective,
+    CombinedNeed,
+    Message,
+    Need,
+    Receive,
+    Snapshot,
+    WaitGraph,
+    differ,
+)
 
 IN_VAIN = 1_000
 """So often may a rank test in vain, while nothing else happens on any rank, before it counts as stuck."""
 MOST_TIMES_LEFT = 100
 """So often is a rank told that its run is over; an `except` without a type may catch it."""
 _stubborn: list = []  # ranks that have not left: letting go of them would go on with them
-_LOOK = 4_096
+_PROGRESS_INTERVAL = 4_096
 """Between two looks at the progress bar, so many changes from rank to rank."""
 
 
-class Left(BaseException):
+class RunIsOver(BaseException):
     """Raised in a virtual rank whose run is over: it waits for what will never come, or the learner has stopped it."""
 
 
-class Sent:
+class VirtualMessage:
     """A message under way, or waiting for its receiver.
 
     Attributes:
         source: the sender's number in the communicator.
         data: a copy of what was sent.
         arrival: the second at which its last byte arrives.
-        taken: called when it is matched, with the second; for a synchronous send.
+        on_receipt: called when it is matched, with the second; for a synchronous send.
     """
 
-    __slots__ = ("source", "tag", "data", "nbytes", "kind", "arrival", "taken")
+    __slots__ = ("source", "tag", "data", "nbytes", "kind", "arrival", "on_receipt")
 
     def __init__(self, source: int, tag: int, data: Any, nbytes: int, kind: str, arrival: float) -> None:
         self.source, self.tag, self.data, self.nbytes, self.kind = source, tag, data, nbytes, kind
         self.arrival = arrival
-        self.taken: Callable[[float], None] | None = None
+        self.on_receipt: Callable[[float], None] | None = None
 
 
-class Wanted:
+class PostedReceive:
     """A receive: from whom, which tag (None for any), and the message, once it has one."""
 
     __slots__ = ("channel", "source", "tag", "message", "need")
 
     def __init__(self, channel: str, source: int | None, tag: int | None, need: Receive | None) -> None:
         self.channel, self.source, self.tag, self.need = channel, source, tag, need
-        self.message: Sent | None = None
+        self.message: VirtualMessage | None = None
 
-    def fits(self, message: Sent) -> bool:
+    def fits(self, message: VirtualMessage) -> bool:
         """Whether the message may be taken for it; the channel is the same."""
         return self.source in (None, message.source) and self.tag in (None, message.tag)
 
 
-class Gathering:
+class OpenCollective:
     """A collective to which ranks come: who has come, with what, and when it is over."""
 
-    def __init__(self, meeting: Meeting, size: int) -> None:
-        self.meeting, self.size = meeting, size
+    def __init__(self, need: Collective, size: int) -> None:
+        self.need, self.size = need, size
         self.agreements: dict[int, Agreement] = {}
         self.parts: dict[int, Any] = {}
         self.latest = 0.0
@@ -94,15 +105,15 @@ class VirtualRank:
         self.moment = -1.0  # of the last event's beginning or end
         self.greenlet: Any = None
         self.version = 0  # of its place in the queue; older ones are void
-        self.boxes: dict[tuple[str, int], deque[Sent]] = {}
-        self.posted: dict[tuple[str, int], deque[Wanted]] = {}
-        self.wanted: Wanted | None = None  # what it stands still for, if that is a message
+        self.inboxes: dict[tuple[str, int], deque[VirtualMessage]] = {}
+        self.posted: dict[tuple[str, int], deque[PostedReceive]] = {}
+        self.receive: PostedReceive | None = None  # what it stands still for, if that is a message
         self.waiting: tuple[str, Need | None] | None = None
-        self.testing = self.only_looks = False
+        self.testing = self.by_test = False
         self.in_vain = 0
         self.done = False
         self.times_left = 0  # how often it has been told that its run is over
-        self.met: dict[str, list[Agreement]] = {}
+        self.collectives: dict[str, list[Agreement]] = {}
         self.events: list[Event | None] = []  # None: the place of one that has not ended
         self.sent_bytes = self.sent_messages = 0
         self.open: dict[int, Any] = {}
@@ -126,12 +137,19 @@ class Scheduler:
         scale: for how many numbers each number of a buffer stands.
     """
 
-    def __init__(self, world_size: int, wires: Wires, traced: bool, scale: float, look: Callable[[], None]) -> None:
-        """`look`: called now and then, for a progress bar."""
+    def __init__(
+        self,
+        world_size: int,
+        network_model: VirtualNetwork,
+        traced: bool,
+        scale: float,
+        on_progress: Callable[[], None],
+    ) -> None:
+        """`on_progress`: called now and then, for a progress bar."""
         self._main = greenlet.getcurrent()
         self.ranks = [VirtualRank(number) for number in range(world_size)]
-        self.wires, self.traced, self.scale = wires, traced, scale
-        self.gatherings: dict[tuple[str, int], Gathering] = {}
+        self.network_model, self.traced, self.scale = network_model, traced, scale
+        self.open_collectives: dict[tuple[str, int], OpenCollective] = {}
         self.members: dict[str, Sequence[int]] = {}
         self.current = self.ranks[0]
         self.now = 0.0
@@ -140,7 +158,7 @@ class Scheduler:
         self.pressed = False
         self._queue: list[tuple[float, int, int]] = []
         self.moved = True  # whether anything but tests in vain has happened
-        self._look, self._until_look = look, _LOOK
+        self._on_progress, self._until_progress = on_progress, _PROGRESS_INTERVAL
 
     # --- the loop ---------------------------------------------------------------------------------------------------
 
@@ -166,7 +184,7 @@ class Scheduler:
                     continue
                 self.current = rank
                 if rank.greenlet:
-                    rank.greenlet.throw(Left)
+                    rank.greenlet.throw(RunIsOver)
 
     def now_here(self) -> float:
         """A moment of the rank that runs."""
@@ -175,14 +193,14 @@ class Scheduler:
     def add_phase(self, name: str, start: float, end: float) -> None:
         """Keep a phase of the rank that runs."""
         if self.traced:
-            line = here()[0]
+            line = current_line()[0]
             self.current.events.append(Event(self.current.number, name, "phase", None, None, 0, start, end, line))
 
     def _life(self, rank: VirtualRank, work: Callable[[VirtualRank], None]) -> None:
         try:
             self._main.switch()
             work(rank)
-        except Left:  # before it has begun
+        except RunIsOver:  # before it has begun
             pass
         finally:
             rank.done, self.moved = True, True
@@ -213,10 +231,10 @@ class Scheduler:
 
     def _go_on(self, rank: VirtualRank) -> None:
         """Change to a rank; comes back when somebody changes to the one that called."""
-        self._until_look -= 1
-        if not self._until_look:
-            self._until_look = _LOOK
-            self._look()
+        self._until_progress -= 1
+        if not self._until_progress:
+            self._until_progress = _PROGRESS_INTERVAL
+            self._on_progress()
         self.current = rank
         rank.greenlet.switch()
 
@@ -240,7 +258,7 @@ class Scheduler:
         """End the rank's run; who catches that, and waits again and again, stands still for good."""
         me.times_left += 1
         if me.times_left <= MOST_TIMES_LEFT:
-            raise Left
+            raise RunIsOver
         _stubborn.append(me.greenlet)
         while True:
             self._main.switch()
@@ -258,85 +276,85 @@ class Scheduler:
 
     def send(
         self, me: VirtualRank, channel: str, source: int, dest: int, tag: int, data: Any, nbytes: int, kind: str
-    ) -> Sent:
+    ) -> VirtualMessage:
         """Hand a message to the network. `source` counts in the communicator, `dest` in the run."""
         self.in_turn(me)
         self.moved, me.in_vain = True, 0
-        me.clock += self.wires.overhead
+        me.clock += self.network_model.overhead
         me.sent_bytes += nbytes
         me.sent_messages += 1
-        arrival = self.wires.carry(me.number, dest, nbytes, me.clock)
-        message = Sent(source, tag, data, nbytes, kind, arrival)
+        arrival = self.network_model.arrival_time(me.number, dest, nbytes, me.clock)
+        message = VirtualMessage(source, tag, data, nbytes, kind, arrival)
         receiver = self.ranks[dest]
         waiting = receiver.posted.get((channel, source))
         if waiting:
-            for wanted in waiting:
-                if wanted.tag is None or wanted.tag == tag:
-                    waiting.remove(wanted)
-                    wanted.message = message
-                    if receiver.wanted is wanted or receiver.testing:
+            for receive in waiting:
+                if receive.tag is None or receive.tag == tag:
+                    waiting.remove(receive)
+                    receive.message = message
+                    if receiver.receive is receive or receiver.testing:
                         self._enqueue(receiver, max(arrival, receiver.clock))
                     return message
-        box = receiver.boxes.get((channel, source))
+        box = receiver.inboxes.get((channel, source))
         if box is None:
-            box = receiver.boxes[channel, source] = deque()
+            box = receiver.inboxes[channel, source] = deque()
         box.append(message)
-        awaited = receiver.wanted
+        awaited = receiver.receive
         if receiver.testing or (awaited is not None and awaited.channel == channel and awaited.fits(message)):
             self._enqueue(receiver, max(arrival, receiver.clock))
         return message
 
-    def post(self, me: VirtualRank, wanted: Wanted) -> None:
+    def post(self, me: VirtualRank, receive: PostedReceive) -> None:
         """Begin to receive. A receive from any source takes its message when it is waited for."""
         self.moved, me.in_vain = True, 0
-        if wanted.source is None:
+        if receive.source is None:
             return
-        box = me.boxes.get((wanted.channel, wanted.source))
+        box = me.inboxes.get((receive.channel, receive.source))
         if box:
             for message in box:
-                if wanted.tag is None or wanted.tag == message.tag:
+                if receive.tag is None or receive.tag == message.tag:
                     box.remove(message)
-                    wanted.message = message
+                    receive.message = message
                     return
-        key = wanted.channel, wanted.source
+        key = receive.channel, receive.source
         if key not in me.posted:
             me.posted[key] = deque()
-        me.posted[key].append(wanted)
+        me.posted[key].append(receive)
 
-    def withdraw(self, me: VirtualRank, wanted: Wanted) -> None:
+    def withdraw(self, me: VirtualRank, receive: PostedReceive) -> None:
         """Receive nothing any more."""
-        if wanted.source is not None and wanted in me.posted.get((wanted.channel, wanted.source), ()):
-            me.posted[wanted.channel, wanted.source].remove(wanted)
+        if receive.source is not None and receive in me.posted.get((receive.channel, receive.source), ()):
+            me.posted[receive.channel, receive.source].remove(receive)
 
-    def receive(self, me: VirtualRank, wanted: Wanted, text: str) -> Sent:
+    def receive(self, me: VirtualRank, receive: PostedReceive, text: str) -> VirtualMessage:
         """Wait for a receive that was posted; the clock goes on to when the message is there, and has been taken in."""
-        if wanted.message is None:
-            if wanted.source is None:
-                wanted.message = self._from_anybody(me, wanted, text)
+        if receive.message is None:
+            if receive.source is None:
+                receive.message = self._from_anybody(me, receive, text)
             else:
-                me.wanted, me.waiting = wanted, (text, wanted.need)
+                me.receive, me.waiting = receive, (text, receive.need)
                 self._stand_still(me)
-                me.wanted = me.waiting = None
-        message = wanted.message
+                me.receive = me.waiting = None
+        message = receive.message
         assert message is not None
-        there = message.arrival + self.wires.overhead
+        there = message.arrival + self.network_model.overhead
         if there > me.clock:
             me.clock = there
-        if message.taken:
-            message.taken(me.clock)
+        if message.on_receipt:
+            message.on_receipt(me.clock)
         self.moved, me.in_vain = True, 0
         return message
 
-    def _from_anybody(self, me: VirtualRank, wanted: Wanted, text: str) -> Sent:
-        message = self.first_to_come(me, wanted, text)
-        me.boxes[wanted.channel, message.source].remove(message)
+    def _from_anybody(self, me: VirtualRank, receive: PostedReceive, text: str) -> VirtualMessage:
+        message = self.first_to_come(me, receive, text)
+        me.inboxes[receive.channel, message.source].remove(message)
         return message
 
-    def first_to_come(self, me: VirtualRank, wanted: Wanted, text: str) -> Sent:
+    def first_to_come(self, me: VirtualRank, receive: PostedReceive, text: str) -> VirtualMessage:
         """Wait until a message has arrived that fits, and leave it where it is: of several the one that came first."""
-        me.wanted, me.waiting = wanted, (text, wanted.need)
+        me.receive, me.waiting = receive, (text, receive.need)
         while True:
-            message = self.earliest(me, wanted)
+            message = self.earliest(me, receive)
             if message is not None:
                 time = max(me.clock, message.arrival)
                 if not self._queue or self._queue[0] > (time, me.number, me.version):
@@ -344,28 +362,28 @@ class Scheduler:
                     break
                 self._enqueue(me, time)
             self._stand_still(me)
-        me.wanted = me.waiting = None
+        me.receive = me.waiting = None
         return message
 
-    def earliest(self, me: VirtualRank, wanted: Wanted) -> Sent | None:
+    def earliest(self, me: VirtualRank, receive: PostedReceive) -> VirtualMessage | None:
         """Of the messages that fit, sent so far, the one that arrives first; each sender's stay in order."""
         found = None
-        for (channel, source), box in me.boxes.items():
-            if channel != wanted.channel or wanted.source not in (None, source):
+        for (channel, source), box in me.inboxes.items():
+            if channel != receive.channel or receive.source not in (None, source):
                 continue
-            first = next((message for message in box if wanted.tag is None or wanted.tag == message.tag), None)
+            first = next((message for message in box if receive.tag is None or receive.tag == message.tag), None)
             if first and (found is None or (first.arrival, first.source) < (found.arrival, found.source)):
                 found = first
         return found
 
-    def has_come(self, me: VirtualRank, wanted: Wanted) -> bool:
+    def has_come(self, me: VirtualRank, receive: PostedReceive) -> bool:
         """Whether a receive could be completed at this rank's time; takes the message from anybody."""
-        if wanted.message is None and wanted.source is None:
-            found = self.earliest(me, wanted)
+        if receive.message is None and receive.source is None:
+            found = self.earliest(me, receive)
             if found is not None and found.arrival <= me.clock:
-                me.boxes[wanted.channel, found.source].remove(found)
-                wanted.message = found
-        return wanted.message is not None and wanted.message.arrival <= me.clock
+                me.inboxes[receive.channel, found.source].remove(found)
+                receive.message = found
+        return receive.message is not None and receive.message.arrival <= me.clock
 
     def test(self, me: VirtualRank, done: Callable[[], bool], text: str, need: Need | None) -> bool:
         """Look once, at this rank's time. From the second look in vain on, time passes until something can change."""
@@ -377,7 +395,7 @@ class Scheduler:
         if me.in_vain == 1:
             return False
         me.testing, me.waiting = True, (text, need)
-        coming = [box[0].arrival for box in me.boxes.values() if box and box[0].arrival > me.clock]
+        coming = [box[0].arrival for box in me.inboxes.values() if box and box[0].arrival > me.clock]
         coming += self._coming(me)
         if coming:
             self._enqueue(me, min(coming))
@@ -405,7 +423,7 @@ class Scheduler:
 
     # --- collectives ------------------------------------------------------------------------------------------------
 
-    def come(
+    def enter_collective(
         self,
         me: VirtualRank,
         channel: str,
@@ -414,7 +432,7 @@ class Scheduler:
         agreement: Agreement,
         part: Any,
         seconds: Callable[[], float],
-    ) -> Gathering:
+    ) -> OpenCollective:
         """Take part in the next collective of a communicator, and do not wait.
 
         Args:
@@ -422,35 +440,37 @@ class Scheduler:
             seconds: what the collective takes once all have come.
         """
         self.moved, me.in_vain = True, 0
-        met = me.met.setdefault(channel, [])
-        met.append(agreement)
-        key = channel, len(met)
-        gathering = self.gatherings.get(key)
-        if gathering is None:
-            gathering = self.gatherings[key] = Gathering(Meeting(channel, len(met), agreement), size)
-        gathering.agreements[rank], gathering.parts[rank] = agreement, part
-        gathering.latest = max(gathering.latest, me.clock)
-        if len(gathering.parts) == size and not unlike(gathering.agreements.values()):
-            gathering.ends = gathering.latest + seconds()
-            del self.gatherings[key]
+        collectives = me.collectives.setdefault(channel, [])
+        collectives.append(agreement)
+        key = channel, len(collectives)
+        collective = self.open_collectives.get(key)
+        if collective is None:
+            collective = self.open_collectives[key] = OpenCollective(
+                Collective(channel, len(collectives), agreement), size
+            )
+        collective.agreements[rank], collective.parts[rank] = agreement, part
+        collective.latest = max(collective.latest, me.clock)
+        if len(collective.parts) == size and not differ(collective.agreements.values()):
+            collective.ends = collective.latest + seconds()
+            del self.open_collectives[key]
             for number in self.members[channel]:
                 other = self.ranks[number]
-                if other is not me and (other.testing or (other.waiting and self._needs(other, gathering))):
-                    self.wake(other, gathering.ends)
-        return gathering
+                if other is not me and (other.testing or (other.waiting and self._needs(other, collective))):
+                    self.wake(other, collective.ends)
+        return collective
 
-    def _needs(self, rank: VirtualRank, gathering: Gathering) -> bool:
+    def _needs(self, rank: VirtualRank, collective: OpenCollective) -> bool:
         need = rank.waiting[1] if rank.waiting else None
-        needs = need.needs if isinstance(need, Some) else (need,)
-        same = gathering.meeting.communicator, gathering.meeting.number
-        return any(isinstance(one, Meeting) and (one.communicator, one.number) == same for one in needs)
+        needs = need.needs if isinstance(need, CombinedNeed) else (need,)
+        same = collective.need.communicator, collective.need.number
+        return any(isinstance(part, Collective) and (part.communicator, part.number) == same for part in needs)
 
-    def join(self, me: VirtualRank, gathering: Gathering, text: str) -> None:
+    def wait_for_collective(self, me: VirtualRank, collective: OpenCollective, text: str) -> None:
         """Wait until a collective is over."""
-        if gathering.ends is None:
-            self.wait(me, text, gathering.meeting)
-        assert gathering.ends is not None
-        me.clock = max(me.clock, gathering.ends)
+        if collective.ends is None:
+            self.wait(me, text, collective.need)
+        assert collective.ends is not None
+        me.clock = max(me.clock, collective.ends)
         self.moved, me.in_vain = True, 0
 
     # --- when nobody can go on --------------------------------------------------------------------------------------
@@ -459,15 +479,15 @@ class Scheduler:
         """Who waits for whom: messages that were sent count, those that were received are forgotten."""
         sent: dict[int, dict[Message, int]] = {rank.number: {} for rank in self.ranks}
         for rank in self.ranks:
-            for (channel, source), box in rank.boxes.items():
+            for (channel, source), box in rank.inboxes.items():
                 for message in box:
                     key = Message(channel, rank.number, message.tag)
                     mine = sent[self.members[channel][source]]
                     mine[key] = mine.get(key, 0) + 1
-        looks = {}
+        snapshots = {}
         for rank in self.ranks:
-            met = {channel: (len(begun), begun[-32:]) for channel, begun in rank.met.items()}
+            collectives = {channel: (len(begun), begun[-32:]) for channel, begun in rank.collectives.items()}
             need = rank.waiting[1] if rank.waiting else None
             state = IS_DONE if rank.done else WAITS
-            looks[rank.number] = Look(state, need, sent[rank.number], met=met)
-        return WaitGraph(looks, self.members)
+            snapshots[rank.number] = Snapshot(state, need, sent[rank.number], collectives=collectives)
+        return WaitGraph(snapshots, self.members)

@@ -30,7 +30,7 @@ def test_this_is_what_a_mac_has_and_has_not() -> None:
         socket.gethostbyname(socket.gethostname())
     with pytest.raises(OSError, match="too long"):
         socket.socket(socket.AF_UNIX).bind(f"{TEMPORARY}/{'x' * 60}")
-    assert not forking.possible()
+    assert not forking.can_fork()
 
 
 def test_without_a_choice_the_files_lie_below_the_long_folder(monkeypatch) -> None:

@@ -13,7 +13,6 @@ from course_utils.lessons.allreduce.double_tree import double_tree_allreduce
 from course_utils.lessons.allreduce.hierarchical import hierarchical_allreduce
 from course_utils.lessons.allreduce.network_topology import (
     alpha_of,
-    ring,
     ring_seconds,
     switch,
     two_level,
@@ -88,16 +87,6 @@ def test_ranks_of_a_node_queue_for_its_link() -> None:
     assert seconds(2) == pytest.approx(2 * 1000 * BETA)
 
 
-def test_far_messages_take_every_cable_of_a_ring() -> None:
-    def handed_on(comm, distance):
-        there, back = (comm.rank + distance) % comm.size, (comm.rank - distance) % comm.size
-        comm.Sendrecv(np.ones(1000, np.uint8), dest=there, recvbuf=np.empty(1000, np.uint8), source=back)
-
-    cables = VirtualRanks(8, ring(8, ALPHA, BETA))
-    assert cables.run(handed_on, 1).seconds == pytest.approx(ALPHA + 1000 * BETA)
-    assert cables.run(handed_on, 4).seconds > ALPHA + 4 * 1000 * BETA * 0.99
-
-
 def test_alpha_can_depend_on_the_size() -> None:
     alpha = alpha_of([0, 1000, 2000], [0.001, 0.004, 0.005], 1e-6)
     assert alpha(np.array([0, 500, 1000, 9000])) == pytest.approx([0.001, 0.002, 0.003, 0.003])
@@ -135,9 +124,8 @@ def test_a_switch_that_adds_takes_one_vectors_time_whatever_the_ranks() -> None:
     [
         lambda size: two_level(size, 8, **ONE_LINK),
         lambda size: switch(size, 5e-6, 2e-11, overhead=5e-7),
-        lambda size: ring(size, 5e-6, 2e-11),
     ],
-    ids=["one link", "a card each", "cables"],
+    ids=["one link", "a card each"],
 )
 def test_the_rings_formula_holds_on_any_network(make, world_size) -> None:
     topology = make(world_size)

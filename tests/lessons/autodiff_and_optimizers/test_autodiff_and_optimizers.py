@@ -1,12 +1,12 @@
 """Lesson 2's autodiff: on random graphs its gradients are torch's, with broadcasting; and it is as short as said."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.lessons.autodiff_and_optimizers import autodiff
 from course_utils.lessons.autodiff_and_optimizers.autodiff import (
@@ -18,7 +18,7 @@ from course_utils.lessons.autodiff_and_optimizers.autodiff import (
 from course_utils.lessons.autodiff_and_optimizers.pictures import Box, boxes_of, computation_graph, lay_out
 
 SHAPES = [(), (1,), (3,), (4, 3), (1, 3), (4, 1), (2, 4, 3), (2, 1, 3), (2, 1, 1)]  # all broadcast with each other
-FIRST_SEED = int(os.environ.get("COURSE_SEED", 0))
+FIRST_SEED = settings.SEED.value() or 0
 
 BOTH = {  # the same operation on a Node and on a tensor
     "add": (2, lambda a, b: a + b, lambda a, b: a + b),

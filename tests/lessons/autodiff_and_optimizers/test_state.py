@@ -9,8 +9,8 @@ from torch.nn.functional import cross_entropy
 from course_utils.lessons.autodiff_and_optimizers.optimizers import adam_step, state_bytes, state_bytes_per_parameter
 from course_utils.lessons.autodiff_and_optimizers.pictures import (
     bytes_per_parameter,
+    gradient_readiness,
     ready_finding,
-    ready_order,
     share_at,
 )
 from course_utils.lessons.autodiff_and_optimizers.ready_order import (
@@ -137,7 +137,7 @@ def test_pictures_say_what_they_show():
     found = layers(example())
     assert ready_finding(found, 11.0).startswith("b is ready first, a last; at half time 75")
     assert share_at(found, 0.0) == 0 and share_at(found, 11.0) == 1
-    picture = ready_order(found, 11.0, "A pass", passes=[10.0, 12.0])
+    picture = gradient_readiness(found, 11.0, "A pass", passes=[10.0, 12.0])
     assert "b after 3 s; a after 8.5 s" in picture.alt_text
     bars = bytes_per_parameter({"SGD": {"parameters": 4, "optimizer state": 0.0}}, "Kept")
     assert "SGD: parameters 4 B, optimizer state 0 B" in bars.alt_text

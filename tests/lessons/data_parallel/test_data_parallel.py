@@ -1,5 +1,10 @@
 """Lesson 6's library: P ranks train as one process would, whatever P is, and what spoils it spoils it."""
 
+import ast
+import difflib
+import functools
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +14,7 @@ import course_utils as course
 from course_utils.lessons.data_parallel import gradients, training
 from course_utils.lessons.data_parallel.batch_norm import SyncBatchNorm
 from course_utils.lessons.data_parallel.differentiable import all_reduce_sum
-from course_utils.lessons.data_parallel.shards import shard_indices
+from course_utils.lessons.data_parallel.shards import shard_indices, shard_of_batch
 from course_utils.trace.events import phase_seconds
 
 BATCH = 48  # divides by 1, 2, 3 and 4
@@ -26,11 +31,28 @@ def mean_losses(run) -> np.ndarray:
     return np.array(training.mean_losses(run.results))
 
 
+def body(function) -> list[str]:
+    """The statements of a function, a line each, without its docstring."""
+    (definition,) = ast.parse(inspect.getsource(function)).body
+    return "\n".join(ast.unparse(statement) for statement in definition.body[1:]).splitlines()
+
+
+def test_three_lines_make_the_serial_training_parallel() -> None:
+    compared = difflib.ndiff(body(training.train_serial), body(training.train_parallel))
+    changed = [line.split(maxsplit=1) for line in compared if line[0] in "+-"]
+    new = [text for sign, text in changed if sign == "+"]
+    assert [text.partition("(")[0] for text in new] == ["broadcast", "batch, weight = shard_of_batch", "losses.append"]
+    assert "partial(synchronise, model)" in new[2]
+    assert [text.partition("(")[0] for sign, text in changed if sign == "-"] == ["losses.append"]
+
+
 @pytest.mark.parametrize("world_size", [1, 2, 3, 4])
 def test_any_number_of_ranks_trains_as_one_process(four_ranks, data, world_size):
     options = {"epochs": 2, "batch_size": BATCH, "rate": 0.2}
     serial = training.train_serial(data, **options)
-    run = four_ranks.run(training.train_parallel, data, ranks=world_size, backend="gloo", **options)
+    run = four_ranks.run(
+        training.train_parallel, data, training.own_weights, ranks=world_size, backend="gloo", **options
+    )
     assert len(serial.losses) == 18
     assert np.abs(mean_losses(run) - serial.losses).max() <= 1e-6
     for history in run.results:
@@ -41,7 +63,7 @@ def test_any_number_of_ranks_trains_as_one_process(four_ranks, data, world_size)
 def test_adamw_trains_as_one_process_too(four_ranks, data):
     options = {"epochs": 2, "batch_size": BATCH, "rate": 0.01, "optimizer": torch.optim.AdamW}
     serial = training.train_serial(data, **options)
-    run = four_ranks.run(training.train_parallel, data, backend="gloo", **options)
+    run = four_ranks.run(training.train_parallel, data, training.own_weights, backend="gloo", **options)
     assert np.abs(mean_losses(run) - serial.losses).max() <= 1e-6
     assert min(serial.losses) != min(training.train_serial(data, epochs=2, batch_size=BATCH, rate=0.01).losses)
 
@@ -51,7 +73,7 @@ def test_both_ways_reach_95_percent_step_for_step(four_ranks):
     options = {"epochs": 6, "batch_size": 64, "rate": 0.4}
     serial = training.train_serial(digits, **options)
     for way in (gradients.average_gradients, gradients.gather_scatter_gradients):
-        run = four_ranks.run(training.train_parallel, digits, synchronise=way, backend="gloo", **options)
+        run = four_ranks.run(training.train_parallel, digits, training.own_weights, way, backend="gloo", **options)
         assert np.abs(mean_losses(run) - serial.losses).max() <= 1e-6
         assert min(history.test_accuracy for history in run.results) >= 0.95
 
@@ -67,8 +89,14 @@ def test_a_step_leaves_its_phases_and_one_all_reduce_for_each_parameter(four_ran
     assert run.bytes_per_rank == [2 * 8 * parameters] * 4
 
 
+def leave_alone(model):
+    """Send nothing."""
+
+
 def test_without_broadcast_the_replicas_keep_their_distance(four_ranks, data):
-    run = four_ranks.run(training.train_parallel, data, batch_size=BATCH, broadcast=False, backend="gloo")
+    run = four_ranks.run(
+        training.train_parallel, data, training.own_weights, batch_size=BATCH, broadcast=leave_alone, backend="gloo"
+    )
     starts = [training.flat_parameters(training.digits_mlp(rank).double()) for rank in range(4)]
     for start, history in zip(starts, run.results, strict=True):
         before = start - starts[0]
@@ -91,8 +119,12 @@ def test_a_sum_is_a_mean_with_a_larger_rate(four_ranks, data):
 
 def test_only_synchronised_batch_norm_is_that_of_one_process(four_ranks, data):
     serial = training.train_serial(data, training.local_norm_mlp, batch_size=BATCH)
-    own = four_ranks.run(training.train_parallel, data, training.local_norm_mlp, batch_size=BATCH, backend="gloo")
-    all_ = four_ranks.run(training.train_parallel, data, training.sync_norm_mlp, batch_size=BATCH, backend="gloo")
+    local, sync = (
+        functools.partial(training.own_weights, build=build)
+        for build in (training.local_norm_mlp, training.sync_norm_mlp)
+    )
+    own = four_ranks.run(training.train_parallel, data, local, batch_size=BATCH, backend="gloo")
+    all_ = four_ranks.run(training.train_parallel, data, sync, batch_size=BATCH, backend="gloo")
     assert np.abs(mean_losses(all_) - serial.losses).max() <= 1e-6
     assert np.abs(mean_losses(own) - serial.losses).max() > 1e-3
     steps, layers, tensors = 9, 2, 10
@@ -136,6 +168,28 @@ def test_shards_have_one_length_and_leave_nobody_out(n, world_size):
     together = torch.stack(shards, dim=1).flatten()
     assert torch.equal(together[:n], shard_indices(n, 0, 1, epoch=3, seed=5))
     assert set(together.tolist()) == set(range(n))
+
+
+def shares_of_batches(indices: torch.Tensor, size: int) -> list[tuple[list[int], float]]:
+    shares = [shard_of_batch(batch, size) for batch in training.batches(indices, size, keep_last=True)]
+    return [(share.tolist(), weight) for share, weight in shares]
+
+
+def test_the_shares_of_a_batch_are_what_shard_indices_deals(four_ranks):
+    order = shard_indices(30, 0, 1)
+    results = four_ranks.run(shares_of_batches, order, 12, backend="gloo").results
+    for rank, shares in enumerate(results):
+        own = len(range(rank, 6, 4))  # of the six that are left over
+        dealt = shard_indices(30, rank, 4).tolist()
+        assert shares == [(dealt[:3], 1), (dealt[3:6], 1), (dealt[6 : 6 + own], own * 4 / 6)]
+
+
+@pytest.mark.parametrize(
+    ("n", "size", "words"), [(30, 10, "10 does not divide among 4"), (26, 12, "has 2 for 4 ranks")]
+)
+def test_a_batch_that_cannot_be_shared_is_rejected(four_ranks, n, size, words):
+    with pytest.raises(course.RankError, match=words):
+        four_ranks.run(shares_of_batches, torch.arange(n), size, backend="gloo")
 
 
 def test_batches_are_full():

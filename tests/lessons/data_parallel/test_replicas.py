@@ -11,7 +11,7 @@ from torch import nn
 import course_utils as course
 from course_utils.lessons.data_parallel import training
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
-from course_utils.lessons.data_parallel.replicas import torch_ddp
+from course_utils.lessons.data_parallel.replicas import torch_ddp, train_replicas
 from course_utils.lessons.overlap.buckets import ALL_WAYS
 
 OPTIONS = {"epochs": 2, "batch_size": 48, "rate": 0.2}
@@ -54,7 +54,8 @@ MODELS = {"mlp": training.digits_mlp, "tied and frozen": tied, "unused": with_un
 
 def train(way: str, data: training.Data, model: str, **options) -> training.History:
     make = functools.partial(torch_ddp, unused=True) if (way, model) == ("DDP", "unused") else ALL_WAYS[way]
-    return training.train_parallel(data, MODELS[model], replicate=make, **OPTIONS, **options)
+    build = functools.partial(training.own_weights, build=MODELS[model])
+    return train_replicas(data, make, build, **OPTIONS, **options)
 
 
 def global_losses(run: course.Run, keep_last: bool, examples: int) -> np.ndarray:
@@ -95,9 +96,13 @@ def test_a_last_batch_with_fewer_examples_than_ranks_is_rejected(four_ranks, dat
         four_ranks.run(train, "DDP", few, "mlp", keep_last=True, backend="gloo")
 
 
+def leave_alone(model: nn.Module) -> None:
+    """Send nothing."""
+
+
 @pytest.mark.parametrize("way", ALL_WAYS)
 def test_only_the_broadcast_makes_unlike_ranks_equal(four_ranks, data, way) -> None:
-    run = four_ranks.run(train, way, data, "mlp", broadcast=False, ranks=2, backend="gloo")
+    run = four_ranks.run(train, way, data, "mlp", broadcast=leave_alone, ranks=2, backend="gloo")
     first, second = (history.parameters for history in run.results)
     assert torch.allclose(first, second) == (way == "DDP")  # DDP broadcasts by itself
 
@@ -120,7 +125,7 @@ def test_the_broadcast_gives_all_ranks_rank_0s_weights_and_buffers(four_ranks) -
 
 
 def train_ddp_as_it_comes(data: training.Data) -> training.History:
-    return training.train_parallel(data, with_unused, replicate=torch_ddp, **OPTIONS)
+    return train_replicas(data, torch_ddp, with_unused, **OPTIONS)
 
 
 def test_ddp_says_what_it_waits_for(four_ranks, data) -> None:

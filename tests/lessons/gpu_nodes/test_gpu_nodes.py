@@ -1,5 +1,6 @@
 """The training program and what it stands on: launchers found out, seats compared, checkpoints, stops, and torchrun."""
 
+import inspect
 import json
 import os
 import re
@@ -15,7 +16,6 @@ import torch.distributed as dist
 from course_utils.errors import CourseError
 from course_utils.gpu_seats import Seat
 from course_utils.lessons.gpu_nodes import checkpoint, launch, resumable_training
-from course_utils.lessons.gpu_nodes import train_ddp as script
 from course_utils.lessons.gpu_nodes.checkpoint import load_checkpoint, save_checkpoint
 from course_utils.lessons.gpu_nodes.launch import Launch, find_launch, first_node, seats_text
 from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
@@ -222,7 +222,7 @@ def torchrun(folder: Path, *options: str) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1"]
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [*command, script.__file__, f"--folder={folder}", *options],
+        [*command, inspect.getfile(train_ddp), f"--folder={folder}", *options],
         env=environment,
         capture_output=True,
         text=True,

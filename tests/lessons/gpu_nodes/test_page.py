@@ -16,10 +16,10 @@ from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment, variables_read
 from course_utils.lessons.gpu_nodes.pictures import launchers, log_map, seats, tries
 from course_utils.lessons.gpu_nodes.played_step import on_nodes, played_step
-from course_utils.lessons.gpu_nodes.settings import Settings
 from course_utils.lessons.gpu_nodes.stop_signals import StopSignals, send_sigterm
+from course_utils.lessons.gpu_nodes.training_settings import Settings
 from course_utils.lessons.gpu_nodes.tries import Try, repeated_steps, tries_of, tries_text
-from course_utils.ranks.slurm.batch_job import for_a_new_job, over_text, waiting_text
+from course_utils.ranks.slurm.batch_job import environment_for_new_job, over_text, waiting_text
 
 LOG = """2 ranks on 1 node (n1), started by torchrun: gloo, because there is no GPU
 epoch 1 of 4: loss 2.2
@@ -163,7 +163,7 @@ def test_a_script_that_slurm_rejects(tmp_path, slurm_commands, capsys) -> None:
 def test_a_new_job_hears_nothing_of_the_one_around_it() -> None:
     around = {"SLURM_MEM_PER_CPU": "2048", "SRUN_CPUS_PER_TASK": "4", "SBATCH_CPU_BIND": "quiet"}
     meant = {"SLURM_CONF": "/etc/slurm.conf", "SBATCH_ACCOUNT": "physics", "PATH": "/bin"}
-    assert for_a_new_job(around | meant) == meant
+    assert environment_for_new_job(around | meant) == meant
 
 
 def test_a_signal_waits_until_it_is_heard() -> None:

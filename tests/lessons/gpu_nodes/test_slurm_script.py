@@ -2,6 +2,8 @@
 
 import os
 import re
+import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
 from course_utils.checks.registry import find
 from course_utils.checks.run_cases import outcomes
 from course_utils.lessons.gpu_nodes.checks import batch
+from course_utils.lessons.gpu_nodes.checks.slurm_options import SBATCH, SRUN, UnknownOption
 from course_utils.lessons.gpu_nodes.checks.slurm_script import EXERCISE
 from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
 
@@ -139,5 +142,56 @@ def test_options_are_read_up_to_the_first_command() -> None:
     text = f"#!/bin/sh\n{asked}true\n#SBATCH --nodes=9\n"
     assert batch.options_of(text) == {"nodes": "2", "time": "5", "gres": "gpu:a100:4", "requeue": ""}
     assert batch.asked_for(text)[batch.GPUS] == 4
-    with pytest.raises(ValueError, match="unrecognized option '--node=2'"):
+    with pytest.raises(ValueError, match="option --node not a unique prefix"):
         batch.options_of("#!/bin/sh\n#SBATCH --node=2\n")
+
+
+@pytest.mark.parametrize("program", [SBATCH, SRUN], ids=lambda program: program.program)
+def test_every_option_of_the_installed_slurm_is_known(program, tmp_path, monkeypatch) -> None:
+    if why := obstacle():
+        assert os.environ.get("CI") != "true", f"under CI=true Slurm must run: {why}"
+        pytest.skip(why)
+    (tmp_path / "slurm.conf").write_text("ClusterName=x\nSlurmctldHost=h\nAuthType=auth/none\n")
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
+    told = subprocess.run([program.program, "--help"], capture_output=True, text=True, check=True).stdout
+    options = re.findall(r"^  +(?:-(\w),? +)?--([\w-]+)(\[?=)?", told, re.MULTILINE)
+    assert len(options) > 70
+    for letter, name, sign in options:
+        if name in ("container", "mem", "resv-ports", "no-kill", "kill-on-bad-exit"):
+            sign = "="  # the help leaves it out; with `=` a value that may be left out is right, too
+        words = [f"--{name}=7"] if sign else [f"--{name}"]
+        assert program.read(words) == ({name: "7" if sign else ""}, []), words
+        if letter:
+            assert program.read([f"-{letter}7" if sign else f"-{letter}"]) == ({name: "7" if sign else ""}, [])
+
+
+def test_options_are_read_as_getopt_long_reads_them() -> None:
+    asked = "--exclusive --hint=nomultithread --nice=-5 -k -N2 -n 4 --part=gpu --comment=-x"
+    options, rest = SBATCH.read(shlex.split(asked + " train.py -k --nodes=7"))
+    assert options == {
+        "exclusive": "",
+        "hint": "nomultithread",
+        "nice": "-5",
+        "no-kill": "",
+        "nodes": "2",
+        "ntasks": "4",
+        "partition": "gpu",
+        "comment": "-x",
+    }
+    assert rest == ["train.py", "-k", "--nodes=7"]
+    assert SBATCH.read(["-N=2"]) == ({"nodes": "=2"}, [])
+    assert SRUN.read(["-W", "30", "-K0", "-l", "python", "-K"]) == (
+        {"wait": "30", "kill-on-bad-exit": "0", "label": ""},
+        ["python", "-K"],
+    )
+    for program, word in [(SBATCH, "--ndoes=2"), (SBATCH, "--wait=5"), (SBATCH, "--time"), (SRUN, "--requeue")]:
+        with pytest.raises(UnknownOption, match=f"{program.program}: error: option {word.partition('=')[0]} "):
+            program.read([word])
+
+
+def test_a_script_with_rarer_options_is_read() -> None:
+    lines = "#SBATCH --exclusive --hint=nomultithread\n#SBATCH --contiguous -k\n#SBATCH --tasks-per-node=3 --nodes=2\n"
+    asked = batch.asked_for(f"#!/bin/sh\n{lines}true\n")
+    assert (asked[batch.NODES], asked[batch.TASKS]) == (2, 3)
+    with pytest.raises(batch.Rejected, match="'nodes=2' is no option"):
+        batch.options_of("#!/bin/sh\n#SBATCH nodes=2\ntrue\n")

@@ -10,10 +10,8 @@ from course_utils.lessons.hybrid_and_sharded.planner.language_models import BENC
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import judge
 from course_utils.lessons.hybrid_and_sharded.planner.pictures import published
 from course_utils.lessons.hybrid_and_sharded.planner.plan_report import (
-    ON_THE_PAGE,
     SHOWN,
     largest_hidden,
-    plans_page,
     report,
 )
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import (
@@ -24,8 +22,9 @@ from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import (
     published_finding,
     published_runs,
 )
-from course_utils.lessons.hybrid_and_sharded.planner.rate_fit import BOUNDS, fit_rates
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, Layout, TrainingProgram
+from workshop.planner_rates import BOUNDS, fit_rates
+from workshop.publish.plans import ON_THE_PAGE, as_markdown, plans_page
 
 RUNS = published_runs()
 NEMO = {  # of each row of NeMo 24.07, and of Megatron Bridge 25.09: TFLOP/s on each GPU, as published beside the speed
@@ -135,7 +134,7 @@ def test_the_page_of_plans_has_each_report_as_a_table() -> None:
     assert text.count("\n## ") == len(ON_THE_PAGE) and text.count("| 1 | ") == len(ON_THE_PAGE)
     assert text.count(f"| {SHOWN} | ") == len(ON_THE_PAGE) and text.count("Breaks first: ") == len(ON_THE_PAGE)
     assert published_finding() in text and "Nothing here was run" in text
-    assert " decides: " in text and "Nothing fits" in report("Llama 3 405B", 8, "h100").markdown()
+    assert " decides: " in text and "Nothing fits" in as_markdown(report("Llama 3 405B", 8, "h100"))
 
 
 def test_a_larger_batch_hides_messages_on_more_gpus() -> None:

@@ -12,7 +12,6 @@ from course_utils.lessons.hybrid_and_sharded.gradient_clipping import clip_alone
 from course_utils.lessons.hybrid_and_sharded.mesh_training import (
     MeshTraining,
     bytes_by_axis,
-    differences_on_mesh,
     train_on_mesh,
     train_serially,
     whole_model,
@@ -21,6 +20,7 @@ from course_utils.lessons.hybrid_and_sharded.sentences import apart, clip_text
 from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
 from course_utils.lessons.model_parallel.transformer import character_model
 from workshop.bench.ranks import ranks_of
+from workshop.bench.sharded_ranks import differences_on_mesh
 
 WIDTH, CONTEXT, BATCH, STEPS = 16, 8, 8, 3
 NUMBER = 8  # bytes

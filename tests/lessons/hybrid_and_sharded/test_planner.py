@@ -13,7 +13,7 @@ from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memor
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS, WITH_EXPERTS, LanguageModel
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import TIE, best, judge, plan
 from course_utils.lessons.hybrid_and_sharded.planner.pictures import plans, plans_finding
-from course_utils.lessons.hybrid_and_sharded.planner.published_runs import PUBLISHED, SPENT, ZERO_3, comparison
+from course_utils.lessons.hybrid_and_sharded.planner.published_runs import SPENT
 from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
     AGAIN,
     BUBBLE,
@@ -35,6 +35,7 @@ from course_utils.lessons.model_parallel.activation_memory import block_activati
 from course_utils.lessons.model_parallel.training_memory import layer_parameters
 from course_utils.lessons.model_parallel.transformer import Block, character_model
 from course_utils.lessons.pipeline.schedules import bubble_fraction
+from workshop.bench.published_runs import PUBLISHED, ZERO_3, comparison
 
 SEVEN = MODELS["Llama 7B"]
 MIXTRAL = WITH_EXPERTS["Mixtral 8x7B"]

@@ -6,6 +6,9 @@ from functools import partial
 
 import pytest
 import torch
+import torch.distributed as dist
+from torch.nn import functional
+from torch.nn.attention import SDPBackend
 
 from course_utils.errors import CourseError
 from course_utils.lessons.long_texts.allocated import Allocated
@@ -26,7 +29,6 @@ from course_utils.lessons.long_texts.merge import merge_attention
 from course_utils.lessons.long_texts.mesh_model import in_one_process
 from course_utils.lessons.long_texts.ring_attention import ring_attention
 from course_utils.lessons.long_texts.text_memory import TextMemory, memory_in_blocks, ordinary_memory
-from course_utils.lessons.long_texts.torch_context_parallel import BACKENDS, torch_context_parallel
 from course_utils.lessons.long_texts.ulysses import check_heads, ulysses_attention
 from course_utils.lessons.long_texts.work import imbalance, pairs_computed, pairs_seen
 from course_utils.lessons.long_texts.zigzag import in_order, zigzag
@@ -270,6 +272,39 @@ def test_a_mesh_is_one_process(sizes, tokens, four_ranks) -> None:
 def test_a_mesh_of_other_ranks_is_rejected(four_ranks) -> None:
     with pytest.raises(CourseError, match="8 ranks, and 4 take part"):
         four_ranks.run(mesh_beside_one_process, {"data": 2, "context": 2, "tensor": 2}, backend="gloo")
+
+
+BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MATH}
+"""The kernels of scaled_dot_product_attention that torch has for processors."""
+
+
+def torch_context_parallel(backend: str) -> str:
+    """Do causal attention over all ranks with torch's tool, and say what came of it.
+
+    Args:
+        backend: one of `BACKENDS`.
+
+    Returns:
+        "runs, … away from one process", or the error's name and text.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.experimental import context_parallel  # experimental: it may have moved
+    from torch.nn.attention import sdpa_kernel
+
+    torch.manual_seed(0)
+    whole = torch.randn(3, 1, 4, 32, 8)
+    wanted = functional.scaled_dot_product_attention(*whole, is_causal=True)
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    q, k, v = (one.clone() for one in whole)
+    places = torch.arange(32)
+    try:
+        buffers = {"buffers": [q, k, v, places], "buffer_seq_dims": [2, 2, 2, 0]}
+        with sdpa_kernel(BACKENDS[backend]), context_parallel(mesh, **buffers):
+            out = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            apart = (out - wanted[:, :, places]).abs().max().item()
+    except (NotImplementedError, RuntimeError) as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    return f"runs, {apart:.0e} away from one process"
 
 
 @pytest.mark.long

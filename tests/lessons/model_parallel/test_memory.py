@@ -15,7 +15,6 @@ from course_utils.lessons.model_parallel.activation_checkpointing import checkpo
 from course_utils.lessons.model_parallel.activation_memory import block_activations
 from course_utils.lessons.model_parallel.memory_counter import counting_saved
 from course_utils.lessons.model_parallel.memory_parts import Memory, Parallelism, bytes_for_each_parameter
-from course_utils.lessons.model_parallel.mixed_precision import MixedPrecision
 from course_utils.lessons.model_parallel.pictures import memory_finding
 from course_utils.lessons.model_parallel.training_memory import layer_parameters, training_memory
 from course_utils.lessons.model_parallel.transformer import Block, character_model
@@ -23,6 +22,7 @@ from workshop.bench import memory
 from workshop.bench.memory_ranks import (
     DTYPES,
     OPTIMIZERS,
+    MixedPrecision,
     divided,
     loss_of,
     on_mesh,

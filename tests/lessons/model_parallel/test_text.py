@@ -26,11 +26,9 @@ def test_the_text_is_long_and_of_known_characters() -> None:
 
 
 def test_the_last_part_is_held_out() -> None:
-    training, held_out = character_text(held_out=0.25)
+    training, held_out = character_text()
     assert decode(torch.cat([training, held_out])) == python_text()
-    assert len(held_out) / len(training) == pytest.approx(1 / 3, abs=1e-3)
-    with pytest.raises(CourseError, match="share"):
-        character_text(held_out=1.0)
+    assert len(held_out) / len(training) == pytest.approx(1 / 9, abs=1e-3)
 
 
 def test_batches_are_of_the_text_and_repeat_with_their_seed() -> None:

@@ -23,7 +23,7 @@ from course_utils.lessons.overlap.bucket_size import (
 )
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.overlap.compressed_training import Compressed, train_compressed
-from course_utils.lessons.overlap.pictures import behind_the_step, bucket_sweep, compression, on_rank, waited
+from course_utils.lessons.overlap.pictures import behind_the_step, bucket_sweep, compression_methods, on_rank, waited
 from course_utils.lessons.overlap.step_times import (
     ALONE,
     StepTimes,
@@ -172,13 +172,13 @@ def test_what_compression_cost(accuracy, said) -> None:
     assert sentences.compression_text(found) == f"top-k sends 10 times less and recognises {said}"
     unknown = {how: dataclasses.replace(one, bytes_per_step=None) for how, one in found.items()}
     assert sentences.compression_text(unknown).startswith("No links")
-    assert "not counted" in compression(unknown, "x").alt_text
+    assert "not counted" in compression_methods(unknown, "x").alt_text
 
 
 def test_pictures_tell_what_they_show() -> None:
     picture = bucket_sweep({1000: [0.2, 0.3], 4000: [0.1, 0.2]}, MODEL.step, 4000, 0.06, "A finding")
     assert "Predicted optimum 4 KB" in picture.alt_text and "1 KB: 250 ms" in picture.alt_text
-    assert "a step: none: 1 MB; top-k: 100 KB." in compression(FOUND, "x").alt_text
+    assert "a step: none: 1 MB; top-k: 100 KB." in compression_methods(FOUND, "x").alt_text
     events = step_of_events(0) + step_of_events(1)
     picture = behind_the_step({"loop": events, "hooks": events}, "One step")
     assert "10 ms of 50 ms (loop) and 10 ms of 50 ms (hooks)" in picture.alt_text

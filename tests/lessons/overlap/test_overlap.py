@@ -11,7 +11,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 import course_utils as course
 from course_utils.lessons.data_parallel import training
-from course_utils.lessons.data_parallel.replicas import Replica, torch_ddp
+from course_utils.lessons.data_parallel.replicas import Replica, torch_ddp, train_replicas
 from course_utils.lessons.overlap.buckets import accumulate_gradients, make_buckets, overlapped_allreduce
 from course_utils.lessons.overlap.compression import compress, top_k_with_error_feedback
 from course_utils.lessons.overlap.scaling import amdahl, exposed_seconds, scaling_efficiency, serial_share
@@ -170,7 +170,7 @@ def compressed(how: str, data) -> training.History:
         compress(replica.module, how, share=0.05)
         return replica
 
-    return training.train_parallel(data, replicate=replicate, epochs=4, rate=0.2)
+    return train_replicas(data, replicate, epochs=4, rate=0.2)
 
 
 @pytest.mark.parametrize("how", ["fp16", "top-k", "PowerSGD"])

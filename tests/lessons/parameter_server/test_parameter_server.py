@@ -6,9 +6,9 @@ import pytest
 import course_utils as course
 from course_utils.lessons.parameter_server.digits_trainings import (
     Pace,
-    endless,
     first_weights,
     flat_gradient,
+    own_batches,
     train_asynchronously,
     train_clinics,
     train_locally,
@@ -75,7 +75,7 @@ def test_the_rate_for_an_old_gradient() -> None:
 
 def test_synchronous_training_is_that_of_one_process(four_ranks, data) -> None:
     curve = four_ranks.run(train_synchronously, data, 6, batch_size=16, rate=0.3, pace=QUICK, every=1).results[0]
-    batches = [endless(data[0][worker::3], data[1][worker::3], 16, seed=worker + 1) for worker in range(3)]
+    batches = [own_batches(data, worker, 3, 16, seed=worker + 1) for worker in range(3)]
     weights, accuracies = first_weights(0), []
     for _ in range(6):
         accuracies.append(accuracy(unflat(weights), *data[2:]))

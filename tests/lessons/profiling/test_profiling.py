@@ -17,7 +17,7 @@ from course_utils.lessons.profiling import sentences, slow_programs
 from course_utils.lessons.profiling.chrome_trace import problems, read_trace, write_trace
 from course_utils.lessons.profiling.gpu_steps import RECORDED
 from course_utils.lessons.profiling.intervals import difference, intersection, length, union
-from course_utils.lessons.profiling.lanes import Lanes, lanes_of, transfer_seconds
+from course_utils.lessons.profiling.lanes import Lanes, lanes_of
 from course_utils.lessons.profiling.merged_trace import merge
 from course_utils.lessons.profiling.pictures import profile
 from course_utils.lessons.profiling.rank_clocks import offset_of, offset_to_rank_0
@@ -123,9 +123,9 @@ def test_what_the_last_rank_has_exposed_is_the_transfer() -> None:
     steps = [(0, 10), (10, 20)]
     early = Lanes(0, 0, 20, [(0, 2), (10, 18)], [(2, 9), (18, 20)], {}, steps)
     late = Lanes(1, 0, 20, [(0, 6), (10, 13)], [(6, 9), (13, 20)], {}, steps)
-    assert transfer_seconds([early, late]) == [3, 2]
+    assert profiling.transfer_seconds([early, late]) == [3, 2]
     alone = [Lanes(rank, 0, 12, [(0, 12)], [], {}, [(0, 5), (5, 11 + rank)]) for rank in (0, 1)]
-    assert transfer_seconds(alone) == [0, 0]
+    assert profiling.transfer_seconds(alone) == [0, 0]
 
 
 def test_operators_are_listed_by_their_own_time() -> None:
@@ -183,7 +183,7 @@ def test_a_step_on_a_gpu_is_when_the_gpu_was_at_it() -> None:
     assert problems(trace) == []
     (lanes,) = lanes_of(trace)
     assert [pytest.approx(step) for step in lanes.each_step] == [(50e-6, 200e-6), (220e-6, 300e-6)]
-    assert transfer_seconds([lanes]) == pytest.approx([10e-6, 10e-6])
+    assert profiling.transfer_seconds([lanes]) == pytest.approx([10e-6, 10e-6])
 
 
 def test_copies_are_no_idle_time() -> None:

@@ -23,6 +23,7 @@ import pytest
 from PIL import Image
 
 import course_utils as course
+from course_utils import settings
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.profiling.record_profiles import profile_ranks, training_step
 from course_utils.syllabus import ROOT
@@ -167,9 +168,9 @@ def test_the_trace_view_draws_all_ranks(page) -> None:
     for rank in (0, 1):
         trace.get_by_text(re.compile(rf"\brank {rank}\b")).locator("visible=true").first.wait_for()
     drawn = Image.open(io.BytesIO(page.screenshot())).convert("RGB").crop((620, 130, 1200, 590))  # right of the names
-    if folder := os.environ.get("COURSE_SCREENSHOTS"):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        drawn.save(Path(folder) / "tensorboard_trace.png")
+    if folder := settings.SCREENSHOTS.value():
+        folder.mkdir(parents=True, exist_ok=True)
+        drawn.save(folder / "tensorboard_trace.png")
     assert coloured_share(drawn) > 0.02, "the rows of the trace are empty"
 
 

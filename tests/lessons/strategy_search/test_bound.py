@@ -15,7 +15,6 @@ from course_utils.lessons.strategy_search.graph.example_models import mlp
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.search.certificate import Certificate
 from course_utils.lessons.strategy_search.search.certificate_check import check_certificate
-from course_utils.lessons.strategy_search.search.exhaustive import optimum_of
 from course_utils.lessons.strategy_search.search.lower_bound import bound_below
 from course_utils.lessons.strategy_search.search.many_walks import find_strategy
 from course_utils.lessons.strategy_search.search.proved import search_and_prove, shares_of_work
@@ -24,6 +23,7 @@ from course_utils.lessons.strategy_search.simulator.random_graphs import random_
 from course_utils.lessons.strategy_search.simulator.simulate import makespan
 from course_utils.lessons.strategy_search.simulator.step_tables import make_tables
 from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
+from workshop.bench.exhaustive_search import optimum_of
 
 ALEXNET = Workload(
     "AlexNet", "course_utils.lessons.strategy_search.graph.example_models.alexnet", {}, (64, 3, 224, 224)

@@ -17,25 +17,24 @@ from course_utils.lessons.model_parallel.differentiable_collectives import all_r
 from course_utils.lessons.model_parallel.transformer import Block, Head, character_model
 from course_utils.lessons.strategy_search.costs.described_costs import described_costs
 from course_utils.lessons.strategy_search.costs.device_topology import describe
-from course_utils.lessons.strategy_search.experiments import PredictedAndMeasured, predicted_seconds, varied_strategies
+from course_utils.lessons.strategy_search.experiments import PredictedAndMeasured, predicted_seconds
 from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
 from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18
 from course_utils.lessons.strategy_search.graph.operator_graph import Window
 from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, on_one_device
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.program.run_program import (
-    gradients,
     parallel_model,
     train_program,
     train_serial,
 )
 from course_utils.lessons.strategy_search.program.tensor_layouts import move_between
 from course_utils.lessons.strategy_search.program.tensor_moves import Spread, exchange, own
-from course_utils.lessons.strategy_search.program.write_program import program
+from course_utils.lessons.strategy_search.program.write_program import program_text
 from course_utils.syllabus import ROOT
 from course_utils.trace.torch_distributed import unrecorded
 from course_utils.vgg import vgg11
-from workshop.bench.strategy import comparison_rows
+from workshop.bench.strategy import comparison_rows, varied_strategies
 
 BATCH, CLASSES = 6, 5
 
@@ -78,7 +77,9 @@ def random_programs(name: str, ranks: int, seed: int, number: int) -> list[str]:
             configs.append(configs[-1] if kept else chosen.choice(choices))
         configs[-1] = Config(devices=(ranks - 1,)) if strategy == 0 else configs[-1]
         texts.append(
-            program(model, graph, configs, "course_utils.lessons.strategy_search.graph.example_models.alexnet()", ranks)
+            program_text(
+                model, graph, configs, "course_utils.lessons.strategy_search.graph.example_models.alexnet()", ranks
+            )
         )
     return texts
 
@@ -95,6 +96,17 @@ def beside_serial(jobs: list[tuple[str, str]]) -> list[str]:
                 errors = one_step_beside_serial(part, model, serial, inputs, labels)
                 if not all(error < 1e-9 for error in errors.values()):
                     found.append(f"{name}, step {step}: {errors}\n{text}")
+    return found
+
+
+def gradients(part: nn.Module, model: nn.Module) -> dict[str, tuple[slice, torch.Tensor]]:
+    """For each parameter of the model that this rank has a part of: which rows of it, and their gradient."""
+    names = {id(one): name for name, one in model.named_parameters()}
+    found = {}
+    for parameter in part.parameters():
+        whole = getattr(parameter, "whole", parameter)
+        rows = getattr(parameter, "rows", slice(0, len(whole)))
+        found[names[id(whole)]] = rows, parameter.grad
     return found
 
 
@@ -227,7 +239,7 @@ def test_what_is_unknown_runs_on_one_rank(four_ranks) -> None:
     halves = [
         Config(sample=2, devices=(0, 1)) if one.kind != "other" else Config(devices=(1,)) for one in graph.operators
     ]
-    text = program(Joined(), graph, halves, "course_utils.lessons.strategy_search.graph.example_models.mlp()", 2)
+    text = program_text(Joined(), graph, halves, "course_utils.lessons.strategy_search.graph.example_models.mlp()", 2)
     assert "Part(lambda x, y: torch.cat((x, y), dim=1), ranks=(1,))" in text
     batches = [(torch.randn(BATCH, 6), torch.randint(CLASSES, (BATCH,))) for _ in range(3)]
     losses = train_program(four_ranks, text, Joined, batches, 0.1)
@@ -251,7 +263,9 @@ def test_an_operator_may_read_from_seven(four_ranks) -> None:
     halves = [
         Config(sample=2, devices=(0, 1)) if one.kind != "other" else Config(devices=(1,)) for one in graph.operators
     ]
-    text = program(ManyJoined(), graph, halves, "course_utils.lessons.strategy_search.graph.example_models.mlp()", 2)
+    text = program_text(
+        ManyJoined(), graph, halves, "course_utils.lessons.strategy_search.graph.example_models.mlp()", 2
+    )
     assert "lambda x, y, z, u, v, w, x7: torch.cat([x, y, z, u, v, w, x7], dim=1)" in text
     batches = [(torch.randn(BATCH, 6), torch.randint(CLASSES, (BATCH,))) for _ in range(2)]
     losses = train_program(four_ranks, text, ManyJoined, batches, 0.1)
@@ -264,7 +278,7 @@ def test_a_program_runs_under_torchrun(tmp_path) -> None:
     cut = [Config(sample=2, devices=(0, 1)), *[Config(parameter=2, devices=(0, 1))] * 3, Config(devices=(1,))]
     build = f"course_utils.lessons.strategy_search.graph.example_models.mlp((12, 10, 9, {CLASSES}))"
     file = tmp_path / "mlp_on_2_ranks.py"
-    file.write_text(program(model, graph, cut, build, 2, file.name, "The search found it."))
+    file.write_text(program_text(model, graph, cut, build, 2, file.name, "The search found it."))
     order = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(file)]
     done = subprocess.run(order, capture_output=True, text=True, timeout=120, cwd=ROOT)
     torch.manual_seed(0)
@@ -277,7 +291,7 @@ def test_a_program_runs_under_torchrun(tmp_path) -> None:
 def test_what_builds_no_model_is_rejected() -> None:
     model = mlp((4, 3))
     with pytest.raises(CourseError, match="does not make a model"):
-        program(model, read_model(model, (2, 4)), [Config(), Config(), Config()], "alexnet", 2)
+        program_text(model, read_model(model, (2, 4)), [Config(), Config(), Config()], "alexnet", 2)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +305,7 @@ def test_what_builds_no_model_is_rejected() -> None:
 def test_a_strategy_for_another_graph_or_more_ranks_is_rejected(strategy, said) -> None:
     model = mlp((4, 3))
     with pytest.raises(CourseError, match=said):
-        program(
+        program_text(
             model,
             read_model(model, (2, 4)),
             strategy,

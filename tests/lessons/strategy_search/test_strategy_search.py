@@ -17,7 +17,6 @@ from course_utils.lessons.strategy_search.pictures import (
     task_timelines,
 )
 from course_utils.lessons.strategy_search.search import many_walks
-from course_utils.lessons.strategy_search.search.exhaustive import optimum
 from course_utils.lessons.strategy_search.search.many_walks import find_strategy
 from course_utils.lessons.strategy_search.search.metropolis import best_strategy
 from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators
@@ -27,6 +26,7 @@ from course_utils.lessons.strategy_search.simulator.simulate import makespan
 from course_utils.lessons.strategy_search.simulator.simulation_rates import rates
 from course_utils.lessons.strategy_search.simulator.step_tables import make_tables
 from course_utils.lessons.strategy_search.simulator.task_graph import task_graph
+from workshop.bench.exhaustive_search import optimum
 from workshop.bench.strategy_search import is_hit
 
 GRAPH, COSTS = five_operators(), HandCosts()

@@ -106,7 +106,7 @@ def _beyond_the_messages(outcome: Outcome) -> float:
 
 EXERCISE = Exercise(
     library="cost_model",
-    place=6,
+    number=6,
     minutes=25,
     difficulty=2,
     turn="add up the chain of messages, and additions",

@@ -144,7 +144,7 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="async_ring",
-    place=5,
+    number=5,
     minutes=45,
     difficulty=3,
     turn="pass each segment on as soon as it has come",

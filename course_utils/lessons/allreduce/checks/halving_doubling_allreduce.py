@@ -47,7 +47,7 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="halving_doubling",
-    place=3,
+    number=3,
     minutes=35,
     difficulty=3,
     turn="give away half, log P times; then get it back",

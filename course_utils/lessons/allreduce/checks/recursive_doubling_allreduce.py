@@ -38,7 +38,7 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="recursive_doubling",
-    place=2,
+    number=2,
     minutes=20,
     difficulty=2,
     turn="swap sums with partners ever further away",

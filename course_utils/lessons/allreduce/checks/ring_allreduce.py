@@ -44,7 +44,7 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="ring",
-    place=4,
+    number=4,
     minutes=30,
     difficulty=3,
     turn="pass blocks to the right: add, then hand out",

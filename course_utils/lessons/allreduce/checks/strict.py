@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.trace.recorder import here
+from course_utils.trace.recorder import current_line
 
 MOST_CALLS = 500  # of one rank; the longest of these algorithms needs fewer than fifty on eight ranks
 MOST_CALLS_FOR_EACH_RANK = 16  # the same, where there are many ranks
@@ -77,14 +77,14 @@ def _strict(comm: "MPI.Intracomm") -> Any:
         def compared(self, request, buf):
             """The request of a send, at whose end what was sent must still be there."""
             if isinstance(buf, np.ndarray):
-                before, record = buf.tobytes(), request.finished
+                before, record = buf.tobytes(), request.on_completion
 
-                def finished(end, status):
+                def on_completion(end, status):
                     if buf.tobytes() != before:
-                        self.haste.append((CHANGED, f"{request.text}{request.place}"))
+                        self.haste.append((CHANGED, f"{request.text}{request.source_line}"))
                     record(end, status)
 
-                request.finished = finished
+                request.on_completion = on_completion
             return request
 
         def Recv(self, buf, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
@@ -96,15 +96,15 @@ def _strict(comm: "MPI.Intracomm") -> Any:
                 return super().Irecv(buf, source, tag)
             fresh, taken = self.emptied(buf)
             request = super().Irecv(fresh, source, tag)
-            record = request.finished
+            record = request.on_completion
             if taken:
-                self.haste.append((TAKEN, f"{request.text}{request.place}"))
+                self.haste.append((TAKEN, f"{request.text}{request.source_line}"))
 
-            def finished(end, status):
+            def on_completion(end, status):
                 self.arrived(buf, fresh if status is not None else None)
                 record(end, status)
 
-            request.finished = finished
+            request.on_completion = on_completion
             return request
 
         def emptied(self, buf):
@@ -137,7 +137,7 @@ def _strict(comm: "MPI.Intracomm") -> Any:
             if not isinstance(recvbuf, np.ndarray) or source == MPI.PROC_NULL:
                 super().Sendrecv(sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
                 return
-            line = here()[1]
+            line = current_line()[1]
             fresh, taken = self.emptied(recvbuf)
             if taken:
                 self.haste.append((TAKEN, f"Sendrecv(source={source}){line}"))

@@ -22,7 +22,7 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="tree",
-    place=1,
+    number=1,
     minutes=20,
     difficulty=2,
     turn="gather the sum in pairs, then tell everybody",

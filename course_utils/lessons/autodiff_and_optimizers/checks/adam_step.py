@@ -124,7 +124,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="optimizers",
-    place=4,
+    number=4,
     minutes=15,
     difficulty=2,
     turn="renew both averages in place, correct them, move the parameter",

@@ -75,7 +75,7 @@ def _no_entries(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="autodiff",
-    place=2,
+    number=2,
     minutes=15,
     difficulty=2,
     turn="two products, each summed where its array was repeated",

@@ -70,7 +70,7 @@ def _rows_add_up_wrongly(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="autodiff",
-    place=3,
+    number=3,
     minutes=15,
     difficulty=2,
     turn="the softmax, less 1 at the right class, scaled",

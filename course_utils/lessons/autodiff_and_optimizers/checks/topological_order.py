@@ -167,7 +167,7 @@ def _name(number: int) -> str:
 
 EXERCISE = Exercise(
     library="autodiff",
-    place=1,
+    number=1,
     minutes=15,
     difficulty=2,
     turn="list each node once, after all its parents",

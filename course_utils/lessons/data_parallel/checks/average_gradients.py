@@ -136,7 +136,7 @@ def _one_by_one(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="gradients",
-    place=3,
+    number=3,
     minutes=10,
     difficulty=2,
     turn="sum over the ranks, then divide",

@@ -77,7 +77,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="shards",
-    place=1,
+    number=1,
     minutes=10,
     difficulty=2,
     turn="draw the order, fill it up, take every world_size-th",

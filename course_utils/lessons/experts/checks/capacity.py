@@ -76,7 +76,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="expert_capacity",
-    place=4,
+    number=4,
     minutes=15,
     difficulty=2,
     turn="which choices find a free place",

@@ -12,14 +12,11 @@ from course_utils.lessons.experts.checks.common import (
     ALL_TO_ONE,
     DROPPED,
     SCATTERED,
-    TOLERANCE,
     back,
     bytes_of_rows,
+    case_maker,
     chosen,
     group_of,
-    key_of,
-    label_of,
-    rows_once,
     ways,
 )
 from course_utils.words import ranks
@@ -73,33 +70,19 @@ def in_one(
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     import torch
 
-    def case(
-        lengths: Sequence[int],
-        k: int,
-        here: int,
-        how: str = "",
-        dtype: str = "float64",
-        width: int = 3,
-        groups: int = 1,
-    ) -> Case:
-        given, expected, enough = [], [], []
-        for _ in range(groups):
-            kind = getattr(torch, dtype)
-            tokens = [drawn(rng, n, width).to(kind) for n in lengths]
-            every = ways(tokens, [chosen(rng, n, k, here * len(lengths), how) for n in lengths], here)
-            made = [drawn(rng, len(way.rows), width).to(kind) for way in every]
-            weights = [torch.tensor(rng.uniform(0.2, 1.0, (n, k))).to(kind) for n in lengths]
-            if how == SCATTERED:
-                weights = [not_contiguous(one) for one in weights]
-            ups = [drawn(rng, n, width).to(kind) for n in lengths]
-            expected += in_one(made, weights, every, ups)
-            enough += [bytes_of_rows(way, width * kind.itemsize) for way in every]
-            size = len(lengths) if groups > 1 else 0
-            given += [(*four, size) for four in zip(made, weights, map(tuple, every), ups, strict=True)]
-        label = label_of(lengths, k, here, how, dtype, groups)
-        more = {"backend": "gloo", "harness": combined, "judge": rows_once(enough)}
-        return Case(label, given, expected, tolerance=TOLERANCE[dtype], key=key_of(lengths, how, groups), **more)
+    def of_group(lengths: Sequence[int], k: int, here: int, how: str, dtype: str, width: int) -> tuple:
+        kind = getattr(torch, dtype)
+        tokens = [drawn(rng, n, width).to(kind) for n in lengths]
+        every = ways(tokens, [chosen(rng, n, k, here * len(lengths), how) for n in lengths], here)
+        made = [drawn(rng, len(way.rows), width).to(kind) for way in every]
+        weights = [torch.tensor(rng.uniform(0.2, 1.0, (n, k))).to(kind) for n in lengths]
+        if how == SCATTERED:
+            weights = [not_contiguous(one) for one in weights]
+        ups = [drawn(rng, n, width).to(kind) for n in lengths]
+        given = list(zip(made, weights, map(tuple, every), ups, strict=True))
+        return given, in_one(made, weights, every, ups), [bytes_of_rows(way, width * kind.itemsize) for way in every]
 
+    case = case_maker(combined, of_group)
     two, most = min(2, world_size), world_size
     yield case([4] * two, 1, 1)
     yield case([6] * most, 2, 2)
@@ -118,7 +101,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="expert_layer",
-    place=3,
+    number=3,
     minutes=15,
     difficulty=2,
     turn="the way back, then a weighted sum for each token",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.exercise import Outcome
+from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.words import count, ranks
 
@@ -89,6 +89,34 @@ def label_of(lengths: Sequence[int], k: int, here: int, how: str, dtype: str, gr
 def key_of(lengths: Sequence[int], how: str, groups: int) -> str:
     """The key of such a case."""
     return how or (GROUPS if groups > 1 else UNEQUAL if len(set(lengths)) > 1 else "")
+
+
+def case_maker(harness: Callable, of_group: Callable[..., tuple[list, list, list]]) -> Callable[..., Case]:
+    """A function that makes cases: of rows on their way to experts or back, in one group of ranks or several alike.
+
+    Args:
+        harness: what runs on a rank; its last argument is the size of the group, 0 for all ranks.
+        of_group: (tokens of each rank, k, experts on each rank, how they are chosen, dtype, width) → for each rank of a
+            group its arguments, what it must have, and the bytes that are enough, drawn anew.
+    """
+
+    def case(
+        lengths: Sequence[int],
+        k: int,
+        here: int,
+        how: str = "",
+        dtype: str = "float64",
+        width: int = 3,
+        groups: int = 1,
+    ) -> Case:
+        drawn = [of_group(lengths, k, here, how, dtype, width) for _ in range(groups)]
+        given, expected, enough = ([one for part in parts for one in part] for parts in zip(*drawn, strict=True))
+        size = len(lengths) if groups > 1 else 0
+        label, key = label_of(lengths, k, here, how, dtype, groups), key_of(lengths, how, groups)
+        more = {"backend": "gloo", "harness": harness, "judge": rows_once(enough), "key": key}
+        return Case(label, [(*one, size) for one in given], expected, tolerance=TOLERANCE[dtype], **more)
+
+    return case
 
 
 def group_of(size: int) -> Any:

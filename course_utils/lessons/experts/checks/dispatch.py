@@ -14,14 +14,11 @@ from course_utils.lessons.experts.checks.common import (
     DROPPED,
     IDLE,
     SCATTERED,
-    TOLERANCE,
     back,
     bytes_of_rows,
+    case_maker,
     chosen,
     group_of,
-    key_of,
-    label_of,
-    rows_once,
     ways,
 )
 from course_utils.words import ranks
@@ -53,32 +50,22 @@ def dispatched(
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     import torch
 
-    def case(
-        lengths: Sequence[int],
-        k: int,
-        here: int,
-        how: str = "",
-        dtype: str = "float64",
-        width: int = 3,
-        groups: int = 1,
-    ) -> Case:
+    def of_group(lengths: Sequence[int], k: int, here: int, how: str, dtype: str, width: int) -> tuple:
+        tokens = [drawn(rng, n, width).to(getattr(torch, dtype)) for n in lengths]
+        experts = [chosen(rng, n, k, here * len(lengths), how) for n in lengths]
+        if how == SCATTERED:
+            experts = [not_contiguous(one) for one in experts]
+        every = ways(tokens, experts, here)
+        ups = [drawn(rng, len(way.rows), width).to(tokens[0].dtype) for way in every]
         given, expected, enough = [], [], []
-        for _ in range(groups):
-            tokens = [drawn(rng, n, width).to(getattr(torch, dtype)) for n in lengths]
-            experts = [chosen(rng, n, k, here * len(lengths), how) for n in lengths]
-            if how == SCATTERED:
-                experts = [not_contiguous(one) for one in experts]
-            every = ways(tokens, experts, here)
-            ups = [drawn(rng, len(way.rows), width).to(tokens[0].dtype) for way in every]
-            for rank, (way, up) in enumerate(zip(every, back(ups, every), strict=True)):
-                gradient = torch.zeros_like(tokens[rank]).index_add(0, way.order // k, up)
-                expected.append(dict(zip(FIELDS, way, strict=True)) | {GRADIENT: gradient})
-                enough.append(bytes_of_rows(way, width * up.element_size()))
-                given.append((tokens[rank], experts[rank], here, ups[rank], len(lengths) if groups > 1 else 0))
-        label = label_of(lengths, k, here, how, dtype, groups)
-        more = {"backend": "gloo", "harness": dispatched, "judge": rows_once(enough)}
-        return Case(label, given, expected, tolerance=TOLERANCE[dtype], key=key_of(lengths, how, groups), **more)
+        for rank, (way, up) in enumerate(zip(every, back(ups, every), strict=True)):
+            gradient = torch.zeros_like(tokens[rank]).index_add(0, way.order // k, up)
+            expected.append(dict(zip(FIELDS, way, strict=True)) | {GRADIENT: gradient})
+            enough.append(bytes_of_rows(way, width * up.element_size()))
+            given.append((tokens[rank], experts[rank], here, ups[rank]))
+        return given, expected, enough
 
+    case = case_maker(dispatched, of_group)
     two, most = min(2, world_size), world_size
     yield case([4] * two, 1, 1)
     yield case([6] * most, 2, 2)
@@ -106,7 +93,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="expert_layer",
-    place=2,
+    number=2,
     minutes=25,
     difficulty=3,
     turn="sort by expert, tell how many are coming, send the rows",

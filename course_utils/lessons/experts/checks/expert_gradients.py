@@ -114,7 +114,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="expert_gradients",
-    place=5,
+    number=5,
     minutes=15,
     difficulty=2,
     turn="sum over whom, divide by what",

@@ -97,7 +97,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="gate",
-    place=1,
+    number=1,
     minutes=10,
     difficulty=1,
     turn="shares by a softmax, then the k most wanted",

@@ -22,7 +22,7 @@ def _printed(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="rank_and_size",
-    place=1,
+    number=1,
     minutes=3,
     difficulty=1,
     turn="return the square of this rank's own number",

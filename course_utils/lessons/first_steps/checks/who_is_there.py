@@ -59,7 +59,7 @@ def _in_another_order(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="rank_and_size",
-    place=2,
+    number=2,
     minutes=5,
     difficulty=1,
     turn="put this rank's name in, return everybody's",

@@ -12,30 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-LETTERS = {"N": "nodes", "n": "ntasks", "c": "cpus-per-task", "t": "time", "p": "partition", "J": "job-name"}
-LETTERS |= {"o": "output", "e": "error", "G": "gpus", "A": "account", "D": "chdir", "C": "constraint", "q": "qos"}
-LETTERS |= {"w": "nodelist", "x": "exclude", "m": "distribution", "d": "dependency", "a": "array", "i": "input"}
-OF_SRUN = {"K": "kill-on-bad-exit", "W": "wait"}
-WITHOUT_VALUE = ("requeue", "no-requeue", "exclusive", "overcommit", "wait")
-KNOWN = {*LETTERS.values(), *WITHOUT_VALUE, "ntasks-per-node", "gpus-per-node", "gpus-per-task", "gres", "signal"}
-KNOWN |= {"open-mode", "mem", "mem-per-cpu", "mem-per-gpu", "mail-type", "mail-user", "qos", "constraint", "export"}
-KNOWN |= {
-    "comment",
-    "ntasks-per-gpu",
-    "cpus-per-gpu",
-    "hint",
-    "reservation",
-    "nodelist",
-    "exclude",
-    "kill-on-invalid-dep",
-    "threads-per-core",
-    "gpu-bind",
-    "mem-bind",
-    "licenses",
-    "switches",
-    "time-min",
-    "tmp",
-}
+from course_utils import settings
+from course_utils.lessons.gpu_nodes.checks.slurm_options import SBATCH, SRUN, UnknownOption
+
 SIGNALS = {"TERM": "SIGTERM", "SIGTERM": "SIGTERM", "15": "SIGTERM"}
 
 SCRIPT, TEXT, READ = "the script", "its text", "whether sbatch takes the script"
@@ -59,14 +38,14 @@ VARIABLES = {"SLURM_JOB_NAME": "job-name", "SLURM_JOB_PARTITION": "partition", "
 VARIABLES |= {"SLURM_NTASKS_PER_NODE": "ntasks-per-node", "SLURM_GPUS_PER_NODE": "gpus-per-node"}
 """Variable of a job → the option that Slurm sets it from, where the script has that option."""
 
-SRUN = """#!/bin/sh
+SRUN_HERE = """#!/bin/sh
 for value in "$MASTER_ADDR" "$MASTER_PORT" "$OMP_NUM_THREADS" "$SRUN_CPUS_PER_TASK" "$SLURM_WAIT"; do
   echo "$value" >> "$NOTES"
 done
 printf 'srun\\0' >> "$NOTES.srun"; printf '%s\\0' "$@" >> "$NOTES.srun"
 exit "$STATUS"
 """
-SCONTROL = """#!/bin/sh
+SCONTROL_HERE = """#!/bin/sh
 if [ "$1" = show ]; then printf 'gpu07\\ngpu08\\ngpu09\\n'; else echo "$*" >> "$NOTES.scontrol"; fi
 """
 
@@ -97,10 +76,16 @@ def options_of(text: str) -> dict[str, str]:
         if line.strip() and not line.startswith("#"):
             break
         if line.startswith("#SBATCH"):
-            words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
-            while words:
-                name, value = option(words)
-                found[name] = value
+            try:
+                asked, rest = SBATCH.read(shlex.split(line.removeprefix("#SBATCH"), comments=True))
+            except UnknownOption as error:
+                raise Rejected("unknown-option", str(error)) from error
+            if rest:
+                raise Rejected("unknown-option", f"sbatch: error: {rest[0]!r} is no option")
+            found |= asked
+    # An older name, which sbatch still knows.
+    if "tasks-per-node" in found:
+        found["ntasks-per-node"] = found.pop("tasks-per-node")
     return found
 
 
@@ -114,23 +99,6 @@ def read_to_the_end(text: str) -> None:
     first = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
     if any(line.strip().startswith("#SBATCH") for line in lines[first:]):
         raise Rejected("stops-reading", f"sbatch stops reading at line {first + 1}: {lines[first].strip()!r}")
-
-
-def option(words: list[str]) -> tuple[str, str]:
-    """Take the first option off the words, with its value: `--time=5`, `--time 5`, `-t 5`, `-t5`."""
-    first = words.pop(0)
-    if first.startswith("--"):
-        name, equals, value = first[2:].partition("=")
-    else:
-        name, value = LETTERS.get(first[1:2], first), first[2:]
-        equals = value
-    if not first.startswith("-") or name not in KNOWN:
-        raise Rejected("unknown-option", f"sbatch: unrecognized option '{first}'")
-    if name not in WITHOUT_VALUE and not equals:
-        if not words:
-            raise Rejected("no-value", f"sbatch: option '{first}' requires an argument")
-        value = words.pop(0)
-    return name, value
 
 
 def minutes_of(time: str) -> float:
@@ -212,9 +180,13 @@ def signal_of(value: str) -> dict[str, Any]:
 
 def run(text: str, status: int, job: int = JOB, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Run the script where srun ends with this exit code; return what srun and scontrol were told."""
-    with tempfile.TemporaryDirectory(dir=os.environ["COURSE_RANKS"]) as name:
+    with tempfile.TemporaryDirectory(dir=settings.RANKS.value()) as name:
         folder = Path(name)
-        for program, body in {"srun": SRUN, "scontrol": SCONTROL, "hostname": f"#!/bin/sh\necho {FIRST}\n"}.items():
+        for program, body in {
+            "srun": SRUN_HERE,
+            "scontrol": SCONTROL_HERE,
+            "hostname": f"#!/bin/sh\necho {FIRST}\n",
+        }.items():
             (folder / program).write_text(body)
             (folder / program).chmod(0o700)
         notes = folder / "notes"
@@ -242,16 +214,10 @@ def noted(notes: Path) -> dict[str, Any]:
         return {TOLD: "srun was never called"}
     address, port, threads, cores, wait = notes.read_text().splitlines()[:5]
     words = Path(f"{notes}.srun").read_bytes().decode().split("\0")[1:-1]
-    own: dict[str, str] = {}
-    while words and words[0].startswith("-"):
-        first = words.pop(0)
-        name, equals, value = first.lstrip("-").partition("=")
-        if first.startswith("-") and not first.startswith("--"):
-            name, value = (LETTERS | OF_SRUN).get(first[1:2], first), first[2:]
-            equals = value
-        if not equals and name in KNOWN - set(WITHOUT_VALUE) | {"wait", "mpi", "cpu-bind"}:
-            value = words.pop(0) if words else ""
-        own[name] = value
+    try:
+        own, words = SRUN.read(words)
+    except UnknownOption as error:
+        return {TOLD: str(error)}
     others = own.get("kill-on-bad-exit", "not said") or "1"
     found = {TOLD: words, ADDRESS: address or None, PORT: port, THREADS: threads or None, OWN: own, OTHERS: others}
     return found | {SRUN_CORES: int(own.get("cpus-per-task", cores) or 1), WAIT: own.get("wait", wait) or "not said"}

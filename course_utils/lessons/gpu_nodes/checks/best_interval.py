@@ -36,7 +36,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="save_interval",
-    place=4,
+    number=4,
     minutes=5,
     difficulty=1,
     turn="what a checkpoint takes, against what a failure costs",

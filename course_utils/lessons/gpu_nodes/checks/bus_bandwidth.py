@@ -54,7 +54,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="course_utils.lessons.allreduce.bandwidth:bus_bandwidth",
-    place=3,
+    number=3,
     minutes=5,
     difficulty=1,
     turn="the share of the vector that a link carries, times bytes per second",

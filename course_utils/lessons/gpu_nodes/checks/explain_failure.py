@@ -120,7 +120,7 @@ def _not_in_the_log(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="failures.explain",
-    place=5,
+    number=5,
     minutes=15,
     difficulty=2,
     turn="the first rule that a line fits, the earliest such line; or the earliest errors",

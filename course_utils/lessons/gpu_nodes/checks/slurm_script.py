@@ -168,10 +168,10 @@ def _no_port_for_some(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="slurm_script",
-    place=2,
+    number=2,
     minutes=20,
     difficulty=2,
-    turn="what is asked of Slurm, where rank 0 waits, srun, and what follows from its exit code",
+    turn="what is asked of Slurm, where rank 0 waits, srun, and what its exit code means",
     title="the batch script of a job that queues itself again",
     cases=_cases,
     hints=(

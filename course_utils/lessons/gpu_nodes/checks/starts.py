@@ -11,8 +11,9 @@ from typing import Any
 
 from course_utils.checks.torch_cases import averaging_hook
 from course_utils.lessons.gpu_nodes.checkpoint import CHECKPOINT
-from course_utils.lessons.gpu_nodes.settings import Settings
 from course_utils.lessons.gpu_nodes.stop_signals import Interrupted
+from course_utils.lessons.gpu_nodes.training_settings import Settings
+from course_utils.settings import RANKS
 
 IMAGES = 1437
 """Handwritten digits to train on."""
@@ -50,7 +51,6 @@ class Start:
 def after_starts(function: Callable, options: Mapping[str, Any], starts: Sequence[Start]) -> dict[str, Any]:
     """Start the learner's training once and again, on this rank; return what was seen of each start."""
     import functools
-    import os
     import tempfile
 
     import torch.distributed as dist
@@ -58,7 +58,7 @@ def after_starts(function: Callable, options: Mapping[str, Any], starts: Sequenc
     from course_utils.data import digits
     from course_utils.lessons.gpu_nodes import resumable_training
 
-    box, found = [tempfile.mkdtemp(dir=os.environ["COURSE_RANKS"]) if dist.get_rank() == 0 else ""], {}
+    box, found = [tempfile.mkdtemp(dir=RANKS.value()) if dist.get_rank() == 0 else ""], {}
     dist.broadcast_object_list(box, src=0)
     kept = resumable_training.digits, resumable_training.replica
     resumable_training.digits, resumable_training.replica = (

@@ -142,7 +142,7 @@ def _numbers(batches: Sequence[str], options: Options) -> list[tuple[int, int]]:
 
 EXERCISE = Exercise(
     library="train_ddp",
-    place=1,
+    number=1,
     minutes=20,
     difficulty=3,
     turn="go on where the checkpoint ends; train, write, and stop together",

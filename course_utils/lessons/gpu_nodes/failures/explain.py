@@ -181,19 +181,20 @@ class Cause:
 def explain_failure(log: str) -> Cause:
     """Find why a launch failed, and the line that shows it first.
 
-    The first of `RULES` that any line fits says the cause: its `shows` is found in the line and, where it has a
-    `beside`, this is found in the log too (`beside(rule, found, log)`).
+    The first of `RULES` that any line fits says the cause: its `shows` is found in the line and,
+    where it has a `beside`, this is found in the log too (`beside(rule, found, log)`).
 
-    The order in a log is no order in time: ranks write when they can, and a file may hold one after the other. Where
-    lines carry a time, the earliest counts; a line without one belongs to the time above it (`in_time`).
+    The order in a log is no order in time: ranks write when they can, and a file may hold one after
+    the other. Where lines carry a time, the earliest counts; a line without one belongs to the time
+    above it (`in_time`).
 
     Args:
         log: what the launch printed, all ranks in one.
 
     Returns:
-        The cause, with the earliest line that fits the rule. Where none fits, `UNKNOWN` with the three earliest lines
-        that `ERROR` is found in and `CONSEQUENCE` is not; without those, the three earliest with `ERROR`; without
-        those, the last line; without any line, none.
+        The cause, with the earliest line that fits the rule. Where none fits, `UNKNOWN` with the
+        three earliest lines that `ERROR` is found in and `CONSEQUENCE` is not; without those, the
+        three earliest with `ERROR`; without those, the last line; without any line, none.
     """
     lines = in_time(log.splitlines())
     # Rule by rule, not line by line:

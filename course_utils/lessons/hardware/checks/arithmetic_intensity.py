@@ -48,7 +48,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="roofline",
-    place=1,
+    number=1,
     minutes=10,
     difficulty=2,
     turn="count the operations, count the bytes, divide",

@@ -143,7 +143,7 @@ def _too_shallow(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="work_and_depth",
-    place=3,
+    number=3,
     minutes=15,
     difficulty=2,
     turn="count the tasks, find the longest path, put both together",

@@ -72,7 +72,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="packed_samples",
-    place=4,
+    number=4,
     minutes=10,
     difficulty=2,
     turn="write the number of samples, the offsets, the samples",

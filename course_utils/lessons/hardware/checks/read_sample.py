@@ -195,7 +195,7 @@ def _what_came(got: object) -> tuple[str, str]:
 
 EXERCISE = Exercise(
     library="packed_samples",
-    place=5,
+    number=5,
     minutes=10,
     difficulty=3,
     turn="find the two offsets, make sure that the file is whole, read what lies between",

@@ -56,7 +56,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="roofline",
-    place=2,
+    number=2,
     minutes=5,
     difficulty=1,
     turn="for each layer the longer of two times",

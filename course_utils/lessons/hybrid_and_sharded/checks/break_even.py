@@ -49,7 +49,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="communication_bound",
-    place=8,
+    number=8,
     minutes=15,
     difficulty=2,
     turn="an equation of two times: arithmetic on N GPUs, and messages among them",

@@ -113,7 +113,7 @@ def _no_gradients(outcome: Outcome) -> Finding | None:
 
 EXERCISE = Exercise(
     library="gradient_clipping",
-    place=3,
+    number=3,
     minutes=15,
     difficulty=2,
     turn="the norm of the whole gradient, each number counted once",

@@ -116,7 +116,7 @@ def _that_shows(mistake: str, right: bool, rng: np.random.Generator) -> Model | 
 
 EXERCISE = Exercise(
     library="zero_formulas",
-    place=6,
+    number=6,
     minutes=5,
     difficulty=1,
     turn="what lies on a rank, against its memory",

@@ -109,7 +109,7 @@ def _dense_elsewhere(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="hybrid_step",
-    place=2,
+    number=2,
     minutes=20,
     difficulty=3,
     turn="activations to rank 0, gradients back, then a sum",

@@ -72,7 +72,7 @@ def _drawing(outcome: Outcome) -> Any:
 
 EXERCISE = Exercise(
     library="device_mesh",
-    place=1,
+    number=1,
     minutes=10,
     difficulty=2,
     turn="a group has the ranks that differ along one axis only",

@@ -42,7 +42,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="utilization",
-    place=7,
+    number=7,
     minutes=5,
     difficulty=1,
     turn="what the model asks for, against what the devices could do in this time",

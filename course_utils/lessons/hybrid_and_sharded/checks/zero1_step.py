@@ -145,7 +145,7 @@ def _part_bytes(case: Case) -> int:
 
 EXERCISE = Exercise(
     library="zero1",
-    place=4,
+    number=4,
     minutes=20,
     difficulty=3,
     turn="reduce-scatter, change your part, all-gather",

@@ -45,7 +45,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="zero_formulas",
-    place=5,
+    number=5,
     minutes=5,
     difficulty=1,
     turn="what stays whole, and what is divided, in this stage",

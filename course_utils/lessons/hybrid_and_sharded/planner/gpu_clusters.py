@@ -8,7 +8,7 @@ from course_utils.lessons.allreduce.cost_model import Network
 
 @dataclass(frozen=True)
 class Rates:
-    """What shares of the data sheet programs reach, and what else they keep: `rate_fit` finds them from published runs.
+    """What shares of the data sheet programs reach, and what else they keep: fitted to published runs.
 
     Attributes:
         products: of the peak, large matrix products in bfloat16.
@@ -48,8 +48,8 @@ FITTED = Rates(
     logit=13.4,
     reserve=1.11,
 )
-"""Fitted to the odd rows of `h100_runs.csv`; `rate_fit` prints them. `links` is at its bound: its rows tell it hardly
-from `messages`."""
+"""Fitted to the odd rows of `h100_runs.csv`, by `workshop.planner_rates`. `links` is at its bound: its rows tell it
+hardly from `messages`."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def H100(gpus: int) -> Cluster:  # noqa: N802
     Such fast GPUs wait more for their memory. What they reach is fitted to published runs. The host: PCIe 5, 16
     channels of DDR5-4800, 2 TB.
 
-    Source: NVIDIA, H100 and DGX H100 data sheets; the cluster of Grattafiori et al. 2024, §3.3; `rate_fit`.
+    Source: NVIDIA, H100 and DGX H100 data sheets; the cluster of Grattafiori et al. 2024, §3.3; `FITTED`.
     """
     host = {"host_link": 64e9, "host_bandwidth": 614e9 / 8, "host_memory": 2e12 / 8}
     return Cluster(gpus, 8, 80e9, 989e12, 450e9, 50e9, efficiency=0.5, bandwidth=3.35e12, rates=FITTED, **host)

@@ -7,7 +7,6 @@ from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import CLUSTERS, Cluster
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel, model_named
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import TIE, Choice, judge, plan
-from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import published_finding
 from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
     DATA,
     compute_seconds,
@@ -19,14 +18,6 @@ from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL
 from course_utils.words import bytes_text, percent, seconds_text
 
 SHOWN = 10
-ON_THE_PAGE = (
-    ("Llama 7B", 8, "h100"),
-    ("Llama 3 70B", 64, "h100"),
-    ("Mixtral 8x7B", 64, "h100"),
-    ("Llama 3 405B", 512, "h100"),
-    ("Llama 7B", 2048, "h100"),
-)
-"""Model, number of GPUs and their kind: small, large, with experts, very large, and one that waits for messages."""
 
 
 def cluster_named(name: str) -> Callable[[int], Cluster]:
@@ -61,12 +52,6 @@ class PlanReport:
         ]
         return "\n".join([self.head, "", *lines, "", *self.notes] if lines else [self.head, *self.notes])
 
-    def markdown(self) -> str:
-        """As a table, for the website."""
-        table = ["| No. | Layout | A step | Memory | Why it loses |", "|---|---|---|---|---|"] if self.rows else []
-        table += [f"| {place} | {' | '.join(row)} |" for place, row in enumerate(self.rows, start=1)]
-        return "\n\n".join([self.head, "\n".join(table), *self.notes])
-
 
 def report(model: str, gpus: int, of: str, batch: int | None = None, length: int | None = None) -> PlanReport:
     """The best `SHOWN` layouts in a line each, what breaks first, and how far the best one scales.
@@ -100,20 +85,6 @@ def report(model: str, gpus: int, of: str, batch: int | None = None, length: int
         quickest = min(out, key=lambda choice: choice.step)
         notes.append(f"Quicker, but too large: {quickest}, {seconds_text(quickest.step)}; {overfull(quickest)}.")
     return PlanReport(head, rows, [*notes, binding_text(described, make, first.layout, length)])
-
-
-def plans_page() -> str:
-    """A page of the website, in Markdown: the reports of `ON_THE_PAGE`, and how far such predictions are off."""
-    parts = [
-        "# Which layout? Plans on paper",
-        "A planner goes through all layouts of a training, and predicts memory and time by the formulas of"
-        " [lesson 11](../notebooks/11_hybrid_and_sharded.ipynb). Nothing here was run. In a terminal"
-        ' `course plan "Llama 3 70B" --gpus 64 --of h100` writes such a report for other models and clusters.',
-        f"{published_finding()}.",
-    ]
-    for model, gpus, of in ON_THE_PAGE:
-        parts += [f"## {model} on {gpus} {of.upper()}", report(model, gpus, of).markdown()]
-    return "\n\n".join(parts) + "\n"
 
 
 def loses(choice: Choice, first: Choice) -> str:

@@ -1,7 +1,7 @@
 """Training runs on H100 and H200 GPUs that others have published, beside what the planner says of the same layout.
 
 The table is `h100_runs.csv`. A row has what its source says, and where that is silent what `TABLES` says is assumed.
-Rows are numbered from 1: `rate_fit` fits the rates to the odd ones, and the even ones judge them.
+Rows are numbered from 1: `workshop.planner_rates` fits the rates to the odd ones, and the even ones judge them.
 """
 
 import csv
@@ -172,9 +172,9 @@ def published_finding() -> str:
     return f"Judged by runs it was not fitted to: a step's time is off by {step} in the median, memory by {memory}"
 
 
-def furthest_text(rates: Rates | None = None) -> str:
+def furthest_text() -> str:
     """Which of the rows that judge are furthest off, in time and in memory, and which way."""
-    judged = [(run, run.predicted(rates)) for run in published_runs() if not run.fits_rates]
+    judged = [(run, run.predicted()) for run in published_runs() if not run.fits_rates]
     off = {
         "step": [(choice.step / run.seconds - 1, run) for run, choice in judged],
         "memory": [(choice.memory.total / run.memory - 1, run) for run, choice in judged if run.memory],

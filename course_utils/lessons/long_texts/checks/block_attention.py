@@ -114,7 +114,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="block_attention",
-    place=2,
+    number=2,
     minutes=30,
     difficulty=3,
     turn="block by block; what of the past must be put right?",

@@ -63,7 +63,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="longest_text",
-    place=5,
+    number=5,
     minutes=15,
     difficulty=2,
     turn="what is left for the text, solved for n",

@@ -75,7 +75,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="merge",
-    place=1,
+    number=1,
     minutes=15,
     difficulty=2,
     turn="weigh two outputs; what does each weight divide by?",

@@ -125,7 +125,7 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="ring_attention",
-    place=3,
+    number=3,
     minutes=25,
     difficulty=3,
     turn="keys and values go round; whose are here now?",

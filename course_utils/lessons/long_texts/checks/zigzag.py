@@ -41,7 +41,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="zigzag",
-    place=4,
+    number=4,
     minutes=10,
     difficulty=1,
     turn="a piece from the front, and which one with it?",

@@ -76,7 +76,7 @@ def _all_completed(outcome: Outcome) -> Finding | None:
 
 EXERCISE = Exercise(
     library="point_to_point",
-    place=2,
+    number=2,
     minutes=10,
     difficulty=2,
     turn="let both vectors travel at the same time",

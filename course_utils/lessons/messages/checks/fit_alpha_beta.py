@@ -47,7 +47,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="ping_pong",
-    place=5,
+    number=5,
     minutes=15,
     difficulty=2,
     turn="minimise the relative errors",

@@ -52,7 +52,7 @@ def _nearly_right(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="point_to_point",
-    place=1,
+    number=1,
     minutes=10,
     difficulty=1,
     turn="rank 0 sends first, the others wait for the token",

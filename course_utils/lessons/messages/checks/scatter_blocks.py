@@ -92,7 +92,7 @@ def _once_as_a_buffer(outcome: Outcome) -> Finding | None:
 
 EXERCISE = Exercise(
     library="broadcast_and_scatter",
-    place=4,
+    number=4,
     minutes=15,
     difficulty=2,
     turn="tell everybody the length, then hand out the blocks",

@@ -85,7 +85,7 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="broadcast_and_scatter",
-    place=3,
+    number=3,
     minutes=20,
     difficulty=3,
     turn="let every rank that has the vector pass it on",

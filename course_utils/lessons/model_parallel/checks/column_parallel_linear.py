@@ -47,7 +47,7 @@ def cases(layer: CuttableLayer, rng: np.random.Generator, world_size: int) -> It
 
 EXERCISE = Exercise(
     library="parallel_linear",
-    place=2,
+    number=2,
     minutes=15,
     difficulty=2,
     turn="this rank's outputs; and what of x's gradient?",

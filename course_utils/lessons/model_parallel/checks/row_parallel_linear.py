@@ -16,7 +16,7 @@ ROWS = CuttableLayer(
 
 EXERCISE = Exercise(
     library="parallel_linear",
-    place=3,
+    number=3,
     minutes=15,
     difficulty=2,
     turn="add the terms of all ranks, and bias once",

@@ -116,7 +116,7 @@ def _all_cuts_tried(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="split_layers",
-    place=1,
+    number=1,
     minutes=15,
     difficulty=2,
     turn="the cut whose most expensive piece is the cheapest",

@@ -49,7 +49,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="parallel_block",
-    place=4,
+    number=4,
     minutes=10,
     difficulty=2,
     turn="two cut layers and gelu; which cut comes first?",

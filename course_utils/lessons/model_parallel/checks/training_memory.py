@@ -124,7 +124,7 @@ def _in_another_order(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="training_memory",
-    place=5,
+    number=5,
     minutes=15,
     difficulty=2,
     turn="numbers, bytes for each, shares; then activations",

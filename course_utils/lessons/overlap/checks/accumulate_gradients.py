@@ -154,7 +154,7 @@ def _sent_once(outcome: Outcome) -> Finding | None:
 
 EXERCISE = Exercise(
     library="buckets",
-    place=3,
+    number=3,
     minutes=10,
     difficulty=2,
     turn="forward and backward for each micro-batch, and quiet until the last",

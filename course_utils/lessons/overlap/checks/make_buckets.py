@@ -61,7 +61,7 @@ def _drawn(rng: np.random.Generator, length: int) -> list[int]:
 
 EXERCISE = Exercise(
     library="buckets",
-    place=1,
+    number=1,
     minutes=10,
     difficulty=1,
     turn="from the last to the first; close a bucket when the next does not fit",

@@ -155,7 +155,7 @@ def _later_step(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="buckets",
-    place=2,
+    number=2,
     minutes=25,
     difficulty=3,
     turn="buckets, a hook on every gradient, and what ends a pass",

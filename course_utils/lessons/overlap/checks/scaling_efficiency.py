@@ -52,7 +52,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="scaling",
-    place=4,
+    number=4,
     minutes=5,
     difficulty=1,
     turn="the useful seconds of all ranks, divided by all their seconds",

@@ -182,7 +182,7 @@ def _bytes(outcome: Outcome, rank: int) -> int:
 
 EXERCISE = Exercise(
     library="compression",
-    place=5,
+    number=5,
     minutes=10,
     difficulty=2,
     turn="add what is owed, choose the largest, keep the rest",

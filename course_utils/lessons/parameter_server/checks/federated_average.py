@@ -78,7 +78,7 @@ def _handed_on(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="local_sgd",
-    place=6,
+    number=6,
     minutes=10,
     difficulty=2,
     turn="add weights times examples, and the examples, in one all-reduce",

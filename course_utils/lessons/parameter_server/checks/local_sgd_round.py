@@ -126,7 +126,7 @@ def _talks_in_between(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="local_sgd",
-    place=4,
+    number=4,
     minutes=10,
     difficulty=2,
     turn="steps of your own, then the mean of everybody's weights",

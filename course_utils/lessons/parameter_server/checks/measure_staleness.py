@@ -68,7 +68,7 @@ def staleness_of(log: Log) -> list[int]:
 
 EXERCISE = Exercise(
     library="server",
-    place=2,
+    number=2,
     minutes=10,
     difficulty=2,
     turn="count the updates, and remember the count at every fetch",

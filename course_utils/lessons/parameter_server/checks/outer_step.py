@@ -79,7 +79,7 @@ def by_hand(
 
 EXERCISE = Exercise(
     library="outer_optimizer",
-    place=5,
+    number=5,
     minutes=15,
     difficulty=2,
     turn="the mean change is a gradient: one Nesterov step along it, on all ranks alike",

@@ -66,7 +66,7 @@ def _by_the_server(outcome: Outcome) -> Finding | None:
 
 EXERCISE = Exercise(
     library="server",
-    place=1,
+    number=1,
     minutes=15,
     difficulty=2,
     turn="gradients to the server, one step there, its weights back",

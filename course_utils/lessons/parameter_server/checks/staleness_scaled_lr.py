@@ -32,7 +32,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="server",
-    place=3,
+    number=3,
     minutes=5,
     difficulty=1,
     turn="the rate, divided by how old the gradient is",

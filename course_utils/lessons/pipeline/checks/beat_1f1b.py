@@ -111,7 +111,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
 
 EXERCISE = Exercise(
     library="puzzle.beat_1f1b",
-    place=5,
+    number=5,
     minutes=15,
     difficulty=3,
     turn="any schedule that fits into the memory and is done before 1F1B",
@@ -127,6 +127,5 @@ EXERCISE = Exercise(
     symptoms={"there is one list for all ranks": common.one_list},
     praise=_praise,
     drawing=_drawing,
-    also_hidden=("course_utils.lessons.pipeline.puzzle.annealing:anneal",),
     search_runs=0,
 )

@@ -53,7 +53,7 @@ def _simulated(ranks: int, micro_batches: int) -> float:
 
 EXERCISE = Exercise(
     library="schedules",
-    place=3,
+    number=3,
     minutes=5,
     difficulty=1,
     turn="the idle share of a rank, from P, m and v",

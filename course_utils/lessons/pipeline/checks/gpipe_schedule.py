@@ -36,7 +36,7 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="schedules",
-    place=1,
+    number=1,
     minutes=5,
     difficulty=1,
     turn="for each rank every forward pass, then every backward pass",

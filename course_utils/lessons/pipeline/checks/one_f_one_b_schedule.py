@@ -67,7 +67,7 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="schedules",
-    place=2,
+    number=2,
     minutes=10,
     difficulty=2,
     turn="a few forward passes, then one forward and one backward in turn",

@@ -16,7 +16,7 @@ from course_utils.lessons.pipeline.sentences import disturbed
 from course_utils.lessons.pipeline.timing import simulate_schedule, timing_of
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 from course_utils.ranks.run import events_of
-from course_utils.trace.wait_graph import Send, parts_of
+from course_utils.trace.wait_graph import Send, single_needs
 from course_utils.words import count, percent, ranks
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def one_in_turn(size: int, micro_batches: int) -> "Schedule":
 def _waits_in_a_send(case: Case, outcome: Outcome) -> bool:
     """Whether a rank hangs in a send, and none raised; one may have been computing when the ranks were interrupted."""
     replies = outcome.attempt.replies
-    waiting = [part for reply in replies if reply.kind == "interrupted" for part in parts_of(reply.need)]
+    waiting = [part for reply in replies if reply.kind == "interrupted" for part in single_needs(reply.need)]
     errors = {reply.error.type for reply in replies if reply.error} - {"KeyboardInterrupt"}
     return not errors and any(isinstance(part, Send) for part in waiting)
 
@@ -120,7 +120,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
 
 EXERCISE = Exercise(
     library="run_schedule",
-    place=4,
+    number=4,
     minutes=25,
     difficulty=3,
     turn="action by action: receive, compute, send",

@@ -7,7 +7,6 @@ too), or in the course's own folder. It holds the schedules themselves: whoever 
 import csv
 import datetime
 import io
-import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.home import course_home
 from course_utils.lessons.pipeline.actions import Action, parse_schedule, write_schedule
@@ -55,8 +55,8 @@ class Leaderboard:
 
     def __init__(self, path: str | Path | None = None) -> None:
         """Without a path, the file at $COURSE_LEADERBOARD, or leaderboard.csv in the course's own folder."""
-        chosen = path or os.environ.get("COURSE_LEADERBOARD")
-        self.path = Path(chosen).expanduser() if chosen else course_home() / "leaderboard.csv"
+        chosen = Path(path).expanduser() if path else settings.LEADERBOARD.value()
+        self.path = chosen or course_home() / "leaderboard.csv"
 
     def submit(self, name: str, puzzle: Puzzle | str, schedule: Sequence[Sequence[Action]]) -> str:
         """Hand in a schedule; it is kept if it beats 1F1B and what stands under this name. Returns what became of it.

@@ -5,9 +5,9 @@ Nothing of the search is used: times are fractions, paths are plain.
 Source: Carlier & Pinson 1989, "An Algorithm for Solving the Job-Shop Problem".
 """
 
-from collections import deque
 from collections.abc import Sequence
 from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 
 from course_utils.errors import CourseError
 from course_utils.lessons.pipeline.puzzle.makespan_bound import Proof, ProofStep
@@ -98,22 +98,18 @@ def _with(orders: Orders, pairs: Sequence[tuple[str, str]]) -> Orders:
 
 def _ends(lasts: dict[str, Fraction], orders: Orders) -> tuple[dict[str, Fraction], dict[str, Fraction]] | None:
     """Head and tail of each action, in an order in which each comes after what it waits for; None in a circle."""
-    waits = dict.fromkeys(lasts, 0)
-    for after in orders.values():
+    waits: dict[str, list[str]] = {one: [] for one in lasts}
+    for earlier, after in orders.items():
         for later, _ in after:
-            waits[later] += 1
-    ready = deque(one for one, number in waits.items() if not number)
-    heads, line = dict.fromkeys(lasts, Fraction(0)), []
-    while ready:
-        one = ready.popleft()
-        line.append(one)
+            waits[later].append(earlier)
+    try:
+        line = list(TopologicalSorter(waits).static_order())
+    except CycleError:
+        return None
+    heads = dict.fromkeys(lasts, Fraction(0))
+    for one in line:
         for later, way in orders[one]:
             heads[later] = max(heads[later], heads[one] + lasts[one] + way)
-            waits[later] -= 1
-            if not waits[later]:
-                ready.append(later)
-    if len(line) < len(lasts):
-        return None
     tails = dict.fromkeys(lasts, Fraction(0))
     for one in reversed(line):
         tails[one] = max((way + lasts[later] + tails[later] for later, way in orders[one]), default=Fraction(0))

@@ -72,22 +72,6 @@ class Puzzle:
         """When everything happens in 1F1B."""
         return self.simulate(one_f_one_b_schedule(self.ranks, self.micro_batches))
 
-    def least_seconds(self) -> float:
-        """No schedule is faster: a rank waits for its first micro-batch, works, and its last gradient goes to rank 0.
-
-        What it can put off until that gradient has left is the weight gradients of as many micro-batches as it keeps.
-        """
-        least = 0.0
-        stages = zip(self.forward, self.input_gradient, self.weight_gradient, self.memory, strict=True)
-        for rank, (forward, first, second, kept) in enumerate(stages):
-            way = rank * (self.latency + self.message)
-            put_off = min(kept, self.micro_batches)
-            arrives = sum(self.forward[:rank]) + way
-            leaves = arrives + self.micro_batches * (forward + first + second) - put_off * second
-            back = sum(self.input_gradient[:rank]) + way + self.weight_gradient[0]
-            least = max(least, leaves + put_off * second, leaves + back)
-        return least
-
 
 @dataclass(frozen=True)
 class Judgement:
@@ -178,7 +162,7 @@ def _no_schedule(puzzle: Puzzle, schedule: Sequence[Sequence[Action]]) -> list[P
 
 @dataclass(frozen=True)
 class Known:
-    """The best schedule that the course has found, by `course_utils.lessons.pipeline.puzzle.annealing`.
+    """The best schedule that the course has found, by `workshop.best_schedules`.
 
     Attributes:
         schedule: computations only.
@@ -195,8 +179,9 @@ def best_known(puzzle: Puzzle) -> Known | None:
     kept = BEST_KNOWN.get(puzzle.name)
     if kept is None or PUZZLES.get(puzzle.name) != puzzle:
         return None
-    lines, seconds, idle_share = kept
-    return Known(parse_schedule(lines), seconds, idle_share)
+    schedule = parse_schedule(kept)
+    timing = puzzle.simulate(schedule)
+    return Known(schedule, round(timing.seconds, 9), timing.idle_share)  # rounded: a proof takes it as a fraction
 
 
 def random_puzzle(seed: int, ranks: int | None = None, micro_batches: int | None = None) -> Puzzle:

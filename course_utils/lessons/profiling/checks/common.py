@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils import draw
 from course_utils.checks.compare import difference, kind_of
-from course_utils.checks.exercise import Case, Outcome, Recogniser
+from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
 from course_utils.checks.finding import Finding, own
 from course_utils.checks.run_cases import changed_argument
 from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.checks.races import CLOSE, SLOW, YOURS
+from course_utils.lessons.profiling.slow import TARGETS
 from course_utils.measuring import Compared
 from course_utils.words import number_text, percent, seconds_text
 
@@ -56,6 +57,21 @@ def races_well(
         return own(TOO_SLOW, words, measured, slow=slow_name(outcome), target=target)
 
     return judge
+
+
+def slow_program(number: int, library: str, **declared: Any) -> Exercise:
+    """The exercise to make slow program `number`, in this module of `slow`, faster; `declared`: what is its own."""
+    return Exercise(
+        library=f"slow.{library}",
+        begins_with=f"course_utils.lessons.profiling.slow.{library}:slow_{number}",
+        number=number + 2,
+        turn="take this line out, and make what is below it faster",
+        title=f"slow program {number}",
+        needs_torch=True,
+        praise=praised(TARGETS[number]),
+        search_runs=0,
+        **declared,
+    )
 
 
 def slow_name(outcome: Outcome) -> str:

@@ -68,7 +68,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="time_shares",
-    place=2,
+    number=2,
     minutes=5,
     difficulty=2,
     turn="of the time from begin to end, the share in which nothing was under way",

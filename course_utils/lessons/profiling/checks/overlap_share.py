@@ -68,7 +68,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="time_shares",
-    place=1,
+    number=1,
     minutes=10,
     difficulty=2,
     turn="of the time with communication, the share with computing, too",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.finding import RESULT_KINDS
 from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling.checks.common import (
@@ -14,12 +14,13 @@ from course_utils.lessons.profiling.checks.common import (
     bars_of,
     longest_part,
     one_step_early,
-    praised,
     races_well,
+    slow_program,
 )
 from course_utils.lessons.profiling.checks.races import CLOSE, MOST, processor_seconds, race
+from course_utils.lessons.profiling.slow import TARGETS
 
-TARGET = 1.5
+TARGET = TARGETS[1]
 READING, TRAINING = "reading and decoding", "everything else"
 PLACES = {READING: [("photos.py", "decode"), ("pathlib.py", "read_bytes")]}
 
@@ -83,19 +84,13 @@ def _epochs_alike(case: Case, outcome: Outcome) -> bool:
     return epochs > 1 and same(losses[steps:], losses[:-steps], CLOSE)
 
 
-EXERCISE = Exercise(
-    library="slow.input_pipeline",
-    begins_with="course_utils.lessons.profiling.slow.input_pipeline:slow_1",
-    place=3,
+EXERCISE = slow_program(
+    1,
+    "input_pipeline",
     minutes=5,
     difficulty=1,
-    turn="take this line out, and make what is below it faster",
-    title="slow program 1",
     cases=_cases,
-    needs_torch=True,
     drawing=bars_of(TRAINING),
-    praise=praised(TARGET),
-    search_runs=0,
     hints=(
         "What does the profile show between two training steps? Does the second epoch do other work there than the "
         "first?",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling.checks.common import (
@@ -12,14 +12,15 @@ from course_utils.lessons.profiling.checks.common import (
     SYMPTOMS,
     lanes_drawn,
     lanes_of,
-    praised,
     races_well,
     right,
+    slow_program,
 )
 from course_utils.lessons.profiling.checks.races import CLOSE, MOST, YOURS, meeting, race
+from course_utils.lessons.profiling.slow import TARGETS
 from course_utils.words import count, percent, ranks
 
-TARGET = 1.5
+TARGET = TARGETS[2]
 
 
 def beside_slow_2(function: Callable, seed: int, examples: int, steps: int, rounds: int) -> dict:
@@ -83,19 +84,13 @@ def _one_length(case: Case, outcome: Outcome) -> bool:
     return all(len(own) > 1 and same(own[1:], own[:-1], CLOSE) for own in lengths)
 
 
-EXERCISE = Exercise(
-    library="slow.host_waits",
-    begins_with="course_utils.lessons.profiling.slow.host_waits:slow_2",
-    place=4,
+EXERCISE = slow_program(
+    2,
+    "host_waits",
     minutes=5,
     difficulty=1,
-    turn="take this line out, and make what is below it faster",
-    title="slow program 2",
     cases=_cases,
-    needs_torch=True,
     drawing=lanes_drawn("messages"),
-    praise=praised(TARGET),
-    search_runs=0,
     hints=(
         "Who needs the numbers of the log, and when? Does the next training step?",
         "Keep the three tensors of each step in a list. After the last step: `means = torch.stack(numbers) / "

@@ -4,20 +4,21 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling.checks.common import (
     SYMPTOMS,
     bars_of,
     longest_part,
     one_step_early,
-    praised,
     races_well,
+    slow_program,
 )
 from course_utils.lessons.profiling.checks.races import CLOSE, MOST, processor_seconds, race
+from course_utils.lessons.profiling.slow import TARGETS
 from course_utils.words import count
 
-TARGET = 1.2
+TARGET = TARGETS[3]
 UPDATE = "optimizer"
 PLACES = {
     "forward": [("module.py", "_wrapped_call_impl"), ("functional.py", "cross_entropy")],
@@ -68,19 +69,13 @@ def _last_alone(case: Case, outcome: Outcome) -> bool:
     return len(found) > 2 and same(found[:-1], wanted[:-1], CLOSE) and not same(found, wanted, CLOSE)
 
 
-EXERCISE = Exercise(
-    library="slow.small_kernels",
-    begins_with="course_utils.lessons.profiling.slow.small_kernels:slow_3",
-    place=5,
+EXERCISE = slow_program(
+    3,
+    "small_kernels",
     minutes=10,
     difficulty=3,
-    turn="take this line out, and make what is below it faster",
-    title="slow program 3",
     cases=_cases,
-    needs_torch=True,
     drawing=bars_of(UPDATE),
-    praise=praised(TARGET),
-    search_runs=0,
     hints=(
         "The network has 82 parameters. How many operations does one step of Adam take for one of them, and how many "
         "numbers does each of these operations change? Which operations could work on all parameters at once?",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from course_utils import draw
-from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling.checks.common import (
@@ -15,18 +15,19 @@ from course_utils.lessons.profiling.checks.common import (
     WHOLE,
     compared,
     factor_text,
-    praised,
     races_well,
+    slow_program,
     work_missing,
 )
 from course_utils.lessons.profiling.checks.races import CLOSE, MOST, SLOW, YOURS, meeting, race
+from course_utils.lessons.profiling.slow import TARGETS
 from course_utils.words import count, percent, ranks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
-TARGET = 1.4
+TARGET = TARGETS[4]
 QUICK = 1e-7
 """Seconds for a letter where no time counts."""
 
@@ -123,19 +124,13 @@ def _drawing(outcome: Outcome) -> "Figure | None":
     return draw.stacked_bars(bars, factor_text(outcome))
 
 
-EXERCISE = Exercise(
-    library="slow.unbalanced",
-    begins_with="course_utils.lessons.profiling.slow.unbalanced:slow_4",
-    place=6,
+EXERCISE = slow_program(
+    4,
+    "unbalanced",
     minutes=10,
     difficulty=2,
-    turn="take this line out, and make what is below it faster",
-    title="slow program 4",
     cases=_cases,
-    needs_torch=True,
     drawing=_drawing,
-    praise=praised(TARGET),
-    search_runs=0,
     hints=(
         "Which rank do the others wait for in every step? What would have to be the same for all ranks, so that nobody "
         "waits: the number of texts, or something else?",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling import intervals
@@ -16,14 +16,15 @@ from course_utils.lessons.profiling.checks.common import (
     lanes_drawn,
     lanes_of,
     one_step_early,
-    praised,
     races_well,
+    slow_program,
     work_missing,
 )
 from course_utils.lessons.profiling.checks.races import CLOSE, MOST, YOURS, meeting, race
+from course_utils.lessons.profiling.slow import TARGETS
 from course_utils.words import count, percent, ranks
 
-TARGET = 1.3
+TARGET = TARGETS[5]
 QUICK = 1e-4
 """Seconds for a layer where no time counts."""
 
@@ -123,19 +124,13 @@ def _mean_of_all(case: Case, outcome: Outcome) -> bool:
     return all(same(list(result["found"]), means, CLOSE) for result in outcome.results)
 
 
-EXERCISE = Exercise(
-    library="slow.no_overlap",
-    begins_with="course_utils.lessons.profiling.slow.no_overlap:slow_5",
-    place=7,
+EXERCISE = slow_program(
+    5,
+    "no_overlap",
     minutes=10,
     difficulty=2,
-    turn="take this line out, and make what is below it faster",
-    title="slow program 5",
     cases=_cases,
-    needs_torch=True,
     drawing=lanes_drawn("link"),
-    praise=praised(TARGET),
-    search_runs=0,
     hints=(
         "When is the gradient of the last layer ready, and when does it leave? What could call you at that moment?",
         "Before the steps: `weight.register_post_accumulate_grad_hook(lambda own: "

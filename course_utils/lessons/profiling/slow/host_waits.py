@@ -11,8 +11,6 @@ from torch.nn.functional import cross_entropy
 
 from course_utils.lessons.data_parallel.training import Sgd
 
-TARGET = 1.5
-"""How many times as fast it can be made, at least."""
 BATCH = 16
 
 
@@ -58,7 +56,12 @@ def slow_2(x: torch.Tensor, y: torch.Tensor, steps: int = 60, device: str = "cpu
     return log
 
 
-def speed_up_2(x: torch.Tensor, y: torch.Tensor, steps: int = 60, device: str = "cpu") -> list[float]:
+def speed_up_2(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    steps: int = 60,
+    device: str = "cpu",
+) -> list[float]:
     """Train as `slow_2` does, with the same log on all ranks, and wait for the others once.
 
     All numbers travel at the end as one vector of `3 * steps` numbers, in one all-reduce.

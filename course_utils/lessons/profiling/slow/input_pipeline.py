@@ -10,8 +10,6 @@ from torch.nn.functional import cross_entropy
 from course_utils.lessons.data_parallel.training import Sgd
 from course_utils.lessons.hardware.photos import SHRUNK, decode, jpeg_digits
 
-TARGET = 1.5
-"""How many times as fast it can be made, at least."""
 PHOTOS, BATCH = 48, 16
 
 
@@ -49,7 +47,12 @@ def slow_1(paths: Sequence[Path], labels: torch.Tensor, epochs: int = 4, device:
     return torch.stack(losses).tolist()
 
 
-def speed_up_1(paths: Sequence[Path], labels: torch.Tensor, epochs: int = 4, device: str = "cpu") -> list[float]:
+def speed_up_1(
+    paths: Sequence[Path],
+    labels: torch.Tensor,
+    epochs: int = 4,
+    device: str = "cpu",
+) -> list[float]:
     """Train as `slow_1` does, with the same losses, and read and decode every photo once.
 
     Args:

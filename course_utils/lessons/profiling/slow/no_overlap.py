@@ -10,8 +10,6 @@ from torch.nn.functional import mse_loss
 from course_utils.lessons.data_parallel.training import Sgd
 from course_utils.lessons.overlap import played_hardware
 
-TARGET = 1.3
-"""How many times as fast it can be made, at least, on two ranks or more."""
 LAYERS, WIDTH = 8, 128
 SECONDS = 0.01
 """Of the backward pass of a layer; and as long its gradient is on its way."""
@@ -57,7 +55,12 @@ def slow_5(x: torch.Tensor, y: torch.Tensor, steps: int = 2, device: str = "cpu"
     return losses
 
 
-def speed_up_5(x: torch.Tensor, y: torch.Tensor, steps: int = 2, device: str = "cpu") -> list[float]:
+def speed_up_5(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    steps: int = 2,
+    device: str = "cpu",
+) -> list[float]:
     """Train as `slow_5` does, with the same losses; every gradient leaves as soon as it is ready.
 
     Each step sums every layer's gradient over the ranks, the last layer's first.

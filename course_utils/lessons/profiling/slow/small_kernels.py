@@ -6,15 +6,13 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-TARGET = 1.2
-"""How many times as fast it can be made, at least."""
 ADAM_RATE, KEEP_MEAN, KEEP_SQUARE, TINY, KEEP_AVERAGE = 0.01, 0.9, 0.999, 1e-8, 0.9
 
 
-def deep_network(device: str = "cpu", depth: int = 40, width: int = 16) -> nn.Sequential:
+def deep_network(device: str = "cpu") -> nn.Sequential:
     """Many narrow layers for the digits: 82 parameters, none of more than 1024 numbers."""
     torch.manual_seed(0)
-    sizes = [64, *[width] * depth, 10]
+    sizes = [64, *[16] * 40, 10]
     layers = [(nn.Linear(a, b), nn.Tanh()) for a, b in itertools.pairwise(sizes)]
     return nn.Sequential(*itertools.chain(*layers)).to(device)
 
@@ -55,7 +53,12 @@ def slow_3(x: torch.Tensor, y: torch.Tensor, steps: int = 12, device: str = "cpu
     return torch.stack(losses).tolist()
 
 
-def speed_up_3(x: torch.Tensor, y: torch.Tensor, steps: int = 12, device: str = "cpu") -> list[float]:
+def speed_up_3(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    steps: int = 12,
+    device: str = "cpu",
+) -> list[float]:
     """Train as `slow_3` does, with the same losses, and update all weights at once, as one vector.
 
     Args:

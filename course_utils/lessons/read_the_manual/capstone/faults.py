@@ -8,7 +8,7 @@ import numpy as np
 from course_utils.checks.finding import Finding, own
 from course_utils.lessons.read_the_manual.capstone.past_the_links import NOTHING_SHARED
 from course_utils.lessons.read_the_manual.capstone.result import CapstoneResult, megabytes_text, recognised, used
-from course_utils.lessons.read_the_manual.capstone.task import BUDGET, IMAGES, Budget, network
+from course_utils.lessons.read_the_manual.capstone.task import BUDGET, IMAGES, network
 from course_utils.words import percent
 
 AGREE = 1e-4
@@ -48,9 +48,7 @@ def disagreement(measured: Sequence[dict[str, Any]]) -> Finding | None:
     return None
 
 
-def wrong_part(
-    measured: Sequence[dict[str, Any]], held_out: tuple[np.ndarray, np.ndarray], budget: Budget = BUDGET
-) -> Finding:
+def wrong_part(measured: Sequence[dict[str, Any]], held_out: tuple[np.ndarray, np.ndarray]) -> Finding:
     """Find out which of `SUM`, `MEANS` and `WEIGHTS` makes a model inaccurate, and how one sees it.
 
     Args:
@@ -67,7 +65,7 @@ def wrong_part(
         return own(WEIGHTS, "the weights are wrong: in its first step a rank had others than rank 0")
     without = recognised(weights, *held_out, running_means=False)
     key, part = WEIGHTS, "the weights are wrong, and not only the running means"
-    if without >= budget.accuracy:
+    if without >= BUDGET.accuracy:
         key, part = MEANS, "the running means are wrong, and not the weights"
     words = f"{part}: with the images' own means in their place, these weights recognise {{without}}"
     return own(key, words, {"without": percent(without, 1)})
@@ -126,8 +124,8 @@ def too_little(measured: Sequence[dict[str, Any]]) -> Finding | None:
     return next((own("too-little-sent", words, {"sent": sent}, rank=rank) for rank, sent in few), None)
 
 
-def missed(result: CapstoneResult, budget: Budget = BUDGET) -> Finding | None:
+def missed(result: CapstoneResult) -> Finding | None:
     """Find what is not as asked for; None where all is well."""
-    names = ", ".join(result.misses(budget))
-    measured = {"names": names, "used": used(result, budget)}
+    names = ", ".join(result.misses())
+    measured = {"names": names, "used": used(result)}
     return own("missed", "{names} not as asked for: {used}", measured) if names else None

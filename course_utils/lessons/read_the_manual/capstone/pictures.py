@@ -9,15 +9,15 @@ from matplotlib.patches import Patch
 
 from course_utils.draw import style
 from course_utils.lessons.read_the_manual.capstone.result import COUNTED, CapstoneResult, megabytes_text, time_text
-from course_utils.lessons.read_the_manual.capstone.task import BUDGET, Budget
+from course_utils.lessons.read_the_manual.capstone.task import BUDGET
 from course_utils.words import percent
 
 YOURS, NAIVE = "this training", "naive data parallelism, from a few steps"
 
 
-def budget_bars(result: CapstoneResult, budget: Budget = BUDGET) -> Figure:
+def budget_bars(result: CapstoneResult) -> Figure:
     """Three panels, one under the other; a line marks what is asked for."""
-    missed = result.misses(budget)
+    missed = result.misses()
     title = f"Missed: {', '.join(missed)}" if missed else "Within all budgets, and accurate enough"
     left = 0.3 + style.text_width("bytes out of a node", style.TEXT) / style.DOTS
     marks = {
@@ -36,9 +36,9 @@ def budget_bars(result: CapstoneResult, budget: Budget = BUDGET) -> Figure:
         below=0.25,
         above=above,
     )
-    accuracy = (result.accuracy, None, budget.accuracy, lambda share: percent(share, 1))
-    sent = (max(result.sent), result.naive_sent, budget.bytes, megabytes_text)
-    seconds = (result.seconds, result.naive_seconds, budget.seconds * result.naive_seconds, time_text)
+    accuracy = (result.accuracy, None, BUDGET.accuracy, lambda share: percent(share, 1))
+    sent = (max(result.sent), result.naive_sent, BUDGET.bytes, megabytes_text)
+    seconds = (result.seconds, result.naive_seconds, BUDGET.seconds * result.naive_seconds, time_text)
     panels = {"accuracy": accuracy, "bytes out of a node": sent, "seconds": seconds}
     told = [_panel(ax, name, *amounts) for ax, (name, amounts) in zip(axes, panels.items(), strict=True)]
     style.draw_legend(axes[0], marks)

@@ -12,7 +12,6 @@ from course_utils.lessons.read_the_manual.capstone.task import (
     LINKS,
     NAIVE_STEPS,
     STEP_SECONDS,
-    Budget,
     as_images,
     network,
 )
@@ -52,12 +51,12 @@ class CapstoneResult:
         """Of what naive data parallelism takes."""
         return self.seconds / self.naive_seconds
 
-    def misses(self, budget: Budget = BUDGET) -> list[str]:
+    def misses(self) -> list[str]:
         """Of "bytes", "seconds" and "accuracy" those that are not as asked for."""
         kept = {
-            "bytes": max(self.sent) <= budget.bytes,
-            "seconds": self.share_of_time <= budget.seconds,
-            "accuracy": self.accuracy >= budget.accuracy,
+            "bytes": max(self.sent) <= BUDGET.bytes,
+            "seconds": self.share_of_time <= BUDGET.seconds,
+            "accuracy": self.accuracy >= BUDGET.accuracy,
         }
         return [name for name, well in kept.items() if not well]
 
@@ -90,13 +89,13 @@ def recognised(
         return float((model(as_images(pixels)).argmax(dim=1).numpy() == labels).mean())
 
 
-def used(result: CapstoneResult, budget: Budget = BUDGET) -> str:
+def used(result: CapstoneResult) -> str:
     """In a line: what was reached and used, beside what is asked for."""
     return (
         f"{percent(result.accuracy, 1)} of the held-out images are recognised (asked for: "
-        f"{percent(budget.accuracy, 1)}); a node sent {megabytes_text(max(result.sent))} (budget: "
-        f"{megabytes_text(budget.bytes)}) and took {time_text(result.seconds)} (budget: "
-        f"{time_text(budget.seconds * result.naive_seconds)}, {percent(budget.seconds)} of the time of {NAIVE_STEPS} "
+        f"{percent(BUDGET.accuracy, 1)}); a node sent {megabytes_text(max(result.sent))} (budget: "
+        f"{megabytes_text(BUDGET.bytes)}) and took {time_text(result.seconds)} (budget: "
+        f"{time_text(BUDGET.seconds * result.naive_seconds)}, {percent(BUDGET.seconds)} of the time of {NAIVE_STEPS} "
         "steps of naive data parallelism)"
     )
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
 from course_utils.checks.finding import Finding, Kind
-from course_utils.checks.panel import in_notebook
 from course_utils.checks.symptoms import raised
 from course_utils.lessons.read_the_manual.capstone import faults
 from course_utils.lessons.read_the_manual.capstone.kept_results import keep
@@ -16,6 +15,7 @@ from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
 from course_utils.lessons.read_the_manual.capstone.past_the_links import NoSocketToOthers
 from course_utils.lessons.read_the_manual.capstone.result import COUNTED, result_of, used
 from course_utils.lessons.read_the_manual.capstone.task import BUDGET, LINKS, deal
+from course_utils.progress_bar import in_notebook
 
 if TYPE_CHECKING:
     from course_utils.lessons.read_the_manual.capstone.result import CapstoneResult
@@ -95,7 +95,7 @@ def _past_the_links(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="capstone.averaged_weights",
-    place=2,
+    number=2,
     minutes=60,
     difficulty=3,
     turn="train on all nodes, send little, and return the same model everywhere",

@@ -129,7 +129,7 @@ def _turned_over(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="framework_terms",
-    place=1,
+    number=1,
     minutes=15,
     difficulty=2,
     turn="for each framework: what is a batch, how many passes, and who divides?",

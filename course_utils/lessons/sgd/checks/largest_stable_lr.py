@@ -62,7 +62,7 @@ def _nearly(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="gradient_descent",
-    place=4,
+    number=4,
     minutes=10,
     difficulty=2,
     turn="find the largest eigenvalue, and the rate that it allows",

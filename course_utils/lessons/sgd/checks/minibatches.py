@@ -177,7 +177,7 @@ def _few(numbers: list[int]) -> str:
 
 EXERCISE = Exercise(
     library="gradient_descent",
-    place=1,
+    number=1,
     minutes=8,
     difficulty=1,
     turn="shuffle the numbers 0 … n − 1, then cut them into pieces",

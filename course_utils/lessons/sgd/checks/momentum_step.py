@@ -88,7 +88,7 @@ def _after(weights: list, gradients: list, speeds: list, rates: list, momentum: 
 
 EXERCISE = Exercise(
     library="gradient_descent",
-    place=3,
+    number=3,
     minutes=10,
     difficulty=2,
     turn="renew each velocity in place, then move the weights by it",

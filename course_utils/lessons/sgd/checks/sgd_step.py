@@ -89,7 +89,7 @@ def _too_few(outcome: Outcome) -> Finding | None:
 
 EXERCISE = Exercise(
     library="gradient_descent",
-    place=2,
+    number=2,
     minutes=5,
     difficulty=1,
     turn="move each array of weights against its gradient, in place",

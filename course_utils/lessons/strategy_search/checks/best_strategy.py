@@ -419,7 +419,7 @@ def _drawing(outcome: Outcome) -> "Figure | None":
 
 EXERCISE = Exercise(
     library="search.metropolis",
-    place=5,
+    number=5,
     minutes=15,
     difficulty=2,
     turn="propose, simulate, accept or not; remember the best",

@@ -100,7 +100,7 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="search.metropolis",
-    place=3,
+    number=3,
     minutes=8,
     difficulty=1,
     turn="quicker ones always, slower ones with the probability of Metropolis",

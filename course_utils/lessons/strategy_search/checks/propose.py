@@ -149,7 +149,7 @@ def _few_choices(strategy: list[Config], choices: list[tuple[Config, ...]]) -> t
 
 EXERCISE = Exercise(
     library="search.metropolis",
-    place=4,
+    number=4,
     minutes=10,
     difficulty=1,
     turn="a copy in which one operator has another of its configurations",

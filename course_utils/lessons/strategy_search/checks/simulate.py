@@ -148,10 +148,10 @@ def _drawing(outcome: Outcome) -> "Figure | None":
 
 EXERCISE = Exercise(
     library="simulator.simulate",
-    place=2,
+    number=2,
     minutes=10,
     difficulty=1,
-    turn="begin every task as soon as its device is free and the tasks before it have ended",
+    turn="begin every task as soon as its device is free and those before it have ended",
     title="when every task begins and ends",
     cases=_cases,
     hints=(

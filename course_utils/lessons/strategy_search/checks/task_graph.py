@@ -206,7 +206,7 @@ def _has(strategy: Strategy, graph: OperatorGraph) -> Iterator[bool]:
 
 EXERCISE = Exercise(
     library="simulator.task_graph",
-    place=1,
+    number=1,
     minutes=25,
     difficulty=3,
     turn="step by step, who does what, and after whose last task",

@@ -61,13 +61,13 @@ class DeviceCosts:
         Args:
             sent, received: bytes.
             messages: sent and received, together.
-            devices: itself, then its partners.
+            devices: itself, then its partners; all links are alike.
         """
-        return round(1e9 * self.topology.exchange_seconds(sent, received, messages, devices))
+        return round(1e9 * self.topology.exchange_seconds(sent, received, messages))
 
     def all_reduce(self, nbytes: int, ranks: int, devices: Sequence[int] = ()) -> int:
         """An all-reduce of this many bytes among this many devices."""
-        return round(1e9 * self.topology.all_reduce_seconds(nbytes, ranks, devices))
+        return round(1e9 * self.topology.all_reduce_seconds(nbytes, ranks))
 
     def memory(self, operator: Operator, config: Config, place: int) -> int:
         """Bytes that the part at `place` keeps: parameters, gradients, and what the backward pass needs."""

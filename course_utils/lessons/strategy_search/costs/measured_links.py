@@ -42,7 +42,7 @@ def measured_topology(ranks: "Ranks", memory: Sequence[int] = (), repeats: int =
     """
     names = tuple(f"rank {rank}" for rank in range(ranks.world_size))
     if ranks.world_size == 1:
-        return DeviceTopology(names, tuple(memory), {})
+        return DeviceTopology(names, tuple(memory), None)
     measured = ranks.run(time_links, SIZES, repeats, backend="gloo").results
     lines = {what: _line([rank[what] for rank in measured]) for what in measured[0]}
     link = Link(lines["one way"], lines["both ways"])
@@ -50,9 +50,8 @@ def measured_topology(ranks: "Ranks", memory: Sequence[int] = (), repeats: int =
     if ranks.world_size > 2:  # with everybody at once: what the further messages cost, beside their bytes
         further = lines["all at once"].message_seconds(SIZES[0]) - lines["both ways"].message_seconds(SIZES[0])
         message = max(0.0, further) / (2 * ranks.world_size - 4)
-    pairs = [(one, other) for other in range(len(names)) for one in range(other)]
     sums = {size: lines[f"sum of {size}"] for size in range(2, ranks.world_size + 1)}
-    return DeviceTopology(names, tuple(memory), dict.fromkeys(pairs, link), sums, message)
+    return DeviceTopology(names, tuple(memory), link, sums, message)
 
 
 def _line(times: list[list[list[float]]]) -> Network:

@@ -14,7 +14,7 @@ from torch.func import functional_call
 from course_utils.errors import CourseError
 from course_utils.lessons.strategy_search.graph.operator_graph import Shape
 from course_utils.lessons.strategy_search.graph.operator_kinds import DROPOUTS, LEAVES
-from course_utils.trace.recorder import is_learners, place_of
+from course_utils.trace.recorder import is_learner_code, line_text
 
 
 def traced(model: nn.Module) -> fx.GraphModule:
@@ -55,8 +55,8 @@ def _reason(error: Exception) -> str:
 def _line_of(error: BaseException) -> str:
     """The learner's own line that an error comes from: "line 12 of model.py, `if x.sum() > 0:`"."""
     frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename != __file__]
-    theirs = [one for one in frames if is_learners(one.filename)] or frames
-    place = place_of(theirs[-1].filename, theirs[-1].lineno or 0)
+    theirs = [one for one in frames if is_learner_code(one.filename)] or frames
+    place = line_text(theirs[-1].filename, theirs[-1].lineno or 0)
     return f"{place}, `{theirs[-1].line}`," if theirs[-1].line else place
 
 

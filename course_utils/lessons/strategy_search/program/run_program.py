@@ -56,17 +56,6 @@ def parallel_model(text: str, model: nn.Module) -> nn.Module:
     return made[0](model)
 
 
-def gradients(part: nn.Module, model: nn.Module) -> dict[str, tuple[slice, torch.Tensor]]:
-    """For each parameter of the model that this rank has a part of: which rows of it, and their gradient."""
-    names = {id(one): name for name, one in model.named_parameters()}
-    found = {}
-    for parameter in part.parameters():
-        whole = getattr(parameter, "whole", parameter)
-        rows = getattr(parameter, "rows", slice(0, len(whole)))
-        found[names[id(whole)]] = rows, parameter.grad
-    return found
-
-
 def steps(
     texts: Sequence[str],
     build: Build,

@@ -37,11 +37,11 @@ def called(depth: int, before: str, function: str, arguments: list[str], length:
     yield f"{space})"
 
 
-def imported(module: str, names: set[str], length: int = LENGTH) -> Iterator[str]:
+def imported(module: str, names: set[str]) -> Iterator[str]:
     """`from module import names`, in isort's order; one name on a line where they do not fit on one."""
     order = sorted(names, key=lambda name: (not name.isupper(), name[0].islower(), name))
     line = f"from {module} import {', '.join(order)}"
-    if len(line) <= length:
+    if len(line) <= LENGTH:
         yield line
         return
     yield f"from {module} import ("

@@ -34,7 +34,7 @@ OURS = {
 """What a program may use of the course."""
 
 
-def program(
+def program_text(
     model: nn.Module,
     graph: OperatorGraph,
     strategy: Strategy,

@@ -54,7 +54,7 @@ def check_certificate(graph: OperatorGraph, costs: Costs, devices: int, certific
                     beaten = any(_no_worse(other, new) for other in certificate.beginnings[level][y])
                     if not beaten and _least(*new, *after) < certificate.nanoseconds:
                         raise CourseError(f"A beginning up to {reader.name} {b} is left out for no reason.")
-                bar.look()
+                bar.refresh()
             before = certificate.beginnings[level]
     _check_ends(certificate)
     return looked_at

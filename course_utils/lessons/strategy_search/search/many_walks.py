@@ -96,7 +96,7 @@ def find_strategy(
         try:
             while walks.proposals < iterations and walks.movable:
                 walks.at_one_operator(walks.proposals / iterations)
-                bar.look()
+                bar.refresh()
         except KeyboardInterrupt:
             interrupted = True
     if walks.best is None:

@@ -12,12 +12,18 @@ import numpy as np
 from course_utils.lessons.strategy_search.graph.configurations import Config, Strategy
 
 
-def propose(strategy: Strategy, choices: Sequence[Sequence[Config]], random: np.random.Generator) -> list[Config]:
-    """Another strategy: one operator, drawn at random, gets another of its configurations, drawn at random.
+def propose(
+    strategy: Strategy,
+    choices: Sequence[Sequence[Config]],
+    random: np.random.Generator,
+) -> list[Config]:
+    """Another strategy: one operator, drawn at random, gets another of its configurations, drawn at
+    random.
 
     Args:
         strategy: a list or a tuple; stays as it is.
-        choices: the configurations of each operator. One that has no other keeps it and is not drawn.
+        choices: the configurations of each operator. One that has no other keeps it and is not
+            drawn.
     """
     # Draw among operators and configurations that change something,
     # so that every proposal is another strategy.
@@ -29,10 +35,16 @@ def propose(strategy: Strategy, choices: Sequence[Sequence[Config]], random: np.
     return proposed
 
 
-def metropolis_accept(old: float, new: float, temperature: float, random: np.random.Generator) -> bool:
+def metropolis_accept(
+    old: float,
+    new: float,
+    temperature: float,
+    random: np.random.Generator,
+) -> bool:
     """Whether to go on with a strategy that takes `new` in place of one that takes `old`.
 
-    Always if it takes no longer; else with probability exp(−(new − old) / temperature), never at temperature 0.
+    Always if it takes no longer; else with probability exp(−(new − old) / temperature), never at
+    temperature 0.
     """
     if new <= old:
         return True
@@ -49,14 +61,16 @@ def best_strategy(
     temperature: float,
     random: np.random.Generator,
 ) -> list[Config]:
-    """The quickest strategy met on a walk of this many proposals, which never goes to one that does not fit.
+    """The quickest strategy met on a walk of this many proposals, which never goes to one that does
+    not fit.
 
     Args:
         start: where the walk begins; it fits.
         choices: the configurations of each operator.
         makespan_of: simulates a training step, in nanoseconds.
         fits: whether the devices' memory is enough.
-        temperature: in nanoseconds; how much longer a strategy may take and still be accepted now and then.
+        temperature: in nanoseconds; how much longer a strategy may take and still be accepted now
+            and then.
     """
     now, time = list(start), makespan_of(start)
     best, least = now, time

@@ -14,7 +14,8 @@ class Span(NamedTuple):
 
 
 def simulate(tasks: Sequence[Task]) -> list[Span]:
-    """When each task begins and ends, in nanoseconds: as soon as its device is free and what it is `after` has ended.
+    """When each task begins and ends, in nanoseconds: as soon as its device is free and what it is
+    `after` has ended.
 
     Args:
         tasks: in the order of the program, which is the order in which each device does its own.

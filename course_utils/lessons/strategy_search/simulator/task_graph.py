@@ -36,10 +36,10 @@ class Task(NamedTuple):
 def task_graph(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Task]:
     """All tasks of a training step, in the order of the program: forward, then backward in reverse.
 
-    Forward an operator gets its inputs ("conv1 → pool1"), is computed ("pool1"), and its norm's averages are summed
-    ("pool1 norm"). Backward these are summed again ("pool1 norm backward"), its gradients are computed ("pool1
-    backward"), those of parameters are summed ("pool1 gradients"), and those of its inputs go back, the last input's
-    first ("pool1 → conv1").
+    Forward an operator gets its inputs ("conv1 → pool1"), is computed ("pool1"), and its norm's
+    averages are summed ("pool1 norm"). Backward these are summed again ("pool1 norm backward"), its
+    gradients are computed ("pool1 backward"), those of parameters are summed ("pool1 gradients"),
+    and those of its inputs go back, the last input's first ("pool1 → conv1").
 
     Args:
         strategy: a configuration for each operator.

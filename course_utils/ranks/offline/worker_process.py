@@ -13,10 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.errors import CourseError
-from course_utils.ranks.engine.output import captured
-from course_utils.ranks.engine.process_settings import settings_kept
-from course_utils.ranks.engine.reply import Raised, Reply, from_bytes, line_of, not_unpacked, packed, raised, to_bytes
-from course_utils.ranks.offline.worker_client import LoneAnswer, LoneTask, activity_of, faults_of
+from course_utils.ranks.engine.output import capture_prints
+from course_utils.ranks.engine.process_settings import keep_settings
+from course_utils.ranks.engine.reply import (
+    Raised,
+    Reply,
+    describe_exception,
+    from_bytes,
+    learner_line,
+    pack_reply,
+    to_bytes,
+    unpacking_failure,
+)
+from course_utils.ranks.offline.worker_client import WorkerAnswer, WorkerTask, activity_file, fault_file
 from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 from course_utils.trace.activity import ActivityFile
 from course_utils.trace.recorder import recorder
@@ -39,17 +48,17 @@ def serve(descriptor: str, folder: str) -> None:
     import mpi4py
 
     mpi4py.rc.initialize = False  # this is no rank: code may import MPI, but must not start it
-    with faults_of(Path(folder)).open("w") as faults:
+    with fault_file(Path(folder)).open("w") as faults:
         faulthandler.enable(faults)
         threading.Thread(target=_end_with, args=[os.getppid(), folder], daemon=True).start()
-        recorder.activity = ActivityFile(activity_of(Path(folder)))
+        recorder.activity = ActivityFile(activity_file(Path(folder)))
         line = Connection(int(descriptor))
         line.send_bytes(b"there")
         with contextlib.suppress(EOFError, OSError):
             while True:
-                task: LoneTask = from_bytes(line.recv_bytes())
+                task: WorkerTask = from_bytes(line.recv_bytes())
                 sys.path += [path for path in task.path if path not in sys.path]
-                answer = _answered(task, _Interrupts(), Path(folder))
+                answer = _do_task(task, _Interrupts(), Path(folder))
                 recorder.activity.begun = False
                 line.send_bytes(answer)
     shutil.rmtree(folder, ignore_errors=True)
@@ -63,50 +72,50 @@ def _end_with(parent: int, folder: str) -> None:
     os._exit(1)
 
 
-def _answered(task: LoneTask, interrupts: _Interrupts, folder: Path) -> bytes:
+def _do_task(task: WorkerTask, interrupts: _Interrupts, folder: Path) -> bytes:
     if task.together:
-        with settings_kept():
+        with keep_settings():
             return to_bytes(_on_virtual_ranks(task, interrupts))
     until, done = time.monotonic() + task.seconds, []
     for rank, function, arguments in task.calls:
-        with settings_kept():
-            done.append(_performed(rank, function, arguments, interrupts, folder))
+        with keep_settings():
+            done.append(_run_and_capture(rank, function, arguments, interrupts, folder))
         if done[-1].kind == "interrupted" or time.monotonic() > until:
             break
-    return to_bytes(LoneAnswer(list(map(packed, done))))
+    return to_bytes(WorkerAnswer(list(map(pack_reply, done))))
 
 
-def _performed(rank: int, function: bytes, arguments: bytes, interrupts: _Interrupts, folder: Path) -> Reply:
-    with captured(folder / f"output-{rank}.txt") as printed:
-        reply = _perform(rank, function, arguments, interrupts)
+def _run_and_capture(rank: int, function: bytes, arguments: bytes, interrupts: _Interrupts, folder: Path) -> Reply:
+    with capture_prints(folder / f"output-{rank}.txt") as printed:
+        reply = _run_task(rank, function, arguments, interrupts)
     reply.output = printed.text()
     return reply
 
 
-def _perform(rank: int, function: bytes, arguments: bytes, interrupts: _Interrupts) -> Reply:
+def _run_task(rank: int, function: bytes, arguments: bytes, interrupts: _Interrupts) -> Reply:
     own: tuple = ()
     try:
         interrupts.heeded = True
         try:
             called, own = from_bytes(function), from_bytes(arguments)
         except Exception as error:
-            return not_unpacked(rank, error)
-        recorder.begin_learners()
+            return unpacking_failure(rank, error)
+        recorder.begin_function()
         reply = Reply(rank, "returned", value=called(*own))
         interrupts.heeded = False
     except KeyboardInterrupt as error:
         interrupts.heeded = False
-        reply = Reply(rank, "interrupted", error=Raised("KeyboardInterrupt", "", line_of(error)))
+        reply = Reply(rank, "interrupted", error=Raised("KeyboardInterrupt", "", learner_line(error)))
     except BaseException as error:
         interrupts.heeded = False
-        reply = Reply(rank, "raised", error=raised(error))
+        reply = Reply(rank, "raised", error=describe_exception(error))
     finally:
         interrupts.heeded = False
     reply.arguments = own
     return reply
 
 
-class _Travelling:
+class _PackedFunction:
     """A function on the way: whoever unpickles this gets the function itself."""
 
     def __init__(self, data: bytes) -> None:
@@ -116,20 +125,20 @@ class _Travelling:
         return from_bytes, (self._data,)
 
 
-def _on_virtual_ranks(task: LoneTask, interrupts: _Interrupts) -> LoneAnswer:
+def _on_virtual_ranks(task: WorkerTask, interrupts: _Interrupts) -> WorkerAnswer:
     ranks = VirtualRanks(len(task.calls))
     arguments = [from_bytes(own) for _, _, own in task.calls]
     interrupts.heeded = True
     try:
         with contextlib.suppress(Exception):
             from_bytes(task.calls[0][1])  # which imports what it needs, before the learner's time begins
-        recorder.begin_learners()
-        function: Any = _Travelling(task.calls[0][1])
+        recorder.begin_function()
+        function: Any = _PackedFunction(task.calls[0][1])
         replies, cause = ranks.replies(function, arguments)
     except CourseError as error:
-        return LoneAnswer([], rejected=str(error))
+        return WorkerAnswer([], rejected=str(error))
     except KeyboardInterrupt:
-        return LoneAnswer([packed(Reply(rank, "interrupted")) for rank, _, _ in task.calls])
+        return WorkerAnswer([pack_reply(Reply(rank, "interrupted")) for rank, _, _ in task.calls])
     finally:
         interrupts.heeded = False
-    return LoneAnswer(list(map(packed, replies)), cause)
+    return WorkerAnswer(list(map(pack_reply, replies)), cause)

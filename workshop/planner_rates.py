@@ -1,6 +1,6 @@
 """Rates that bring the planner nearest to published runs on H100 GPUs, fitted to the odd rows of their table alone.
 
-`python -m course_utils.lessons.hybrid_and_sharded.planner.rate_fit` fits, and prints the errors of both halves.
+`python -m workshop.planner_rates` fits, and prints the errors of both halves.
 """
 
 import math
