@@ -177,7 +177,7 @@ class Exercise:
     @property
     def written(self) -> Written:
         """What people write for it."""
-        return written_in(self.file, self.library) if self.file else Written()
+        return written_in(self.file) if self.file else Written()
 
     def start(self, ranks: int) -> str:
         """The line that starts the ranks which the exercise is for."""

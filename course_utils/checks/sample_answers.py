@@ -3,17 +3,15 @@
 `roofline_time.py` declares the exercise, `roofline_time.answers.md` holds what is written for it. Its form:
 
     ## Right
-
     `loop`: a loop with an if.                    a name, and in what it differs from the others
     ```python                                     the whole program, imports and all
     …
     ```
 
     ## Wrong
-
     ### Bits or bytes?                            the question that leads out of the mistake, never the answer
-
-    `bits` is `loop` with `nbytes / width` → `8 * nbytes / width`.        a word or two of a whole program,
+    - `bits` is `loop` with `nbytes / width` → `8 * nbytes / width`.      a word or two of a whole program,
+    - `nibbles` is `loop` with `nbytes / width` → `2 * nbytes / width`.
 
     `no_bytes` changes `loop`:                    or some of its lines
     ```diff
@@ -22,27 +20,18 @@
     ```
 
     ### Do all ranks take part?
-
     Recognised when it hangs.                     what no program shows: see `course_utils.checks.recognition`
-
-    `waits_for_all` is `loop` without `comm.Barrier()`.
+    - `waits_for_all` is `loop` without `comm.Barrier()`.
+    - `ends_too_early` is `loop` with `return` after `total += part`.     a line more, as far from the left as that one
 
     ## Rejected without a question
-
     ### A list instead of an array                in words, for teachers
-
     Recognised by `type`, expected `array`.       what the verdict finds
 
-    ## Changes that make no difference
-
-    `from_anybody` is `loop` with `recv(source=left)` → `recv()`. Nobody else ever sends to this rank.
-
-The order of the questions decides where two fit. The package `markdown-it-py` would find the headings and the blocks of
-code, in about as many lines as are needed here, but not read the sentences between them, which are most of the form.
+The order of the questions decides where two fit.
 """
 
 import functools
-import importlib.util
 import re
 import sys
 import types
@@ -50,17 +39,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course_utils.checks.notebook import function_text
 from course_utils.errors import CourseError, nearest
 
 SUFFIX = ".answers.md"
 """Of the file beside the module of a check, in place of `.py`."""
 RIGHT, WRONG, UNASKED = "Right", "Wrong", "Rejected without a question"
-EQUIVALENT = "Changes that make no difference"
-LIBRARY = "library"
-"""The base that is the course's own answer; for changes that make no difference only."""
 _CODE = r"`([^`]+)`"
-_EXCHANGE = re.compile(rf"(?:with {_CODE} → {_CODE}|without {_CODE})")
+_EXCHANGE = re.compile(rf"(?:with {_CODE} → {_CODE}|without {_CODE}|with {_CODE} (before|after) {_CODE})")
 _CHANGES = rf"{_EXCHANGE.pattern}(?:,? (?:and )?{_EXCHANGE.pattern})*"
 _SMALL = re.compile(rf"`(?P<name>\w+)` is `(?P<base>\w+)` (?P<changes>{_CHANGES})\.\s*(?P<idea>.*)")
 _INTRODUCTION = re.compile(r"`(?P<name>\w+)`(?: changes `(?P<base>\w+)`)?[:.]?\s*(?P<idea>.*)", re.DOTALL)
@@ -124,13 +109,11 @@ class Written:
         right: programs that a check must accept.
         questions: in the order in which their mistakes are looked for.
         unasked: rejected, and the verdict alone says why.
-        equivalent: mutants of right programs that are right as well; their `idea` says why.
     """
 
     right: tuple[Program, ...] = ()
     questions: tuple[Question, ...] = ()
     unasked: tuple[Question, ...] = ()
-    equivalent: tuple[Program, ...] = ()
 
     @property
     def wrong(self) -> tuple[tuple[Program, Question], ...]:
@@ -143,46 +126,28 @@ class Written:
         """What people hand in, right and wrong."""
         return (*self.right, *(program for program, _ in self.wrong))
 
-    @property
-    def programs(self) -> tuple[Program, ...]:
-        """All that has a name: the answers, and the changes that make no difference."""
-        return (*self.answers, *self.equivalent)
-
     def program(self, name: str) -> Program:
         """The program of this name.
 
         Raises:
             CourseError: there is none; the text suggests the nearest.
         """
-        programs = {each.name: each for each in self.programs}
+        programs = {each.name: each for each in self.answers}
         if name not in programs:
             raise CourseError(f"Nobody writes `{name}`.{nearest(name, list(programs))}")
         return programs[name]
 
 
 @functools.cache
-def written_in(file: Path, library: str = "") -> Written:
+def written_in(file: Path) -> Written:
     """What stands in the file of an exercise; nothing where there is no file.
-
-    Args:
-        library: the course's own answer, "module:function", for changes of `library`.
 
     Raises:
         CourseError: the file is not of the form above; the text says where.
     """
     if not file.exists():
         return Written()
-    return _FileReader(file, library).written()
-
-
-def library_source(dotted_name: str) -> str:
-    """The source of the function at "module:function", read and not imported: an import may bring torch."""
-    module, _, name = dotted_name.partition(":")
-    spec = importlib.util.find_spec(module)
-    assert spec and spec.origin, f"{module} has no file"
-    found = function_text(Path(spec.origin).read_text(encoding="utf-8"), name)
-    assert found, f"{module} has no function {name}"
-    return found
+    return _FileReader(file).written()
 
 
 def patched(base: str, change: str) -> str:
@@ -207,22 +172,35 @@ def patched(base: str, change: str) -> str:
 
 
 def exchanged(base: str, changes: str) -> str:
-    """A source with a few words changed in it: "with `old` → `new`", "without `a whole line`", or several of these.
+    """A source with a few words changed in it, each change made in what the one before left.
+
+    Args:
+        base: the source.
+        changes: "with `old` → `new`", "without `a whole line`", "with `a line more` before `a whole line`" or "after"
+            it, or several of these. The line more is indented like the whole line, or, after one that ends with a
+            colon, by four spaces more.
 
     Raises:
-        CourseError: what is to go is found nowhere, or at two places.
+        CourseError: what is to go or to stay is found nowhere, or at two places.
     """
     lines = base.splitlines()
-    for old, new, line in _EXCHANGE.findall(changes):
-        if line:
-            places = [at for at, text_line in enumerate(lines) if text_line.strip() == line]
+    for old, new, gone, more, side, neighbour in _EXCHANGE.findall(changes):
+        if whole := gone or neighbour:
+            places = [at for at, line in enumerate(lines) if line.strip() == whole]
         else:
-            places = [at for at, text_line in enumerate(lines) for _ in range(text_line.count(old))]
+            places = [at for at, line in enumerate(lines) for _ in range(line.count(old))]
         if len(places) != 1:
             how = "nowhere" if not places else "at more than one place"
-            raise CourseError(f"`{line or old}` stands {how} in the program that is changed")
+            raise CourseError(f"`{whole or old}` stands {how} in the program that is changed")
         [at] = places
-        lines[at : at + 1] = [] if line else [lines[at].replace(old, new)]
+        line = lines[at]
+        if gone:
+            lines[at : at + 1] = []
+        elif neighbour:
+            indent = line[: -len(line.lstrip())] + " " * (4 * (side == "after" and line.endswith(":")))
+            lines[at : at + 1] = [line, indent + more] if side == "after" else [indent + more, line]
+        else:
+            lines[at] = line.replace(old, new)
     return "\n".join(lines) + "\n"
 
 
@@ -238,9 +216,8 @@ class _Section:
 class _FileReader:
     """Reads one file: headings, paragraphs and fenced blocks; anything else is an error."""
 
-    def __init__(self, file: Path, library: str) -> None:
+    def __init__(self, file: Path) -> None:
         self.file = file
-        self.library = library
         self.exercise = file.name.removesuffix(SUFFIX)
         self.parts: dict[str, list[_Section]] = {}
         self._read(file.read_text(encoding="utf-8"))
@@ -253,10 +230,7 @@ class _FileReader:
         }
 
     def written(self) -> Written:
-        right, equivalent = (
-            tuple(program for section in self.parts.get(part, ()) for program in self._programs(section))
-            for part in (RIGHT, EQUIVALENT)
-        )
+        right = tuple(program for section in self.parts.get(RIGHT, ()) for program in self._programs(section))
         questions, unasked = (
             tuple(
                 Question(section.title, tuple(self._programs(section)), section.recognised, part == WRONG)
@@ -265,8 +239,8 @@ class _FileReader:
             )
             for part in (WRONG, UNASKED)
         )
-        found = Written(right, questions, unasked, equivalent)
-        names = [program.name for program in found.programs]
+        found = Written(right, questions, unasked)
+        names = [program.name for program in found.answers]
         for name in names:
             if names.count(name) > 1:
                 raise CourseError(f"{self.file.name}: two programs are called `{name}`.")
@@ -274,8 +248,6 @@ class _FileReader:
 
     def _programs(self, section: _Section) -> Iterator[Program]:
         for line, name, base, idea, text in section.programs:
-            if base == LIBRARY and self.library:
-                self.sources[LIBRARY] = library_source(self.library)
             if base and base not in self.sources:
                 near = nearest(base, list(self.sources))
                 raise self._error(
@@ -286,7 +258,7 @@ class _FileReader:
                 source = change(self.sources[base], text) if base else text
             except CourseError as error:
                 raise self._error(line, f"`{name}`: {error}") from None
-            self.sources[name] = source  # the changes that make no difference may change what is a change itself
+            self.sources[name] = source
             yield Program(self.exercise, name, source, idea, base)
 
     def _read(self, text: str) -> None:
@@ -310,15 +282,17 @@ class _FileReader:
             elif line.startswith("### "):
                 section, paragraph = _Section(line[4:].strip()), []
                 part.append(section)
-            elif not line.strip():
-                self._paragraph(section, at, " ".join(paragraph))
-                paragraph = []
+            elif line.startswith("Recognised ") and not paragraph:
+                section.recognised = line.removeprefix("Recognised ").strip().removesuffix(".")
+            elif not line.strip() or line.startswith("- "):
+                self._paragraph(section, at - 1, " ".join(paragraph))
+                paragraph = [line.removeprefix("- ").strip()] if line.strip() else []
             else:
                 paragraph.append(line.strip())
             at += 1
-        self._paragraph(section, at, " ".join(paragraph))
+        self._paragraph(section, at - 1, " ".join(paragraph))
         for name in self.parts:
-            if name not in (RIGHT, WRONG, UNASKED, EQUIVALENT):
+            if name not in (RIGHT, WRONG, UNASKED):
                 raise CourseError(f"{self.file.name}: no part is called {name!r}.")
 
     def _paragraph(self, section: _Section, at: int, text: str) -> None:
@@ -327,8 +301,6 @@ class _FileReader:
             section.programs.append((at, small["name"], small["base"], small["idea"], small["changes"]))
         elif text.startswith("`"):
             raise self._error(at, f"expected {_FORMS}")
-        elif text.startswith("Recognised "):
-            section.recognised = text.removeprefix("Recognised ").removesuffix(".")
 
     def _block(self, section: _Section, at: int, language: str, before: str, text: str) -> None:
         introduction = _INTRODUCTION.fullmatch(before)

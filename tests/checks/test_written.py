@@ -35,13 +35,10 @@ def twice(x):
 ```
 
 ## Wrong
-
 ### Is a third of it asked for?
-
-`thrice` is `plain` with `2 * x` → `3 * x`.
+- `thrice` is `plain` with `2 * x` → `3 * x`.
 
 ### Which power?
-
 `squared` changes `plain`:
 ```diff
 -    result = 2 * x
@@ -52,10 +49,9 @@ def twice(x):
 `to_the_x` is `plain` with `2 * x` → `x**x`. Like a square, for 2.
 
 ### Where is it?
-
 Recognised when nothing is returned.
-
-`silent` is `plain` without `return result`.
+- `silent` is `plain` without `return result`.
+- `silent_too` is `plain` with `return result` → `return None`.
 
 ## Rejected without a question
 
@@ -64,10 +60,6 @@ Recognised when nothing is returned.
 Recognised by `value`, expected `6`.
 
 `negative` is `plain` with `2 * x` → `-2 * x` and with `return result` → `return -1 * -result`.
-
-## Changes that make no difference
-
-`turned` is `plain` with `2 * x` → `x * 2`. A product has no order.
 """
 THIRD = "Is a third of it asked for?"
 COMMON = {"library": "", "number": 1, "minutes": 1, "difficulty": 1, "turn": ""}
@@ -89,12 +81,12 @@ def test_a_file_is_read_from_top_to_bottom(file) -> None:
     assert written.program("thrice").source == PLAIN.replace("2 * x", "3 * x")
     assert written.program("squared").source == PLAIN.replace("2 * x", "x\n    result = result * x")
     assert written.program("silent").source == PLAIN.replace("    return result\n", "")
+    assert [program.name for program in written.questions[2].programs] == ["silent", "silent_too"]
     assert written.program("to_the_x").idea == "Like a square, for 2."
     assert written.program("negative").function()(3) == -6
     program, question = written.wrong[-1]
     assert (program.name, question.text, question.is_asked) == ("negative", "The sign is lost", False)
     assert all(question.is_asked for _, question in written.wrong[:-1])
-    assert [(one.name, one.idea) for one in written.equivalent] == [("turned", "A product has no order.")]
     with pytest.raises(CourseError, match="Did you mean 'thrice'"):
         written.program("thrise")
 
@@ -106,7 +98,7 @@ def test_no_file_is_an_exercise_for_which_nobody_has_written(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("`2 * x` → `3 * x`", "`4 * x` → `3 * x`", "line 18: `thrice`: `4 \\* x` stands nowhere"),
+        ("`2 * x` → `3 * x`", "`4 * x` → `3 * x`", "line 15: `thrice`: `4 \\* x` stands nowhere"),
         ("`2 * x` → `3 * x`", "`result` → `3 * x`", "`result` stands at more than one place"),
         ("`thrice` is `plain`", "`thrice` is `plane`", "neither written whole here nor right. Did you mean 'plain'"),
         ("-    result = 2 * x", "-    result = 4 * x", "These lines stand nowhere"),
@@ -131,6 +123,17 @@ def test_a_change_of_lines_goes_on_behind_the_one_before() -> None:
 
 def test_words_are_exchanged_one_after_the_other() -> None:
     assert exchanged("a = b\nc()\n", "with `a` → `d`, with `b` → `e` and without `c()`") == "d = e\n"
+
+
+def test_a_line_more_is_indented_like_its_neighbour_or_like_what_is_inside_it() -> None:
+    loop = "for a in b:\n    c()\n"
+    assert exchanged(loop, "with `d()` before `c()`") == "for a in b:\n    d()\n    c()\n"
+    assert exchanged(loop, "with `d()` after `c()`") == "for a in b:\n    c()\n    d()\n"
+    assert exchanged(loop, "with `d()` after `for a in b:`") == "for a in b:\n    d()\n    c()\n"
+    assert exchanged(loop, "with `d()` before `for a in b:`") == "d()\n" + loop
+    assert exchanged("a\nb\n", "without `a` and with `a` after `b`") == "b\na\n"
+    with pytest.raises(CourseError, match="`d` stands nowhere"):
+        exchanged(loop, "with `c` after `d`")
 
 
 # --- recognised by what it does ---------------------------------------------------------------------------------------

@@ -1,15 +1,16 @@
 """Judge mutants of right answers: each one that a check accepts shows a mistake that the check overlooks.
 
 `python -m workshop.mutants [exercise…]` judges those of the exercises named, or of all. A survivor is either killed by
-a better check, or it does what the original does: then it stands in the exercise's file, as a change that makes no
-difference, with the reason.
+a better check, or it does what the original does: then it is listed in `explained/`, with the reason.
 """
 
 import argparse
 import ast
 import contextlib
+import inspect
 import io
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,9 +20,10 @@ import course_utils as course
 from course_utils.checks.exercise import Exercise
 from course_utils.checks.judge import Options, fresh_seed, verdict_on_these
 from course_utils.checks.registry import declared, find, reference
-from course_utils.checks.sample_answers import LIBRARY, Program, library_source
+from course_utils.checks.sample_answers import Program
 from course_utils.ranks.interface import RanksInterface
-from workshop.mutants.mutate import Mutant, mutants_of, pairs_of
+from workshop.mutants.explanations import explained
+from workshop.mutants.mutate import LIBRARY, Mutant, mutants_of, pairs_of
 
 PATIENCE = 1.0
 SHARE = 1 / 3
@@ -33,10 +35,10 @@ class Tally:
     """What became of the mutants of one exercise.
 
     Attributes:
-        killed: rejected, and its file does not call it right.
-        equivalent: accepted, and its file says why.
-        survived: accepted, and nobody has said why.
-        not_equivalent: rejected although its file calls it right.
+        killed: rejected, and no explanation calls it right.
+        equivalent: accepted, and explained.
+        survived: accepted, and not explained.
+        not_equivalent: rejected although an explanation calls it right.
     """
 
     exercise: str
@@ -46,7 +48,7 @@ class Tally:
     not_equivalent: list[Mutant] = field(default_factory=list)
 
     @property
-    def explained(self) -> bool:
+    def is_explained(self) -> bool:
         """Whether nothing is left to look into."""
         return not self.survived and not self.not_equivalent
 
@@ -65,7 +67,7 @@ def originals(exercise: Exercise) -> list[Program]:
 
 
 def _library(exercise: Exercise) -> Program:
-    return Program(exercise.name, LIBRARY, library_source(exercise.library))
+    return Program(exercise.name, LIBRARY, textwrap.dedent(inspect.getsource(reference(exercise))))
 
 
 def mutants_in(exercise: Exercise, pairs: int = 0, seed: int = 0) -> list[Mutant]:
@@ -106,10 +108,12 @@ def judged(name: str, ranks: RanksInterface, seed: int | None = None, bar: tqdm 
         pairs: how many mutants with two changes, beside, of each program.
     """
     exercise, tally = find(name), Tally(name)
-    explained = {bare(program.source) for program in (*exercise.written.equivalent, *exercise.written.right)}
-    for mutant in mutants_in(exercise, pairs, seed or 0):
+    mutants, reasons = mutants_in(exercise, pairs, seed or 0), explained(exercise)
+    known = [*exercise.written.right, *(mutant for mutant in mutants if str(mutant) in reasons)]
+    right = {bare(program.source) for program in known}
+    for mutant in mutants:
         passed = _passes(exercise, mutant, ranks, seed)
-        if bare(mutant.source) in explained:
+        if bare(mutant.source) in right:
             (tally.equivalent if passed else tally.not_equivalent).append(mutant)
         else:
             (tally.survived if passed else tally.killed).append(mutant)
@@ -149,16 +153,11 @@ def report(tallies: Sequence[Tally]) -> str:
         killed, alike, survived = (len(some) for some in (tally.killed, tally.equivalent, tally.survived))
         killed += len(tally.not_equivalent)
         lines.append(f"{tally.exercise:<{width}}  {killed + alike + survived:7}  {killed:6}  {alike:10}  {survived:8}")
-    lines += [f"survived: {mutant.name}: {_as_entry(mutant)}" for tally in tallies for mutant in tally.survived]
+    lines += [f"survived: {mutant.name}: {mutant}" for tally in tallies for mutant in tally.survived]
     lines += [
         f"called right, but rejected: {mutant.name}: {mutant}" for tally in tallies for mutant in tally.not_equivalent
     ]
     return "\n".join(lines)
-
-
-def _as_entry(mutant: Mutant) -> str:
-    """As it would stand in the file, where that is short."""
-    return f"`…` is `{mutant.of}` {mutant.patch}. ({mutant.change})" if mutant.patch else str(mutant)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -173,4 +172,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tallies = list(campaign(names, seed, options.pairs))
     print(report(tallies))
     print(f"COURSE_SEED={seed}")
-    return 0 if all(tally.explained for tally in tallies) else 1
+    return 0 if all(tally.is_explained for tally in tallies) else 1

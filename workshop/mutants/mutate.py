@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from course_utils.checks.sample_answers import LIBRARY
-
+LIBRARY = "library"
+"""What a mutant of the course's own answer is a mutant of."""
 Change = tuple[str, ast.AST]
 """What changes, in words, and the node that takes the place of the old one."""
 SIGNS: dict[type, str] = {
@@ -109,26 +109,6 @@ class Mutant:
     def source(self) -> str:
         """The mutated program, as text."""
         return ast.unparse(self.tree)
-
-    @property
-    def patch(self) -> str:
-        """The change in the form of an exercise's file, "with `a + b` → `a - b`"; "" where it takes more.
-
-        It takes the words of the node itself, or those of its statement where they stand at more than one edit.
-        """
-        if len(self.edits) > 1:
-            return ""
-        [edit] = self.edits
-        statements = [node for node in ast.walk(self.parsed) if isinstance(node, ast.stmt)]
-        around = [node for node in statements if edit.node in ast.walk(node)]
-        for node in (edit.node, around[-1]):
-            old = ast.get_source_segment(self.original, node) or ""
-            new = ast.unparse(copy.deepcopy(node, {id(edit.node): edit.replacement}))
-            if "\n" not in old + new and "`" not in old + new and len(old) > 1 and self.original.count(old) == 1:
-                is_whole_line = self.original.splitlines()[node.lineno - 1].strip() == old
-                gone = isinstance(edit.replacement, ast.Pass) and is_whole_line
-                return f"without `{old}`" if gone else f"with `{old}` → `{new}`"
-        return ""
 
     def function(self) -> Callable:
         """The mutated function itself; it belongs to no module that can be imported, so it travels by value."""
