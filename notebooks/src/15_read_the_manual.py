@@ -215,11 +215,16 @@ else:
     print(missing())
 
 # %% tags=["figure:15_shares"]
-from course_utils.lessons.read_the_manual import AT_THE_START, apart, parts, sends_most
+from course_utils.lessons.read_the_manual import (
+    AT_THE_START,
+    largest_difference,
+    parts,
+    sends_most,
+)
 from course_utils.lessons.read_the_manual import sent_and_kept_text
 
 for one in steps.values():
-    assert apart(one, alone) <= 1e-9
+    assert largest_difference(one, alone) <= 1e-9
 most = sends_most(steps)
 course.measured("sends_most", answer="abcd"[list(ways).index(most)])
 sent, kept = parts(steps)

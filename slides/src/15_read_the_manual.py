@@ -9,8 +9,8 @@ import course_utils as course
 from course_utils.draw.style import SLIDE_WIDTH
 from course_utils.lessons.read_the_manual import (
     PASSAGES,
-    apart,
     budget_bars,
+    largest_difference,
     naive_data_parallel,
     reading,
     same_text,
@@ -34,7 +34,7 @@ def text(lessons: bool) -> Figure:
 def unlike(page: SimpleNamespace) -> Figure:
     """How far the weights of the page's ways are from one process's."""
     steps = page.steps | {UNLIKE: page.unlike}
-    bars = {name: {"difference": apart(seen, page.alone)} for name, seen in steps.items()}
+    bars = {name: {"difference": largest_difference(seen, page.alone)} for name, seen in steps.items()}
     panel = course.draw.SharesPanel("largest difference from one process's weights", bars, say=_difference)
     return course.draw.shares([panel], same_text(UNLIKE, page.unlike, page.alone))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .capstone.result import used
     from .capstone.task import BUDGET, NAIVE_STEPS, as_images, deal, network
     from .capstone.trial import naive_data_parallel, tried
-    from .framework_steps import AT_THE_START, apart, parts, step_seen
+    from .framework_steps import AT_THE_START, largest_difference, parts, step_seen
     from .framework_terms import Step
     from .lightning import is_there, load_lightning, missing, on_these_ranks
     from .manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
