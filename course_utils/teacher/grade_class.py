@@ -9,9 +9,9 @@ from tqdm.auto import tqdm
 
 from course_utils import system
 from course_utils.errors import CourseError
-from course_utils.teacher.bubblewrap import is_root, obstacle
 from course_utils.teacher.grading import Mark
 from course_utils.teacher.marks import grade_each, scratch_of, write_marks
+from course_utils.teacher.sandbox import is_root, obstacle
 from course_utils.teacher.submission_files import notebooks_in
 from course_utils.teacher.summary import summary, write_feedback
 

@@ -19,7 +19,7 @@ from course_utils.ranks.processes.launch_ranks import find_mpiexec
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
 from course_utils.system import bind_in
 from course_utils.teacher import hiding
-from course_utils.teacher.bubblewrap import HOME, LINE, PACKAGES, SealedBox
+from course_utils.teacher.sandbox import HOME, LINE, PACKAGES, Sandbox
 from course_utils.trace.activity import shared_memory
 
 LIMITS = {  # of each rank
@@ -127,7 +127,7 @@ class StartedRanks:
         command = [find_mpiexec(), "-n", str(self._number), *rank]
         if not self._boxed:
             return command
-        box = SealedBox.of(self.folder.path)
+        box = Sandbox.of(self.folder.path)
         box.give(line)
         return box.command(command)
 

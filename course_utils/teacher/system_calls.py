@@ -1,4 +1,4 @@
-"""What a box may ask the kernel for: a filter of system calls, as bubblewrap's `--seccomp` takes it.
+"""The system-call filter of a sandbox, as bubblewrap's `--seccomp` takes it.
 
 It names what Python, NumPy, torch, MPI and plain programs ask for; the kernel answers every other call as if it were
 too old for it, upon which libraries take an older way. So there are no keyrings, no new namespaces, no tracing of other

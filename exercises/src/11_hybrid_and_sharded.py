@@ -209,8 +209,8 @@ ranks.load_torch()
 # TFLOP/s; 450 GB/s inside a node, 50 GB/s between nodes) and a batch of four million tokens:
 #
 # ```python
-# for way, link in (("data", 50e9), ("fsdp", 50e9), ("tensor", 450e9), ("tensor", 50e9)):
-#     print(way, break_even(way, 4e6, 8192, 0.5 * 989e12, link))
+# for parallelism, link in (("data", 50e9), ("fsdp", 50e9), ("tensor", 450e9), ("tensor", 50e9)):
+#     print(parallelism, break_even(parallelism, 4e6, 8192, 0.5 * 989e12, link))
 # ```
 
 # %%

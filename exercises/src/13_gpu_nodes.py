@@ -54,14 +54,14 @@ ranks.load_torch()
 # | `model`, `optimizer` | both with `state_dict()` and `load_state_dict(…)` |
 # | `sampler` | `set_epoch(epoch)` makes it deal the images out anew |
 # | `batches()` | this rank's share of all batches of the sampler's epoch |
-# | `step(batch, place)` | one step; moves `place.batch` and `place.steps` on |
+# | `step(batch, progress)` | one step; moves `progress.batch` and `progress.steps` on |
 # | `loss()` | the loss on all training images, at the end of an epoch |
 # | `stop.agreed()`, `stop.heard` | whether any rank was asked to stop; what this one heard |
-# | `trained(place, resumed_at)` | the result |
+# | `trained(progress, resumed_at)` | the result |
 # | `rank`, `file` | of this process; of the checkpoint, for all |
 
 # %% [markdown]
-# `place = Place()` is the beginning; its `epoch`, `batch`, `steps` and `losses` say how far a
+# `progress = Place()` is the beginning; its `epoch`, `batch`, `steps` and `losses` say how far a
 # training has come. At the end of an epoch you move it on: another loss in `losses`, the next
 # `epoch`, and `batch` 0. For the checkpoint, which holds what you put into it:
 #
@@ -74,7 +74,7 @@ ranks.load_torch()
 #
 # The dict may hold numbers, texts, lists, tensors, what `state_dict()` gives, and a `Place`.
 #
-# What you raise when the ranks agree to stop: `Interrupted(stop.heard, place.steps, file)`.
+# What you raise when the ranks agree to stop: `Interrupted(stop.heard, progress.steps, file)`.
 #
 # **Before you type:** what must not happen between `save_checkpoint` on rank 0 and the moment
 # when the other ranks leave?

@@ -82,8 +82,8 @@ from course_utils.lessons.experts import Dispatched, check_choices, exchanged
 # %% [markdown]
 # ## 3 · Combine
 #
-# The same way back. `way` is what `dispatch` returned. Some of a token's choices may have been dropped; then its other
-# choices still count, and a token without any gets zeros.
+# The same way back. `dispatched` is what `dispatch` returned. Some of a token's choices may have been dropped; then its
+# other choices still count, and a token without any gets zeros.
 
 # %% tags=["exercise"]
 # combine
@@ -95,8 +95,8 @@ from course_utils.lessons.experts import Dispatched, check_choices, exchanged
 # def there_and_back():
 #     tokens = torch.ones(4, 2)
 #     experts = torch.tensor([[0], [1], [2], [3]])
-#     way = dispatch(tokens, experts, 1)
-#     return combine(way.rows * dist.get_rank(), torch.ones(4, 1), way)
+#     dispatched = dispatch(tokens, experts, 1)
+#     return combine(dispatched.rows * dist.get_rank(), torch.ones(4, 1), dispatched)
 #
 # ranks.run(there_and_back, backend="gloo").results[0]
 # ```

@@ -118,11 +118,11 @@ print(f"22 steps, at most {apart:.0e} apart: the same")
 # the one without communication is exposed.
 
 # %% tags=["figure:07_exposed"]
-from course_utils.lessons.data_parallel import alone
+from course_utils.lessons.data_parallel import unsynchronised
 from course_utils.lessons.overlap import ALONE, hidden_share, hiding_text, step_times
 
 rounds = 3
-ways = {ALONE: alone, "loop": all_reduce_each, "hooks": start_when_ready}
+ways = {ALONE: unsynchronised, "loop": all_reduce_each, "hooks": start_when_ready}
 taken = step_times(ranks, ways, batch, rounds, warm_up=1)
 hidden = 100 * hidden_share(taken, "hooks", "loop")
 course.measured("overlap_hidden", busy=taken.is_busy, percent=round(hidden))
@@ -180,7 +180,7 @@ from course_utils.measuring import BUSY
 
 best, sizes = sizes_to_try(model)
 ways = {size: partial(overlapped, bucket_bytes=size) for size in sizes}
-swept = step_times(ranks, {ALONE: alone} | ways, batch, rounds, warm_up=1)
+swept = step_times(ranks, {ALONE: unsynchronised} | ways, batch, rounds, warm_up=1)
 runs = {size: swept.seconds[size] for size in sizes}
 fastest = min(sizes, key=swept.median)
 letter = "abcd"[np.searchsorted([50_000, 500_000, 1_500_000], fastest)]
@@ -218,7 +218,7 @@ course.predict("overlap_ddp", within=1.1, times=...)
 # %% tags=["figure:07_ddp"]
 from course_utils.lessons.data_parallel import torch_ddp
 
-ways = {ALONE: alone, "loop": all_reduce_each}
+ways = {ALONE: unsynchronised, "loop": all_reduce_each}
 ways |= {"ours": partial(overlapped, bucket_bytes=best)}
 ways |= {"DDP": partial(torch_ddp, bucket_bytes=best)}
 taken = step_times(ranks, ways, batch, rounds)
@@ -245,7 +245,7 @@ course.predict(
 # %% tags=["figure:07_larger_batch"]
 from course_utils.lessons.overlap import batch_letter, batch_text
 
-two = {ALONE: alone, "ours": ways["ours"]}
+two = {ALONE: unsynchronised, "ours": ways["ours"]}
 more = step_times(ranks, two, 2 * batch, rounds, warm_up=1)
 busy, letter = taken.is_busy or more.is_busy, batch_letter(taken, more, "ours")
 course.measured("overlap_batch", busy=busy, answer=letter)
@@ -375,7 +375,7 @@ course.predict("width", answer=..., choices={"a": "it shrinks", "b": "it grows"}
 from course_utils.lessons.overlap import width_text
 from course_utils.vgg import vgg11
 
-channels, both = [2, 4, 8], {ALONE: alone, "DDP": ways["DDP"]}
+channels, both = [2, 4, 8], {ALONE: unsynchronised, "DDP": ways["DDP"]}
 timed = []
 for number in channels:
     build = partial(vgg11, number / 64, 10, True)  # of 64 channels; 10 classes, norms
@@ -489,7 +489,7 @@ from course_utils.lessons.data_parallel import all_reduce_flat
 from course_utils.lessons.overlap import loopback_letter, loopback_text
 
 ranks = course.start(2)
-ways = {ALONE: alone, "flat": all_reduce_flat}
+ways = {ALONE: unsynchronised, "flat": all_reduce_flat}
 ways |= {"ours": partial(overlapped, bucket_bytes=best)}
 memory = step_times(ranks, ways, batch, rounds=4, warm_up=1)
 letter = loopback_letter(memory, "flat", "ours")

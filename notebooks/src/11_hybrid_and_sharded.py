@@ -108,7 +108,11 @@ course.predict("hybrid_numbers", within=1.1, numbers=...)
 
 # %% tags=["figure:11_hybrid_step"]
 # it uses `hybrid_step`
-from course_utils.lessons.hybrid_and_sharded import apart, same_text, train_network
+from course_utils.lessons.hybrid_and_sharded import (
+    largest_difference,
+    same_text,
+    train_network,
+)
 
 steps = 66
 alone = {"ranks": 1, "backend": "gloo"}  # one process
@@ -118,8 +122,8 @@ numbers = hybrid.bytes_per_rank[1] // 8 // steps  # of 8 bytes
 course.measured("hybrid_numbers", numbers=numbers)
 print(same_text({"the hybrid": hybrid.results[0].losses}, serial.losses))
 for trained in hybrid.results:  # weights after every step
-    assert apart(trained.convolutions, serial.convolutions) <= 1e-10
-assert apart(hybrid.results[0].dense, serial.dense) <= 1e-10
+    assert largest_difference(trained.convolutions, serial.convolutions) <= 1e-10
+assert largest_difference(hybrid.results[0].dense, serial.dense) <= 1e-10
 once = ranks.run(train_network, data, "hybrid", steps=1, backend="gloo")
 once.timeline("A hybrid step: activations to rank 0, their gradients back, all-reduces")
 
@@ -250,9 +254,9 @@ from course_utils.lessons.hybrid_and_sharded import clip_text
 
 over_mesh, by_itself = clipped[clip_over_mesh], clipped[clip_alone]  # for each rank
 for trained in over_mesh:
-    assert apart(trained.norms, right.norms) <= 1e-12
-assert apart(over_mesh[-1].losses, right.losses) <= 1e-12
-another = apart(by_itself[-1].losses, right.losses) > 1e-6
+    assert largest_difference(trained.norms, right.norms) <= 1e-12
+assert largest_difference(over_mesh[-1].losses, right.losses) <= 1e-12
+another = largest_difference(by_itself[-1].losses, right.losses) > 1e-6
 course.measured("clip_alone", answer="c" if another else "b")
 lines = {"one process": right.norms, "over the mesh": over_mesh[0].norms}
 lines |= {f"rank {rank} alone": by_itself[rank].norms for rank in (0, 2)}
@@ -405,7 +409,9 @@ with tempfile.TemporaryDirectory() as folder:
     written = ranks.run(*write, backend="gloo").results[0].state
     for sizes in ({"data": 2}, {"tensor": 2}, {"data": 1}):
         read, losses = gone_on(ranks, folder, sizes, batches[3:5])
-        far += [apart(read[name], values) for name, values in written.items()]
+        far += [
+            largest_difference(read[name], values) for name, values in written.items()
+        ]
         print(sizes, "go on with losses", *(f"{loss:.9f}" for loss in losses))
 course.measured("checkpoint", answer="a" if max(far) == 0 else "b")
 

@@ -69,10 +69,10 @@ pictures.launchers(both, "One process of forty, told twice")
 #
 # ```
 # with training_of(settings) as training:   # find_launch, meet, DDP
-#     while place.epoch < settings.epochs:  # place: how far the training is
-#         training.sampler.set_epoch(place.epoch)  # lesson 6
+#     while progress.epoch < settings.epochs:  # how far the training is
+#         training.sampler.set_epoch(progress.epoch)  # lesson 6
 #         for batch in training.batches():
-#             training.step(batch, place)
+#             training.step(batch, progress)
 # ```
 #
 # **NCCL**, NVIDIA's library, adds gradients up on GPUs, and needs one for each rank. **gloo** adds them up on

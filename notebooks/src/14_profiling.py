@@ -84,12 +84,12 @@ course.predict("profile_operator", answer=..., choices=operators)  # "a" to "d"
 # %%
 from torch.profiler import ProfilerActivity, profile
 
-from course_utils.lessons.data_parallel import alone
+from course_utils.lessons.data_parallel import unsynchronised
 from course_utils.lessons.profiling import training_step
 
 
 def profile_one_step():
-    step = training_step(alone, batch=32)
+    step = training_step(unsynchronised, batch=32)
     step()  # the first step is never like the others
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         step()
@@ -470,7 +470,7 @@ from course_utils.lessons.profiling import kept_text, memory_of_step, memory_tex
 from course_utils.lessons.profiling import peak_letter
 
 device, batch = ("cuda", 256) if own_seat().gpus else ("cpu", 64)
-one_step = partial(training_step, alone, batch, device=device)
+one_step = partial(training_step, unsynchronised, batch, device=device)
 held = ranks.run(memory_of_step, one_step, backend="gloo", ranks=1).results[0]
 course.measured("profile_memory", answer=peak_letter(held))
 pictures.memory(held, memory_text(held), kept_text(held))

@@ -329,7 +329,7 @@ course.draw.loss_curves({name: run.losses for name, run in found.items()}, title
 course.predict("experts_gradients", sum_over=..., divide_by=...)
 
 # %%
-from course_utils.lessons.experts import apart, summing, train_in_one
+from course_utils.lessons.experts import largest_difference, summing, train_in_one
 
 square, few = {"data": 2, "expert": 2}, batches[:6]
 build, recipe = partial(character_experts, 4), Recipe()
@@ -342,7 +342,7 @@ for (over, by), way in ways.items():
         train_experts, square, build, few, recipe, None, way, backend="gloo"
     ).results
     name = f"sum over {over}, divide by {by}"
-    far[name], curves[name] = apart(runs, serial, square, 4), runs[0].losses
+    far[name], curves[name] = largest_difference(runs, serial, square, 4), runs[0].losses
     if far[name] <= 1e-10:
         course.measured("experts_gradients", sum_over=over, divide_by=by)
 

@@ -210,10 +210,10 @@ choices = {"a": "hardly any", "b": "a part", "c": "nearly all"}
 course.predict("texts_exposed", answer=..., choices=choices)
 
 # %% tags=["figure:17_exposed"]
-from course_utils.lessons.long_texts import alone, sentences, timed, zigzag
+from course_utils.lessons.long_texts import own_keys_only, sentences, timed, zigzag
 from course_utils.lessons.overlap import slowest
 
-ways = {"nothing sent": alone, "in turn": in_turn, "ring": ring}
+ways = {"nothing sent": own_keys_only, "in turn": in_turn, "ring": ring}
 text = {"heads": 2, "size": 32}
 run = ranks.run(timed, ways, zigzag(2048, 4), 5, ranks=4, backend="gloo", **text)
 seconds = slowest(run.results)

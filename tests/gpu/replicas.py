@@ -7,7 +7,7 @@ import torch.distributed as dist
 
 from course_utils.lessons.data_parallel.batch_norm import SyncBatchNorm
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
-from course_utils.lessons.data_parallel.replicas import alone, train_replicas
+from course_utils.lessons.data_parallel.replicas import train_replicas, unsynchronised
 from course_utils.lessons.data_parallel.training import (
     digits_mlp,
     own_weights,
@@ -77,7 +77,7 @@ def sync_batch_norm(where: Where):
 def timed_steps(device: torch.device, where: Where, batch: int, rounds: int) -> dict[str, list[float]]:
     """On each rank: seconds of a step of each way, by turns."""
     x, y = (one.to(device) for one in random_images(batch, seed=dist.get_rank()))
-    ways = {"alone": alone, **ALL_WAYS}
+    ways = {"alone": unsynchronised, **ALL_WAYS}
     del ways["gather-scatter"]
     steps = {}
     for name, way in ways.items():

@@ -16,7 +16,7 @@ from workshop.house import modules
 LINUX_ALONE = {
     "course_utils.ranks.links.network": "emulated links are made of namespaces; `obstacle` says so elsewhere",
     "course_utils.ranks.links.delay": "its switch, which runs without the course",
-    "course_utils.teacher.bubblewrap": "the teacher's box is a tool of Linux; `obstacle` says so elsewhere",
+    "course_utils.teacher.sandbox": "the teacher's box is a tool of Linux; `obstacle` says so elsewhere",
     "course_utils.teacher.system_calls": "what such a box may ask the kernel for",
     "workshop.publish.slides": "the name of one of Chromium's options",
 }

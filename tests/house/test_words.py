@@ -61,7 +61,7 @@ AMERICAN = re.compile(
     r"|analyz|recogniz|organiz|realiz|minimiz|maximiz|summariz|synchroniz|initializ|serializ|normaliz|generaliz"
     r"|fulfill|toward\b|defense|(?<!L:)license[ds]\b|skeptic)"
 )
-"""Beginnings of words as Americans spell them. "Optimizer", the field's own word, stays, and so does sbatch's option."""
+"""Beginnings of words as Americans spell them, but for the field's own "optimizer" and an option of sbatch."""
 
 SHOUTED = re.compile(r"\b[A-Z]{4,}\b")
 ABBREVIATIONS = {"FLOP", "CUDA", "SOAP", "NCCL", "JPEG", "PSGD", "HSDP", "NVTX"}

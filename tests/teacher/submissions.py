@@ -8,9 +8,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_utils.teacher.bubblewrap import obstacle
 from course_utils.teacher.grading import Mark
 from course_utils.teacher.marks import grade_each
+from course_utils.teacher.sandbox import obstacle
 
 needs_a_box = pytest.mark.skipif(obstacle() is not None and os.environ.get("CI") != "true", reason=str(obstacle()))
 RIGHT = "def rank_squared(comm):\n    return comm.rank**2\n"

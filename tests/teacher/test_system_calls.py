@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from course_utils.teacher import system_calls
-from course_utils.teacher.bubblewrap import SealedBox
+from course_utils.teacher.sandbox import Sandbox
 from tests.teacher.submissions import needs_a_box
 
 pytestmark = needs_a_box
@@ -50,7 +50,7 @@ print(json.dumps([
 
 def in_a_box(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess:
     (folder / "package").mkdir()
-    command = SealedBox.of(folder).command([sys.executable, "-c", program, *arguments])
+    command = Sandbox.of(folder).command([sys.executable, "-c", program, *arguments])
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

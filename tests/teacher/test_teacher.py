@@ -15,7 +15,7 @@ from course_utils.checks.submission import read
 from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
-from course_utils.teacher import bubblewrap, containment, grade_class
+from course_utils.teacher import containment, grade_class, sandbox
 from course_utils.teacher.hiding import lesson_modules, without_answers
 from course_utils.teacher.marks import Mark, write_marks
 from course_utils.teacher.submission_files import names_of
@@ -196,20 +196,20 @@ def a_path_without(tool: str, folder: Path) -> str:
 @pytest.mark.parametrize(("tool", "package"), [("bwrap", "bubblewrap"), ("setpriv", "util-linux")])
 def test_a_missing_tool_is_named_with_its_package(tool, package, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", a_path_without(tool, tmp_path))
-    assert bubblewrap.obstacle.__wrapped__() == f"`{tool}` is missing: `apt install {package}` brings it."
+    assert sandbox.obstacle.__wrapped__() == f"`{tool}` is missing: `apt install {package}` brings it."
 
 
 def test_a_missing_library_is_named_with_its_package(monkeypatch) -> None:
     monkeypatch.delitem(sys.modules, "pyseccomp", raising=False)
     monkeypatch.setattr(ctypes.util, "find_library", lambda name: None if name == "seccomp" else "libc.so.6")
-    assert bubblewrap.obstacle.__wrapped__() == "libseccomp is missing: `apt install libseccomp2` brings it."
+    assert sandbox.obstacle.__wrapped__() == "libseccomp is missing: `apt install libseccomp2` brings it."
 
 
 def test_a_system_without_namespaces_is_told_how_to_allow_them(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", a_path_without("bwrap", tmp_path))
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
     (tmp_path / "bwrap").chmod(0o755)
-    told = bubblewrap.obstacle.__wrapped__()
+    told = sandbox.obstacle.__wrapped__()
     assert told.startswith("bubblewrap cannot make a box: this system forbids namespaces")
     assert "sysctl" in told or "(bwrap: setting up uid map: Permission denied)" in told and "--security-opt" in told
 
@@ -228,7 +228,7 @@ def test_without_a_box_it_rejects_and_trusted_says_so_in_every_file(tmp_path, mo
     with pytest.raises(CourseError, match="bubblewrap is missing. `--trusted`"):
         run_command(file, "--out", out)
     assert not out.exists()
-    user = ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if bubblewrap.is_root() else []
+    user = ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if sandbox.is_root() else []
     grade_as(user, file, "--out", out, "--feedback", texts, "--ranks", "2", "--trusted")
     assert "ada.ipynb,rank_squared,1,✓" in out.read_text(encoding="utf-8-sig")
     assert all(line.endswith("without a box: --trusted") for line in out.read_text().splitlines()[1:])

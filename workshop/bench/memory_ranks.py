@@ -156,7 +156,7 @@ def divided(stage: int) -> Pair:
 def on_mesh(sizes: dict[str, int], micro_batches: int = 3) -> Pair:
     """A step with several kinds of parallelism at once."""
     training = MeshTraining(small_model(0.1, depth=4), sizes, micro_batches)
-    place, axes = training.place["pipeline"], training.sizes
+    place, axes = training.coordinates["pipeline"], training.sizes
     layers = small_model(0.1, depth=4)[training.first_layer :][: len(training.stage)]
     ways = Parallelism(data=axes["data"], tensor=axes["tensor"])
     in_flight = min(axes["pipeline"] - place, micro_batches)

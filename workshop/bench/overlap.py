@@ -88,14 +88,14 @@ def chosen(case: OverlapCase, only: Sequence[str]) -> bool:
 
 def rows_of(case: OverlapCase, ranks: "Ranks", rounds: int) -> list[Row]:
     """Steps by turns: without communication, after the backward pass, in the course's buckets, in torch's."""
-    from course_utils.lessons.data_parallel.replicas import all_reduce_flat, alone, torch_ddp
+    from course_utils.lessons.data_parallel.replicas import all_reduce_flat, torch_ddp, unsynchronised
     from course_utils.lessons.overlap.bucket_size import BucketModel, backward_times
     from course_utils.lessons.overlap.buckets import make_buckets, overlapped
     from course_utils.lessons.overlap.step_times import ALONE
     from workshop.bench.overlap_ranks import bucket_seconds
 
     ways = {
-        ALONE: alone,
+        ALONE: unsynchronised,
         "flat": all_reduce_flat,
         OURS: functools.partial(overlapped, bucket_bytes=case.bucket_bytes),
         DDP: functools.partial(torch_ddp, bucket_bytes=case.bucket_bytes),
@@ -162,13 +162,13 @@ def exposed_row(
 
 def weak_scaling(rounds: int) -> list[Row]:
     """Two processes with as many images each as one alone: how much of the speed of two that do not talk is left."""
-    from course_utils.lessons.data_parallel.replicas import alone, torch_ddp
+    from course_utils.lessons.data_parallel.replicas import torch_ddp, unsynchronised
     from course_utils.lessons.overlap.buckets import overlapped
     from course_utils.lessons.overlap.step_times import ALONE
 
     case = WEAK_CASE
     ways = {
-        ALONE: alone,
+        ALONE: unsynchronised,
         OURS: functools.partial(overlapped, bucket_bytes=case.bucket_bytes),
         DDP: functools.partial(torch_ddp, bucket_bytes=case.bucket_bytes),
     }

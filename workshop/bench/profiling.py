@@ -53,13 +53,13 @@ def factor_rows(name: str, taken: Compared, target: float) -> list[Row]:
 
 def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
     """Exposed communication of a step: read in a trace, and timed."""
-    from course_utils.lessons.data_parallel.replicas import all_reduce_flat, alone
+    from course_utils.lessons.data_parallel.replicas import all_reduce_flat, unsynchronised
     from course_utils.lessons.overlap.buckets import overlapped
     from course_utils.lessons.overlap.step_times import ALONE, step_times
     from course_utils.lessons.profiling.record_profiles import profile_ranks, training_step
 
     ways = {"flat": all_reduce_flat, "buckets": functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)}
-    timed = step_times(ranks, {ALONE: alone} | ways, BATCH, rounds)
+    timed = step_times(ranks, {ALONE: unsynchronised} | ways, BATCH, rounds)
     rows = []
     for name, way in ways.items():
         found = profile_ranks(ranks, training_step, way, BATCH, steps=rounds)

@@ -93,7 +93,7 @@ def differences_on_mesh(
     """Train on the mesh, and on every rank the whole model beside it; their differences after each step."""
     serial, training = build(), MeshTraining(build(), sizes, micro_batches, rate)
     adam, found = Adam(serial, rate), []
-    last = training.place["pipeline"] == training.sizes["pipeline"] - 1
+    last = training.coordinates["pipeline"] == training.sizes["pipeline"] - 1
     for x, y in batches:
         loss, wanted = training.step(x, y), serial_step(serial, adam, x, y)
         theirs = dict(serial.named_parameters())

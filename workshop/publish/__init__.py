@@ -1,4 +1,4 @@
-"""From sources to what people open: notebooks, exercises, solutions and slides, built one way.
+"""Publishing, from sources to what people open: notebooks, exercises, solutions, slides and the website.
 
 notebooks/src/NN_stem.py  ->  notebooks/NN_stem.ipynb
 exercises/src/NN_stem.py  ->  exercises/NN_stem.ipynb and exercises/solutions/NN_stem.ipynb

@@ -66,12 +66,12 @@ def async_ring_allreduce(
         """Be ready for an arrival: in a buffer; in the vector, once that part is sent."""
         if index == len(arriving):
             return
-        place = arriving[index]
+        buffer = arriving[index]
         if index < adding:
-            place = incoming[index % POSTED, : len(place)]
+            buffer = incoming[index % POSTED, : len(buffer)]
         else:
             sends[index - adding].Wait()
-        receives.append((comm.Irecv(place, source=left), place))
+        receives.append((comm.Irecv(buffer, source=left), buffer))
 
     # Some receives are ready before anything comes; then this rank's first block leaves.
     for index in range(min(POSTED, adding)):
@@ -80,10 +80,10 @@ def async_ring_allreduce(
     # What has arrived is passed on at once, except what arrives in the last round:
     # it has been everywhere.
     for index, part in enumerate(arriving):
-        request, place = receives[index]
+        request, buffer = receives[index]
         request.Wait()
         if index < adding:
-            combine(place, part, op)
+            combine(buffer, part, op)
         if index + number < len(arriving):
             sends.append(comm.Isend(part, dest=right))
         post(len(receives))

@@ -91,9 +91,9 @@ def double_tree_allreduce(
         parent, children = trees[tree]
         for index, part in enumerate(segments[tree]):
             for child in children:
-                place = incoming[: len(part)]
-                comm.Recv(place, source=child, tag=tree)
-                combine(place, part, op)
+                buffer = incoming[: len(part)]
+                comm.Recv(buffer, source=child, tag=tree)
+                combine(buffer, part, op)
             if parent is not None:
                 sends[tree, index] = comm.Isend(part, dest=parent, tag=tree)
     # Down: the roots have the sums. Those whom others wait for receive first.

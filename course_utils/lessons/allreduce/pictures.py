@@ -90,8 +90,8 @@ def crossings(
     if any(rings.values()):
         marks["another is fastest from here on (predicted)"] = Line2D([], [], **ring)
     above = style.legend_height(list(marks), 0.66, 0.04) + 0.3
-    look = {"left": 0.66, "right": 0.04, "below": 0.55, "above": above, "side_by_side": True}
-    picture, axes = style.new_picture(*heading, heights=[2.5] * len(measured), **look)
+    layout = {"left": 0.66, "right": 0.04, "below": 0.55, "above": above, "side_by_side": True}
+    picture, axes = style.new_picture(*heading, heights=[2.5] * len(measured), **layout)
     low, high = math.inf, 0.0
     for ax, (panel, by_name) in zip(axes, measured.items(), strict=True):
         ax.set_xscale("log")
@@ -122,16 +122,16 @@ def crossings_finding(
     sizes: Sequence[float],
 ) -> str:
     """Where another algorithm becomes the fastest: predicted, and measured."""
-    told = []
+    findings = []
     for panel, by_name in measured.items():
         says, was = _crossings_text(predicted[panel]), _crossings_text(measured_crossings(sizes, by_name))
         if says == was == "":
             last = {name: runs[-1] for name, runs in by_name.items()}
             first = fastest_of(last)
-            told.append(f"{panel}: {first} is fastest throughout" if first else f"{panel}: no clear difference")
+            findings.append(f"{panel}: {first} is fastest throughout" if first else f"{panel}: no clear difference")
         else:
-            told.append(f"{panel}: {says or 'no change'} (predicted), {was or 'no change'} (measured)")
-    return "; ".join(told)
+            findings.append(f"{panel}: {says or 'no change'} (predicted), {was or 'no change'} (measured)")
+    return "; ".join(findings)
 
 
 def fastest_of(runs: Mapping[str, Sequence[float]]) -> str | None:
@@ -147,8 +147,8 @@ def measured_crossings(sizes: Sequence[float], runs: Mapping[str, Sequence[Seque
     Sizes at which none is clearly the fastest do not count.
     """
     found, before = [], None
-    for place, size in enumerate(sizes):
-        name = fastest_of({name: by_size[place] for name, by_size in runs.items()})
+    for index, size in enumerate(sizes):
+        name = fastest_of({name: by_size[index] for name, by_size in runs.items()})
         if name and before and name != before[0]:
             found.append(Crossing(before[0], name, float(np.sqrt(before[1] * size))))
         before = (name, size) if name else before
@@ -237,11 +237,11 @@ def right_and_wrong(
     ax.set_yticks(range(len(vectors)), [f"rank {rank}" for rank in range(len(vectors))])
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("place in the vector (orange: wrong)", fontsize=style.TEXT)
-    told = "; ".join(
+    counts = "; ".join(
         f"rank {rank}: {int(row.sum())} of {len(expected)}, in {len(_runs(row))} places"
         for rank, row in enumerate(wrong)
     )
-    picture.alt_text = f"The vectors of {len(vectors)} ranks as strips. {found}. Wrong numbers, {told}."
+    picture.alt_text = f"The vectors of {len(vectors)} ranks as strips. {found}. Wrong numbers, {counts}."
     return picture
 
 

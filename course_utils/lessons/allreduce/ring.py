@@ -36,9 +36,9 @@ def ring_reduce_scatter(comm: "MPI.Intracomm", vector: np.ndarray, op: "MPI.Op |
         # The last to arrive is this rank's own.
         outgoing = blocks[(rank - step - 1) % world_size]
         arriving = blocks[(rank - step - 2) % world_size]
-        place = incoming[: len(arriving)]
-        comm.Sendrecv(outgoing, dest=right, recvbuf=place, source=left)
-        combine(place, arriving, op)
+        buffer = incoming[: len(arriving)]
+        comm.Sendrecv(outgoing, dest=right, recvbuf=buffer, source=left)
+        combine(buffer, arriving, op)
 
 
 def ring_all_gather(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
@@ -100,7 +100,7 @@ def ring_allreduce(
         outgoing = blocks[(rank - step - 1) % world_size]
         arriving = blocks[(rank - step - 2) % world_size]
         adding = step < world_size - 1  # afterwards finished blocks replace partial ones
-        place = incoming[: len(arriving)] if adding else arriving
-        comm.Sendrecv(outgoing, dest=right, recvbuf=place, source=left)
+        buffer = incoming[: len(arriving)] if adding else arriving
+        comm.Sendrecv(outgoing, dest=right, recvbuf=buffer, source=left)
         if adding:
-            combine(place, arriving, op)
+            combine(buffer, arriving, op)

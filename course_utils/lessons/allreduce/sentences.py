@@ -21,8 +21,9 @@ def formula_text(runs: Sequence[float], formulas: Mapping[str, float]) -> str:
     """Which of several predictions the seconds of most runs bear out, and what the others say."""
     nearest = [min(formulas, key=lambda name: abs(formulas[name] / seconds - 1)) for seconds in runs]
     near, seconds = statistics.mode(nearest), statistics.median(runs)
-    told = ", ".join(f"{name} says {seconds_text(value)}" for name, value in formulas.items())
-    return f"measured {seconds_text(seconds)}; {told}: {near} is nearer in {nearest.count(near)} of {len(runs)} runs"
+    predictions = ", ".join(f"{name} says {seconds_text(value)}" for name, value in formulas.items())
+    nearer = f"{near} is nearer in {nearest.count(near)} of {len(runs)} runs"
+    return f"measured {seconds_text(seconds)}; {predictions}: {nearer}"
 
 
 def error_text(predicted: Sequence[float], measured: Sequence[float]) -> str:

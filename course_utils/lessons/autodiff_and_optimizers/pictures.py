@@ -58,8 +58,8 @@ def computation_graph(
     jump = 0.4 if any(places[b][0] - places[a][0] > 1 for a, b in edges) else 0.0  # room for arrows above
     wide = max(style.WIDTH, COLUMN * columns + 0.3)
     used = [kind for kind in KINDS if any(box.kind == kind for box in boxes)]
-    look = {"left": 0.1, "right": 0.1, "below": 0.1, "above": 0.3, "width": wide}
-    picture, (ax,) = style.new_picture(title, heights=[ROW * rows + jump], **look)
+    layout = {"left": 0.1, "right": 0.1, "below": 0.1, "above": 0.3, "width": wide}
+    picture, (ax,) = style.new_picture(title, heights=[ROW * rows + jump], **layout)
     ax.axis("off")
     spare = (wide - 0.2) / COLUMN - columns
     ax.set_xlim(-0.5 - spare / 2, columns - 0.5 + spare / 2)
@@ -82,7 +82,7 @@ def boxes_of(
         given: names of inputs that are data; all others are learned. Plain numbers are given as well.
         gradients: show each node's gradient (or its shape) under its value.
     """
-    place = {id(node): index for index, node in enumerate(nodes)}
+    index_of = {id(node): index for index, node in enumerate(nodes)}
     boxes = []
     for node in nodes:
         kind = "operation" if node.parents else "input" if node.name in (*given, "number") else "parameter"
@@ -90,7 +90,7 @@ def boxes_of(
         if gradients and node.gradient is not None:
             notes.append(f"gradient {value_text(node.gradient)}")
         boxes.append(Box(node.name.replace(" ", "\n"), "\n".join(notes), kind))
-    edges = [(place[id(parent)], index) for index, node in enumerate(nodes) for parent in node.parents]
+    edges = [(index_of[id(parent)], index) for index, node in enumerate(nodes) for parent in node.parents]
     return boxes, edges
 
 
@@ -120,8 +120,8 @@ def lay_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[tupl
         used_by = {child for i in here for child in children[i]}
         straight = computed == 1 or (computed == 0 and len(used_by) == 1)  # then the first goes on in its line
         start = wish[here[0]] if straight else sum(wish.values()) / len(here) - (len(here) - 1) / 2
-        for place, i in enumerate(here):
-            row[i] = start + place
+        for offset, i in enumerate(here):
+            row[i] = start + offset
     return list(zip(column, row, strict=True))
 
 
@@ -135,24 +135,26 @@ def draw_arrows(
         (x0, y0), (x1, y1) = places[a], places[b]
         drawn[a, b] += 1
         twice = list(edges).count((a, b)) > 1
-        apart = (APART if drawn[a, b] % 2 else -APART) / ROW if twice else 0.0
+        shift = (APART if drawn[a, b] % 2 else -APART) / ROW if twice else 0.0
         half, bend = BOX[0] / COLUMN / 2, 0.0
-        start, end = (x0 + half, y0 - apart), (x1 - half, y1 - apart)
+        start, end = (x0 + half, y0 - shift), (x1 - half, y1 - shift)
         if x1 - x0 > 1:
             rise = BOX[1] / ROW / 2
             start, end, bend = (x0 + 0.1, y0 - rise), (x1 - 0.1, y1 - rise), -0.3
         if backward:
             start, end, bend = end, start, -bend
-        look = {"arrowstyle": "-|>", "mutation_scale": 11, "color": colour, "linewidth": 1.6, "zorder": 1}
-        ax.add_patch(FancyArrowPatch(start, end, connectionstyle=f"arc3,rad={bend}", shrinkA=0, shrinkB=0, **look))
+        properties = {"arrowstyle": "-|>", "mutation_scale": 11, "color": colour, "linewidth": 1.6, "zorder": 1}
+        ax.add_patch(
+            FancyArrowPatch(start, end, connectionstyle=f"arc3,rad={bend}", shrinkA=0, shrinkB=0, **properties)
+        )
 
 
-def draw_box(ax: Axes, box: Box, place: tuple[int, float], number: int | None) -> None:
+def draw_box(ax: Axes, box: Box, centre: tuple[int, float], number: int | None) -> None:
     """One box with its label and note, and its number in the order of visits at its corner."""
-    x, y = place
+    x, y = centre
     wide, high = BOX[0] / COLUMN, BOX[1] / ROW
-    look = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": KINDS[box.kind], "edgecolor": style.INK}
-    ax.add_patch(FancyBboxPatch((x - wide / 2, y - high / 2), wide, high, linewidth=0.8, zorder=2, **look))
+    properties = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": KINDS[box.kind], "edgecolor": style.INK}
+    ax.add_patch(FancyBboxPatch((x - wide / 2, y - high / 2), wide, high, linewidth=0.8, zorder=2, **properties))
     text = {"ha": "center", "va": "center", "color": style.INK, "zorder": 3, "parse_math": False}
     labels, notes = box.label.split("\n"), box.note.split("\n") if box.note else []
     step = 0.155 / ROW
@@ -197,8 +199,8 @@ def gradient_readiness(
         spread = f"{seconds_text(min(passes))} to {seconds_text(max(passes))}"
         measured = f" (medians of {len(passes)} passes of {spread})"
     work, ready = style.COLOURS["backward"], style.COLOURS["communication"]
-    look = {"between": 0.2, "left": 0.8, "right": 0.95, "above": 0.3}
-    picture, (ax, under) = style.new_picture(title, found, heights=[0.25 * len(layers) + 0.1, 1.15], **look)
+    layout = {"between": 0.2, "left": 0.8, "right": 0.95, "above": 0.3}
+    picture, (ax, under) = style.new_picture(title, found, heights=[0.25 * len(layers) + 0.1, 1.15], **layout)
     total, begin = sum(size for _, size, _ in layers), 0.0
     for row, (_, size, seconds) in enumerate(layers):
         bar = {"height": 0.62, "edgecolor": style.INK, "linewidth": 0.5, "color": work}

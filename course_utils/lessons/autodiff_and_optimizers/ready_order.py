@@ -117,9 +117,9 @@ def measure_ready_order(
                 value.backward()
                 ends.append(time.perf_counter() - begin)
             passes.append(ready)
-    names = tuple(one.name for one in passes[-1])
-    sizes = tuple(one.bytes for one in passes[-1])
-    by_name = [{one.name: one.seconds for one in ready} for ready in passes[warm_up:]]
+    names = tuple(gradient.name for gradient in passes[-1])
+    sizes = tuple(gradient.bytes for gradient in passes[-1])
+    by_name = [{gradient.name: gradient.seconds for gradient in ready} for ready in passes[warm_up:]]
     seconds = np.array([[times[name] for name in names] for times in by_name])
     return BackwardTimes(names, sizes, seconds, np.array(ends[warm_up:]), np.array(forwards[warm_up:]))
 

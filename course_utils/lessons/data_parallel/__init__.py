@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from .backends import backend_seconds
     from .differentiable import Group, all_reduce_sum
     from .gradients import average_gradients, broadcast_parameters, scaled_learning_rate
-    from .replicas import BUCKET_BYTES, Replica, all_reduce_each, all_reduce_flat, alone, torch_ddp, train_replicas
+    from .replicas import (
+        BUCKET_BYTES,
+        Replica,
+        all_reduce_each,
+        all_reduce_flat,
+        torch_ddp,
+        train_replicas,
+        unsynchronised,
+    )
     from .sentences import (
         best_rates_text,
         climbs_text,

@@ -59,8 +59,8 @@ def kept_runs() -> KeptRuns:
         try:
             runs.append(run_from(record[KEY]))
         except (KeyError, TypeError, ValueError, AttributeError):
-            one = record[KEY]
-            later = isinstance(one, dict) and type(one.get("form")) is int and one["form"] > FORM
+            content = record[KEY]
+            later = isinstance(content, dict) and type(content.get("form")) is int and content["form"] > FORM
             newer, broken = newer + later, broken + (not later)
     return KeptRuns(runs, newer, broken, tuple(kept.notes))
 
@@ -100,10 +100,17 @@ def check(run: TrainingRun) -> None:
         per_rank += [run.rates, run.sent, run.received]
     if any(len(values) != ranks for values in per_rank) or any(rate <= 0 for rate in run.rates):
         raise ValueError("not a value for each rank")
-    steps = [one for part in PARTS for one in run.parts[part]]
-    if any(len(one) != run.steps for one in steps) or not run.step.median > 0:
+    steps = [seconds for part in PARTS for seconds in run.parts[part]]
+    if any(len(seconds) != run.steps for seconds in steps) or not run.step.median > 0:
         raise ValueError("not a value for each step")
-    numbers = [run.width, *run.user, *run.system, *run.sent, *run.received, *(value for one in steps for value in one)]
+    numbers = [
+        run.width,
+        *run.user,
+        *run.system,
+        *run.sent,
+        *run.received,
+        *(value for seconds in steps for value in seconds),
+    ]
     if any(isinstance(number, bool) or not 0 <= number < math.inf for number in numbers):
         raise ValueError("no such numbers")
     if run.series is not None:

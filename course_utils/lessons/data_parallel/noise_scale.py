@@ -67,8 +67,8 @@ def simple_noise_scale(norms: Sequence[SquaredNorms], small_batch: int, large_ba
 
     Source: McCandlish et al. 2018, equation 2.9; means before the division, as in appendix A.1.
     """
-    small = sum(one.small for one in norms) / len(norms)
-    large = sum(one.large for one in norms) / len(norms)
+    small = sum(norm.small for norm in norms) / len(norms)
+    large = sum(norm.large for norm in norms) / len(norms)
     signal, noise = signal_and_noise(small, large, small_batch, large_batch)
     return noise / signal if signal > 0 else float("inf")
 

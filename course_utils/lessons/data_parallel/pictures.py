@@ -52,7 +52,7 @@ class NodePanel:
         return max((sum(parts.values()) for nodes in self.groups.values() for parts in nodes), default=0.0)
 
     @property
-    def told(self) -> str:
+    def values_text(self) -> str:
         """All values in words."""
         groups = [
             f"{group}: {', '.join(' + '.join(map(self.say, parts.values())) for parts in nodes)}"
@@ -67,16 +67,18 @@ def node_bars(panels: Sequence[NodePanel], title: str, subtitle: str = "") -> Fi
         raise CourseError("node_bars: a panel needs a node at least.")
     names = [name for panel in panels for name in panel.groups]
     left = 0.15 + room_for_names(names)
-    parts = list(dict.fromkeys(p for panel in panels for nodes in panel.groups.values() for one in nodes for p in one))
+    parts = list(
+        dict.fromkeys(p for panel in panels for nodes in panel.groups.values() for node in nodes for p in node)
+    )
     legend = {part: Patch(facecolor=_COLOURS[part]) for part in parts} if len(parts) > 1 else {}
     above = 0.25 + (style.legend_height(list(legend), left) if legend else 0.0)
     heights = [panel.height for panel in panels]
-    look = {"left": left, "right": 0.75, "between": 0.85, "above": above}
-    picture, axes = style.new_picture(title, subtitle, heights=heights, **look)
+    layout = {"left": left, "right": 0.75, "between": 0.85, "above": above}
+    picture, axes = style.new_picture(title, subtitle, heights=heights, **layout)
     for ax, panel in zip(axes, panels, strict=True):
         _draw(ax, panel)
     style.draw_legend(axes[0], legend, offset=0.3)
-    picture.alt_text = " ".join([f"Bars for every node. {title}. {subtitle}", *(panel.told for panel in panels)])
+    picture.alt_text = " ".join([f"Bars for every node. {title}. {subtitle}", *(panel.values_text for panel in panels)])
     return picture
 
 

@@ -43,7 +43,7 @@ class Replica:
     finish: Callable[[], None]
 
 
-def alone(model: nn.Module) -> Replica:
+def unsynchronised(model: nn.Module) -> Replica:
     """Every rank trains by itself: no messages, and replicas that drift apart. Here to be subtracted."""
     return Replica(model, lambda: None)
 
@@ -65,11 +65,11 @@ def all_reduce_flat(model: nn.Module) -> Replica:
     def finish() -> None:
         if not trained:
             return
-        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in trained]
+        gradients = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in trained]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         dist.all_reduce(flat)
         flat /= dist.get_world_size()
-        for parameter, piece in zip(trained, flat.split([one.numel() for one in trained]), strict=True):
+        for parameter, piece in zip(trained, flat.split([parameter.numel() for parameter in trained]), strict=True):
             parameter.grad = piece.view_as(parameter).to(parameter.dtype)  # the vector has the widest one
 
     return Replica(model, finish)
@@ -118,7 +118,7 @@ class _Replicated(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
-        self.replica = alone(model)
+        self.replica = unsynchronised(model)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         # Each rank recognises the test images by itself: DDP's forward pass might wait for the other ranks.

@@ -41,7 +41,7 @@ def part_of(runs: Sequence[TrainingRun], notes: Sequence[str] = (), latest: bool
     intro = [
         f"{count(len(chosen), 'run')} of mine: {report_figures.setting(chosen[-1])} The images are random numbers, as "
         "time does not depend on what they show. Hatched: published, not measured here (CS744 report, 2020, group 11).",
-        f"Ways: {'; '.join(f'{way} on {ranks(each[0].world_size)}' for way, each in ways.items())}.",
+        f"Ways: {'; '.join(f'{method} on {ranks(each[0].world_size)}' for method, each in ways.items())}.",
     ]
     sections = [
         section("Figure 4. Training time of each task", lambda: report_figures.total_time(chosen)),
@@ -76,22 +76,26 @@ def alike(runs: Sequence[TrainingRun], latest: bool) -> list[TrainingRun]:
         groups.setdefault(run.setting, []).append(run)
     if latest:
         return groups[runs[-1].setting]
-    place = {id(run): number for number, run in enumerate(runs)}
-    return max(groups.values(), key=lambda group: (len({run.way for run in group}), place[id(group[-1])]))
+    position = {id(run): number for number, run in enumerate(runs)}
+    return max(groups.values(), key=lambda group: (len({run.way for run in group}), position[id(group[-1])]))
 
 
 def over_time(runs: Sequence[TrainingRun]) -> list[Section]:
     """Figures 7 to 9: of each of the report's ways the latest run on most ranks; a missing one says what to run."""
     from course_utils.lessons.data_parallel import report_figures  # brings matplotlib
 
-    latest = {way: run for way, each in report_figures.by_way(runs).items() for run in each if run.series is not None}
+    latest = {
+        method: run for method, each in report_figures.by_way(runs).items() for run in each if run.series is not None
+    }
     sections = []
-    for number, way in zip(
+    for number, method in zip(
         (7, 8, 9), (report_sentences.GATHER, report_sentences.EACH, report_sentences.DDP), strict=True
     ):
-        heading = f"Figure {number}. Nodes at work: {report_sentences.named(way)}"
-        if way in latest:
-            sections.append(section(heading, lambda way=way: report_figures.over_time(latest[way])))
+        heading = f"Figure {number}. Nodes at work: {report_sentences.named(method)}"
+        if method in latest:
+            sections.append(section(heading, lambda method=method: report_figures.over_time(latest[method])))
         else:
-            sections.append(Section(heading, None, f'Not run on nodes yet: `train_way(ranks, "{way}")` behind links.'))
+            sections.append(
+                Section(heading, None, f'Not run on nodes yet: `train_way(ranks, "{method}")` behind links.')
+            )
     return sections

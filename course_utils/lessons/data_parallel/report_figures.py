@@ -30,7 +30,7 @@ def by_way(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
     for run in runs:
         if run.world_size == most or run.way == ONE_PROCESS:
             chosen.setdefault(run.way, []).append(run)
-    return {way: chosen[way] for way in (*WAYS_IN_ORDER, *chosen) if way in chosen}
+    return {method: chosen[method] for method in (*WAYS_IN_ORDER, *chosen) if method in chosen}
 
 
 def parallel(runs: Sequence[TrainingRun], with_nodes: bool = False) -> dict[str, list[TrainingRun]]:
@@ -39,11 +39,11 @@ def parallel(runs: Sequence[TrainingRun], with_nodes: bool = False) -> dict[str,
     Raises:
         CourseError: there is none, or bytes are asked for and no run had links.
     """
-    ways = {way: each for way, each in by_way(runs).items() if way != ONE_PROCESS}
+    ways = {method: each for method, each in by_way(runs).items() if method != ONE_PROCESS}
     if not ways:
         raise CourseError('No runs of several ranks yet: `train_way(ranks, "DDP")` makes one.')
     if with_nodes:
-        ways = {way: own for way, each in ways.items() if (own := [run for run in each if run.sent])}
+        ways = {method: own for method, each in ways.items() if (own := [run for run in each if run.sent])}
     if not ways:
         raise CourseError('None of these runs had links: `course.start(4, link="200 Mbit/s")` gives each rank one.')
     return ways
@@ -74,12 +74,12 @@ def setting(run: TrainingRun) -> str:
 def total_time(runs: Sequence[TrainingRun]) -> Figure:
     """Figure 4: the training time of every task, as seconds for an epoch."""
     ways = by_way(runs)
-    ours = {named(way): epoch(each) for way, each in ways.items()}
+    ours = {named(method): epoch(each) for method, each in ways.items()}
     theirs = {
         f"{count(workers, 'worker')} (table 1)": Measured((max(published_numbers.EPOCH_SECONDS[workers]),))
         for workers in (1, 4)
     }
-    found = report_sentences.epoch_finding({way: epoch(each).median for way, each in ways.items()})
+    found = report_sentences.epoch_finding({method: epoch(each).median for method, each in ways.items()})
     groups = {HERE: ours, published_numbers.REPORT: theirs}
     says = setting(runs[-1])
     if not all(seconds.calm for seconds in ours.values()):
@@ -89,30 +89,30 @@ def total_time(runs: Sequence[TrainingRun]) -> Figure:
 
 def backward_split(runs: Sequence[TrainingRun]) -> Figure:
     """Figure 5: backward pass and communication, where one comes after the other (tasks 2a and 2b)."""
-    ways = {way: each for way, each in parallel(runs).items() if way in (GATHER, EACH, FLAT)}
+    ways = {method: each for method, each in parallel(runs).items() if method in (GATHER, EACH, FLAT)}
     if not ways:
         raise CourseError('No runs of task 2 yet: `train_way(ranks, "gather-scatter")`, `"all-reduce, each"`.')
-    bars = {named(way): medians(each, ("backward", "communication")) for way, each in ways.items()}
-    shares = {way: bars[named(way)]["communication"] / sum(bars[named(way)].values()) for way in ways}
+    bars = {named(method): medians(each, ("backward", "communication")) for method, each in ways.items()}
+    shares = {method: bars[named(method)]["communication"] / sum(bars[named(method)].values()) for method in ways}
     return draw.stacked_bars(bars, report_sentences.split_finding(shares))
 
 
 def stages(runs: Sequence[TrainingRun]) -> Figure:
     """Figure 6: a step of every task, cut into its stages."""
     ways = by_way(runs)
-    bars = {named(way): medians(each) for way, each in ways.items()}
-    return draw.stacked_bars(bars, report_sentences.order_finding(steps_of(ways), alone=ONE_PROCESS in ways))
+    bars = {named(method): medians(each) for method, each in ways.items()}
+    return draw.stacked_bars(bars, report_sentences.order_finding(steps_of(ways), one_process=ONE_PROCESS in ways))
 
 
 def steps_of(ways: dict[str, list[TrainingRun]]) -> dict[str, float]:
     """Way → median seconds of a step; without one process, unless that is all there is."""
-    return {way: pooled(each).median for way, each in ways.items() if way != ONE_PROCESS or len(ways) == 1}
+    return {method: pooled(each).median for method, each in ways.items() if method != ONE_PROCESS or len(ways) == 1}
 
 
 def forward_sentence(runs: Sequence[TrainingRun]) -> str:
     """Figure 6's other finding: the forward pass on several ranks against that of one process; "" without both."""
     ways = by_way(runs)
-    several = [each for way, each in ways.items() if way != ONE_PROCESS]
+    several = [each for method, each in ways.items() if method != ONE_PROCESS]
     if ONE_PROCESS not in ways or not several:
         return ""
     fast = statistics.median(pooled(each, "forward").median for each in several)
@@ -125,7 +125,7 @@ def forward_sentence(runs: Sequence[TrainingRun]) -> str:
 def slowed_sentence(runs: Sequence[TrainingRun]) -> str:
     """DDP's backward pass against that of the ways that send afterwards; "" without both."""
     ways = by_way(runs)
-    after = [run for way in (GATHER, EACH, FLAT) for run in ways.get(way, [])]
+    after = [run for method in (GATHER, EACH, FLAT) for run in ways.get(method, [])]
     if DDP not in ways or not after or after[0].world_size == 1:
         return ""
     times = pooled(ways[DDP], "backward").median / pooled(after, "backward").median
@@ -135,8 +135,8 @@ def slowed_sentence(runs: Sequence[TrainingRun]) -> str:
 def send_sentence(runs: Sequence[TrainingRun]) -> str:
     """Figure 11's other finding: bytes in a second, against the report's text; "" where runs are missing."""
     ways = parallel(runs, with_nodes=True)
-    rates = {way: statistics.fmean(sent_per_second(each)) for way, each in ways.items()}
-    return report_sentences.rates_finding(rates, {way: gradients_per_step(each) for way, each in ways.items()})
+    rates = {method: statistics.fmean(sent_per_second(each)) for method, each in ways.items()}
+    return report_sentences.rates_finding(rates, {method: gradients_per_step(each) for method, each in ways.items()})
 
 
 def medians(runs: Sequence[TrainingRun], parts: Sequence[str] | None = None) -> dict[str, float]:
@@ -153,16 +153,18 @@ def over_time(run: TrainingRun) -> Figure:
     if run.series is None:
         parallel([run], with_nodes=True)
         raise CourseError("This run kept nothing of its time.")
-    one = run.series
+    series = run.series
     title = f"{count(run.steps, 'step')} of {named(run.way)}"
-    return draw.traffic(one.seconds, one.sent, one.received, one.cpu, run.rates, title=title)
+    return draw.traffic(series.seconds, series.sent, series.received, series.cpu, run.rates, title=title)
 
 
 def mean_cpu(runs: Sequence[TrainingRun]) -> Figure:
     """Figure 10: the CPU that each rank used, user and system."""
     ways = parallel(runs)
-    panel = NodePanel(HERE, {named(way): cpu_of(each) for way, each in ways.items()}, "percent of one core", per_cent)
-    use = {way: sum(map(total, panel.groups[named(way)])) for way in ways}
+    panel = NodePanel(
+        HERE, {named(method): cpu_of(each) for method, each in ways.items()}, "percent of one core", per_cent
+    )
+    use = {method: sum(map(total, panel.groups[named(method)])) for method in ways}
     most = max(use, key=use.__getitem__)
     title = f"{most[:1].upper()}{most[1:]} uses most CPU: its ranks together {percent(use[most] / 100)} of a core"
     workers = ways[most][0].world_size
@@ -174,8 +176,8 @@ def mean_cpu(runs: Sequence[TrainingRun]) -> Figure:
 def mean_send(runs: Sequence[TrainingRun]) -> Figure:
     """Figure 11: what each node sends in a second."""
     ways = parallel(runs, with_nodes=True)
-    sent = {way: [node / MEGA for node in sent_per_second(each)] for way, each in ways.items()}
-    ours = {named(way): [{"sent": node} for node in nodes] for way, nodes in sent.items()}
+    sent = {method: [node / MEGA for node in sent_per_second(each)] for method, each in ways.items()}
+    ours = {named(method): [{"sent": node} for node in nodes] for method, nodes in sent.items()}
     workers = next(iter(ways.values()))[0].world_size
     report = published_numbers.SENT_PER_SECOND.get(workers, published_numbers.SENT_PER_SECOND[4])
     theirs = {named(DDP): [{"sent": node} for node in report]}
@@ -192,7 +194,7 @@ def time_by_workers(runs: Sequence[TrainingRun]) -> Figure:
     report = {workers: float(max(nodes)) for workers, nodes in published_numbers.EPOCH_SECONDS.items()}
     title = report_sentences.speed_up_finding(ours, report, runs[-1].cores)
     panels = [
-        NodePanel(name, workers_of({one: [{"time": value}] for one, value in values.items()}), x, say, public)
+        NodePanel(name, workers_of({workers: [{"time": value}] for workers, value in values.items()}), x, say, public)
         for name, values, public in ((HERE, ours, False), (published_numbers.REPORT, report, True))
         for x, say in (("seconds for 50,000 images", lambda value: f"{value:.0f}"),)
     ]
@@ -222,12 +224,14 @@ def traffic_by_workers(runs: Sequence[TrainingRun]) -> Figure:
     chosen = {workers: own for workers, each in several.items() if (own := [run for run in each if run.sent])}
     if not chosen:
         raise CourseError('No runs of DDP with links yet: `course.start(4, link="200 Mbit/s")`, then train_way.')
-    ours = {workers: [{"sent": one / MEGA} for one in sent_per_second(each)] for workers, each in chosen.items()}
-    report = {workers: [{"sent": one} for one in nodes] for workers, nodes in published_numbers.SENT_PER_SECOND.items()}
+    ours = {workers: [{"sent": rate / MEGA} for rate in sent_per_second(each)] for workers, each in chosen.items()}
+    report = {
+        workers: [{"sent": rate} for rate in nodes] for workers, nodes in published_numbers.SENT_PER_SECOND.items()
+    }
     per_step = {workers: gradients_per_step(each) for workers, each in chosen.items()}
     theirs = {workers: published_numbers.gradients_per_step(workers) for workers in report}
     title = (
-        f"With {max(chosen)} workers a node sends {max(one['sent'] for one in ours[max(chosen)]):.1f} MB in a second"
+        f"With {max(chosen)} workers a node sends {max(node['sent'] for node in ours[max(chosen)]):.1f} MB in a second"
     )
     panels = [
         NodePanel(HERE, workers_of(ours), "MB sent in a second", number_text),

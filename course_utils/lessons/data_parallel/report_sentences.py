@@ -18,12 +18,12 @@ EVEN = 1.15
 """Loads that differ by no more than this factor are called even."""
 
 
-def named(way: str) -> str:
+def named(method: str) -> str:
     """The way, and the report's task."""
-    return f"{way} ({TASKS[way]})" if way in TASKS else way
+    return f"{method} ({TASKS[method]})" if method in TASKS else method
 
 
-def order_finding(seconds: Mapping[str, float], alone: bool = False) -> str:
+def order_finding(seconds: Mapping[str, float], one_process: bool = False) -> str:
     """Which way is fastest and which slowest, and whether the report's order holds here.
 
     Args:
@@ -31,19 +31,19 @@ def order_finding(seconds: Mapping[str, float], alone: bool = False) -> str:
         alone: one process is in the picture too; then it is said that the others are compared.
     """
     if len(seconds) < 2:
-        return "; ".join(f"{way}: {seconds_text(one)} for a step" for way, one in seconds.items())
+        return "; ".join(f"{method}: {seconds_text(value)} for a step" for method, value in seconds.items())
     fast, slow = min(seconds, key=seconds.__getitem__), max(seconds, key=seconds.__getitem__)
     times = seconds[slow] / seconds[fast]
     if tied(times, 1):
-        found = "All ways to share take the same time" if alone else "All ways take the same time"
+        found = "All ways to share take the same time" if one_process else "All ways take the same time"
     else:
-        among = f"Of {count(len(seconds), 'way')} to share, " if alone else ""
+        among = f"Of {count(len(seconds), 'way')} to share, " if one_process else ""
         found = f"{among}“{fast}” is fastest; “{slow}” takes {number_text(times)} times as long"
-    known = [seconds[way] for way in ORDER if way in seconds]
+    known = [seconds[method] for method in ORDER if method in seconds]
     if len(known) < len(ORDER):
         return found
     pairs = list(zip(known, known[1:], strict=False))
-    order = " < ".join(f"“{way}”" for way in ORDER)
+    order = " < ".join(f"“{method}”" for method in ORDER)
     if all(early < late for early, late in pairs):
         return f"{found}: {order}, as in the report"
     if not any(larger(early, late) for early, late in pairs):
@@ -71,7 +71,7 @@ def split_finding(shares: Mapping[str, float]) -> str:
     Args:
         shares: way → share of communication in both together.
     """
-    longer = [way for way, share in shares.items() if share > 0.5]
+    longer = [method for method, share in shares.items() if share > 0.5]
     if len(longer) == len(shares):
         return "The messages take longer than the backward pass before them"
     if not longer:
@@ -87,15 +87,15 @@ def forward_finding(times: float, published: float, workers: int, cores: int) ->
     return f"{found})."
 
 
-def slowed_finding(way: str, times: float, workers: int, cores: int) -> str:
+def slowed_finding(method: str, times: float, workers: int, cores: int) -> str:
     """Whether the backward pass is longer where messages travel behind it.
 
     Args:
         times: its length over that of the ways whose messages wait for its end.
     """
     if not larger(times, 1):
-        return f"Messages that travel behind {way}'s backward pass do not slow it down."
-    found = f"With {way} the backward pass takes {number_text(times)} times as long as where nothing travels"
+        return f"Messages that travel behind {method}'s backward pass do not slow it down."
+    found = f"With {method} the backward pass takes {number_text(times)} times as long as where nothing travels"
     if workers > cores:
         return f"{found}: {workers} ranks and their messages share {cores} cores, so what is hidden is not free."
     return f"{found}: what is hidden is not free."
@@ -108,13 +108,16 @@ def rates_finding(rates: Mapping[str, float], gradients: Mapping[str, float]) ->
         rates: way → bytes that a node sends in a second, as the mean of the nodes.
         gradients: way → gradients that it sends in a step.
     """
-    others = [way for way in PUBLISHED_RATES if way in rates]
+    others = [method for method in PUBLISHED_RATES if method in rates]
     if EACH not in rates or not others:
         return ""
-    times = {way: number_text(rates[EACH] / rates[way]) for way in others}
-    said = [f"{times[way]} times what {way} sends (report: less than {PUBLISHED_RATES[way]:g})" for way in others]
-    found = f"In a second a node sends with all-reduce {' and '.join(said)}."
-    amounts = [gradients[way] for way in (EACH, *others)]
+    times = {method: number_text(rates[EACH] / rates[method]) for method in others}
+    comparisons = [
+        f"{times[method]} times what {method} sends (report: less than {PUBLISHED_RATES[method]:g})"
+        for method in others
+    ]
+    found = f"In a second a node sends with all-reduce {' and '.join(comparisons)}."
+    amounts = [gradients[method] for method in (EACH, *others)]
     if max(amounts) <= EVEN * min(amounts):
         found += f" In a step it sends as much every way, {number_text(gradients[EACH])} gradients as the mean of all "
         found += "nodes: the faster the step, the more in a second."
@@ -123,16 +126,18 @@ def rates_finding(rates: Mapping[str, float], gradients: Mapping[str, float]) ->
 
 def load_finding(sent: Mapping[str, Sequence[float]]) -> str:
     """Through which node the load goes: way by way, rank 0's against the others'."""
-    through = {way: nodes for way, nodes in sent.items() if busiest(nodes) == 0}
-    others = {way: nodes for way, nodes in sent.items() if way not in through}
-    times = {way: nodes[0] / statistics.fmean(nodes[1:]) for way, nodes in through.items()}
-    said = [f"{way} sends through rank 0: {number_text(times[way])} times what another sends" for way in through]
-    uneven = [way for way, nodes in others.items() if max(nodes) > EVEN * min(nodes)]
+    through = {method: nodes for method, nodes in sent.items() if busiest(nodes) == 0}
+    others = {method: nodes for method, nodes in sent.items() if method not in through}
+    times = {method: nodes[0] / statistics.fmean(nodes[1:]) for method, nodes in through.items()}
+    findings = [
+        f"{method} sends through rank 0: {number_text(times[method])} times what another sends" for method in through
+    ]
+    uneven = [method for method, nodes in others.items() if max(nodes) > EVEN * min(nodes)]
     if others and not uneven:
-        said.append("with the other ways all nodes send alike" if through else "all nodes send alike")
+        findings.append("with the other ways all nodes send alike" if through else "all nodes send alike")
     elif others:
-        said.append(f"not all nodes send alike: {' and '.join(uneven)}")
-    found = "; ".join(said)
+        findings.append(f"not all nodes send alike: {' and '.join(uneven)}")
+    found = "; ".join(findings)
     return found[:1].upper() + found[1:]
 
 
@@ -163,9 +168,9 @@ def speed_up_finding(seconds: Mapping[int, float], published: Mapping[int, float
 
 def traffic_finding(sent: Mapping[int, float], published: Mapping[int, float]) -> str:
     """Gradients that a node sends in a step, against 2 (P − 1)/P, here and in the report."""
-    told = []
+    amounts = []
     for workers, value in sent.items():
         theory = 2 * (workers - 1) / workers
         report = f", report {published[workers]:.2f}" if workers in published else ""
-        told.append(f"{workers} workers {value:.2f} (least possible {theory:.2f}{report})")
-    return f"Gradients that a node sends in a step: {'; '.join(told)}."
+        amounts.append(f"{workers} workers {value:.2f} (least possible {theory:.2f}{report})")
+    return f"Gradients that a node sends in a step: {'; '.join(amounts)}."

@@ -34,13 +34,13 @@ def exchange_text(seconds: Mapping[str, Sequence[float]]) -> str:
         seconds: way → the seconds of every step.
     """
     long, short = (statistics.median(each) for each in seconds.values())
-    told = "; ".join(
+    durations = "; ".join(
         f"{name}: {seconds_text(statistics.median(each))} (from {seconds_text(min(each))} to {seconds_text(max(each))})"
         for name, each in seconds.items()
     )
     if larger(long, short):
-        return f"{told}. The first takes {number_text(long / short)} times as long"
-    return f"{told}. No difference here: something else kept the computer busy"
+        return f"{durations}. The first takes {number_text(long / short)} times as long"
+    return f"{durations}. No difference here: something else kept the computer busy"
 
 
 def vectors_sent(run: "TrainingRun") -> list[float]:
@@ -53,18 +53,18 @@ def sent_text(run: "TrainingRun") -> str:
     vectors = vectors_sent(run)
     if not vectors:
         return f"{run.way}: nothing to count, the ranks share one memory"
-    told = ", ".join(f"{one:.2f}" for one in vectors)
-    return f"{run.way}: ranks 0 to {len(vectors) - 1} send {told} vectors a step, together {sum(vectors):.1f}"
+    amounts = ", ".join(f"{value:.2f}" for value in vectors)
+    return f"{run.way}: ranks 0 to {len(vectors) - 1} send {amounts} vectors a step, together {sum(vectors):.1f}"
 
 
 def climbs_text(losses: Mapping[str, Sequence[float]]) -> str:
     """How far above its first value each loss climbs on its way."""
-    told = []
+    findings = []
     for name, values in losses.items():
         times = max(values) / values[0]
         climbs = f"climbs to {times:.1f} times" if larger(times, 1) else "hardly climbs above"
-        told.append(f"{name}: the loss {climbs} its first value")
-    return "; ".join(told)
+        findings.append(f"{name}: the loss {climbs} its first value")
+    return "; ".join(findings)
 
 
 def best_rates_text(last_losses: Mapping[str, Sequence[float]], times: Sequence[float]) -> str:
@@ -74,11 +74,11 @@ def best_rates_text(last_losses: Mapping[str, Sequence[float]], times: Sequence[
         last_losses: optimizer → the loss at the end, for each of `times`.
         times: one rank's rate.
     """
-    told = []
+    best_rates = []
     for name, losses in last_losses.items():
         best = min(range(len(times)), key=lambda index: losses[index])
-        told.append(f"{name} with {number_text(times[best])} times the rate")
-    return f"Lowest loss: {', '.join(told)}"
+        best_rates.append(f"{name} with {number_text(times[best])} times the rate")
+    return f"Lowest loss: {', '.join(best_rates)}"
 
 
 def waiting_text(communication: Sequence[float], late: int) -> str:
@@ -101,14 +101,14 @@ def fastest_text(sizes: Sequence[int], seconds: Mapping[str, Sequence[Sequence[f
         sizes: bytes.
         seconds: program → at each size, the seconds of the rounds.
     """
-    told = []
-    for place, size in enumerate(sizes):
-        runs = {name: by_size[place] for name, by_size in seconds.items()}
+    findings = []
+    for index, size in enumerate(sizes):
+        runs = {name: by_size[index] for name, by_size in seconds.items()}
         best = min(runs, key=lambda name: statistics.median(runs[name]))
         level = [name for name in runs if name != best and not Compared(runs[best], runs[name]).first_is_faster]
         first = f"{best} first" if not level else f"no clear difference between {join([best, *level])}"
-        told.append(f"{bytes_text(size)}: {first}")
-    return "; ".join(told)
+        findings.append(f"{bytes_text(size)}: {first}")
+    return "; ".join(findings)
 
 
 def critical_text(sizes: Sequence[int], steps: Sequence[int], noise_scale: float) -> str:
@@ -119,7 +119,7 @@ def critical_text(sizes: Sequence[int], steps: Sequence[int], noise_scale: float
         steps: the fewest to a loss with each.
         noise_scale: in images.
     """
-    first, last = (number_text(steps[place] / steps[place + 1]) for place in (0, len(steps) - 2))
+    first, last = (number_text(steps[index] / steps[index + 1]) for index in (0, len(steps) - 2))
     return (
         f"Noise scale: {noise_scale:.0f} images. From {sizes[0]} to {sizes[1]} images: {first} times fewer steps; "
         f"from {sizes[-2]} to {sizes[-1]}: {last} times"

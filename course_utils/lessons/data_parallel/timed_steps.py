@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 from course_utils.errors import CourseError
 from course_utils.lessons.autodiff_and_optimizers.ready_order import watch_gradients
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
-from course_utils.lessons.data_parallel.replicas import WAYS, Replica, alone
+from course_utils.lessons.data_parallel.replicas import WAYS, Replica, unsynchronised
 from course_utils.lessons.data_parallel.training import Sgd
 from course_utils.trace.kernel_counters import node_bytes
 from course_utils.trace.recorder import phase
@@ -81,32 +81,34 @@ class RankSteps:
     gradient_bytes: int = 0
 
 
-def name_of(way: Way) -> str:
+def name_of(method: Way) -> str:
     """What pictures and records call a way: its name in `WAYS`, or the name of the function."""
-    return way if isinstance(way, str) else way.__name__
+    return method if isinstance(method, str) else method.__name__
 
 
-def timed_steps(way: Way, work: StepWork) -> RankSteps:
+def timed_steps(method: Way, work: StepWork) -> RankSteps:
     """Train for some steps on every rank of torch.distributed's default group; each returns what it measured.
 
     Every rank draws first weights of its own, and rank 0's are broadcast. All start the steps that count together.
 
     Args:
-        way: a key of `replicas.WAYS`, "one process", or a function as those of `WAYS`.
+        method: a key of `replicas.WAYS`, "one process", or a function as those of `WAYS`.
 
     Raises:
         CourseError: see `check_work`.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
-    check_work(way, work, world_size)
+    check_work(method, work, world_size)
     model = vgg11(work.width, CLASSES, work.norm, seed=work.seed + rank).train()
     broadcast_parameters(model)
-    replica = replica_of(way, model, work)
+    replica = replica_of(method, model, work)
     optimizer = Sgd(model.parameters(), 0.01)
     x, y = random_images(work.images // world_size, seed=work.seed + 1 + rank)
     for _ in range(work.warm_up):
         one_step(model, replica, optimizer, x, y, RankSteps())
-    taken = RankSteps(gradient_bytes=sum(one.numel() * one.element_size() for one in model.parameters()))
+    taken = RankSteps(
+        gradient_bytes=sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    )
     dist.barrier()
     before, bytes_before = os.times(), node_bytes()
     taken.began = time.perf_counter()
@@ -120,26 +122,26 @@ def timed_steps(way: Way, work: StepWork) -> RankSteps:
     return taken
 
 
-def check_work(way: Way, work: StepWork, world_size: int) -> None:
+def check_work(method: Way, work: StepWork, world_size: int) -> None:
     """Can this be done?
 
     Raises:
         CourseError: there is no such way, the images do not divide among the ranks, or there is nothing to do.
     """
-    if isinstance(way, str) and way not in WAYS and (way != ONE_PROCESS or world_size > 1):
+    if isinstance(method, str) and method not in WAYS and (method != ONE_PROCESS or world_size > 1):
         names = ", ".join(map(repr, WAYS))
-        raise CourseError(f"There is no way {way!r} for {world_size} ranks. Take one of {names}, or a function.")
+        raise CourseError(f"There is no way {method!r} for {world_size} ranks. Take one of {names}, or a function.")
     if work.images < 1 or work.steps < 1 or work.width <= 0:
         raise CourseError("images, steps and width must be above zero.")
     if work.images % world_size:
         raise CourseError(f"{work.images} images do not divide among {world_size} ranks. Choose a multiple of them.")
 
 
-def replica_of(way: Way, model: nn.Module, work: StepWork) -> Replica:
+def replica_of(method: Way, model: nn.Module, work: StepWork) -> Replica:
     """The model behind one of the ways."""
-    if way == ONE_PROCESS:
-        return alone(model)
-    make = WAYS[way] if isinstance(way, str) else way
+    if method == ONE_PROCESS:
+        return unsynchronised(model)
+    make = WAYS[method] if isinstance(method, str) else method
     if work.bucket_bytes and "bucket_bytes" in inspect.signature(make).parameters:
         return make(model, bucket_bytes=work.bucket_bytes)
     return make(model)
@@ -164,7 +166,7 @@ def one_step(
     forward = time.perf_counter()
     with phase("backward"), watch_gradients(model) as ready:
         loss.backward()
-    last = forward + max((one.seconds for one in ready), default=time.perf_counter() - forward)
+    last = forward + max((gradient.seconds for gradient in ready), default=time.perf_counter() - forward)
     with phase("communication"):
         replica.finish()
     exchanged = time.perf_counter()

@@ -61,12 +61,12 @@ def train_way(
     return run
 
 
-def run_of(way: str, work: StepWork, results: Sequence[RankSteps], traffic: "Traffic | None") -> TrainingRun:
+def run_of(method: str, work: StepWork, results: Sequence[RankSteps], traffic: "Traffic | None") -> TrainingRun:
     """What the ranks measured, put together."""
-    began, ended = min(one.began for one in results), max(one.ended for one in results)
-    with_nodes = traffic is not None and all(one.sent is not None for one in results)
+    began, ended = min(result.began for result in results), max(result.ended for result in results)
+    with_nodes = traffic is not None and all(result.sent is not None for result in results)
     return TrainingRun(
-        way=way,
+        way=method,
         world_size=len(results),
         width=work.width,
         images=work.images,
@@ -74,13 +74,13 @@ def run_of(way: str, work: StepWork, results: Sequence[RankSteps], traffic: "Tra
         gradient_bytes=results[0].gradient_bytes,
         rates=list(traffic.rates[: len(results)]) if with_nodes else [],
         cores=allowed_cores(),
-        parts={part: [one.parts[part] for one in results] for part in PARTS},
+        parts={part: [result.parts[part] for result in results] for part in PARTS},
         seconds=ended - began,
-        user=[one.user for one in results],
-        system=[one.system for one in results],
-        sent=[one.sent for one in results] if with_nodes else [],
-        received=[one.received for one in results] if with_nodes else [],
-        losses=[one.losses for one in results],
+        user=[result.user for result in results],
+        system=[result.system for result in results],
+        sent=[result.sent for result in results] if with_nodes else [],
+        received=[result.received for result in results] if with_nodes else [],
+        losses=[result.losses for result in results],
         series=series_of(traffic.samples, began, ended, len(results)) if with_nodes else None,
     )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .all_to_all import all_to_all_by_messages, balanced_bytes, counted_bytes, exchanged
     from .character_experts import character_experts, flops_per_token
     from .choices import Dispatched, check_choices
-    from .experiments import apart, one_layer, rows_by_messages, summing
+    from .experiments import largest_difference, one_layer, rows_by_messages, summing
     from .expert_training import Recipe, train_experts, train_in_one
     from .gate import balancing_loss, next_bias, route
     from .sentences import (

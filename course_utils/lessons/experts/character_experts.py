@@ -72,11 +72,11 @@ class ParallelExperts(WholeExperts):
     def through_experts(self, tokens: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """(tokens, width), of this rank, → the same shape."""
         with phase("dispatch"):
-            way = dispatch(tokens, experts, len(self.experts), self.group)
+            dispatched = dispatch(tokens, experts, len(self.experts), self.group)
         with phase("experts"):
-            made = run_experts(way.rows, way.expert, self.experts)
+            made = run_experts(dispatched.rows, dispatched.expert, self.experts)
         with phase("combine"):
-            return combine(made, weights, way, self.group)
+            return combine(made, weights, dispatched, self.group)
 
 
 def character_experts(
@@ -112,7 +112,7 @@ def spread_experts(model: nn.Sequential, group: Group = None) -> nn.Sequential:
 
 def parameters_apart(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     """A model's parameters: those that every rank has, and those of this rank's experts."""
-    own = {id(one) for layer in expert_layers(model) for one in layer.experts.parameters()}
+    own = {id(parameter) for layer in expert_layers(model) for parameter in layer.experts.parameters()}
     both: tuple[list, list] = [], []
     for parameter in model.parameters():
         both[id(parameter) in own].append(parameter)
@@ -126,7 +126,7 @@ def flops_per_token(model: nn.Sequential) -> int:
     """
 
     def weights_of(module: nn.Module) -> int:
-        return sum(one.weight.numel() for one in module.modules() if isinstance(one, nn.Linear))
+        return sum(layer.weight.numel() for layer in module.modules() if isinstance(layer, nn.Linear))
 
     idle = [layer.experts[0] for layer in expert_layers(model) for _ in range(layer.number - layer.k)]
     return 2 * (weights_of(model) - sum(map(weights_of, idle)))

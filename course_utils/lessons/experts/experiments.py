@@ -62,11 +62,11 @@ def make_layer(
 def layer_step(layer: RoutedLayer, mine: Sequence[nn.Module]) -> "tuple[torch.Tensor, Dispatched]":
     """Dispatch, this rank's experts, combine, as phases; the result, and the way that rows went."""
     with phase("dispatch"):
-        way = dispatch(layer.tokens, layer.experts, len(mine))
+        dispatched = dispatch(layer.tokens, layer.experts, len(mine))
     with phase("experts"):
-        made = run_experts(way.rows, way.expert, mine)
+        made = run_experts(dispatched.rows, dispatched.expert, mine)
     with phase("combine"):
-        return combine(made, layer.weights, way), way
+        return combine(made, layer.weights, dispatched), dispatched
 
 
 class LayerResult(NamedTuple):
@@ -99,10 +99,10 @@ def one_layer(
     layer = make_layer(dist.get_rank(), tokens, width, number, k, crowd, dtype)
     if factor is not None:
         layer = layer._replace(experts=capacity(layer.experts, number, factor))
-    y, way = layer_step(layer, own_experts(layer.modules))
+    y, dispatched = layer_step(layer, own_experts(layer.modules))
     wanted = experts_in_one_process(*layer)
     error = float((y - wanted).abs().max()) if y.numel() else 0.0
-    return LayerResult(error, way.sent, len(way.rows), dropped_share(layer.experts))
+    return LayerResult(error, dispatched.sent, len(dispatched.rows), dropped_share(layer.experts))
 
 
 @torch.no_grad()
@@ -137,7 +137,7 @@ def summing(over_all: bool, by_all: bool) -> Callable[..., None]:
     return gradients
 
 
-def apart(runs: Sequence[ExpertRun], serial: ExpertRun, sizes: dict[str, int], number: int) -> float:
+def largest_difference(runs: Sequence[ExpertRun], serial: ExpertRun, sizes: dict[str, int], number: int) -> float:
     """The largest difference from one process, in any step's loss and any parameter after the last."""
     gaps = [abs(a - b) for a, b in zip(runs[0].losses, serial.losses, strict=True)]
     whole = whole_parameters(runs, sizes, number)

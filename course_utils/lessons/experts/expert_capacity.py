@@ -35,8 +35,8 @@ def capacity(experts: torch.Tensor, number: int, factor: float) -> torch.Tensor:
     limit = math.ceil(factor * experts.numel() / number)
     in_turn = experts.T.flatten()  # all first choices, then all second ones
     chosen = one_hot(in_turn, number)
-    place = (chosen.cumsum(dim=0) * chosen).sum(dim=1)  # among those of its expert, from 1
-    kept = torch.where(place <= limit, in_turn, -1)
+    position = (chosen.cumsum(dim=0) * chosen).sum(dim=1)  # among those of its expert, from 1
+    kept = torch.where(position <= limit, in_turn, -1)
     return kept.view(experts.T.shape).T.contiguous()
 
 

@@ -35,10 +35,12 @@ def expert_gradients(
     for parameters, group in ((list(shared), None), (list(own), data)):
         if not parameters:
             continue
-        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in parameters]
+        gradients = [
+            torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in parameters
+        ]
         # In one vector: one all-reduce, not one for each parameter (lesson 7).
-        total = torch.cat([one.detach().flatten() for one in gradients])
+        total = torch.cat([gradient.detach().flatten() for gradient in gradients])
         dist.all_reduce(total, group=group)
-        parts = (total / ranks).split([one.numel() for one in gradients])
+        parts = (total / ranks).split([gradient.numel() for gradient in gradients])
         for parameter, part in zip(parameters, parts, strict=True):
             parameter.grad = part.view_as(parameter).clone()

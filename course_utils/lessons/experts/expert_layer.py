@@ -56,7 +56,7 @@ def dispatch(
 def combine(
     made: torch.Tensor,
     weights: torch.Tensor,
-    way: Dispatched,
+    dispatched: Dispatched,
     group: Group = None,
 ) -> torch.Tensor:
     """Bring back what the experts made, and add it up for each token, weighted.
@@ -65,9 +65,9 @@ def combine(
     all dropped gets zeros: the block adds its input, so it passes unchanged.
 
     Args:
-        made: (R, width), what this rank's experts made of `way.rows`.
+        made: (R, width), what this rank's experts made of `dispatched.rows`.
         weights: (tokens, k), of this rank's tokens, of which there may be none; dtype as `made`.
-        way: of `dispatch`.
+        dispatched: of `dispatch`.
 
     Returns:
         (tokens, width).
@@ -75,9 +75,9 @@ def combine(
     Source: Lepikhin et al. 2020, "GShard", §3.1; Fedus et al. 2021, eq. 2.
     """
     tokens, k = weights.shape
-    back = exchanged(made, way.received, way.sent, group)
-    weighted = back * weights.flatten()[way.order].unsqueeze(1)
-    return weighted.new_zeros(tokens, made.shape[1]).index_add(0, way.order // k, weighted)
+    back = exchanged(made, dispatched.received, dispatched.sent, group)
+    weighted = back * weights.flatten()[dispatched.order].unsqueeze(1)
+    return weighted.new_zeros(tokens, made.shape[1]).index_add(0, dispatched.order // k, weighted)
 
 
 def run_experts(rows: torch.Tensor, expert: torch.Tensor, modules: Sequence[nn.Module]) -> torch.Tensor:

@@ -114,7 +114,7 @@ def train_in_one(build: Callable[[], nn.Sequential], batches: Batches, recipe: R
     if held_out is not None:
         with torch.no_grad():
             run.held_out = loss_of(model, *held_out).item()
-    run.parameters = {name: one.detach() for name, one in model.named_parameters()}
+    run.parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
     return run
 
 
@@ -157,7 +157,7 @@ def train_experts(
     if held_out is not None:
         with torch.no_grad():
             (run.held_out,) = mean_of_ranks(loss_of(model, *own_part(*held_out)).item())
-    run.parameters = {name: one.detach() for name, one in model.named_parameters()}
+    run.parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
     return run
 
 

@@ -28,20 +28,20 @@ def waiting_share(busy: Sequence[float]) -> float:
 def skew_text(rows: Sequence[int], busy: Sequence[float]) -> str:
     """Who has most rows, and what that costs the others."""
     crowded = int(np.argmax(rows))
-    told = f"Rank {crowded} has {percent(max(rows) / max(sum(rows), 1))} of all rows"
+    rows_text = f"Rank {crowded} has {percent(max(rows) / max(sum(rows), 1))} of all rows"
     if int(np.argmax(busy)) != crowded or waiting_share(busy) < 0.1:
-        return f"{told}; on this machine the others hardly wait for it"
-    return f"{told}; the others wait for {percent(waiting_share(busy))} of its computing time"
+        return f"{rows_text}; on this machine the others hardly wait for it"
+    return f"{rows_text}; the others wait for {percent(waiting_share(busy))} of its computing time"
 
 
 def sent_text(counted: Sequence[float], formula: float) -> str:
     """What ranks sent, beside the formula for experts that are equally busy."""
     mean = float(np.mean(counted))
     least, most, usual, due = map(bytes_text, (min(counted), max(counted), mean, formula))
-    told = f"a rank sends others {least} to {most}, {usual} on average"
+    bytes_sent = f"a rank sends others {least} to {most}, {usual} on average"
     if abs(mean / formula - 1) <= 0.02 or usual == due:
-        return f"{told}; the formula says so, too"
-    return f"{told}; with all experts equally busy it would be {due}"
+        return f"{bytes_sent}; the formula says so, too"
+    return f"{bytes_sent}; with all experts equally busy it would be {due}"
 
 
 def capacity_text(factors: Sequence[float], dropped: Sequence[float], most: Sequence[float]) -> str:
@@ -62,8 +62,8 @@ def capacity_text(factors: Sequence[float], dropped: Sequence[float], most: Sequ
 def balance_text(imbalances: Mapping[str, Sequence[float]], last: int = 10) -> str:
     """How crowded the busiest expert is in the last steps, by the way of balancing."""
     ends = {name: float(np.mean(line[-last:])) for name, line in imbalances.items()}
-    told = ", ".join(f"{name} {end:.2f}" for name, end in ends.items())
-    return f"Busiest expert in the last {count(last, 'step')}, times its fair part: {told}"
+    end_imbalances = ", ".join(f"{name} {end:.2f}" for name, end in ends.items())
+    return f"Busiest expert in the last {count(last, 'step')}, times its fair part: {end_imbalances}"
 
 
 def most_balanced(imbalances: Mapping[str, Sequence[float]], last: int = 10) -> str:
@@ -87,8 +87,8 @@ def gradients_text(far: Mapping[str, float]) -> str:
     if not same:
         return "None of these is the training of one process"
     others = [gap for name, gap in far.items() if name not in same]
-    told = f"The training of one process: {', '.join(same)}"
-    return f"{told}; the others end at least {min(others):.0e} away from it" if others else told
+    agreeing = f"The training of one process: {', '.join(same)}"
+    return f"{agreeing}; the others end at least {min(others):.0e} away from it" if others else agreeing
 
 
 def levels_text(counted: Mapping[str, tuple[int, int]]) -> str:

@@ -158,21 +158,21 @@ class Trainer:
             return
         if self._graph is None:
             self._record(*batch)
-        for place, one in zip(self._places, batch, strict=True):
-            place.copy_(one)
+        for buffer, tensor in zip(self._places, batch, strict=True):
+            buffer.copy_(tensor)
         self._graph.replay()
         self.losses.append(self._loss.clone())
 
     def _next_batch(self) -> tuple[torch.Tensor, torch.Tensor]:
         first = len(self.losses) % BATCHES * self.batch
         part = slice(first, first + self.batch)
-        x, y = (one[part].to(self.device, non_blocking=self._copies_itself) for one in self.data)
+        x, y = (tensor[part].to(self.device, non_blocking=self._copies_itself) for tensor in self.data)
         return x, y
 
     def _record(self, x: torch.Tensor, y: torch.Tensor) -> None:
         """Take the memory that every play uses, and record a step on it. Before, three steps on a side stream."""
         self._places = x.clone(), y.clone()
-        kept = {name: one.clone() for name, one in self.model.state_dict().items()}
+        kept = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -183,8 +183,8 @@ class Trainer:
         with torch.cuda.graph(self._graph):
             self._loss = self._work(*self._places)
         with torch.no_grad():  # as if the steps before had not been
-            for name, one in self.model.state_dict().items():
-                one.copy_(kept[name])
+            for name, tensor in self.model.state_dict().items():
+                tensor.copy_(kept[name])
             for state in self.optimizer.state.values():
                 state["momentum_buffer"].zero_()
 
@@ -242,7 +242,7 @@ class Climb:
 
     def rates(self) -> dict[str, list[float]]:
         """Rung → images per second, in each round."""
-        return {name: [self.batch / one for one in taken] for name, taken in self.seconds.items()}
+        return {name: [self.batch / seconds for seconds in taken] for name, taken in self.seconds.items()}
 
     def mfu(self) -> dict[str, float]:
         """Rung → its FLOP/s as a share of the peak, by its median step."""
@@ -299,7 +299,9 @@ def climb(
         for trainer in trainers.values():  # libraries choose their kernels, the compiler makes some
             trainer.seconds(3 + steps // 2)
             bar.refresh()
-        seconds = by_turns({name: lambda one=one: measure(one) for name, one in trainers.items()}, rounds)
+        seconds = by_turns(
+            {name: lambda trainer=trainer: measure(trainer) for name, trainer in trainers.items()}, rounds
+        )
     for name, trainer in trainers.items():
         if not torch.stack(trainer.losses).isfinite().all():
             raise FloatingPointError(f"{name}: a loss is not a number after {len(trainer.losses)} steps")

@@ -44,15 +44,15 @@ def run_command(command: str, seconds: float = _BUSY_SECONDS) -> str:
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     process = subprocess.Popen(command, shell=True, env=environment, start_new_session=True, **both)
     try:
-        said, _ = process.communicate(timeout=seconds)
+        output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         raise CourseError(f"{command.split()[0]} has not ended after {seconds:.0f} s; it is ended now.") from None
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    print(readable(without_result(said)))
-    return said
+    print(readable(without_result(output)))
+    return output
 
 
 def with_own_python(environment: Mapping[str, str]) -> dict[str, str]:

@@ -42,8 +42,8 @@ def seats(nodes: Sequence[str], title: str = "", marked: Collection[int] = (), s
     down = -(-len(by_node) // across)
     found = seats_finding(by_node)
     heading = (title, found) if title else (found, "")
-    look = {"left": 0.15, "right": 0.1, "above": 0.02, "below": 0.32}
-    picture, (ax,) = style.new_picture(*heading, heights=[(_ROW + 0.3) * down], **look)
+    layout = {"left": 0.15, "right": 0.1, "above": 0.02, "below": 0.32}
+    picture, (ax,) = style.new_picture(*heading, heights=[(_ROW + 0.3) * down], **layout)
     ax.axis("off")
     ax.set_xlim(0, across * (most + 0.8))
     ax.set_ylim(down * 1.5, 0)
@@ -52,9 +52,9 @@ def seats(nodes: Sequence[str], title: str = "", marked: Collection[int] = (), s
     words = {"fontsize": style.SMALL, "color": "#555555", "parse_math": False}
     text = f"A square: one {seat} with one process; its rank inside, its local rank above. Dark: rank 0, where all meet"
     ax.annotate(text, (0, 0), xycoords="axes fraction", xytext=(2, -14), textcoords="offset points", **words)
-    told = "; ".join(f"{name}: ranks {', '.join(map(str, own))}" for name, own in by_node.items())
+    ranks_text = "; ".join(f"{name}: ranks {', '.join(map(str, own))}" for name, own in by_node.items())
     stands_out = f" Marked: rank {', '.join(map(str, marked))}." if marked else ""
-    picture.alt_text = f"Nodes as boxes with ranks in them. {as_sentences(*heading)} {told}.{stands_out}"
+    picture.alt_text = f"Nodes as boxes with ranks in them. {as_sentences(*heading)} {ranks_text}.{stands_out}"
     return picture
 
 
@@ -103,10 +103,10 @@ def launchers(environments: Mapping[str, Mapping[str, str]], title: str = "") ->
     """
     found = {name: asdict(find_launch(environment)) for name, environment in environments.items()}
     read = {name: variables_read(environment) for name, environment in environments.items()}
-    said = launchers_finding(found)
+    finding = launchers_finding(found)
     lines = {ask: max(1, *(len(read[name][ask]) for name in read)) for ask in _ASKED}
     height = sum(0.25 + _LINE * number for number in lines.values()) + 0.28
-    heading = (title, said) if title else (said, "")
+    heading = (title, finding) if title else (finding, "")
     picture, (ax,) = style.new_picture(*heading, heights=[height], left=0.15, right=0.1, below=0.05)
     ax.axis("off")
     wide = style.WIDTH - 0.25
@@ -115,8 +115,8 @@ def launchers(environments: Mapping[str, Mapping[str, str]], title: str = "") ->
     ax.set_xlim(0, wide)
     ax.set_ylim(height, 0)
     plain = {"va": "center_baseline", "parse_math": False}
-    for place, name in enumerate(environments):
-        ax.text(first + place * column + 0.1, 0.14, name, fontsize=style.TEXT, fontweight="bold", **plain)
+    for index, name in enumerate(environments):
+        ax.text(first + index * column + 0.1, 0.14, name, fontsize=style.TEXT, fontweight="bold", **plain)
     y = 0.28
     for row, (ask, question) in enumerate(_ASKED.items()):
         tall = 0.25 + _LINE * lines[ask]
@@ -124,29 +124,29 @@ def launchers(environments: Mapping[str, Mapping[str, str]], title: str = "") ->
             ax.add_patch(Rectangle((0, y), wide, tall, facecolor="#F3F3F3", linewidth=0))
         ax.text(0.08, y + 0.15, ask, fontsize=style.TEXT, fontweight="bold", **plain)
         ax.text(0.08, y + 0.32, question, fontsize=style.SMALL, color="#555555", **plain)
-        for place, (name, environment) in enumerate(environments.items()):
-            x = first + place * column + 0.1
+        for index, (name, environment) in enumerate(environments.items()):
+            x = first + index * column + 0.1
             texts = [f"{variable}={environment[variable]}" for variable in read[name][ask]] or ["nothing"]
             for line, text in enumerate(texts):
                 shown = style.shorten(text, column * style.DOTS * 0.8)
                 at = (x, y + 0.15 + _LINE * line)
                 ax.text(*at, shown, fontsize=7.2, family="monospace", **plain)
             value = f"→ {found[name][ask]}"
-            look = {"fontsize": style.TEXT, "color": "#0072B2", "fontweight": "bold", **plain}
-            ax.text(x, y + 0.15 + _LINE * len(texts) - 0.02, value, **look)
+            properties = {"fontsize": style.TEXT, "color": "#0072B2", "fontweight": "bold", **plain}
+            ax.text(x, y + 0.15 + _LINE * len(texts) - 0.02, value, **properties)
         y += tall
-    told = [
+    sentences = [
         f"{name}: " + ", ".join(f"{ask} {found[name][ask]} from {' and '.join(read[name][ask])}" for ask in _ASKED)
         for name in environments
     ]
-    picture.alt_text = f"Table of environment variables. {as_sentences(*heading)} {'. '.join(told)}."
+    picture.alt_text = f"Table of environment variables. {as_sentences(*heading)} {'. '.join(sentences)}."
     return picture
 
 
 def launchers_finding(found: Mapping[str, Mapping[str, object]]) -> str:
     """Whether all launchers say the same of rank and world size."""
     names = list(found)
-    known = {tuple(one[ask] for ask in ("rank", "world_size", "local_rank")) for one in found.values()}
+    known = {tuple(answers[ask] for ask in ("rank", "world_size", "local_rank")) for answers in found.values()}
     if len(known) == 1:
         return f"{' and '.join(names)} use other words for the same five facts"
     return f"{' and '.join(names)}, for processes that differ"
@@ -174,26 +174,26 @@ def tries(taken: Sequence[Try], undisturbed: Sequence[float], title: str = "") -
     at = (steps[third], undisturbed[third])
     ax.annotate("nobody killed", at, xytext=(9, 6), color="#777777", fontweight="bold", **words)
     top = max(undisturbed)
-    for index, one in enumerate(taken):
-        colour = _AGAIN if one.died is None else _BROKEN
-        look = {"linewidth": 1.8 if one.died is None else 4.5, "markersize": 4 if one.died is None else 7}
-        ax.plot(one.steps, one.losses, color=colour, marker="o", zorder=3 + index, **look)
-        if one.died is None:
+    for index, attempt in enumerate(taken):
+        colour = _AGAIN if attempt.died is None else _BROKEN
+        properties = {"linewidth": 1.8 if attempt.died is None else 4.5, "markersize": 4 if attempt.died is None else 7}
+        ax.plot(attempt.steps, attempt.losses, color=colour, marker="o", zorder=3 + index, **properties)
+        if attempt.died is None:
             continue
-        y = one.losses[-1] if one.losses else top
-        ax.plot([one.died], [y], marker="X", color=_BROKEN, markersize=11, zorder=9)
-        note = f"rank {one.rank} is killed after step {one.died}"
-        ax.annotate(note, (one.died, y), xytext=(8, 12), color=_BROKEN, fontweight="bold", **words)
+        y = attempt.losses[-1] if attempt.losses else top
+        ax.plot([attempt.died], [y], marker="X", color=_BROKEN, markersize=11, zorder=9)
+        note = f"rank {attempt.rank} is killed after step {attempt.died}"
+        ax.annotate(note, (attempt.died, y), xytext=(8, 12), color=_BROKEN, fontweight="bold", **words)
         if index + 1 < len(taken):
-            _back(ax, one.died, taken[index + 1].began, top)
+            _back(ax, attempt.died, taken[index + 1].began, top)
     ax.set_xlim(0, steps[-1] * 1.02)
     ax.set_ylim(0, top * 1.22)
     ax.set_xlabel("step", fontsize=style.TEXT)
     ax.set_title("loss on all training images", fontsize=style.TEXT, loc="left", color="#555555", pad=4)
     ax.grid(axis="y", color=style.GRID, linewidth=0.7)
     parts = [
-        f"try {n + 1} from step {one.began} to {one.ended}" + (", killed" if one.died is not None else "")
-        for n, one in enumerate(taken)
+        f"try {n + 1} from step {attempt.began} to {attempt.ended}" + (", killed" if attempt.died is not None else "")
+        for n, attempt in enumerate(taken)
     ]
     picture.alt_text = f"Loss over steps. {as_sentences(*heading)} {'; '.join(parts)}."
     return picture
@@ -239,12 +239,14 @@ def starts(rows: Sequence[StartRow], in_epoch: int, title: str) -> Figure:
         in_epoch: batches in an epoch.
         title: the finding.
     """
-    look = {"left": 1.0, "right": 0.95, "above": 0.1, "below": 0.45}
+    layout = {"left": 1.0, "right": 0.95, "above": 0.1, "below": 0.45}
     note = "A colour for each epoch; red: not the batch that was due; ▲ a checkpoint"
-    picture, (ax,) = style.new_picture(title, note, heights=[_START_ROW * len(rows)], **look)
+    picture, (ax,) = style.new_picture(title, note, heights=[_START_ROW * len(rows)], **layout)
     for y, row in enumerate(rows):
         _draw(ax, y, row, in_epoch)
-    last = max([len(row.done) + _place(row.done, in_epoch) for row in rows] + [_end(row, in_epoch) for row in rows])
+    last = max(
+        [len(row.done) + _steps_before(row.done, in_epoch) for row in rows] + [_end(row, in_epoch) for row in rows]
+    )
     ax.set_xlim(0, max(1, last))
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=style.TEXT)
@@ -252,34 +254,34 @@ def starts(rows: Sequence[StartRow], in_epoch: int, title: str) -> Figure:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    told = "; ".join(f"{row.name}: {len(row.done)} steps, {row.ended}" for row in rows)
-    picture.alt_text = f"The starts of one training. {title}. {told}."
+    rows_text = "; ".join(f"{row.name}: {len(row.done)} steps, {row.ended}" for row in rows)
+    picture.alt_text = f"The starts of one training. {title}. {rows_text}."
     return picture
 
 
 def _draw(ax: Axes, y: int, row: StartRow, in_epoch: int) -> None:
-    first = _place(row.done or row.due, in_epoch)
+    first = _steps_before(row.done or row.due, in_epoch)
     for number, (epoch, batch) in enumerate(row.done):
         wrong = number >= len(row.due) or row.due[number] != (epoch, batch)
         face = style.STUCK if wrong else paler(_EPOCHS[epoch % 3], 0.45)
         ax.add_patch(Rectangle((first + number, y - 0.3), 1, 0.46, facecolor=face, edgecolor="white"))
-        look = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": "white" if wrong else style.INK}
-        ax.text(first + number + 0.5, y - 0.07, str(batch), **look)
+        properties = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": "white" if wrong else style.INK}
+        ax.text(first + number + 0.5, y - 0.07, str(batch), **properties)
     if row.due:
-        where = _place(row.due, in_epoch), y - 0.3
+        where = _steps_before(row.due, in_epoch), y - 0.3
         ax.add_patch(Rectangle(where, len(row.due), 0.46, fill=False, edgecolor=style.FAINT, linewidth=1, zorder=5))
     for step in row.written:
         ax.plot([step], [y + 0.3], marker="^", color=style.INK, markersize=5, clip_on=False)
     ax.text(1.01, y - 0.07, row.ended, transform=ax.get_yaxis_transform(), va="center", fontsize=style.SMALL)
 
 
-def _place(batches: Sequence[tuple[int, int]], in_epoch: int) -> int:
+def _steps_before(batches: Sequence[tuple[int, int]], in_epoch: int) -> int:
     """How many steps are done before the first of these."""
     return batches[0][0] * in_epoch + batches[0][1] if batches else 0
 
 
 def _end(row: StartRow, in_epoch: int) -> int:
-    return _place(row.due, in_epoch) + len(row.due)
+    return _steps_before(row.due, in_epoch) + len(row.due)
 
 
 class LineKind(StrEnum):
@@ -314,8 +316,8 @@ def log_map(log: str, title: str = "") -> Figure:
     marks = {kind.value: Patch(facecolor=colour) for kind, colour in _COLOURS.items() if kind in kinds}
     above = style.legend_height(list(marks), 0.6)
     heading = (title, found) if title else (found, "")
-    look = {"left": 0.6, "right": 0.15, "below": 0.1, "above": above}
-    picture, (ax,) = style.new_picture(*heading, heights=[_LOG_LINE * len(lines) + 0.3], **look)
+    layout = {"left": 0.6, "right": 0.15, "below": 0.1, "above": above}
+    picture, (ax,) = style.new_picture(*heading, heights=[_LOG_LINE * len(lines) + 0.3], **layout)
     ax.set_xlim(0, _LONGEST)
     ax.set_ylim(len(lines) + 0.3 / _LOG_LINE, 0)
     ax.axis("off")
@@ -350,8 +352,8 @@ def log_finding(kinds: list[LineKind], name: str) -> str:
         return f"{len(kinds)} lines; the cause is {name}"
     line = kinds.index(LineKind.CAUSE)
     before = sum(kind != LineKind.OTHER for kind in kinds[:line])
-    told = "no error stands before it" if not before else f"{before} lines with errors stand before it"
-    return f"{name}: line {line + 1} of {len(kinds)} shows it; {told}"
+    earlier = "no error stands before it" if not before else f"{before} lines with errors stand before it"
+    return f"{name}: line {line + 1} of {len(kinds)} shows it; {earlier}"
 
 
 def _ink(kind: str) -> str:

@@ -65,13 +65,13 @@ class RankMemory:
     given_out: int = 0
 
 
-def rank_memory(way: str, sizes: TextModel) -> RankMemory:
-    """Train two steps on all processes; for `ranks.run(rank_memory, way, sizes, backend="gloo")`.
+def rank_memory(method: str, sizes: TextModel) -> RankMemory:
+    """Train two steps on all processes; for `ranks.run(rank_memory, method, sizes, backend="gloo")`.
 
     DDP all-reduces gradients. FSDP2 all-gathers a layer's weights before it computes, and reduce-scatters gradients.
 
     Args:
-        way: one of `WAYS`.
+        method: one of `WAYS`.
 
     Source: Rajbhandari et al. 2020, "ZeRO", §5; docs.pytorch.org, `fully_shard`, `torch.cuda.max_memory_allocated`.
     """
@@ -79,9 +79,11 @@ def rank_memory(way: str, sizes: TextModel) -> RankMemory:
         on_gpu = group.device.type == "cuda"
         before = torch.cuda.memory_allocated() if on_gpu else 0
         whole = sizes.build()
-        cut = Parallelism(data=group.world_size, zero=WAYS[way])
+        cut = Parallelism(data=group.world_size, zero=WAYS[method])
         formula = training_memory(whole, sizes.batch, sizes.length, "adam", parallelism=cut)
-        model = _divided(whole.to(group.device), group) if way == "FSDP2" else _replica(whole.to(group.device), group)
+        model = (
+            _divided(whole.to(group.device), group) if method == "FSDP2" else _replica(whole.to(group.device), group)
+        )
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         text = torch.randint(sizes.characters, (sizes.batch, sizes.length + 1), device=group.device)
 
@@ -132,4 +134,4 @@ def recorded_memory() -> RecordedMemory:
 
 def memory_by_way(ranks: "Ranks", sizes: TextModel) -> dict[str, RankMemory]:
     """What rank 0 keeps, by each of the `WAYS`."""
-    return {way: ranks.run(rank_memory, way, sizes, backend="gloo").results[0] for way in WAYS}
+    return {method: ranks.run(rank_memory, method, sizes, backend="gloo").results[0] for method in WAYS}

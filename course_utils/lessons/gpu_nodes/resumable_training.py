@@ -78,7 +78,7 @@ class Training:
     def __init__(self, settings: Settings, group: Group, stop: StopSignals) -> None:
         self.settings, self.group, self.stop, self.rank = settings, group, stop, group.rank
         self.file = Path(settings.folder) / CHECKPOINT
-        self._train_x, self._train_y, self._test_x, self._test_y = (one.to(group.device) for one in digits())
+        self._train_x, self._train_y, self._test_x, self._test_y = (tensor.to(group.device) for tensor in digits())
         self.sampler = sampler_for(len(self._train_x), settings, group)
         self.model = network(settings).to(group.device)
         self._module = replica(self.model, settings, group)
@@ -91,15 +91,15 @@ class Training:
         whole = len(self._train_x) // self.settings.batch_size
         return torch.tensor(list(self.sampler), device=self.group.device).split(share)[:whole]
 
-    def step(self, batch: torch.Tensor, place: Place) -> None:
-        """One step on this rank's share of a global batch; `place` moves on by one batch.
+    def step(self, batch: torch.Tensor, progress: Place) -> None:
+        """One step on this rank's share of a global batch; `progress` moves on by one batch.
 
         DDP averages the gradients: one all-reduce of each bucket over NCCL or gloo. Nothing in it makes the CPU wait
         for the GPU.
         """
         train_step(self._module, self.optimizer, self._train_x[batch], self._train_y[batch], self.settings)
-        place.batch, place.steps = place.batch + 1, place.steps + 1
-        fail_once(self.settings, self.group, place)
+        progress.batch, progress.steps = progress.batch + 1, progress.steps + 1
+        fail_once(self.settings, self.group, progress)
 
     def loss(self) -> float:
         """The loss on all training images, at the end of an epoch; rank 0 prints it."""
@@ -107,10 +107,10 @@ class Training:
         self.say(f"epoch {self.sampler.epoch + 1} of {self.settings.epochs}: loss {found:.6f}")
         return found
 
-    def trained(self, place: Place, resumed_at: int) -> Trained:
-        """How it went, from the place at the end and the number of steps that were done before this run."""
+    def trained(self, progress: Place, resumed_at: int) -> Trained:
+        """How it went, from its progress at the end and the number of steps that were done before this run."""
         found = accuracy(self.model, self._test_x, self._test_y)
-        return Trained(place.losses, found, place.steps, resumed_at, self.group.nodes, self.group.backend)
+        return Trained(progress.losses, found, progress.steps, resumed_at, self.group.nodes, self.group.backend)
 
     def say(self, line: str) -> None:
         """Print a line, once for all ranks."""
@@ -176,8 +176,8 @@ def loss_on(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> float:
         return cross_entropy(model(x), y).item()
 
 
-def fail_once(settings: Settings, group: Group, place: Place) -> None:
+def fail_once(settings: Settings, group: Group, progress: Place) -> None:
     """End the last rank as a failing node would, where `die_at` says so, and only in the first try."""
-    if place.steps == settings.die_at and group.rank == group.world_size - 1 and not group.restarts:
-        print(f"rank {group.rank} kills itself after step {place.steps}, as --die-at says", flush=True)
+    if progress.steps == settings.die_at and group.rank == group.world_size - 1 and not group.restarts:
+        print(f"rank {group.rank} kills itself after step {progress.steps}, as --die-at says", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)

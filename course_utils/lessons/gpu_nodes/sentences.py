@@ -81,10 +81,12 @@ def bandwidth_text(
 
 def link_text(backend: str, nbytes: int, world_size: int, bus: Sequence[float], link: float | None) -> str:
     """How much of an emulated link's bytes/s the bus bandwidth of all runs uses; None where there is no such link."""
-    told = f"{bytes_text(nbytes)} over {backend}"
+    measured = f"{bytes_text(nbytes)} over {backend}"
     if link is None:
-        return f"{told}; the lines start from the quickest run, as nobody knows what this network can do"
-    return f"{told}; with {world_size} ranks the bus bandwidth is {percent(statistics.median(bus) / link)} of the link"
+        return f"{measured}; the lines start from the quickest run, as nobody knows what this network can do"
+    return (
+        f"{measured}; with {world_size} ranks the bus bandwidth is {percent(statistics.median(bus) / link)} of the link"
+    )
 
 
 def allowed_rates(
@@ -110,35 +112,37 @@ def sweep_text(
     sizes: Sequence[int], rates: Mapping[str, Sequence[Sequence[float]]], backend: str, world_size: int
 ) -> tuple[str, str]:
     """A title and a line below: from which size on the link is used, in the mean of the collectives."""
-    middle = [statistics.fmean(statistics.median(one[place]) for one in rates.values()) for place in range(len(sizes))]
+    middle = [
+        statistics.fmean(statistics.median(by_size[index]) for by_size in rates.values()) for index in range(len(sizes))
+    ]
     half = next(size for size, rate in zip(sizes, middle, strict=True) if rate >= max(middle) / 2)
     best = f"{bytes_text(max(middle))}/s"
     title = f"Bus bandwidth, mean of {len(rates)} collectives: {best} at best, half of it from {bytes_text(half)} on"
-    told = f"{world_size} ranks over {backend}, from {bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
-    return title, f"{told}. {LINKS}" if backend == "nccl" else told
+    measured = f"{world_size} ranks over {backend}, from {bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
+    return title, f"{measured}. {LINKS}" if backend == "nccl" else measured
 
 
-def gain(seconds: Mapping[str, Sequence[float]], plain: str, way: str) -> float:
+def gain(seconds: Mapping[str, Sequence[float]], plain: str, switch: str) -> float:
     """How many times as fast one way is as the plain one, measured by turns; below 1 it is slower."""
-    return Compared(seconds[way], seconds[plain]).times
+    return Compared(seconds[switch], seconds[plain]).times
 
 
 def widths_text(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) -> str:
     """A title: how many times as fast each switch makes a step, by the width of the layers."""
-    told, narrow = [], min(taken)
-    for way in taken[narrow]:
-        if way != plain:
-            as_fast = "" if told else f" times as fast as {plain}"
-            first = f"{gain(taken[narrow], plain, way):.1f}{as_fast} with {narrow} hidden units"
-            others = [f"{gain(seconds, plain, way):.1f} with {width}" for width, seconds in taken.items()]
-            told.append(f"{way} is {', '.join([first, *others[1:]])}")
-    return "; ".join(told)
+    findings, narrow = [], min(taken)
+    for switch in taken[narrow]:
+        if switch != plain:
+            as_fast = "" if findings else f" times as fast as {plain}"
+            first = f"{gain(taken[narrow], plain, switch):.1f}{as_fast} with {narrow} hidden units"
+            others = [f"{gain(seconds, plain, switch):.1f} with {width}" for width, seconds in taken.items()]
+            findings.append(f"{switch} is {', '.join([first, *others[1:]])}")
+    return "; ".join(findings)
 
 
 def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, Measured]]:
     """The seconds of steps by width and way, as `course.draw.measured_bars` takes them."""
     return {
-        f"{width} hidden units": {f"{way}, {width}": Measured(tuple(seconds)) for way, seconds in ways.items()}
+        f"{width} hidden units": {f"{switch}, {width}": Measured(tuple(seconds)) for switch, seconds in ways.items()}
         for width, ways in taken.items()
     }
 
@@ -180,9 +184,9 @@ def intervals_text(minutes: Sequence[float], shares: Sequence[Sequence[float]], 
     middles = [statistics.median(runs) for runs in shares]
     best = max(range(len(minutes)), key=middles.__getitem__)
     worst = min(range(len(minutes)), key=middles.__getitem__)
-    told = f"Best of those tried: {minutes[best]:g} minutes, {percent(middles[best])} of the time"
-    told += f"; the formula says {formula:.0f} minutes"
-    return f"{told}. With {minutes[worst]:g} minutes {percent(middles[worst])}"
+    text = f"Best of those tried: {minutes[best]:g} minutes, {percent(middles[best])} of the time"
+    text += f"; the formula says {formula:.0f} minutes"
+    return f"{text}. With {minutes[worst]:g} minutes {percent(middles[worst])}"
 
 
 def kept_shares(whole: "RankMemory", divided: "RankMemory") -> dict[str, float]:
@@ -190,9 +194,9 @@ def kept_shares(whole: "RankMemory", divided: "RankMemory") -> dict[str, float]:
 
     The model: weights, gradients and the optimizer's state, without activations.
     """
-    one, other = divided.counted, whole.counted
-    model = (one.total - one.activations) / (other.total - other.activations)
-    return {"model": 100 * model, "everything": 100 * one.total / other.total}
+    sharded, replicated = divided.counted, whole.counted
+    model = (sharded.total - sharded.activations) / (replicated.total - replicated.activations)
+    return {"model": 100 * model, "everything": 100 * sharded.total / replicated.total}
 
 
 def kept_text(kept: Mapping[str, "RankMemory"]) -> str:
@@ -209,8 +213,8 @@ def kept_text(kept: Mapping[str, "RankMemory"]) -> str:
 def recorded_memory_text(recorded: "RecordedMemory") -> str:
     """What one GPU had given out at most, beside the formula."""
     lines = [f"Measured on {recorded.date}: {recorded.machine}; {count(recorded.ranks, 'rank')} shared the GPU."]
-    for way, given in recorded.given_out.items():
-        formula = recorded.formula[way]
+    for method, given in recorded.given_out.items():
+        formula = recorded.formula[method]
         off = 100 * (given / formula - 1)
-        lines.append(f"{way}: {bytes_text(given)} at most; the formula says {bytes_text(formula)} ({off:+.0f} %)")
+        lines.append(f"{method}: {bytes_text(given)} at most; the formula says {bytes_text(formula)} ({off:+.0f} %)")
     return "\n".join(lines)

@@ -28,9 +28,9 @@ class Interrupted(CourseError):
         steps: after which it stopped.
     """
 
-    def __init__(self, heard: str, steps: int, file: Path) -> None:
+    def __init__(self, signal_name: str, steps: int, file: Path) -> None:
         super().__init__(
-            f"Stopped after step {steps}: {heard or 'another rank heard a signal'}. "
+            f"Stopped after step {steps}: {signal_name or 'another rank heard a signal'}. "
             f"The checkpoint is {file}; started again with the same folder, the training goes on."
         )
         self.steps = steps
@@ -54,13 +54,13 @@ class StopSignals:
 
     def __enter__(self) -> "StopSignals":
         if threading.current_thread() is threading.main_thread():
-            self._before = {one: signal.signal(one, self._hear) for one in SIGNALS}
+            self._before = {number: signal.signal(number, self._hear) for number in SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:
-        for one, handler in self._before.items():
+        for number, handler in self._before.items():
             with contextlib.suppress(TypeError):  # a handler that Python did not set cannot be put back
-                signal.signal(one, handler)
+                signal.signal(number, handler)
 
     def _hear(self, number: int, _: FrameType | None) -> None:
         self.heard = signal.Signals(number).name

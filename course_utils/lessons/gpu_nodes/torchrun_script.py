@@ -43,9 +43,9 @@ def torchrun_script(
     torchrun = " ".join(["torchrun", *(f"--{name}={value}" for name, value in options.items())])
     threads = max(1, job.get("cores_per_task", 1) // workers)
     variables = f"env OMP_NUM_THREADS={threads} TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
-    told = """sh -c 'PET_RDZV_CONF=is_host=$((SLURM_PROCID == 0)) exec "$@"' sh"""
+    rendezvous = """sh -c 'PET_RDZV_CONF=is_host=$((SLURM_PROCID == 0)) exec "$@"' sh"""
     return slurm_script(
-        f"{told} \\\n    {variables} {torchrun} {command}",
+        f"{rendezvous} \\\n    {variables} {torchrun} {command}",
         nodes=nodes,
         gpus_per_node=gpus_per_node,
         tasks_per_node=1,

@@ -49,41 +49,41 @@ def train_ddp(settings: Settings) -> Trained:
     Source: docs.pytorch.org, "DistributedDataParallel" and "torch.utils.data.distributed".
     """
     with training_of(settings) as training:
-        place, found = Place(), read_checkpoint(training.file)
+        progress, found = Place(), read_checkpoint(training.file)
         # All that the next step depends on comes from the checkpoint;
         # else the loss would be another.
         if found is not None:
             training.model.load_state_dict(found["model"])
             training.optimizer.load_state_dict(found["optimizer"])
             set_random_states(found["random"])
-            place = Place(**found["place"])
-            training.say(f"goes on after step {place.steps}, from {training.file}")
-        resumed_at = place.steps
+            progress = Place(**found["place"])
+            training.say(f"goes on after step {progress.steps}, from {training.file}")
+        resumed_at = progress.steps
 
         def save() -> None:
-            content = {"place": asdict(place), "random": gather_random_states()}
+            content = {"place": asdict(progress), "random": gather_random_states()}
             if training.rank == 0:
                 content |= {"model": training.model.state_dict(), "optimizer": training.optimizer.state_dict()}
                 save_checkpoint(training.file, content)
             dist.barrier()  # whoever left now might end rank 0 in the middle of its writing
 
-        while place.epoch < settings.epochs:
+        while progress.epoch < settings.epochs:
             # The epoch's order is drawn anew and is the same:
             # the batches that were done already are passed over.
-            training.sampler.set_epoch(place.epoch)
-            for batch in training.batches()[place.batch :]:
-                training.step(batch, place)
+            training.sampler.set_epoch(progress.epoch)
+            for batch in training.batches()[progress.batch :]:
+                training.step(batch, progress)
                 # Slurm may ask one rank before the others.
                 # Agreed, all save and leave after the same step.
                 asked = training.stop.agreed()
-                if asked or place.steps % settings.save_every == 0:
+                if asked or progress.steps % settings.save_every == 0:
                     save()
                 if asked:
-                    raise Interrupted(training.stop.heard, place.steps, training.file)
-            place.losses.append(training.loss())
-            place.epoch, place.batch = place.epoch + 1, 0
+                    raise Interrupted(training.stop.heard, progress.steps, training.file)
+            progress.losses.append(training.loss())
+            progress.epoch, progress.batch = progress.epoch + 1, 0
         save()
-        return training.trained(place, resumed_at)
+        return training.trained(progress, resumed_at)
 
 
 def main() -> int:

@@ -59,8 +59,8 @@ def repeated_steps(tries: Sequence[Try]) -> int:
 def tries_text(tries: Sequence[Try], undisturbed: float) -> str:
     """What the break cost, and where the training ended beside one that was left alone."""
     end = tries[-1].losses[-1]
-    apart = abs(end - undisturbed)
-    is_same = apart <= 1e-4 * abs(undisturbed)
+    difference = abs(end - undisturbed)
+    is_same = difference <= 1e-4 * abs(undisturbed)
     same = f"the same loss, {end:.4f}" if is_same else f"another loss: {end:.4f}, not {undisturbed:.4f}"
     if len(tries) == 1:
         return f"Nobody was killed; {same}"

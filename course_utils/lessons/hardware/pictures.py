@@ -40,8 +40,8 @@ def layer_roofline(
     kinds = [kind for kind in KINDS if any(layer.kind == kind for layer in layers)]
     above = style.legend_height(kinds)
     heights, below = ([2.9, 1.7], 0.75) if times else ([2.9], 0.5)
-    look = {"above": above, "between": 0.85, "below": below, "left": 0.95}
-    picture, (roof, *under) = style.new_picture(title, subtitle, heights=heights, **look)
+    layout = {"above": above, "between": 0.85, "below": below, "left": 0.95}
+    picture, (roof, *under) = style.new_picture(title, subtitle, heights=heights, **layout)
     draw_roof(roof, layers, peak, bandwidth)
     for ax in under:
         draw_times(ax, layers)
@@ -102,15 +102,17 @@ def draw_roof(ax: Axes, layers: "Sequence[Layer]", peak: float, bandwidth: float
     ax.scatter(x, y, s=26, c=colours, zorder=4, edgecolors="white", linewidths=0.5)
     ax.set_ylim(min(y.min(), allowed.min()) / 2, max(peak, y.max()) * 3)
     words = {"fontsize": style.SMALL, "color": style.INK, "parse_math": False}
-    place = {"textcoords": "offset points", "ha": "left"}
+    anchor = {"textcoords": "offset points", "ha": "left"}
     speed = f"{number_text(peak / 1e9)} GFLOP/s"  # left of the corner: right of it layers lie at the roof
-    ax.annotate(speed, (ridge, peak), xytext=(-6, 3), va="bottom", **(place | {"ha": "right"}), **words)
+    ax.annotate(speed, (ridge, peak), xytext=(-6, 3), va="bottom", **(anchor | {"ha": "right"}), **words)
     flow = f"{bytes_text(bandwidth)}/s"
     slope = left * (ridge / left) ** 0.8  # above the slope, where no layer's dot or line is
-    ax.annotate(flow, (slope, bandwidth * slope), xytext=(-6, 3), va="bottom", **(place | {"ha": "right"}), **words)
+    ax.annotate(flow, (slope, bandwidth * slope), xytext=(-6, 3), va="bottom", **(anchor | {"ha": "right"}), **words)
     beside = {"xycoords": ax.get_xaxis_transform(), "xytext": (4, 3), "textcoords": "offset points", "va": "bottom"}
     ax.annotate(f"ridge: {number_text(ridge)} FLOP per byte", (ridge, 0), **beside, **words)
-    longest = {layer.kind: index for index, layer in sorted(enumerate(layers), key=lambda one: one[1].measured.median)}
+    longest = {
+        layer.kind: index for index, layer in sorted(enumerate(layers), key=lambda pair: pair[1].measured.median)
+    }
     for index in longest.values():
         at, height = {"xytext": (7, 0), "ha": "left", "va": "center"}, y[index]
         if x[index] > 0.2 * right:  # near the edge there is no room beside the dot: over or under it and its neighbours
@@ -129,19 +131,25 @@ def draw_roof(ax: Axes, layers: "Sequence[Layer]", peak: float, bandwidth: float
 
 def draw_times(ax: Axes, layers: "Sequence[Layer]") -> None:
     """For each layer a wide grey bar, the roofline's prediction, and a narrow one in it, the measurement."""
-    place = np.arange(len(layers))
+    positions = np.arange(len(layers))
     measured = np.array([layer.measured.median for layer in layers])
     predicted = np.array([layer.predicted for layer in layers])
     scale, unit = time_unit(max(measured.max(), predicted.max()))
     around = [[layer.measured.median - layer.measured.low for layer in layers]]
     around.append([layer.measured.high - layer.measured.median for layer in layers])
     colours = [KINDS.get(layer.kind, style.INK) for layer in layers]
-    ax.bar(place, scale * predicted, width=0.86, color=_PREDICTED, zorder=2)
+    ax.bar(positions, scale * predicted, width=0.86, color=_PREDICTED, zorder=2)
     whiskers = {"elinewidth": 0.8, "ecolor": style.INK, "capsize": 1.2}
     ax.bar(
-        place, scale * measured, width=0.44, color=colours, zorder=3, yerr=scale * np.array(around), error_kw=whiskers
+        positions,
+        scale * measured,
+        width=0.44,
+        color=colours,
+        zorder=3,
+        yerr=scale * np.array(around),
+        error_kw=whiskers,
     )
-    ax.set_xticks(place, [layer.name for layer in layers], rotation=90, fontsize=style.SMALL - 0.5)
+    ax.set_xticks(positions, [layer.name for layer in layers], rotation=90, fontsize=style.SMALL - 0.5)
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(-0.7, len(layers) - 0.3)
     longest = max(measured.max(), predicted.max())
@@ -181,8 +189,8 @@ def time_by_threads(times: Mapping[int, Measured], cores: int, title: str, subti
     words = {"fontsize": style.SMALL, "color": "#555555", "textcoords": "offset points"}
     text = f"{count(cores, 'core')} allowed"
     at_the_right = cores > 0.75 * counts[-1]
-    place = {"xytext": (-5 if at_the_right else 5, -2), "ha": "right" if at_the_right else "left", "va": "top"}
-    ax.annotate(text, (cores, 1), xycoords=ax.get_xaxis_transform(), **place, **words)
+    anchor = {"xytext": (-5 if at_the_right else 5, -2), "ha": "right" if at_the_right else "left", "va": "top"}
+    ax.annotate(text, (cores, 1), xycoords=ax.get_xaxis_transform(), **anchor, **words)
     end = (counts[-1], scale * middle[0] * counts[0] / counts[-1])
     ax.annotate("if p threads were p times as fast", end, xytext=(0, -5), ha="right", va="top", **words)
     label(ax, "threads", f"time, in {unit}", grid="y")

@@ -89,7 +89,7 @@ def time_workers(dataset: Dataset, workers: int, batch_size: int = 50, rounds: i
 
 def groups(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -> dict[str, dict[str, Measured]]:
     """The seconds for a picture: cold and warm; only warm where not all of the bytes came from the disk."""
-    shown = {"warm": {way: one.seconds for way, one in warm.items()}}
-    if all(one.cold for one in cold.values()):
-        shown = {"cold": {way: one.seconds for way, one in cold.items()}, **shown}
+    shown = {"warm": {storage: reading.seconds for storage, reading in warm.items()}}
+    if all(reading.cold for reading in cold.values()):
+        shown = {"cold": {storage: reading.seconds for storage, reading in cold.items()}, **shown}
     return shown

@@ -92,7 +92,7 @@ def reading_sentence(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -
     """What packing gains, with an empty cache if that could be had, and with a full one."""
     ratios = {}
     for name, times in (("cold", cold), ("warm", warm)):
-        many, packed = (times[way].seconds.median for way in WAYS)
+        many, packed = (times[storage].seconds.median for storage in WAYS)
         ratios[name] = many / packed
     if not all(reading.cold for reading in cold.values()):
         return (
@@ -130,7 +130,7 @@ def workers_sentence(seconds: Mapping[str, Mapping[int, Measured]], cores: int) 
 
 def shares_sentence(timed: TimedTraining) -> str:
     """Which part takes most, whether the report's finding holds here, and how even the iterations are: some lines."""
-    totals = {part: sum(one.parts[part] for one in timed.iterations) for part in PARTS}
+    totals = {part: sum(iteration.parts[part] for iteration in timed.iterations) for part in PARTS}
     whole = sum(totals.values())
     first = max(totals, key=totals.__getitem__)
     ratio = timed.ratio()

@@ -55,16 +55,16 @@ class TimedTraining:
     @property
     def bars(self) -> dict[str, dict[str, float]]:
         """The parts of each iteration, by "iteration 1" and so on."""
-        return {f"iteration {number}": one.parts for number, one in enumerate(self.iterations, start=1)}
+        return {f"iteration {number}": iteration.parts for number, iteration in enumerate(self.iterations, start=1)}
 
     def ratio(self) -> Measured:
         """The backward pass's time over the forward pass's, in each iteration."""
-        return Measured(tuple(one.backward / one.forward for one in self.iterations))
+        return Measured(tuple(iteration.backward / iteration.forward for iteration in self.iterations))
 
     def epoch(self) -> Measured:
         """The seconds that 50,000 images would take at the pace of each iteration."""
         factor = EPOCH_IMAGES / self.images
-        return Measured(tuple(factor * sum(one.parts.values()) for one in self.iterations))
+        return Measured(tuple(factor * sum(iteration.parts.values()) for iteration in self.iterations))
 
 
 def time_training(

@@ -47,8 +47,10 @@ def tree_sum(n: int) -> dict[int, list[int]]:
     row: list[int | None] = [None] * n  # the task that makes each number; None: it is given
     while len(row) > 1:
         pairs = list(zip(row[::2], row[1::2], strict=False))
-        made = [len(needs) + place for place in range(len(pairs))]
-        needs |= {task: [one for one in pair if one is not None] for task, pair in zip(made, pairs, strict=True)}
+        made = [len(needs) + index for index in range(len(pairs))]
+        needs |= {
+            task: [needed for needed in pair if needed is not None] for task, pair in zip(made, pairs, strict=True)
+        }
         row = [*made, *row[2 * len(pairs) :]]
     return needs
 
@@ -65,7 +67,7 @@ def run_graph(needs: Mapping[Hashable, Collection[Hashable]], workers: int, unit
         while order.is_active():
             running |= {pool.submit(time.sleep, unit): task for task in order.get_ready()}
             done, _ = wait(running, return_when=FIRST_COMPLETED)
-            order.done(*(running.pop(one) for one in done))
+            order.done(*(running.pop(future) for future in done))
     return time.perf_counter() - began
 
 

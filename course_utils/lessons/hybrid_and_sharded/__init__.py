@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from .planner.published_runs import SPENT
     from .report_network import enlarged, report_network, train_network
     from .sentences import (
-        apart,
         clip_text,
         distances,
         drift_text,
+        largest_difference,
         mixtures_text,
         same_text,
         saved_text,

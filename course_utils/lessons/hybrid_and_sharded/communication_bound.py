@@ -4,7 +4,7 @@ from course_utils.errors import CourseError
 
 
 def break_even(
-    way: str,
+    parallelism: str,
     tokens: float,
     width: float,
     flops: float,
@@ -25,7 +25,7 @@ def break_even(
       and place of the width, against both passes.
 
     Args:
-        way: "data", "fsdp" or "tensor".
+        parallelism: "data", "fsdp" or "tensor".
         tokens: of one micro-batch, on all GPUs together.
         width: of the model, h.
         flops: that one GPU computes in a second.
@@ -49,8 +49,8 @@ def break_even(
         "fsdp": (6 * tokens, 3 * number_bytes),
         "tensor": (6 * 12 * width**2 * tokens, 4 * 2 * number_bytes * tokens * width),
     }
-    if way not in sides:
-        raise CourseError(f"There is no way {way!r}. Take one of {', '.join(sides)}.")
-    operations, sent = sides[way]
+    if parallelism not in sides:
+        raise CourseError(f"There is no way {parallelism!r}. Take one of {', '.join(sides)}.")
+    operations, sent = sides[parallelism]
     # operations / N / flops = sent (N - 1)/N / bandwidth
     return 1 + operations * bandwidth / (sent * flops)

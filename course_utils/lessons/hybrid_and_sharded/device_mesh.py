@@ -30,10 +30,10 @@ def mesh_groups(sizes: Mapping[str, int]) -> dict[str, list[list[int]]]:
     groups: dict[str, list[list[int]]] = {}
     for axis in sizes:
         found: dict[tuple[int, ...], list[int]] = {}
-        for rank, place in enumerate(product(*map(range, sizes.values()))):
+        for rank, coordinates in enumerate(product(*map(range, sizes.values()))):
             # Ranks whose places agree on all other axes are a group of this one.
             # `product` counts the last axis first.
-            elsewhere = tuple(at for name, at in zip(sizes, place, strict=True) if name != axis)
+            elsewhere = tuple(at for name, at in zip(sizes, coordinates, strict=True) if name != axis)
             found.setdefault(elsewhere, []).append(rank)
         groups[axis] = sorted(found.values())
     return groups
@@ -47,7 +47,7 @@ def place_of(rank: int, sizes: Mapping[str, int]) -> dict[str, int]:
     """
     if not 0 <= rank < prod(sizes.values()):
         raise CourseError(f"Rank {rank} is not on a mesh of {prod(sizes.values())} ranks.")
-    place = {}
+    coordinates = {}
     for axis in reversed(sizes):
-        rank, place[axis] = divmod(rank, sizes[axis])
-    return {axis: place[axis] for axis in sizes}
+        rank, coordinates[axis] = divmod(rank, sizes[axis])
+    return {axis: coordinates[axis] for axis in sizes}

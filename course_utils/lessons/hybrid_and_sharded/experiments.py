@@ -82,7 +82,7 @@ def count_stages(ranks: "Ranks", batches: Batches) -> WaysCounted:
         name, mine = f"stage {stage}", run.results[0]
         counted.kept[name] = {part: float(nbytes) for part, nbytes in mine.kept.items()}
         counted.sent[name] = {"sent": sent_by_rank(run.events, run.world_size, len(batches))[0]}
-        counted.losses[name] = np.mean([one.losses for one in run.results], axis=0).tolist()
+        counted.losses[name] = np.mean([result.losses for result in run.results], axis=0).tolist()
         kept, sent = on_paper(list(mine.parameters.values()), run.world_size, stage)
         counted.kept_on_paper[name], counted.sent_on_paper[name] = sum(kept.values()), sent
     return counted
@@ -96,7 +96,7 @@ def gone_on(
     results = ranks.run(
         load_on_mesh, folder, sizes, small_model, batches, RATE, ranks=taking_part, backend="gloo"
     ).results
-    return results[0].state, np.mean([one.losses for one in results], axis=0).tolist()
+    return results[0].state, np.mean([result.losses for result in results], axis=0).tolist()
 
 
 def most_saved(layers: nn.Sequential, batches: Batches, pieces: int) -> dict[str, float]:

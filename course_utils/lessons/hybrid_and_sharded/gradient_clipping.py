@@ -59,6 +59,6 @@ def clip_alone(
 
 def squares(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
     """The sum of all numbers' squares, (1,), in float64: 0 for no gradient."""
-    return torch.stack([torch.zeros((), dtype=torch.float64), *(one.double().square().sum() for one in gradients)]).sum(
-        0, keepdim=True
-    )
+    return torch.stack(
+        [torch.zeros((), dtype=torch.float64), *(gradient.double().square().sum() for gradient in gradients)]
+    ).sum(0, keepdim=True)

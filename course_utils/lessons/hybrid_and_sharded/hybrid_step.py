@@ -42,12 +42,12 @@ def hybrid_step(
     Source: Krizhevsky 2014, "One weird trick for parallelizing convolutional neural
         networks", §4.
     """
-    ranks, alone = dist.get_world_size(), dist.get_rank() != OWNER
+    ranks, is_owner = dist.get_world_size(), dist.get_rank() == OWNER
     # Forward, data-parallel: each rank its shard.
     # Then rank 0 has the activations of the whole batch.
     activations = convolutions(x)
-    shards = None if alone else [torch.empty_like(activations) for _ in range(ranks)]
-    targets = None if alone else [torch.empty_like(y) for _ in range(ranks)]
+    shards = [torch.empty_like(activations) for _ in range(ranks)] if is_owner else None
+    targets = [torch.empty_like(y) for _ in range(ranks)] if is_owner else None
     dist.gather(activations.detach().contiguous(), shards, dst=OWNER)
     dist.gather(y, targets, dst=OWNER)
 
@@ -55,7 +55,7 @@ def hybrid_step(
     # then each shard's gradient goes home.
     gradient, value = torch.empty_like(activations, memory_format=torch.contiguous_format), 0.0
     gradients = None
-    if not alone:
+    if is_owner:
         whole = torch.cat(shards).requires_grad_()
         total = loss(dense(whole), torch.cat(targets))
         total.backward()

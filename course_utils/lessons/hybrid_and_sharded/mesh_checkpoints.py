@@ -46,7 +46,7 @@ class TorchMeshTraining:
             raise CourseError(f"The axes of this mesh are {' and '.join(AXES)}, not {strange[0]!r}.")
         self.model, self.sizes = model, {axis: sizes.get(axis, 1) for axis in AXES}
         mesh = init_device_mesh(mesh_device(), tuple(self.sizes.values()), mesh_dim_names=AXES)
-        self.place = place_of(mesh.get_rank(), self.sizes)
+        self.coordinates = place_of(mesh.get_rank(), self.sizes)
         if self.sizes["tensor"] > 1:
             for block in (layer for layer in model if isinstance(layer, Block)):
                 parallelize_block(block, mesh["tensor"])
@@ -56,7 +56,7 @@ class TorchMeshTraining:
 
     def step(self, x: torch.Tensor, y: torch.Tensor) -> float:
         """One step with a whole batch, which every rank is given; the loss of this rank's share of it."""
-        replicas, mine = self.sizes["data"], self.place["data"]
+        replicas, mine = self.sizes["data"], self.coordinates["data"]
         equal_shards(len(x), replicas)
         self.optimizer.zero_grad()
         loss = cross_entropy(self.model(x.chunk(replicas)[mine]).flatten(0, 1), y.chunk(replicas)[mine].flatten())
@@ -97,9 +97,9 @@ class TorchMeshTraining:
     def whole(self) -> dict[str, torch.Tensor]:
         """Parameters and Adam's state by their names, whole. All ranks call it together."""
         state = self._state()
-        found = {f"parameter {name}": whole_tensor(one) for name, one in state["model"].items()}
+        found = {f"parameter {name}": whole_tensor(tensor) for name, tensor in state["model"].items()}
         for name, entries in state["optimizer"]["state"].items():
-            found |= {f"{key} {name}": whole_tensor(one) for key, one in entries.items()}
+            found |= {f"{key} {name}": whole_tensor(tensor) for key, tensor in entries.items()}
         return found
 
     def _state(self) -> dict[str, Any]:

@@ -71,13 +71,16 @@ class Adam:
 
     def __init__(self, module: nn.Module, rate: float) -> None:
         self.rate = rate
-        self.states = {one: AdamShard(torch.zeros_like(one), torch.zeros_like(one)) for one in module.parameters()}
+        self.states = {
+            parameter: AdamShard(torch.zeros_like(parameter), torch.zeros_like(parameter))
+            for parameter in module.parameters()
+        }
 
     @torch.no_grad()
     def step(self) -> None:
         """Against `parameter.grad`."""
-        for one, state in self.states.items():
-            one += state.change(one.grad, self.rate)
+        for parameter, state in self.states.items():
+            parameter += state.change(parameter.grad, self.rate)
 
 
 class MeshTraining:
@@ -107,10 +110,10 @@ class MeshTraining:
         clip: Clip | None = None,
     ) -> None:
         self.sizes = {**sizes, **{axis: 1 for axis in AXES if axis not in sizes}}
-        self.place, self.groups = place_of(dist.get_rank(), self.sizes), own_groups(self.sizes)
+        self.coordinates, self.groups = place_of(dist.get_rank(), self.sizes), own_groups(self.sizes)
         self.micro_batches, self.width = micro_batches, model[0].place.weight.shape[1]
-        numbers = [sum(one.numel() for one in layer.parameters()) for layer in model]
-        cuts, stage = split_layers(numbers, self.sizes["pipeline"]), self.place["pipeline"]
+        numbers = [sum(parameter.numel() for parameter in layer.parameters()) for layer in model]
+        cuts, stage = split_layers(numbers, self.sizes["pipeline"]), self.coordinates["pipeline"]
         if self.sizes["tensor"] > 1:
             for block in (layer for layer in model if isinstance(layer, Block)):
                 parallelise_block(block, self.groups["tensor"])
@@ -127,7 +130,7 @@ class MeshTraining:
             CourseError: the batch cannot be dealt out evenly.
         """
         equal_shards(len(x), self.sizes["data"] * self.micro_batches)
-        mine = self.place["data"]
+        mine = self.coordinates["data"]
         xs = x.chunk(self.sizes["data"])[mine].chunk(self.micro_batches)
         ys = y.chunk(self.sizes["data"])[mine].chunk(self.micro_batches)
 
@@ -137,7 +140,7 @@ class MeshTraining:
         dtype = next(self.stage.parameters()).dtype
         messages = GroupMessages(self.groups["pipeline"], (*xs[0].shape, self.width), dtype)
         schedule = one_f_one_b_schedule(self.sizes["pipeline"], self.micro_batches)
-        stages = {self.place["pipeline"]: self.stage}
+        stages = {self.coordinates["pipeline"]: self.stage}
         self.stage.zero_grad()
         loss = torch.tensor(run_schedule(messages, schedule, stages, xs, share_of_loss), dtype=torch.float64)
         with phase("data"):
@@ -160,10 +163,10 @@ class MeshTraining:
         """Add up what the replicas have, losses and gradients: each is already a share of the whole batch's."""
         if self.sizes["data"] == 1:
             return
-        gradients = [one.grad for one in self.stage.parameters()]
-        flat = torch.cat([loss.reshape(1).to(gradients[0].dtype), *(one.flatten() for one in gradients)])
+        gradients = [parameter.grad for parameter in self.stage.parameters()]
+        flat = torch.cat([loss.reshape(1).to(gradients[0].dtype), *(gradient.flatten() for gradient in gradients)])
         dist.all_reduce(flat, group=self.groups["data"])
-        total, *parts = flat.split([1, *(one.numel() for one in gradients)])
+        total, *parts = flat.split([1, *(gradient.numel() for gradient in gradients)])
         loss.copy_(total[0])
         for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
@@ -236,7 +239,7 @@ def train_serially(
             norms.append(nn.utils.clip_grad_norm_(model.parameters(), max_norm).item())
 
     losses = [serial_step(model, optimizer, x, y, clip) for x, y in batches]
-    return MeshRun(losses, {name: one.detach() for name, one in model.named_parameters()}, norms)
+    return MeshRun(losses, {name: parameter.detach() for name, parameter in model.named_parameters()}, norms)
 
 
 def serial_step(

@@ -31,18 +31,20 @@ def mesh(sizes: Mapping[str, int], title: str = "") -> Figure:
     if len(sizes) > 3 or ranks > _MOST:
         raise CourseError(f"pictures.mesh: three axes and {_MOST} ranks at most can be drawn, not {dict(sizes)}.")
     places = [_at(rank, sizes) for rank in range(ranks)]
-    across, down = (max(place[k] for place in places) + 1 for k in (0, 1))
+    across, down = (max(position[k] for position in places) + 1 for k in (0, 1))
     found = mesh_finding(groups)
-    look = {"left": 0.15, "right": 0.1, "above": 0.25, "below": 0.1, "side_by_side": True}
+    layout = {"left": 0.15, "right": 0.1, "above": 0.25, "below": 0.1, "side_by_side": True}
     share = style.WIDTH / len(groups) - 0.25
     height = min(down * min(0.75, share / across), 4.0)
-    picture, axes = style.new_picture(title or found, found if title else "", heights=[height] * len(groups), **look)
+    picture, axes = style.new_picture(title or found, found if title else "", heights=[height] * len(groups), **layout)
     for ax, (axis, own) in zip(axes, groups.items(), strict=True):
         _draw(ax, own, places, curved=_jumps(sizes, axis))
         ax.set_title(f"{axis}: {_grouped(own)}", fontsize=style.TEXT, fontweight="bold", loc="left", pad=6)
         _fit(ax, across, down, share / height)
-    told = "; ".join(f"{axis}: {', '.join(map(str, own))}" for axis, own in groups.items())
-    picture.alt_text = f"A mesh of {count(ranks, 'rank')}, and its groups along each axis. {title} {found}. {told}."
+    groups_text = "; ".join(f"{axis}: {', '.join(map(str, own))}" for axis, own in groups.items())
+    picture.alt_text = (
+        f"A mesh of {count(ranks, 'rank')}, and its groups along each axis. {title} {found}. {groups_text}."
+    )
     return picture
 
 

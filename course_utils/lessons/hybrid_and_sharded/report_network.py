@@ -58,7 +58,7 @@ def enlarged(x: torch.Tensor) -> torch.Tensor:
     return functional.interpolate(x.view(-1, 1, 8, 8), size=PIXELS, mode="bilinear", align_corners=False)
 
 
-def train_network(data: Data, way: Way, steps: int = 66, batch_size: int = 64, rate: float = 0.12) -> RankTraining:
+def train_network(data: Data, variant: Way, steps: int = 66, batch_size: int = 64, rate: float = 0.12) -> RankTraining:
     """Train `report_network` with plain SGD on the digits, in their dtype, batch after batch in their order.
 
     Moves what `hybrid_step` or `drifting_gradients` moves; "serial" moves nothing and needs no group.
@@ -69,7 +69,7 @@ def train_network(data: Data, way: Way, steps: int = 66, batch_size: int = 64, r
     Raises:
         CourseError: the batch cannot be dealt out evenly.
     """
-    ranks, rank = (1, 0) if way == "serial" else (dist.get_world_size(), dist.get_rank())
+    ranks, rank = (1, 0) if variant == "serial" else (dist.get_world_size(), dist.get_rank())
     equal_shards(batch_size, ranks)
     train_x, train_y, test_x, test_y = data
     convolutions, dense = (part.to(train_x.dtype) for part in report_network())
@@ -79,7 +79,7 @@ def train_network(data: Data, way: Way, steps: int = 66, batch_size: int = 64, r
     losses, kept = [], []
     for batch in order[:steps]:
         mine = batch.chunk(ranks)[rank]
-        losses.append(_gradients(way, convolutions, dense, enlarged(train_x[mine]), train_y[mine]))
+        losses.append(_gradients(variant, convolutions, dense, enlarged(train_x[mine]), train_y[mine]))
         optimizer.step()
         optimizer.zero_grad()
         kept.append([nn.utils.parameters_to_vector(part.parameters()).detach() for part in (convolutions, dense)])
@@ -89,11 +89,11 @@ def train_network(data: Data, way: Way, steps: int = 66, batch_size: int = 64, r
     return RankTraining(losses, first, second, right)
 
 
-def _gradients(way: Way, convolutions: nn.Module, dense: nn.Module, x: torch.Tensor, y: torch.Tensor) -> float:
-    if way == "hybrid":
+def _gradients(variant: Way, convolutions: nn.Module, dense: nn.Module, x: torch.Tensor, y: torch.Tensor) -> float:
+    if variant == "hybrid":
         return hybrid_step(convolutions, dense, x, y, functional.cross_entropy)
     loss = functional.cross_entropy(dense(convolutions(x)), y)
     loss.backward()
-    if way == "report":
+    if variant == "report":
         drifting_gradients(convolutions, dense)
     return loss.item()

@@ -15,9 +15,9 @@ CHANCE = 0.1
 """The share of ten digits that guessing recognises."""
 
 
-def apart(one: Sequence[float] | torch.Tensor, other: Sequence[float] | torch.Tensor) -> float:
+def largest_difference(first: Sequence[float] | torch.Tensor, second: Sequence[float] | torch.Tensor) -> float:
     """The largest difference between two lists of numbers of one length, infinite where one is not a number."""
-    difference = np.abs(np.subtract(np.asarray(one), np.asarray(other))).max()
+    difference = np.abs(np.subtract(np.asarray(first), np.asarray(second))).max()
     return float(difference) if np.isfinite(difference) else float("inf")
 
 
@@ -25,7 +25,7 @@ def distances(replicas: Sequence[RankTraining]) -> dict[str, list[float]]:
     """After each step, how far each rank's fully connected layers are from rank 0's, by the rank's name."""
     first = replicas[0].dense
     others = enumerate(replicas[1:], start=1)
-    return {f"rank {rank}": (one.dense - first).norm(dim=1).tolist() for rank, one in others}
+    return {f"rank {rank}": (replica.dense - first).norm(dim=1).tolist() for rank, replica in others}
 
 
 def drift_text(replicas: Sequence[RankTraining]) -> str:
@@ -33,7 +33,9 @@ def drift_text(replicas: Sequence[RankTraining]) -> str:
     first = replicas[0].dense
     went = (first[-1] - first[0]).norm().item()
     far = max(line[-1] for line in distances(replicas).values())
-    convolutions = max(apart(one.convolutions[-1], replicas[0].convolutions[-1]) for one in replicas)
+    convolutions = max(
+        largest_difference(replica.convolutions[-1], replicas[0].convolutions[-1]) for replica in replicas
+    )
     agree = "The convolutions agree" if convolutions <= SAME else "Not even the convolutions agree"
     if far <= SAME:
         return f"{agree}, and so do the fully connected layers"
@@ -43,9 +45,9 @@ def drift_text(replicas: Sequence[RankTraining]) -> str:
 
 def symptom(replicas: Sequence[RankTraining]) -> str:
     """What replicas that drift show: "a" a loss that does not fall, "b" images not recognised, "c" neither."""
-    if any(np.mean(one.losses[-5:]) >= one.losses[0] for one in replicas):
+    if any(np.mean(replica.losses[-5:]) >= replica.losses[0] for replica in replicas):
         return "a"
-    return "b" if min(one.accuracy for one in replicas) < 3 * CHANCE else "c"
+    return "b" if min(replica.accuracy for replica in replicas) < 3 * CHANCE else "c"
 
 
 def totals(bars: Mapping[str, Mapping[str, float]]) -> list[float]:
@@ -80,7 +82,7 @@ def same_text(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
     Raises:
         AssertionError: a mixture trains something else.
     """
-    far = {name: apart(line, serial) for name, line in losses.items()}
+    far = {name: largest_difference(line, serial) for name, line in losses.items()}
     assert max(far.values()) <= SAME, f"another training than the serial one: {far}"
     who = join(list(far)) if len(far) < 4 else f"all {len(far)} ways"
     most = f"at most {max(far.values()):.0e} from" if max(far.values()) else "digit for digit as in"
@@ -96,18 +98,18 @@ def saved_text(bars: Mapping[str, Mapping[str, float]]) -> str:
     return f"With “{best}” {factors[0]} times less is kept, with “{last}” {factors[1]} times less"
 
 
-def clip_text(alone: Sequence[MeshRun], serial: Sequence[float]) -> str:
+def clip_text(by_own_norms: Sequence[MeshRun], serial: Sequence[float]) -> str:
     """What comes of ranks that clip by their own norms: the loss's distance, and that of what two ranks keep twice.
 
     Args:
         alone: of all ranks; the first two are of one tensor group.
         serial: losses of one process that clips by the norm of the whole gradient.
     """
-    loss, steps = apart(alone[-1].losses, serial), len(serial)
+    loss, steps = largest_difference(by_own_norms[-1].losses, serial), len(serial)
     if loss <= SAME:
         return f"By their own norms the ranks train as one process does, for {steps} steps"
-    first, second = (one.parameters for one in alone[:2])
-    drift = max(apart(first[name], second[name]) for name in first)
+    first, second = (run.parameters for run in by_own_norms[:2])
+    drift = max(largest_difference(first[name], second[name]) for name in first)
     twice = f", copies by up to {drift:.0e}" if drift > SAME else ""
     return f"Ranks see different norms. No error, but after {steps} steps losses differ by up to {loss:.0e}{twice}"
 

@@ -31,8 +31,10 @@ class ShardedBucket:
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
         self.parameters = list(parameters)
-        ends = list(accumulate(one.numel() for one in self.parameters))
-        self._place = {one: slice(end - one.numel(), end) for one, end in zip(self.parameters, ends, strict=True)}
+        ends = list(accumulate(parameter.numel() for parameter in self.parameters))
+        self._slices = {
+            parameter: slice(end - parameter.numel(), end) for parameter, end in zip(self.parameters, ends, strict=True)
+        }
         self.total = ends[-1]
         self.state = adam_shard(self.parameters[0].new_empty(self.total))
         self.begin()
@@ -47,7 +49,7 @@ class ShardedBucket:
         """Take a gradient over from the parameter, which is left without one."""
         if self.whole is None:
             self.whole = self.state.mean.new_zeros(dist.get_world_size() * len(self.state.mean))
-        self.whole[self._place[parameter]] = parameter.grad.flatten()
+        self.whole[self._slices[parameter]] = parameter.grad.flatten()
         parameter.grad = None
         self.missing -= 1
 
@@ -68,8 +70,8 @@ class ShardedBucket:
         everything[: self.total] = parameters_to_vector(self.parameters)
         own = everything[rank * length : (rank + 1) * length] + self.state.change(self.mine, rate, betas, eps)
         dist.all_gather_single(everything, own)
-        for one, place in self._place.items():
-            one.copy_(everything[place].view_as(one))
+        for parameter, part in self._slices.items():
+            parameter.copy_(everything[part].view_as(parameter))
 
 
 class Zero2State:
@@ -83,7 +85,7 @@ class Zero2State:
 
     def __init__(self, buckets: Sequence[ShardedBucket]) -> None:
         self.buckets, self.most = list(buckets), 0
-        self.bucket_of = {one: bucket for bucket in self.buckets for one in bucket.parameters}
+        self.bucket_of = {parameter: bucket for bucket in self.buckets for parameter in bucket.parameters}
 
     def ready(self, parameter: nn.Parameter) -> None:
         """A gradient has been made: into its bucket with it, and deal out what is full, in order on every rank."""
@@ -92,16 +94,16 @@ class Zero2State:
             if bucket.missing:
                 break
             if bucket.mine is None:
-                self._look()
+                self._record_peak()
                 bucket.deal_out()
 
     def gradients(self) -> list[torch.Tensor]:
         """All that this rank has of gradients at this moment."""
         here = [tensor for bucket in self.buckets for tensor in (bucket.whole, bucket.mine)]
-        here += [one.grad for bucket in self.buckets for one in bucket.parameters]
-        return [one for one in here if one is not None]
+        here += [parameter.grad for bucket in self.buckets for parameter in bucket.parameters]
+        return [tensor for tensor in here if tensor is not None]
 
-    def _look(self) -> None:
+    def _record_peak(self) -> None:
         self.most = max(self.most, bytes_of(self.gradients()))
 
 
@@ -112,12 +114,12 @@ def zero2_state(parameters: Iterable[nn.Parameter], bucket_bytes: int = BUCKET_B
         parameters: same shapes and order on all ranks. Frozen ones are left out.
         bucket_bytes: the most that a bucket may hold, see `make_buckets`.
     """
-    trained = list(dict.fromkeys(one for one in parameters if one.requires_grad))
-    sizes = [one.numel() * one.element_size() for one in trained]
-    grouped = make_buckets(sizes, bucket_bytes, [one.dtype for one in trained])
-    state = Zero2State([ShardedBucket([trained[place] for place in places]) for places in grouped])
-    for one in trained:
-        one.register_post_accumulate_grad_hook(state.ready)
+    trained = list(dict.fromkeys(parameter for parameter in parameters if parameter.requires_grad))
+    sizes = [parameter.numel() * parameter.element_size() for parameter in trained]
+    grouped = make_buckets(sizes, bucket_bytes, [parameter.dtype for parameter in trained])
+    state = Zero2State([ShardedBucket([trained[index] for index in places]) for places in grouped])
+    for parameter in trained:
+        parameter.register_post_accumulate_grad_hook(state.ready)
     return state
 
 

@@ -100,7 +100,7 @@ class Replicated:
     def tensors(self) -> dict[str, list[torch.Tensor]]:
         """What is kept on this rank from one step to the next."""
         parameters = list(self.model.parameters())
-        gradients = [one.grad for one in parameters if one.grad is not None]
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         return {"parameters": parameters, "gradients": gradients, "state": self.state()}
 
     def state(self) -> list[torch.Tensor]:
@@ -109,7 +109,7 @@ class Replicated:
 
     def whole(self) -> dict[str, torch.Tensor]:
         """Copies of the whole parameters, by their names."""
-        return {name: one.detach().clone() for name, one in self.model.named_parameters()}
+        return {name: parameter.detach().clone() for name, parameter in self.model.named_parameters()}
 
     def most_gradients(self) -> int | None:
         """Bytes of gradients at most."""
@@ -148,7 +148,7 @@ class GradientsSharded(Replicated):
 
     def state(self) -> list[torch.Tensor]:
         """Of Adam, this rank's part of every bucket."""
-        return [one for bucket in self.zero2.buckets for one in (bucket.state.mean, bucket.state.square)]
+        return [moment for bucket in self.zero2.buckets for moment in (bucket.state.mean, bucket.state.square)]
 
     def most_gradients(self) -> int | None:
         """What the buckets have seen."""
@@ -181,7 +181,7 @@ class FullySharded(Replicated):
         """All-gathered."""
         from course_utils.lessons.hybrid_and_sharded.fsdp import whole_tensor
 
-        return {name: whole_tensor(one) for name, one in self.model.named_parameters()}
+        return {name: whole_tensor(parameter) for name, parameter in self.model.named_parameters()}
 
     def most_gradients(self) -> int | None:
         """torch does not say."""
@@ -204,7 +204,7 @@ class FlatModel:
         parameters = list(model.parameters())
         self.vector = parameters_to_vector(parameters).detach()
         self.gradient = torch.zeros_like(self.vector)
-        sizes = [one.numel() for one in parameters]
+        sizes = [parameter.numel() for parameter in parameters]
         pieces = zip(parameters, self.vector.split(sizes), self.gradient.split(sizes), strict=True)
         for parameter, piece, gradient in pieces:
             parameter.data = piece.view_as(parameter)
@@ -221,7 +221,7 @@ def sent_by_rank(events: Iterable[Event], ranks: int, steps: int) -> list[float]
 
 def on_paper(parameters: Sequence[torch.Tensor], ranks: int, stage: int) -> tuple[dict[str, float], float]:
     """What the formulas say of a model trained with Adam: bytes kept on each rank by part, and bytes sent in a step."""
-    number, size = sum(one.numel() for one in parameters), parameters[0].element_size()
+    number, size = sum(parameter.numel() for parameter in parameters), parameters[0].element_size()
     bytes_of_each = {"parameters": (size, 0, 0), "gradients": (0, size, 0), "state": (0, 0, 2 * size)}
     kept = {name: zero_memory(number, ranks, stage, *each) for name, each in bytes_of_each.items()}
     return kept, zero_traffic(number, ranks, stage, size)

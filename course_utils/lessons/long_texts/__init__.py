@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from .block_attention import accumulator, block_attention, blocks_seen, for_heads, masked_scores, ordinary_attention
     from .bytes_sent import Shape, ring_bytes, ulysses_bytes
     from .experiments import (
-        alone,
         attention_memory,
         beside_one_process,
         bytes_in,
         computing,
         drawn_text,
         mesh_beside_one_process,
+        own_keys_only,
         text_step_memory,
         timed,
     )

@@ -26,7 +26,11 @@ class Allocated(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         """Do the operation, and count what it has made."""
-        before = {one.untyped_storage()._cdata for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)}
+        before = {
+            tensor.untyped_storage()._cdata
+            for tensor in tree_leaves((args, kwargs))
+            if isinstance(tensor, torch.Tensor)
+        }
         made = function(*args, **(kwargs or {}))
         if function in (torch.ops.aten.bmm.default, torch.ops.aten.mm.default):
             self.multiplied += 2 * made.numel() * args[0].shape[-1]

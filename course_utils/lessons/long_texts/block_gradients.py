@@ -51,7 +51,7 @@ def block_gradients(
     Source: Dao et al. 2022, "FlashAttention", algorithm 4.
     """
     kind, heads, scale = accumulator(q.dtype), q.shape[1], 1 / math.sqrt(q.shape[-1])
-    dq, dk, dv = (torch.zeros(one.shape, dtype=kind, device=one.device) for one in (q, k, v))
+    dq, dk, dv = (torch.zeros(tensor.shape, dtype=kind, device=tensor.device) for tensor in (q, k, v))
     for rows, columns in blocks_seen(q_places, k_places, block):
         mine, keys, gradient = q[:, :, rows], k[:, :, columns], kept.out_gradient[:, :, rows]
         scores = masked_scores(mine, keys, q_places[rows], k_places[columns])

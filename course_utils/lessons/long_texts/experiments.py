@@ -33,7 +33,7 @@ def drawn_text(
 
 def attention_memory(attend: Attend, tokens: int) -> tuple[int, int]:
     """Bytes that autograd keeps of attention to a text in float32, and the most that exist while it is computed."""
-    q, k, v = (one.requires_grad_() for one in drawn_text(tokens, dtype=torch.float32)[:3])
+    q, k, v = (tensor.requires_grad_() for tensor in drawn_text(tokens, dtype=torch.float32)[:3])
     with counting_saved(torch.nn.Identity()) as saved, Allocated() as allocated:
         attend(q, k, v)
     return saved.most, allocated.most
@@ -50,20 +50,20 @@ def beside_one_process(attend: Attend, places: Places, **shape: int) -> dict[str
     """
     own = places[dist.get_rank()]
     whole = drawn_text(sum(map(len, places)), **shape)
-    q, k, v, gradient = (one[:, :, own].clone() for one in whole)
-    inputs = [one.requires_grad_() for one in (q, k, v)]
+    q, k, v, gradient = (tensor[:, :, own].clone() for tensor in whole)
+    inputs = [tensor.requires_grad_() for tensor in (q, k, v)]
     with phase("forward"):
         out = attend(*inputs, places)
     with phase("backward"):
         gradients = torch.autograd.grad(out, inputs, gradient)
-    serial = [one.requires_grad_() for one in whole[:3]]
+    serial = [tensor.requires_grad_() for tensor in whole[:3]]
     wanted = ordinary_attention(*serial)
     theirs = torch.autograd.grad(wanted, serial, whole[3])
     pairs = zip(("output", "q", "k", "v"), (out, *gradients), (wanted, *theirs), strict=True)
-    return {name: (one - other[:, :, own]).abs().max().item() for name, one, other in pairs}
+    return {name: (found - other[:, :, own]).abs().max().item() for name, found, other in pairs}
 
 
-def alone(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, places: Places) -> torch.Tensor:
+def own_keys_only(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, places: Places) -> torch.Tensor:
     """What `ring_attention` computes, in the same steps, on this rank's own keys: nothing is sent. A wrong result."""
     rank, world_size, total = dist.get_rank(), dist.get_world_size(), None
     for step in range(world_size):
@@ -80,22 +80,22 @@ def timed(ways: Mapping[str, Attend], places: Places, rounds: int = 3, **shape: 
         shape: as for `drawn_text`.
     """
     own = places[dist.get_rank()]
-    q, k, v = (one[:, :, own] for one in drawn_text(sum(map(len, places)), dtype=torch.float32, **shape)[:3])
-    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    q, k, v = (tensor[:, :, own] for tensor in drawn_text(sum(map(len, places)), dtype=torch.float32, **shape)[:3])
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(-1, rounds):  # the first one finds memory and connections
-        for way, attend in ways.items():
+        for name, attend in ways.items():
             dist.barrier()
             began = time.perf_counter()
             attend(q, k, v, places)
             if turn >= 0:
-                seconds[way].append(time.perf_counter() - began)
+                seconds[name].append(time.perf_counter() - began)
     return seconds
 
 
 def computing(attend: Attend, places: Places, **shape: int) -> int:
     """Floating-point operations of the matrix products that this rank does for its attention."""
     own = places[dist.get_rank()]
-    q, k, v = (one[:, :, own] for one in drawn_text(sum(map(len, places)), dtype=torch.float32, **shape)[:3])
+    q, k, v = (tensor[:, :, own] for tensor in drawn_text(sum(map(len, places)), dtype=torch.float32, **shape)[:3])
     with Allocated() as counted:
         attend(q, k, v, places)
     return counted.multiplied
@@ -129,11 +129,11 @@ def mesh_beside_one_process(sizes: Mapping[str, int], tokens: int = 24, texts: i
     wanted.backward()
     loss, gradients = mesh_gradients(character_model(**model).double(), x, y, sizes)
     tensor = dist.get_rank() % sizes["tensor"]  # the last axis is counted first
-    apart = [
-        (part_like(one.grad, gradients[name], sizes["tensor"], tensor) - gradients[name]).abs().max().item()
-        for name, one in serial.named_parameters()
+    differences = [
+        (part_like(parameter.grad, gradients[name], sizes["tensor"], tensor) - gradients[name]).abs().max().item()
+        for name, parameter in serial.named_parameters()
     ]
-    return {"loss": abs(loss - wanted.item()), "gradients": max(apart)}
+    return {"loss": abs(loss - wanted.item()), "gradients": max(differences)}
 
 
 def part_like(whole: torch.Tensor, part: torch.Tensor, parts: int, mine: int) -> torch.Tensor:
@@ -146,7 +146,7 @@ def part_like(whole: torch.Tensor, part: torch.Tensor, parts: int, mine: int) ->
 
 def bytes_in(events: Sequence[Event], name: str, rank: int) -> int:
     """Bytes that a rank sent, or put into collectives, in its phase of this name."""
-    mine = [one for one in events if one.rank == rank]
-    spans = [(one.start, one.end) for one in mine if one.kind == "phase" and one.name == name]
-    sent = [one for one in mine if one.kind in ("send", "collective")]
-    return sum(one.bytes for one in sent if any(start <= one.start <= end for start, end in spans))
+    mine = [event for event in events if event.rank == rank]
+    spans = [(event.start, event.end) for event in mine if event.kind == "phase" and event.name == name]
+    sent = [event for event in mine if event.kind in ("send", "collective")]
+    return sum(event.bytes for event in sent if any(start <= event.start <= end for start, end in spans))

@@ -30,7 +30,7 @@ class _InBlocks(torch.autograd.Function):
         q, k, v, out, lse = context.saved_tensors
         places, block = context.rest
         made = block_gradients(q, k, v, KeptForBackward.of(out, lse, gradient), places, places, block)
-        return *(one.to(q.dtype) for one in made), None, None
+        return *(tensor.to(q.dtype) for tensor in made), None, None
 
 
 class _RoundTheRing(torch.autograd.Function):
@@ -48,7 +48,7 @@ class _RoundTheRing(torch.autograd.Function):
     def backward(context, gradient):
         q, k, v, out, lse = context.saved_tensors
         made = ring_gradients(q, k, v, KeptForBackward.of(out, lse, gradient), *context.rest)
-        return *(one.to(q.dtype) for one in made), None, None
+        return *(tensor.to(q.dtype) for tensor in made), None, None
 
 
 def attention_in_blocks(

@@ -35,7 +35,7 @@ def merge_attention(
     """
     # exp(lse) / (exp(lse) + exp(other_lse)), without any exp that could be infinite.
     # Where nothing was seen, -∞ - -∞ is not a number: any share of two zeros will do.
-    apart = torch.where(lse == other_lse, 0.0, lse - other_lse)
-    share, other_share = torch.sigmoid(apart), torch.sigmoid(-apart)
+    difference = torch.where(lse == other_lse, 0.0, lse - other_lse)
+    share, other_share = torch.sigmoid(difference), torch.sigmoid(-difference)
     merged = out * share.unsqueeze(-1) + other_out * other_share.unsqueeze(-1)
     return merged, torch.logaddexp(lse, other_lse)

@@ -124,16 +124,16 @@ def mesh_gradients(
     Returns:
         The loss, and gradients by the names of parameters; those that `tensor` cuts are this rank's part.
     """
-    groups, place = groups_of(sizes), place_of(dist.get_rank(), sizes)
+    groups, coordinates = groups_of(sizes), place_of(dist.get_rank(), sizes)
     places = zigzag(x.shape[1], sizes["context"])
-    own = places[place["context"]]
+    own = places[coordinates["context"]]
     tokens = y.numel()
-    x, y = (one.chunk(sizes["data"])[place["data"]][:, own] for one in (x, y))
+    x, y = (tensor.chunk(sizes["data"])[coordinates["data"]][:, own] for tensor in (x, y))
     model = round_the_ring(model, places, groups["context"], groups["tensor"] if sizes["tensor"] > 1 else None)
     loss = cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum") / tokens
     loss.backward()
-    summed = [loss.detach(), *(one.grad for one in model.parameters())]
+    summed = [loss.detach(), *(parameter.grad for parameter in model.parameters())]
     for axis in ("context", "data"):
-        for one in summed:
-            dist.all_reduce(one, group=groups[axis])
-    return summed[0].item(), {name: one.grad for name, one in model.named_parameters()}
+        for tensor in summed:
+            dist.all_reduce(tensor, group=groups[axis])
+    return summed[0].item(), {name: parameter.grad for name, parameter in model.named_parameters()}

@@ -34,8 +34,8 @@ def masks(ways: Mapping[str, Sequence[torch.Tensor]], title: str) -> Figure:
     )
     box = first.get_position()
     step, width = box.width / len(ways), SIDE / picture.get_figwidth()
-    told = []
-    for index, (way, places) in enumerate(ways.items()):
+    sentences = []
+    for index, (name, places) in enumerate(ways.items()):
         ax = first if index == 0 else picture.add_axes((box.x0 + index * step, box.y0, width, box.height))
         ax.set_position((box.x0 + index * step, box.y0, width, box.height))
         ax.imshow(
@@ -49,11 +49,11 @@ def masks(ways: Mapping[str, Sequence[torch.Tensor]], title: str) -> Figure:
         if index == 0:
             ax.set_ylabel("queries", fontsize=style.TEXT)
         pairs = pairs_seen(places)
-        shares = ", ".join(number_text(100 * one / sum(pairs)) for one in pairs)
-        ax.set_title(f"{way}: {shares} %", fontsize=style.TEXT, loc="left")
-        told.append(f"{way}: ranks 0 to {ranks - 1} have {shares} percent of the pairs.")
+        shares = ", ".join(number_text(100 * seen / sum(pairs)) for seen in pairs)
+        ax.set_title(f"{name}: {shares} %", fontsize=style.TEXT, loc="left")
+        sentences.append(f"{name}: ranks 0 to {ranks - 1} have {shares} percent of the pairs.")
     style.draw_legend(first, marks, offset=0.3)
-    picture.alt_text = " ".join([f"The causal mask of {length} tokens, coloured by rank. {title}.", *told])
+    picture.alt_text = " ".join([f"The causal mask of {length} tokens, coloured by rank. {title}.", *sentences])
     return picture
 
 

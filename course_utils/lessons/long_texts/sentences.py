@@ -15,39 +15,41 @@ def growth_text(lengths: Sequence[int], kept: Mapping[str, Sequence[float]]) -> 
         lengths: each twice the one before.
         kept: bytes at each length, by the way to do attention.
     """
-    told = [f"{way} {number_text(line[-1] / line[-2])} times" for way, line in kept.items()]
-    return f"From {lengths[-2]:,} to {lengths[-1]:,} tokens: {', '.join(told)} the bytes"
+    growth = [f"{name} {number_text(line[-1] / line[-2])} times" for name, line in kept.items()]
+    return f"From {lengths[-2]:,} to {lengths[-1]:,} tokens: {', '.join(growth)} the bytes"
 
 
 def work_text(pairs: Mapping[str, Sequence[int]]) -> str:
     """How the busiest rank's work compares with that of the rank with the least, for each way to deal out tokens."""
-    told = [f"{way} {number_text(max(line) / min(line))}" for way, line in pairs.items()]
-    return f"Work of the busiest rank ÷ that of the least busy: {', '.join(told)}"
+    ratios = [f"{name} {number_text(max(line) / min(line))}" for name, line in pairs.items()]
+    return f"Work of the busiest rank ÷ that of the least busy: {', '.join(ratios)}"
 
 
-def exposed_share(seconds: Mapping[str, Sequence[float]], way: str, plain: str, alone: str) -> float | None:
-    """Which share of what `plain` waits for messages `way` waits still; None where nothing can be said.
+def exposed_share(
+    seconds: Mapping[str, Sequence[float]], overlapped: str, plain: str, without_messages: str
+) -> float | None:
+    """Which share of what `plain` waits for messages `overlapped` waits still; None where nothing can be said.
 
     By the fastest run of each: whatever else the machine does makes a run longer, never shorter.
 
     Args:
-        seconds: of each way, round by round: `alone` computes and sends nothing, `plain` sends and then computes.
+        seconds: of each way, round by round: `without_messages` only computes, `plain` sends and then computes.
     """
     fastest = {name: min(line) for name, line in seconds.items()}
-    waits = fastest[plain] - fastest[alone]
+    waits = fastest[plain] - fastest[without_messages]
     if waits <= 0.1 * fastest[plain]:
         return None
-    return min(1.0, max(0.0, fastest[way] - fastest[alone]) / waits)
+    return min(1.0, max(0.0, fastest[overlapped] - fastest[without_messages]) / waits)
 
 
-def exposed_text(seconds: Mapping[str, Sequence[float]], way: str, plain: str, alone: str) -> str:
+def exposed_text(seconds: Mapping[str, Sequence[float]], overlapped: str, plain: str, without_messages: str) -> str:
     """How much of the waiting is left where messages travel behind the computing."""
-    share = exposed_share(seconds, way, plain, alone)
+    share = exposed_share(seconds, overlapped, plain, without_messages)
     if share is None:
         return BUSY
-    told = f"{percent(share)} of the waiting is left when messages travel meanwhile"
+    finding = f"{percent(share)} of the waiting is left when messages travel meanwhile"
     wide = any(Measured(tuple(line)).spread > 2 * CALM for line in seconds.values())
-    return f"{told} (the machine is not at rest)" if wide else told
+    return f"{finding} (the machine is not at rest)" if wide else finding
 
 
 def exposed_letter(share: float | None) -> str:
@@ -57,24 +59,28 @@ def exposed_letter(share: float | None) -> str:
     return "a" if share <= 0.25 else "b" if share <= 0.75 else "c"
 
 
-def waits_of(seconds: Mapping[str, Sequence[float]], alone: str) -> dict[str, dict[str, float]]:
+def waits_of(seconds: Mapping[str, Sequence[float]], without_messages: str) -> dict[str, dict[str, float]]:
     """Bars for each way that sends: the computing, and what it takes longer than that, by the fastest run of each."""
     fastest = {name: min(line) for name, line in seconds.items()}
     computing = min(fastest.values())
-    return {way: {"computing": computing, "wait": value - computing} for way, value in fastest.items() if way != alone}
+    return {
+        name: {"computing": computing, "wait": value - computing}
+        for name, value in fastest.items()
+        if name != without_messages
+    }
 
 
 def sends_text(ring: float, ulysses: float, world_size: int) -> str:
     """Which of the two sends less, and how much each."""
-    told = f"{ranks(world_size)}: ring {bytes_text(ring)}, Ulysses {bytes_text(ulysses)}"
+    amounts = f"{ranks(world_size)}: ring {bytes_text(ring)}, Ulysses {bytes_text(ulysses)}"
     if abs(ring - ulysses) <= 0.001 * ulysses:
-        return f"{told}: the same"
+        return f"{amounts}: the same"
     less, more = sorted([ring, ulysses])
     name = "Ulysses" if ulysses < ring else "the ring"
-    return f"{told}: {name} sends less, {percent(less / more)} of the other"
+    return f"{amounts}: {name} sends less, {percent(less / more)} of the other"
 
 
 def difference_text(found: Sequence[Mapping[str, float]]) -> str:
     """The largest of all ranks' differences to one process, and of how many tensors on each."""
-    worst = max(max(one.values()) for one in found)
+    worst = max(max(differences.values()) for differences in found)
     return f"{ranks(len(found))}: {', '.join(found[0])}: at most {worst:.0e} away from one process"

@@ -44,10 +44,10 @@ def ordinary_memory(model: nn.Sequential, optimizer: str = "adam", precision: st
     Source: `course_utils.lessons.model_parallel.training_memory`.
     """
     number = NUMBER_BYTES[precision]
-    one, two = (saved_at_most(model, 1, length, number, ONE_RANK) for length in (1, 2))
-    per_pair = (two - 2 * one) / 2  # one = a + b, two = 2 a + 4 b
+    of_one, of_two = (saved_at_most(model, 1, length, number, ONE_RANK) for length in (1, 2))
+    per_pair = (of_two - 2 * of_one) / 2  # of_one = a + b, of_two = 2 a + 4 b
     kept = training_memory(model, 1, 1, optimizer, precision)
-    return TextMemory(kept.total - kept.activations, one - per_pair, per_pair)
+    return TextMemory(kept.total - kept.activations, of_one - per_pair, per_pair)
 
 
 def memory_in_blocks(model: nn.Sequential) -> TextMemory:

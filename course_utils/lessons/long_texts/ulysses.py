@@ -29,14 +29,14 @@ def tokens_for_heads(x: torch.Tensor, group: Group = None) -> torch.Tensor:
     """(batch, heads, tokens / P, size) → (batch, heads / P, tokens, size), and the other way round in backward."""
     if dist.get_world_size(group) == 1:
         return x
-    return moved(x, lambda one: exchanged(one, 1, 2, group), lambda one: exchanged(one, 2, 1, group))
+    return moved(x, lambda tensor: exchanged(tensor, 1, 2, group), lambda tensor: exchanged(tensor, 2, 1, group))
 
 
 def heads_for_tokens(x: torch.Tensor, group: Group = None) -> torch.Tensor:
     """(batch, heads / P, tokens, size) → (batch, heads, tokens / P, size), and the other way round in backward."""
     if dist.get_world_size(group) == 1:
         return x
-    return moved(x, lambda one: exchanged(one, 2, 1, group), lambda one: exchanged(one, 1, 2, group))
+    return moved(x, lambda tensor: exchanged(tensor, 2, 1, group), lambda tensor: exchanged(tensor, 1, 2, group))
 
 
 def check_heads(heads: Sequence[int], places: Sequence[torch.Tensor], world_size: int) -> None:
@@ -80,5 +80,5 @@ def ulysses_attention(
     Source: Jacobs et al. 2023, "DeepSpeed Ulysses", §3.
     """
     check_heads((q.shape[1], k.shape[1]), places, dist.get_world_size(group))
-    mine = [tokens_for_heads(one, group) for one in (q, k, v)]
+    mine = [tokens_for_heads(tensor, group) for tensor in (q, k, v)]
     return heads_for_tokens(attention_in_blocks(*mine, torch.cat(list(places)), block), group)

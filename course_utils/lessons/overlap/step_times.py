@@ -1,6 +1,6 @@
 """How long one training step takes with each of several ways to keep replicas equal, measured by turns.
 
-One of the ways should be `replicas.alone`, which sends nothing: what a step takes beyond it is its *exposed*
+One of the ways should be `replicas.unsynchronised`, which sends nothing: what a step takes beyond it is its *exposed*
 communication.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Way = Callable[[nn.Module], Replica]
 """Makes a replica of a model, as the functions of `course_utils.lessons.data_parallel.replicas` do."""
 ALONE = "no communication"
-"""The name of `replicas.alone` among the ways."""
+"""The name of `replicas.unsynchronised` among the ways."""
 
 
 def small_vgg(seed: int) -> nn.Module:

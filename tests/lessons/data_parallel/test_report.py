@@ -89,7 +89,7 @@ def test_the_order_is_compared_with_the_reports(seconds, said) -> None:
 
 
 def test_one_process_beside_them_is_not_compared() -> None:
-    said = report_sentences.order_finding({"gather-scatter": 2.0, "DDP": 1.0}, alone=True)
+    said = report_sentences.order_finding({"gather-scatter": 2.0, "DDP": 1.0}, one_process=True)
     assert said == "Of 2 ways to share, “DDP” is fastest; “gather-scatter” takes 2 times as long"
 
 

@@ -23,9 +23,9 @@ from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import save_on_mes
 from course_utils.lessons.hybrid_and_sharded.pictures import mesh
 from course_utils.lessons.hybrid_and_sharded.report_network import RankTraining, enlarged, train_network
 from course_utils.lessons.hybrid_and_sharded.sentences import (
-    apart,
     distances,
     drift_text,
+    largest_difference,
     mixtures_text,
     same_text,
     saved_text,
@@ -105,12 +105,12 @@ def test_sentences_follow_the_numbers() -> None:
 
 def test_what_is_another_training_is_not_called_the_same() -> None:
     assert "digit for digit as in one process" in same_text({"mesh": [1.0, 2.0]}, [1.0, 2.0])
-    assert apart([1.0, 1 + 2**-52], [1.0, 1.0]) == 2**-52
+    assert largest_difference([1.0, 1 + 2**-52], [1.0, 1.0]) == 2**-52
     assert "at most 2e-16" in same_text({"mesh": [1.0, 1 + 2**-52]}, [1.0, 1.0])
     for other in ([1.0, 2.1], [1.0, float("nan")]):
         with pytest.raises(AssertionError, match="another training"):
             same_text({"mesh": other}, [1.0, 2.0])
-    assert apart([1.0], [3.0]) == 2.0
+    assert largest_difference([1.0], [3.0]) == 2.0
 
 
 def test_rings_send_two_shares_of_what_is_handed_over() -> None:
@@ -133,11 +133,13 @@ def test_the_hybrid_is_the_serial_training_and_the_reports_is_not(four_ranks) ->
     data, options = digits(), {"steps": 3, "batch_size": 16, "backend": "gloo"}
     serial = four_ranks.run(train_network, data, "serial", ranks=1, **options).results[0]
     hybrid = four_ranks.run(train_network, data, "hybrid", ranks=2, **options).results
-    assert apart(hybrid[0].losses, serial.losses) <= 1e-10
-    assert apart(hybrid[0].dense, serial.dense) <= 1e-10
-    assert all(apart(one.convolutions, serial.convolutions) <= 1e-10 for one in hybrid)
+    assert largest_difference(hybrid[0].losses, serial.losses) <= 1e-10
+    assert largest_difference(hybrid[0].dense, serial.dense) <= 1e-10
+    assert all(largest_difference(one.convolutions, serial.convolutions) <= 1e-10 for one in hybrid)
     first, second = four_ranks.run(train_network, data, "report", ranks=2, **options).results
-    assert apart(first.convolutions, second.convolutions) == 0 < apart(first.dense, second.dense)
+    assert (
+        largest_difference(first.convolutions, second.convolutions) == 0 < largest_difference(first.dense, second.dense)
+    )
 
 
 def test_stages_keep_and_send_what_the_formulas_say(four_ranks) -> None:
@@ -146,14 +148,14 @@ def test_stages_keep_and_send_what_the_formulas_say(four_ranks) -> None:
     for name, parts in counted.kept.items():
         assert sum(parts.values()) == pytest.approx(counted.kept_on_paper[name], rel=0.02)
         assert counted.sent[name]["sent"] == pytest.approx(counted.sent_on_paper[name], rel=0.02)
-        assert apart(counted.losses[name], counted.losses["stage 0"]) <= 1e-10
+        assert largest_difference(counted.losses[name], counted.losses["stage 0"]) <= 1e-10
 
 
 def test_meshes_train_the_same_and_send_along_their_own_axes(four_ranks) -> None:
     counted = count_meshes(
         four_ranks, small_batches(1), {name: MESHES[name] for name in ("4 data", "2 data × 2 stages")}
     )
-    assert apart(*counted.losses.values()) <= 1e-10
+    assert largest_difference(*counted.losses.values()) <= 1e-10
     assert counted.sent["4 data"]["tensor"] == counted.sent["4 data"]["pipeline"] == 0 < counted.sent["4 data"]["data"]
     assert counted.sent["2 data × 2 stages"]["pipeline"] > 0
 
@@ -167,7 +169,7 @@ def test_another_mesh_goes_on_where_one_stopped(four_ranks, tmp_path) -> None:
         read, on = gone_on(four_ranks, tmp_path, sizes, batches[1:])
         assert all(torch.equal(read[name], values) for name, values in written.state.items())
         losses.append(on)
-    assert apart(*losses) <= 1e-10
+    assert largest_difference(*losses) <= 1e-10
 
 
 def test_micro_batches_and_checkpointing_keep_less() -> None:

@@ -16,7 +16,7 @@ from course_utils.lessons.hybrid_and_sharded.mesh_training import (
     train_serially,
     whole_model,
 )
-from course_utils.lessons.hybrid_and_sharded.sentences import apart, clip_text
+from course_utils.lessons.hybrid_and_sharded.sentences import clip_text, largest_difference
 from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
 from course_utils.lessons.model_parallel.transformer import character_model
 from workshop.bench.ranks import ranks_of
@@ -87,17 +87,17 @@ def test_clipping_over_a_mesh_is_torch_s_in_one_process(eight_ranks, sizes) -> N
     clip = partial(clip_over_mesh, max_norm=limit)
     options = {"clip": clip, "ranks": world_size, "backend": "gloo"}
     run = eight_ranks.run(train_on_mesh, sizes, build, batches(), 2, **options)
-    assert apart(run.results[-1].losses, serial.losses) <= 1e-12
+    assert largest_difference(run.results[-1].losses, serial.losses) <= 1e-12
     for result in run.results:
-        assert apart(result.norms, serial.norms) <= 1e-12
-        assert all(apart(one, serial.parameters[name]) <= 1e-10 for name, one in result.parameters.items())
+        assert largest_difference(result.norms, serial.norms) <= 1e-12
+        assert all(largest_difference(one, serial.parameters[name]) <= 1e-10 for name, one in result.parameters.items())
 
 
 def test_ranks_that_clip_alone_train_something_else_without_an_error(eight_ranks) -> None:
     serial = train_serially(build, batches(), max_norm=0.5)
     options = {"clip": partial(clip_alone, max_norm=0.5), "ranks": 4, "backend": "gloo"}
     alone = eight_ranks.run(train_on_mesh, {"pipeline": 2, "tensor": 2}, build, batches(), 2, **options).results
-    assert apart(alone[-1].losses, serial.losses) > 1e-6
+    assert largest_difference(alone[-1].losses, serial.losses) > 1e-6
     told = clip_text(alone, serial.losses)
     assert "No error" in told and "copies by up to" in told
     assert "as one process does" in clip_text(alone, alone[-1].losses)

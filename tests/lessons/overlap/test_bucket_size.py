@@ -11,7 +11,7 @@ from torch import nn
 
 from course_utils.data import digits
 from course_utils.lessons.autodiff_and_optimizers.ready_order import BackwardTimes
-from course_utils.lessons.data_parallel.replicas import all_reduce_each, alone
+from course_utils.lessons.data_parallel.replicas import all_reduce_each, unsynchronised
 from course_utils.lessons.data_parallel.timed_steps import last_step
 from course_utils.lessons.overlap import sentences
 from course_utils.lessons.overlap.bucket_size import (
@@ -205,7 +205,7 @@ def tiny(seed: int) -> nn.Module:
 
 
 def test_steps_are_timed_by_turns_and_one_can_be_drawn(four_ranks) -> None:
-    ways = {ALONE: alone, "each": all_reduce_each, "ours": overlapped}
+    ways = {ALONE: unsynchronised, "each": all_reduce_each, "ours": overlapped}
     times = step_times(four_ranks, ways, batch=2, rounds=2, build=tiny, world_size=2)
     assert list(times.seconds) == list(ways) and all(len(seconds) == 2 for seconds in times.seconds.values())
     assert all(value > 0 for seconds in times.seconds.values() for value in seconds)

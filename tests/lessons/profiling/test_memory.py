@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from course_utils.errors import CourseError
-from course_utils.lessons.data_parallel.replicas import alone
+from course_utils.lessons.data_parallel.replicas import unsynchronised
 from course_utils.lessons.gpu_nodes.ladder import RECORDED as LADDER_RECORDED
 from course_utils.lessons.gpu_nodes.ladder import Climb
 from course_utils.lessons.overlap.step_times import small_vgg
@@ -113,7 +113,7 @@ def test_a_trace_without_a_steps_memory_is_rejected(events) -> None:
 def test_a_step_on_this_processor(four_ranks) -> None:
     """What is kept is known: weights, gradients, images. Activations grow with the batch, and all are freed."""
     small, large = (
-        four_ranks.run(memory_of_step, training_step, alone, batch, backend="gloo", ranks=1).results[0]
+        four_ranks.run(memory_of_step, training_step, unsynchronised, batch, backend="gloo", ranks=1).results[0]
         for batch in (16, 64)
     )
     weights = sum(4 * parameter.numel() for parameter in small_vgg(0).parameters())

@@ -93,7 +93,9 @@ def _segments(algorithm: str, size: int, nbytes: float) -> int:
 
 def seconds(algorithm: str, size: int, nbytes: float, network: Network) -> float:
     """What must come out."""
-    messages = math.fsum(network.message_seconds(one) for one in message_sizes(algorithm, size, nbytes))
+    messages = math.fsum(
+        network.message_seconds(message_bytes) for message_bytes in message_sizes(algorithm, size, nbytes)
+    )
     return messages + network.gamma * combined(algorithm, size, nbytes)
 
 

@@ -26,8 +26,8 @@ def _halves(outcome: Outcome) -> Finding | None:
     block = -(-len(vector) // size) * vector.itemsize
     for reply in outcome.attempt.replies if size == 2**levels else ():
         sent = sorted((event.bytes for event in reply.events if event.kind == "send"), reverse=True)
-        for place, nbytes in enumerate(sent[: 2 * levels]):
-            most = block << levels - 1 - place // 2
+        for index, nbytes in enumerate(sent[: 2 * levels]):
+            most = block << levels - 1 - index // 2
             if nbytes > most:
                 return own("more-than-half", TOO_LONG, rank=reply.rank, nbytes=nbytes, most=most)
     return promises_kept(outcome)

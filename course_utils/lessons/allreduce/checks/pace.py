@@ -53,6 +53,6 @@ def _ring(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
     blocks = np.array_split(vector, size)
     for step in range(2 * (size - 1)):
         outgoing, arriving = blocks[(rank - step) % size], blocks[(rank - step - 1) % size]
-        place = np.empty_like(arriving)
-        comm.Sendrecv(outgoing, dest=(rank + 1) % size, recvbuf=place, source=(rank - 1) % size)
-        np.copyto(arriving, arriving + place if step < size - 1 else place)
+        buffer = np.empty_like(arriving)
+        comm.Sendrecv(outgoing, dest=(rank + 1) % size, recvbuf=buffer, source=(rank - 1) % size)
+        np.copyto(arriving, arriving + buffer if step < size - 1 else buffer)

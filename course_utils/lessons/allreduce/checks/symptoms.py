@@ -109,9 +109,9 @@ def _too_many_bytes(case: Case, outcome: Outcome) -> bool:
 def _nearly(case: Case, outcome: Outcome) -> bool:
     """Wrong by no more than a shorter dtype would make it; in sums of powers of ten so little is a whole rank."""
     expected = case.expected_arguments[0][0]
-    apart, largest = np.abs(after(outcome) - expected).max(), np.abs(expected).max()
+    difference, largest = np.abs(after(outcome) - expected).max(), np.abs(expected).max()
     wrong = outcome.finding.kind in RESULT_KINDS
-    return wrong and 0 < apart <= 2e-3 * largest and case.key != POWERS_OF_TEN
+    return wrong and 0 < difference <= 2e-3 * largest and case.key != POWERS_OF_TEN
 
 
 def _on_rank_0_only(case: Case, outcome: Outcome) -> bool:

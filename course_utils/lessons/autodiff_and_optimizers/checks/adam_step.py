@@ -24,7 +24,7 @@ def after_steps(
 ) -> dict:
     """What the arrays hold after one step for each entry of `gradients`, seen by somebody else who holds them too."""
     held = [
-        [np.repeat(one, 2, axis=0)[::2] if views else one.copy() for one in each]
+        [np.repeat(array, 2, axis=0)[::2] if views else array.copy() for array in each]
         for each in (parameters, means, squares)
     ]
     for step, each in enumerate(gradients, start=first_step):
@@ -38,7 +38,7 @@ def by_torch(parameters: Arrays, gradients: Sequence[Arrays], before: int, optio
     import torch
 
     given = DEFAULTS | options
-    weights = [torch.tensor(np.asarray(one, np.float64), requires_grad=True) for one in parameters]
+    weights = [torch.tensor(np.asarray(array, np.float64), requires_grad=True) for array in parameters]
     betas = (given["beta1"], given["beta2"])
     optimizer = torch.optim.Adam(weights or [torch.zeros(0)], lr=given["rate"], betas=betas, eps=given["eps"])
 
@@ -53,7 +53,7 @@ def by_torch(parameters: Arrays, gradients: Sequence[Arrays], before: int, optio
     def arrays() -> dict:
         found = {"means": kept("exp_avg"), "squares": kept("exp_avg_sq"), "parameters": weights}
         return {
-            name: [one.detach().numpy().astype(of.dtype) for one, of in zip(each, parameters, strict=True)]
+            name: [tensor.detach().numpy().astype(of.dtype) for tensor, of in zip(each, parameters, strict=True)]
             for name, each in found.items()
         }
 
@@ -84,7 +84,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         def drawn(steepness: float) -> Arrays:
             """Gradients of both signs, none of them near 0 beside the others."""
             each = [steepness * rng.uniform(0.3, 2, shape) * rng.choice([-1, 1], shape) for shape in shapes]
-            return [np.asarray(one).astype(its) for one, its in zip(each, dtypes, strict=True)]
+            return [np.asarray(array).astype(its) for array, its in zip(each, dtypes, strict=True)]
 
         weights = [np.asarray(rng.normal(size=shape)).astype(its) for shape, its in zip(shapes, dtypes, strict=True)]
         if alike:

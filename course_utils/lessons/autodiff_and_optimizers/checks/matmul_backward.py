@@ -70,7 +70,7 @@ def _stack_raises(case: Case, outcome: Outcome) -> bool:
 
 
 def _no_entries(case: Case, outcome: Outcome) -> bool:
-    return any(one.size == 0 for one in case.arguments[0])
+    return any(array.size == 0 for array in case.arguments[0])
 
 
 EXERCISE = Exercise(

@@ -49,13 +49,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("5 rows of equal numbers", 5, scale=0.0, shift=1.3)
     yield case("5 rows, logits around 2000", 5, scale=3.0, shift=2000.0, key="large-logits")
     yield case("5 rows, logits around -2000", 5, scale=3.0, shift=-2000.0, key="large-logits")
-    apart = 2000.0 * np.array([[1.0], [-1.0], [0.0], [1.0]])
-    yield case("4 rows, logits around 2000, -2000 and 0", 4, scale=3.0, shift=apart, key="large-logits")
+    shifts = 2000.0 * np.array([[1.0], [-1.0], [0.0], [1.0]])
+    yield case("4 rows, logits around 2000, -2000 and 0", 4, scale=3.0, shift=shifts, key="large-logits")
     label = "3 rows, logits thousands apart"
     yield case(label, 3, scale=3000.0, key="large-logits")
     yield case(f"{label}, float32", 3, gradient=factor, scale=3000.0, dtype="float32", key="large-logits")
     label = "4 rows, logits around 2000, -2000 and 0, float16"
-    yield case(label, 4, scale=3.0, shift=apart, dtype="float16", key="large-logits")
+    yield case(label, 4, scale=3.0, shift=shifts, dtype="float16", key="large-logits")
     yield case("4 rows, 1 class", 4, 1)
     yield case("6 rows that do not lie in one piece", 6, views=True)
     yield case("200 rows, 150 classes, labels of 8 bits", 200, 150, of_labels="uint8")

@@ -66,7 +66,7 @@ def numbers_of_nodes(function: Callable, graph: Graph, before: Graph = ()) -> An
     if type(listed) not in (list, tuple):
         return listed if listed is None else type(listed).__name__
     places = {id(node): number for number, node in enumerate(nodes)} | dict.fromkeys(map(id, others), LEFT_OVER)
-    return [places.get(id(one), STRANGER) for one in listed]
+    return [places.get(id(node), STRANGER) for node in listed]
 
 
 def trimmed(graph: list[tuple[int, ...]]) -> Graph:
@@ -149,8 +149,8 @@ def _judge(outcome: Outcome) -> Finding | None:
         names = ", ".join(map(_name, missing[:10])) + (", …" if len(missing) > 10 else "")
         words = "rank 0 listed {listed} of {nodes} nodes; missing: {names}"
         return own("missing-nodes", words, listed=len(listed), nodes=len(graph), names=names)
-    for place, number in enumerate(listed):
-        late = [parent for parent in graph[number] if parent in listed[place:]]
+    for index, number in enumerate(listed):
+        late = [parent for parent in graph[number] if parent in listed[index:]]
         if late:
             words = "rank 0 listed node {node} before {parent}, which it came from"
             return own("before-a-parent", words, node=_name(number), parent=_name(late[0]))

@@ -41,7 +41,9 @@ def gradients_of_second_step(function: Callable, parameters: Sequence["Tensor"],
         for parameter, gradient in zip(model.parameters(), gradients, strict=True):
             parameter.grad = None if gradient is None else gradient.clone()
         function(model)
-    return named([parameter.grad for parameter in model.parameters()], [one.detach() for one in model.parameters()])
+    return named(
+        [parameter.grad for parameter in model.parameters()], [parameter.detach() for parameter in model.parameters()]
+    )
 
 
 def named(gradients: Gradients, parameters: Sequence["Tensor"]) -> dict[str, "Tensor | None"]:
@@ -88,7 +90,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         weights, *given = [[tensor(rng.standard_normal(shape)) for shape in shapes] for _ in range(2 * world_size + 1)]
         for gradients in given[:2]:
             gradients[-2:] = None, None
-        second = [[0 * one if each is None else each for each, one in zip(gradients, weights)] for gradients in given]
+        second = [
+            [0 * weight if each is None else each for each, weight in zip(gradients, weights)] for gradients in given
+        ]
         means = [sum(each) / world_size for each in zip(*second[1::2], strict=True)]
         label = (
             f"{ranks(world_size)}, gradients of {len(shapes)} parameters, none for the last two on rank 0, second step"

@@ -50,7 +50,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             models.append((weights, [common.tensor(values) for values in statistics]))
         holds = f"{len(shapes)} parameters{', one of them frozen' if frozen is not None else ''}"
         label = f"{ranks(size)}, {holds}{' and 2 buffers' if buffers else ''}, {dtype}"
-        trained = {"the list of which are trained": [place != frozen for place in range(len(shapes))]}
+        trained = {"the list of which are trained": [index != frozen for index in range(len(shapes))]}
         wanted = named([*models[0][0], *models[0][1]], len(shapes)) | trained | {"model.training": False}
         arguments = [(weights, statistics, frozen) for weights, statistics in models]
         more = {"backend": "gloo", "tolerance": 0, "harness": state_after, "judge": _once}

@@ -33,7 +33,7 @@ def forward_and_backward(
     inputs = [values.clone().requires_grad_() for values in (x, weight, bias)]
     with phase("forward"):
         y, *statistics = function(*inputs, *more)
-        mean, variance = (one.detach() for one in statistics)
+        mean, variance = (statistic.detach() for statistic in statistics)
     with phase("backward"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own of 700 characters, once per rank
         if y.requires_grad:

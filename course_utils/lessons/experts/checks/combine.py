@@ -28,7 +28,7 @@ Y, OF_MADE, OF_WEIGHTS = "y", "the gradient of made", "the gradient of weights"
 
 
 def combined(
-    function: Callable, made: "Tensor", weights: "Tensor", way: tuple, upstream: "Tensor", group_size: int
+    function: Callable, made: "Tensor", weights: "Tensor", dispatched: tuple, upstream: "Tensor", group_size: int
 ) -> object:
     """Call the learner's function, go back from y."""
     from course_utils.lessons.experts.choices import Dispatched
@@ -37,9 +37,9 @@ def combined(
     given = made, weights
     made, weights = made.clone().requires_grad_(), weights.clone().requires_grad_()
     more = () if group is None else (group,)
-    y = function(made, weights, Dispatched(*way), *more)
-    for one, now in zip(given, (made, weights), strict=True):
-        one.copy_(now.detach())  # whoever changed it changed the caller's
+    y = function(made, weights, Dispatched(*dispatched), *more)
+    for tensor, now in zip(given, (made, weights), strict=True):
+        tensor.copy_(now.detach())  # whoever changed it changed the caller's
     if getattr(y, "requires_grad", False):
         (y * gradient_for(y, upstream)).sum().backward()
     return {Y: y.detach() if hasattr(y, "detach") else y, OF_MADE: made.grad, OF_WEIGHTS: weights.grad}
@@ -51,8 +51,8 @@ def in_one(
     """The same in one process, by autograd."""
     import torch
 
-    made = [one.clone().requires_grad_() for one in made]
-    weights = [one.clone().requires_grad_() for one in weights]
+    made = [tensor.clone().requires_grad_() for tensor in made]
+    weights = [tensor.clone().requires_grad_() for tensor in weights]
     outputs = []
     for rank, rows in enumerate(back(made, every)):
         tokens, k = weights[rank].shape
@@ -62,8 +62,8 @@ def in_one(
         )
     torch.autograd.backward([(y * up).sum() for y, up in zip(outputs, ups, strict=True)])
     return [
-        {Y: y.detach(), OF_MADE: one.grad, OF_WEIGHTS: other.grad}
-        for y, one, other in zip(outputs, made, weights, strict=True)
+        {Y: y.detach(), OF_MADE: rows.grad, OF_WEIGHTS: weight.grad}
+        for y, rows, weight in zip(outputs, made, weights, strict=True)
     ]
 
 
@@ -74,13 +74,17 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         kind = getattr(torch, dtype)
         tokens = [drawn(rng, n, width).to(kind) for n in lengths]
         every = ways(tokens, [chosen(rng, n, k, here * len(lengths), how) for n in lengths], here)
-        made = [drawn(rng, len(way.rows), width).to(kind) for way in every]
+        made = [drawn(rng, len(dispatched.rows), width).to(kind) for dispatched in every]
         weights = [torch.tensor(rng.uniform(0.2, 1.0, (n, k))).to(kind) for n in lengths]
         if how == SCATTERED:
-            weights = [not_contiguous(one) for one in weights]
+            weights = [not_contiguous(tensor) for tensor in weights]
         ups = [drawn(rng, n, width).to(kind) for n in lengths]
         given = list(zip(made, weights, map(tuple, every), ups, strict=True))
-        return given, in_one(made, weights, every, ups), [bytes_of_rows(way, width * kind.itemsize) for way in every]
+        return (
+            given,
+            in_one(made, weights, every, ups),
+            [bytes_of_rows(dispatched, width * kind.itemsize) for dispatched in every],
+        )
 
     case = case_maker(combined, of_group)
     two, most = min(2, world_size), world_size
@@ -111,8 +115,9 @@ EXERCISE = Exercise(
     hints=(
         "A rank now sends what it received. The rows come back in the order in which they left: which token, and "
         "which of its choices, is row i for?",
-        "`back = exchanged(made, way.received, way.sent, group)`. The weight of row i is "
-        "`weights.flatten()[way.order[i]]`, its token `way.order[i] // k`: `index_add` adds up their answers.",
+        "`back = exchanged(made, dispatched.received, dispatched.sent, group)`. The weight of row i is "
+        "`weights.flatten()[dispatched.order[i]]`, its token `dispatched.order[i] // k`: `index_add` adds up their "
+        "answers.",
     ),
     praise=lambda outcome: f"every token has its experts' weighted sum, on {ranks(outcome.world_size)}, gradients too",
 )

@@ -52,16 +52,17 @@ def ways(tokens: Sequence["Tensor"], experts: Sequence["Tensor"], here: int) -> 
 
     ranks, found = len(tokens), []
     places = [
-        [[i for i, e in enumerate(one.flatten().tolist()) if e == x] for x in range(ranks * here)] for one in experts
+        [[i for i, e in enumerate(choices.flatten().tolist()) if e == x] for x in range(ranks * here)]
+        for choices in experts
     ]
     for rank in range(ranks):
         rows, expert = [tokens[rank][:0]], []
         for source in range(ranks):
             for local in range(here):
-                for place in places[source][rank * here + local]:
-                    rows.append(tokens[source][place // experts[source].shape[1]].unsqueeze(0))
+                for index in places[source][rank * here + local]:
+                    rows.append(tokens[source][index // experts[source].shape[1]].unsqueeze(0))
                     expert.append(local)
-        order = [place for of_expert in places[rank] for place in of_expert]
+        order = [index for of_expert in places[rank] for index in of_expert]
         own = slice(rank * here, (rank + 1) * here)
         sent = [sum(map(len, places[rank][r * here : (r + 1) * here])) for r in range(ranks)]
         received = [sum(map(len, places[s][own])) for s in range(ranks)]
@@ -74,7 +75,7 @@ def back(made: Sequence["Tensor"], every: Sequence["Dispatched"]) -> list["Tenso
     """For each rank of a group what was made of the rows that it had sent, in the order of sending."""
     import torch
 
-    parts = [one.split(way.received) for one, way in zip(made, every, strict=True)]
+    parts = [rows.split(dispatched.received) for rows, dispatched in zip(made, every, strict=True)]
     return [torch.cat([parts[other][rank] for other in range(len(made))]) for rank in range(len(made))]
 
 
@@ -110,11 +111,11 @@ def case_maker(harness: Callable, of_group: Callable[..., tuple[list, list, list
         groups: int = 1,
     ) -> Case:
         drawn = [of_group(lengths, k, here, how, dtype, width) for _ in range(groups)]
-        given, expected, enough = ([one for part in parts for one in part] for parts in zip(*drawn, strict=True))
+        given, expected, enough = ([entry for part in parts for entry in part] for parts in zip(*drawn, strict=True))
         size = len(lengths) if groups > 1 else 0
         label, key = label_of(lengths, k, here, how, dtype, groups), key_of(lengths, how, groups)
         more = {"backend": "gloo", "harness": harness, "judge": rows_once(enough), "key": key}
-        return Case(label, [(*one, size) for one in given], expected, tolerance=TOLERANCE[dtype], **more)
+        return Case(label, [(*arguments, size) for arguments in given], expected, tolerance=TOLERANCE[dtype], **more)
 
     return case
 
@@ -126,12 +127,12 @@ def group_of(size: int) -> Any:
     return dist.new_subgroups(size)[0] if size else None
 
 
-def bytes_of_rows(way: "Dispatched | tuple", row: int) -> int:
+def bytes_of_rows(dispatched: "Dispatched | tuple", row: int) -> int:
     """The most bytes for rows of `row` bytes, on their way and their gradients' way back.
 
     A number may travel beside each row (its expert, or its weight), and before all of them one for each expert.
     """
-    *_, sent, received = way
+    *_, sent, received = dispatched
     return (sum(sent) + sum(received)) * (row + 8) + 512
 
 
@@ -144,7 +145,7 @@ def rows_once(enough: Sequence[int]) -> Callable[[Outcome], Finding | None]:
 
     def judge(outcome: Outcome) -> Finding | None:
         for reply, most in zip(outcome.attempt.replies, enough, strict=True):
-            made = [one.bytes for one in reply.events or () if one.name.startswith("all_to_all")]
+            made = [event.bytes for event in reply.events or () if event.name.startswith("all_to_all")]
             if sum(made) > most:
                 words = f"{_RIGHT} sent {{got:,}} bytes; its rows have fewer"
                 return own("more-than-its-rows", words, rank=reply.rank, got=sum(made))

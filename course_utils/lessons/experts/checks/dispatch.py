@@ -54,14 +54,14 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         tokens = [drawn(rng, n, width).to(getattr(torch, dtype)) for n in lengths]
         experts = [chosen(rng, n, k, here * len(lengths), how) for n in lengths]
         if how == SCATTERED:
-            experts = [not_contiguous(one) for one in experts]
+            experts = [not_contiguous(choices) for choices in experts]
         every = ways(tokens, experts, here)
-        ups = [drawn(rng, len(way.rows), width).to(tokens[0].dtype) for way in every]
+        ups = [drawn(rng, len(dispatched.rows), width).to(tokens[0].dtype) for dispatched in every]
         given, expected, enough = [], [], []
-        for rank, (way, up) in enumerate(zip(every, back(ups, every), strict=True)):
-            gradient = torch.zeros_like(tokens[rank]).index_add(0, way.order // k, up)
-            expected.append(dict(zip(FIELDS, way, strict=True)) | {GRADIENT: gradient})
-            enough.append(bytes_of_rows(way, width * up.element_size()))
+        for rank, (dispatched, up) in enumerate(zip(every, back(ups, every), strict=True)):
+            gradient = torch.zeros_like(tokens[rank]).index_add(0, dispatched.order // k, up)
+            expected.append(dict(zip(FIELDS, dispatched, strict=True)) | {GRADIENT: gradient})
+            enough.append(bytes_of_rows(dispatched, width * up.element_size()))
             given.append((tokens[rank], experts[rank], here, ups[rank]))
         return given, expected, enough
 

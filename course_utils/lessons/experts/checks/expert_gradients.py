@@ -45,7 +45,7 @@ def summed(
         group = members if rank % size == first else group
     all_have, only_here = (parameters(*both) for both in zip(shapes, (shared, own), strict=True))
     function(give(all_have), give(only_here), *(() if size == 1 else (group,)))
-    return {SHARED: [one.grad for one in all_have], OWN: [one.grad for one in only_here]}
+    return {SHARED: [parameter.grad for parameter in all_have], OWN: [parameter.grad for parameter in only_here]}
 
 
 def in_one(every: Sequence[Gradients], members: Sequence[int], shapes: Sequence, dtype: str) -> list["Tensor"]:
@@ -88,7 +88,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         label = f"{ranks(size)}, data × expert = {data} × {expert}, {dtype}"
         label += ", an expert that got nothing" if nothing else ""
         label += "" if give is list else ", parameters that are given once, as by `model.parameters()`"
-        nbytes = sum(one.nbytes for one in shared[0]) + sum(int(np.prod(one)) for one in shapes[1]) * kind.itemsize
+        nbytes = (
+            sum(gradient.nbytes for gradient in shared[0])
+            + sum(int(np.prod(shape)) for shape in shapes[1]) * kind.itemsize
+        )
         more = {"backend": "gloo", "harness": summed, "cost": Cost(bytes_per_rank=nbytes), "may_change": (1, 2)}
         key = "given-once" if give is iter else "nothing-here" if nothing else ""
         return Case(label, given, expected, tolerance=TOLERANCE[dtype], key=key, **more)

@@ -63,8 +63,8 @@ def by_hand(log: str) -> dict[str, Any]:
         if line.strip():
             lines.append((now, number, line))
     fit = [
-        (place, *line, rule.cause)
-        for place, rule in enumerate(RULES)
+        (index, *line, rule.cause)
+        for index, rule in enumerate(RULES)
         for line in lines
         if (found := re.search(rule.shows, line[-1])) and (not rule.beside or beside(rule, found, log))
     ]

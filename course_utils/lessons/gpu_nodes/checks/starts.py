@@ -143,14 +143,14 @@ def watched(settings: Settings, start: Start, done: list[str], written: list[int
     named = {tuple(batch): name for name, batch in batches_of(settings, size, rank).items()}
     place_before, files, taken, calls = [0], [], [], []
 
-    def step(training: Training, batch: torch.Tensor, place: Any) -> None:
+    def step(training: Training, batch: torch.Tensor, progress: Any) -> None:
         if not taken:
             files.append(training.file)
-            place_before[0] = place.steps
+            place_before[0] = progress.steps
         taken.append(batch)
         if len(taken) == start.hears_in and rank == size - 1:
             training.stop.heard = "SIGTERM"
-        take(training, batch, place)
+        take(training, batch, progress)
         done.append(named.get(tuple(batch.tolist()), "images that are no batch"))
         if len(taken) == start.dies_after:
             raise Died

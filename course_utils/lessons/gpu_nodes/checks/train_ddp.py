@@ -155,8 +155,8 @@ EXERCISE = Exercise(
         "changes in it: what is it after a restart? Which of them does only rank 0 hold, which does every rank?",
         "`found = read_checkpoint(training.file)` has what you saved: `load_state_dict` of model and optimizer, "
         '`set_random_states(found["random"])`, `Place(**found["place"])`. Then epoch by epoch: `set_epoch`, and for '
-        "`batch in training.batches()[place.batch:]`: step, `agreed()`, perhaps save, perhaps raise. To save: all "
-        "ranks call `gather_random_states()`, rank 0 `save_checkpoint`s a dict, all meet in `dist.barrier()`.",
+        "`batch in training.batches()[progress.batch:]`: step, `agreed()`, perhaps save, perhaps raise. To save: "
+        "all ranks call `gather_random_states()`, rank 0 `save_checkpoint`s a dict, all meet in `dist.barrier()`.",
     ),
     symptoms={
         "it waits for a rank that has left": _waits_for_who_has_left,

@@ -217,7 +217,7 @@ def in_time(lines: Sequence[str]) -> list[str]:
         if found := TIME.search(line):
             now = " ".join(found.groups())
         timed.append((now, line))
-    return [line for _, line in sorted(timed, key=lambda one: one[0]) if line.strip()]
+    return [line for _, line in sorted(timed, key=lambda pair: pair[0]) if line.strip()]
 
 
 def beside(rule: Rule, found: re.Match[str], log: str) -> bool:

@@ -151,5 +151,5 @@ def interleaved(log: str, rng: random.Random) -> str:
     owner = [(re.match(r"(?:(\d): |\[(rank\d+)\])", line) or [""])[0] for line in log.splitlines()]
     places = owner[:]
     rng.shuffle(places)
-    queues = {name: [line for one, line in zip(owner, log.splitlines()) if one == name] for name in set(owner)}
+    queues = {name: [line for writer, line in zip(owner, log.splitlines()) if writer == name] for name in set(owner)}
     return "\n".join(queues[name].pop(0) for name in places)

@@ -70,8 +70,10 @@ def layered(rng: np.random.Generator, widths: list[int]) -> Graph:
         number += width
         for task in row:
             others = [int(rng.choice(rows[-1]))] if rows else []
-            earlier = [one for before in rows for one in before]
-            others += [int(one) for one in rng.permutation(earlier)[: int(rng.integers(0, 3))] if one not in others]
+            earlier = [other for before in rows for other in before]
+            others += [
+                int(other) for other in rng.permutation(earlier)[: int(rng.integers(0, 3))] if other not in others
+            ]
             needs[task] = others
         rows.append(row)
     return needs
@@ -83,7 +85,7 @@ def shuffled(rng: np.random.Generator, needs: Graph, kind: Callable = list) -> G
 
     def in_any_order(tasks: Collection[Hashable]) -> list[Hashable]:
         listed = list(tasks)
-        return [listed[place] for place in rng.permutation(len(listed))]
+        return [listed[index] for index in rng.permutation(len(listed))]
 
     return {names[task]: kind(names[other] for other in in_any_order(needs[task])) for task in in_any_order(needs)}
 

@@ -71,7 +71,7 @@ def read_or_error(
         except NotImplementedError:
             raise
         except Exception as error:
-            promised = [one.__name__ for one in (IndexError, ValueError) if isinstance(error, one)]
+            promised = [kind.__name__ for kind in (IndexError, ValueError) if isinstance(error, kind)]
             name = promised[0] if promised else f"{type(error).__module__}.{type(error).__qualname__}"
             return RaisedInside(name.removeprefix("builtins."), bool(str(error).strip()))
 

@@ -11,39 +11,45 @@ GIGA, TERA = 10**9, 10**12
 WAYS = ("data", "fsdp", "tensor")
 
 
-def by_hand(way: str, tokens: float, width: float, flops: float, bandwidth: float, number_bytes: float = 2) -> float:
+def by_hand(
+    parallelism: str, tokens: float, width: float, flops: float, bandwidth: float, number_bytes: float = 2
+) -> float:
     """The solved equations: data and FSDP have the same, without the width; tensor has no tokens."""
-    amount = 9 * width if way == "tensor" else 2 * tokens
+    amount = 9 * width if parallelism == "tensor" else 2 * tokens
     return 1 + amount / number_bytes * bandwidth / flops
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(way: str, tokens: float, width: float, flops: float, bandwidth: float, *number_bytes: float) -> Case:
-        given = (way, tokens, width, flops, bandwidth, *number_bytes)
-        label = f"{way}, {tokens:,} tokens, width {width:,}, {flops / TERA:g} TFLOP/s, {bandwidth / GIGA:g} GB/s"
+    def case(
+        parallelism: str, tokens: float, width: float, flops: float, bandwidth: float, *number_bytes: float
+    ) -> Case:
+        given = (parallelism, tokens, width, flops, bandwidth, *number_bytes)
+        label = (
+            f"{parallelism}, {tokens:,} tokens, width {width:,}, {flops / TERA:g} TFLOP/s, {bandwidth / GIGA:g} GB/s"
+        )
         label += f", {number_bytes[0]:g} bytes" if number_bytes else ""
         return Case(label, [given], [float(by_hand(*given))], with_comm=False, tolerance=1e-9)
 
-    for way in WAYS:
-        yield case(way, 1_000_000, 4000, 400 * TERA, 40 * GIGA)
-    for way in ("data", "tensor"):
-        yield case(way, 1000, 4000, 400 * TERA, 40 * GIGA)
-    for way in rng.permutation(WAYS):
+    for parallelism in WAYS:
+        yield case(parallelism, 1_000_000, 4000, 400 * TERA, 40 * GIGA)
+    for parallelism in ("data", "tensor"):
+        yield case(parallelism, 1000, 4000, 400 * TERA, 40 * GIGA)
+    for parallelism in rng.permutation(WAYS):
         tokens, width = int(rng.integers(10**4, 10**7)), 128 * int(rng.integers(8, 160))
-        yield case(str(way), tokens, width, int(rng.integers(50, 900)) * TERA, int(rng.integers(5, 450)) * GIGA)
-    for way in rng.permutation(WAYS):
+        yield case(str(parallelism), tokens, width, int(rng.integers(50, 900)) * TERA, int(rng.integers(5, 450)) * GIGA)
+    for parallelism in rng.permutation(WAYS):
         tokens, width, of_each = int(rng.integers(10**5, 10**7)), 128 * int(rng.integers(8, 160)), rng.choice([1, 4, 8])
-        yield case(str(way), tokens, width, 300 * TERA, 30 * GIGA, int(of_each))
-    for way in WAYS:
-        yield case(way, 0.7, 0.55, 0.875, 0.625, 0.25)
+        yield case(str(parallelism), tokens, width, 300 * TERA, 30 * GIGA, int(of_each))
+    for parallelism in WAYS:
+        yield case(parallelism, 0.7, 0.55, 0.875, 0.625, 0.25)
     yield from rejections(
         "break_even", [(wrong, 1e6, 4096, 4e14, 5e10) for wrong in ("pipeline", "Data", "ddp", "tp", "")]
     )
     right = (1e6, 4096, 4e14, 5e10, 2)
-    for place in range(len(right)):
+    for changed in range(len(right)):
         for value in (0, -1):
-            given = [value if index == place else number for index, number in enumerate(right)]
-            yield from rejections("break_even", [(WAYS[place % 3], *given)])
+            given = [value if index == changed else number for index, number in enumerate(right)]
+            yield from rejections("break_even", [(WAYS[changed % 3], *given)])
     yield from rejections("break_even", [("data", -1e6, 4096, 4e14, -5e10), ("fsdp", 1e6, -4096, -4e14, 5e10)])
 
 

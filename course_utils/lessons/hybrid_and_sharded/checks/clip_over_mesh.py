@@ -33,7 +33,7 @@ def after_clipping(
     """Call the learner's function with this rank's groups; return what it says, and what became of the gradients."""
     from course_utils.lessons.hybrid_and_sharded.mesh_training import own_groups
 
-    cut, replicated = [one.clone() for one in cut], [one.clone() for one in replicated]
+    cut, replicated = [gradient.clone() for gradient in cut], [gradient.clone() for gradient in replicated]
     norm = function(cut, replicated, own_groups(sizes), max_norm)
     return {NORM: norm, CUT: _in_a_row(cut), REPLICATED: _in_a_row(replicated)}
 
@@ -41,7 +41,7 @@ def after_clipping(
 def _in_a_row(gradients: Sequence["Tensor"]) -> "Tensor":
     import torch
 
-    return torch.cat([torch.zeros(0, dtype=torch.float64), *(one.flatten() for one in gradients)])
+    return torch.cat([torch.zeros(0, dtype=torch.float64), *(gradient.flatten() for gradient in gradients)])
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:

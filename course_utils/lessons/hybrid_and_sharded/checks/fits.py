@@ -104,7 +104,7 @@ def _wrong(model: Model) -> list[str]:
 def _that_shows(mistake: str, right: bool, rng: np.random.Generator) -> Model | None:
     """A model with this right answer, where this mistake is the last to answer wrongly; None where there is none."""
     for _ in range(300):
-        bytes_of = tuple(int(one) for one in rng.choice([1, 4, 8, 16], 3)) if rng.random() < 0.5 else ()
+        bytes_of = tuple(int(number) for number in rng.choice([1, 4, 8, 16], 3)) if rng.random() < 0.5 else ()
         model = Model(int(rng.integers(1, 70)) * 10**9, int(rng.integers(2, 9)), int(rng.integers(4)), 0, 0, bytes_of)
         activations = float(int(model.needs * 10 ** rng.uniform(-1, 1))) if rng.random() < 0.7 else 0.0
         memory = float(int((model.needs + activations) * 2 ** rng.uniform(-2, 2)))

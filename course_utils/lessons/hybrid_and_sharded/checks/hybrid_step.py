@@ -46,7 +46,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         y = torch.tensor(rng.integers(3, size=size * shard))
         y = drawn(rng, size * shard, 3, dtype=network.dtype) if regression else y
         where = [slice(r, None, size) if strided else slice(r * shard, (r + 1) * shard) for r in range(size)]
-        given = [(network, x, y, one) for one in where]
+        given = [(network, x, y, part) for part in where]
         label = f"{ranks(size)} with {shard} of {size * shard} examples{about}"
         more = {"backend": "gloo", "harness": step, "judge": _only_what_must, "key": key}
         tolerance = 1e-9 if network.dtype == "float64" else 1e-4
@@ -67,7 +67,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 def _expected(network: BothParts, given: Sequence[tuple]) -> list[dict]:
     """What each rank must have, by one process."""
     _, x, y, _ = given[0]
-    order = [one for _, _, _, where in given for one in range(len(x))[where]]
+    order = [example for _, _, _, where in given for example in range(len(x))[where]]
     found = gradients_of(network, x[order], y[order]) | {FORWARD: 1, ASKS: False}
     none_of_dense = {GRADIENT.format(DENSE): dict.fromkeys(found[GRADIENT.format(DENSE)])}
     elsewhere = found | none_of_dense | {LOSS: 0.0, CALLS: 0}
@@ -84,7 +84,7 @@ def _only_what_must(outcome: Outcome) -> Finding | None:
     """Where the gradients are right: has anybody sent more than it must?"""
     case = outcome.case
     _, _, y, where = case.arguments[0]
-    convolutions = sum(one.nbytes for one in case.expected[0][GRADIENT.format(CONVOLUTIONS)].values())
+    convolutions = sum(gradient.nbytes for gradient in case.expected[0][GRADIENT.format(CONVOLUTIONS)].values())
     targets = y[where].nbytes
     for rank in range(outcome.world_size):
         if outcome.world_size > 1 and _spread(outcome, rank):

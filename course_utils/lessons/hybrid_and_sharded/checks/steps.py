@@ -36,9 +36,9 @@ def after_steps(
     for gradient in gradients:
         function(weights, gradient, state, **settings)
     own = parts_of(len(weights), dist.get_world_size())[dist.get_rank()]
-    kept = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors_in(state)}
+    kept = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors_in(state)}
     found = [held, state.mean[: own.stop - own.start], state.square[: own.stop - own.start]]
-    found = [one.detach().clone() for one in found]
+    found = [tensor.detach().clone() for tensor in found]
     return dict(zip((WEIGHTS, MEAN, SQUARE), found, strict=True)) | {
         STEPS: state.steps,
         KEPT: sum(kept.values()),
@@ -59,10 +59,10 @@ def tensors_in(value: Any) -> Iterator["Tensor"]:
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from tensors_in(one)
+        for entry in value.values():
+            yield from tensors_in(entry)
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from tensors_in(one)
+        for entry in value:
+            yield from tensors_in(entry)
     elif hasattr(value, "__dict__"):
         yield from tensors_in(vars(value))

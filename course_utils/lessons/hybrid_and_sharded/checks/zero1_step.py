@@ -47,7 +47,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         gradients = [[drawn(rng, n, dtype=dtype) * 3 for _ in range(steps)] for _ in range(size)]
         settings = {} if defaults else _settings(rng)
         if column:
-            weights, gradients = in_a_matrix(weights), [[in_a_matrix(one) for one in own] for own in gradients]
+            weights, gradients = (
+                in_a_matrix(weights),
+                [[in_a_matrix(gradient) for gradient in own] for own in gradients],
+            )
         given = [(weights, own, settings, seen) for own in gradients]
         label = f"{ranks(size)}, {count(n, f'{dtype} number')}, {count(steps, 'step')}{about}"
         label += f", in parts of {-(-n // size)}" if n % size else ""
@@ -87,16 +90,16 @@ def _expected(given: Sequence[tuple]) -> list[dict]:
     weights, gradients, settings, seen = given[0]
     settings = DEFAULTS | settings
     whole = torch.nn.Parameter(weights.clone().contiguous())
-    one = torch.optim.Adam([whole], lr=settings["rate"], betas=settings["betas"], eps=settings["eps"])
-    one.state[whole] = {
+    optimizer = torch.optim.Adam([whole], lr=settings["rate"], betas=settings["betas"], eps=settings["eps"])
+    optimizer.state[whole] = {
         "step": torch.tensor(float(seen)),
         "exp_avg": torch.zeros_like(whole),
         "exp_avg_sq": torch.zeros_like(whole),
     }
     for mean in _means(given):
         whole.grad = mean.contiguous()
-        one.step()
-    state, parts = one.state[whole], parts_of(len(whole), len(given))
+        optimizer.step()
+    state, parts = optimizer.state[whole], parts_of(len(whole), len(given))
     more = {WEIGHTS: whole.detach(), STEPS: seen + len(gradients), KEPT: ...}
     return [more | {MEAN: state["exp_avg"][own].clone(), SQUARE: state["exp_avg_sq"][own].clone()} for own in parts]
 

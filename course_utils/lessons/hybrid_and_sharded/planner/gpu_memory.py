@@ -166,7 +166,7 @@ def gpu_memory(model: LanguageModel, layout: Layout, length: int, rates: Rates |
         else:
             activations += _one_block(model, layout, length) + loss
         found.append(_with_activations(model, layout, shared, experts, activations))
-    return max(found, key=lambda one: one.total)
+    return max(found, key=lambda memory: memory.total)
 
 
 def _with_activations(

@@ -79,16 +79,16 @@ class Choice:
         return sum(self.seconds.values())
 
     def __str__(self) -> str:
-        one = self.layout
-        axes = f"DP {one.data} × TP {one.tensor} × PP {one.pipeline}"
-        axes += f" × CP {one.context}" if one.context > 1 else ""
-        axes += f", EP {one.expert}" if one.expert > 1 else ""
-        chunks = f", {one.chunks} chunks" if one.chunks > 1 else ""
-        axes += ", ZB-V" if one.zero_bubble else chunks
-        zero = f", ZeRO {one.zero}" if one.replicas > 1 else ""
-        zero += f" in {one.copies} copies" if one.copies > 1 else ""
-        zero += ", optimizer offloaded" if one.offload else ""
-        again = f", {one.again} again" if one.again != NOTHING else ""
+        layout = self.layout
+        axes = f"DP {layout.data} × TP {layout.tensor} × PP {layout.pipeline}"
+        axes += f" × CP {layout.context}" if layout.context > 1 else ""
+        axes += f", EP {layout.expert}" if layout.expert > 1 else ""
+        chunks = f", {layout.chunks} chunks" if layout.chunks > 1 else ""
+        axes += ", ZB-V" if layout.zero_bubble else chunks
+        zero = f", ZeRO {layout.zero}" if layout.replicas > 1 else ""
+        zero += f" in {layout.copies} copies" if layout.copies > 1 else ""
+        zero += ", optimizer offloaded" if layout.offload else ""
+        again = f", {layout.again} again" if layout.again != NOTHING else ""
         return f"{axes}{zero}{again}"
 
 
@@ -145,14 +145,14 @@ def best(choices: Sequence[Choice]) -> Choice | None:
     least again, cuts the model into the fewest pieces, offloads nothing, and has the lowest stage of ZeRO.
     """
     fitting = [choice for choice in choices if choice.fits]
-    near = [choice for choice in fitting if choice.step <= (1 + TIE) * min(one.step for one in fitting)]
+    near = [choice for choice in fitting if choice.step <= (1 + TIE) * min(other.step for other in fitting)]
     return min(near, key=_effort, default=None)
 
 
 def _effort(choice: Choice) -> tuple[int, int, bool, int, float]:
-    one = choice.layout
-    pieces = one.pipeline * one.tensor * one.context * one.expert
-    return AGAIN_ORDER.index(one.again), pieces, one.offload, one.zero, choice.step
+    layout = choice.layout
+    pieces = layout.pipeline * layout.tensor * layout.context * layout.expert
+    return AGAIN_ORDER.index(layout.again), pieces, layout.offload, layout.zero, choice.step
 
 
 def judge(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> Choice:
@@ -198,7 +198,7 @@ def layouts(
 def _with_axes(
     model: LanguageModel, batch: int, data: int, tensor: int, pipeline: int, context: int, program: TrainingProgram
 ) -> Iterator[Layout]:
-    dealt = [one for one in _divisors(data * context) if model.experts % one == 0] if model.experts else [1]
+    dealt = [divisor for divisor in _divisors(data * context) if model.experts % divisor == 0] if model.experts else [1]
     stages = range(4) if data * context > 1 else (0,)
     again_tried = TRIED_AGAIN if not program.fused else (NOTHING, EVERY_OTHER, FULL)
     chunked = CHUNKS if pipeline > 1 and program != PLAIN else (1,)
@@ -224,7 +224,7 @@ def _with_copies(layout: Layout, cluster: Cluster) -> Iterator[Layout]:
 
 
 def _divisors(number: int) -> list[int]:
-    return [one for one in range(1, number + 1) if number % one == 0]
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
 
 
 def _order(choice: Choice) -> tuple[bool, float, float]:

@@ -43,8 +43,8 @@ def plans(
     room = max(choice.room for choice in best_or_first(choices).values())
     explained = f"{_ON_PAPER} {bytes_text(room)}."
     heading = (title, f"{found}. {explained}") if title else (found, explained)
-    look = {"left": left, "right": 0.1, "below": 0.08, "above": above, "width": width}
-    picture, (ax,) = style.new_picture(*heading, heights=[_ROW * len(models)], **look)
+    margins = {"left": left, "right": 0.1, "below": 0.08, "above": above, "width": width}
+    picture, (ax,) = style.new_picture(*heading, heights=[_ROW * len(models)], **margins)
     ax.set_xlim(0, len(choices))
     ax.set_ylim(len(models), 0)
     ax.set_xticks([index + 0.5 for index in range(len(choices))], [f"{gpus} GPUs" for gpus in choices])
@@ -55,14 +55,14 @@ def plans(
         label.set_fontweight("bold")
     ax.spines[:].set_visible(False)
     pixels = (width - left - 0.1) * style.DOTS / len(choices)
-    told = []
-    for place, (gpus, column) in enumerate(choices.items()):
+    cells = []
+    for index, (gpus, column) in enumerate(choices.items()):
         for row, name in enumerate(models):
             chosen = best(column[name])
-            _cell(ax, place, row, chosen, column[name], pixels)
-            told.append(f"{name} on {gpus} GPUs: {cell_text(chosen, column[name])}.")
+            _cell(ax, index, row, chosen, column[name], pixels)
+            cells.append(f"{name} on {gpus} GPUs: {cell_text(chosen, column[name])}.")
     style.draw_legend(ax, marks, offset=0.32)
-    picture.alt_text = " ".join([f"Table. {found}. {explained}", *told])
+    picture.alt_text = " ".join([f"Table. {found}. {explained}", *cells])
     return picture
 
 
@@ -74,7 +74,7 @@ def best_or_first(choices: Mapping[int, Mapping[str, Sequence[Choice]]]) -> dict
 def cell_text(chosen: Choice | None, found: Sequence[Choice]) -> str:
     """One cell in words."""
     if chosen is None:
-        least = min(one.memory.total for one in found)
+        least = min(choice.memory.total for choice in found)
         return f"none of {count(len(found), 'choice')} fits, the least needs {bytes_text(least)} on a GPU"
     return f"{chosen}: {_amounts(chosen)}"
 
@@ -84,23 +84,27 @@ def _amounts(chosen: Choice) -> str:
     return f"{step}, {kept}, {percent(chosen.peak_share)}"
 
 
-def _cell(ax: Axes, place: int, row: int, chosen: Choice | None, found: Sequence[Choice], pixels: float) -> None:
+def _cell(ax: Axes, column: int, row: int, chosen: Choice | None, found: Sequence[Choice], pixels: float) -> None:
     """Three lines of text over a bar of memory; grey where nothing fits."""
     edge = {"edgecolor": "white", "linewidth": 2}
-    ax.add_patch(Rectangle((place, row), 1, 1, facecolor="#F3F3F3" if chosen else "#DDDDDD", **edge))
-    x = place + 8 / pixels
+    ax.add_patch(Rectangle((column, row), 1, 1, facecolor="#F3F3F3" if chosen else "#DDDDDD", **edge))
+    x = column + 8 / pixels
     write = {"va": "center", "fontsize": style.SMALL, "color": style.INK, "parse_math": False}
     if chosen is None:
-        least = min(one.memory.total for one in found)
+        least = min(choice.memory.total for choice in found)
         ax.text(x, row + 0.38, "does not fit", fontweight="bold", **write)
         ax.text(x, row + 0.62, f"{bytes_text(least)} a GPU at least", **write)
         return
-    one = chosen.layout
-    ways = [f"ZeRO {one.zero}"] if one.data > 1 else []
-    ways += ["ZB-V"] if one.zero_bubble else []
-    ways += ["offloaded"] if one.offload else []
-    ways += [f"{_AGAIN.get(one.again, one.again)} again"] if one.again != NOTHING else []
-    lines = [f"DP {one.data} × TP {one.tensor} × PP {one.pipeline}", ", ".join(ways) or "plain", _amounts(chosen)]
+    layout = chosen.layout
+    ways = [f"ZeRO {layout.zero}"] if layout.data > 1 else []
+    ways += ["ZB-V"] if layout.zero_bubble else []
+    ways += ["offloaded"] if layout.offload else []
+    ways += [f"{_AGAIN.get(layout.again, layout.again)} again"] if layout.again != NOTHING else []
+    lines = [
+        f"DP {layout.data} × TP {layout.tensor} × PP {layout.pipeline}",
+        ", ".join(ways) or "plain",
+        _amounts(chosen),
+    ]
     for line, (text, weight) in enumerate(zip(lines, ("bold", "normal", "normal"), strict=True)):
         ax.text(x, row + 0.18 + 0.22 * line, style.shorten(text, pixels - 12), fontweight=weight, **write)
     start, wide = x, 1 - 16 / pixels
@@ -133,17 +137,17 @@ def published(runs: Sequence[H100Run]) -> Figure:
         "these judge": (False, style.CURVES[1], "s"),
     }
     marks = {name: Patch(facecolor=colour) for name, (_, colour, _) in kinds.items()}
-    look = {"left": 0.75, "right": 0.2, "above": style.legend_height(list(marks), 0.75) + 0.1}
+    margins = {"left": 0.75, "right": 0.2, "above": style.legend_height(list(marks), 0.75) + 0.1}
     under = "Published runs on 8 to 1,024 H100 and H200 GPUs; on the line a prediction is right."
-    picture, axes = style.new_picture(found, under, heights=[2.8, 2.8], side_by_side=True, **look)
+    picture, axes = style.new_picture(found, under, heights=[2.8, 2.8], side_by_side=True, **margins)
     values = [(run, run.predicted()) for run in runs]
     panels = {
-        "seconds of a step": [(run, run.seconds, one.step) for run, one in values],
-        "GiB at the peak": [(run, run.memory / GIB, one.memory.total / GIB) for run, one in values if run.memory],
+        "seconds of a step": [(run, run.seconds, choice.step) for run, choice in values],
+        "GiB at the peak": [(run, run.memory / GIB, choice.memory.total / GIB) for run, choice in values if run.memory],
     }
     for ax, (name, points) in zip(axes, panels.items(), strict=True):
         for half, colour, mark in kinds.values():
-            here = [(there, said) for run, there, said in points if run.fits_rates == half]
+            here = [(there, predicted) for run, there, predicted in points if run.fits_rates == half]
             x, y = zip(*here, strict=True)
             ax.scatter(x, y, s=22, color=colour, marker=mark, linewidths=0.6, edgecolors="white", zorder=3)
         both = [value for _, *pair in points for value in pair]

@@ -47,8 +47,8 @@ class PlanReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{place:2}  {layout}: {step}, {memory}; {why}"
-            for place, (layout, step, memory, why) in enumerate(self.rows, start=1)
+            f"{number:2}  {layout}: {step}, {memory}; {why}"
+            for number, (layout, step, memory, why) in enumerate(self.rows, start=1)
         ]
         return "\n".join([self.head, "", *lines, "", *self.notes] if lines else [self.head, *self.notes])
 
@@ -144,12 +144,16 @@ def decides(model: LanguageModel, make: Callable[[int], Cluster], found: Sequenc
             f"Offload decides: {bytes_text(saved)} of optimizer state lie in the node's own memory. On the GPU the"
             f" quickest needs {overfull(here)}."
         )
-    alone = without(program=replace(first.layout.program, prefetch=False))
-    if first.layout.zero == 3 and alone.step > (1 + TIE) * first.step:
-        lines.append(f"Prefetch decides: without it the quickest takes {seconds_text(alone.step)}.")
-    near = [one for one in found if not one.fits and one.memory.total <= one.room and one.step < first.step]
+    no_prefetch = without(program=replace(first.layout.program, prefetch=False))
+    if first.layout.zero == 3 and no_prefetch.step > (1 + TIE) * first.step:
+        lines.append(f"Prefetch decides: without it the quickest takes {seconds_text(no_prefetch.step)}.")
+    near = [
+        choice
+        for choice in found
+        if not choice.fits and choice.memory.total <= choice.room and choice.step < first.step
+    ]
     if near:
-        quicker = min(near, key=lambda one: one.step)
+        quicker = min(near, key=lambda choice: choice.step)
         step, buffers = seconds_text(quicker.step), bytes_text(quicker.buffers)
         lines.append(f"NCCL's buffers decide: {quicker} takes {step}, but with {buffers} of buffers it does not fit.")
     direct = judge(model, replace(cluster, latency=0.0, hop=0.0), first.layout, length)

@@ -179,7 +179,7 @@ def furthest_text() -> str:
         "step": [(choice.step / run.seconds - 1, run) for run, choice in judged],
         "memory": [(choice.memory.total / run.memory - 1, run) for run, choice in judged if run.memory],
     }
-    worst = {part: max(found, key=lambda one: abs(one[0])) for part, found in off.items()}
+    worst = {part: max(found, key=lambda pair: abs(pair[0])) for part, found in off.items()}
     return "furthest off: " + ", ".join(
         f"{part} {100 * error:+.0f} % ({run.table}, {run.name})" for part, (error, run) in worst.items()
     )

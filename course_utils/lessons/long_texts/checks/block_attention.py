@@ -22,7 +22,7 @@ def at_once(q, k, v, q_places, k_places, block=0):
     import torch
 
     kind = torch.float64 if q.dtype == torch.float64 else torch.float32
-    q, k, v = (one.to(kind) for one in (q, k, v))
+    q, k, v = (tensor.to(kind) for tensor in (q, k, v))
     seen = k_places[None, :] <= q_places[:, None]
     scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / q.shape[-1] ** 0.5
     top = scores.masked_fill(~seen, torch.finfo(kind).min).amax(-1, keepdim=True) if len(k_places) else 0
@@ -71,7 +71,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         import torch
 
         q, k, v = (drawn(rng, *heads, len(some), 5) for some in (q_places, k_places, k_places))
-        q, k, v = ((scale * one).to(getattr(torch, dtype)) for one in (q, k, v))
+        q, k, v = ((scale * tensor).to(getattr(torch, dtype)) for tensor in (q, k, v))
         if key == "far-below":
             q, k = q.abs() + scale, -k.abs() - scale
         if key == "not-contiguous":

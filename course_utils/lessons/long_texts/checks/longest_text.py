@@ -32,7 +32,7 @@ def longest(memory: float, costs: Costs, size: int) -> int:
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(tokens: int, costs: Costs, size: int, share: float = 0.5) -> Case:
         """Memory for so many tokens and a share of the next piece."""
-        low, high = (needed(one, costs, size) for one in (tokens, tokens + 2 * size))
+        low, high = (needed(length, costs, size) for length in (tokens, tokens + 2 * size))
         memory = low + share * (high - low)
         fixed, per_token, per_pair = costs
         label = f"{bytes_text(memory)} on each of {ranks(size)}, {bytes_text(fixed)} fixed, {per_token:,} a token"

@@ -17,7 +17,7 @@ def merged(function: Callable, *given: object) -> dict:
     found = function(*given)
     if type(found) not in (tuple, list) or len(found) != len(RESULT):
         return {RESULT[0]: found}
-    new = {REUSED: lies_in([one for one in found if type(one) is type(given[0])], given)}
+    new = {REUSED: lies_in([result for result in found if type(result) is type(given[0])], given)}
     return dict(zip(RESULT, found, strict=True)) | new
 
 
@@ -40,14 +40,14 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         dtype: str = "float64",
         add: float = 0.0,
         unseen: str = "",
-        apart: float = 0.0,
+        gap: float = 0.0,
         key: str = "",
     ) -> Case:
         given = [drawn(rng, *some, dtype=dtype) for some in (shape, shape[:-1], shape, shape[:-1])]
-        given[1], given[3] = (given[1] + add) * 3, (given[3] + add + apart) * 3
-        for place, name in ((1, "first"), (3, "second")):
+        given[1], given[3] = (given[1] + add) * 3, (given[3] + add + gap) * 3
+        for index, name in ((1, "first"), (3, "second")):
             if unseen in (name, "both"):  # of the first query
-                given[place][..., 0], given[place - 1][..., 0, :] = NOTHING, 0.0
+                given[index][..., 0], given[index - 1][..., 0, :] = NOTHING, 0.0
         if key == "not-contiguous":
             given[0], given[2] = not_contiguous(given[0]), not_contiguous(given[2])
         about = f"outputs of shape {shape}, {dtype}"
@@ -60,8 +60,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case((5, 5), dtype="float32")
     yield case((4, 3), "log-sum-exps near 3,000", add=1000.0)
     yield case((4, 3), "log-sum-exps near -3,000", add=-1000.0)
-    yield case((4, 3), "the second set's scores far above the first's", add=-400.0, apart=800.0)
-    yield case((4, 3), "the second set's scores far below the first's", add=400.0, apart=-800.0)
+    yield case((4, 3), "the second set's scores far above the first's", add=-400.0, gap=800.0)
+    yield case((4, 3), "the second set's scores far below the first's", add=400.0, gap=-800.0)
     yield case((2, 4, 3), "a query that saw no key of the first set", unseen="first")
     yield case((2, 4, 3), "a query that saw no key of the second set", unseen="second")
     yield case((2, 4, 3), "a query that saw no key at all", unseen="both")

@@ -43,9 +43,9 @@ def moves(outcome: Outcome, rank: int) -> list["Event"]:
     events = outcome.attempt.replies[rank].events or ()
     spans = [event for event in events if event.kind == "phase" and event.name == "attention"]
     return [
-        one
-        for one in events
-        if one.kind in ("send", "collective") and any(s.start <= one.start <= s.end for s in spans)
+        event
+        for event in events
+        if event.kind in ("send", "collective") and any(s.start <= event.start <= s.end for s in spans)
     ]
 
 
@@ -55,16 +55,16 @@ def _once_round(outcome: Outcome) -> Finding | None:
     a_token = 2 * k.numel() // k.shape[2] * k.element_size()
     for rank in range(outcome.world_size):
         made = moves(outcome, rank)
-        if others := [one.name for one in made if one.kind == "collective"]:
+        if others := [event.name for event in made if event.kind == "collective"]:
             words = f"{_RIGHT} called {{call}}; here only neighbours talk"
             return own("collective-called", words, rank=rank, call=others[0])
         right = (rank + groups) % outcome.world_size
-        if astray := [one.peer for one in made if one.peer != right]:
+        if astray := [event.peer for event in made if event.peer != right]:
             words = f"{_RIGHT} sends to rank {{got}}; the one to its right is rank {{expected}}"
             return own("not-to-the-right", words, rank=rank, got=astray[0], expected=right)
         # Everybody's keys and values leave here but those of the right neighbour, who has them.
         enough = a_token * (sum(map(len, places)) - len(places[right // groups]))
-        sent = sum(one.bytes for one in made)
+        sent = sum(event.bytes for event in made)
         if sent > enough:
             return Finding(Kind.BYTES, rank, got=sent, expected=enough)
     return None
@@ -85,13 +85,13 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         arguments, expected = [()] * ranks_of, [{}] * ranks_of
         for first in range(groups):
             order = torch.from_numpy(rng.permutation(sum(shares))) if mixed else torch.arange(sum(shares))
-            places = [one.sort().values if rising else one for one in order.split(list(shares))]
+            places = [part.sort().values if rising else part for part in order.split(list(shares))]
             q, k, v = (drawn(rng, 1, 2, sum(shares), 4).to(getattr(torch, dtype)) for _ in range(3))
             whole = at_once(q, k, v, torch.arange(sum(shares)), torch.arange(sum(shares)))
             for rank, own_places in zip(range(first, ranks_of, groups), places, strict=True):
-                mine = [one[:, :, own_places].contiguous() for one in (q, k, v)]
+                mine = [tensor[:, :, own_places].contiguous() for tensor in (q, k, v)]
                 arguments[rank] = (*mine, places, groups)
-                expected[rank] = {name: one[:, :, own_places] for name, one in whole.items()}
+                expected[rank] = {name: tensor[:, :, own_places] for name, tensor in whole.items()}
         label = f"{ranks(len(arguments))}, {sum(shares)} tokens, {dtype}"
         label = f"{label}, {about}" if about else label
         key = "groups" if groups > 1 else "unequal-shares" if len(set(shares)) > 1 else ""
@@ -107,7 +107,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([3] * min(3, world_size))
     yield case([6] * world_size, dtype="float16")
     yield case([6] * min(3, world_size), dtype="bfloat16")
-    yield case([int(one) for one in rng.permutation(np.arange(1, world_size + 1))], "unequal shares")
+    yield case([int(share) for share in rng.permutation(np.arange(1, world_size + 1))], "unequal shares")
     yield case([2, 2], "2 groups", groups=2)
     yield case([3, 1], "2 groups, unequal shares", dtype="float32", groups=2)
     few = [[3] * min(2, world_size)] * 2
@@ -116,7 +116,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 
 def _praise(outcome: Outcome) -> str:
-    sent = sum(one.bytes for one in moves(outcome, 0))
+    sent = sum(event.bytes for event in moves(outcome, 0))
     return (
         f"as in one process on {ranks(outcome.world_size)}; each sent {sent:,} bytes to its right, in "
         f"{count(len(moves(outcome, 0)), 'message')}: everybody's keys and values once round"

@@ -1,4 +1,4 @@
-"""A box for a stranger's processes, made by bubblewrap: nothing is in it but what is named here.
+"""The sandbox for a stranger's processes, made by bubblewrap: nothing is in it but what is named here.
 
 In sight, and read-only: the system's programs and libraries, Python and its packages, and a copy of the course without
 answers. Writable: two folders in memory that nobody else sees. The process numbers, the network (loopback alone), the
@@ -41,7 +41,7 @@ _IN_MEMORY = str(1 << 30)  # bytes that each writable folder may hold
 
 
 @dataclass(frozen=True)
-class SealedBox:
+class Sandbox:
     """What one box needs.
 
     Attributes:
@@ -53,7 +53,7 @@ class SealedBox:
     user: int
 
     @classmethod
-    def of(cls, folder: Path) -> "SealedBox":
+    def of(cls, folder: Path) -> "Sandbox":
         """A box whose files lie in a folder, with a user that no box before it had."""
         own = _ROOTS_USERS + os.getpid() * _OF_A_PROCESS + next(_numbers) % _OF_A_PROCESS
         box = cls(folder, own if is_root() else _NOBODY)
@@ -111,7 +111,7 @@ def obstacle() -> str | None:
     except RuntimeError:
         return "libseccomp is missing: `apt install libseccomp2` brings it."
     with tempfile.TemporaryDirectory() as folder:
-        box = SealedBox.of(Path(folder))
+        box = Sandbox.of(Path(folder))
         (box.folder / "package").mkdir()
         probe = box.command([sys.executable, "-c", "import os; print(os.getuid())"])
         done = subprocess.run(probe, capture_output=True, text=True, timeout=300, check=False)
