@@ -83,14 +83,14 @@ def title() -> str:
 
 def alt_text() -> str:
     """The picture in words, floor by floor from the ground up."""
-    told = []
+    texts = []
     for floor, name in enumerate(FLOORS):
         below = [FLOORS[end] for end in range(len(FLOORS)) if end != floor and (floor, end) in uses()]
         rooms = rooms_on(floor)
         with_lessons = lesson_of(rooms[0]) is not None
-        told.append(f"{name}: {'a room for each' if with_lessons else ', '.join(map(label, rooms))}")
-        told[-1] += f"; uses {', '.join(below)}" if below else ""
-    return f"The floors of the house from the ground up. {title()}. {'. '.join(told)}."
+        texts.append(f"{name}: {'a room for each' if with_lessons else ', '.join(map(label, rooms))}")
+        texts[-1] += f"; uses {', '.join(below)}" if below else ""
+    return f"The floors of the house from the ground up. {title()}. {'. '.join(texts)}."
 
 
 def draw() -> style.Picture:
@@ -117,8 +117,8 @@ def draw() -> style.Picture:
             if (floor, end) in uses():
                 paint = style.STUCK if end > floor else style.INK
                 face = "white" if end == floor else paint
-                look = {"facecolor": face, "edgecolor": paint, "linewidth": 1.2}
-                ax.add_patch(Circle((RIGHT + 24 + end * CELL, y + high / 2), 4.5, **look))
+                box_style = {"facecolor": face, "edgecolor": paint, "linewidth": 1.2}
+                ax.add_patch(Circle((RIGHT + 24 + end * CELL, y + high / 2), 4.5, **box_style))
         y += high
     for end in range(len(FLOORS)):
         ax.text(RIGHT + 24 + end * CELL, y + 12, str(end), size=style.TEXT, color=style.INK, ha="center", va="center")
@@ -132,8 +132,8 @@ def draw_room(ax, room: str, x: float, y: float) -> float:
     wide = style.text_width(label(room), style.SMALL) + 10
     inside = room.count(".") > 1 and lesson_of(room) is None
     edge = style.FAINT if inside else style.COLOURS["communication" if lesson_of(room) is not None else "forward"]
-    look = {"boxstyle": "round,pad=0,rounding_size=3", "facecolor": "white", "edgecolor": edge, "linewidth": 1.1}
-    ax.add_patch(FancyBboxPatch((x, y), wide, BOX, **look))
+    box_style = {"boxstyle": "round,pad=0,rounding_size=3", "facecolor": "white", "edgecolor": edge, "linewidth": 1.1}
+    ax.add_patch(FancyBboxPatch((x, y), wide, BOX, **box_style))
     ax.text(x + wide / 2, y + BOX / 2, label(room), size=style.SMALL, color=style.INK, ha="center", va="center")
     return x + wide + 6
 
@@ -144,8 +144,8 @@ def table() -> str:
     for floor, name in enumerate(FLOORS):
         lines += [f"**{floor} · {name[:1].upper()}{name[1:]}**", ""]
         for room in rooms_on(floor):
-            place = room.replace(".", "/") + ("/" if modules()[room].name == "__init__.py" else ".py")
-            lines.append(f"- `{place}`: {first_line(room)}{lessons_used_by(room)}")
+            path = room.replace(".", "/") + ("/" if modules()[room].name == "__init__.py" else ".py")
+            lines.append(f"- `{path}`: {first_line(room)}{lessons_used_by(room)}")
         lines.append("")
     return "\n".join(lines)
 

@@ -83,11 +83,11 @@ def colour_of(lesson: Lesson) -> str:
 def alt_text() -> str:
     """The map in words: by families, what each lesson builds on."""
     families = {name: numbers for name, (numbers, _) in FAMILIES.items()} | {"all of it": (ALL_OF_IT.number,)}
-    said = [
+    texts = [
         f"{name.capitalize()}: {', '.join(f'{number} on {listed(LESSONS[number].builds_on)}' for number in numbers)}"
         for name, numbers in families.items()
     ]
-    return f"Map of the course, which lesson builds on which. {'. '.join(said)}."
+    return f"Map of the course, which lesson builds on which. {'. '.join(texts)}."
 
 
 def listed(numbers: tuple[int, ...]) -> str:

@@ -78,15 +78,15 @@ def cost(puzzle: Puzzle, orders: Orders) -> float:
         return math.inf
     ranks = puzzle.ranks
     seconds = {FORWARD: puzzle.forward, INPUT: puzzle.input_gradient, WEIGHT: puzzle.weight_gradient}
-    place, clock, link = [0] * ranks, [0.0] * ranks, [0.0] * ranks
+    positions, clock, link = [0] * ranks, [0.0] * ranks, [0.0] * ranks
     came: dict[str, list[list[float]]] = {kind: [[] for _ in range(ranks)] for kind in (FORWARD, INPUT)}
     used = {kind: [0] * ranks for kind in (FORWARD, INPUT)}
     moved = True
     while moved:
         moved = False
         for rank, order in enumerate(orders):
-            while place[rank] < len(order):
-                kind = order[place[rank]]
+            while positions[rank] < len(order):
+                kind = order[positions[rank]]
                 if kind != WEIGHT:
                     sender, receiver = (rank - 1, rank + 1) if kind == FORWARD else (rank + 1, rank - 1)
                     if 0 <= sender < ranks:
@@ -99,9 +99,9 @@ def cost(puzzle: Puzzle, orders: Orders) -> float:
                 if kind != WEIGHT and 0 <= receiver < ranks:
                     link[rank] = max(clock[rank], link[rank]) + puzzle.message
                     came[kind][receiver].append(link[rank] + puzzle.latency)
-                place[rank] += 1
+                positions[rank] += 1
                 moved = True
-    if any(at < len(order) for at, order in zip(place, orders, strict=True)):
+    if any(at < len(order) for at, order in zip(positions, orders, strict=True)):
         return math.inf
     return max(clock) + 1e-3 * sum(clock) / ranks
 
@@ -129,7 +129,7 @@ def main() -> None:
         candidates = [anneal(puzzle, seed, options.steps) for seed in range(options.seeds)]
         before = known_for(puzzle)
         candidates += [before.schedule] if before else []
-        schedule = min(candidates, key=lambda one: round(judge(puzzle, one).seconds, 9))
+        schedule = min(candidates, key=lambda candidate: round(judge(puzzle, candidate).seconds, 9))
         judged = judge(puzzle, schedule)
         kept[name] = tuple(write_schedule(schedule).splitlines())
         print(f"{name}: {judged}; at least {lower_bound(puzzle):.2f} s")

@@ -45,8 +45,8 @@ def modules() -> dict[str, Path]:
 @cache
 def graph() -> grimp.ImportGraph:
     """The imports of all modules, inside functions too; packages of other people are single modules in it."""
-    apart = {"include_external_packages": True, "exclude_type_checking_imports": True}
-    return grimp.build_graph(*PACKAGES, cache_dir=None, **apart)
+    options = {"include_external_packages": True, "exclude_type_checking_imports": True}
+    return grimp.build_graph(*PACKAGES, cache_dir=None, **options)
 
 
 def imports() -> Iterator[tuple[str, str]]:

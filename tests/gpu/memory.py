@@ -103,7 +103,7 @@ def memory_in_trace(where: Where):
         return step
 
     held = memory_of_step(make_step)
-    yield value_row("gpu", f"most in a step, {held.place}", [held.peak / 1e6], "MB")
+    yield value_row("gpu", f"most in a step, {held.device}", [held.peak / 1e6], "MB")
     apart = abs(held.peak - torch.cuda.max_memory_allocated())
     yield equal("bytes by which trace and allocator differ", apart, target=0)
 

@@ -19,7 +19,7 @@ from course_utils.ranks.hang_detector import Observation
 from course_utils.ranks.processes.fault_dump import last_line, learner_line
 from course_utils.ranks.px_magic import register
 from course_utils.trace.activity import RUNNING, Activity
-from workshop.bench.hangs import modules, programs, reaches_the_learner, tell, torch_is_there
+from workshop.bench.hangs import modules, observe, programs, reaches_the_learner, torch_is_there
 
 CLASSES = {module.__name__.removeprefix("hangs_"): programs(module) for module in modules()}
 EVERY = 6
@@ -70,7 +70,7 @@ def test_a_mistake_is_told_and_a_correct_program_is_not_disturbed(four_ranks, pr
     if program.backend:
         four_ranks.run(torch_is_there)
         torch_is_there()
-    told = tell(four_ranks, program)
+    told = observe(four_ranks, program)
     if program.finding == "correct":
         assert told.text == ""
     else:

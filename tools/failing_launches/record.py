@@ -151,7 +151,7 @@ def no_shared_files() -> tuple[list[str], list[str]]:
     port = free_port()
     commands = [torchrun(two_nodes(number, port), "checkpoint /mnt/runs") for number in range(2)]
     own = "mount -t tmpfs none /mnt; mkdir /mnt/runs"
-    return launch([Node(one, setup=own, wrap=("--mount",)) for one in commands]), commands
+    return launch([Node(command, setup=own, wrap=("--mount",)) for command in commands]), commands
 
 
 def unreachable() -> tuple[list[str], list[str]]:
@@ -223,11 +223,13 @@ def nccl_start() -> tuple[list[str], list[str]]:
     return on_gpu("gpu_steps first", NCCL_DEBUG="INFO", hidden={"SHARE_A_GPU": "1"})
 
 
-def on_gpu(task: str, ranks: int = 2, hidden: dict[str, str] | None = None, **said: str) -> tuple[list[str], list[str]]:
+def on_gpu(
+    task: str, ranks: int = 2, hidden: dict[str, str] | None = None, **shown: str
+) -> tuple[list[str], list[str]]:
     """A launch with variables that are part of the command line, and some that are not shown."""
     command = torchrun(f"--nproc-per-node={ranks} --master-port={free_port()}", task)
-    lines = launch([Node(command, environment=said | (hidden or {}))], seconds=75)
-    return lines, [" ".join([*(f"{name}={value}" for name, value in said.items()), command])]
+    lines = launch([Node(command, environment=shown | (hidden or {}))], seconds=75)
+    return lines, [" ".join([*(f"{name}={value}" for name, value in shown.items()), command])]
 
 
 def free_port() -> int:
@@ -317,7 +319,7 @@ def record(name: str, out: Path | None = None) -> None:
         ).stdout.split()[-1]
     facts = {
         "failure": name,
-        "commands": [neutral(one) for one in commands],
+        "commands": [neutral(command) for command in commands],
         "versions": versions,
         "recorded": f"{datetime.now(UTC):%Y-%m-%d}",
         "changed": "paths, the host's name; the inside of stacks is left out"

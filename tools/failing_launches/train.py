@@ -106,8 +106,8 @@ def gpu_skip() -> None:
 
 def share_a_gpu() -> None:
     """Let ranks share a GPU: NCCL takes them for nodes, joined by sockets. Not for trainings, which it slows down."""
-    apart = {"NCCL_HOSTID": f"rank-{os.environ['RANK']}", "NCCL_NET": "Socket", "NCCL_SOCKET_IFNAME": "lo"}
-    os.environ.update(apart | {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_IB_DISABLE": "1"})
+    environment = {"NCCL_HOSTID": f"rank-{os.environ['RANK']}", "NCCL_NET": "Socket", "NCCL_SOCKET_IFNAME": "lo"}
+    os.environ.update(environment | {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_IB_DISABLE": "1"})
 
 
 def main(task: str, *arguments: str) -> None:

@@ -27,7 +27,7 @@ def bench(
 ) -> None:
     """Measure something and print a row for each quantity. A missed target does not change the exit status."""
     if name is None:
-        print("\n".join(f"{one:<12} {subject}" for one, subject in BENCHES.items()))
+        print("\n".join(f"{name:<12} {subject}" for name, subject in BENCHES.items()))
         return
     if name not in BENCHES:
         raise CourseError(f"There is no bench {name!r}.{nearest(name, list(BENCHES))} `course bench` lists them.")

@@ -102,7 +102,9 @@ def messages_here(runs: int) -> list[Row]:
         taken = [ranks.run(ping_pongs, PING_PONG).results[0] for _ in range(runs)]
     rows = []
     for segments, target in FITS.items():
-        errors = [median_error(fit_network(PING_PONG, one, segments=segments), PING_PONG, one) for one in taken]
+        errors = [
+            median_error(fit_network(PING_PONG, seconds, segments=segments), PING_PONG, seconds) for seconds in taken
+        ]
         name = f"messages of 1 B to 4 MB, median error of {segments} segment{'s' * (segments > 1)}"
         rows.append(percent_row(name, [100 * error for error in errors], 100 * target, "lower"))
     return rows
@@ -119,8 +121,8 @@ def links(nodes: int, runs: int) -> list[Row]:
             for p, taken in seconds.items():
                 algorithms = ALGORITHMS if p in world_sizes else {}
                 lengths = MESSAGES if p == 2 else SHORTEST if p == nodes else ()
-                one = ranks.run(sweep, algorithms, LINK_SIZES, 1, lengths, warm_ups=0, ranks=p).results[0]
-                for case, times in one.items() if number else ():
+                measured = ranks.run(sweep, algorithms, LINK_SIZES, 1, lengths, warm_ups=0, ranks=p).results[0]
+                for case, times in measured.items() if number else ():
                     taken.setdefault(case, []).extend(times)
         gamma = ranks.run(gamma_here).results[0]
         rows = [row for p in world_sizes for row in sweep_rows(seconds[p], f"P = {p}, {where}")]
@@ -186,14 +188,14 @@ def fit_links(
 
     def error(burst: int) -> float:
         taken = [chain_seconds([(1, n)] * t, network(burst, alpha)) / t for n, t in zip(nbytes, turns, strict=True)]
-        return sum(abs(one / measured - 1) for one, measured in zip(taken, seconds, strict=True))
+        return sum(abs(predicted / measured - 1) for predicted, measured in zip(taken, seconds, strict=True))
 
     return network(min(BURSTS, key=error), alpha - 2 * work)  # two ranks swap two messages
 
 
 def shortest(taken: Seconds) -> float:
     """The median over all messages that are as good as empty."""
-    return statistics.median(one for size in SHORTEST for one in taken[MESSAGE, size])
+    return statistics.median(seconds for size in SHORTEST for seconds in taken[MESSAGE, size])
 
 
 def prediction_rows(seconds: dict[int, Seconds], network: Network, where: str) -> list[Row]:

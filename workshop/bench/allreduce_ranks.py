@@ -45,8 +45,8 @@ def sweep(
     if messages:
         measures[FURTHER_MESSAGE, messages[0]] = partial(further_message_at_work, comm, messages[0], margin)
     for size in sizes if algorithms else ():
-        for name, one in algorithms.items():
-            measures[name, size] = partial(one_run, comm, name, one, size, margin)
+        for name, algorithm in algorithms.items():
+            measures[name, size] = partial(one_run, comm, name, algorithm, size, margin)
         measures[MEMCPY, size] = partial(copy_seconds, comm, size, margin)
     return by_turns(measures, runs, warm_ups)
 
@@ -118,9 +118,9 @@ def message_at_work(comm: "MPI.Intracomm", size: int, margin: float) -> float:
 
 def further_message_at_work(comm: "MPI.Intracomm", size: int, margin: float) -> float:
     """Seconds that each further message at once adds to one of this size, measured one right after the other."""
-    one = message_at_work(comm, size, margin)
+    single = message_at_work(comm, size, margin)
     several = to_and_fro(comm, size, 6, margin, FURTHER) / 6
-    return max(0.0, several - one) / FURTHER
+    return max(0.0, several - single) / FURTHER
 
 
 def turns_of(size: int) -> int:

@@ -33,7 +33,7 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     Args:
         only: names of exercises, or numbers of lessons; none means all.
     """
-    programs = [program for one in chosen(only) for program in one.written.answers]
+    programs = [program for exercise in chosen(only) for program in exercise.written.answers]
     taken: dict[str, list[float]] = {}
     hanging: list[float] = []
     searches: list[float] = []
@@ -54,9 +54,9 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     finally:
         ranks.stop()
     rows = [_row(f"{lesson}: {SHARE} % of verdicts within", seconds) for lesson, seconds in taken.items()]
-    everything = [one for seconds in taken.values() for one in seconds]
+    everything = [duration for seconds in taken.values() for duration in seconds]
     rows.append(_row(f"all: {SHARE} % of verdicts within", everything))
-    within = 100.0 * sum(one <= TARGET for one in everything) / len(everything)
+    within = 100.0 * sum(duration <= TARGET for duration in everything) / len(everything)
     rows.append(Row("checks", f"all: verdicts within {TARGET:g} s", within, "%", "higher", SHARE, 0.0, len(everything)))
     if searches:
         rows.append(_row(f"all: {SHARE} % of searches for the mistake within", searches, SEARCH_TARGET))

@@ -202,5 +202,5 @@ class Notebook:
 
 if __name__ == "__main__":
     notebook = Notebook()
-    for told in sys.stdin:
-        print(f"number {getattr(notebook, told.strip().replace(' ', '_'))()}", flush=True)
+    for command in sys.stdin:
+        print(f"number {getattr(notebook, command.strip().replace(' ', '_'))()}", flush=True)

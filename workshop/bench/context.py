@@ -52,9 +52,9 @@ def equal(runs: int) -> list[Row]:
             gaps = []
             for length in (64, 37) if name == "ring" else (64,):
                 found = ranks.run(beside_one_process, attend, zigzag(length, RANKS), backend="gloo").results
-                gaps += [gap for one in found for gap in one.values()]
-            told = f"{name}: far from one process, at most"
-            rows.append(Row("context", told, max(gaps), "", "lower", SAME, 0.0, len(gaps)))
+                gaps += [gap for result in found for gap in result.values()]
+            label = f"{name}: far from one process, at most"
+            rows.append(Row("context", label, max(gaps), "", "lower", SAME, 0.0, len(gaps)))
     return rows
 
 
@@ -71,8 +71,8 @@ def sent_bytes(runs: int) -> list[Row]:
             went = ranks.run(beside_one_process, attend, zigzag(64, RANKS), backend="gloo")
             formula = formulas[name](Shape(64, heads=4, size=16, number_bytes=8), RANKS)
             counted = sum(bytes_in(went.events, phase, rank=0) for phase in formula) * to_others[name]
-            told = f"{name}: bytes counted / predicted"
-            rows.append(Row("context", told, counted / sum(formula.values()), "×", "lower", 1.0, 0.0, 1))
+            label = f"{name}: bytes counted / predicted"
+            rows.append(Row("context", label, counted / sum(formula.values()), "×", "lower", 1.0, 0.0, 1))
     return rows
 
 
@@ -86,8 +86,8 @@ def imbalances(runs: int) -> list[Row]:
     with ranks_of(RANKS) as ranks:
         for name, deal, target in (("in order", in_order, None), ("zig-zag", zigzag, EVEN)):
             found = ranks.run(computing, _ways()["ring"], deal(TOKENS, RANKS), backend="gloo").results
-            told = f"{name}: work of the busiest rank / mean"
-            rows.append(Row("context", told, imbalance(found), "×", "lower", target, 0.0, 1))
+            label = f"{name}: work of the busiest rank / mean"
+            rows.append(Row("context", label, imbalance(found), "×", "lower", target, 0.0, 1))
     return rows
 
 
@@ -103,8 +103,8 @@ def exposed(runs: int) -> list[Row]:
         seconds = slowest(ranks.run(timed, ways, zigzag(TOKENS, RANKS), runs, **options).results)
     pairs = zip(seconds["ring"], seconds["alone"], strict=True)
     shares = [max(0.0, 1 - computing / ring) for ring, computing in pairs]
-    told = f"ring on {RATE} Mbit/s: exposed, of its time"
-    return [value_row("context", told, shares, "of 1", target=EXPOSED)]
+    label = f"ring on {RATE} Mbit/s: exposed, of its time"
+    return [value_row("context", label, shares, "of 1", target=EXPOSED)]
 
 
 def beside_torch(runs: int) -> list[Row]:

@@ -52,7 +52,7 @@ def equal(ranks: "Ranks", runs: int) -> list[Row]:
     rows = []
     for name, settings in LAYERS.items():
         found = ranks.run(partial(one_layer, TOKENS, 32, **settings), backend="gloo").results
-        gaps = [one.error for one in found]
+        gaps = [result.error for result in found]
         rows.append(Row("experts", f"{name}: far from one process, at most", max(gaps), "", "lower", SAME, 0.0, 1))
     return rows
 
@@ -76,11 +76,11 @@ def balance(ranks: "Ranks", runs: int) -> list[Row]:
     texts = character_text()
     batches = text_batches(texts.training, 64, 16, STEPS)
     rows = []
-    for way in ("nothing", "loss", "bias"):
-        given = {"data": 1, "expert": RANKS}, partial(character_experts, 4), batches, Recipe(balance=way)
+    for method in ("nothing", "loss", "bias"):
+        given = {"data": 1, "expert": RANKS}, partial(character_experts, 4), batches, Recipe(balance=method)
         crowded = ranks.run(train_experts, *given, backend="gloo").results[0].imbalances[-LAST:]
-        target = None if way == "nothing" else BALANCED
-        name = f"balanced by {way}: busiest expert, times its fair part"
+        target = None if method == "nothing" else BALANCED
+        name = f"balanced by {method}: busiest expert, times its fair part"
         rows.append(value_row("experts", name, crowded, "×", target=target))
     return rows
 
@@ -88,7 +88,7 @@ def balance(ranks: "Ranks", runs: int) -> list[Row]:
 def times(ranks: "Ranks", runs: int) -> list[Row]:
     """The collective all-to-all against the same by plain messages."""
     found = ranks.run(_seconds, runs, backend="gloo").results
-    taken = {name: [max(turn) for turn in zip(*(one[name] for one in found), strict=True)] for name in found[0]}
+    taken = {name: [max(turn) for turn in zip(*(result[name] for result in found), strict=True)] for name in found[0]}
     return [
         ratio_row("experts", "all_to_all_single / plain messages, seconds", taken["collective"], taken["messages"]),
     ]

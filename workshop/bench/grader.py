@@ -71,7 +71,7 @@ def _wrong_answers(name: str, ranks: RanksInterface, bar: tqdm | None) -> tuple[
         verdict = verdict_on_these(find(name), program.function(), ranks, Options(patience=PATIENCE))
         rejected.append(verdict.result == Result.WRONG)
         named.append(rejected[-1] and verdict.question == (question.text if question.is_asked else ""))
-        _tell(named[-1], f"{program.name}, wrong: {verdict}", verdict.seed, bar)
+        _report(named[-1], f"{program.name}, wrong: {verdict}", verdict.seed, bar)
     return rejected, named
 
 
@@ -82,11 +82,11 @@ def _right_answers(name: str, ranks: RanksInterface, runs: int, bar: tqdm | None
         for program in find(name).written.right:
             verdict = verdict_on_these(find(name), program.function(), ranks, Options(seed=seed))
             accepted.append(verdict.passed)
-            _tell(verdict.passed, f"{program.name}, right: {verdict}", seed, bar)
+            _report(verdict.passed, f"{program.name}, right: {verdict}", seed, bar)
     return accepted
 
 
-def _tell(well: bool, text: str, seed: int | None, bar: tqdm | None) -> None:
+def _report(well: bool, text: str, seed: int | None, bar: tqdm | None) -> None:
     if not well:
         tqdm.write(f"{text}  [COURSE_SEED={seed}]", file=sys.stderr)
     if bar is not None:

@@ -71,7 +71,7 @@ class HangProgram:
 
 
 @dataclass(frozen=True)
-class Told:
+class Observed:
     """What was said of a program.
 
     Attributes:
@@ -107,16 +107,16 @@ def programs(module: ModuleType) -> list[HangProgram]:
 
 
 def _program(function: Callable) -> HangProgram:
-    told = dict(re.findall(r"^\s*(Finding|Words|Ranks|Group): *(.+?) *$", function.__doc__, re.MULTILINE))
+    fields = dict(re.findall(r"^\s*(Finding|Words|Ranks|Group): *(.+?) *$", function.__doc__, re.MULTILINE))
     source, first = inspect.getsourcelines(function)
     return HangProgram(
         function.__name__,
         function,
-        told["Finding"],
-        tuple(word.strip() for word in told.get("Words", "").split(",") if word.strip()),
-        int(told.get("Ranks", 2)),
-        told.get("Group"),
-        tuple(first + place for place, line in enumerate(source) if _HERE in line),
+        fields["Finding"],
+        tuple(word.strip() for word in fields.get("Words", "").split(",") if word.strip()),
+        int(fields.get("Ranks", 2)),
+        fields.get("Group"),
+        tuple(first + offset for offset, line in enumerate(source) if _HERE in line),
     )
 
 
@@ -139,7 +139,7 @@ def _press_stop(printed: _Notices, over: threading.Event) -> None:
         _thread.interrupt_main()
 
 
-def tell(ranks: "course.Ranks", program: HangProgram) -> Told:
+def observe(ranks: "course.Ranks", program: HangProgram) -> Observed:
     """Run a program and gather what is told of it."""
     printed, over = _Notices(), threading.Event()
     begin, gone, report, ending = time.perf_counter(), False, "", str(Ending.RETURNED)
@@ -164,28 +164,28 @@ def tell(ranks: "course.Ranks", program: HangProgram) -> Told:
     if ranks.run(add_ones).results != [RANKS] * RANKS:
         raise CourseError(f"{program.name}: the ranks cannot add any more")
     again = None if gone else time.perf_counter() - begin
-    return Told(" ".join([report, *notices]).strip(), seconds, again, ending, noticed)
+    return Observed(" ".join([report, *notices]).strip(), seconds, again, ending, noticed)
 
 
-def reaches_the_learner(program: HangProgram, told: Told) -> bool:
+def reaches_the_learner(program: HangProgram, observed: Observed) -> bool:
     """Does the learner hear that this program is wrong?"""
     if program.finding == "error":
-        return told.ending in (Ending.RAISED, Ending.DEADLOCK)
+        return observed.ending in (Ending.RAISED, Ending.DEADLOCK)
     if program.finding == "luck":
-        return bool(told.text) and told.ending != Ending.STOPPED
-    return bool(told.text) and (told.ending != Ending.STOPPED or told.noticed)
+        return bool(observed.text) and observed.ending != Ending.STOPPED
+    return bool(observed.text) and (observed.ending != Ending.STOPPED or observed.noticed)
 
 
-def names_the_line(program: HangProgram, told: Told) -> bool:
+def names_the_line(program: HangProgram, observed: Observed) -> bool:
     """Is one of the lines told at which the program goes wrong?"""
     return not program.lines or any(
-        re.search(rf"\blines? (\d+(, | and ))*{line}\b", told.text) for line in program.lines
+        re.search(rf"\blines? (\d+(, | and ))*{line}\b", observed.text) for line in program.lines
     )
 
 
-def names_the_cause(program: HangProgram, told: Told) -> bool:
+def names_the_cause(program: HangProgram, observed: Observed) -> bool:
     """Are the words told that a good report has?"""
-    return all(re.search(rf"\b{re.escape(word)}\b", told.text, re.IGNORECASE) for word in program.words)
+    return all(re.search(rf"\b{re.escape(word)}\b", observed.text, re.IGNORECASE) for word in program.words)
 
 
 def run(runs: int, only: list[str] | None = None) -> list[Row]:
@@ -202,10 +202,10 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
     ranks.run(torch_is_there)
     torch_is_there()
     quiet_notice.QUIET_SECONDS = SOON
-    results: dict[str, list[tuple[HangProgram, Told]]] = {}
+    results: dict[str, list[tuple[HangProgram, Observed]]] = {}
     try:
         for name, own in found.items():
-            results[name] = [(program, tell(ranks, program)) for program in own for _ in range(runs)]
+            results[name] = [(program, observe(ranks, program)) for program in own for _ in range(runs)]
             _say(name, results[name])
     finally:
         quiet_notice.QUIET_SECONDS = before
@@ -218,31 +218,36 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
 def _healthy() -> list[Row]:
     """What takes long and is well: transfers behind slow links, and work of ten seconds."""
 
-    def say(name: str, told: str) -> None:
-        print(f"{HEALTHY}.{name}: noise: {told}", file=sys.stderr)
+    def say(name: str, text: str) -> None:
+        print(f"{HEALTHY}.{name}: noise: {text}", file=sys.stderr)
 
     disturbed = list(healthy.disturbed(say))
     label = f"{HEALTHY}: disturbed, of {count(len(disturbed), 'long program')}"
     return [value_row("hangs", label, [float(sum(disturbed))], "", target=0)]
 
 
-def _say(name: str, pairs: list[tuple[HangProgram, Told]]) -> None:
+def _say(name: str, pairs: list[tuple[HangProgram, Observed]]) -> None:
     """What was missed, for who watches."""
-    for program, told in pairs:
+    for program, observed in pairs:
         wrong = program.finding != "correct"
-        judged = [reaches_the_learner(program, told), names_the_line(program, told), names_the_cause(program, told)]
-        if not wrong and told.text:
-            print(f"{name}.{program.name}: noise: {told.text}", file=sys.stderr)
+        judged = [
+            reaches_the_learner(program, observed),
+            names_the_line(program, observed),
+            names_the_cause(program, observed),
+        ]
+        if not wrong and observed.text:
+            print(f"{name}.{program.name}: noise: {observed.text}", file=sys.stderr)
         elif wrong and not all(judged):
             missed = [word for word, well in zip(("told", "line", "cause"), judged, strict=True) if not well]
             print(
-                f"{name}.{program.name}: missed {', '.join(missed)} ({program.finding}): {told.text}", file=sys.stderr
+                f"{name}.{program.name}: missed {', '.join(missed)} ({program.finding}): {observed.text}",
+                file=sys.stderr,
             )
 
 
-def _shares(name: str, pairs: list[tuple[HangProgram, Told]], *, targets: bool = False) -> Iterator[Row]:
+def _shares(name: str, pairs: list[tuple[HangProgram, Observed]], *, targets: bool = False) -> Iterator[Row]:
     wrong = [pair for pair in pairs if pair[0].finding != "correct"]
-    told = [pair for pair in wrong if reaches_the_learner(*pair)]
+    reached = [pair for pair in wrong if reaches_the_learner(*pair)]
     noise = [pair for pair in pairs if pair[0].finding == "correct" and pair[1].text]
 
     def share(what: str, part: list, whole: list) -> Row:
@@ -250,17 +255,19 @@ def _shares(name: str, pairs: list[tuple[HangProgram, Told]], *, targets: bool =
         label = f"{name}: {what} of {count(len(whole), 'program')}"
         return value_row("hangs", label, percent, "%", better="higher", target=95 if targets else None)
 
-    yield share("told", told, wrong)
-    yield share("line named", [pair for pair in told if names_the_line(*pair)], told)
-    yield share("cause named", [pair for pair in told if names_the_cause(*pair)], told)
+    yield share("told", reached, wrong)
+    yield share("line named", [pair for pair in reached if names_the_line(*pair)], reached)
+    yield share("cause named", [pair for pair in reached if names_the_cause(*pair)], reached)
     correct = f"{name}: noise, of {count(len(pairs) - len(wrong), 'correct program')}"
     yield value_row("hangs", correct, [float(len(noise))], "", target=0 if targets else None)
 
 
-def _seconds(pairs: list[tuple[HangProgram, Told]]) -> Iterator[Row]:
-    deadlocks = [told for program, told in pairs if program.finding == "deadlock" and "deadlock:" in told.text]
-    seconds = sorted(told.seconds for told in deadlocks)
-    again = sorted(told.again for told in deadlocks if told.again is not None)
+def _seconds(pairs: list[tuple[HangProgram, Observed]]) -> Iterator[Row]:
+    deadlocks = [
+        observed for program, observed in pairs if program.finding == "deadlock" and "deadlock:" in observed.text
+    ]
+    seconds = sorted(observed.seconds for observed in deadlocks)
+    again = sorted(observed.again for observed in deadlocks if observed.again is not None)
     if len(seconds) > 1 and len(again) > 1:
         yield seconds_row("hangs", "deadlock told, median", seconds)
         yield seconds_row(
@@ -269,7 +276,9 @@ def _seconds(pairs: list[tuple[HangProgram, Told]]) -> Iterator[Row]:
         yield seconds_row(
             "hangs", "ranks work again, 95 % within", [statistics.quantiles(again, n=20)[-1]], target=AGAIN
         )
-    ended = sum(told.again is None for program, told in pairs if program.finding in ("deadlock", "luck", "correct"))
+    ended = sum(
+        observed.again is None for program, observed in pairs if program.finding in ("deadlock", "luck", "correct")
+    )
     yield value_row("hangs", "programs after which new ranks had to come", [float(ended)], "")
 
 

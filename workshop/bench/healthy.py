@@ -86,7 +86,7 @@ def loads_data() -> None:
         def __len__(self) -> int:
             return 4
 
-        def __getitem__(self, place: int) -> torch.Tensor:
+        def __getitem__(self, index: int) -> torch.Tensor:
             time.sleep(SECONDS / 4)
             return torch.ones(3)
 
@@ -106,10 +106,10 @@ def disturbed(say: Callable[[str, str], None]) -> Iterator[bool]:
             ranks = course.start(RANKS, link=link) if link else course.start(RANKS)
             try:
                 for program in programs:
-                    told = _disturbance(ranks, program, str(Path(folder) / "lock"))
-                    if told:
-                        say(program.__name__, told)
-                    yield bool(told)
+                    noise = _disturbance(ranks, program, str(Path(folder) / "lock"))
+                    if noise:
+                        say(program.__name__, noise)
+                    yield bool(noise)
             finally:
                 ranks.stop()
 

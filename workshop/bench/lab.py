@@ -38,15 +38,15 @@ def second_start() -> float:
         text=True,
         start_new_session=True,
     )
-    told = []
+    lines = []
     try:
         for line in process.stdout or ():
-            told.append(line)
+            lines.append(line)
             if SAID in line:
                 return time.perf_counter() - began
     finally:
         end(process)
-    raise CourseError(f"make lab did not come up: {''.join(told[-3:]).strip()}")
+    raise CourseError(f"make lab did not come up: {''.join(lines[-3:]).strip()}")
 
 
 def end(process: subprocess.Popen) -> None:

@@ -39,17 +39,17 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
     return [row for part in chosen_parts("memory", parts, only).values() for row in part()]
 
 
-def farthest(way: str, pairs: Iterable["Pair"]) -> Row:
+def farthest(name: str, pairs: Iterable["Pair"]) -> Row:
     """The largest difference of any part on any rank, in percent of what was counted."""
     from course_utils.lessons.model_parallel.pictures import differences
 
     gaps = [100 * abs(gap) for pair in pairs for gap in differences(*pair).values()]
-    return Row("memory", f"{way}: computed far from counted, at most", max(gaps), "%", "lower", NEAR, 0.0, len(gaps))
+    return Row("memory", f"{name}: computed far from counted, at most", max(gaps), "%", "lower", NEAR, 0.0, len(gaps))
 
 
-def with_words(way: str, **chosen: bool) -> str:
+def with_words(training: str, **chosen: bool) -> str:
     """Adds what was chosen: "tensor-parallel, sequence"."""
-    return ", ".join([way, *(name for name, yes in chosen.items() if yes)])
+    return ", ".join([training, *(name for name, yes in chosen.items() if yes)])
 
 
 def one_rank() -> list[Row]:
@@ -101,13 +101,13 @@ def pipeline() -> list[Row]:
 
     rows = []
     with ranks_of(3) as ranks:
-        for (way, number, micro_batches), again in itertools.product(PIPELINES, (False, True)):
+        for (schedule_name, number, micro_batches), again in itertools.product(PIPELINES, (False, True)):
             pairs = [
                 pair
                 for dropout in DROPOUTS
-                for pair in ranks.run(pipelined, way, micro_batches, again, dropout, ranks=number).results
+                for pair in ranks.run(pipelined, schedule_name, micro_batches, again, dropout, ranks=number).results
             ]
-            name = f"{way} with {number} stages and {micro_batches} micro-batches"
+            name = f"{schedule_name} with {number} stages and {micro_batches} micro-batches"
             rows.append(farthest(with_words(name, checkpointing=again), pairs))
     return rows
 

@@ -80,7 +80,7 @@ class MixedPrecision(torch.optim.Optimizer):
         self, parameters: Iterable[nn.Parameter], make: Callable[[list[nn.Parameter]], torch.optim.Optimizer]
     ) -> None:
         self.low = list(parameters)
-        self.copies = [nn.Parameter(one.detach().float()) for one in self.low]
+        self.copies = [nn.Parameter(parameter.detach().float()) for parameter in self.low]
         self.inner = make(self.copies)
         super().__init__(self.copies, {})
         self.state = self.inner.state
@@ -122,14 +122,16 @@ def tensor_parallel(dropout: float, sequence: bool, checkpointing: bool) -> Pair
     return computed, measured_memory(layers, optimizer, step_with(layers, optimizer))
 
 
-def pipelined(comm: "MPI.Intracomm", way: str, micro_batches: int, checkpointing: bool, dropout: float) -> Pair:
+def pipelined(
+    comm: "MPI.Intracomm", schedule_name: str, micro_batches: int, checkpointing: bool, dropout: float
+) -> Pair:
     """A step of a pipeline, "gpipe" or "1f1b"."""
-    model, cuts, place = small_model(dropout, depth=4), STAGES[comm.size], comm.rank
-    own = model[sum(cuts[:place]) :][: cuts[place]]
-    in_flight = micro_batches if way == "gpipe" else min(comm.size - place, micro_batches)
+    model, cuts, stage_index = small_model(dropout, depth=4), STAGES[comm.size], comm.rank
+    own = model[sum(cuts[:stage_index]) :][: cuts[stage_index]]
+    in_flight = micro_batches if schedule_name == "gpipe" else min(comm.size - stage_index, micro_batches)
     computed = training_memory(own, BATCH, LENGTH, checkpointing=checkpointing, in_flight=in_flight)
-    schedule = {"gpipe": gpipe_schedule, "1f1b": one_f_one_b_schedule}[way](comm.size, micro_batches)
-    stage = split_model(checkpointed(model) if checkpointing else model, cuts)[place]
+    schedule = {"gpipe": gpipe_schedule, "1f1b": one_f_one_b_schedule}[schedule_name](comm.size, micro_batches)
+    stage = split_model(checkpointed(model) if checkpointing else model, cuts)[stage_index]
     optimizer = torch.optim.Adam(stage.parameters())
     batches = [texts(index) for index in range(micro_batches)]
 
@@ -137,7 +139,7 @@ def pipelined(comm: "MPI.Intracomm", way: str, micro_batches: int, checkpointing
         return loss_of(output, batches[index][1])
 
     def step() -> None:
-        run_schedule(comm, schedule, {place: stage}, [x for x, _ in batches], share_of_loss)
+        run_schedule(comm, schedule, {stage_index: stage}, [x for x, _ in batches], share_of_loss)
         optimizer.step()
 
     return computed, measured_memory(stage, optimizer, step)
@@ -156,11 +158,11 @@ def divided(stage: int) -> Pair:
 def on_mesh(sizes: dict[str, int], micro_batches: int = 3) -> Pair:
     """A step with several kinds of parallelism at once."""
     training = MeshTraining(small_model(0.1, depth=4), sizes, micro_batches)
-    place, axes = training.coordinates["pipeline"], training.sizes
+    stage, axes = training.coordinates["pipeline"], training.sizes
     layers = small_model(0.1, depth=4)[training.first_layer :][: len(training.stage)]
     ways = Parallelism(data=axes["data"], tensor=axes["tensor"])
-    in_flight = min(axes["pipeline"] - place, micro_batches)
+    in_flight = min(axes["pipeline"] - stage, micro_batches)
     computed = training_memory(layers, BATCH, LENGTH, parallelism=ways, in_flight=in_flight)
     x = torch.randint(CHARACTERS, (BATCH * micro_batches * axes["data"], LENGTH))
-    state = [one for kept in training.adam.states.values() for one in (kept.mean, kept.square)]
+    state = [moment for kept in training.adam.states.values() for moment in (kept.mean, kept.square)]
     return computed, measured_memory(training.stage, state, lambda: training.step(x, x))

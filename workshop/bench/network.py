@@ -78,7 +78,7 @@ def against_theory(nodes: int, runs: int) -> list[Row]:
         }
         slow, fast = by_turns(measures, runs, warm_ups=1).values()
     name = f"gather-scatter / ring / {nodes}, {nodes} nodes at {NODES[nodes]} Mbit/s"
-    by_theory = [nodes * one for one in fast]
+    by_theory = [nodes * seconds for seconds in fast]
     return [
         ratio_row("network", f"{name} (at least)", slow, by_theory, target=0.9, better="higher"),
         ratio_row("network", f"{name} (at most)", slow, by_theory, target=1.1),

@@ -105,8 +105,8 @@ def rows_of(case: OverlapCase, ranks: "Ranks", rounds: int) -> list[Row]:
         for times, order in ranks.run(backward_times, case.batch, rounds, case.build, backend="gloo").results
     ]
     buckets = make_buckets(models[0].sizes, case.bucket_bytes)
-    sizes = [sum(models[0].sizes[place] for place in places) for places in buckets]
-    overlappable = [one.backward - max(one.ready[place] for place in buckets[0]) for one in models]
+    sizes = [sum(models[0].sizes[index] for index in places) for places in buckets]
+    overlappable = [model.backward - max(model.ready[index] for index in buckets[0]) for model in models]
     taken = ranks.run(bucket_seconds, sizes, rounds, backend="gloo").results
     communication = [max(each) for each in zip(*taken, strict=True)]
     return case_rows(case.name, len(buckets), communication, overlappable, timed(case, ranks, ways, rounds))
@@ -123,16 +123,16 @@ def case_rows(
         overlappable: seconds of the backward pass behind the first bucket, rank by rank.
     """
     least = max(0.0, statistics.median(communication) - statistics.median(overlappable))
-    rows = [seconds_row("overlap", f"{name}: step, {way}", seconds) for way, seconds in steps.seconds.items()]
+    rows = [seconds_row("overlap", f"{name}: step, {method}", seconds) for method, seconds in steps.seconds.items()]
     rows += [
         seconds_row("overlap", f"{name}: communication by itself, {buckets} buckets", communication),
         seconds_row("overlap", f"{name}: backward pass behind the first bucket", overlappable),
         seconds_row("overlap", f"{name}: exposed, all after the backward pass", steps.exposed_by_round("flat")),
     ]
-    for way in (OURS, DDP):
-        exposed = steps.exposed_by_round(way)
-        rows.append(seconds_row("overlap", f"{name}: exposed, {way}", exposed))
-        rows.append(exposed_row(f"{name}: exposed, {way}", exposed, least, steps.seconds[way], way == OURS))
+    for method in (OURS, DDP):
+        exposed = steps.exposed_by_round(method)
+        rows.append(seconds_row("overlap", f"{name}: exposed, {method}", exposed))
+        rows.append(exposed_row(f"{name}: exposed, {method}", exposed, least, steps.seconds[method], method == OURS))
     ours, theirs = steps.seconds[OURS], steps.seconds[DDP]
     return [*rows, ratio_row("overlap", f"{name}: step, {OURS} / {DDP}", ours, theirs, target=1.0)]
 
@@ -151,9 +151,9 @@ def exposed_row(
 ) -> Row:
     """Exposed communication ÷ the least possible; ÷ the step, where all of it can hide."""
     if least > 0:
-        values, what, target, unit = [one / least for one in exposed], "least possible", EXPOSED, "×"
+        values, what, target, unit = [seconds / least for seconds in exposed], "least possible", EXPOSED, "×"
     else:
-        values = [one / step for one, step in zip(exposed, steps, strict=True)]
+        values = [seconds / step for seconds, step in zip(exposed, steps, strict=True)]
         what, target, unit = "step", HIDDEN, "of it"
     name = f"{metric} / {what}"
     wanted = target if with_target else None
@@ -174,9 +174,9 @@ def weak_scaling(rounds: int) -> list[Row]:
     }
     with ranks_of(2) as ranks:
         seconds = timed(case, ranks, ways, rounds).seconds
-    rows = [seconds_row("overlap", f"{case.name}: step, {way}", each) for way, each in seconds.items()]
-    for way in (OURS, DDP):
-        name = f"{case.name}: weak-scaling efficiency, {way}"
-        target = WEAK if way == OURS else None
-        rows.append(ratio_row("overlap", name, seconds[ALONE], seconds[way], target=target, better="higher"))
+    rows = [seconds_row("overlap", f"{case.name}: step, {method}", each) for method, each in seconds.items()]
+    for method in (OURS, DDP):
+        name = f"{case.name}: weak-scaling efficiency, {method}"
+        target = WEAK if method == OURS else None
+        rows.append(ratio_row("overlap", name, seconds[ALONE], seconds[method], target=target, better="higher"))
     return rows

@@ -72,11 +72,11 @@ def ways(ranks: "Ranks", steps: int) -> "dict[str, Callable[[], list[TrainedStag
 
 def equal(ranks: "Ranks") -> list[Row]:
     """How far losses and parameters are from one process after some steps; and whether torch's order is ours."""
-    rows, serial = [], alone(STEPS)
+    rows, serial = [], one_process(STEPS)
     for name, train in ways(ranks, STEPS).items():
         results = train()
         metric = f"{name}: far from one process after {STEPS} steps"
-        rows.append(value_row("pipeline", metric, [apart(results, serial)], "", target=EQUAL))
+        rows.append(value_row("pipeline", metric, [difference_to_serial(results, serial)], "", target=EQUAL))
         if name.endswith(TORCHS):
             rows.append(order_row(name.removesuffix(TORCHS), results[0].order))
     return rows
@@ -90,16 +90,16 @@ def order_row(name: str, theirs: Schedule) -> Row:
     return value_row("pipeline", metric, [same], f"of {P}", target=target, better="higher")
 
 
-def alone(steps: int) -> TrainedStages:
+def one_process(steps: int) -> TrainedStages:
     """The same training in one process; the whole network counts as stage 0."""
     model, losses = train_alone(steps, RATE)
-    return TrainedStages(losses, {0: [one.detach() for one in model.parameters()]})
+    return TrainedStages(losses, {0: [parameter.detach() for parameter in model.parameters()]})
 
 
-def apart(results: "Sequence[TrainedStages]", serial: TrainedStages) -> float:
+def difference_to_serial(results: "Sequence[TrainedStages]", serial: TrainedStages) -> float:
     """The largest difference of any loss or parameter; `results` of all ranks."""
-    losses = [max(each, key=abs) for each in zip(*(one.losses for one in results), strict=True)]
-    far = largest_difference([one.parameters for one in results], serial.parameters[0])
+    losses = [max(each, key=abs) for each in zip(*(result.losses for result in results), strict=True)]
+    far = largest_difference([result.parameters for result in results], serial.parameters[0])
     return max(far, *(abs(ours - theirs) for ours, theirs in zip(losses, serial.losses, strict=True)))
 
 
@@ -112,7 +112,7 @@ def idle(ranks: "Ranks", runs: int) -> list[Row]:
         timed = by_turns(measures, runs)
         for name, taken in timed.items():
             rows += rows_of(f"{name}, m = {micro_batches}", name, micro_batches, taken)
-        bubbles = [[one.idle_share * one.seconds for one in timed[name]] for name in ("ZB-H1", "1F1B")]
+        bubbles = [[run.idle_share * run.seconds for run in timed[name]] for name in ("ZB-H1", "1F1B")]
         metric = f"bubble, ZB-H1 / 1F1B, m = {micro_batches}"
         rows.append(ratio_row("pipeline", metric, *bubbles, target=ZB_H1_BUBBLE))
     return rows
@@ -125,11 +125,11 @@ def timed_run(ranks: "Ranks", schedule: Schedule) -> Timing:
 
 def rows_of(label: str, name: str, micro_batches: int, taken: Sequence[Timing]) -> list[Row]:
     """One schedule: its idle share, how far that is from the formula, and what its ranks kept."""
-    shares = [100 * one.idle_share for one in taken]
+    shares = [100 * run.idle_share for run in taken]
     expected = 100 * expected_idle(name, micro_batches)
     off = [abs(share - expected) for share in shares]
     planned = peak_in_flight(SCHEDULES[name](P, micro_batches))
-    kept = [max(abs(a - b) for a, b in zip(peak_in_flight(done(one)), planned, strict=True)) for one in taken]
+    kept = [max(abs(a - b) for a, b in zip(peak_in_flight(done(run)), planned, strict=True)) for run in taken]
     return [
         value_row("pipeline", f"{label}: idle ({expected:.1f} % expected)", shares, "%"),
         value_row("pipeline", f"{label}: idle, run against formula", off, "points", target=POINTS),
@@ -146,11 +146,11 @@ def expected_idle(name: str, micro_batches: int) -> float:
 
 def done(timing: Timing) -> Schedule:
     """What each rank did, in order."""
-    return [[one.action for one in timing.entries if one.rank == rank] for rank in range(timing.ranks)]
+    return [[entry.action for entry in timing.entries if entry.rank == rank] for rank in range(timing.ranks)]
 
 
 def clean(ranks: "Ranks", repeats: int = REPEATS) -> list[Row]:
     """How many of fifty runs in a row end without an error, and as one process does."""
-    serial = alone(1)
-    gaps = {name: lambda train=train: apart(train(), serial) for name, train in ways(ranks, 1).items()}
+    serial = one_process(1)
+    gaps = {name: lambda train=train: difference_to_serial(train(), serial) for name, train in ways(ranks, 1).items()}
     return clean_rows("pipeline", gaps, EQUAL, repeats)

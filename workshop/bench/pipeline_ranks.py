@@ -42,13 +42,15 @@ Pass = Callable[[Any], float]
 
 def trained(stages: Mapping[int, nn.Module], batches: Iterable[Any], forward_and_backward: Pass) -> TrainedStages:
     """A step of gradient descent for each batch."""
-    optimizer = Sgd([one for stage in stages.values() for one in stage.parameters()], RATE)
+    optimizer = Sgd([parameter for stage in stages.values() for parameter in stage.parameters()], RATE)
     losses = []
     for batch in batches:
         optimizer.zero_grad()
         losses.append(forward_and_backward(batch))
         optimizer.step()
-    return TrainedStages(losses, {stage: [one.detach() for one in part.parameters()] for stage, part in stages.items()})
+    return TrainedStages(
+        losses, {stage: [parameter.detach() for parameter in part.parameters()] for stage, part in stages.items()}
+    )
 
 
 def train_pipeline(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], steps: int) -> TrainedStages:

@@ -61,10 +61,10 @@ def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
     ways = {"flat": all_reduce_flat, "buckets": functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)}
     timed = step_times(ranks, {ALONE: unsynchronised} | ways, BATCH, rounds)
     rows = []
-    for name, way in ways.items():
-        found = profile_ranks(ranks, training_step, way, BATCH, steps=rounds)
+    for name, wrap in ways.items():
+        found = profile_ranks(ranks, training_step, wrap, BATCH, steps=rounds)
         read = transfer_seconds(found.lanes)
-        waiting = [one.exposed_seconds / one.steps for one in found.lanes]
+        waiting = [rank_lanes.exposed_seconds / rank_lanes.steps for rank_lanes in found.lanes]
         wrong = len(problems(found.trace))
         rows += [
             seconds_row(BENCH, f"{name}: exposed on all ranks' mean, waiting for the last one with it", waiting),
@@ -76,8 +76,14 @@ def exposed(ranks: "Ranks", rounds: int) -> list[Row]:
                 [off(read, statistics.median(timed.exposed_by_round(name)), timed.median(name))],
                 "",
             ),
-            value_row(BENCH, f"{name}: hidden share", [one.overlap_share for one in found.lanes], "", better="higher"),
-            value_row(BENCH, f"{name}: idle share", [one.idle_share for one in found.lanes], ""),
+            value_row(
+                BENCH,
+                f"{name}: hidden share",
+                [rank_lanes.overlap_share for rank_lanes in found.lanes],
+                "",
+                better="higher",
+            ),
+            value_row(BENCH, f"{name}: idle share", [rank_lanes.idle_share for rank_lanes in found.lanes], ""),
             Row(BENCH, f"{name}: problems of the trace's format", wrong, "", "lower", 0, 0.0, 1),
         ]
     return rows
@@ -93,8 +99,8 @@ def profiler(ranks: "Ranks", rounds: int) -> list[Row]:
     from course_utils.lessons.overlap.buckets import overlapped
     from workshop.bench.profiling_ranks import with_and_without
 
-    way = functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)
-    taken = ranks.run(with_and_without, way, rounds, BATCH, backend="gloo").results[0]
+    wrap = functools.partial(overlapped, bucket_bytes=BUCKET_BYTES)
+    taken = ranks.run(with_and_without, wrap, rounds, BATCH, backend="gloo").results[0]
     return [
         seconds_row(BENCH, "a step without the profiler", taken.first),
         ratio_row(BENCH, "a step with the profiler / without", taken.second, taken.first),
@@ -108,6 +114,6 @@ def transfer_seconds(lanes: "Sequence[Lanes]") -> list[float]:
     for nobody: what is exposed there is the transfer.
     """
     return [
-        min(length(intersection(one.exposed, [step])) for one, step in zip(lanes, steps, strict=True))
-        for steps in zip(*(one.each_step for one in lanes), strict=True)
+        min(length(intersection(rank_lanes.exposed, [step])) for rank_lanes, step in zip(lanes, steps, strict=True))
+        for steps in zip(*(rank_lanes.each_step for rank_lanes in lanes), strict=True)
     ]

@@ -11,14 +11,14 @@ from course_utils.lessons.profiling.record_profiles import training_step
 from course_utils.measuring import Compared, by_turns, slowest_rank
 
 
-def with_and_without(way: Way, rounds: int, batch: int, warm_up: int = 2) -> Compared:
+def with_and_without(wrap: Way, rounds: int, batch: int, warm_up: int = 2) -> Compared:
     """On every rank: the seconds of a step without the profiler, and of one under it, by turns.
 
     Starting the profiler and writing its trace are not in them.
     """
     from torch.profiler import ProfilerActivity, profile
 
-    step = training_step(way, batch)
+    step = training_step(wrap, batch)
 
     def profiled() -> float:
         with profile(activities=[ProfilerActivity.CPU]):

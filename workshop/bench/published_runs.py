@@ -93,9 +93,9 @@ def comparison(runs: Sequence[PublishedRun] = PUBLISHED) -> list[str]:
     lines = []
     for run in runs:
         chosen = run.predicted()
-        apart = f"{100 * (chosen.step / run.seconds - 1):+.0f} %"
+        difference = f"{100 * (chosen.step / run.seconds - 1):+.0f} %"
         lines.append(
             f"{run.model} on {run.layout.gpus} GPUs, {chosen}: "
-            f"published {run.seconds:.1f} s, predicted {chosen.step:.1f} s ({apart}); {run.source}"
+            f"published {run.seconds:.1f} s, predicted {chosen.step:.1f} s ({difference}); {run.source}"
         )
     return lines

@@ -43,14 +43,14 @@ def link(ranks: "Ranks", runs: int) -> list[Row]:
     rate = (MESSAGES[2] - MESSAGES[1]) / (times[2] - times[1])
     taken = link_seconds(ranks, WORKERS, VECTOR, runs)
     rows = []
-    for place, workers in enumerate(WORKERS):
+    for position, workers in enumerate(WORKERS):
         where = f"{workers} workers, {VECTOR // 1000} KB at {RATE} Mbit/s"
-        rows += [seconds_row("server", f"step, {name}, {where}", line[place]) for name, line in taken.items()]
+        rows += [seconds_row("server", f"step, {name}, {where}", line[position]) for name, line in taken.items()]
         predicted = [step_seconds(workers, VECTOR, rate, times[0])] * runs
         for bound, better, target in (("at least", "higher", 1 - NEAR), ("at most", "lower", 1 + NEAR)):
             name = f"server's step, predicted / measured, {workers} workers ({bound})"
-            rows.append(ratio_row("server", name, predicted, taken["server"][place], target=target, better=better))
-    slow = [one / taken["server"][0][index] for index, one in enumerate(taken["server"][-1])]
+            rows.append(ratio_row("server", name, predicted, taken["server"][position], target=target, better=better))
+    slow = [seconds / taken["server"][0][index] for index, seconds in enumerate(taken["server"][-1])]
     rows.append(value_row("server", "server's step, 7 workers / 2 workers (3.5 predicted)", slow, "×"))
     return rows
 

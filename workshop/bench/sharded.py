@@ -87,7 +87,7 @@ def stage_gap(ranks: "Ranks", stage: int, wanted: "MeshRun", world_size: int = P
     from workshop.bench.sharded_ranks import largest_gap
 
     results = staged(ranks, stage, len(wanted.losses), world_size).results
-    return max(largest_gap(one.parameters, wanted.parameters) for one in results)
+    return max(largest_gap(result.parameters, wanted.parameters) for result in results)
 
 
 def mesh_gap(ranks: "Ranks", sizes: dict[str, int], steps: int) -> float:
@@ -125,7 +125,7 @@ def counted_bytes() -> list[Row]:
             run = staged(ranks, stage, STEPS)
             kept, sent = on_paper(parameters, P, stage)
             for part, expected in kept.items():
-                values = [one.kept[part] for one in run.results]
+                values = [result.kept[part] for result in run.results]
                 metric = f"{NAMES[stage]}: {part} kept, counted / formula"
                 rows.append(ratio_row("sharded", metric, values, [expected] * P, target=ON_PAPER))
             metric = f"{NAMES[stage]}: sent in a step, calls as rings / formula"
@@ -133,7 +133,7 @@ def counted_bytes() -> list[Row]:
             rows.append(ratio_row("sharded", metric, counted, [sent] * P, target=ON_PAPER))
             if stage == 2:
                 metric = "ZeRO-2: gradients at most during the backward pass / the whole gradient"
-                most = [one.most_gradients for one in run.results]
+                most = [result.most_gradients for result in run.results]
                 whole = [on_paper(parameters, P, 0)[0]["gradients"]] * P
                 rows.append(ratio_row("sharded", metric, most, whole))
     return rows
@@ -146,7 +146,7 @@ def link_bytes() -> list[Row]:
     does not count.
     """
     from course_utils.lessons.hybrid_and_sharded.zero_stages import on_paper, train_sharded
-    from workshop.bench.sharded_ranks import alone, text_of, timed_model
+    from workshop.bench.sharded_ranks import repeat_collective, text_of, timed_model
 
     rows, parameters = [], list(timed_model().parameters())
     with nodes_of(P, RATE) as ranks:
@@ -159,7 +159,9 @@ def link_bytes() -> list[Row]:
             return [(more - less) / STEPS / expected for less, more in zip(out[1], out[1 + STEPS], strict=True)]
 
         for name, moved in RING.items():
-            values = sent(lambda times, name=name: (alone, name, NUMBERS, times), moved * (P - 1) / P * NUMBERS * 4)
+            values = sent(
+                lambda times, name=name: (repeat_collective, name, NUMBERS, times), moved * (P - 1) / P * NUMBERS * 4
+            )
             rows.append(value_row("sharded", f"{name} by itself: out of each node through gloo / ring", values, "×"))
         for stage in STAGES:
             expected = on_paper(parameters, P, stage)[1]
@@ -185,8 +187,8 @@ def checkpoints() -> list[Row]:
                 arguments = (load_on_mesh, path, sizes, small_model, batches[STEPS:])
                 results = ranks.run(*arguments, ranks=world_size, backend="gloo").results
                 label = f"checkpoint of {mesh_text(written)} on {mesh_text(sizes)}"
-                unlike = sum(not same(one.state, saved) for one in results)
-                losses = [sum(each) / world_size for each in zip(*(one.losses for one in results), strict=True)]
+                unlike = sum(not same(result.state, saved) for result in results)
+                losses = [sum(each) / world_size for each in zip(*(result.losses for result in results), strict=True)]
                 gap = max(abs(ours - theirs) for ours, theirs in zip(losses, wanted, strict=True))
                 rows.append(value_row("sharded", f"{label}: ranks with another state", [unlike], "", target=0))
                 rows.append(value_row("sharded", f"{label}: next losses far from one process", [gap], "", target=EQUAL))
@@ -195,7 +197,7 @@ def checkpoints() -> list[Row]:
 
 def same(state: "dict[str, torch.Tensor]", other: "dict[str, torch.Tensor]") -> bool:
     """The same names, and every entry equal."""
-    return state.keys() == other.keys() and all((state[name] == one).all().item() for name, one in other.items())
+    return state.keys() == other.keys() and all((state[name] == tensor).all().item() for name, tensor in other.items())
 
 
 def step_times(rounds: int) -> list[Row]:
@@ -204,7 +206,9 @@ def step_times(rounds: int) -> list[Row]:
 
     with ranks_of(2) as ranks:
         results = ranks.run(stage_seconds, rounds, backend="gloo").results
-    slowest = {stage: [max(each) for each in zip(*(one[stage] for one in results), strict=True)] for stage in STAGES}
+    slowest = {
+        stage: [max(each) for each in zip(*(result[stage] for result in results), strict=True)] for stage in STAGES
+    }
     rows = [seconds_row("sharded", f"{NAMES[stage]}: step, P = 2", seconds) for stage, seconds in slowest.items()]
     for stage in STAGES[1:]:
         metric = f"step, {NAMES[stage]} / {NAMES[0]}, P = 2"

@@ -54,10 +54,10 @@ def stage_seconds(rounds: int, warm_up: int = 2) -> dict[int, list[float]]:
 
 def largest_gap(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> float:
     """The largest difference of any entry of any parameter of ours."""
-    return max((one - theirs[name]).abs().max().item() for name, one in ours.items())
+    return max((tensor - theirs[name]).abs().max().item() for name, tensor in ours.items())
 
 
-def alone(collective: str, numbers: int, times: int) -> None:
+def repeat_collective(collective: str, numbers: int, times: int) -> None:
     """On every rank: a collective of a vector of this many float32, again and again."""
     whole = torch.zeros(numbers)
     part = torch.zeros(numbers // dist.get_world_size())
@@ -97,6 +97,6 @@ def differences_on_mesh(
     for x, y in batches:
         loss, wanted = training.step(x, y), serial_step(serial, adam, x, y)
         theirs = dict(serial.named_parameters())
-        gaps = [(one - theirs[name]).abs().max().item() for name, one in training.parameters().items()]
+        gaps = [(tensor - theirs[name]).abs().max().item() for name, tensor in training.parameters().items()]
         found.append(Difference(abs(loss - wanted) if last else 0.0, max(gaps)))
     return found

@@ -63,19 +63,19 @@ def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
         CourseError: there is no part of such a name.
     """
     on_ranks: dict[str, Callable[[Ranks, int], list[Row]]] = {"honesty": honesty_rows, "faster": faster_rows}
-    alone: dict[str, Callable[[int], list[Row]]] = {
+    in_this_process: dict[str, Callable[[int], list[Row]]] = {
         "program": program_rows,
         "report": report_rows,
         "rates": rates_rows,
         "hits": lambda runs: hits_rows(),
         "search": search_rows,
     }
-    wanted = chosen_parts(BENCH, on_ranks | alone, only)
+    wanted = chosen_parts(BENCH, on_ranks | in_this_process, only)
     rows = []
     if on_ranks.keys() & wanted.keys():
         with nodes_of(P, RATE) as ranks:
             rows += [row for name in on_ranks if name in wanted for row in on_ranks[name](ranks, max(runs, FEWEST))]
-    return rows + [row for name in alone if name in wanted for row in alone[name](runs)]
+    return rows + [row for name in in_this_process if name in wanted for row in in_this_process[name](runs)]
 
 
 def measured_costs(ranks: "Ranks", graph: OperatorGraph, fresh: bool = False) -> DeviceCosts:
@@ -126,16 +126,16 @@ def varied_strategies(
         for number_of in chosen.sample(range(1, len(graph)), chosen.randint(1, len(graph) // 2)):
             strategy[number_of] = chosen.choice(choices[number_of])
         pool.append((predicted_seconds(graph, strategy, costs), strategy))
-    taken = {predicted_seconds(graph, one, costs) for one in among.values()}
+    taken = {predicted_seconds(graph, strategy, costs) for strategy in among.values()}
     shortest, found = min(taken), list[list[Config]]()
     for goal in np.geomspace(shortest, SLOWEST * shortest, number):
-        pool = [one for one in pool if one[0] not in taken]  # such as its mirror image on the other devices
+        pool = [pair for pair in pool if pair[0] not in taken]  # such as its mirror image on the other devices
         if not pool:
             raise CourseError(
                 f"{graph.name}: of {tries} strategies tried only {len(found)} differ in their predicted times, and "
                 f"{number} are asked for. Ask for fewer, or take a larger model or more devices."
             )
-        seconds, strategy = min(pool, key=lambda one: abs(np.log(one[0] / goal)))
+        seconds, strategy = min(pool, key=lambda pair: abs(np.log(pair[0] / goal)))
         taken.add(seconds)
         found.append(strategy)
     return found
@@ -152,16 +152,16 @@ def comparison_rows(name: str, found: "PredictedAndMeasured") -> list[Row]:
     by_round = list(zip(*found.measured, strict=True))
     off = relative_errors(found.predicted, found.medians)
     number = len(found.predicted)
-    each = [statistics.median(relative_errors(found.predicted, one)) for one in by_round]
-    orders = [agreement(found.predicted, one) for one in by_round]
+    each = [statistics.median(relative_errors(found.predicted, measured)) for measured in by_round]
+    orders = [agreement(found.predicted, measured) for measured in by_round]
     order, what = agreement(found.predicted, found.medians), f"{name}, {number} strategies: "
-    noise = [spread(one) / statistics.median(one) for one in found.measured]
+    noise = [spread(measured) / statistics.median(measured) for measured in found.measured]
     rounds = len(by_round)
     return [
         Row(BENCH, f"{what}median error", 100 * statistics.median(off), "%", "lower", 8, 100 * spread(each), rounds),
         Row(BENCH, f"{what}largest error", 100 * max(off), "%", "lower", None, 0.0, rounds),
         Row(BENCH, f"{what}Kendall's τ", order, "", "higher", 0.95, spread(orders), rounds),
-        value_row(BENCH, f"{what}rounds of one strategy scatter by", [100 * one for one in noise], "%"),
+        value_row(BENCH, f"{what}rounds of one strategy scatter by", [100 * share for share in noise], "%"),
     ]
 
 
@@ -206,7 +206,7 @@ def report_rows(runs: int) -> list[Row]:
     costs, known = report_costs(graph), known_ways(graph, P)
     found = [find_strategy(graph, costs, P, ITERATIONS, seed=seed) for seed in range(max(runs, 3))]
     rows = [
-        value_row(BENCH, f"report, simulated: {name}", [1e3 * predicted_seconds(graph, one, costs)], "ms")
-        for name, one in known.items()
+        value_row(BENCH, f"report, simulated: {name}", [1e3 * predicted_seconds(graph, strategy, costs)], "ms")
+        for name, strategy in known.items()
     ]
-    return [*rows, value_row(BENCH, "report, simulated: found", [one.nanoseconds / 1e6 for one in found], "ms")]
+    return [*rows, value_row(BENCH, "report, simulated: found", [result.nanoseconds / 1e6 for result in found], "ms")]

@@ -47,10 +47,10 @@ def rates_rows(runs: int) -> list[Row]:
         costs = random_costs(np.random.default_rng(0), graph)
         taken = [rates(graph, costs, DEVICES, seed=run) for run in range(runs)]
         goals = {"tasks": None, "full": FULL[name], "incremental": INCREMENTAL[name]}
-        for way, goal in goals.items():
-            values = [one[way] for one in taken]
-            rows.append(value_row(BENCH, f"{name}: {way}", values, "/s", target=goal, better="higher"))
-        ratios = [one["incremental"] / one["full"] for one in taken]
+        for method, goal in goals.items():
+            values = [by_method[method] for by_method in taken]
+            rows.append(value_row(BENCH, f"{name}: {method}", values, "/s", target=goal, better="higher"))
+        ratios = [by_method["incremental"] / by_method["full"] for by_method in taken]
         metric = f"{name}: incremental / full"
         rows.append(value_row(BENCH, metric, ratios, "×", target=RATIO, better="higher"))
     return rows
@@ -85,7 +85,7 @@ def search_rows(runs: int) -> list[Row]:
     for devices, target in ((2, SECONDS), (DEVICES, None)):
         found = [find_strategy(graph, costs, devices, ITERATIONS, seed=run) for run in range(runs)]
         metric = f"AlexNet, {devices} devices: {ITERATIONS:,} proposals"
-        rows.append(value_row(BENCH, metric, [one.seconds for one in found], "s", target=target))
-        spread = statistics.median(one.nanoseconds for one in found) / min(one.nanoseconds for one in found)
+        rows.append(value_row(BENCH, metric, [result.seconds for result in found], "s", target=target))
+        spread = statistics.median(result.nanoseconds for result in found) / min(result.nanoseconds for result in found)
         rows.append(value_row(BENCH, f"{metric}, median / best found", [spread], "×"))
     return rows

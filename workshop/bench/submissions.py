@@ -24,9 +24,9 @@ def write_class(folder: Path, lesson: Lesson, number: int = 30, seed: int = 0) -
     """Write this many submissions of a lesson's exercises; the same seed gives the same ones."""
     chance = random.Random(f"{lesson.stem} {seed}")
     odd = _odd_ones(lesson)
-    files = [folder / f"learner_{place:02}.ipynb" for place in range(number)]
-    for place, file in enumerate(files):
-        file.write_text(next(odd) if place % 7 == 6 else _filled_in(lesson, _drawn(lesson, chance)), encoding="utf-8")
+    files = [folder / f"learner_{index:02}.ipynb" for index in range(number)]
+    for index, file in enumerate(files):
+        file.write_text(next(odd) if index % 7 == 6 else _filled_in(lesson, _drawn(lesson, chance)), encoding="utf-8")
     return files
 
 
@@ -47,7 +47,7 @@ def _stands_alone(answer: Program, lesson: Lesson) -> bool:
     """Does it do without the library's answers to this lesson? They are hidden while it is graded."""
     hidden = {f"{module}.{function}" for module, names in lesson_modules(lesson.stem).items() for function in names}
     imports = [node for node in ast.walk(ast.parse(answer.source)) if type(node) is ast.ImportFrom]
-    return hidden.isdisjoint(f"{node.module}.{one.name}" for node in imports for one in node.names)
+    return hidden.isdisjoint(f"{node.module}.{alias.name}" for node in imports for alias in node.names)
 
 
 def _filled_in(lesson: Lesson, sources: dict[str, str]) -> str:

@@ -29,7 +29,7 @@ def run(runs: int, figures: Path | None = None) -> list[Row]:
     """Train every way by turns, `runs` times; with a folder, draw the report's figures 4–11 and tables 1–3 into it."""
     rounds = measure(runs)
     if figures:
-        draw_all([one for each in rounds for one in each.values()], figures)
+        draw_all([run for each in rounds for run in each.values()], figures)
     return rows_of(rounds)
 
 
@@ -41,13 +41,17 @@ def measure(runs: int) -> list[dict[tuple[str, int], "TrainingRun"]]:
     from course_utils.lessons.overlap.buckets import overlapped
 
     ways: tuple[Way, ...] = (*WAYS, overlapped)
-    cases = [(ONE_PROCESS, 1), *((way, NODES) for way in ways), *(("DDP", workers) for workers in range(1, NODES))]
+    cases = [
+        (ONE_PROCESS, 1),
+        *((method, NODES) for method in ways),
+        *(("DDP", workers) for workers in range(1, NODES)),
+    ]
     with nodes_of(NODES, RATE) as ranks:
         train_way(ranks, "DDP", keep=False, **{**WORK, "steps": 1})
         return [
             {
-                (name_of(way), workers): train_way(ranks, way, world_size=workers, keep=False, **WORK)
-                for way, workers in cases
+                (name_of(method), workers): train_way(ranks, method, world_size=workers, keep=False, **WORK)
+                for method, workers in cases
             }
             for _ in range(runs)
         ]
@@ -56,9 +60,9 @@ def measure(runs: int) -> list[dict[tuple[str, int], "TrainingRun"]]:
 def rows_of(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[Row]:
     """The rows: stages of a step, bytes, CPU; the order of the ways; epochs by workers beside the published ones."""
     rows = []
-    for way, workers in rounds[0]:
-        if way != "DDP" or workers == NODES:
-            rows += rows_of_way(f"{way}, P = {workers}", [each[way, workers] for each in rounds])
+    for method, workers in rounds[0]:
+        if method != "DDP" or workers == NODES:
+            rows += rows_of_way(f"{method}, P = {workers}", [each[method, workers] for each in rounds])
     return [*rows, *order_rows(rounds), *worker_rows(rounds)]
 
 
@@ -68,18 +72,18 @@ def rows_of_way(name: str, runs: Sequence["TrainingRun"]) -> list[Row]:
     from course_utils.lessons.data_parallel.timed_steps import PARTS
 
     first = runs[0]
-    rows = [seconds_row("vgg", f"{name}: step", [one.step.median for one in runs])]
+    rows = [seconds_row("vgg", f"{name}: step", [run.step.median for run in runs])]
     for part in PARTS:
-        said = "exposed communication" if part == "communication" else part
-        rows.append(seconds_row("vgg", f"{name}: {said}", [one.part(part).median for one in runs]))
+        part_name = "exposed communication" if part == "communication" else part
+        rows.append(seconds_row("vgg", f"{name}: {part_name}", [run.part(part).median for run in runs]))
     for node in range(first.world_size):
-        sent = [one.sent[node] / one.steps / one.gradient_bytes for one in runs]
+        sent = [run.sent[node] / run.steps / run.gradient_bytes for run in runs]
         target = None
         if first.way not in (ONE_PROCESS, GATHER):
             target = round(MOST * 2 * (first.world_size - 1) / first.world_size, 6)
         rows.append(value_row("vgg", f"{name}: sent by node {node} in a step", sent, "gradients", target=target))
     for rank in range(first.world_size):
-        rows.append(value_row("vgg", f"{name}: CPU of rank {rank}", [100 * one.cpu[rank] for one in runs], "%"))
+        rows.append(value_row("vgg", f"{name}: CPU of rank {rank}", [100 * run.cpu[rank] for run in runs], "%"))
     return rows
 
 
@@ -87,7 +91,7 @@ def order_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[R
     """DDP < all-reduce < gather-scatter in time; gather-scatter's load goes through rank 0."""
     from course_utils.lessons.data_parallel.report_sentences import GATHER, ORDER
 
-    seconds = {way: [each[way, NODES].step.median for each in rounds] for way in ORDER}
+    seconds = {method: [each[method, NODES].step.median for each in rounds] for method in ORDER}
     rows = [
         ratio_row("vgg", f"{fast} / {slow}, step", seconds[fast], seconds[slow], target=1.0)
         for fast, slow in zip(ORDER, ORDER[1:], strict=False)
@@ -109,9 +113,9 @@ def worker_rows(rounds: Sequence[dict[tuple[str, int], "TrainingRun"]]) -> list[
     for workers in range(1, NODES + 1):
         runs = [each["DDP", workers] for each in rounds]
         name = f"DDP, {count(workers, 'worker')}"
-        rows.append(seconds_row("vgg", f"{name}: epoch", [epoch([one]).median for one in runs]))
-        rows.append(value_row("vgg", f"{name}: CPU of a rank", [100 * statistics.fmean(one.cpu) for one in runs], "%"))
-        sent = [statistics.fmean(one.sent) / one.seconds / 1e6 for one in runs]
+        rows.append(seconds_row("vgg", f"{name}: epoch", [epoch([run]).median for run in runs]))
+        rows.append(value_row("vgg", f"{name}: CPU of a rank", [100 * statistics.fmean(run.cpu) for run in runs], "%"))
+        sent = [statistics.fmean(run.sent) / run.seconds / 1e6 for run in runs]
         rows.append(value_row("vgg", f"{name}: sent by a node", sent, "MB/s"))
         theirs = f"{name}, {published_numbers.REPORT}, not measured here"
         rows.append(seconds_row("vgg", f"{theirs}: epoch", published_numbers.EPOCH_SECONDS[workers]))
@@ -129,7 +133,7 @@ def draw_all(runs: Sequence["TrainingRun"], folder: Path) -> list[Path]:
     from course_utils.lessons.data_parallel import report_figures
 
     folder.mkdir(parents=True, exist_ok=True)
-    latest = {way: each[-1] for way, each in report_figures.parallel(runs).items()}
+    latest = {method: each[-1] for method, each in report_figures.parallel(runs).items()}
     pictures = {
         "figure_04": report_figures.total_time(runs),
         "figure_05": report_figures.backward_split(runs),

@@ -101,7 +101,7 @@ def _differ(ranks: Ranks, allreduce: Callable, size: int) -> bool:
     real = ranks.run(one_vector, allreduce, 1001, ranks=size)
     virtual = VirtualRanks(size).run(one_vector, allreduce, 1001)
     same = all(ours.tobytes() == theirs.tobytes() for ours, theirs in zip(virtual.results, real.results, strict=True))
-    counts = [(one.rounds, one.messages, one.bytes_per_rank, one.collectives) for one in (real, virtual)]
+    counts = [(run.rounds, run.messages, run.bytes_per_rank, run.collectives) for run in (real, virtual)]
     return not same or counts[0] != counts[1]
 
 
@@ -124,7 +124,11 @@ def _checks_of(lesson: str, runs: int, virtual: RanksInterface, real: RanksInter
     wrong = [program for exercise in exercises for program, _ in exercise.written.wrong]
     rows = []
     for kind, programs in (("right", right), ("wrong", wrong)):
-        pairs = [(_check_seconds(one, virtual), _check_seconds(one, real)) for _ in range(runs) for one in programs]
+        pairs = [
+            (_check_seconds(program, virtual), _check_seconds(program, real))
+            for _ in range(runs)
+            for program in programs
+        ]
         known = [(ours, theirs) for ours, theirs in pairs if ours is not None]
         ours, theirs = zip(*known, strict=True)
         name = f"lesson {int(lesson)}, {kind} answers"

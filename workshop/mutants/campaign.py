@@ -63,7 +63,7 @@ def originals(exercise: Exercise) -> list[Program]:
     """The right programs whose mutants are judged, and the library's own where none of them is written like it."""
     right = list(exercise.written.right)
     library = _library(exercise)
-    return right if bare(library.source) in {bare(one.source) for one in right} else [library, *right]
+    return right if bare(library.source) in {bare(program.source) for program in right} else [library, *right]
 
 
 def _library(exercise: Exercise) -> Program:
@@ -76,10 +76,10 @@ def mutants_in(exercise: Exercise, pairs: int = 0, seed: int = 0) -> list[Mutant
         return []
     module = vars(sys.modules[reference(exercise).__module__])
     found = []
-    for one in originals(exercise):
-        names = module if one.name == LIBRARY else None
-        found += mutants_of(one.source, exercise.name, one.name, names)
-        found += pairs_of(one.source, exercise.name, one.name, pairs, seed, names)
+    for program in originals(exercise):
+        names = module if program.name == LIBRARY else None
+        found += mutants_of(program.source, exercise.name, program.name, names)
+        found += pairs_of(program.source, exercise.name, program.name, pairs, seed, names)
     return found
 
 
@@ -91,7 +91,7 @@ def bare(source: str) -> str:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node):
             node.body = node.body[1:]
         if isinstance(body := getattr(node, "body", None), list):
-            node.body = [one for one in body if not isinstance(one, ast.Pass)]
+            node.body = [statement for statement in body if not isinstance(statement, ast.Pass)]
         for name in ("annotation", "returns"):
             if hasattr(node, name) and not isinstance(node, ast.AnnAssign):
                 setattr(node, name, None)
@@ -110,7 +110,7 @@ def judged(name: str, ranks: RanksInterface, seed: int | None = None, bar: tqdm 
     exercise, tally = find(name), Tally(name)
     mutants, reasons = mutants_in(exercise, pairs, seed or 0), explained(exercise)
     known = [*exercise.written.right, *(mutant for mutant in mutants if str(mutant) in reasons)]
-    right = {bare(one.source) for one in known}
+    right = {bare(program.source) for program in known}
     for mutant in mutants:
         passed = _passes(exercise, mutant, ranks, seed)
         if bare(mutant.source) in right:
@@ -153,8 +153,10 @@ def report(tallies: Sequence[Tally]) -> str:
         killed, alike, survived = (len(some) for some in (tally.killed, tally.equivalent, tally.survived))
         killed += len(tally.not_equivalent)
         lines.append(f"{tally.exercise:<{width}}  {killed + alike + survived:7}  {killed:6}  {alike:10}  {survived:8}")
-    lines += [f"survived: {one.name}: {one}" for tally in tallies for one in tally.survived]
-    lines += [f"called right, but rejected: {one.name}: {one}" for tally in tallies for one in tally.not_equivalent]
+    lines += [f"survived: {mutant.name}: {mutant}" for tally in tallies for mutant in tally.survived]
+    lines += [
+        f"called right, but rejected: {mutant.name}: {mutant}" for tally in tallies for mutant in tally.not_equivalent
+    ]
     return "\n".join(lines)
 
 

@@ -128,7 +128,7 @@ def _exchanged(node: ast.AST, replaced: dict[int, ast.AST]) -> ast.AST:
             if new is not value:
                 changed[field] = new
         elif isinstance(value, list):
-            new = [_exchanged(one, replaced) if isinstance(one, ast.AST) else one for one in value]
+            new = [_exchanged(child, replaced) if isinstance(child, ast.AST) else child for child in value]
             if any(map(operator.is_not, new, value)):
                 changed[field] = new
     if not changed:
@@ -141,7 +141,7 @@ def _exchanged(node: ast.AST, replaced: dict[int, ast.AST]) -> ast.AST:
 def mutants_of(source: str, name: str, of: str = LIBRARY, names: dict | None = None) -> list[Mutant]:
     """All mutants of a program that defines the function `name`; `names` are the globals that it needs."""
     source, tree, edits = _edits(source)
-    return [Mutant(name, of, source, tree, (one,), names or {}) for one in edits]
+    return [Mutant(name, of, source, tree, (edit,), names or {}) for edit in edits]
 
 
 def pairs_of(source: str, name: str, of: str, number: int, seed: int = 0, names: dict | None = None) -> list[Mutant]:
@@ -149,9 +149,9 @@ def pairs_of(source: str, name: str, of: str, number: int, seed: int = 0, names:
     source, tree, edits = _edits(source)
     chance, found = random.Random(seed), {}
     for _ in range(20 * number if len(edits) > 1 else 0):
-        one, other = sorted(chance.sample(range(len(edits)), 2))
-        if len(found) < number and _apart(edits[one].node, edits[other].node):
-            found[one, other] = Mutant(name, of, source, tree, (edits[one], edits[other]), names or {})
+        first, other = sorted(chance.sample(range(len(edits)), 2))
+        if len(found) < number and _disjoint(edits[first].node, edits[other].node):
+            found[first, other] = Mutant(name, of, source, tree, (edits[first], edits[other]), names or {})
     return list(found.values())
 
 
@@ -177,8 +177,8 @@ def _to_be_changed(tree: ast.Module) -> Iterator[ast.AST]:
                 yield from _visible(statement)
 
 
-def _apart(one: ast.AST, other: ast.AST) -> bool:
-    return one not in ast.walk(other) and other not in ast.walk(one)
+def _disjoint(first: ast.AST, other: ast.AST) -> bool:
+    return first not in ast.walk(other) and other not in ast.walk(first)
 
 
 def _lines(source: str) -> dict[int, str]:
@@ -238,7 +238,7 @@ def _operator(node: ast.BinOp | ast.AugAssign | ast.BoolOp) -> Iterator[Change]:
 
 
 def _comparison(node: ast.Compare) -> Iterator[Change]:
-    for index, sign in enumerate(SIGNS[type(one)] for one in node.ops):
+    for index, sign in enumerate(SIGNS[type(operation)] for operation in node.ops):
         for other in OPERATORS[sign]:
             changed = [*node.ops[:index], KINDS[other](), *node.ops[index + 1 :]]
             yield f"{sign} became {other} in {_text(node)}", _with(node, ops=changed)
@@ -266,20 +266,20 @@ def _slice(node: ast.Slice) -> Iterator[Change]:
 
 def _tuple(node: ast.Tuple | ast.List) -> Iterator[Change]:
     if isinstance(node.ctx, ast.Load):
-        for index, (one, other) in enumerate(itertools.pairwise(node.elts)):
-            if ast.dump(one) == ast.dump(other):
+        for index, (first, other) in enumerate(itertools.pairwise(node.elts)):
+            if ast.dump(first) == ast.dump(other):
                 continue
-            swapped = [*node.elts[:index], other, one, *node.elts[index + 2 :]]
-            yield f"{_text(one)} and {_text(other)} were swapped in {_text(node)}", _with(node, elts=swapped)
+            swapped = [*node.elts[:index], other, first, *node.elts[index + 2 :]]
+            yield f"{_text(first)} and {_text(other)} were swapped in {_text(node)}", _with(node, elts=swapped)
 
 
 def _call(node: ast.Call) -> Iterator[Change]:
     called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    for index, (one, other) in enumerate(() if called in SYMMETRIC else itertools.pairwise(node.args)):
-        if ast.dump(one) != ast.dump(other) and not isinstance(other, ast.Starred):
-            swapped = [*node.args[:index], other, one, *node.args[index + 2 :]]
-            yield f"{_text(one)} and {_text(other)} were swapped", _with(node, args=swapped)
-    for keyword in [one for one in node.keywords if not _guards(one)]:
+    for index, (first, other) in enumerate(() if called in SYMMETRIC else itertools.pairwise(node.args)):
+        if ast.dump(first) != ast.dump(other) and not isinstance(other, ast.Starred):
+            swapped = [*node.args[:index], other, first, *node.args[index + 2 :]]
+            yield f"{_text(first)} and {_text(other)} were swapped", _with(node, args=swapped)
+    for keyword in [argument for argument in node.keywords if not _guards(argument)]:
         rest = [other for other in node.keywords if other is not keyword]
         yield f"{_text(keyword)} was dropped from {_text(node.func)}", _with(node, keywords=rest)
 

@@ -27,7 +27,7 @@ def run(command: list[str], folder: Path, seconds: float, doing: str, environmen
         start_new_session=True,
     )
     try:
-        said, _ = process.communicate(timeout=seconds)
+        output, _ = process.communicate(timeout=seconds)
     except BaseException as error:  # Ctrl-C does not reach another session by itself
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -35,5 +35,5 @@ def run(command: list[str], folder: Path, seconds: float, doing: str, environmen
             raise AuthoringError(f"{doing} took longer than {seconds:.0f} s") from None
         raise
     if process.returncode:
-        raise AuthoringError(f"{doing} failed:\n" + "\n".join(said.strip().splitlines()[-15:]))
-    return said
+        raise AuthoringError(f"{doing} failed:\n" + "\n".join(output.strip().splitlines()[-15:]))
+    return output

@@ -53,18 +53,18 @@ def function_source(root: Path, exercise: Exercise) -> str:
     return source_of(root, exercise.library)
 
 
-def source_of(root: Path, place: str) -> str:
+def source_of(root: Path, location: str) -> str:
     """The text of a function, decorators included.
 
     The file is read, not imported: the build needs neither torch nor MPI.
 
     Args:
-        place: "module:function".
+        location: "module:function".
 
     Raises:
         AuthoringError: where there is no such module or function.
     """
-    module, _, function = place.partition(":")
+    module, _, function = location.partition(":")
     base = root.joinpath(*module.split("."))
     path = next((p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file()), None)
     if path is None:
@@ -162,8 +162,8 @@ def for_nbgrader(name: str, **says: bool | int) -> dict[str, dict]:
 
 def with_all(cells: list[NotebookNode], stem: str) -> list[NotebookNode]:
     """The page's cells, and behind its last exercise those that are declared for the lesson but not on the page."""
-    places = [place for place, cell in enumerate(cells) if EXERCISE in tags(cell)]
-    on_the_page = {named(cells[place]).name for place in places}
+    places = [index for index, cell in enumerate(cells) if EXERCISE in tags(cell)]
+    on_the_page = {named(cells[index]).name for index in places}
     added = []
     for exercise in registry.declared():
         if exercise.lesson == stem and exercise.name not in on_the_page:

@@ -154,8 +154,8 @@ def run_all(notebook: NotebookNode, page: Page, root: Path, seconds: int = CELL_
         try:
             client.execute(env=environment, stderr=subprocess.DEVNULL)
         except (CellExecutionError, CellTimeoutError) as error:
-            told = ANSI.sub("", str(error))
-            raise AuthoringError(f"{page.source}: a cell fails when the notebook is run\n{told}") from error
+            text = ANSI.sub("", str(error))
+            raise AuthoringError(f"{page.source}: a cell fails when the notebook is run\n{text}") from error
     return run
 
 

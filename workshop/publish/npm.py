@@ -46,5 +46,5 @@ def run(command: list[str], folder: str, name: str) -> None:
     try:
         subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=FETCH_SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
-        said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
-        raise AuthoringError(f"{name} from npm did not come: {said[-1] if said else error}") from error
+        lines = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
+        raise AuthoringError(f"{name} from npm did not come: {lines[-1] if lines else error}") from error

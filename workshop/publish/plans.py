@@ -30,5 +30,5 @@ def plans_page() -> str:
 def as_markdown(plans: PlanReport) -> str:
     """What the planner says, as a table."""
     table = ["| No. | Layout | A step | Memory | Why it loses |", "|---|---|---|---|---|"] if plans.rows else []
-    table += [f"| {place} | {' | '.join(row)} |" for place, row in enumerate(plans.rows, start=1)]
+    table += [f"| {number} | {' | '.join(row)} |" for number, row in enumerate(plans.rows, start=1)]
     return "\n\n".join([plans.head, "\n".join(table), *plans.notes])

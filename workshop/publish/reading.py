@@ -63,7 +63,7 @@ def question(name: str, questions: str, choices: dict[str, str], answered: bool)
         words="predict",
         said=f"{questions}? Decide before you read on." if questions else "decide before you read on.",
         choices=choices,
-        answered_at=place(name) if answered else "",
+        answered_at=answer_id(name) if answered else "",
     )
 
 
@@ -78,10 +78,10 @@ def answer(name: str, rows: list[tuple[str, str]], choices: dict[str, str], firs
     measured: dict[str, Any] = {"columns": {"question": "1 1 130px", "measured": "2 1 100px"}, "rows": cells}
     if len(cells) == 1:
         measured = {"said": " ".join(cells[0]).removeprefix("answer ")}
-    label, anchor = f"Prediction {name}: what was measured", place(name) if first else ""
+    label, anchor = f"Prediction {name}: what was measured", answer_id(name) if first else ""
     return panel_html(label, NEUTRAL, name, after=", measured", id=anchor, **measured)
 
 
-def place(name: str) -> str:
+def answer_id(name: str) -> str:
     """The id of the place that answers a prediction."""
     return "measured-" + re.sub(r"\W+", "-", name)

@@ -83,11 +83,11 @@ def draw_figures(root: Path, deck: Path, folder: Path, draft: bool = False) -> l
         command = [sys.executable, "-m", "workshop.publish.figures", str(source.resolve()), str(folder)]
         command += ["--draft"] if draft else []
         environment = kernel_environment(Path(scratch), root)
-        said = run(command, Path(scratch), FIGURE_SECONDS, f"drawing {source.name}", environment)
+        output = run(command, Path(scratch), FIGURE_SECONDS, f"drawing {source.name}", environment)
     missing = sorted(name for name in wanted if not (folder / f"{name}.png").is_file())
     if missing:
         raise AuthoringError(f"{deck.name} shows {', '.join(missing)}, which {source.name} does not draw")
-    warned = (line.partition(f"{BusyFigure.__name__}: ")[2] for line in said.splitlines())
+    warned = (line.partition(f"{BusyFigure.__name__}: ")[2] for line in output.splitlines())
     return [text for text in warned if text]
 
 

@@ -68,10 +68,10 @@ def slowest_cell(ran: NotebookNode) -> tuple[float, str]:
 
 def seconds_of(cell: NotebookNode) -> float:
     """How long a cell ran, as the kernel's messages tell; 0.0 where it did not."""
-    told = cell.metadata.get("execution", {})
-    if not {BEGAN, ENDED} <= set(told):
+    execution = cell.metadata.get("execution", {})
+    if not {BEGAN, ENDED} <= set(execution):
         return 0.0
-    began, ended = (datetime.datetime.fromisoformat(told[moment]) for moment in (BEGAN, ENDED))
+    began, ended = (datetime.datetime.fromisoformat(execution[moment]) for moment in (BEGAN, ENDED))
     return (ended - began).total_seconds()
 
 

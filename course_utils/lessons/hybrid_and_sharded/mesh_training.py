@@ -111,7 +111,7 @@ class MeshTraining:
     ) -> None:
         self.sizes = {**sizes, **{axis: 1 for axis in AXES if axis not in sizes}}
         self.coordinates, self.groups = place_of(dist.get_rank(), self.sizes), own_groups(self.sizes)
-        self.micro_batches, self.width = micro_batches, model[0].place.weight.shape[1]
+        self.micro_batches, self.width = micro_batches, model[0].position.weight.shape[1]
         numbers = [sum(parameter.numel() for parameter in layer.parameters()) for layer in model]
         cuts, stage = split_layers(numbers, self.sizes["pipeline"]), self.coordinates["pipeline"]
         if self.sizes["tensor"] > 1:

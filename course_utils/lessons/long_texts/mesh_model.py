@@ -46,11 +46,11 @@ class PlacedEmbedding(nn.Module):
 
     def __init__(self, embedding: Embedding, places: torch.Tensor) -> None:
         super().__init__()
-        self.character, self.place, self.places = embedding.character, embedding.place, places
+        self.character, self.position, self.places = embedding.character, embedding.position, places
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, tokens) of int64 → (batch, tokens, width)."""
-        return self.character(x) + self.place.weight[self.places]
+        return self.character(x) + self.position.weight[self.places]
 
 
 def for_long_texts(model: nn.Sequential, places: torch.Tensor, attend: Attend) -> nn.Sequential:

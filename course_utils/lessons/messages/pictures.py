@@ -75,17 +75,17 @@ def _sizes_in_words(ax: Axes, zero: float | None) -> None:
 def describe_parts(ax: Axes, alpha: float, beta: float) -> None:
     """Draw α and β · n on their own, thinly, and the size at which both are equal."""
     sizes = np.array(ax.get_xlim())
-    look = {"color": style.FAINT, "linewidth": 1, "linestyle": BROKEN, "zorder": 1}
-    ax.plot(sizes, [alpha, alpha], **look)
-    ax.plot(sizes, beta * sizes, **look)
+    line_style = {"color": style.FAINT, "linewidth": 1, "linestyle": BROKEN, "zorder": 1}
+    ax.plot(sizes, [alpha, alpha], **line_style)
+    ax.plot(sizes, beta * sizes, **line_style)
     words = {"fontsize": style.SMALL, "color": "#555555", "parse_math": False}
     even = alpha / beta
     if sizes[0] * 3 < even < sizes[1] / 3:
-        ax.axvline(even, **look)
+        ax.axvline(even, **line_style)
         text = f"both parts equal: {bytes_text(even)}"
         late = math.log(even / sizes[0]) > 0.6 * math.log(sizes[1] / sizes[0])
         where = {"xytext": (-5 if late else 5, -4), "textcoords": "offset points", "ha": "right" if late else "left"}
         ax.annotate(text, (even, 1), xycoords=ax.get_xaxis_transform(), va="top", **where, **words)
     if alpha > ax.get_ylim()[0]:
-        place = {"xytext": (-3, -4), "textcoords": "offset points", "ha": "right", "va": "top"}
-        ax.annotate(f"α = {seconds_text(alpha)}", (sizes[1], alpha), **place, **words)
+        text_position = {"xytext": (-3, -4), "textcoords": "offset points", "ha": "right", "va": "top"}
+        ax.annotate(f"α = {seconds_text(alpha)}", (sizes[1], alpha), **text_position, **words)

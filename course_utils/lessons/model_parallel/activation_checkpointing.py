@@ -31,8 +31,8 @@ class Checkpointed(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """As the block's own."""
-        generators = {one.generator for one in self.modules() if isinstance(one, Dropout)}
-        before = {one: one.get_state() for one in generators}
+        generators = {dropout.generator for dropout in self.modules() if isinstance(dropout, Dropout)}
+        before = {generator: generator.get_state() for generator in generators}
         again = partial(_again, self.block, before)
         return checkpoint(self.block, x, use_reentrant=False, context_fn=lambda: (nullcontext(), again()))
 
@@ -40,17 +40,17 @@ class Checkpointed(nn.Module):
 @contextmanager
 def _again(block: nn.Module, states: dict[torch.Generator, torch.Tensor]) -> Iterator[None]:
     """The generators go back to these states, and afterwards on from where they were. What is saved is counted."""
-    now = {one: one.get_state() for one in states}
-    for one, state in states.items():
-        one.set_state(state)
+    now = {generator: generator.get_state() for generator in states}
+    for generator, state in states.items():
+        generator.set_state(state)
     try:
         with counting_again(block):
             yield
     finally:
-        for one, state in now.items():
-            one.set_state(state)
+        for generator, state in now.items():
+            generator.set_state(state)
 
 
 def checkpointed(layers: nn.Sequential) -> nn.Sequential:
     """The same layers, with the same parameters; every block is computed again in the backward pass."""
-    return nn.Sequential(*(Checkpointed(one) if isinstance(one, Block) else one for one in layers))
+    return nn.Sequential(*(Checkpointed(layer) if isinstance(layer, Block) else layer for layer in layers))

@@ -38,10 +38,11 @@ def in_phase(events: Sequence[Event], phase: str) -> list[Event]:
 def moved_text(events: Sequence[Event], phase: str, rank: int = 0) -> str:
     """What a phase moves, in words: `2 all-reduces of 24 KB`, or `nothing`."""
     moved = [(event.name, event.bytes) for event in collectives_in(events, phase, rank)]
-    told = [
-        f"{count(moved.count(one), WORDS.get(one[0], one[0]))} of {bytes_text(one[1])}" for one in dict.fromkeys(moved)
+    amounts = [
+        f"{count(moved.count(message), WORDS.get(message[0], message[0]))} of {bytes_text(message[1])}"
+        for message in dict.fromkeys(moved)
     ]
-    return join(told) or "nothing"
+    return join(amounts) or "nothing"
 
 
 def ring_bytes(event: Event, ranks: int) -> float:

@@ -56,7 +56,7 @@ def mlp_beside_whole(mlp: Callable[..., torch.Tensor]) -> float:
         (gradient,) = torch.autograd.grad(y.square().sum(), x)
     serial = down(gelu(up(x)))
     (wanted,) = torch.autograd.grad(serial.square().sum(), x)
-    return max(_apart(y, serial), _apart(gradient, wanted))
+    return max(_largest_difference(y, serial), _largest_difference(gradient, wanted))
 
 
 def small_block(dropout: float = 0.0) -> Block:
@@ -64,8 +64,8 @@ def small_block(dropout: float = 0.0) -> Block:
     torch.manual_seed(3)
     block = Block(WIDTH, HEADS, dropout, torch.Generator().manual_seed(5)).double()
     with torch.no_grad():
-        for one in block.parameters():
-            one += 0.1 * torch.randn_like(one)
+        for parameter in block.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
     return block
 
 
@@ -103,16 +103,18 @@ def beside_serial(
             (got * weights).sum().backward()
             if sequence:
                 sum_sequence_gradients(parallel)
-    found = {"output": _apart(got, wanted), "x": _apart(own.grad, x.grad)}
+    found = {"output": _largest_difference(got, wanted), "x": _largest_difference(own.grad, x.grad)}
     theirs = dict(serial.named_parameters())
-    for name, one in parallel.named_parameters():
-        gradient = one.grad.to_local() if hasattr(one.grad, "to_local") else one.grad  # of a DTensor this rank's part
-        found[name] = _apart(gradient, _part_like(theirs[name].grad, gradient))
+    for name, parameter in parallel.named_parameters():
+        gradient = (
+            parameter.grad.to_local() if hasattr(parameter.grad, "to_local") else parameter.grad
+        )  # of a DTensor this rank's part
+        found[name] = _largest_difference(gradient, _part_like(theirs[name].grad, gradient))
     return found
 
 
-def _apart(one: torch.Tensor, other: torch.Tensor) -> float:
-    return (one - other).abs().max().item()
+def _largest_difference(tensor: torch.Tensor, other: torch.Tensor) -> float:
+    return (tensor - other).abs().max().item()
 
 
 def _part_like(whole: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
@@ -146,16 +148,16 @@ def ranks_apart(own_seeds: str, steps: int = 8, rate: float = 0.1) -> list[float
     for dropout in {"nowhere": [], "inside": inside, "everywhere": inside + behind}[own_seeds]:
         dropout.generator, dropout.parts, dropout.part = mine, 1, 0
     optimizer = torch.optim.SGD(block.parameters(), rate)
-    apart = []
+    distances = []
     for _ in range(steps):
         x, target = small_batch()
         optimizer.zero_grad()
         nn.functional.mse_loss(block(x), target).backward()
         optimizer.step()
-        copies = torch.cat([one.detach().flatten() for one in sequence_parameters(block)])
+        copies = torch.cat([parameter.detach().flatten() for parameter in sequence_parameters(block)])
         every = all_gathered(copies[None], 0)
-        apart.append((every.max(0).values - every.min(0).values).max().item())
-    return apart
+        distances.append((every.max(0).values - every.min(0).values).max().item())
+    return distances
 
 
 def step_memory(
@@ -172,7 +174,7 @@ def step_memory(
         sequence, checkpointing: as for `parallelise_model`, and `activation_checkpointing.checkpointed`.
     """
     layers = parallelise_model(layers, sequence=sequence)
-    blocks = [one for one in layers if isinstance(one, Block)]
+    blocks = [layer for layer in layers if isinstance(layer, Block)]
     layers = checkpointed(layers) if checkpointing else layers
     optimizer = torch.optim.Adam(layers.parameters())
     x, target = batch

@@ -108,7 +108,7 @@ def own_part(tensor: torch.Tensor) -> torch.Tensor:
 
 def addresses(tensors: Iterable[torch.Tensor]) -> set[int]:
     """Where the tensors' storages lie."""
-    return {own_part(one).untyped_storage().data_ptr() for one in tensors}
+    return {own_part(tensor).untyped_storage().data_ptr() for tensor in tensors}
 
 
 def bytes_of(tensors: Iterable[torch.Tensor], without: Iterable[torch.Tensor] = ()) -> int:
@@ -117,9 +117,11 @@ def bytes_of(tensors: Iterable[torch.Tensor], without: Iterable[torch.Tensor] = 
     Args:
         without: tensors whose storages are not counted.
     """
-    storages = [own_part(one.detach()).untyped_storage() for one in tensors]
+    storages = [own_part(tensor.detach()).untyped_storage() for tensor in tensors]
     left_out = addresses(without)
-    return sum({one.data_ptr(): one.nbytes() for one in storages if one.data_ptr() not in left_out}.values())
+    return sum(
+        {storage.data_ptr(): storage.nbytes() for storage in storages if storage.data_ptr() not in left_out}.values()
+    )
 
 
 def measured_memory(
@@ -137,12 +139,12 @@ def measured_memory(
     with counting_saved(model) as saved:
         step()
     parameters = list(model.parameters())
-    gradients = [one.grad for one in parameters if one.grad is not None]
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     state = state_of(optimizer) if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer)
     return Memory(bytes_of(parameters), bytes_of(gradients), bytes_of(state, without=parameters), saved.most)
 
 
 def state_of(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     """The tensors that an optimizer works with: its state, and what it takes for parameters."""
-    state = [value for one in optimizer.state.values() for value in one.values() if isinstance(value, torch.Tensor)]
-    return state + [one for group in optimizer.param_groups for one in group["params"]]
+    state = [value for kept in optimizer.state.values() for value in kept.values() if isinstance(value, torch.Tensor)]
+    return state + [parameter for group in optimizer.param_groups for parameter in group["params"]]

@@ -118,12 +118,12 @@ def parallelise_model(layers: nn.Sequential, group: Group = None, sequence: bool
 def sequence_parameters(block: Block) -> list[nn.Parameter]:
     """What every rank has whole, and uses for its part of the sequence only: norms, and biases added after the sum."""
     mine = [*block.norm_1.parameters(), *block.norm_2.parameters(), block.attention.out.bias, block.mlp.down.bias]
-    return [one for one in mine if one is not None]
+    return [parameter for parameter in mine if parameter is not None]
 
 
 def sum_sequence_gradients(block: Block, group: Group = None) -> None:
     """After the backward pass of a sequence-parallel block: one all-reduce, of `sequence_parameters`' gradients."""
     parameters = sequence_parameters(block)
-    flat = all_reduced(torch.cat([one.grad.flatten() for one in parameters]), group)
-    for one, part in zip(parameters, flat.split([one.numel() for one in parameters]), strict=True):
-        one.grad = part.view_as(one)
+    flat = all_reduced(torch.cat([parameter.grad.flatten() for parameter in parameters]), group)
+    for parameter, part in zip(parameters, flat.split([parameter.numel() for parameter in parameters]), strict=True):
+        parameter.grad = part.view_as(parameter)

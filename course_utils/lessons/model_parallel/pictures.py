@@ -63,11 +63,11 @@ def matrix_cuts(cuts: Mapping[str, Cut], whole: Cut, ranks: int, title: str, sub
     picture, axes = style.new_picture(
         title, subtitle, heights=heights, left=0.3, right=0.1, below=0.1, above=0.22, between=0.36
     )
-    told = []
+    texts = []
     for ax, (name, cut) in zip(axes, cuts.items(), strict=True):
         _draw(ax, name, cut, whole, ranks)
-        told.append(f"{name}: forward {cut.forward}, backward {cut.backward}; a rank has {_held(cut)}")
-    picture.alt_text = f"A matrix product cut over {ranks} ranks. {title}. {'; '.join(told)}."
+        texts.append(f"{name}: forward {cut.forward}, backward {cut.backward}; a rank has {_held(cut)}")
+    picture.alt_text = f"A matrix product cut over {ranks} ranks. {title}. {'; '.join(texts)}."
     return picture
 
 
@@ -144,29 +144,29 @@ def memory(computed: Mapping[str, Memory], counted: Mapping[str, Memory], title:
     """
     if not computed or list(computed) != list(counted):
         raise CourseError("memory: one entry at least, and the same names in what was computed and what was counted.")
-    bars = {name: (one, counted[name]) for name, one in computed.items()}
+    bars = {name: (memory, counted[name]) for name, memory in computed.items()}
     found = memory_finding(bars)
     parts = [part for part in PARTS if any(part in both[0].parts() for both in bars.values())]
-    longest = max(one.total for both in bars.values() for one in both) or 1.0
+    longest = max(memory.total for both in bars.values() for memory in both) or 1.0
     left = room_for_names(bars)
-    right = room_for_ends([_end(*one) for both in bars.values() for one in _named(both)])
+    right = room_for_ends([_end(*named) for both in bars.values() for named in _named(both)])
     heading = (title, found) if title else (found, "")
     marks = {part: Patch(facecolor=PARTS[part]) for part in parts}
     above = style.legend_height(list(marks), left, 0.0)
     picture, (ax,) = style.new_picture(*heading, heights=[0.62 * len(bars)], left=left, right=right, above=above)
     ax.set_xlim(0, longest)
     for row, both in enumerate(bars.values()):
-        for (name, one), y in zip(_named(both), (row - 0.2, row + 0.2), strict=True):
+        for (name, memory), y in zip(_named(both), (row - 0.2, row + 0.2), strict=True):
             hatch = {"hatch": "////"} if name == COMPUTED else {}
-            looks = {part: {"facecolor": PARTS[part], **hatch} for part in one.parts()}
-            end = draw_parts(ax, y, one.parts(), looks, height=0.36)
-            write_end(ax, y, end, _end(name, one), bold=name == COUNTED)
+            looks = {part: {"facecolor": PARTS[part], **hatch} for part in memory.parts()}
+            end = draw_parts(ax, y, memory.parts(), looks, height=0.36)
+            write_end(ax, y, end, _end(name, memory), bold=name == COUNTED)
     name_rows(ax, bars)
     amounts_in_words(ax, bytes_text)
     ax.set_xlabel("bytes on the rank", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, marks)
-    told = [f"{name}: {join([_memory_text(*one) for one in _named(both)])}." for name, both in bars.items()]
-    picture.alt_text = " ".join([f"Bars of memory. {found}.", *told])
+    texts = [f"{name}: {join([_memory_text(*named) for named in _named(both)])}." for name, both in bars.items()]
+    picture.alt_text = " ".join([f"Bars of memory. {found}.", *texts])
     return picture
 
 
@@ -174,19 +174,19 @@ def _named(both: tuple[Memory, Memory]) -> list[tuple[str, Memory]]:
     return list(zip((COMPUTED, COUNTED), both, strict=True))
 
 
-def _end(name: str, one: Memory) -> str:
-    return f"{bytes_text(one.total)} {name}"
+def _end(name: str, memory: Memory) -> str:
+    return f"{bytes_text(memory.total)} {name}"
 
 
-def _memory_text(name: str, one: Memory) -> str:
-    inside = ", ".join(f"{part} {bytes_text(amount)}" for part, amount in one.parts().items())
-    return f"{name} {inside}, together {bytes_text(one.total)}"
+def _memory_text(name: str, memory: Memory) -> str:
+    inside = ", ".join(f"{part} {bytes_text(amount)}" for part, amount in memory.parts().items())
+    return f"{name} {inside}, together {bytes_text(memory.total)}"
 
 
 def differences(computed: Memory, counted: Memory) -> dict[str, float]:
     """How much more than counted was computed, as a share, for each part that there is."""
     pairs = zip(counted.parts().items(), computed.parts().values(), strict=True)
-    return {part: said / amount - 1 for (part, amount), said in pairs if amount}
+    return {part: predicted / amount - 1 for (part, amount), predicted in pairs if amount}
 
 
 def memory_finding(bars: Mapping[str, tuple[Memory, Memory]]) -> str:

@@ -15,12 +15,12 @@ _NEAR = 0.05  # a share that is off by no more is the predicted one
 def idle_text(share: float, ranks: int) -> str:
     """How much of the ranks' time nobody used, beside (P - 1)/P."""
     wanted = (ranks - 1) / ranks
-    told = f"{ranks_text(ranks)}, one at a time: {percent(share)} of their time is idle"
+    text = f"{ranks_text(ranks)}, one at a time: {percent(share)} of their time is idle"
     if abs(share - wanted) <= _NEAR:
-        return f"{told}; ({ranks} − 1)/{ranks} was predicted"
+        return f"{text}; ({ranks} − 1)/{ranks} was predicted"
     if share > wanted:
-        return f"{told}; messages and other work on this machine add to the predicted {percent(wanted)}"
-    return f"{told}, less than the predicted {percent(wanted)}: phases overlap here"
+        return f"{text}; messages and other work on this machine add to the predicted {percent(wanted)}"
+    return f"{text}, less than the predicted {percent(wanted)}: phases overlap here"
 
 
 def cuts_text(moved: Mapping[str, float], examples: int) -> str:
@@ -43,7 +43,7 @@ def sizes_text(examples: Sequence[int], moved: Mapping[str, Sequence[float]]) ->
     Args:
         moved: for each cut its bytes at each number of examples; "by batch" is the cut in question.
     """
-    others = [min(moved[way][i] for way in moved if way != "by batch") for i in range(len(examples))]
+    others = [min(moved[method][i] for method in moved if method != "by batch") for i in range(len(examples))]
     cheap = [n for n, own, other in zip(examples, moved["by batch"], others, strict=True) if own < other]
     if not cheap:
         return f"Up to {examples[-1]} examples, cutting the weights moves less than cutting the batch"
@@ -54,22 +54,26 @@ def sizes_text(examples: Sequence[int], moved: Mapping[str, Sequence[float]]) ->
 
 def collectives_text(runs: Mapping[str, "Run"]) -> str:
     """How many collectives each way needs, and how much a rank puts in."""
-    told = [f"{name} {run.collectives} ({bytes_text(run.bytes_per_rank[0])})" for name, run in runs.items()]
-    return f"Collectives: {', '.join(told)}"
+    texts = [f"{name} {run.collectives} ({bytes_text(run.bytes_per_rank[0])})" for name, run in runs.items()]
+    return f"Collectives: {', '.join(texts)}"
 
 
-def apart_text(apart: Mapping[str, Sequence[float]]) -> str:
+def apart_text(distances: Mapping[str, Sequence[float]]) -> str:
     """Whose copies of the same weights drift apart, and how far.
 
     Args:
-        apart: the largest difference between ranks after each step, by where ranks have seeds of their own.
+        distances: the largest difference between ranks after each step, by where ranks have seeds of their own.
     """
-    far = [name for name, line in apart.items() if line[-1] > 0]
-    near = [name for name in apart if name not in far]
-    told = [f"{name}: copies are {apart[name][-1]:.2g} apart after {count(len(apart[name]), 'step')}" for name in far]
+    far = [name for name, line in distances.items() if line[-1] > 0]
+    near = [name for name in distances if name not in far]
+    texts = [
+        f"{name}: copies are {line[-1]:.2g} apart after {count(len(line), 'step')}"
+        for name, line in distances.items()
+        if name in far
+    ]
     if near:
-        told.append(f"{join(near)}: they are equal")
-    return f"Own dropout seeds {'; '.join(told)}"
+        texts.append(f"{join(near)}: they are equal")
+    return f"Own dropout seeds {'; '.join(texts)}"
 
 
 def sequence_text(plain: tuple[float, float], sequence: tuple[float, float]) -> str:

@@ -55,7 +55,7 @@ def encode(text: str) -> "torch.Tensor":
     """
     import torch
 
-    places = {character: place for place, character in enumerate(CHARACTERS)}
+    places = {character: index for index, character in enumerate(CHARACTERS)}
     if strange := sorted(set(text) - set(places)):
         raise CourseError(f"{strange[0]!r} is not among the {len(CHARACTERS)} characters. Leave it out.")
     return torch.tensor([places[character] for character in text], dtype=torch.int64)

@@ -98,11 +98,11 @@ class Embedding(nn.Module):
 
     def __init__(self, characters: int, width: int, context: int) -> None:
         super().__init__()
-        self.character, self.place = nn.Embedding(characters, width), nn.Embedding(context, width)
+        self.character, self.position = nn.Embedding(characters, width), nn.Embedding(context, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, length) of int64 → (batch, length, width)."""
-        return self.character(x) + self.place.weight[: x.shape[1]]
+        return self.character(x) + self.position.weight[: x.shape[1]]
 
 
 class Head(nn.Module):

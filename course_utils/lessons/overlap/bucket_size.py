@@ -68,7 +68,7 @@ class BucketModel:
     def communication(self, bucket_bytes: int) -> float:
         """Seconds of all the buckets' all-reduces, one after the other."""
         buckets = make_buckets(self.sizes, bucket_bytes)
-        return sum(self.all_reduce(sum(self.sizes[place] for place in places)) for places in buckets)
+        return sum(self.all_reduce(sum(self.sizes[index] for index in places)) for places in buckets)
 
     def exposed(self, bucket_bytes: int) -> float:
         """Seconds that a step waits after its backward pass."""

@@ -43,14 +43,14 @@ def make_buckets(
     """
     buckets: list[list[int]] = []
     # The backward pass begins at the last layer, so the last parameter's gradient is ready first.
-    for place in reversed(range(len(sizes))):
+    for index in reversed(range(len(sizes))):
         last = buckets[-1] if buckets else []
-        alike = dtypes is None or {dtypes[other] for other in last} <= {dtypes[place]}
+        alike = dtypes is None or {dtypes[other] for other in last} <= {dtypes[index]}
         held = sum(sizes[other] for other in last)
         # An empty bucket takes any gradient, even one that is larger than the limit.
-        if not (last and alike and held + sizes[place] <= bucket_bytes):
+        if not (last and alike and held + sizes[index] <= bucket_bytes):
             buckets.append([])
-        buckets[-1].append(place)
+        buckets[-1].append(index)
     return buckets
 
 
@@ -70,14 +70,16 @@ class Bucket:
 
     def start(self) -> None:
         """Begin the all-reduce and return at once. A parameter without a gradient puts in zeros."""
-        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in self.parameters]
+        gradients = [
+            torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self.parameters
+        ]
         self._flat = torch.cat([gradient.detach().flatten() for gradient in gradients]).div_(dist.get_world_size())
         self.work = dist.all_reduce(self._flat, async_op=True)
 
     def finish(self) -> None:
         """Wait for the all-reduce, put the means into `parameter.grad`, and be ready for the next backward pass."""
         self.work.wait()
-        pieces = self._flat.split([one.numel() for one in self.parameters])
+        pieces = self._flat.split([parameter.numel() for parameter in self.parameters])
         for parameter, piece in zip(self.parameters, pieces, strict=True):
             parameter.grad = piece.view(parameter.shape)
         self.missing, self.work = len(self.parameters), None
@@ -103,11 +105,11 @@ def overlapped_allreduce(
 
     Source: Li et al. 2020, "PyTorch Distributed", algorithm 1.
     """
-    trained = list(dict.fromkeys(one for one in parameters if one.requires_grad))
-    sizes = [one.numel() * one.element_size() for one in trained]
-    grouped = make_buckets(sizes, bucket_bytes, [one.dtype for one in trained])
-    buckets = [Bucket([trained[place] for place in places]) for places in grouped]
-    bucket_of = {one: bucket for bucket in buckets for one in bucket.parameters}
+    trained = list(dict.fromkeys(parameter for parameter in parameters if parameter.requires_grad))
+    sizes = [parameter.numel() * parameter.element_size() for parameter in trained]
+    grouped = make_buckets(sizes, bucket_bytes, [parameter.dtype for parameter in trained])
+    buckets = [Bucket([trained[index] for index in places]) for places in grouped]
+    bucket_of = {parameter: bucket for bucket in buckets for parameter in bucket.parameters}
 
     def ready(parameter: nn.Parameter) -> None:
         bucket_of[parameter].missing -= 1

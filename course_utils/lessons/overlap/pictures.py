@@ -62,8 +62,8 @@ def bucket_sweep(
         ),
     }
     style.draw_legend(ax, marks)
-    told = "; ".join(f"{bytes_text(size)}: {seconds_text(np.median(measured[size]))}" for size in sizes)
-    picture.alt_text = f"Step time over bucket size. {title}. Predicted optimum {bytes_text(best)}. {told}."
+    text = "; ".join(f"{bytes_text(size)}: {seconds_text(np.median(measured[size]))}" for size in sizes)
+    picture.alt_text = f"Step time over bucket size. {title}. Predicted optimum {bytes_text(best)}. {text}."
     return picture
 
 
@@ -73,9 +73,9 @@ def compression_methods(found: Mapping[str, "Compressed"], title: str) -> Figure
     Args:
         found: way → what `train_compressed` gave back on one rank.
     """
-    sent = {how: {"sent": one.bytes_per_step or 0.0} for how, one in found.items()}
-    time = {how: {"step": one.step} for how, one in found.items()}
-    accuracy = {how: {"accuracy": one.accuracy} for how, one in found.items()}
+    sent = {how: {"sent": training.bytes_per_step or 0.0} for how, training in found.items()}
+    time = {how: {"step": training.step} for how, training in found.items()}
+    accuracy = {how: {"accuracy": training.accuracy} for how, training in found.items()}
     panels = [
         SharesPanel("sent by a node, a step", sent, say=lambda size: bytes_text(size) if size else "not counted"),
         SharesPanel("time of a step", time, say=seconds_text),
@@ -100,9 +100,9 @@ def behind_the_step(steps: Mapping[str, Sequence[Event]], title: str) -> Figure:
     span = max(event.end for events in own.values() for event in events)
     scale, unit = time_unit(span)
     heights = [_PROCESSOR + _MESSAGES] * len(own)
-    look = {"left": 0.95, "right": 0.2, "above": 0.6 if len(own) > 1 else 0.35, "between": 0.62}
+    margins = {"left": 0.95, "right": 0.2, "above": 0.6 if len(own) > 1 else 0.35, "between": 0.62}
     found = f"Waiting for messages: {join([waiting_text(name, events) for name, events in own.items()])}"
-    picture, axes = style.new_picture(title, found, heights=heights, **look)
+    picture, axes = style.new_picture(title, found, heights=heights, **margins)
     for ax, (name, events) in zip(axes, own.items(), strict=True):
         _draw(ax, events, scale, span)
         ax.set_xlim(0, 1.01 * span * scale)
@@ -114,8 +114,8 @@ def behind_the_step(steps: Mapping[str, Sequence[Event]], title: str) -> Figure:
     }
     parts["an all-reduce under way"] = Patch(facecolor=style.TOGETHER)
     style.draw_legend(axes[0], parts, offset=0.3 if len(own) > 1 else 0.06)
-    told = [f"{name}: {description(events)}" for name, events in own.items()]
-    picture.alt_text = f"One training step on rank 0. {title}. {found}. {' '.join(told)}"
+    texts = [f"{name}: {description(events)}" for name, events in own.items()]
+    picture.alt_text = f"One training step on rank 0. {title}. {found}. {' '.join(texts)}"
     return picture
 
 
@@ -142,10 +142,12 @@ def description(events: Sequence[Event]) -> str:
     """One step in words."""
     phases = [event for event in events if event.kind == "phase"]
     messages = [event for event in events if event.kind == "collective"]
-    spans = ", ".join(f"{_WORDS.get(one.name, one.name)} {seconds_text(one.end - one.start)}" for one in phases)
+    spans = ", ".join(
+        f"{_WORDS.get(event.name, event.name)} {seconds_text(event.end - event.start)}" for event in phases
+    )
     if not messages:
         return f"{spans}; no messages."
-    first, last = min(one.start for one in messages), max(one.end for one in messages)
+    first, last = min(event.start for event in messages), max(event.end for event in messages)
     when = f"between {seconds_text(first)} and {seconds_text(last)}"
     return f"{spans}; {count(len(messages), 'all-reduce')} {when}."
 
@@ -162,14 +164,14 @@ def _draw(ax: Axes, events: Sequence[Event], scale: float, span: float) -> None:
         words = {"communication": "waits"}.get(event.name, event.name)
         if style.text_width(words) + 6 < (event.end - event.start) * pixels:
             ink = "white" if event.name == "forward" else style.INK
-            place = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": ink}
-            ax.text(event.start * scale + width / 2, 0.5, words, **place)
+            text_style = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": ink}
+            ax.text(event.start * scale + width / 2, 0.5, words, **text_style)
     messages = sorted((event for event in events if event.kind == "collective"), key=lambda event: event.start)
     row = (depth - 0.25) / max(len(messages), 5)
-    for place, event in enumerate(messages):
-        y = -0.25 - (place + 0.5) * row
-        look = {"color": style.TOGETHER, "height": 0.8 * row}
-        ax.barh(y, (event.end - event.start) * scale, left=event.start * scale, **look)
+    for number, event in enumerate(messages):
+        y = -0.25 - (number + 0.5) * row
+        bar_style = {"color": style.TOGETHER, "height": 0.8 * row}
+        ax.barh(y, (event.end - event.start) * scale, left=event.start * scale, **bar_style)
     for event in events:
         if event.name == "backward":
             ax.axvline(event.end * scale, color=style.INK, linewidth=0.9, linestyle=BROKEN, zorder=0)

@@ -78,6 +78,6 @@ def exposed_seconds(
     """
     free = 0.0
     for places in make_buckets(sizes, bucket_bytes):
-        start = max(free, *(ready[place] for place in places))
-        free = start + all_reduce_seconds(sum(sizes[place] for place in places))
+        start = max(free, *(ready[index] for index in places))
+        free = start + all_reduce_seconds(sum(sizes[index] for index in places))
     return max(0.0, free - backward_seconds)

@@ -22,23 +22,23 @@ def line_text(alpha: float, beta: float, gradients: int, nbytes: int) -> str:
     )
 
 
-def hidden_share(times: StepTimes, way: str, plain: str) -> float:
-    """Which share of the communication of `plain`, which hides nothing, hides with `way`; never below 0."""
+def hidden_share(times: StepTimes, method: str, plain: str) -> float:
+    """Which share of the communication of `plain`, which hides nothing, hides with `method`; never below 0."""
     exposed = times.exposed(plain)
-    return max(0.0, 1 - times.exposed(way) / exposed) if exposed else 0.0
+    return max(0.0, 1 - times.exposed(method) / exposed) if exposed else 0.0
 
 
-def hiding_text(times: StepTimes, way: str, plain: str) -> str:
+def hiding_text(times: StepTimes, method: str, plain: str) -> str:
     """How much of the step's communication one way hides that another leaves exposed."""
     if times.is_busy:
         return BUSY
-    before, after = (exposed_text(times.exposed(name)) for name in (plain, way))
-    told, pair = f"{plain}: {before} of communication exposed; {way}: {after}", times.compared(way, plain)
+    before, after = (exposed_text(times.exposed(name)) for name in (plain, method))
+    text, pair = f"{plain}: {before} of communication exposed; {method}: {after}", times.compared(method, plain)
     if pair.first_is_faster:
-        return f"{told}. {percent(hidden_share(times, way, plain))} less"
+        return f"{text}. {percent(hidden_share(times, method, plain))} less"
     if pair.is_tie:
-        return f"{told}. {count(len(times.seconds[way]), 'round')} show no clear difference"
-    return f"{told}. It hides nothing here: is the machine busy with other work?"
+        return f"{text}. {count(len(times.seconds[method]), 'round')} show no clear difference"
+    return f"{text}. It hides nothing here: is the machine busy with other work?"
 
 
 def exposed_text(seconds: float) -> str:
@@ -46,20 +46,20 @@ def exposed_text(seconds: float) -> str:
     return seconds_text(seconds) if seconds else "none"
 
 
-def batch_letter(before: StepTimes, after: StepTimes, way: str) -> str:
+def batch_letter(before: StepTimes, after: StepTimes, method: str) -> str:
     """What became of a way's exposed communication: "a" much more, "b" as much, "c" less."""
-    small, large = before.exposed(way), after.exposed(way)
-    if abs(large - small) <= TIE * before.median(way):
+    small, large = before.exposed(method), after.exposed(method)
+    if abs(large - small) <= TIE * before.median(method):
         return "b"
     return "c" if large < small else "b" if large < 1.5 * small else "a"
 
 
-def batch_text(before: StepTimes, after: StepTimes, way: str) -> str:
+def batch_text(before: StepTimes, after: StepTimes, method: str) -> str:
     """What of a way's communication is exposed with one batch and with twice as many images."""
     if before.is_busy or after.is_busy:
         return BUSY
-    small, large = (exposed_text(times.exposed(way)) for times in (before, after))
-    return f"{way}: {small} of communication exposed; with twice the images {large}"
+    small, large = (exposed_text(times.exposed(method)) for times in (before, after))
+    return f"{method}: {small} of communication exposed; with twice the images {large}"
 
 
 def best_text(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
@@ -71,24 +71,24 @@ def best_text(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
     middle = {size: statistics.median(seconds) for size, seconds in measured.items()}
     best = min(middle, key=middle.__getitem__)
     near = min(middle, key=lambda size: abs(size - predicted))
-    told = f"Best bucket: predicted {bytes_text(predicted)}, measured {bytes_text(best)}"
+    text = f"Best bucket: predicted {bytes_text(predicted)}, measured {bytes_text(best)}"
     if best == near:
-        return told
+        return text
     more = middle[near] / middle[best] - 1
     if Compared(measured[best], measured[near]).is_tie:
-        return f"{told}; the two are {percent(more)} apart, which is noise"
-    return f"{told}, which is {percent(more)} faster"
+        return f"{text}; the two are {percent(more)} apart, which is noise"
+    return f"{text}, which is {percent(more)} faster"
 
 
-def loopback_letter(times: StepTimes, plain: str, way: str) -> str:
+def loopback_letter(times: StepTimes, plain: str, method: str) -> str:
     """ "a" where hiding made a step faster, "c" where it made it slower, "b" where the two are a tie."""
-    pair = times.compared(way, plain)
+    pair = times.compared(method, plain)
     return "b" if pair.is_tie else "a" if pair.first_is_faster else "c"
 
 
-def loopback_text(times: StepTimes, plain: str, way: str, cores: int, ranks: int) -> str:
+def loopback_text(times: StepTimes, plain: str, method: str, cores: int, ranks: int) -> str:
     """Whether hiding pays where messages go through memory and every core is busy."""
-    pair = times.compared(way, plain)
+    pair = times.compared(method, plain)
     why = "; a core was free, or memory is slow" if pair.first_is_faster else ""
     return f"{ranks} ranks on {cores} cores: {pair}{why}"
 
@@ -99,12 +99,12 @@ def efficiency_text(kind: str, efficiencies: Mapping[int, float], cores: int) ->
     Args:
         efficiencies: by the number of ranks.
     """
-    told = ", ".join(f"{percent(value)} with {ranks}" for ranks, value in efficiencies.items())
+    text = ", ".join(f"{percent(value)} with {ranks}" for ranks, value in efficiencies.items())
     most = max(efficiencies)
     if most <= cores:
-        return f"{kind} scaling: {told}"
+        return f"{kind} scaling: {text}"
     noise = "; more is noise" if larger(efficiencies[most], cores / most) else ""
-    return f"{kind} scaling: {told} (at most {percent(cores / most)} with {most} ranks on {cores} cores{noise})"
+    return f"{kind} scaling: {text} (at most {percent(cores / most)} with {most} ranks on {cores} cores{noise})"
 
 
 def compression_text(found: Mapping[str, "Compressed"]) -> str:
@@ -123,9 +123,9 @@ def compression_text(found: Mapping[str, "Compressed"]) -> str:
 def fewer_bytes_text(often: Sequence[int], once: Sequence[int], micro_batches: int) -> str:
     """How much less each node sent when only the last micro-batch talked."""
     times = statistics.fmean(often) / statistics.fmean(once)
-    told = f"A node sent {bytes_text(statistics.fmean(often))} and {bytes_text(statistics.fmean(once))}"
+    text = f"A node sent {bytes_text(statistics.fmean(often))} and {bytes_text(statistics.fmean(once))}"
     near = "as many as there are micro-batches" if tied(times, micro_batches) else "by the kernel's count"
-    return f"{told}: {number_text(times)} times less, {near}"
+    return f"{text}: {number_text(times)} times less, {near}"
 
 
 def width_text(channels: Sequence[int], shares: Sequence[Sequence[float]]) -> str:
@@ -136,10 +136,10 @@ def width_text(channels: Sequence[int], shares: Sequence[Sequence[float]]) -> st
         shares: for each width, the exposed communication as a share of the step, round by round.
     """
     first, last = (statistics.median(each) for each in (shares[0], shares[-1]))
-    told = (
+    text = (
         f"From {channels[0]} to {channels[-1]} channels messages go from {percent(first)} to {percent(last)} of a step"
     )
     agree = sum(
-        (one > other) == (first > last) for one, other in zip(shares[0], shares[-1], strict=True)
+        (first_share > other) == (first > last) for first_share, other in zip(shares[0], shares[-1], strict=True)
     ) >= AGREEING * len(shares[0])
-    return told if agree and not tied(first, last) else told + ": no clear difference"
+    return text if agree and not tied(first, last) else text + ": no clear difference"

@@ -45,9 +45,9 @@ class StepTimes:
 
     seconds: dict[str, list[float]]
 
-    def median(self, way: str) -> float:
+    def median(self, method: str) -> float:
         """The median step of a way, in seconds."""
-        return statistics.median(self.seconds[way])
+        return statistics.median(self.seconds[method])
 
     def compared(self, first: str, second: str) -> Compared:
         """Two of the ways, round by round."""
@@ -56,20 +56,21 @@ class StepTimes:
     @property
     def is_busy(self) -> bool:
         """Whether a way that sends something was faster than none: then other work has spoilt the measurement."""
-        return is_busy([taken for way, taken in self.seconds.items() if way != ALONE], part=self.seconds[ALONE])
+        return is_busy([taken for method, taken in self.seconds.items() if method != ALONE], part=self.seconds[ALONE])
 
-    def exposed(self, way: str) -> float:
+    def exposed(self, method: str) -> float:
         """The exposed communication of a way, in seconds: its median step beyond that of `alone`; never below 0."""
-        return max(0.0, self.median(way) - self.median(ALONE))
+        return max(0.0, self.median(method) - self.median(ALONE))
 
-    def exposed_by_round(self, way: str) -> list[float]:
+    def exposed_by_round(self, method: str) -> list[float]:
         """The same for each round by itself: the way's step beyond the one of `alone` next to it. For a spread."""
-        return [step - free for step, free in zip(self.seconds[way], self.seconds[ALONE], strict=True)]
+        return [step - free for step, free in zip(self.seconds[method], self.seconds[ALONE], strict=True)]
 
-    def exposed_shares(self, way: str) -> list[float]:
+    def exposed_shares(self, method: str) -> list[float]:
         """`exposed_by_round` as a share of the way's step; never below 0."""
         return [
-            max(0.0, beyond) / step for beyond, step in zip(self.exposed_by_round(way), self.seconds[way], strict=True)
+            max(0.0, beyond) / step
+            for beyond, step in zip(self.exposed_by_round(method), self.seconds[method], strict=True)
         ]
 
     @property
@@ -80,10 +81,10 @@ class StepTimes:
         """
         free = self.median(ALONE)
         bars = {ALONE: {"computing": free}}
-        for way in self.seconds:
-            if way != ALONE:
-                step = self.median(way)
-                bars[way] = {"computing": min(free, step), "communication": self.exposed(way)}
+        for method in self.seconds:
+            if method != ALONE:
+                step = self.median(method)
+                bars[method] = {"computing": min(free, step), "communication": self.exposed(method)}
         return bars
 
 
@@ -101,8 +102,8 @@ def time_steps(
         rounds: that count; `warm_up` rounds go before them.
     """
     x, y = random_images(batch, seed=dist.get_rank())
-    replicas = {name: way(build(0).train()) for name, way in ways.items()}
-    steppers = {name: Sgd(one.module.parameters(), rate=0.01) for name, one in replicas.items()}
+    replicas = {name: wrap(build(0).train()) for name, wrap in ways.items()}
+    steppers = {name: Sgd(replica.module.parameters(), rate=0.01) for name, replica in replicas.items()}
 
     def step(name: str) -> float:
         dist.barrier()
@@ -131,12 +132,15 @@ def step_times(
 
 def slowest(results: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, list[float]]:
     """For each way and round the seconds of the rank that took longest."""
-    return {way: [max(each) for each in zip(*(one[way] for one in results), strict=True)] for way in results[0]}
+    return {
+        method: [max(each) for each in zip(*(seconds[method] for seconds in results), strict=True)]
+        for method in results[0]
+    }
 
 
-def one_step(ranks: "Ranks", way: Way, batch: int = 32, build: Callable[[int], nn.Module] = small_vgg) -> list[Event]:
+def one_step(ranks: "Ranks", wrap: Way, batch: int = 32, build: Callable[[int], nn.Module] = small_vgg) -> list[Event]:
     """The events of one training step on all ranks, the fourth: for a timeline."""
-    run = ranks.run(time_steps, {"way": way}, batch, 1, build=build, warm_up=3, backend="gloo")
+    run = ranks.run(time_steps, {"way": wrap}, batch, 1, build=build, warm_up=3, backend="gloo")
     return last_step(run).events
 
 

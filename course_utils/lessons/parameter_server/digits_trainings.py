@@ -219,7 +219,7 @@ def train_in_rounds(
     comm: "MPI.Intracomm",
     data: Arrays,
     rounds: int,
-    way: str,
+    method: str,
     *,
     inner_steps: int = 16,
     batch_size: int = 32,
@@ -229,7 +229,7 @@ def train_in_rounds(
 
     Args:
         rounds: each of so many inner steps.
-        way: "every step" for the mean gradient at every step, "mean" for the mean weights after each round, "outer"
+        method: "every step" for the mean gradient at every step, "mean" for the mean weights after each round, "outer"
             for DiLoCo's outer step after each round.
         rate: of AdamW, whose state stays on its rank.
     """
@@ -240,13 +240,13 @@ def train_in_rounds(
     for _ in range(rounds):
         for _ in range(inner_steps):
             gradient = flat_gradient(parameters, *next(batches))
-            if way == "every step":
+            if method == "every step":
                 comm.Allreduce(gradient, total)
                 gradient = total / comm.size
             adam.step(parameters, gradient)
-        if way == "mean":
+        if method == "mean":
             outer_step(comm, parameters, started, velocity, rate=1.0, momentum=0.0)
-        elif way == "outer":
+        elif method == "outer":
             outer_step(comm, parameters, started, velocity)
         losses.append(loss_and_gradients(unflat(parameters), data[0], data[1])[0])
     return losses

@@ -66,7 +66,7 @@ def train_among_neighbours(
     comm: "MPI.Intracomm",
     data: Arrays,
     steps: int,
-    way: str,
+    method: str,
     *,
     only_average: int = 0,
     batch_size: int = 16,
@@ -75,7 +75,7 @@ def train_among_neighbours(
     """Train the digits, each rank on every P-th image; this rank's weights before the first step and after each.
 
     Args:
-        way: "neighbours" for `neighbours_step`, "all-reduce" for the mean of all gradients, round lesson 5's ring.
+        method: "neighbours" for `neighbours_step`, "all-reduce" for the mean of all gradients, round lesson 5's ring.
         only_average: so many steps at the end without gradients.
     """
     batches = own_batches(data, comm.rank, comm.size, batch_size, comm.rank)
@@ -83,7 +83,7 @@ def train_among_neighbours(
     kept = [parameters.copy()]
     for step in range(steps + only_average):
         gradient = flat_gradient(parameters, *next(batches)) * (step < steps)
-        if way == "neighbours":
+        if method == "neighbours":
             neighbours_step(comm, parameters, gradient, rate)
         else:
             ring_allreduce(comm, gradient)

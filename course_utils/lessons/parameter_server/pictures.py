@@ -36,15 +36,15 @@ def races(
     colours = {name: style.CURVES[index % len(style.CURVES)] for index, name in enumerate(names)}
     marks = {name: Line2D([], [], color=colours[name], linewidth=2) for name in names}
     above = style.legend_height(list(marks)) + 0.22
-    look = {"above": above, "between": 0.8, "width": style.SLIDE_WIDTH if wide else style.WIDTH}
-    picture, left_axes = style.new_picture(title, subtitle, heights=[1.75] * len(rows), **look)
+    margins = {"above": above, "between": 0.8, "width": style.SLIDE_WIDTH if wide else style.WIDTH}
+    picture, left_axes = style.new_picture(title, subtitle, heights=[1.75] * len(rows), **margins)
     longest = {
         what: max(getattr(run, what)[-1] for ways in rows.values() for runs in ways.values() for run in runs)
         for what in ("epochs", "seconds")
     }
     for row, (left, (setting, ways)) in enumerate(zip(left_axes, rows.items(), strict=True)):
         box = left.get_position()
-        width = (box.width - 0.25 / look["width"]) / 2
+        width = (box.width - 0.25 / margins["width"]) / 2
         left.set_position((box.x0, box.y0, width, box.height))
         right = picture.add_axes((box.x1 - width, box.y0, width, box.height))
         for ax, what in ((left, "epochs"), (right, "seconds")):
@@ -58,13 +58,13 @@ def races(
             ax.set_title(f"{setting}, against {what}", fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
         right.tick_params(labelleft=False)
     style.draw_legend(left_axes[0], marks, offset=0.28)
-    told = "; ".join(
+    text = "; ".join(
         f"{setting}, {name}: {percent(runs[0].accuracies[-1])} after {runs[0].epochs[-1]:.1f} epochs"
         f" and {seconds_text(runs[0].seconds[-1])}"
         for setting, ways in rows.items()
         for name, runs in ways.items()
     )
-    picture.alt_text = as_sentences("Curves of accuracy against epochs and against seconds", title, subtitle, told)
+    picture.alt_text = as_sentences("Curves of accuracy against epochs and against seconds", title, subtitle, text)
     return picture
 
 
@@ -79,8 +79,8 @@ def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtit
         "virtual workers": Line2D([], [], color=style.CURVES[0], marker="o", markersize=4),
         "real workers": Line2D([], [], color=style.CURVES[1], marker="D", markersize=7, linestyle=""),
     }
-    look = {"left": 0.7, "between": 0.6, "above": style.legend_height(list(marks)) + 0.22}
-    picture, axes = style.new_picture(title, subtitle, heights=[0.95] * 3, **look)
+    margins = {"left": 0.7, "between": 0.6, "above": style.legend_height(list(marks)) + 0.22}
+    picture, axes = style.new_picture(title, subtitle, heights=[0.95] * 3, **margins)
     counts = [run.workers for run in virtual]
     for ax, (part, words) in zip(axes, parts.items(), strict=True):
         ax.plot(counts, [getattr(run, part) for run in virtual], color=style.CURVES[0], marker="o", markersize=4)
@@ -94,13 +94,13 @@ def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtit
             ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value)))
         label(ax, "workers" if ax is axes[-1] else "", words, above=True)
     style.draw_legend(axes[0], marks, offset=0.28)
-    told = "; ".join(
+    text = "; ".join(
         f"{kind}, {run.workers}: {run.rate:.0f} updates in a second, staleness {run.staleness:.0f}, "
         f"{percent(run.accuracy)} recognised"
         for kind, runs in {"virtual": virtual, "real": real}.items()
         for run in runs
     )
-    picture.alt_text = as_sentences("Three panels over the number of workers", title, subtitle, told)
+    picture.alt_text = as_sentences("Three panels over the number of workers", title, subtitle, text)
     return picture
 
 
@@ -125,8 +125,8 @@ def staleness(histograms: Mapping[str, Sequence[int]], predicted: float, title: 
     """
     if not histograms or not all(len(ages) for ages in histograms.values()):
         raise CourseError("staleness: at least one run, with at least one update.")
-    look = {"left": 0.55, "right": 0.15, "above": 0.28, "below": 0.55, "side_by_side": True}
-    picture, axes = style.new_picture(title, subtitle, heights=[2.1] * len(histograms), **look)
+    margins = {"left": 0.55, "right": 0.15, "above": 0.28, "below": 0.55, "side_by_side": True}
+    picture, axes = style.new_picture(title, subtitle, heights=[2.1] * len(histograms), **margins)
     oldest = max(max(ages) for ages in histograms.values())
     for ax, (setting, ages) in zip(axes, histograms.items(), strict=True):
         counts = np.bincount(np.asarray(ages), minlength=oldest + 1)
@@ -137,9 +137,13 @@ def staleness(histograms: Mapping[str, Sequence[int]], predicted: float, title: 
         ax.set_title(setting, fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
         text = f"mean {mean:.2f}\npredicted {predicted:g}"
         late = mean > 0.5 * oldest
-        place = {"xytext": (-6 if late else 6, -3), "textcoords": "offset points", "ha": "right" if late else "left"}
+        text_position = {
+            "xytext": (-6 if late else 6, -3),
+            "textcoords": "offset points",
+            "ha": "right" if late else "left",
+        }
         at = min(mean, predicted) if late else max(mean, predicted)
-        ax.annotate(text, (at, 1), xycoords=ax.get_xaxis_transform(), va="top", fontsize=style.SMALL, **place)
+        ax.annotate(text, (at, 1), xycoords=ax.get_xaxis_transform(), va="top", fontsize=style.SMALL, **text_position)
         ax.set_xlim(-0.7, oldest + 0.7)
         ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -147,10 +151,12 @@ def staleness(histograms: Mapping[str, Sequence[int]], predicted: float, title: 
         ax.grid(axis="y", color=style.GRID, linewidth=0.7)
         ax.set_axisbelow(True)
     axes[0].set_ylabel("updates", fontsize=style.TEXT)
-    told = "; ".join(
+    means_text = "; ".join(
         f"{setting}: mean {np.mean(ages):.2f}, from {min(ages)} to {max(ages)}" for setting, ages in histograms.items()
     )
-    picture.alt_text = as_sentences("Histograms of staleness", title, subtitle, f"Predicted mean {predicted:g}; {told}")
+    picture.alt_text = as_sentences(
+        "Histograms of staleness", title, subtitle, f"Predicted mean {predicted:g}; {means_text}"
+    )
     return picture
 
 
@@ -179,11 +185,11 @@ def who_has_what(counts: np.ndarray, rows: str, columns: str, title: str, subtit
     for row, total in enumerate(counts.sum(axis=1)):
         at = {"xytext": (12, 0), "textcoords": "offset points", "va": "center", "fontsize": style.TEXT}
         ax.annotate(f"{total:,} images", (1, row), xycoords=ax.get_yaxis_transform(), **at)
-    told = "; ".join(
+    text = "; ".join(
         f"{rows} {row}: {', '.join(f'{n} of {columns} {c}' for c, n in enumerate(line) if n)}"
         for row, line in enumerate(counts)
     )
-    picture.alt_text = as_sentences(f"Dots: how many examples each {rows} has", title, subtitle, told)
+    picture.alt_text = as_sentences(f"Dots: how many examples each {rows} has", title, subtitle, text)
     return picture
 
 
@@ -208,6 +214,6 @@ def loss_over_bytes(
     in_words(ax.yaxis, round_numbers(min(all_losses), max(all_losses)))
     label(ax, "sent by one rank", "loss")
     name_ends(ax, {name: values[-1] for name, values in losses.items()}, colours)
-    told = "; ".join(f"{name}: {values[-1]:.2g} after {bytes_text(sent[name][-1])}" for name, values in losses.items())
-    picture.alt_text = as_sentences("Curves of the loss over the bytes of one rank", title, subtitle, told)
+    text = "; ".join(f"{name}: {values[-1]:.2g} after {bytes_text(sent[name][-1])}" for name, values in losses.items())
+    picture.alt_text = as_sentences("Curves of the loss over the bytes of one rank", title, subtitle, text)
     return picture

@@ -28,12 +28,12 @@ def link_text(
     slow, fast = statistics.median(server[-1]), statistics.median(ring[-1])
     errors = relative_errors(predicted, map(statistics.median, server))
     worst = max(errors)
-    told = f"With {workers[-1]} workers: {seconds_text(slow)} through the server, {seconds_text(fast)} round the ring. "
+    text = f"With {workers[-1]} workers: {seconds_text(slow)} through the server, {seconds_text(fast)} round the ring. "
     if worst <= NEAR:
-        return told + f"The server's predictions are off by {percent(worst)} at most."
+        return text + f"The server's predictions are off by {percent(worst)} at most."
     if statistics.median(errors) <= NEAR:
-        return told + f"The server's predictions are off by {percent(statistics.median(errors))} in the middle."
-    return told + f"The prediction is off by up to {percent(worst)}: the link is not all that costs time here."
+        return text + f"The server's predictions are off by {percent(statistics.median(errors))} in the middle."
+    return text + f"The prediction is off by up to {percent(worst)}: the link is not all that costs time here."
 
 
 def staleness_text(workers: int, histograms: Mapping[str, Sequence[int]]) -> str:
@@ -41,8 +41,10 @@ def staleness_text(workers: int, histograms: Mapping[str, Sequence[int]]) -> str
     means = {setting: float(np.mean(ages)) for setting, ages in histograms.items()}
     oldest = [f"{max(ages)} ({setting})" for setting, ages in histograms.items()]
     near = all(abs(mean - (workers - 1)) <= NEAR * max(1, workers - 1) for mean in means.values())
-    said = join([f"{mean:.2f}" for mean in means.values()])
-    start = f"The mean is {said}" + (f": near {workers} − 1 each time" if near else f"; {workers - 1} was predicted")
+    means_text = join([f"{mean:.2f}" for mean in means.values()])
+    start = f"The mean is {means_text}" + (
+        f": near {workers} − 1 each time" if near else f"; {workers - 1} was predicted"
+    )
     return f"{start}. The oldest gradient: {join(oldest)}"
 
 
@@ -61,11 +63,11 @@ def served_text(virtual: Sequence[Served], real: Sequence[Served]) -> tuple[str,
         title = f"Virtual workers: {last.workers} bring no more than {full.workers} do, and older gradients"
     rates = {run.workers: run.rate for run in virtual}
     errors = [abs(rates[run.workers] / run.rate - 1) for run in real]
-    apart = [f"{percent(error)} with {run.workers}" for error, run in zip(errors, real, strict=True)]
-    told = f"Virtual and real workers' updates in a second differ by {join(apart)} workers"
+    errors_text = [f"{percent(error)} with {run.workers}" for error, run in zip(errors, real, strict=True)]
+    text = f"Virtual and real workers' updates in a second differ by {join(errors_text)} workers"
     if max(errors, default=0.0) > NEAR:
-        told += ". Is the computer busy with something else?"
-    return title, told if real else ""
+        text += ". Is the computer busy with something else?"
+    return title, text if real else ""
 
 
 def rates_text(rates: Sequence[float], fresh: Sequence[float], stale: Sequence[float], scaled: Sequence[float]) -> str:
@@ -118,7 +120,7 @@ def first_text(ways: Mapping[str, Sequence[Curve]], target: float) -> str:
 def compared(first: Sequence[Curve], second: Sequence[Curve], target: float) -> Compared:
     """The seconds to the target of two ways that ran by turns; rounds in which neither came there do not count."""
     seconds = [[run.reached(target) for run in runs] for runs in (first, second)]
-    ends = [[math.inf if one is None else one for one in each] for each in seconds]
+    ends = [[math.inf if end is None else end for end in each] for each in seconds]
     pairs = [pair for pair in zip(*ends, strict=True) if min(pair) < math.inf]
     return Compared(*zip(*pairs, strict=True))
 
@@ -129,11 +131,11 @@ def reached_table(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: flo
     for setting, ways in rows.items():
         for name, runs in ways.items():
             seconds, epochs = median_to(runs, target), _median([run.epochs_to(target) for run in runs])
-            told = "not reached"
+            text = "not reached"
             if seconds is not None and epochs is not None:
                 reach = f"{seconds_text(_least(runs, target))} to {seconds_text(_most(runs, target))}"
-                told = f"{seconds_text(seconds):>7} ({reach}), {epochs:.1f} epochs"
-            lines.append(f"  {setting:16}{name:14}{told}")
+                text = f"{seconds_text(seconds):>7} ({reach}), {epochs:.1f} epochs"
+            lines.append(f"  {setting:16}{name:14}{text}")
     return "\n".join(lines)
 
 
@@ -199,15 +201,15 @@ def clinics_text(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes
     Args:
         by_epochs: local epochs → the accuracy after every round. nbytes: what a clinic sends in a round.
     """
-    told = []
+    texts = []
     for epochs, accuracies in by_epochs.items():
         rounds = rounds_to(accuracies, target)
         name = count(epochs, "local epoch")
         if rounds is None:
-            told.append(f"{name}: not reached in {len(accuracies)} rounds")
+            texts.append(f"{name}: not reached in {len(accuracies)} rounds")
         else:
-            told.append(f"{name}: {bytes_text(rounds * nbytes)} and {rounds * epochs} epochs of work")
-    return f"To {percent(target)}, {'; '.join(told)}"
+            texts.append(f"{name}: {bytes_text(rounds * nbytes)} and {rounds * epochs} epochs of work")
+    return f"To {percent(target)}, {'; '.join(texts)}"
 
 
 def mean_text(weighted: float, unweighted: float) -> str:
@@ -234,8 +236,8 @@ def outer_text(sent: Mapping[str, Sequence[float]], losses: Mapping[str, Sequenc
 
 def neighbours_text(neighbours: Sequence[float], everybody: Sequence[float]) -> str:
     """How the last losses of two trainings compare: ranks that average with neighbours, and ranks that all average."""
-    one, other = neighbours[-1], everybody[-1]
-    if tied(one, other):
+    neighbours_loss, other = neighbours[-1], everybody[-1]
+    if tied(neighbours_loss, other):
         return "Among neighbours the loss ends where the all-reduce's does"
-    side = "above" if one > other else "below"
-    return f"Among neighbours the loss ends {percent(abs(one / other - 1))} {side} the all-reduce's"
+    side = "above" if neighbours_loss > other else "below"
+    return f"Among neighbours the loss ends {percent(abs(neighbours_loss / other - 1))} {side} the all-reduce's"

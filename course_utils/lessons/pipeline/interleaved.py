@@ -36,8 +36,8 @@ def interleaved_schedule(ranks: int, micro_batches: int, chunks: int = 2) -> Sch
     def action(kind: str, rank: int, number: int) -> Action:
         # The number of a pass among this rank's says which:
         # groups of P micro-batches, and in each group chunk by chunk.
-        group, place = divmod(number, ranks * chunks)
-        chunk, member = divmod(place, ranks)
+        group, position = divmod(number, ranks * chunks)
+        chunk, member = divmod(position, ranks)
         if kind == BACKWARD:
             chunk = chunks - 1 - chunk
         return Action(kind, chunk * ranks + rank, group * ranks + member)

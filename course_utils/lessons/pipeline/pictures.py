@@ -40,7 +40,7 @@ def pipelines(
     """
     if not timings or not all(timing.entries for timing in timings.values()):
         raise CourseError("pipelines: at least one schedule, with at least one computation.")
-    used = {one.action.kind for timing in timings.values() for one in timing.entries}
+    used = {entry.action.kind for timing in timings.values() for entry in timing.entries}
     kinds = {word: Patch(facecolor=colour) for kind, (word, colour) in _KINDS.items() if kind in used}
     if {"B", "I"} <= used:  # of one colour
         del kinds[_KINDS["I"][0]]
@@ -54,16 +54,16 @@ def pipelines(
         if ax is not axes[-1]:
             ax.set_xlabel("")
     style.draw_legend(axes[0], kinds, offset=0.3)
-    told = "; ".join(f"{name}: {_schedule_text(timing)}" for name, timing in timings.items())
-    picture.alt_text = as_sentences("Pipelines, a row for each rank, a box for each computation", title, subtitle, told)
+    text = "; ".join(f"{name}: {_schedule_text(timing)}" for name, timing in timings.items())
+    picture.alt_text = as_sentences("Pipelines, a row for each rank, a box for each computation", title, subtitle, text)
     return picture
 
 
 def _schedule_text(timing: Timing) -> str:
     """How idle the ranks are, and what tells one schedule from another: stages, and forward passes at the start."""
-    kinds = [[one.action.kind for one in timing.entries if one.rank == rank] for rank in range(timing.ranks)]
+    kinds = [[entry.action.kind for entry in timing.entries if entry.rank == rank] for rank in range(timing.ranks)]
     forward = [str(len(list(takewhile("F".__eq__, each)))) for each in kinds]
-    stages = len({one.action.stage for one in timing.entries}) // timing.ranks
+    stages = len({entry.action.stage for entry in timing.entries}) // timing.ranks
     several = f", {stages} stages on each rank, the first one darkest" if stages > 1 else ""
     return f"idle {percent(timing.idle_share)}{several}, at the start {join(forward)} forward passes"
 
@@ -77,22 +77,25 @@ def plan_and_run(name: str, plan: Timing, run: Timing, title: str, subtitle: str
 def _draw(ax: Axes, name: str, timing: Timing, span: float, in_seconds: bool) -> None:
     """One pipeline on its axes."""
     scale, unit = time_unit(span) if in_seconds else (1.0, "units of the plan")
-    began = min(one.start for one in timing.entries)
-    lowest = {rank: min(one.action.stage for one in timing.entries if one.rank == rank) for rank in _ranks(timing)}
+    began = min(entry.start for entry in timing.entries)
+    lowest = {
+        rank: min(entry.action.stage for entry in timing.entries if entry.rank == rank) for rank in _ranks(timing)
+    }
     end = timing.seconds * scale
     boxes(ax, [(0, end, rank - 0.5, rank + 0.5) for rank in range(timing.ranks)], facecolor=_IDLE, edgecolor="none")
     for kind, (_, colour) in _KINDS.items():
         for first in (True, False):
             mine = [
-                one
-                for one in timing.entries
-                if one.action.kind == kind and (one.action.stage == lowest[one.rank]) == first
+                entry
+                for entry in timing.entries
+                if entry.action.kind == kind and (entry.action.stage == lowest[entry.rank]) == first
             ]
             corners = [
-                ((one.start - began) * scale, (one.end - began) * scale, one.rank - 0.5, one.rank + 0.5) for one in mine
+                ((entry.start - began) * scale, (entry.end - began) * scale, entry.rank - 0.5, entry.rank + 0.5)
+                for entry in mine
             ]
-            look = {"facecolor": colour if first else paler(colour, 0.55), "edgecolor": "white", "linewidth": 0.8}
-            boxes(ax, corners, zorder=2, **look)
+            bar_style = {"facecolor": colour if first else paler(colour, 0.55), "edgecolor": "white", "linewidth": 0.8}
+            boxes(ax, corners, zorder=2, **bar_style)
     _number(ax, timing, began, scale, span, lowest)
     ax.set_xlim(0, span * scale)
     ax.set_ylim(timing.ranks - 0.5, -0.5)
@@ -107,16 +110,18 @@ def _number(ax: Axes, timing: Timing, began: float, scale: float, span: float, l
     """Write its micro-batch on every box of a kind, or on none: where most are too narrow, they stay empty."""
     room = ax.get_position().width * ax.figure.get_size_inches()[0] * style.DOTS / span  # pixels to the second
     for kind in _KINDS:
-        mine = [one for one in timing.entries if one.action.kind == kind]
-        fits = [(one.end - one.start) * room > style.text_width(str(one.action.micro_batch)) + 3 for one in mine]
+        mine = [entry for entry in timing.entries if entry.action.kind == kind]
+        fits = [
+            (entry.end - entry.start) * room > style.text_width(str(entry.action.micro_batch)) + 3 for entry in mine
+        ]
         if sum(fits) < _MOST * len(fits):
             continue
-        for one in (one for one, fit in zip(mine, fits, strict=True) if fit):
-            dark = kind == "F" and one.action.stage == lowest[one.rank]
-            middle = ((one.start + one.end) / 2 - began) * scale
+        for entry in (entry for entry, fit in zip(mine, fits, strict=True) if fit):
+            dark = kind == "F" and entry.action.stage == lowest[entry.rank]
+            middle = ((entry.start + entry.end) / 2 - began) * scale
             at = {"ha": "center", "va": "center_baseline", "fontsize": style.SMALL, "zorder": 3}
-            ax.text(middle, one.rank, str(one.action.micro_batch), color="white" if dark else style.INK, **at)
+            ax.text(middle, entry.rank, str(entry.action.micro_batch), color="white" if dark else style.INK, **at)
 
 
 def _ranks(timing: Timing) -> set[int]:
-    return {one.rank for one in timing.entries}
+    return {entry.rank for entry in timing.entries}

@@ -101,5 +101,5 @@ def split_model(layers: Sequence[nn.Module], cuts: Sequence[int]) -> list[Stage]
     """
     if sum(cuts) != len(layers):
         raise CourseError(f"{len(layers)} layers cannot be cut into {list(cuts)}: these are {sum(cuts)}.")
-    starts = [sum(cuts[:place]) for place in range(len(cuts))]
+    starts = [sum(cuts[:stage]) for stage in range(len(cuts))]
     return [Stage(*layers[start : start + size]) for start, size in zip(starts, cuts, strict=True)]

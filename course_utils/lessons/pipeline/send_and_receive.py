@@ -26,20 +26,20 @@ def with_messages(schedule: Sequence[Sequence[Action]]) -> Schedule:
     """
     rank_of = rank_of_stages(schedule)
 
-    def apart(stage: int, other: int) -> bool:
+    def on_other_rank(stage: int, other: int) -> bool:
         return other in rank_of and rank_of[other] != rank_of[stage]
 
     program = []
     for actions in schedule:
         lines: list[Action] = []
-        for action in filter(lambda one: one.computes, actions):
+        for action in filter(lambda action: action.computes, actions):
             stage, index = action.stage, action.micro_batch
             if action.kind == FORWARD:
-                before = [Action(RECV_F, stage, index)] if apart(stage, stage - 1) else []
-                after = [Action(SEND_F, stage, index)] if apart(stage, stage + 1) else []
+                before = [Action(RECV_F, stage, index)] if on_other_rank(stage, stage - 1) else []
+                after = [Action(SEND_F, stage, index)] if on_other_rank(stage, stage + 1) else []
             elif action.kind in (BACKWARD, INPUT):
-                before = [Action(RECV_B, stage, index)] if apart(stage, stage + 1) else []
-                after = [Action(SEND_B, stage, index)] if apart(stage, stage - 1) else []
+                before = [Action(RECV_B, stage, index)] if on_other_rank(stage, stage + 1) else []
+                after = [Action(SEND_B, stage, index)] if on_other_rank(stage, stage - 1) else []
             else:
                 before, after = [], []
             lines += [*before, action, *after]

@@ -86,8 +86,8 @@ def farthest(
 def kept_by_rank(timing: Timing) -> list[int]:
     """The most micro-batches that each rank kept at any time, counted in what it did."""
     by_rank: list[list[Action]] = [[] for _ in range(timing.ranks)]
-    for one in sorted(timing.entries, key=lambda one: one.start):
-        by_rank[one.rank].append(one.action)
+    for entry in sorted(timing.entries, key=lambda entry: entry.start):
+        by_rank[entry.rank].append(entry.action)
     return [round(max(in_flight(actions), default=0)) for actions in by_rank]
 
 
@@ -174,8 +174,8 @@ def not_to_stash(first: float, stashed: float, plain: float) -> Stashless:
     """What not to stash did: from the first loss, and the last ones with stashing and without."""
     if not plain <= _BROKEN * first:  # not a number, too
         return Stashless.BROKEN
-    apart = (plain - stashed) / stashed
-    return Stashless.SAME if abs(apart) <= _EQUAL else Stashless.WORSE if apart > 0 else Stashless.BETTER
+    change = (plain - stashed) / stashed
+    return Stashless.SAME if abs(change) <= _EQUAL else Stashless.WORSE if change > 0 else Stashless.BETTER
 
 
 def idle_text(runs: Mapping[str, Timing]) -> str:
@@ -206,8 +206,8 @@ def stretches_text(stretches: Sequence[Sequence[float]], known: float) -> str:
     """
     sums = [sum(each) for each in stretches]
     longest = max(sums)
-    told = f"Rank {sums.index(longest)} needs {longest:g} s in each schedule; the best known takes {known:g} s"
-    return f"{told}: proved" if round(known - longest, 6) <= 0 else told
+    text = f"Rank {sums.index(longest)} needs {longest:g} s in each schedule; the best known takes {known:g} s"
+    return f"{text}: proved" if round(known - longest, 6) <= 0 else text
 
 
 def proofs_text(seconds: Mapping[str, float], bounds: Mapping[str, float]) -> str:

@@ -28,12 +28,12 @@ class Work:
         if not action.computes:
             yield
             return
-        place = action.stage, action.micro_batch
+        key = action.stage, action.micro_batch
         with at_work(action, self.pace):
             yield
             if action.kind in (BACKWARD, INPUT):
                 stage = self.stages[action.stage]
-                self.later[place] = stage.take() if isinstance(stage, Stage) else []
+                self.later[key] = stage.take() if isinstance(stage, Stage) else []
             if action.kind in (BACKWARD, WEIGHT):
-                for work in self.later.pop(place):
+                for work in self.later.pop(key):
                     work()

@@ -29,9 +29,9 @@ PerStage = float | Sequence[float]
 """A number for all stages, or one for each."""
 
 
-def number_for(place: int, numbers: PerStage) -> float:
+def number_for(index: int, numbers: PerStage) -> float:
     """The number of one stage, or of one rank."""
-    return numbers if isinstance(numbers, int | float) else numbers[place]
+    return numbers if isinstance(numbers, int | float) else numbers[index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,16 @@ class Timing:
     @property
     def seconds(self) -> float:
         """From the first start to the last end."""
-        return max(one.end for one in self.entries) - min(one.start for one in self.entries)
+        return max(entry.end for entry in self.entries) - min(entry.start for entry in self.entries)
 
     def busy(self, rank: int) -> float:
         """How long the rank computed."""
-        return sum(one.end - one.start for one in self.entries if one.rank == rank)
+        return sum(entry.end - entry.start for entry in self.entries if entry.rank == rank)
 
     def window(self, rank: int) -> float:
         """From the rank's own first start to its own last end."""
-        own = [one for one in self.entries if one.rank == rank]
-        return max(one.end for one in own) - min(one.start for one in own) if own else 0.0
+        own = [entry for entry in self.entries if entry.rank == rank]
+        return max(entry.end for entry in own) - min(entry.start for entry in own) if own else 0.0
 
     @property
     def idle_share(self) -> float:
@@ -143,7 +143,7 @@ def timing_of(events: Iterable[Event], ranks: int) -> Timing:
                 entries.append(Timed(event.rank, action, event.start, event.end))
     if not entries:
         raise CourseError("No phase of this run is named after an action of a schedule, such as 2F0.")
-    return Timing(ranks, tuple(sorted(entries, key=lambda one: one.start)))
+    return Timing(ranks, tuple(sorted(entries, key=lambda entry: entry.start)))
 
 
 class _Walk:
@@ -160,7 +160,7 @@ class _Walk:
         self.program, self.duration = program, duration
         self.latency, self.message, self.synchronous = latency, message, synchronous
         self.rank_of = rank_of_stages(program)
-        self.place = [0] * len(program)
+        self.positions = [0] * len(program)
         self.clock = [0.0] * len(program)
         self.link_free = [0.0] * len(program)
         self.done: dict[Action, float] = {}  # when each action ended; for a send, when its message arrives
@@ -170,21 +170,21 @@ class _Walk:
         """Go on wherever somebody can, until all lists are at their end."""
         while any(self.advance(rank) for rank in range(len(self.program))):
             pass
-        waiting = {rank: actions[self.place[rank]] for rank, actions in enumerate(self.program) if self.left(rank)}
+        waiting = {rank: actions[self.positions[rank]] for rank, actions in enumerate(self.program) if self.left(rank)}
         if waiting:
             raise Stuck(waiting)
-        return Timing(len(self.program), tuple(sorted(self.entries, key=lambda one: one.start)))
+        return Timing(len(self.program), tuple(sorted(self.entries, key=lambda entry: entry.start)))
 
     def left(self, rank: int) -> bool:
         """Whether the rank has something left to do."""
-        return self.place[rank] < len(self.program[rank])
+        return self.positions[rank] < len(self.program[rank])
 
     def advance(self, rank: int) -> bool:
         """Let a rank go as far as it can; whether it moved at all."""
-        began = self.place[rank]
-        while self.left(rank) and self.step(rank, self.program[rank][self.place[rank]]):
-            self.place[rank] += 1
-        return self.place[rank] > began
+        began = self.positions[rank]
+        while self.left(rank) and self.step(rank, self.program[rank][self.positions[rank]]):
+            self.positions[rank] += 1
+        return self.positions[rank] > began
 
     def step(self, rank: int, action: Action) -> bool:
         """Do one action, if what it needs is there."""
@@ -214,7 +214,7 @@ class _Walk:
         """A synchronous send: done when the receiver has come to its receive, and the message has passed."""
         receive = other_end(action)
         other = self.rank_of.get(receive.stage)
-        if other is None or not self.left(other) or self.program[other][self.place[other]] != receive:
+        if other is None or not self.left(other) or self.program[other][self.positions[other]] != receive:
             return False
         self.clock[rank] = max(self.clock[rank], self.clock[other]) + self.message + self.latency
         self.done[action] = self.clock[rank]

@@ -130,8 +130,8 @@ def dual_pipe_v_schedule(ranks: int, micro_batches: int) -> Schedule:
         # From the middle of the last backward passes on, W is put off: others wait for I.
         last = [chunk for _ in range(rank + 1) for chunk in (1, 0)]
         whole = 2 * ((rank + 1) // 2) + (rank % 2 == 0)
-        for place, chunk in enumerate(last):
-            own.do(BACKWARD if place < whole else INPUT, chunk)
+        for index, chunk in enumerate(last):
+            own.do(BACKWARD if index < whole else INPUT, chunk)
         for _ in range(behind):
             own.do_oldest_weight()
             own.do(INPUT, 0)

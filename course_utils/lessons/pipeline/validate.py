@@ -239,14 +239,14 @@ def _whole_for_half(need: Action, seen: set[Action]) -> bool:
 
 def _messages(schedule: Sequence[Sequence[Action]]) -> list[Problem]:
     messages = {action for actions in schedule for action in actions if not action.computes}
-    alone = [action for action in messages if other_end(action) not in messages]
+    unmatched = [action for action in messages if other_end(action) not in messages]
     return [
         Problem(
             ProblemKind.NEVER_SENT if action.kind in (RECV_F, RECV_B) else ProblemKind.NEVER_RECEIVED,
             action=action,
             other=other_end(action),
         )
-        for action in sorted(alone, key=str)
+        for action in sorted(unmatched, key=str)
     ]
 
 

@@ -61,18 +61,18 @@ def problems(trace: Mapping[str, Any], most: int = 10) -> list[str]:
     if not isinstance(events, list):
         return ["traceEvents is missing, or no list."]
     found: list[str] = []
-    for place, event in enumerate(events):
-        found += _of_event(place, event)
+    for index, event in enumerate(events):
+        found += _of_event(index, event)
     if not found:
         found = [*_of_nesting(events), *_of_arrows(events), *_of_names(events)]
     return found[:most]
 
 
-def _of_event(place: int, event: Any) -> list[str]:
+def _of_event(index: int, event: Any) -> list[str]:
     """What is wrong with one event by itself."""
     if not isinstance(event, dict):
-        return [f"Event {place} is not an object."]
-    kind, where = event.get("ph"), f"Event {place} ({event.get('name', 'without a name')})"
+        return [f"Event {index} is not an object."]
+    kind, where = event.get("ph"), f"Event {index} ({event.get('name', 'without a name')})"
     if kind not in _NEEDED:
         return [f"{where} has the unknown kind ph={kind!r}."]
     found = [f"{where} lacks {field!r}." for field in _NEEDED[kind] if field not in event]
@@ -100,7 +100,7 @@ def _of_nesting(events: Sequence[Mapping[str, Any]]) -> list[str]:
     found = []
     for (pid, tid), row in rows.items():
         around: list[Mapping[str, Any]] = []
-        for event in sorted(row, key=lambda one: (one["ts"], -one["dur"])):
+        for event in sorted(row, key=lambda event: (event["ts"], -event["dur"])):
             while around and _end(around[-1]) <= event["ts"] + ROUNDING:
                 around.pop()
             if around and _end(event) > _end(around[-1]) + ROUNDING:

@@ -63,12 +63,14 @@ def critical_path(lanes: Sequence[Lanes], collectives: Sequence[Sequence[Interva
         lanes: of all ranks, on one clock.
         collectives: for each one when it was under way on each rank, as `collectives_of` gives them.
     """
-    rank = max(range(len(lanes)), key=lambda one: lanes[one].end)
+    rank = max(range(len(lanes)), key=lambda candidate: lanes[candidate].end)
     moment = lanes[rank].end
     path: list[Piece] = []
     while waited := _last_wait(lanes[rank], collectives, moment):
         end = waited[rank][1]
-        last = max(range(len(lanes)), key=lambda one: waited[one][0])  # it came last: the others waited for it
+        last = max(
+            range(len(lanes)), key=lambda candidate: waited[candidate][0]
+        )  # it came last: the others waited for it
         begin = min(waited[last][0], end)
         path += [Piece(rank, end, moment, OWN), Piece(last, begin, end, TRANSFER)]
         rank, moment = last, begin
@@ -79,7 +81,10 @@ def critical_path(lanes: Sequence[Lanes], collectives: Sequence[Sequence[Interva
 def share_of_ranks(path: Sequence[Piece], ranks: int, kind: str = OWN) -> list[float]:
     """Which share of the path is each rank's; of its own work, unless told otherwise. From 0 to 1."""
     whole = math.fsum(piece.end - piece.begin for piece in path) or 1.0
-    own = [math.fsum(one.end - one.begin for one in path if (one.rank, one.kind) == (r, kind)) for r in range(ranks)]
+    own = [
+        math.fsum(piece.end - piece.begin for piece in path if (piece.rank, piece.kind) == (r, kind))
+        for r in range(ranks)
+    ]
     return [seconds / whole for seconds in own]
 
 
@@ -93,9 +98,11 @@ def _last_wait(lanes: Lanes, collectives: Sequence[Sequence[Interval]], moment: 
     found = None
     for each in collectives:
         begin, end = each[lanes.rank]
-        last_begin = max(one for one, _ in each)
+        last_begin = max(start for start, _ in each)
         if begin < lanes.begin or end > moment + _SAME or last_begin >= moment - _SAME:
             continue  # not of these steps, later, or it would not lead back in time
-        if any(abs(end - one) <= _SAME for one in exposed) and (found is None or end >= found[lanes.rank][1]):
+        if any(abs(end - exposed_end) <= _SAME for exposed_end in exposed) and (
+            found is None or end >= found[lanes.rank][1]
+        ):
             found = each
     return found

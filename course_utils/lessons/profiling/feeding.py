@@ -48,7 +48,7 @@ class Augmented(Dataset):
         return x.float().div_(255), self.classes[index]
 
 
-def loader_of(dataset: Dataset, batch: int, way: str, workers: int) -> DataLoader:
+def loader_of(dataset: Dataset, batch: int, transfer: str, workers: int) -> DataLoader:
     """A loader for one of the `WAYS`, with this many processes that make batches; 0: this process makes them."""
     return DataLoader(
         dataset,
@@ -56,20 +56,20 @@ def loader_of(dataset: Dataset, batch: int, way: str, workers: int) -> DataLoade
         shuffle=True,
         drop_last=True,
         num_workers=workers,
-        pin_memory=way != "pageable",
+        pin_memory=transfer != "pageable",
         persistent_workers=workers > 0,
     )
 
 
-def fed(loader: Iterable[Batch], way: str, device: str = "cuda") -> Iterator[Batch]:
+def fed(loader: Iterable[Batch], transfer: str, device: str = "cuda") -> Iterator[Batch]:
     """The batches of a loader, on the device.
 
     Args:
-        way: one of `WAYS`.
+        transfer: one of `WAYS`.
     """
-    if way != "prefetched":
+    if transfer != "prefetched":
         for x, y in loader:
-            yield x.to(device, non_blocking=way == "pinned"), y.to(device, non_blocking=way == "pinned")
+            yield x.to(device, non_blocking=transfer == "pinned"), y.to(device, non_blocking=transfer == "pinned")
         return
     side = torch.cuda.Stream()
     coming: tuple[Batch, torch.cuda.Event] | None = None
@@ -88,8 +88,8 @@ def _handed_over(batch: Batch, arrived: torch.cuda.Event) -> Batch:
     """A batch that the stream which computes waits for; its memory is not given away before that one is done."""
     computing = torch.cuda.current_stream()
     computing.wait_event(arrived)
-    for one in batch:
-        one.record_stream(computing)
+    for tensor in batch:
+        tensor.record_stream(computing)
     return batch
 
 
@@ -165,17 +165,19 @@ def feed(
             return [fed_seconds(step, make_batches(), steps) for _ in range(runs)]
 
         there = next(iter(loader_of(dataset, batch, "pageable", 0)))
-        there = tuple(one.to(device) for one in there)
+        there = tuple(tensor.to(device) for tensor in there)
         found = {NEVER: {"no copy": measured(lambda: itertools.repeat(there))}}
         pageable = list(loader_of(dataset, batch, "pageable", 0))
-        pinned = [tuple(one.pin_memory() for one in pair) for pair in pageable] if device == "cuda" else []
-        sources = {way: pageable if way == "pageable" else pinned for way in ways}
-        found[MADE] = {way: measured(lambda way=way: fed(sources[way], way, device)) for way in ways}
+        pinned = [tuple(tensor.pin_memory() for tensor in pair) for pair in pageable] if device == "cuda" else []
+        sources = {transfer: pageable if transfer == "pageable" else pinned for transfer in ways}
+        found[MADE] = {
+            transfer: measured(lambda transfer=transfer: fed(sources[transfer], transfer, device)) for transfer in ways
+        }
         for number in workers:
-            loaders = {way: loader_of(dataset, batch, way, number) for way in ways}
+            loaders = {transfer: loader_of(dataset, batch, transfer, number) for transfer in ways}
             found[makers(number)] = {
-                way: measured(lambda way=way, loader=loader: fed(loader, way, device))
-                for way, loader in loaders.items()
+                transfer: measured(lambda transfer=transfer, loader=loader: fed(loader, transfer, device))
+                for transfer, loader in loaders.items()
             }
     return Fed(machine_text(device), time.strftime("%Y-%m-%d"), batch, found)
 

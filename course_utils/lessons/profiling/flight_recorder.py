@@ -57,14 +57,14 @@ def stuck(ranks: "Ranks", work: Callable[[], Any]) -> tuple[str, list[Dump]]:
     Returns:
         The course's own report, "" if the work came to its end; and each rank's dump.
     """
-    before, told = ranks.run(_recorded).results, ""
+    before, message = ranks.run(_recorded).results, ""
     try:
         ranks.run(work, backend="gloo")
     except RankError as error:
-        told = str(error)
+        message = str(error)
     after = ranks.run(_recorded).results
     new = [since(dump, last_record(earlier)) for dump, earlier in zip(after, before, strict=True)]
-    return told, [with_all_ranks(dump, len(new)) for dump in new]
+    return message, [with_all_ranks(dump, len(new)) for dump in new]
 
 
 def _recorded(comm: Any) -> Dump:

@@ -30,11 +30,14 @@ def profile_orders(ranks: "Ranks") -> tuple[dict[str, Lanes], str]:
         how the GPU is told → its lanes; and where that was measured.
     """
     if own_seat().gpus:
-        found = {told: profile_ranks(ranks, rung_step, rung, warm_up=4, world_size=1) for told, rung in RUNGS.items()}
-        return {told: profile.lanes[0] for told, profile in found.items()}, machine_text()
-    traces = {told: read_trace(RECORDED / f"{_file_of(rung)}.json.gz") for told, rung in RUNGS.items()}
+        found = {
+            rung_name: profile_ranks(ranks, rung_step, rung, warm_up=4, world_size=1)
+            for rung_name, rung in RUNGS.items()
+        }
+        return {rung_name: profile.lanes[0] for rung_name, profile in found.items()}, machine_text()
+    traces = {rung_name: read_trace(RECORDED / f"{_file_of(rung)}.json.gz") for rung_name, rung in RUNGS.items()}
     climbed = Climb.read(LADDER_RECORDED)
-    return {told: lanes_of(trace)[0] for told, trace in traces.items()}, f"{climbed.machine}, {climbed.date}"
+    return {rung_name: lanes_of(trace)[0] for rung_name, trace in traces.items()}, f"{climbed.machine}, {climbed.date}"
 
 
 def _file_of(rung: str) -> str:

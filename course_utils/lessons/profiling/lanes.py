@@ -91,20 +91,20 @@ def lanes_of(trace: Trace) -> list[Lanes]:
 
 
 def _of_rank(rank: int, events: Sequence[dict[str, Any]]) -> Lanes:
-    on_gpu = any(one.get("cat") == "kernel" for one in events)
-    steps = [one for one in events if one["name"].startswith(STEP)]
-    steps = [one for one in steps if on_gpu and one.get("cat") == ON_GPU] or steps
-    each_step = sorted(_interval(one) for one in steps)
-    computing = [_interval(one) for one in events if is_computing(one, on_gpu)]
-    copies = [_interval(one) for one in events if one.get("cat") in COPIES]
-    communication = [_interval(one) for one in events if is_communication(one)]
+    on_gpu = any(event.get("cat") == "kernel" for event in events)
+    steps = [event for event in events if event["name"].startswith(STEP)]
+    steps = [event for event in steps if on_gpu and event.get("cat") == ON_GPU] or steps
+    each_step = sorted(_interval(event) for event in steps)
+    computing = [_interval(event) for event in events if is_computing(event, on_gpu)]
+    copies = [_interval(event) for event in events if event.get("cat") in COPIES]
+    communication = [_interval(event) for event in events if is_communication(event)]
     begin, end = each_step[0][0], max(end for _, end in each_step)
     if on_gpu:
         end = max([end, *(last for _, last in [*computing, *communication])])  # kernels run on behind the step
     phases: dict[str, list[Interval]] = defaultdict(list)
-    for one in events:
-        if one.get("cat") == "phases":
-            phases[one["name"]].append(_interval(one))
+    for event in events:
+        if event.get("cat") == "phases":
+            phases[event["name"]].append(_interval(event))
     return Lanes(rank, begin, end, union(computing), union(communication), dict(phases), each_step, union(copies))
 
 

@@ -54,7 +54,7 @@ def merge(traces: Sequence[Trace]) -> Trace:
 
 def first_step(trace: Trace) -> float:
     """When a rank's first profiled step began, on the trace's own clock."""
-    begins = [one["ts"] for one in trace["traceEvents"] if str(one.get("name", "")).startswith(STEP)]
+    begins = [event["ts"] for event in trace["traceEvents"] if str(event.get("name", "")).startswith(STEP)]
     if not begins:
         raise CourseError("merge: a trace has no profiled step. Ask profile_steps for one step at least.")
     return min(begins)
@@ -63,11 +63,13 @@ def first_step(trace: Trace) -> float:
 def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[str, Any]]:
     """One rank's events in the merged trace: metadata first, then what happened from `begin` on, moved by `shift`."""
     names = thread_names(trace["traceEvents"])
-    kept = [one for one in trace["traceEvents"] if one.get("ph") in ("X", *_ARROWS) and one.get("ts", 0) >= begin]
-    kept = [one for one in kept if one.get("cat") not in _LEFT_OUT] + steps_on_gpu(trace["traceEvents"])
+    kept = [
+        event for event in trace["traceEvents"] if event.get("ph") in ("X", *_ARROWS) and event.get("ts", 0) >= begin
+    ]
+    kept = [event for event in kept if event.get("cat") not in _LEFT_OUT] + steps_on_gpu(trace["traceEvents"])
     whole = _arrows_with_both_ends(kept)
-    kept = [one for one in kept if one["ph"] == "X" or _arrow(one) in whole]
-    found = dict.fromkeys((one["pid"], one["tid"]) for one in kept)
+    kept = [event for event in kept if event["ph"] == "X" or _arrow(event) in whole]
+    found = dict.fromkeys((event["pid"], event["tid"]) for event in kept)
     rows = {row: number for number, row in enumerate(found, start=ROWS * rank)}
     machine = trace["course"].get("machine") or "this machine"
     events = [
@@ -78,12 +80,12 @@ def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[st
     for row, number in rows.items():
         events.append(_named("thread_name", rank, number, name=names.get(row, str(row[1]))))
         events.append(_named("thread_sort_index", rank, number, sort_index=number))
-    for one in kept:
-        moved = one | {"pid": rank, "tid": rows[one["pid"], one["tid"]], "ts": round(one["ts"] + shift, 3)}
-        if one["ph"] == "X":
-            moved["dur"] = round(max(0.0, one["dur"]), 3)
+    for event in kept:
+        moved = event | {"pid": rank, "tid": rows[event["pid"], event["tid"]], "ts": round(event["ts"] + shift, 3)}
+        if event["ph"] == "X":
+            moved["dur"] = round(max(0.0, event["dur"]), 3)
         else:
-            moved["id"] = f"{rank}.{one['id']}"  # ranks count their arrows alike
+            moved["id"] = f"{rank}.{event['id']}"  # ranks count their arrows alike
         events.append(moved)
     return events
 
@@ -95,7 +97,7 @@ def steps_on_gpu(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for a kernel both say by a number, `correlation`. The profiler's own mark of a step on the GPU knows the calls of
     one thread alone, and a backward pass calls from another one.
     """
-    steps = [one for one in events if one.get("cat") == "user_annotation" and one["name"].startswith(STEP)]
+    steps = [event for event in events if event.get("cat") == "user_annotation" and event["name"].startswith(STEP)]
     asked = {}
     for call in events:
         if call.get("cat") in _CALLS and (number := call.get("args", {}).get("correlation")) is not None:
@@ -113,9 +115,9 @@ def steps_on_gpu(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def thread_names(events: Iterable[dict[str, Any]]) -> dict[tuple, str]:
     """(pid, tid) → the thread's name, or the GPU's stream's; of several names the first one."""
     names: dict[tuple, str] = {}
-    for one in events:
-        if one.get("ph") == "M" and one.get("name") == "thread_name":
-            names.setdefault((one["pid"], one["tid"]), one["args"]["name"])
+    for event in events:
+        if event.get("ph") == "M" and event.get("name") == "thread_name":
+            names.setdefault((event["pid"], event["tid"]), event["args"]["name"])
     return names
 
 
@@ -125,7 +127,7 @@ def _arrow(event: dict[str, Any]) -> tuple:
 
 def _arrows_with_both_ends(events: Sequence[dict[str, Any]]) -> set[tuple]:
     """Those arrows that begin and end among the events."""
-    begun, ended = ({_arrow(one) for one in events if one["ph"] == end} for end in ("s", "f"))
+    begun, ended = ({_arrow(event) for event in events if event["ph"] == end} for end in ("s", "f"))
     return begun & ended
 
 

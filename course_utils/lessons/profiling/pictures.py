@@ -40,15 +40,15 @@ def profile(lanes: Sequence[Lanes], title: str, subtitle: str = "", names: Seque
         title: the finding.
         names: what each pair of lanes is called; "rank 0" and so on without.
     """
-    names = list(names) or [f"rank {one.rank}" for one in lanes]
+    names = list(names) or [f"rank {rank_lanes.rank}" for rank_lanes in lanes]
     if not lanes:
         raise CourseError("pictures.profile: at least one rank's lanes are needed.")
-    begin, end = min(one.begin for one in lanes), max(one.end for one in lanes)
+    begin, end = min(rank_lanes.begin for rank_lanes in lanes), max(rank_lanes.end for rank_lanes in lanes)
     scale, unit = time_unit(end - begin)
     each = _COMPUTING + _MESSAGES + _GAP
     parts = {
         "computing": Patch(facecolor=style.COLOURS["computing"]),
-        **({"copies": Patch(facecolor=_COPIES)} if any(one.copies for one in lanes) else {}),
+        **({"copies": Patch(facecolor=_COPIES)} if any(rank_lanes.copies for rank_lanes in lanes) else {}),
         "waiting for messages": Patch(facecolor=_WAIT),
         "idle": Patch(facecolor=_IDLE),
         "communication, hidden": Patch(facecolor=HIDDEN),
@@ -60,16 +60,16 @@ def profile(lanes: Sequence[Lanes], title: str, subtitle: str = "", names: Seque
     height = each * len(lanes)
     picture, (ax,) = style.new_picture(title, subtitle, heights=[height], left=left, above=above)
     pixels = ax.get_position().width * style.WIDTH * style.DOTS / (end - begin)
-    for place, one in enumerate(lanes):
-        _draw(ax, one, place * each, begin, scale, _SMALLEST / pixels)
+    for row, rank_lanes in enumerate(lanes):
+        _draw(ax, rank_lanes, row * each, begin, scale, _SMALLEST / pixels)
     _label(ax, names, each, left)
     ax.set_xlim(0, (end - begin) * scale)
     ax.set_ylim(height - _GAP / 2, -_GAP / 2)
     ax.set_xlabel(f"time, in {unit}", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, parts)
-    said = as_sentences(title, subtitle)
-    rows = " ".join(_row_text(name, one, begin) for name, one in zip(names, lanes, strict=True))
-    picture.alt_text = f"What each rank did. {said} {rows}"
+    sentences = as_sentences(title, subtitle)
+    rows = " ".join(_row_text(name, rank_lanes, begin) for name, rank_lanes in zip(names, lanes, strict=True))
+    picture.alt_text = f"What each rank did. {sentences} {rows}"
     return picture
 
 
@@ -120,10 +120,10 @@ def _between(held: StepMemory, begin: float, end: float) -> tuple[np.ndarray, np
 
 def _memory_text(held: StepMemory, phases: Mapping[str, Times]) -> str:
     """In words: how much is allocated when the step begins, and at the end of each phase."""
-    told = [f"{bytes_text(held.allocated[0])} when the step begins"]
+    texts = [f"{bytes_text(held.allocated[0])} when the step begins"]
     for name, each in phases.items():
-        told += [f"{bytes_text(held.at(end))} at the end of {name}" for _, end in each]
-    return f"Allocated: {join(told)}."
+        texts += [f"{bytes_text(held.at(end))} at the end of {name}" for _, end in each]
+    return f"Allocated: {join(texts)}."
 
 
 def critical(lanes: Sequence[Lanes], path: Sequence[Piece], title: str, subtitle: str = "") -> Figure:
@@ -136,7 +136,7 @@ def critical(lanes: Sequence[Lanes], path: Sequence[Piece], title: str, subtitle
     """
     picture = profile(lanes, title, subtitle)
     (ax,) = picture.axes
-    begin, end = min(one.begin for one in lanes), max(one.end for one in lanes)
+    begin, end = min(rank_lanes.begin for rank_lanes in lanes), max(rank_lanes.end for rank_lanes in lanes)
     scale, _ = time_unit(end - begin)
     x: list[float] = []
     y: list[float] = []
@@ -147,11 +147,11 @@ def critical(lanes: Sequence[Lanes], path: Sequence[Piece], title: str, subtitle
         y += [middle, middle]
     white = [Stroke(linewidth=5, foreground="white"), Normal()]
     ax.plot(x, y, color="#111111", linewidth=2.6, solid_joinstyle="round", zorder=5, path_effects=white)
-    told = ", ".join(
+    text = ", ".join(
         f"{piece.kind} of rank {piece.rank} {seconds_text(piece.end - piece.begin)}" for piece in path[:12]
     )
     more = f", and {len(path) - 12} pieces more" if len(path) > 12 else ""
-    picture.alt_text += f" The critical path: {told}{more}."
+    picture.alt_text += f" The critical path: {text}{more}."
     return picture
 
 
@@ -164,34 +164,34 @@ def changed(changes: Sequence[Change], title: str, subtitle: str = "") -> Figure
     """
     if not changes:
         raise CourseError("pictures.changed: at least one change is needed.")
-    names = [style.shorten(one.name, 210, style.SMALL) for one in changes]
+    names = [style.shorten(change.name, 210, style.SMALL) for change in changes]
     left = 0.3 + max(style.text_width(name, style.SMALL) for name in names) / style.DOTS
     picture, (ax,) = style.new_picture(title, subtitle, heights=[0.34 * len(names)], left=left, right=0.25)
-    longest = max(abs(one.seconds) for one in changes) or 1e-6
+    longest = max(abs(change.seconds) for change in changes) or 1e-6
     scale, unit = time_unit(longest)
-    for row, one in enumerate(changes):
-        colour = style.COLOURS["forward"] if one.seconds <= 0 else EXPOSED
-        ax.barh(row, one.seconds * scale, height=0.62, color=colour)
-        side, where = ("right", -3) if one.seconds <= 0 else ("left", 3)
-        words = ("\N{MINUS SIGN}" if one.seconds < 0 else "+") + seconds_text(abs(one.seconds))
-        ax.annotate(words, (one.seconds * scale, row), (where, 0), textcoords="offset points", ha=side, va="center")
+    for row, change in enumerate(changes):
+        colour = style.COLOURS["forward"] if change.seconds <= 0 else EXPOSED
+        ax.barh(row, change.seconds * scale, height=0.62, color=colour)
+        side, where = ("right", -3) if change.seconds <= 0 else ("left", 3)
+        words = ("\N{MINUS SIGN}" if change.seconds < 0 else "+") + seconds_text(abs(change.seconds))
+        ax.annotate(words, (change.seconds * scale, row), (where, 0), textcoords="offset points", ha=side, va="center")
     ax.axvline(0, color="#555555", linewidth=0.8)
     room = 0.25 * longest * scale
-    ax.set_xlim(min(0.0, *(one.seconds for one in changes)) * scale - room, room + _largest(changes) * scale)
+    ax.set_xlim(min(0.0, *(change.seconds for change in changes)) * scale - room, room + _largest(changes) * scale)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_yticks(range(len(names)), names, fontsize=style.SMALL)
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.set_xlabel(f"change, in {unit}; to the left is time gained", fontsize=style.TEXT, color="#555555")
-    told = "; ".join(
-        f"{one.name}, {seconds_text(one.before)} before, {seconds_text(one.after)} after" for one in changes
+    text = "; ".join(
+        f"{change.name}, {seconds_text(change.before)} before, {seconds_text(change.after)} after" for change in changes
     )
-    picture.alt_text = f"What changed. {as_sentences(title, subtitle)} {told}."
+    picture.alt_text = f"What changed. {as_sentences(title, subtitle)} {text}."
     return picture
 
 
 def _largest(changes: Sequence[Change]) -> float:
-    return max(0.0, *(one.seconds for one in changes))
+    return max(0.0, *(change.seconds for change in changes))
 
 
 def without_gaps(times: Times, smallest: float) -> list[tuple[float, float]]:
@@ -209,22 +209,22 @@ def _draw(ax: Axes, lanes: Lanes, top: float, begin: float, scale: float, smalle
     """A rank's two lanes, from `top` inches down."""
     middle, bottom = top + _COMPUTING, top + _COMPUTING + _MESSAGES
 
-    def place(times: Times, high: float, low: float) -> list[Corners]:
+    def corners(times: Times, high: float, low: float) -> list[Corners]:
         return [((a - begin) * scale, (b - begin) * scale, high, low) for a, b in without_gaps(times, smallest)]
 
-    boxes(ax, place([(lanes.begin, lanes.end)], top, middle), facecolor=_IDLE, edgecolor="none")
-    boxes(ax, place(lanes.exposed, top, middle), facecolor=_WAIT, edgecolor="none")
-    boxes(ax, place(lanes.copies, top, middle), facecolor=_COPIES, edgecolor="none")
-    boxes(ax, place(lanes.computing, top, middle), facecolor=style.COLOURS["forward"], edgecolor="none", zorder=2)
-    boxes(ax, place(lanes.communication, middle, bottom), facecolor=HIDDEN, edgecolor="none", zorder=2)
-    boxes(ax, place(lanes.exposed, middle, bottom), facecolor=EXPOSED, edgecolor="none", zorder=3)
+    boxes(ax, corners([(lanes.begin, lanes.end)], top, middle), facecolor=_IDLE, edgecolor="none")
+    boxes(ax, corners(lanes.exposed, top, middle), facecolor=_WAIT, edgecolor="none")
+    boxes(ax, corners(lanes.copies, top, middle), facecolor=_COPIES, edgecolor="none")
+    boxes(ax, corners(lanes.computing, top, middle), facecolor=style.COLOURS["forward"], edgecolor="none", zorder=2)
+    boxes(ax, corners(lanes.communication, middle, bottom), facecolor=HIDDEN, edgecolor="none", zorder=2)
+    boxes(ax, corners(lanes.exposed, middle, bottom), facecolor=EXPOSED, edgecolor="none", zorder=3)
 
 
 def _label(ax: Axes, names: Sequence[str], each: float, left: float) -> None:
     """The names of ranks and lanes, left of the axes."""
     ticks, words = [], []
-    for place, name in enumerate(names):
-        top = place * each
+    for index, name in enumerate(names):
+        top = index * each
         ticks += [top + _COMPUTING / 2, top + _COMPUTING + _MESSAGES / 2]
         words += ["computing", "messages"]
         at = {"xytext": (-left * 72 + 10, 0), "textcoords": "offset points", "va": "center_baseline"}
@@ -239,13 +239,13 @@ def _label(ax: Axes, names: Sequence[str], each: float, left: float) -> None:
 def _row_text(name: str, lanes: Lanes, start: float) -> str:
     """A rank in words: its place on the axis that begins at `start`, and what it did for how long."""
     scale, unit = time_unit(lanes.end - start)
-    place = " to ".join(f"{round(scale * (moment - start), 2):.3g}" for moment in (lanes.begin, lanes.end))
+    span = " to ".join(f"{round(scale * (moment - start), 2):.3g}" for moment in (lanes.begin, lanes.end))
     shares = {
         "computes": length(lanes.computing),
         "copies": length(lanes.copies),
         "waits for messages": length(lanes.exposed),
     }
     done = [f"{word} {percent(long / (lanes.end - lanes.begin))}" for word, long in shares.items() if long]
-    told = join([*done, f"is idle {percent(lanes.idle_share)}"])
+    text = join([*done, f"is idle {percent(lanes.idle_share)}"])
     hidden = f"; {percent(lanes.overlap_share)} of its communication is hidden" if lanes.communication else ""
-    return f"{name[:1].upper()}{name[1:]}, {place} {unit}: {told} of the time{hidden}."
+    return f"{name[:1].upper()}{name[1:]}, {span} {unit}: {text} of the time{hidden}."

@@ -158,20 +158,20 @@ def profile_memory(make_step: Callable[..., Step], *args: Any, **kwargs: Any) ->
 
 
 def training_step(
-    way: "Way", batch: int = 32, build: "Callable[[int], nn.Module] | None" = None, device: str = "cpu"
+    wrap: "Way", batch: int = 32, build: "Callable[[int], nn.Module] | None" = None, device: str = "cpu"
 ) -> Step:
     """For `profile_ranks`: the step that lesson 7 times, with one of its ways to keep replicas equal.
 
     Args:
-        way: one of `course_utils.lessons.data_parallel.replicas`, or a function like them.
+        wrap: one of `course_utils.lessons.data_parallel.replicas`, or a function like them.
         batch: random images on this rank.
         build: makes the network from a seed; VGG-11 with a quarter of its channels unless told otherwise.
         device: where the network and its images lie.
     """
     import torch.distributed as dist
 
-    x, y = (one.to(device) for one in random_images(batch, seed=dist.get_rank()))
-    replica = way((build or small_vgg)(0).to(device).train())
+    x, y = (tensor.to(device) for tensor in random_images(batch, seed=dist.get_rank()))
+    replica = wrap((build or small_vgg)(0).to(device).train())
     optimizer = Sgd(replica.module.parameters(), rate=0.01)
     return lambda: train_step(replica.module, optimizer, x, y, replica.finish)
 
@@ -191,7 +191,9 @@ def clock_shift(trace: Trace, marks: Sequence[float]) -> float:
         marks: readings of `time.perf_counter`, each taken inside of an event of the trace with the name `CLOCK`: the
             shortest of these events says best when that was.
     """
-    around = sorted((one for one in trace["traceEvents"] if one.get("name") == CLOCK), key=lambda one: one["ts"])
+    around = sorted(
+        (event for event in trace["traceEvents"] if event.get("name") == CLOCK), key=lambda event: event["ts"]
+    )
     event, mark = min(zip(around, marks, strict=True), key=lambda pair: pair[0]["dur"])
     return 1e6 * mark - (event["ts"] + event["dur"] / 2)
 
@@ -209,7 +211,7 @@ def _with_phases(trace: Trace, marks: Sequence[float], recorded: Sequence[Any]) 
     """The trace with the phases among what the course has recorded itself, and its `clock_shift`."""
     shift = clock_shift(trace, marks)
     return trace | {
-        "traceEvents": trace["traceEvents"] + [_event(one, shift) for one in recorded if _is_kept(one)]
+        "traceEvents": trace["traceEvents"] + [_event(event, shift) for event in recorded if _is_kept(event)]
     }, shift
 
 

@@ -32,27 +32,29 @@ def exposed_share(lanes: Lanes) -> float:
 
 def profile_text(lanes: Sequence[Lanes]) -> str:
     """Where the time of the ranks went, on average: the largest of what is not computing."""
-    exposed = statistics.fmean(exposed_share(one) for one in lanes)
-    idle = statistics.fmean(one.idle_share for one in lanes)
-    computing = statistics.fmean(length(one.computing) / one.seconds for one in lanes)
-    copying = statistics.fmean(length(difference(one.copies, one.computing)) / one.seconds for one in lanes)
-    told = f"{'The ranks compute' if len(lanes) > 1 else 'The rank computes'} {percent(computing)} of the time"
+    exposed = statistics.fmean(exposed_share(rank_lanes) for rank_lanes in lanes)
+    idle = statistics.fmean(rank_lanes.idle_share for rank_lanes in lanes)
+    computing = statistics.fmean(length(rank_lanes.computing) / rank_lanes.seconds for rank_lanes in lanes)
+    copying = statistics.fmean(
+        length(difference(rank_lanes.copies, rank_lanes.computing)) / rank_lanes.seconds for rank_lanes in lanes
+    )
+    text = f"{'The ranks compute' if len(lanes) > 1 else 'The rank computes'} {percent(computing)} of the time"
     if max(exposed, idle, copying) < LITTLE:
-        return f"{told}: little is lost"
+        return f"{text}: little is lost"
     if copying > max(exposed, idle):
-        return f"{told}; {percent(copying)} is copies that it waits for"
+        return f"{text}; {percent(copying)} is copies that it waits for"
     if exposed >= idle:
-        return f"{told}; {percent(exposed)} is exposed communication"
-    return f"{told}; {percent(idle)} is idle: no computing, no messages"
+        return f"{text}; {percent(exposed)} is exposed communication"
+    return f"{text}; {percent(idle)} is idle: no computing, no messages"
 
 
 def overlap_text(before: Sequence[Lanes], after: Sequence[Lanes], name: str) -> str:
     """How much of the communication is hidden in one profile and in another one, whose `name` is said."""
-    first, second = (statistics.fmean(one.overlap_share for one in lanes) for lanes in (before, after))
-    told = f"Hidden: {percent(first)} of the communication before, {percent(second)} with {name}"
+    first, second = (statistics.fmean(rank_lanes.overlap_share for rank_lanes in lanes) for lanes in (before, after))
+    text = f"Hidden: {percent(first)} of the communication before, {percent(second)} with {name}"
     if second > first + LITTLE:
-        return told
-    return f"{told}. Nothing is gained here: is the machine busy with other work?"
+        return text
+    return f"{text}. Nothing is gained here: is the machine busy with other work?"
 
 
 def convolutions_text(rows: Sequence[Operator]) -> str:
@@ -61,10 +63,10 @@ def convolutions_text(rows: Sequence[Operator]) -> str:
     forward, backward = own.get(FORWARD_CONVOLUTION, 0), own.get(BACKWARD_CONVOLUTION, 0)
     if not (forward and backward):
         return ""
-    told = f"Convolutions: the backward pass takes {number_text(backward / forward)} times as long as the forward pass"
+    text = f"Convolutions: the backward pass takes {number_text(backward / forward)} times as long as the forward pass"
     if larger(backward, forward):
-        return told
-    return f"{told}. With twice the products one expects more: is the machine busy, or do the products not decide?"
+        return text
+    return f"{text}. With twice the products one expects more: is the machine busy, or do the products not decide?"
 
 
 def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
@@ -79,7 +81,7 @@ def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
 
 def orders_text(lanes: Sequence[Lanes]) -> str:
     """A title: how long a GPU waits for its orders, one by one and as one graph."""
-    one_by_one, graph = (percent(one.idle_share) for one in lanes)
+    one_by_one, graph = (percent(rank_lanes.idle_share) for rank_lanes in lanes)
     return f"Ordered kernel by kernel, the GPU is idle for {one_by_one} of a step; ordered once, for {graph}"
 
 
@@ -107,21 +109,21 @@ def memory_text(held: StepMemory) -> str:
     where = (
         f"{half} in {phase.get(name, name)}" if name else f"after {percent(held.peak_time / held.seconds)} of the step"
     )
-    told = f"Most memory {where}: {bytes_text(held.peak)}"
+    text = f"Most memory {where}: {bytes_text(held.peak)}"
     if held.last_taken > LITTLE * held.peak:
-        return f"{told}, of which {held.operator or 'one allocation'} has just taken {bytes_text(held.last_taken)}"
+        return f"{text}, of which {held.operator or 'one allocation'} has just taken {bytes_text(held.last_taken)}"
     if held.peak - held.allocated[0] < LITTLE * held.peak:
-        return f"{told}, little more than when the step begins"
-    return f"{told}, {number_text(held.peak / max(1, held.allocated[0]))} times as much as when the step begins"
+        return f"{text}, little more than when the step begins"
+    return f"{text}, {number_text(held.peak / max(1, held.allocated[0]))} times as much as when the step begins"
 
 
 def kept_text(held: StepMemory) -> str:
     """Whose memory it is, and what the forward pass leaves to the backward pass where the trace names it."""
     if not (forward := held.phases.get("forward")):
-        return f"Memory of {held.place}"
+        return f"Memory of {held.device}"
     left = max(0, held.at(forward[-1][1]) - held.allocated[0])
     return (
-        f"Memory of {held.place}: the forward pass leaves {bytes_text(left)} on top of {bytes_text(held.allocated[0])}"
+        f"Memory of {held.device}: the forward pass leaves {bytes_text(left)} on top of {bytes_text(held.allocated[0])}"
     )
 
 
@@ -138,14 +140,14 @@ def fed_times(fed: "Fed") -> dict[str, float]:
 def fed_text(fed: "Fed") -> str:
     """A title: what it costs to make the batches, and to copy them."""
     times = {name: number_text(value) for name, value in fed_times(fed).items()}
-    alone = f"Where the training process makes its batches, a step takes {times['this_process']} times as long"
-    return f"{alone}; with four workers {times['four_workers']}, with the copy alone {times['copy']}"
+    own_process = f"Where the training process makes its batches, a step takes {times['this_process']} times as long"
+    return f"{own_process}; with four workers {times['four_workers']}, with the copy alone {times['copy']}"
 
 
 def fed_bars(fed: "Fed") -> dict[str, dict[str, Measured]]:
     """The seconds of a step by who makes the batches and how they are copied, as `course.draw.measured_bars` takes."""
     return {
-        maker: {f"{maker}, {way}": Measured(tuple(seconds)) for way, seconds in ways.items()}
+        maker: {f"{maker}, {transfer}": Measured(tuple(seconds)) for transfer, seconds in ways.items()}
         for maker, ways in fed.seconds.items()
     }
 
@@ -167,40 +169,44 @@ def path_shares_text(path: Sequence[Piece], ranks: int) -> str:
 
 def changes_text(changes: Sequence[Change]) -> str:
     """A title: how much a rank's run has become shorter or longer, and by what most."""
-    total = sum(one.seconds for one in changes)
+    total = sum(change.seconds for change in changes)
     shorter = total < 0
-    largest = min(changes, key=lambda one: one.seconds if shorter else -one.seconds)
-    told = f"{seconds_text(abs(total))} {'less' if shorter else 'more'} on average over the ranks"
-    return f"{told}; what changed most: {largest.name}, {seconds_text(abs(largest.seconds))} {_way(largest)}"
+    largest = min(changes, key=lambda change: change.seconds if shorter else -change.seconds)
+    text = f"{seconds_text(abs(total))} {'less' if shorter else 'more'} on average over the ranks"
+    return f"{text}; what changed most: {largest.name}, {seconds_text(abs(largest.seconds))} {_direction(largest)}"
 
 
 def changed_most(changes: Sequence[Change]) -> str:
     """ "a" where operators' own time has changed most, "b" exposed communication, "c" idle time."""
     seconds = dict.fromkeys("abc", 0.0)
-    for one in changes:
-        seconds["c" if one.name == IDLE else "b" if one.name.endswith(", exposed") else "a"] += one.seconds
+    for change in changes:
+        seconds["c" if change.name == IDLE else "b" if change.name.endswith(", exposed") else "a"] += change.seconds
     return max(seconds, key=lambda letter: abs(seconds[letter]))
 
 
-def _way(change: Change) -> str:
+def _direction(change: Change) -> str:
     return "less" if change.seconds < 0 else "more"
 
 
-def agree(told: Mismatch | None, report: str) -> bool:
+def agree(mismatch: Mismatch | None, report: str) -> bool:
     """Whether fr_trace and the course's report name the same rank, and the same collective of the others."""
-    if told is None or told.operation not in report:
+    if mismatch is None or mismatch.operation not in report:
         return False
-    own = re.search(rf"\brank {told.rank} (\w+)", report)
-    return bool(own) and own[1] != told.operation
+    own = re.search(rf"\brank {mismatch.rank} (\w+)", report)
+    return bool(own) and own[1] != mismatch.operation
 
 
-def both_reports_text(told: Mismatch | None, report: str) -> str:
+def both_reports_text(mismatch: Mismatch | None, report: str) -> str:
     """The course's report of a hang, and what torchfrtrace says of it, one below the other."""
-    theirs = f"culprit rank {told.rank}, the others in {told.operation}. {told.error}" if told else "no culprit"
-    same = "Both name the same rank and operation." if agree(told, report) else "They do not name the same."
+    theirs = (
+        f"culprit rank {mismatch.rank}, the others in {mismatch.operation}. {mismatch.error}"
+        if mismatch
+        else "no culprit"
+    )
+    same = "Both name the same rank and operation." if agree(mismatch, report) else "They do not name the same."
     return wrapped(f"the course: {report}\n\ntorchfrtrace: {theirs}\n\n{same}")
 
 
-def culprit_letter(told: Mismatch | None, rank: int) -> str:
+def culprit_letter(mismatch: Mismatch | None, rank: int) -> str:
     """ "a" where torchfrtrace calls this rank the culprit, "b" another one, "c" nobody."""
-    return "c" if told is None else "a" if told.rank == rank else "b"
+    return "c" if mismatch is None else "a" if mismatch.rank == rank else "b"

@@ -132,7 +132,7 @@ def both_by_turns(number: int, rounds: int, until: float | None = None) -> Compa
     program = PROGRAMS[number]
     with tempfile.TemporaryDirectory(prefix="course-profile-") as folder:
         given = program.inputs(Path(folder))
-        slow, fast = (partial(one, *given) for one in (program.slow, program.fast))
+        slow, fast = (partial(function, *given) for function in (program.slow, program.fast))
         names = "better", "slow"
         return compare(fast, slow, names=names, target=until, rounds=rounds, slowest=slowest_rank)
 

@@ -34,7 +34,7 @@ class StepMemory:
     """The bytes that are allocated while a step runs; times in seconds since it began.
 
     Attributes:
-        place: whose memory it is: "the processor", or "GPU 0".
+        device: whose memory it is: "the processor", or "GPU 0".
         seconds: how long the step takes.
         times: 0, and when bytes were allocated or freed; in order.
         allocated: how many bytes were allocated from each of these times on, weights included.
@@ -42,7 +42,7 @@ class StepMemory:
         operator: the operator that had the last of the memory at the peak allocated; "" outside of all.
     """
 
-    place: str
+    device: str
     seconds: float
     times: list[float]
     allocated: list[int]
@@ -81,25 +81,25 @@ def read_memory(trace: Trace) -> StepMemory:
     Raises:
         CourseError: the trace has no profiled step, or nothing of memory.
     """
-    events = [one for one in trace["traceEvents"] if "name" in one]
-    steps = [one for one in events if one["name"].startswith(STEP) and one["ph"] == "X"]
-    notes = [one for one in events if one["name"] == MEMORY]
+    events = [event for event in trace["traceEvents"] if "name" in event]
+    steps = [event for event in events if event["name"].startswith(STEP) and event["ph"] == "X"]
+    notes = [event for event in events if event["name"] == MEMORY]
     if not steps or not notes:
         raise CourseError("read_memory: the trace has no step or no memory. Make it with profile_memory.")
-    begin, end = _from_to(max(steps, key=lambda one: one["ts"]))
-    place, notes = _used_memory(notes, begin, end)
-    inside = [one for one in notes if begin <= one["ts"] <= end]
-    base = 0 if place.startswith("GPU") else _total_before(notes[0])
-    allocated = [_total_before(inside[0]) - base, *(one["args"][TOTAL] - base for one in inside)]
-    times = [0.0, *(1e-6 * (one["ts"] - begin) for one in inside)]
+    begin, end = _from_to(max(steps, key=lambda event: event["ts"]))
+    device, notes = _used_memory(notes, begin, end)
+    inside = [event for event in notes if begin <= event["ts"] <= end]
+    base = 0 if device.startswith("GPU") else _total_before(notes[0])
+    allocated = [_total_before(inside[0]) - base, *(event["args"][TOTAL] - base for event in inside)]
+    times = [0.0, *(1e-6 * (event["ts"] - begin) for event in inside)]
     phases: dict[str, list[Interval]] = defaultdict(list)
-    for one in events:
-        if one.get("cat") == "phases" and begin <= one["ts"] <= end:
-            since, until = _from_to(one)
-            phases[one["name"]].append((1e-6 * (since - begin), 1e-6 * (until - begin)))
+    for event in events:
+        if event.get("cat") == "phases" and begin <= event["ts"] <= end:
+            since, until = _from_to(event)
+            phases[event["name"]].append((1e-6 * (since - begin), 1e-6 * (until - begin)))
     highest = allocated.index(max(allocated))
     operator = _operator_around(inside[highest - 1], events) if highest else ""
-    return StepMemory(place, 1e-6 * (end - begin), times, allocated, dict(phases), operator)
+    return StepMemory(device, 1e-6 * (end - begin), times, allocated, dict(phases), operator)
 
 
 def _used_memory(notes: Sequence[dict[str, Any]], begin: float, end: float) -> tuple[str, list[dict[str, Any]]]:
@@ -108,11 +108,11 @@ def _used_memory(notes: Sequence[dict[str, Any]], begin: float, end: float) -> t
     Of several GPUs, that which the step asked most often.
     """
     of_device: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
-    for one in sorted(notes, key=lambda one: one["ts"]):
-        of_device[one["args"]["Device Type"], one["args"]["Device Id"]].append(one)
+    for event in sorted(notes, key=lambda event: event["ts"]):
+        of_device[event["args"]["Device Type"], event["args"]["Device Id"]].append(event)
 
     def in_step(device: tuple[int, int]) -> tuple[bool, int]:
-        number = sum(begin <= one["ts"] <= end for one in of_device[device])
+        number = sum(begin <= event["ts"] <= end for event in of_device[device])
         return device[0] == CUDA and number > 0, number
 
     device = max(of_device, key=in_step)
@@ -129,12 +129,12 @@ def _total_before(note: dict[str, Any]) -> int:
 def _operator_around(note: dict[str, Any], events: Sequence[dict[str, Any]]) -> str:
     """The operator in which something was allocated: the innermost in the same thread that does more than allocate."""
     shortest, name = math.inf, ""
-    for one in events:
-        is_operator = one.get("cat") == "cpu_op" and one["name"].startswith("aten::")
-        if is_operator and one["tid"] == note["tid"] and not one["name"].startswith("aten::empty"):
-            begin, end = _from_to(one)
+    for event in events:
+        is_operator = event.get("cat") == "cpu_op" and event["name"].startswith("aten::")
+        if is_operator and event["tid"] == note["tid"] and not event["name"].startswith("aten::empty"):
+            begin, end = _from_to(event)
             if begin <= note["ts"] <= end and end - begin < shortest:
-                shortest, name = end - begin, one["name"]
+                shortest, name = end - begin, event["name"]
     return name
 
 

@@ -46,7 +46,7 @@ def together(found: Sequence[Change], most: int) -> list[Change]:
     if len(found) <= most:
         return list(found)
     rest = found[most - 1 :]
-    others = Change(f"{len(rest)} others", sum(one.before for one in rest), sum(one.after for one in rest))
+    others = Change(f"{len(rest)} others", sum(change.before for change in rest), sum(change.after for change in rest))
     return [*found[: most - 1], others]
 
 
@@ -75,7 +75,7 @@ def seconds_of_rank(lanes: Lanes, events: Sequence[Mapping[str, Any]]) -> dict[s
         elif begin < end and is_communication(event):
             messages.append((begin, end, f"{event['name']}, exposed"))
     found: dict[str, float] = defaultdict(float)
-    moments = sorted({lanes.begin, lanes.end, *(moment for one in work + messages for moment in one[:2])})
+    moments = sorted({lanes.begin, lanes.end, *(moment for interval in work + messages for moment in interval[:2])})
     at_work, under_way = _Latest(work), _Latest(messages)
     for begin, end in zip(moments, moments[1:], strict=False):
         found[at_work.name(begin) or under_way.name(begin) or IDLE] += end - begin
@@ -86,7 +86,7 @@ class _Latest:
     """Tells, moment after moment, which of those under way began last."""
 
     def __init__(self, times: Sequence[Moments]) -> None:
-        self._waiting = sorted(times, key=lambda one: (one[0], -one[1]), reverse=True)
+        self._waiting = sorted(times, key=lambda interval: (interval[0], -interval[1]), reverse=True)
         self._begun: list[tuple[float, float, str]] = []  # the latest begin first
 
     def name(self, moment: float) -> str:

@@ -200,7 +200,7 @@ def _cell(says: str, page: str) -> Cell:
 
 
 DICTIONARY: tuple[Entry, ...] = tuple(
-    Entry(term, lesson, meaning, {framework: _cell(*said[term]) for framework, said in _SAID.items()})
+    Entry(term, lesson, meaning, {framework: _cell(*cells[term]) for framework, cells in _SAID.items()})
     for term, (lesson, meaning) in _TERMS.items()
 )
 """In the order of the lessons."""

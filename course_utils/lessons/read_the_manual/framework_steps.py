@@ -68,20 +68,22 @@ class Stepped:
         return sent
 
 
-def step_seen(way: Way, x: torch.Tensor, y: torch.Tensor) -> Stepped:
+def step_seen(wrap: Way, x: torch.Tensor, y: torch.Tensor) -> Stepped:
     """Runs on every rank: let a way do its step under torch's profiler, and look at what is there afterwards.
 
     Args:
         x, y: the whole batch, the same on every rank; the way takes its share.
     """
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
-        model = way(x, y)
+        model = wrap(x, y)
         dist.barrier()  # the profiler must not end while messages are under way
     parameters = list(model.parameters())
-    gradients = [one.grad for one in parameters if one.grad is not None]
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     kept = {"weights": parameters, "gradients": gradients}
-    numbers = {name: sum(own_part(one).numel() for one in tensors) for name, tensors in kept.items()}
-    return Stepped(torch.cat([whole_tensor(one).flatten() for one in parameters]), numbers, _calls_of(profiler))
+    numbers = {name: sum(own_part(tensor).numel() for tensor in tensors) for name, tensors in kept.items()}
+    return Stepped(
+        torch.cat([whole_tensor(parameter).flatten() for parameter in parameters]), numbers, _calls_of(profiler)
+    )
 
 
 def _calls_of(profiler: profile) -> list[tuple[str, int]]:
@@ -105,14 +107,14 @@ def _words(name: str) -> str:
     return WORDS.get(name, name)
 
 
-def apart(steps: Sequence[Stepped], weights: torch.Tensor) -> float:
+def largest_difference(steps: Sequence[Stepped], weights: torch.Tensor) -> float:
     """The largest difference between any rank's weights and these."""
-    return max(float((one.weights - weights).abs().max()) for one in steps)
+    return max(float((step.weights - weights).abs().max()) for step in steps)
 
 
 def parts(steps: Mapping[str, Sequence[Stepped]]) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, int]]]:
     """For each way what rank 0 sends by rings, and what it keeps, in numbers; for `course.draw.shares`."""
     sent = {name: ranks[0].sent(len(ranks)) for name, ranks in steps.items()}
-    kinds = list(dict.fromkeys(kind for one in sent.values() for kind in one))
-    even = {name: {_START.get(kind, kind): one.get(kind, 0.0) for kind in kinds} for name, one in sent.items()}
+    kinds = list(dict.fromkeys(kind for by_kind in sent.values() for kind in by_kind))
+    even = {name: {_START.get(kind, kind): by_kind.get(kind, 0.0) for kind in kinds} for name, by_kind in sent.items()}
     return even, {name: ranks[0].kept for name, ranks in steps.items()}

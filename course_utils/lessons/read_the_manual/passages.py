@@ -55,7 +55,7 @@ class Passage:
         """The quotation cut into what is a term and what is not, in order."""
         terms = iter(self.terms)
         cut = _TERM.split(self.marked)
-        return [(text, next(terms) if place % 2 else None) for place, text in enumerate(cut) if text]
+        return [(text, next(terms) if index % 2 else None) for index, text in enumerate(cut) if text]
 
 
 SYNC_AND_ASYNC = Passage(

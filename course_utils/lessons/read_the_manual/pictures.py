@@ -40,8 +40,8 @@ def reading(
     laid = [_laid_out(passage, room) for passage in passages]
     lines = [1 + max(word.line for word in words) for words in laid]
     height = _LINE * sum(lines) + _BETWEEN * (len(lines) - 1) + 0.1
-    look = {"left": 0.15, "right": 0.2, "below": 0.05, "width": width}
-    picture, (ax,) = style.new_picture(title, subtitle, heights=[height], **look)
+    margins = {"left": 0.15, "right": 0.2, "below": 0.05, "width": width}
+    picture, (ax,) = style.new_picture(title, subtitle, heights=[height], **margins)
     ax.axis("off")
     ax.set_xlim(0, room)
     ax.set_ylim(height, 0)
@@ -51,12 +51,12 @@ def reading(
         for term in dict.fromkeys(word.term for word in words if word.term):
             _mark(ax, [word for word in words if word.term is term], term, top, lessons)
         top += _LINE * number + _BETWEEN
-    told = [f"“{passage.text}”" for passage in passages]
+    texts = [f"“{passage.text}”" for passage in passages]
     if lessons:
         terms = [term for passage in passages for term in passage.terms]
-        told += [f"{term.words}: {'no lesson' if term.lesson is None else f'lesson {term.lesson}'}." for term in terms]
-    said = [f"{words}." for words in (title, subtitle) if words]
-    picture.alt_text = " ".join(["A text with words underlined.", *said, *told])
+        texts += [f"{term.words}: {'no lesson' if term.lesson is None else f'lesson {term.lesson}'}." for term in terms]
+    sentences = [f"{words}." for words in (title, subtitle) if words]
+    picture.alt_text = " ".join(["A text with words underlined.", *sentences, *texts])
     return picture
 
 
@@ -80,8 +80,8 @@ def _groups(passage: Passage) -> Iterator[list[tuple[str, Term | None]]]:
     """What stands between two spaces: mostly one piece; two where a comma follows a term."""
     group: list[tuple[str, Term | None]] = []
     for text, term in passage.pieces:
-        for place, part in enumerate(text.split(" ")):
-            if place and group:
+        for index, part in enumerate(text.split(" ")):
+            if index and group:
                 yield group
                 group = []
             if part:
@@ -110,5 +110,5 @@ def _mark(ax: Axes, words: Sequence[_Word], term: Term, top: float, lessons: boo
         left, right, line = max(spans, key=lambda span: span[1] - span[0])
         text = "–" if term.lesson is None else str(term.lesson)
         at = ((left + right) / 2, top + _LINE * line + 0.345)
-        look = {"ha": "center", "va": "baseline", "fontweight": "bold", "parse_math": False}
-        ax.text(*at, text, fontsize=style.TEXT, color=colour, **look)
+        text_style = {"ha": "center", "va": "baseline", "fontweight": "bold", "parse_math": False}
+        ax.text(*at, text, fontsize=style.TEXT, color=colour, **text_style)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from course_utils.lessons.read_the_manual.framework_steps import AT_THE_START, Stepped, apart, parts
+from course_utils.lessons.read_the_manual.framework_steps import AT_THE_START, Stepped, largest_difference, parts
 from course_utils.lessons.read_the_manual.passages import Passage
 from course_utils.measuring import larger, tied
 from course_utils.words import bytes_text, count, number_text, percent
@@ -16,7 +16,7 @@ SAME = 1e-9
 
 def same_text(name: str, steps: Sequence[Stepped], weights: torch.Tensor) -> str:
     """Whether all ranks have one process's weights, or at least the same ones."""
-    far, among = apart(steps, weights), apart(steps, steps[0].weights)
+    far, among = largest_difference(steps, weights), largest_difference(steps, steps[0].weights)
     if far <= SAME:
         return f"{name}: on every rank one process's weights (difference {far:.0e})"
     if among <= SAME:
@@ -26,15 +26,15 @@ def same_text(name: str, steps: Sequence[Stepped], weights: torch.Tensor) -> str
 
 def start_letter(steps: Sequence[Stepped], weights: torch.Tensor) -> str:
     """Where ranks that began apart end: "a" one process's weights, "b" different ones, "c" the same, but others."""
-    if apart(steps, weights) <= SAME:
+    if largest_difference(steps, weights) <= SAME:
         return "a"
-    return "c" if apart(steps, steps[0].weights) <= SAME else "b"
+    return "c" if largest_difference(steps, steps[0].weights) <= SAME else "b"
 
 
 def calls_text(name: str, steps: Sequence[Stepped]) -> str:
     """How often a step makes each collective, in the order of their first calls."""
-    told = Counter(call for call, size in steps[0].calls if size > 1)
-    return f"{name}: {', '.join(f'{number} × {call}' for call, number in told.items()) or 'no collective'}"
+    calls = Counter(call for call, size in steps[0].calls if size > 1)
+    return f"{name}: {', '.join(f'{number} × {call}' for call, number in calls.items()) or 'no collective'}"
 
 
 def sent_and_kept_text(steps: Mapping[str, Sequence[Stepped]], most: str) -> str:
@@ -54,8 +54,8 @@ def sent_and_kept_text(steps: Mapping[str, Sequence[Stepped]], most: str) -> str
 def naive_steps_text(sent: float, bytes_budget: int, steps: int) -> str:
     """How far a budget of bytes goes where every step sends this many."""
     possible = int(bytes_budget // sent)
-    said = f"A step sends {bytes_text(sent)} from each node: {bytes_text(bytes_budget)} last for"
-    return f"{said} {possible} of {count(steps, 'step')}" if possible < steps else f"{said} all {count(steps, 'step')}"
+    text = f"A step sends {bytes_text(sent)} from each node: {bytes_text(bytes_budget)} last for"
+    return f"{text} {possible} of {count(steps, 'step')}" if possible < steps else f"{text} all {count(steps, 'step')}"
 
 
 def sends_most(steps: Mapping[str, Sequence[Stepped]]) -> str:

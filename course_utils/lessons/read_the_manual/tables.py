@@ -24,7 +24,7 @@ def code_lines(function: Callable) -> list[str]:
 
 def side_by_side(ways: Mapping[str, Callable]) -> Panel:
     """Functions beside each other; lines that the first one does not have are marked."""
-    sources = {name: code_lines(way) for name, way in ways.items()}
+    sources = {name: code_lines(function) for name, function in ways.items()}
     first = {line.strip() for line in next(iter(sources.values()))[1:]}
     functions: dict[str, list[tuple[str, bool]]] = {}
     for position, (name, lines) in enumerate(sources.items()):
@@ -42,21 +42,21 @@ def dictionary_table() -> Panel:
     """A row for each term of the course, a column for each framework; a cell links to the page where it stands."""
     columns = dict.fromkeys(["this course", *FRAMEWORKS], 8)
     html = render(f"{_FOLDER}/dictionary.html", columns=columns, frameworks=FRAMEWORKS, entries=DICTIONARY, page=_page)
-    told = [
+    texts = [
         "\n".join([f"{entry.term} (lesson {entry.lesson})", *(f"  {n}: {entry.cells[n].says}" for n in FRAMEWORKS)])
         for entry in DICTIONARY
     ]
-    return Panel("\n".join(told), html)
+    return Panel("\n".join(texts), html)
 
 
 def words_table() -> Panel:
     """A row for each underlined word: what it means, and where the course measured it."""
     terms = [term for passage in PASSAGES for term in passage.terms]
-    told = []
+    texts = []
     for term in terms:
         where = "no lesson" if term.lesson is None else f"lesson {term.lesson}: {term.measured}"
-        told.append(f"{term.words}: {term.means}. {where}".replace("`", ""))
-    return Panel("\n".join(told), render(f"{_FOLDER}/words.html", terms=terms, page=_page))
+        texts.append(f"{term.words}: {term.means}. {where}".replace("`", ""))
+    return Panel("\n".join(texts), render(f"{_FOLDER}/words.html", terms=terms, page=_page))
 
 
 def _page(lesson: int) -> str:

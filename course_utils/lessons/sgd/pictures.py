@@ -71,7 +71,9 @@ def trajectories(
             ax.set_ylabel("weight 1", fontsize=style.TEXT)
     for ax in axes[len(groups) :]:
         ax.remove()
-    ends = "; ".join(f"{name} goes from {_place(path[0])} to {_place(path[-1])}" for name, path in data.items())
+    ends = "; ".join(
+        f"{name} goes from {_coordinates(path[0])} to {_coordinates(path[-1])}" for name, path in data.items()
+    )
     picture.alt_text = f"Paths of two weights on a map of the loss. {found}. {ends}."
     return picture
 
@@ -81,8 +83,8 @@ def paths_finding(loss: Callable, data: Mapping[str, np.ndarray], best: np.ndarr
     least = 0.0 if best is None else float(loss(best))
     ends = {name: float(loss(path[-1])) - least for name, path in data.items()}
     what = "loss at the end" if best is None else "loss at the end, above the smallest possible"
-    said = join([f"{end:.2g} ({name.replace(' ', chr(0xA0))})" for name, end in ends.items()])
-    return f"{what.capitalize()}: {said}"
+    ends_text = join([f"{end:.2g} ({name.replace(' ', chr(0xA0))})" for name, end in ends.items()])
+    return f"{what.capitalize()}: {ends_text}"
 
 
 def _points(name: str, path: np.ndarray) -> np.ndarray:
@@ -131,13 +133,13 @@ def _draw_map(ax: Axes, window: tuple[np.ndarray, np.ndarray], heights: tuple) -
 
 def _draw_path(ax: Axes, path: np.ndarray, colour: str, name: str | None) -> None:
     many = len(path) > 150
-    look = {"linewidth": 0.7 if many else 1.4, "markersize": 1.2 if many else 3.0, "alpha": 0.85}
-    ax.plot(*path.T, marker="o", color=colour, label=name, zorder=3, **look)
+    line_style = {"linewidth": 0.7 if many else 1.4, "markersize": 1.2 if many else 3.0, "alpha": 0.85}
+    ax.plot(*path.T, marker="o", color=colour, label=name, zorder=3, **line_style)
     ax.plot(*path[0], marker="o", markersize=7, color="white", markeredgecolor=colour, zorder=4)
     ax.plot(*path[-1], marker="o", markersize=7, color=colour, markeredgecolor="white", zorder=5)
 
 
-def _place(point: np.ndarray) -> str:
+def _coordinates(point: np.ndarray) -> str:
     return f"({point[0]:.2g}, {point[1]:.2g})"
 
 
@@ -172,8 +174,8 @@ def noise_line(
     label(ax, "examples in a batch", "distance from the whole gradient")
     ax.plot([], [], "o-", color=style.INK, markersize=4, linewidth=1.4, label=PREDICTED)
     ax.legend(loc="lower left", fontsize=style.TEXT, frameon=False)
-    told = "; ".join(f"{name}: {', '.join(f'{v:.3g}' for v in values)}" for name, values in dots.items())
-    picture.alt_text = f"Noise of the gradient over the batch size {[int(size) for size in sizes]}. {found}. {told}."
+    text = "; ".join(f"{name}: {', '.join(f'{v:.3g}' for v in values)}" for name, values in dots.items())
+    picture.alt_text = f"Noise of the gradient over the batch size {[int(size) for size in sizes]}. {found}. {text}."
     return picture
 
 
@@ -210,8 +212,8 @@ def distances(
     ax.set_xlim(0, max(len(values) for values in data.values()) - 1)
     label(ax, x, y, grid="y")
     name_ends(ax, ends, colours)
-    told = "; ".join(f"{name}: {values[0]:.2g} to {values[-1]:.2g}" for name, values in data.items())
-    picture.alt_text = f"Curves of {y} over {x}. {found}. {told}."
+    text = "; ".join(f"{name}: {values[0]:.2g} to {values[-1]:.2g}" for name, values in data.items())
+    picture.alt_text = f"Curves of {y} over {x}. {found}. {text}."
     return picture
 
 
@@ -286,12 +288,14 @@ def parts_and_whole(
     places = np.arange(len(whole))
     ax.hlines(whole, places - 0.38, places + 0.38, color=style.INK, linewidth=2.2, label=name)
     for number, (part, values) in enumerate(parts.items()):
-        look = {"color": style.CURVES[number], "markersize": 6, "marker": "osD^"[number], "linestyle": "none"}
-        ax.plot(places + 0.14 * (number - 1.5), values, label=part, **look)
+        marker_style = {"color": style.CURVES[number], "markersize": 6, "marker": "osD^"[number], "linestyle": "none"}
+        ax.plot(places + 0.14 * (number - 1.5), values, label=part, **marker_style)
     ax.set_xticks(places)
     label(ax, x, "", grid="y")
-    place = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0), "ncols": 5, "frameon": False}
-    ax.legend(fontsize=style.SMALL, columnspacing=0.9, handletextpad=0.3, handlelength=1.2, borderaxespad=0, **place)
-    apart = float(np.ptp(list(parts.values()), axis=0).max())
-    picture.alt_text = f"{title}. {len(parts)} dots for each {x}, up to {apart:.2g} apart, and a line: {name}."
+    legend_position = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0), "ncols": 5, "frameon": False}
+    ax.legend(
+        fontsize=style.SMALL, columnspacing=0.9, handletextpad=0.3, handlelength=1.2, borderaxespad=0, **legend_position
+    )
+    distance = float(np.ptp(list(parts.values()), axis=0).max())
+    picture.alt_text = f"{title}. {len(parts)} dots for each {x}, up to {distance:.2g} apart, and a line: {name}."
     return picture

@@ -102,7 +102,10 @@ def measure_steps(
     Every strategy becomes a program, and all train the same model; `DDP` stands for torch's data parallelism.
     """
     graph, model = case.graph(), case.model()
-    texts = [one if one == DDP else program_text(model, graph, one, case.build, ranks.world_size) for one in strategies]
+    texts = [
+        strategy if strategy == DDP else program_text(model, graph, strategy, case.build, ranks.world_size)
+        for strategy in strategies
+    ]
     found = ranks.run(steps, texts, case.model, case.batch, rounds, backend="gloo").results
     return [[max(each) for each in zip(*rounds, strict=True)] for rounds in zip(*found, strict=True)]
 

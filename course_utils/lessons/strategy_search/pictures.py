@@ -39,7 +39,7 @@ _TINTS = {"front": 0.0, "side": 0.28, "top": 0.5}  # share of white
 
 
 def operator_cuts(
-    before: Operator, operator: Operator, configs: Mapping[str, Config], place: int = 0, title: str = ""
+    before: Operator, operator: Operator, configs: Mapping[str, Config], part: int = 0, title: str = ""
 ) -> Figure:
     """Draw, for each configuration, the input and the output of an operator as boxes, as one device sees them.
 
@@ -48,18 +48,18 @@ def operator_cuts(
 
     Args:
         before: makes the input; both have outputs of (samples, channels, height, width).
-        place: which of a configuration's parts is looked at.
+        part: which of a configuration's parts is looked at.
     """
     if not configs or len(before.shape) != 4 or len(operator.shape) != 4:
         raise CourseError("operator_cuts: one configuration at least, and operators that make images.")
-    found = [cut_text(before, operator, config, place) for config in configs.values()]
-    title = title or cuts_title(before, operator, configs, place)
-    look = {"left": 0.12, "right": 0.08, "above": 0.52, "below": 0.46, "side_by_side": True}
+    found = [cut_text(before, operator, config, part) for config in configs.values()]
+    title = title or cuts_title(before, operator, configs, part)
+    margins = {"left": 0.12, "right": 0.08, "above": 0.52, "below": 0.46, "side_by_side": True}
     high = _SIZES[2] + _SIZES[0] * _DEPTH[1] + 0.1
-    picture, axes = style.new_picture(title, heights=[high] * len(configs), **look)
+    picture, axes = style.new_picture(title, heights=[high] * len(configs), **margins)
     for ax, (name, config), (fetches, sums) in zip(axes, configs.items(), found, strict=True):
-        width = _panel(ax, before, operator, config, place)
-        inches = style.WIDTH / len(configs) - look["left"] - look["right"]
+        width = _panel(ax, before, operator, config, part)
+        inches = style.WIDTH / len(configs) - margins["left"] - margins["right"]
         ax.set_xlim(0, max(inches, width))
         ax.set_ylim(-0.05, high)
         ax.axis("off")
@@ -68,45 +68,45 @@ def operator_cuts(
             at = {"transform": ax.transAxes, "va": "top", "fontsize": style.SMALL, "color": style.INK}
             ax.text(0, -0.04 - row * 0.15 / high, text, **at)
     style.draw_legend(axes[0], {word: Patch(facecolor=colour) for word, colour in _BOX_COLOURS.items()}, offset=0.28)
-    told = " ".join(f"{name}: {fetches}; {sums}." for name, (fetches, sums) in zip(configs, found, strict=True))
-    picture.alt_text = f"An operator's input and output as boxes. {title}. {told}"
+    cuts_text = " ".join(f"{name}: {fetches}; {sums}." for name, (fetches, sums) in zip(configs, found, strict=True))
+    picture.alt_text = f"An operator's input and output as boxes. {title}. {cuts_text}"
     return picture
 
 
-def cuts_title(before: Operator, operator: Operator, configs: Mapping[str, Config], place: int) -> str:
+def cuts_title(before: Operator, operator: Operator, configs: Mapping[str, Config], part: int) -> str:
     """Which ways fetch least forward, and which need no sum backward."""
-    fetched = {name: fetched_numbers(before, operator, config, place) for name, config in configs.items()}
+    fetched = {name: fetched_numbers(before, operator, config, part) for name, config in configs.items()}
     least = [name for name, numbers in fetched.items() if numbers == min(fetched.values())]
     unsummed = [name for name, config in configs.items() if len(replicas(config)[0]) == 1]
-    said = f"{join(least)} a device fetches {'least' if min(fetched.values()) else 'nothing'}"
-    said += f"; {join(unsummed)} it sums no gradients" if unsummed else ""
-    return said[:1].upper() + said[1:]
+    text = f"{join(least)} a device fetches {'least' if min(fetched.values()) else 'nothing'}"
+    text += f"; {join(unsummed)} it sums no gradients" if unsummed else ""
+    return text[:1].upper() + text[1:]
 
 
-def fetched_numbers(before: Operator, operator: Operator, config: Config, place: int) -> int:
-    """How many numbers of its input the part at `place` needs from other devices."""
-    own, read = _boxes(before, operator, config, place)
+def fetched_numbers(before: Operator, operator: Operator, config: Config, part: int) -> int:
+    """How many numbers of its input the part with the number `part` needs from other devices."""
+    own, read = _boxes(before, operator, config, part)
     return volume(read) - volume(common(own, read))
 
 
-def cut_text(before: Operator, operator: Operator, config: Config, place: int) -> tuple[str, str]:
+def cut_text(before: Operator, operator: Operator, config: Config, part: int) -> tuple[str, str]:
     """What the part fetches forward, and which gradients are summed backward, in words."""
-    numbers = fetched_numbers(before, operator, config, place)
+    numbers = fetched_numbers(before, operator, config, part)
     fetches = f"fetches {numbers:,} numbers" if numbers else "fetches nothing"
     shared = len(replicas(config)[0]) > 1
     weights = operator.parameters // config.parameter
     return fetches, f"sums {weights:,} gradients" if shared else "sums no gradients"
 
 
-def _boxes(before: Operator, operator: Operator, config: Config, place: int) -> tuple[Box, Box]:
+def _boxes(before: Operator, operator: Operator, config: Config, part: int) -> tuple[Box, Box]:
     """What the device has of the input, and what it reads."""
-    return output_box(before, config, place), input_box(operator, config, place, before.shape)
+    return output_box(before, config, part), input_box(operator, config, part, before.shape)
 
 
-def _panel(ax: Axes, before: Operator, operator: Operator, config: Config, place: int) -> float:
+def _panel(ax: Axes, before: Operator, operator: Operator, config: Config, part: int) -> float:
     """Input and output side by side; returns how far to the right they reach, in inches."""
-    own, read = _boxes(before, operator, config, place)
-    made = output_box(operator, config, place)
+    own, read = _boxes(before, operator, config, part)
+    made = output_box(operator, config, part)
     _block(ax, 0.0, before.shape, {FETCHED: read, OWN: own})
     wide = _SIZES[1] + _SIZES[0] * _DEPTH[0]
     _block(ax, wide + _BOX_GAP, operator.shape, {OWN: made})
@@ -174,21 +174,27 @@ def changed_steps(graph: OperatorGraph, number: int, title: str = "") -> Figure:
     marks |= {CHANGED: Patch(facecolor=style.STUCK)}
     above = style.legend_height(list(marks), 0.15)
     picture, (ax,) = style.new_picture(title, heights=[_HEIGHT], left=0.15, right=0.15, above=above, below=0.55)
-    for place, one in enumerate(order):
-        colour = style.COLOURS["forward" if place < half else "backward"]
-        face = style.STUCK if one in changed else paler(colour, 0.35)
-        ax.add_patch(Rectangle((place, 0), 1, 1, facecolor=face, edgecolor="white", linewidth=1))
+    for position, operator in enumerate(order):
+        colour = style.COLOURS["forward" if position < half else "backward"]
+        face = style.STUCK if operator in changed else paler(colour, 0.35)
+        ax.add_patch(Rectangle((position, 0), 1, 1, facecolor=face, edgecolor="white", linewidth=1))
         at = {"ha": "center", "va": "center", "fontsize": style.SMALL, "rotation": 90 if steps > 10 else 0}
-        ax.text(place + 0.5, 0.5, graph.operators[one].name, color="white" if one in changed else style.INK, **at)
-    _say_what_is_kept(ax, [one in changed for one in order])
+        ax.text(
+            position + 0.5,
+            0.5,
+            graph.operators[operator].name,
+            color="white" if operator in changed else style.INK,
+            **at,
+        )
+    _say_what_is_kept(ax, [operator in changed for operator in order])
     ax.set_xlim(0, steps)
     ax.set_ylim(0, 1)
     ax.axis("off")
     style.draw_legend(ax, marks)
-    told = ", ".join(graph.operators[one].name for one in order)
-    again = ", ".join(graph.operators[one].name for one in sorted(changed))
+    names = ", ".join(graph.operators[operator].name for operator in order)
+    again = ", ".join(graph.operators[operator].name for operator in sorted(changed))
     picture.alt_text = (
-        f"The steps of the program. {title}. In order: {told}. {CHANGED}: {again}, both ways; the rest is kept."
+        f"The steps of the program. {title}. In order: {names}. {CHANGED}: {again}, both ways; the rest is kept."
     )
     return picture
 
@@ -200,22 +206,22 @@ def changed_by(graph: OperatorGraph, number: int) -> set[int]:
 
 def _say_what_is_kept(ax: Axes, changed: list[bool]) -> None:
     """A line and words below the first, the longest inner and the last stretch that does not change."""
-    stretches, place = [], 0
+    stretches, position = [], 0
     for again, stretch in groupby(changed):
         length = len(list(stretch))
         if not again:
-            stretches.append((place, place + length))
-        place += length
-    inner = [one for one in stretches if one[0] > 0 and one[1] < len(changed)]
+            stretches.append((position, position + length))
+        position += length
+    inner = [span for span in stretches if span[0] > 0 and span[1] < len(changed)]
     kept = {
-        _KEPT[0]: [one for one in stretches if one[0] == 0],
+        _KEPT[0]: [span for span in stretches if span[0] == 0],
         _KEPT[2]: [s for s in stretches if s[1] == len(changed)],
     }
-    kept[_KEPT[1]] = [max(inner, key=lambda one: one[1] - one[0])] if inner else []
+    kept[_KEPT[1]] = [max(inner, key=lambda span: span[1] - span[0])] if inner else []
     for words, found in kept.items():
         for begin, end in found:
-            look = {"color": style.FAINT, "linewidth": 2, "clip_on": False, "solid_capstyle": "butt"}
-            ax.plot([begin + 0.08, end - 0.08], [-0.14] * 2, **look)
+            line_style = {"color": style.FAINT, "linewidth": 2, "clip_on": False, "solid_capstyle": "butt"}
+            ax.plot([begin + 0.08, end - 0.08], [-0.14] * 2, **line_style)
             side = "left" if begin == 0 else "right" if end == len(changed) else "center"
             x = {"left": begin + 0.08, "right": end - 0.08, "center": (begin + end) / 2}[side]
             ax.text(x, -0.26, words, ha=side, va="top", fontsize=style.SMALL, color=style.INK)
@@ -244,14 +250,14 @@ def strategies(
     used = {meaning(config) for strategy in chosen.values() for config in strategy[1:]}
     legend = {word: Patch(facecolor=colour) for word, colour in _COLOURS.items() if word in used}
     left = 0.25 + max(style.text_width(name) for name in names) / style.DOTS
-    look = {"left": left, "right": 0.1, "below": 0.1, "side_by_side": True}
+    margins = {"left": left, "right": 0.1, "below": 0.1, "side_by_side": True}
     above = style.legend_height(list(legend)) + 0.5
     heights = [_ROW * len(names)] * len(chosen)
-    picture, axes = style.new_picture(title, subtitle, heights=heights, above=above, **look)
+    picture, axes = style.new_picture(title, subtitle, heights=heights, above=above, **margins)
     for ax, (name, strategy) in zip(axes, chosen.items(), strict=True):
         _cells(ax, strategy[1:], columns)
         ax.set_yticks(range(len(names)), names, fontsize=style.SMALL)
-        room = (style.WIDTH / len(chosen) - look["right"]) * style.DOTS
+        room = (style.WIDTH / len(chosen) - margins["right"]) * style.DOTS
         ax.text(
             0,
             1 + 0.27 / heights[0],
@@ -263,8 +269,8 @@ def strategies(
             parse_math=False,
         )
     style.draw_legend(axes[0], legend, offset=0.5)
-    told = "; ".join(f"{name}: {_strategy_text(graph, strategy)}" for name, strategy in chosen.items())
-    picture.alt_text = f"Operators in rows, devices in columns. {title}. {subtitle} {told}."
+    texts = "; ".join(f"{name}: {_strategy_text(graph, strategy)}" for name, strategy in chosen.items())
+    picture.alt_text = f"Operators in rows, devices in columns. {title}. {subtitle} {texts}."
     return picture
 
 
@@ -295,7 +301,9 @@ def _cells(ax: Axes, strategy: Strategy, columns: Sequence[str]) -> None:
 
 def _strategy_text(graph: OperatorGraph, strategy: Strategy) -> str:
     rows = zip(graph.operators[1:], strategy[1:], strict=True)
-    return ", ".join(f"{one.name} {meaning(config)} on {', '.join(map(str, config.devices))}" for one, config in rows)
+    return ", ".join(
+        f"{operator.name} {meaning(config)} on {', '.join(map(str, config.devices))}" for operator, config in rows
+    )
 
 
 def cost_over_iterations(
@@ -315,7 +323,7 @@ def cost_over_iterations(
     every = [np.asarray(walk, float) for own in walks.values() for walk in own]
     if not every or len({len(walk) for walk in every}) != 1 or not len(every[0]):
         raise CourseError("cost_over_iterations: one walk at least, and makespans of the same moments for all.")
-    place = np.arange(len(every[0])) if iterations is None else np.asarray(iterations)
+    x = np.arange(len(every[0])) if iterations is None else np.asarray(iterations)
     colours = {name: style.CURVES[index % len(style.CURVES)] for index, name in enumerate(walks)}
     legend = {name: Line2D([], [], color=colour, linewidth=1.6) for name, colour in colours.items()}
     best = np.minimum.accumulate(np.min(every, axis=0))
@@ -326,8 +334,8 @@ def cost_over_iterations(
     picture, (ax,) = style.new_picture(title, subtitle, heights=[2.7], left=0.75, right=0.3, above=above)
     for name, own in walks.items():
         for walk in own:
-            ax.plot(place, np.asarray(walk, float), color=colours[name], linewidth=0.9, alpha=0.55, zorder=2)
-    ax.plot(place, best, color=style.INK, linewidth=1.8, zorder=4)
+            ax.plot(x, np.asarray(walk, float), color=colours[name], linewidth=0.9, alpha=0.55, zorder=2)
+    ax.plot(x, best, color=style.INK, linewidth=1.8, zorder=4)
     lowest = best[-1] if optimum is None else min(best[-1], optimum)
     if optimum is not None:
         ax.axhline(optimum, color=style.STUCK, linewidth=1.4, linestyle=BROKEN, zorder=5)
@@ -336,7 +344,7 @@ def cost_over_iterations(
     else:
         ax.set_ylim(bottom=0)
     style_times(ax)
-    ax.set_xlim(place[0], max(place[-1], place[0] + 1))
+    ax.set_xlim(x[0], max(x[-1], x[0] + 1))
     ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     label(ax, "proposals", "a step takes, simulated", above=True, grid="y")
@@ -391,8 +399,8 @@ def task_timelines(
     legend = {word: Patch(facecolor=style.COLOURS[word]) for word in words}
     left = max(0.8, 0.25 + max(style.text_width(row, style.TEXT) for row in rows) / style.DOTS)
     above = style.legend_height(list(legend)) + 0.24
-    look = {"left": left, "between": 0.42, "above": above}
-    picture, axes = style.new_picture(title, subtitle, heights=[_TASK_ROW * number] * len(steps), **look)
+    margins = {"left": left, "between": 0.42, "above": above}
+    picture, axes = style.new_picture(title, subtitle, heights=[_TASK_ROW * number] * len(steps), **margins)
     for ax, (name, tasks) in zip(axes, steps.items(), strict=True):
         _timeline(ax, tasks, spans[name], longest, rows)
         heading = f"{name}: {seconds_text(ends[name] / 1e9)}"
@@ -401,8 +409,8 @@ def task_timelines(
             ax.set_xticklabels([])
     axes[-1].set_xlabel(f"time, in {time_unit(longest / 1e9)[1]}, simulated", fontsize=style.SMALL, labelpad=1)
     style.draw_legend(axes[0], legend, offset=0.24)
-    told = " ".join(_step_text(name, tasks, ends[name], rows) for name, tasks in steps.items())
-    picture.alt_text = f"Simulated steps, a row for each device, a box for each task. {title}. {subtitle} {told}"
+    texts = " ".join(_step_text(name, tasks, ends[name], rows) for name, tasks in steps.items())
+    picture.alt_text = f"Simulated steps, a row for each device, a box for each task. {title}. {subtitle} {texts}"
     return picture
 
 
@@ -473,18 +481,18 @@ def predicted_measured(
     picture, (ax,) = style.new_picture(title, subtitle, heights=[3.6], left=0.85, right=1.9, below=0.55, above=above)
     ax.plot([low, high], [low, high], color=style.FAINT, linewidth=1.2, linestyle=BROKEN, zorder=1)
     for index, group in enumerate(groups.values()):
-        look = {"fmt": _MARKS[index % 4], "alpha": 0.85, "zorder": 2 + index}
+        marker_style = {"fmt": _MARKS[index % 4], "alpha": 0.85, "zorder": 2 + index}
         measured_points(
-            ax, [predicted for predicted, _ in group], [own for _, own in group], style.CURVES[index], **look
+            ax, [predicted for predicted, _ in group], [own for _, own in group], style.CURVES[index], **marker_style
         )
     ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
     for axis in (ax.xaxis, ax.yaxis):
         in_words(axis, round_numbers(low, high), seconds_text)
     label(ax, "step, predicted", "step, measured", above=True)
     style.draw_legend(ax, legend, offset=0.26)
-    told = "; ".join(
+    texts = "; ".join(
         f"{name}: " + ", ".join(f"{seconds_text(p)} and {seconds_text(np.median(own))}" for p, own in group)
         for name, group in groups.items()
     )
-    picture.alt_text = f"Step times, predicted and measured, a point for each strategy. {title}. {subtitle} {told}."
+    picture.alt_text = f"Step times, predicted and measured, a point for each strategy. {title}. {subtitle} {texts}."
     return picture

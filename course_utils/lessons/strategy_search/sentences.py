@@ -15,13 +15,13 @@ _SAME = 0.005  # simulated times, which have no noise, are the same where they a
 
 def quickest_text(milliseconds: Mapping[str, float]) -> str:
     """How long each strategy takes, simulated, and which is quickest, as a title."""
-    told = ", ".join(f"{name} {number_text(ms)} ms" for name, ms in milliseconds.items())
+    times_text = ", ".join(f"{name} {number_text(ms)} ms" for name, ms in milliseconds.items())
     least = min(milliseconds.values())
     quick = [name for name, ms in milliseconds.items() if ms <= (1 + _SAME) * least]
     if len(quick) == len(milliseconds):
-        return f"{told}: equally quick"
+        return f"{times_text}: equally quick"
     how = "quicker" if len(milliseconds) == 2 else "quickest"
-    return f"{told[:1].upper()}{told[1:]}: {join(quick)} {'is' if len(quick) == 1 else 'are'} {how}"
+    return f"{times_text[:1].upper()}{times_text[1:]}: {join(quick)} {'is' if len(quick) == 1 else 'are'} {how}"
 
 
 def arrived(walks: Sequence[Sequence[float]], best: float) -> int:
@@ -31,8 +31,8 @@ def arrived(walks: Sequence[Sequence[float]], best: float) -> int:
 
 def walks_text(walks: Mapping[str, Sequence[Sequence[float]]], best: float) -> str:
     """How many walks of each kind came to the best strategy, as a title."""
-    told = [f"{arrived(found, best)} of {len(found)} with {name}" for name, found in walks.items()]
-    return f"Walks that came to the best strategy: {join(told)}"
+    texts = [f"{arrived(found, best)} of {len(found)} with {name}" for name, found in walks.items()]
+    return f"Walks that came to the best strategy: {join(texts)}"
 
 
 def cut_text(config: Config) -> str:
@@ -49,7 +49,7 @@ def strategy_text(graph: OperatorGraph, strategy: Strategy) -> str:
             runs.append((cut_text(config), []))
         runs[-1][1].append(operator.name)
     return ", ".join(
-        f"{names[0]} {way}" if len(names) == 1 else f"{names[0]} to {names[-1]} {way}" for way, names in runs
+        f"{names[0]} {cut}" if len(names) == 1 else f"{names[0]} to {names[-1]} {cut}" for cut, names in runs
     )
 
 
@@ -64,8 +64,8 @@ def ratio_text(taken: Compared, predicted: float) -> str:
 
 def timed_text(parts: int, spread: float) -> str:
     """How many parts were timed, and whether the machine was calm enough for what is predicted from them."""
-    told = f"{parts} parts timed, spread {percent(spread)}"
-    return told if spread <= CALM else f"{told}: the machine is busy, so predictions will be far off"
+    text = f"{parts} parts timed, spread {percent(spread)}"
+    return text if spread <= CALM else f"{text}: the machine is busy, so predictions will be far off"
 
 
 def agreement(predicted: Sequence[float], measured: Sequence[float]) -> float:
@@ -82,19 +82,19 @@ def honesty_text(predicted: Sequence[float], measured: Sequence[float]) -> str:
     """How far predictions are off in the middle and at worst, and whether they put strategies in order; as a title."""
     off = relative_errors(predicted, measured)
     order = agreement(predicted, measured)
-    told = f"Off by {percent(statistics.median(off))} in the median, by {percent(max(off))} at worst"
+    text = f"Off by {percent(statistics.median(off))} in the median, by {percent(max(off))} at worst"
     if order == 1:
-        return f"{told}; the order is right"
+        return f"{text}; the order is right"
     pairs = len(off) * (len(off) - 1) // 2
-    return f"{told}; {round((1 + order) / 2 * pairs)} of {pairs} pairs in the right order"
+    return f"{text}; {round((1 + order) / 2 * pairs)} of {pairs} pairs in the right order"
 
 
 def times_text(rates: Mapping[str, float]) -> str:
     """How many strategies a second each way of simulating judges, the last beside the one before; as a title."""
-    told = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
+    rates_text = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
     before, last = list(rates)[-2:]
     factor = number_text(rates[last] / rates[before])
-    return f"Strategies a second: {told}; {last} is {factor} times as fast as {before}"
+    return f"Strategies a second: {rates_text}; {last} is {factor} times as fast as {before}"
 
 
 def found_text(seconds: float, others: Mapping[str, float]) -> str:
@@ -105,10 +105,10 @@ def found_text(seconds: float, others: Mapping[str, float]) -> str:
     """
     name = min(others, key=others.__getitem__)
     gain = 1 - seconds / others[name]
-    told = f"Found: {seconds_text(seconds)} a step, simulated"
+    text = f"Found: {seconds_text(seconds)} a step, simulated"
     if abs(gain) <= _SAME:
-        return f"{told}: as quick as {name}, which was the quickest of those known"
-    return f"{told}; {percent(abs(gain))} {'less' if gain > 0 else 'more'} than {name}"
+        return f"{text}: as quick as {name}, which was the quickest of those known"
+    return f"{text}; {percent(abs(gain))} {'less' if gain > 0 else 'more'} than {name}"
 
 
 def links_text(strategies: Mapping[float, str]) -> str:
@@ -164,10 +164,10 @@ def gaps_text(searches: Sequence[ProvedSearch]) -> str:
     """In how many cases the walks' best is proved to be the best, and how far it is from it in the others; a title."""
     gaps = [each.gap for each in searches if each.bound]
     missed, unknown = [gap for gap in gaps if gap], len(searches) - len(gaps)
-    told = [f"The walks' best is proved to be the best in {gaps.count(0)} of {len(searches)} cases"]
-    told += [f"in {count(len(missed), 'other')} at most {percent(max(missed), 2)} above the bound"] if missed else []
-    told += [f"nothing is proved in {unknown}"] if unknown else []
-    return "; ".join(told)
+    texts = [f"The walks' best is proved to be the best in {gaps.count(0)} of {len(searches)} cases"]
+    texts += [f"in {count(len(missed), 'other')} at most {percent(max(missed), 2)} above the bound"] if missed else []
+    texts += [f"nothing is proved in {unknown}"] if unknown else []
+    return "; ".join(texts)
 
 
 def slow_device_text(speeds: Sequence[float], shares: Sequence[float]) -> str:

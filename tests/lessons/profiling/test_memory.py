@@ -51,7 +51,7 @@ def on_processor(*at: float) -> StepMemory:
 
 def test_bytes_of_earlier_profiles_do_not_count_on_a_processor() -> None:
     held = on_processor(1100, 1500)
-    assert held.place == "the processor" and held.seconds == pytest.approx(1e-3)
+    assert held.device == "the processor" and held.seconds == pytest.approx(1e-3)
     assert held.allocated == [100, 200, 300] and held.times == pytest.approx([0, 100e-6, 500e-6])
     assert held.peak == 300 and held.last_taken == 100 and held.peak_time == pytest.approx(500e-6)
     assert [held.at(moment) for moment in (0, 99e-6, 101e-6, 1e-3)] == [100, 100, 200, 300]
@@ -81,7 +81,7 @@ def test_a_gpu_counts_where_the_step_uses_it() -> None:
     notes += [note(900, 70, 70, (1, 1)), note(1250, 90, 20, (1, 1))]
     operators = [event("aten::mm", 1150, 1350), event("aten::empty", 1199, 1201), event("aten::add", 1190, 1210, tid=2)]
     held = read_memory({"traceEvents": [*notes, STEP, *operators]})
-    assert held.place == "GPU 0" and held.allocated == [400, 800, 500], "all that its allocator has given out"
+    assert held.device == "GPU 0" and held.allocated == [400, 800, 500], "all that its allocator has given out"
     assert held.operator == "aten::mm" and held.phases == {}
     assert sentences.memory_text(held) == (
         "Most memory after 20\N{NO-BREAK SPACE}% of the step: 800 B, of which aten::mm has just taken 400 B"
@@ -92,7 +92,7 @@ def test_a_gpu_counts_where_the_step_uses_it() -> None:
 def test_the_last_of_several_steps_is_read_and_a_gpu_that_it_does_not_use_is_not() -> None:
     later = event("ProfilerStep#1", 3000, 3500, "user_annotation")
     held = read_memory({"traceEvents": [note(1200, 500, 500, (1, 0)), note(3100, 70, 70), STEP, later]})
-    assert held.place == "the processor" and held.allocated == [0, 70] and held.seconds == pytest.approx(500e-6)
+    assert held.device == "the processor" and held.allocated == [0, 70] and held.seconds == pytest.approx(500e-6)
 
 
 def test_little_more_than_at_the_beginning_is_called_so() -> None:
@@ -119,7 +119,7 @@ def test_a_step_on_this_processor(four_ranks) -> None:
     weights = sum(4 * parameter.numel() for parameter in small_vgg(0).parameters())
     for held, batch in ((small, 16), (large, 64)):
         known = 2 * weights + batch * 3 * 32 * 32 * 4
-        assert held.place == "the processor" and known < held.allocated[0] < 1.05 * known
+        assert held.device == "the processor" and known < held.allocated[0] < 1.05 * known
         assert held.allocated[-1] == held.allocated[0], "a step leaves nothing behind"
         assert held.times == sorted(held.times) and held.times[-1] <= held.seconds
         ends = [moment for name in ("forward", "backward", "step") for moment in held.phases[name][0]]
@@ -132,7 +132,7 @@ def test_a_step_on_this_processor(four_ranks) -> None:
 
 def test_the_peak_of_an_h100s_trace_is_what_its_allocator_counted() -> None:
     held = read_memory(H100)
-    assert held.place == "GPU 0" and held.peak == H100["max_memory_allocated"]
+    assert held.device == "GPU 0" and held.peak == H100["max_memory_allocated"]
     assert sentences.peak_letter(held) == "c" and held.operator == "aten::convolution_backward"
 
 

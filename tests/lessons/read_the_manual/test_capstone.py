@@ -216,7 +216,7 @@ def test_each_way_past_the_links_is_counted(way, what, tmp_path) -> None:
     past = PastTheLinks()
     assert past.so_far(0)["memory"] == past.so_far(0)["Unix sockets"] == 0
     kept = way(tmp_path)
-    past.look()
+    past.note_mappings()
     del kept
     counted = past.so_far(0)
     assert counted[what] >= (1 if what == "Unix sockets" else 10**6)

@@ -14,7 +14,13 @@ from course_utils.draw import style
 from course_utils.lessons.data_parallel.training import digits_mlp, flat_parameters
 from course_utils.lessons.read_the_manual import sentences
 from course_utils.lessons.read_the_manual.dictionary import DICTIONARY
-from course_utils.lessons.read_the_manual.framework_steps import AT_THE_START, Stepped, apart, parts, step_seen
+from course_utils.lessons.read_the_manual.framework_steps import (
+    AT_THE_START,
+    Stepped,
+    largest_difference,
+    parts,
+    step_seen,
+)
 from course_utils.lessons.read_the_manual.lightning import is_there, missing
 from course_utils.lessons.read_the_manual.manuals import FRAMEWORKS
 from course_utils.lessons.read_the_manual.passages import PASSAGES, Passage, Term
@@ -74,7 +80,7 @@ def test_every_way_makes_the_step_of_one_process(ranks, batch, alone, name: str,
         assert os.environ.get("CI") != "true", missing()
         pytest.skip(missing())
     steps = seen(ranks, batch, WAYS[name], world_size)
-    assert apart(steps, alone) <= 1e-12
+    assert largest_difference(steps, alone) <= 1e-12
     kept = WEIGHTS // world_size if name == "with_fsdp" else WEIGHTS
     assert steps[0].kept == {"weights": kept, "gradients": kept}
     if world_size == 2:

@@ -42,8 +42,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     def drawn(size: int) -> list[int]:
         """Pairs drawn at random; where their number is odd, one is its own partner."""
         order, partners = rng.permutation(size).tolist(), list(range(size))
-        for one, other in zip(order[::2], order[1::2]):
-            partners[one], partners[other] = other, one
+        for rank, other in zip(order[::2], order[1::2]):
+            partners[rank], partners[other] = other, rank
         return partners
 
     mirrored = list(range(world_size))[::-1]
@@ -52,9 +52,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(mirrored, 1000, "float32")
     for dtype in rng.permutation(DTYPES):
         yield case(drawn(world_size), int(rng.integers(2, 3000)), str(dtype))
-    alone = case(range(world_size), 20)
-    label = f"{alone.label}, each rank its own partner"
-    yield dataclasses.replace(alone, label=label, key="own-partner", harness=in_used_memory)
+    own_partners = case(range(world_size), 20)
+    label = f"{own_partners.label}, each rank its own partner"
+    yield dataclasses.replace(own_partners, label=label, key="own-partner", harness=in_used_memory)
     for size in fewer(world_size):
         yield case(drawn(size), int(rng.integers(2, 1000)), str(rng.choice(DTYPES)))
     yield case(mirrored, 1, "float32")

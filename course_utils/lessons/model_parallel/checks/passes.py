@@ -77,7 +77,7 @@ def pass_through(
     ask_for_gradients(inputs, x_learns)
     x = inputs["x"] * 1  # as it comes from the layer before
     with phase("forward"):
-        y = function(*[x if name == "x" else one for name, one in inputs.items()], group)
+        y = function(*[x if name == "x" else tensor for name, tensor in inputs.items()], group)
     found = {AFTER: copied(x), ASKED: x.requires_grad, "y": copied(y)}
     if upstream is None:
         return found
@@ -92,14 +92,14 @@ def call_for_all(function: Callable, inputs: Tensors) -> None:
     import torch
 
     with torch.no_grad():
-        function(*[None if one is None else 1 - one for one in inputs.values()], None)
+        function(*[None if tensor is None else 1 - tensor for tensor in inputs.values()], None)
 
 
 def by_one(
     layer: CuttableLayer, inputs: Tensors, upstream: "Tensor", elsewhere: "Tensor | None", x_learns: bool
 ) -> Tensors:
     """The same of the whole layer, in this process."""
-    given = {name: None if one is None else one.clone() for name, one in inputs.items()}
+    given = {name: None if tensor is None else tensor.clone() for name, tensor in inputs.items()}
     ask_for_gradients(given, x_learns)
     y = layer.serial(*given.values())
     go_back(y, upstream, given["x"], elsewhere)
@@ -108,14 +108,14 @@ def by_one(
 
 def ask_for_gradients(given: Tensors, x_learns: bool) -> None:
     """Let every tensor that is there have a gradient, x only where it learns."""
-    for name, one in given.items():
-        if one is not None and (x_learns or name != "x"):
-            one.requires_grad_()
+    for name, tensor in given.items():
+        if tensor is not None and (x_learns or name != "x"):
+            tensor.requires_grad_()
 
 
 def gradients(given: Tensors) -> Tensors:
     """The gradients of what is there."""
-    return {gradient(name): None if one is None else one.grad for name, one in given.items()}
+    return {gradient(name): None if tensor is None else tensor.grad for name, tensor in given.items()}
 
 
 def go_back(y: "Tensor", upstream: "Tensor", x: "Tensor", elsewhere: "Tensor | None") -> None:
@@ -124,9 +124,9 @@ def go_back(y: "Tensor", upstream: "Tensor", x: "Tensor", elsewhere: "Tensor | N
     (loss if elsewhere is None else loss + (x * elsewhere).sum()).backward()
 
 
-def copied(one: Any) -> Any:
+def copied(value: Any) -> Any:
     """What a tensor holds now; anything else as it is."""
-    return one.detach().clone() if hasattr(one, "detach") else one
+    return value.detach().clone() if hasattr(value, "detach") else value
 
 
 def group_of(size: int) -> Any:
@@ -202,11 +202,11 @@ def part(layer: CuttableLayer, tensors: Tensors, shares: Sequence[int], rank: in
     whose = {gradient(name): axis for name, axis in layer.cut.items()} | dict(layer.cut)
     whose |= {"upstream": whose.get("y"), AFTER: whose.get("x"), "elsewhere": whose.get("x")}
 
-    def of(name: str, one: "Tensor | None") -> "Tensor | None":
+    def of(name: str, tensor: "Tensor | None") -> "Tensor | None":
         axis = whose.get(name)
-        return one if one is None or axis is None else one.split(list(shares), axis)[rank]
+        return tensor if tensor is None or axis is None else tensor.split(list(shares), axis)[rank]
 
-    return {name: of(name, one) for name, one in tensors.items()}
+    return {name: of(name, tensor) for name, tensor in tensors.items()}
 
 
 def fewer_axes(case: Case, outcome: Outcome) -> bool:
@@ -219,7 +219,7 @@ def calls(outcome: Outcome, rank: int, phase: str) -> list["Event"]:
     events = outcome.attempt.replies[rank].events or ()
     spans = [event for event in events if event.kind == "phase" and event.name == phase]
     kinds = ("collective", "send", "recv")
-    return [one for one in events if one.kind in kinds and any(s.start <= one.start <= s.end for s in spans)]
+    return [event for event in events if event.kind in kinds and any(s.start <= event.start <= s.end for s in spans)]
 
 
 def counted(layer: CuttableLayer) -> Callable[[Outcome], Finding | None]:

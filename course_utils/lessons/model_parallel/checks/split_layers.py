@@ -32,11 +32,11 @@ class Costly(list):
 
     looks = 0
 
-    def __getitem__(self, place: int | slice) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         self.looks += 1
         if self.looks > LOOKS:
             raise TooManyLooks(f"{LOOKS:,} looks at the costs were not enough")
-        return super().__getitem__(place)
+        return super().__getitem__(index)
 
 
 def with_few_looks(function: Callable, costs: Costs, pieces: int) -> Any:
@@ -70,8 +70,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(rng.integers(0, 4, int(rng.integers(7, 13))).tolist(), int(rng.integers(2, 7)))
     yield case([0, 0, 0, 0], 3, "; no layer costs anything")
     yield case(tuple(quarters(9, 0)), 3, ", a tuple", "tuple")
-    yield case([10**9 * int(one) for one in rng.integers(1, 40, 10)], 4)
-    yield case([10**6 + int(one) for one in rng.permutation(9)], 4)
+    yield case([10**9 * int(cost) for cost in rng.integers(1, 40, 10)], 4)
+    yield case([10**6 + int(cost) for cost in rng.permutation(9)], 4)
     yield case([10**9, 2, 10**9 - 1], 2, ", bytes")
     yield after_another_call(
         case([3, 3, 3, 3, 3, 3], 3, ", after six others", AFTER_ANOTHER_CALL), [([4, 1, 1, 1, 1, 4], 3)]

@@ -17,8 +17,8 @@ def by_hand(sizes: Sizes, limit: int, dtypes: Sequence | None = None) -> Buckets
     left, buckets = list(range(len(sizes)))[::-1], []
 
     def fits(places: list[int]) -> bool:
-        alike = dtypes is None or len({dtypes[place] for place in places}) == 1
-        return len(places) == 1 or alike and sum(sizes[place] for place in places) <= limit
+        alike = dtypes is None or len({dtypes[index] for index in places}) == 1
+        return len(places) == 1 or alike and sum(sizes[index] for index in places) <= limit
 
     while left:
         length = max(n for n in range(1, len(left) + 1) if fits(left[:n]))
@@ -51,7 +51,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield Case("four calls, one after another", [(calls,)], [[by_hand(*given) for given in calls]], **more)
     for length in (5, 12, 30):
         yield case(_drawn(rng, length), int(rng.integers(30, 90)))
-        kinds = [str(one) for one in rng.choice(["float32", "float16"], length, p=[0.8, 0.2])]
+        kinds = [str(dtype) for dtype in rng.choice(["float32", "float16"], length, p=[0.8, 0.2])]
         yield case(_drawn(rng, length), int(rng.integers(30, 90)), kinds)
 
 
@@ -70,8 +70,8 @@ EXERCISE = Exercise(
     hints=(
         "You go through the gradients from the last to the first. What do you have to know at each, to decide whether "
         "it still goes into the open bucket?",
-        "`for place in reversed(range(len(sizes)))`: open a new bucket where there is none yet, where `sizes[place]` "
-        "is more than the room left in the last one, or where its dtype differs; then append `place` to the "
+        "`for index in reversed(range(len(sizes)))`: open a new bucket where there is none yet, where `sizes[index]` "
+        "is more than the room left in the last one, or where its dtype differs; then append `index` to the "
         "last bucket.",
     ),
     praise=lambda outcome: (

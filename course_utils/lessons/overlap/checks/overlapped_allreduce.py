@@ -125,16 +125,16 @@ def _late(outcome: Outcome, rank: int, calls: Sequence["Event"]) -> Finding | No
         if not begun and could(buckets, order, 0):
             words = f"{RIGHT} nothing had left when {backward_pass} was at its end"
             return own("nothing-had-left", words, rank=rank, step=step)
-        for place in sorted({*marks, 0}, reverse=True):
-            until = marks.get(place, backward.end) if place else backward.end
-            left, expected = sum(start <= until for start in starts), could(buckets, order, place)
+        for position in sorted({*marks, 0}, reverse=True):
+            until = marks.get(position, backward.end) if position else backward.end
+            left, expected = sum(start <= until for start in starts), could(buckets, order, position)
             if left != expected:
-                at = "layer {layer} of {layers}" if place else "its end"
+                at = "layer {layer} of {layers}" if position else "its end"
                 words = (
                     f"{RIGHT} when {backward_pass} was at {at}, {{got}} of {{buckets}} had left, expected {{expected}}"
                 )
-                where = {"layer": place - 1, "layers": len(order), "buckets": count(len(buckets), "bucket")}
-                key = "at-a-layer" if place else "at-the-end"
+                where = {"layer": position - 1, "layers": len(order), "buckets": count(len(buckets), "bucket")}
+                key = "at-a-layer" if position else "at-the-end"
                 return own(key, words, rank=rank, step=step, got=left, expected=expected, **where)
     return None
 

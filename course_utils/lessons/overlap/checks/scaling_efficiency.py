@@ -27,24 +27,24 @@ def of_both_kinds(function: Callable, *numbers: float) -> dict[str, float]:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(alone: float, together: float, size: int, key: str = "") -> Case:
+    def case(serial: float, together: float, size: int, key: str = "") -> Case:
         """Shares of all seconds, in ranks × seconds: of use, and spent."""
-        label = f"alone {alone:.4g} s, {ranks(size)} together {together:.4g} s"
-        wanted = {kind: useful / (size * together) for kind, useful in (("strong", alone), ("weak", alone * size))}
-        given = (alone, together, size)
+        label = f"alone {serial:.4g} s, {ranks(size)} together {together:.4g} s"
+        wanted = {kind: useful / (size * together) for kind, useful in (("strong", serial), ("weak", serial * size))}
+        given = (serial, together, size)
         return Case(label, [given], [wanted], with_comm=False, tolerance=1e-12, harness=of_both_kinds, key=key)
 
     yield case(8.0, 10.0, 4)
     yield case(8.0, 8.0, 4)
-    alone, other = (float(seconds) for seconds in rng.uniform(1, 100, 2))
-    yield case(alone, alone * float(rng.uniform(1.05, 3)), int(rng.integers(2, 64)))
+    serial, other = (float(seconds) for seconds in rng.uniform(1, 100, 2))
+    yield case(serial, serial * float(rng.uniform(1.05, 3)), int(rng.integers(2, 64)))
     yield case(other, other * float(rng.uniform(1.05, 3)), 1)
     yield case(8.0, 2.5, 4)
     yield case(12.0, 2.5, 4)
     yield case(0.02, 0.004, 8, "short-times")
     yield case(3e-6, 9e-7, 4, "short-times")
     more = {"with_comm": False, "tolerance": 1e-12, "key": "default-kind"}
-    yield Case("no kind is named", [(alone, 3.0, 8)], [alone / 24.0], **more)
+    yield Case("no kind is named", [(serial, 3.0, 8)], [serial / 24.0], **more)
     for given in NO_SENSE:
         more = {"with_comm": False, "harness": error_of, "key": "unknown-kind" if "sideways" in given else REJECTED}
         yield Case(f"scaling_efficiency{given}", [given], ["ValueError"], **more)

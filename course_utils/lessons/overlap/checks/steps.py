@@ -63,7 +63,7 @@ def gradients_after(
     finish = function(callers, bucket_bytes)
     if others:
         function(behind, bucket_bytes)
-    found: dict = {LIST: [next(k for k, one in enumerate(parameters) if one is other) for other in callers]}
+    found: dict = {LIST: [next(k for k, parameter in enumerate(parameters) if parameter is other) for other in callers]}
     for number, (x, order) in enumerate(steps):
         for parameter in parameters:
             parameter.grad = None
@@ -131,7 +131,7 @@ def buckets_of(case: Case) -> list[list[int]]:
     trained = [k for k in dict.fromkeys(listed) if k not in frozen]
     dtypes = [weights[k].dtype for k in trained]
     return [
-        [trained[place] for place in bucket] for bucket in make_buckets(bytes_of(case, trained), bucket_bytes, dtypes)
+        [trained[index] for index in bucket] for bucket in make_buckets(bytes_of(case, trained), bucket_bytes, dtypes)
     ]
 
 
@@ -158,7 +158,7 @@ def passes(outcome: Outcome, rank: int) -> Iterator[tuple["Event", dict[int, flo
         yield this, {len(order) - 1 - n: start for n, start in enumerate(layers)}, under_way  # the last layer first
 
 
-def could(buckets: Sequence[Sequence[int]], order: Order, place: int) -> int:
-    """How many buckets may have left when the layers from `place` on are done: none before all those ahead of it."""
-    ready = set(order) - set(order[:place])
+def could(buckets: Sequence[Sequence[int]], order: Order, position: int) -> int:
+    """How many buckets may have left when the layers from `position` on are done: none before all those ahead of it."""
+    ready = set(order) - set(order[:position])
     return next((n for n, bucket in enumerate(buckets) if not ready.issuperset(bucket)), len(buckets))

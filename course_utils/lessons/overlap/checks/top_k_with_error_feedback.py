@@ -127,15 +127,15 @@ def _wrong_step(rank: int, corrected: "Tensor", found: tuple, k: int) -> Finding
         return own(key, f"rank {{rank}}: {words}", rank=rank, **values)
 
     k, whole = min(k, len(corrected)), tuple(corrected.shape)
-    if type(found) not in (tuple, list) or len(found) != 3 or any(type(one) is not torch.Tensor for one in found):
+    if type(found) not in (tuple, list) or len(found) != 3 or any(type(tensor) is not torch.Tensor for tensor in found):
         return wrong("no-three-tensors", "three tensors are expected: indices, values, error")
-    indices, values, error = (one.detach() for one in found)
-    shapes = [tuple(one.shape) for one in found]
+    indices, values, error = (tensor.detach() for tensor in found)
+    shapes = [tuple(tensor.shape) for tensor in found]
     if shapes != [(k,), (k,), whole]:
         key = "n-values" if shapes[1:] == [whole, whole] else "shapes"
         return wrong(key, "shapes {got}, expected {expected}", got=shapes, expected=[(k,), (k,), whole])
     if indices.dtype != torch.int64 or values.dtype != corrected.dtype or error.dtype != corrected.dtype:
-        names = ", ".join(str(one.dtype).removeprefix("torch.") for one in found)
+        names = ", ".join(str(tensor.dtype).removeprefix("torch.") for tensor in found)
         return wrong("dtypes", "dtypes {got}; expected int64 for the indices, the gradient's for the others", got=names)
     if len(set(indices.tolist())) != k or any(not 0 <= index < len(corrected) for index in indices.tolist()):
         return wrong("indices", "the indices {got} are not {k} different places", got=indices.tolist(), k=k)

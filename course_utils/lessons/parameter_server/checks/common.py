@@ -10,7 +10,7 @@ HEADERS = 1024  # bytes that a pickle may add to its numbers
 def called(outcome: Outcome, *names: str) -> bool:
     """Whether a call was made whose name, in small letters, has one of these in it."""
     made = {event.name.lower() for reply in outcome.attempt.replies for event in reply.events or ()}
-    return any(name in one for one in made for name in names)
+    return any(name in text for text in made for name in names)
 
 
 def weights_once(outcome: Outcome) -> Finding | None:

@@ -59,10 +59,10 @@ def at_random(rng: np.random.Generator, workers: list[int], entries: int) -> Log
 def staleness_of(log: Log) -> list[int]:
     """What must come out: the pushes since each push's own last fetch, counted anew every time."""
     found = []
-    for place, (what, worker) in enumerate(log):
+    for position, (what, worker) in enumerate(log):
         if what == PUSH:
-            fetched = max(at for at in range(place) if log[at] == (FETCH, worker))
-            found.append(sum(kind == PUSH for kind, _ in log[fetched:place]))
+            fetched = max(at for at in range(position) if log[at] == (FETCH, worker))
+            found.append(sum(kind == PUSH for kind, _ in log[fetched:position]))
     return found
 
 

@@ -45,9 +45,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         own = [(started + rng.standard_normal(length)).astype(dtype) for _ in range(size)]
         weights, moved = by_hand(own, started, velocity, **(DEFAULTS if settings is None else settings))
         weights, moved = weights.astype(dtype), moved.astype(dtype)
-        said = "rate and momentum of the docstring" if settings is None else f"{settings}"
-        label = f"{ranks(size)}, {count(length, f'{dtype} number')}, {said}{about}"
-        arguments = [(one, started.copy(), velocity.copy(), settings or {}) for one in own]
+        settings_text = "rate and momentum of the docstring" if settings is None else f"{settings}"
+        label = f"{ranks(size)}, {count(length, f'{dtype} number')}, {settings_text}{about}"
+        arguments = [(local_weights, started.copy(), velocity.copy(), settings or {}) for local_weights in own]
         expected = [{0: weights, 1: weights, 2: moved}] * size
         cost = Cost(messages=0, collectives=1 if size > 1 else None)
         more = {"tolerance": 1e-10 if dtype == "float64" else 1e-4, "harness": called_so, "judge": weights_once}

@@ -82,15 +82,15 @@ def _wrong(outcome: Outcome) -> Finding | None:
 def _praise(outcome: Outcome) -> str:
     found = judged(outcome)
     known = best_known(found.puzzle)
-    said = (
+    text = (
         f"before 1F1B in every puzzle; in the last {found.seconds:.2f} s and {found.idle_share:.1%} idle, 1F1B "
         f"{found.plain.seconds:.2f} s and {found.plain.idle_share:.1%}"
     )
     if known is None:
-        return said
+        return text
     if found.seconds < known.seconds - 1e-6:
-        return f"{said}. The best that was known took {known.seconds:.2f} s: tell us!"
-    return f"{said}; the best known takes {known.seconds:.2f} s and is idle {known.idle_share:.1%}"
+        return f"{text}. The best that was known took {known.seconds:.2f} s: tell us!"
+    return f"{text}; the best known takes {known.seconds:.2f} s and is idle {known.idle_share:.1%}"
 
 
 def _drawing(outcome: Outcome) -> "Figure | None":

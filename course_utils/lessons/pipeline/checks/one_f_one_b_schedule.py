@@ -32,7 +32,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 def _aheads(lines: Lines) -> list[int]:
     """For each rank, how many forward passes come before its first backward pass."""
-    return [next((place for place, text in enumerate(own) if "B" in text), len(own)) for own in lines]
+    return [next((position for position, text in enumerate(own) if "B" in text), len(own)) for own in lines]
 
 
 def _all_forward_first(case: Case, outcome: Outcome) -> bool:

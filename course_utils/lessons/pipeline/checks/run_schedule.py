@@ -38,7 +38,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         """All forward, then all backward; two neighbouring stages on each rank."""
         forward = [[Action(FORWARD, 2 * r + s, k) for k in range(micro_batches) for s in (0, 1)] for r in range(many)]
         backward = [[Action(BACKWARD, 2 * r + s, k) for k in range(micro_batches) for s in (1, 0)] for r in range(many)]
-        return [one + other for one, other in zip(forward, backward, strict=True)]
+        return [ahead + back for ahead, back in zip(forward, backward, strict=True)]
 
     def newest_first(micro_batches: int) -> "Schedule":
         """GPipe, but for the order on the last of three ranks: messages are needed in another order than sent."""
@@ -48,7 +48,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
     def turned(schedule: "Schedule", micro_batches: int) -> "Schedule":
         """The same with the last micro-batch in the place of the first, and so on."""
-        return [[replace(one, micro_batch=micro_batches - 1 - one.micro_batch) for one in own] for own in schedule]
+        return [
+            [replace(action, micro_batch=micro_batches - 1 - action.micro_batch) for action in own] for own in schedule
+        ]
 
     yield case_of(rng, "GPipe", gpipe(size, 3), [2] * (size - 1) + [1])
     yield case_of(rng, "1F1B", one_in_turn(size, some), [2, 1, 1] + [2] * (size - 3))

@@ -43,7 +43,7 @@ def beat_1f1b(puzzle: Puzzle) -> Schedule:
     # because others wait for the first two only.
     for _ in range(3 * puzzle.ranks * puzzle.micro_batches):
         can = [(ready(rank, kind), "IFW".index(kind), rank, kind) for rank in range(puzzle.ranks) for kind in seconds]
-        start, _, rank, kind = min(one for one in can if one[0] is not None)
+        start, _, rank, kind = min(candidate for candidate in can if candidate[0] is not None)
         index = times[rank, kind]
         clock[rank] = done[rank, kind, index] = start + seconds[kind][rank]
         times[rank, kind] += 1

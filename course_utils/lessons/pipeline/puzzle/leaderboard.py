@@ -46,8 +46,8 @@ class BoardEntry:
 
     def row(self) -> list[str]:
         """As it stands in the file."""
-        told = f"{self.judgement.idle_share:.6f}", f"{self.judgement.seconds:.6f}"
-        return [self.name, self.puzzle, *told, self.date, write_schedule(self.schedule).replace("\n", " | ")]
+        texts = f"{self.judgement.idle_share:.6f}", f"{self.judgement.seconds:.6f}"
+        return [self.name, self.puzzle, *texts, self.date, write_schedule(self.schedule).replace("\n", " | ")]
 
 
 class Leaderboard:
@@ -69,19 +69,21 @@ class Leaderboard:
         judged = judge(puzzle, schedule)
         if not judged.valid:
             raise CourseError(f'The schedule for the puzzle "{puzzle.name}" {judged}.')
-        told = f"{puzzle.name}: {judged.seconds:.2f} s, {judged.idle_share:.1%} idle"
+        text = f"{puzzle.name}: {judged.seconds:.2f} s, {judged.idle_share:.1%} idle"
         if not judged.beats_1f1b:
-            return f"{told}. That does not beat 1F1B ({judged.plain.seconds:.2f} s), so it is not kept."
+            return f"{text}. That does not beat 1F1B ({judged.plain.seconds:.2f} s), so it is not kept."
         today = datetime.date.today().isoformat()
         with self._locked():
             entries = self.entries()
-            mine = [one for one in entries if (one.name, one.puzzle) == (name, puzzle.name)]
-            if any(one.judgement.seconds <= judged.seconds + 1e-9 for one in mine):
-                return f"{told}. You have handed in as good a one before: {mine[0].judgement.seconds:.2f} s."
-            others = [one for one in entries if one not in mine]
+            mine = [entry for entry in entries if (entry.name, entry.puzzle) == (name, puzzle.name)]
+            if any(entry.judgement.seconds <= judged.seconds + 1e-9 for entry in mine):
+                return f"{text}. You have handed in as good a one before: {mine[0].judgement.seconds:.2f} s."
+            others = [entry for entry in entries if entry not in mine]
             self._write([*others, BoardEntry(name, today, judged, schedule)])
-            place = 1 + sum(one.puzzle == puzzle.name and one.judgement.seconds < judged.seconds for one in others)
-        return f"{told}. Kept: place {place} of your class."
+            position = 1 + sum(
+                entry.puzzle == puzzle.name and entry.judgement.seconds < judged.seconds for entry in others
+            )
+        return f"{text}. Kept: place {position} of your class."
 
     def entries(self, puzzle: str | None = None) -> list[BoardEntry]:
         """Everybody's best, the fastest of each puzzle first. What cannot be read or does not hold is left out."""
@@ -99,7 +101,7 @@ class Leaderboard:
                 if before is None or entry.judgement.seconds < before.judgement.seconds:
                     best[entry.name, entry.puzzle] = entry
         order = list(PUZZLES)
-        return sorted(best.values(), key=lambda one: (order.index(one.puzzle), one.judgement.seconds, one.date))
+        return sorted(best.values(), key=lambda entry: (order.index(entry.puzzle), entry.judgement.seconds, entry.date))
 
     def picture(self, puzzle: str) -> "Figure":
         """1F1B and below it the best that the class has found for a puzzle."""
@@ -133,14 +135,20 @@ class Leaderboard:
             known, plain = best_known(puzzle), puzzle.one_f_one_b()
             if known:
                 yield name, "(best known)", f"{known.seconds:.2f}", f"{known.idle_share:.1%}", ""
-            for one in (one for one in entries if one.puzzle == name):
-                yield name, one.name, f"{one.judgement.seconds:.2f}", f"{one.judgement.idle_share:.1%}", one.date
+            for entry in (entry for entry in entries if entry.puzzle == name):
+                yield (
+                    name,
+                    entry.name,
+                    f"{entry.judgement.seconds:.2f}",
+                    f"{entry.judgement.idle_share:.1%}",
+                    entry.date,
+                )
             yield name, "(1F1B)", f"{plain.seconds:.2f}", f"{plain.idle_share:.1%}", ""
 
     def _write(self, entries: Sequence[BoardEntry]) -> None:
         """The whole file, in one step: a reader sees the old one or the new one."""
         text = io.StringIO()
-        csv.writer(text).writerows([COLUMNS, *(one.row() for one in entries)])
+        csv.writer(text).writerows([COLUMNS, *(entry.row() for entry in entries)])
         beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         try:
             beside.write_text(text.getvalue(), encoding="utf-8", newline="")

@@ -34,14 +34,14 @@ class ProofStep:
     """A step of a proof.
 
     Attributes:
-        kind: "too long": `actions`, all on one rank, need too much time. "last": `one` comes after all of `actions`;
-            "first": before them. "either": `one` comes before the only one of `actions`, or after it; two `cases`.
+        kind: "too long": `actions`, all on one rank, need too much time. "last": `action` comes after all of `actions`;
+            "first": before them. "either": `action` comes before the only one of `actions`, or after it; two `cases`.
         cases: of "either", the proofs of both.
     """
 
     kind: str
     actions: tuple[Action, ...]
-    one: Action | None = None
+    action: Action | None = None
     cases: tuple[tuple["ProofStep", ...], ...] = ()
 
 
@@ -114,10 +114,10 @@ class _Search:
         times = {FORWARD: puzzle.forward, INPUT: puzzle.input_gradient, WEIGHT: puzzle.weight_gradient}
         ranks, count = range(puzzle.ranks), range(puzzle.micro_batches)
         self.own = [[Action(kind, rank, n) for n in count for kind in times] for rank in ranks]
-        self.long = {one: round(_TICK * times[one.kind][one.stage]) for own in self.own for one in own}
+        self.long = {action: round(_TICK * times[action.kind][action.stage]) for own in self.own for action in own}
         self.heads, self.tails = dict.fromkeys(self.long, 0), dict.fromkeys(self.long, 0)
-        self.after: dict[Action, list[tuple[Action, int]]] = {one: [] for one in self.long}
-        self.before: dict[Action, list[tuple[Action, int]]] = {one: [] for one in self.long}
+        self.after: dict[Action, list[tuple[Action, int]]] = {action: [] for action in self.long}
+        self.before: dict[Action, list[tuple[Action, int]]] = {action: [] for action in self.long}
         self.trail: list[tuple] = []  # what to take back
         for earlier, later, wait in _orders(puzzle):
             self.put(earlier, later, wait)
@@ -133,9 +133,9 @@ class _Search:
     def _longer(self, ends: dict[Action, int], ways: dict[Action, list[tuple[Action, int]]], start: Action) -> None:
         open_ = [start]
         while open_:
-            one = open_.pop()
-            for other, wait in ways[one]:
-                longer = ends[one] + self.long[one] + wait
+            action = open_.pop()
+            for other, wait in ways[action]:
+                longer = ends[action] + self.long[action] + wait
                 if longer > ends[other]:
                     self.trail.append((ends, other, ends[other]))
                     ends[other] = longer
@@ -175,7 +175,7 @@ class _Search:
 
     def _numbers(self, rank: int) -> tuple[NDArray, NDArray, NDArray]:
         own = self.own[rank]
-        return tuple(np.array([each[one] for one in own]) for each in (self.heads, self.tails, self.long))
+        return tuple(np.array([each[action] for action in own]) for each in (self.heads, self.tails, self.long))
 
     def sums(self, rank: int) -> NDArray:
         """Of all actions whose head is no shorter than i's, and tail than j's: head i + their work + tail j."""
@@ -209,7 +209,7 @@ class _Search:
                             steps.append(step)
                             again = True
                             for other in step.actions:
-                                self.put(*((other, step.one) if kind == "last" else (step.one, other)))
+                                self.put(*((other, step.action) if kind == "last" else (step.action, other)))
         return steps, False
 
     def _ends(self, rank: int, kind: str) -> list[ProofStep]:
@@ -228,23 +228,23 @@ class _Search:
             ends_of, grows = tails + long, tails
         sure = (others > 0) & (others + long + ends >= self.target)
         found = []
-        for one in np.flatnonzero(sure.any((0, 1))):
-            sets = member[sure[:, :, one]]
-            sets[:, one] = False
+        for index in np.flatnonzero(sure.any((0, 1))):
+            sets = member[sure[:, :, index]]
+            sets[:, index] = False
             reached = np.where(sets, ends_of, 0).max(axis=1)  # by the end of the set the action's own end grows, too
-            gains = sets @ gain[one] + np.maximum(0, reached - grows[one])
+            gains = sets @ gain[index] + np.maximum(0, reached - grows[index])
             largest = gains.argmax()
             if gains[largest]:
                 actions = tuple(self.own[rank][n] for n in np.flatnonzero(sets[largest]))
-                found.append(ProofStep(kind, actions, self.own[rank][one]))
+                found.append(ProofStep(kind, actions, self.own[rank][index]))
         return found
 
     def _sum(self, step: ProofStep) -> int:
         """What it takes if the step were not so."""
-        everyone = (*step.actions, step.one)
+        everyone = (*step.actions, step.action)
         from_, to = (everyone, step.actions) if step.kind == "last" else (step.actions, everyone)
-        work = sum(self.long[one] for one in everyone)
-        return min(self.heads[one] for one in from_) + work + min(self.tails[one] for one in to)
+        work = sum(self.long[action] for action in everyone)
+        return min(self.heads[action] for action in from_) + work + min(self.tails[action] for action in to)
 
     def _pair(self) -> tuple[Action, Action] | None:
         """Two actions of a rank whose order is open: those for which the better order is worst."""
@@ -267,17 +267,17 @@ class _Search:
 
 def _orders(puzzle: Puzzle) -> Iterable[tuple[Action, Action, int]]:
     """(earlier, later, time between) of all actions whose order the puzzle gives."""
-    way = round(_TICK * (puzzle.message + puzzle.latency))
+    transfer = round(_TICK * (puzzle.message + puzzle.latency))
     for rank in range(puzzle.ranks):
         for n in range(puzzle.micro_batches):
             forward, first, second = (Action(kind, rank, n) for kind in (FORWARD, INPUT, WEIGHT))
             yield forward, first, 0
             yield first, second, 0
             if rank:
-                yield Action(FORWARD, rank - 1, n), forward, way
-                yield first, Action(INPUT, rank - 1, n), way
+                yield Action(FORWARD, rank - 1, n), forward, transfer
+                yield first, Action(INPUT, rank - 1, n), transfer
             if n >= puzzle.memory[rank]:
                 yield Action(WEIGHT, rank, n - puzzle.memory[rank]), forward, 0
             if n:
-                for one in (forward, first, second):
-                    yield Action(one.kind, rank, n - 1), one, 0
+                for action in (forward, first, second):
+                    yield Action(action.kind, rank, n - 1), action, 0

@@ -119,13 +119,13 @@ class Judgement:
             more = len(self.problems) - 1
             return f"cannot be run: {self.problems[0]}" + (f" (and {count(more, 'thing')} more)" if more else "")
         known = best_known(self.puzzle)
-        said = [
-            f"{self.seconds:.2f} s, {self.idle_share:.1%} idle, keeps {', '.join(f'{one:g}' for one in self.peak)}",
+        texts = [
+            f"{self.seconds:.2f} s, {self.idle_share:.1%} idle, keeps {', '.join(f'{most:g}' for most in self.peak)}",
             f"1F1B: {self.plain.seconds:.2f} s, {self.plain.idle_share:.1%} idle",
         ]
         if known:
-            said.append(f"best known: {known.seconds:.2f} s, {known.idle_share:.1%} idle")
-        return "; ".join(said)
+            texts.append(f"best known: {known.seconds:.2f} s, {known.idle_share:.1%} idle")
+        return "; ".join(texts)
 
 
 def judge(puzzle: Puzzle, schedule: Sequence[Sequence[Action]]) -> Judgement:

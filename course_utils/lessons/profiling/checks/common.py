@@ -141,7 +141,7 @@ def lanes_of(outcome: Outcome, name: str, rank: int, messages: str = "messages")
     begin, end = seen["begin"], seen["end"]
 
     def from_begin(times: list) -> list:
-        return [(one - begin, other - begin) for one, other in intervals.union(times)]
+        return [(first - begin, other - begin) for first, other in intervals.union(times)]
 
     under_way = from_begin(seen[messages])
     computing = (
@@ -184,7 +184,7 @@ def work_missing(outcome: Outcome, of: Callable[[Mapping[str, Any]], float]) -> 
 def no_numbers(case: Case, outcome: Outcome) -> bool:
     """Whether something other than a list of plain numbers came back."""
     found = outcome.results[0]["found"]
-    kinds = {kind_of(one) for one in found} if kind_of(found) in ("list", "tuple") else {"none"}
+    kinds = {kind_of(number) for number in found} if kind_of(found) in ("list", "tuple") else {"none"}
     return not kinds <= {"float", "int"}
 
 

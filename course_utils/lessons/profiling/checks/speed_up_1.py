@@ -35,7 +35,7 @@ def beside_slow_1(function: Callable, seed: int, count: int, epochs: int, rounds
 
         def inputs(number: int) -> tuple:
             random = np.random.default_rng([seed, number])
-            paths = [Path(folder) / f"{place:04d}.jpeg" for place in range(count)]
+            paths = [Path(folder) / f"{index:04d}.jpeg" for index in range(count)]
             for path in paths:
                 path.write_bytes(photo(random))
             return paths, torch.from_numpy(random.integers(0, 10, count)), epochs

@@ -40,7 +40,7 @@ def beside_slow_2(function: Callable, seed: int, examples: int, steps: int, roun
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(size: int, examples: int, steps: int, rounds: int = 0) -> Case:
         given = [(int(rng.integers(2**31)), examples, steps, rounds)] * size
-        more = {"backend": "gloo", "harness": beside_slow_2, "judge": races_well(TARGET, _lost, _alone)}
+        more = {"backend": "gloo", "harness": beside_slow_2, "judge": races_well(TARGET, _lost, _silent_rank)}
         return Case(f"{ranks(size)}, {count(steps, 'step')}", given, **more)
 
     yield case(min(2, available), 40, 5)
@@ -56,7 +56,7 @@ def _lost(outcome: Outcome) -> str:
     return f"Rank 0 waits {count(waits, 'time')} for the other, {share} of its time"
 
 
-def _alone(outcome: Outcome) -> Finding | None:
+def _silent_rank(outcome: Outcome) -> Finding | None:
     """Find a rank that has sent and received nothing: it trained the networks of others, too."""
     for rank, result in enumerate(outcome.results):
         if len(outcome.results) > 1 and not result["lanes"][YOURS]["sent"]:
@@ -69,13 +69,15 @@ def _on_some_ranks(case: Case, outcome: Outcome) -> bool:
 
 
 def _one_factor(case: Case, outcome: Outcome) -> bool:
-    pairs = [pair for one in outcome.results for pair in zip(one["found"], one["wanted"], strict=True) if any(pair)]
+    pairs = [
+        pair for result in outcome.results for pair in zip(result["found"], result["wanted"], strict=True) if any(pair)
+    ]
     factors = [found / wanted for found, wanted in pairs]
     return max(factors) - min(factors) < CLOSE * max(factors)
 
 
 def _other_order(case: Case, outcome: Outcome) -> bool:
-    return all(same(sorted(one["found"]), sorted(one["wanted"]), CLOSE) for one in outcome.results)
+    return all(same(sorted(result["found"]), sorted(result["wanted"]), CLOSE) for result in outcome.results)
 
 
 def _one_length(case: Case, outcome: Outcome) -> bool:

@@ -88,7 +88,7 @@ def _not_once(outcome: Outcome) -> Finding | None:
 def _shares(outcome: Outcome, name: str) -> list[float]:
     """Which share of all letters each rank has computed."""
     asked = [result["lanes"][name]["asked"] for result in outcome.results]
-    return [one / sum(asked) for one in asked]
+    return [letters / sum(asked) for letters in asked]
 
 
 def _lost(outcome: Outcome) -> str:
@@ -103,7 +103,7 @@ def _letters_missing(case: Case, outcome: Outcome) -> bool:
 
 def _unlike(case: Case, outcome: Outcome) -> bool:
     first, *others = (result["found"] for result in outcome.results)
-    return any(not same(one, list(first), CLOSE) for one in others)
+    return any(not same(numbers, list(first), CLOSE) for numbers in others)
 
 
 def _too_large(case: Case, outcome: Outcome) -> bool:

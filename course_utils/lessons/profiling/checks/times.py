@@ -65,7 +65,7 @@ def in_seconds(rng: np.random.Generator, given: tuple, tick: float = 1e-3) -> tu
     def at(moment: int) -> float:
         return tick * (moment + later)
 
-    return tuple([(at(a), at(b)) for a, b in one] if isinstance(one, list) else at(one) for one in given)
+    return tuple([(at(a), at(b)) for a, b in value] if isinstance(value, list) else at(value) for value in given)
 
 
 def times_text(times: Times) -> str:
@@ -92,7 +92,7 @@ def drawn_lanes(outcome: Outcome) -> "Figure | None":
     from course_utils.lessons.profiling.lanes import Lanes
 
     computing, communication, *span = outcome.case.arguments[0]
-    ends = [moment for times in (computing, communication) for one in times for moment in one]
+    ends = [moment for times in (computing, communication) for interval in times for moment in interval]
     begin, end = span or (min(ends, default=0), max(ends, default=0))
     if not outcome.finding or begin >= end:
         return None

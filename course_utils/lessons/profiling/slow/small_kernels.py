@@ -30,9 +30,9 @@ def slow_3(x: torch.Tensor, y: torch.Tensor, steps: int = 12, device: str = "cpu
     model = deep_network(device)
     x, y = x.to(device), y.to(device)
     weights = list(model.parameters())
-    means = [torch.zeros_like(one) for one in weights]
-    squares = [torch.zeros_like(one) for one in weights]
-    averages = [one.detach().clone() for one in weights]
+    means = [torch.zeros_like(weight) for weight in weights]
+    squares = [torch.zeros_like(weight) for weight in weights]
+    averages = [weight.detach().clone() for weight in weights]
     losses = []
     for step in range(1, steps + 1):
         loss = cross_entropy(model(x), y)
@@ -82,7 +82,7 @@ def speed_up_3(
         losses.append(loss.detach())
         # Adam does the same to every weight:
         # one vector takes a few operations, a list of weights a few for each.
-        gradient = torch.cat([one.flatten() for one in gradients])
+        gradient = torch.cat([gradient.flatten() for gradient in gradients])
         mean = KEEP_MEAN * mean + (1 - KEEP_MEAN) * gradient
         square = KEEP_SQUARE * square + (1 - KEEP_SQUARE) * gradient**2
         root = (square / (1 - KEEP_SQUARE**step)).sqrt()

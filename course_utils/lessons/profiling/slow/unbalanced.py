@@ -15,7 +15,7 @@ def sample_texts(count: int = TEXTS) -> list[torch.Tensor]:
     """Texts of very different lengths, from short to long in every batch, as vectors of letters (int64, 0 to 63)."""
     random = torch.Generator().manual_seed(0)
     lengths = torch.logspace(0.5, 3, BATCH).int().tolist()
-    return [torch.randint(LETTERS, (lengths[place % BATCH],), generator=random) for place in range(count)]
+    return [torch.randint(LETTERS, (lengths[index % BATCH],), generator=random) for index in range(count)]
 
 
 def gradient_of(texts: Sequence[torch.Tensor], vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -41,10 +41,10 @@ def disagreement(measured: Sequence[dict[str, Any]]) -> Finding | None:
     words = "{part} of the ranks differ: rank {rank}'s {tensor} is up to {apart:.2g} from rank 0's"
     for key, (part, endings) in _DIFFER.items():
         for name in filter(lambda name: name.endswith(endings), first):
-            for rank, one in enumerate(measured[1:], start=1):
-                apart = float(np.max(np.abs(one["weights"][name] - first[name])))
-                if not apart <= AGREE * float(np.max(np.abs(first[name]))) + 1e-7:
-                    return own(key, words, {"apart": apart}, rank=rank, part=part, tensor=name)
+            for rank, result in enumerate(measured[1:], start=1):
+                distance = float(np.max(np.abs(result["weights"][name] - first[name])))
+                if not distance <= AGREE * float(np.max(np.abs(first[name]))) + 1e-7:
+                    return own(key, words, {"apart": distance}, rank=rank, part=part, tensor=name)
     return None
 
 
@@ -73,17 +73,17 @@ def wrong_part(measured: Sequence[dict[str, Any]], held_out: tuple[np.ndarray, n
 
 def began_apart(measured: Sequence[dict[str, Any]]) -> bool:
     """Whether the ranks had different weights in their first step, as far as one saw them."""
-    began = [one["began"] for one in measured if one["began"] is not None]
-    return any(not np.allclose(one, began[0], rtol=0.01, atol=1e-3) for one in began)
+    began = [result["began"] for result in measured if result["began"] is not None]
+    return any(not np.allclose(value, began[0], rtol=0.01, atol=1e-3) for value in began)
 
 
 def _summed_gradient(measured: Sequence[dict[str, Any]]) -> str | None:
     """The tensor whose first gradient every optimizer got as the ranks' sum; None where it did not."""
-    if any(one["own"] is None or one["used"] is None for one in measured):
+    if any(result["own"] is None or result["used"] is None for result in measured):
         return None
-    total = sum(one["own"] for one in measured)
-    apart = max(float(np.linalg.norm(one["used"] - total)) for one in measured)
-    return "linear.bias" if apart <= 0.02 * float(np.linalg.norm(total)) else None
+    total = sum(result["own"] for result in measured)
+    distance = max(float(np.linalg.norm(result["used"] - total)) for result in measured)
+    return "linear.bias" if distance <= 0.02 * float(np.linalg.norm(total)) else None
 
 
 def _too_long(weights: dict[str, np.ndarray]) -> str | None:
@@ -95,11 +95,11 @@ def _too_long(weights: dict[str, np.ndarray]) -> str | None:
 
 def unfit(measured: Sequence[dict[str, Any]]) -> Finding | None:
     """Find out why the weights cannot be judged; None where they can."""
-    for rank, one in enumerate(measured):
-        if one["weights"] is None:
-            what = "nothing" if one["returned"] == "NoneType" else f"an object of type {one['returned']}"
+    for rank, result in enumerate(measured):
+        if result["weights"] is None:
+            what = "nothing" if result["returned"] == "NoneType" else f"an object of type {result['returned']}"
             return own("no-network", "rank {rank} returned {what}, expected the trained VGG-11", rank=rank, what=what)
-    idle = [rank for rank, one in enumerate(measured) if not one["images"]]
+    idle = [rank for rank, result in enumerate(measured) if not result["images"]]
     if idle:
         words = "on rank {rank} no image went through the `model` that it was given, in training"
         return own("no-image", words, rank=idle[0])
@@ -108,9 +108,9 @@ def unfit(measured: Sequence[dict[str, Any]]) -> Finding | None:
 
 def past_the_links(measured: Sequence[dict[str, Any]]) -> Finding | None:
     """Find what a rank put where others could read it without a link; None where there was nothing."""
-    for rank, one in enumerate(measured):
+    for rank, result in enumerate(measured):
         for what, done in _PAST.items():
-            amount = one["past"][what]
+            amount = result["past"][what]
             if amount > (0 if what == "Unix sockets" else PAST_THE_LINKS):
                 measured = {"amount": megabytes_text(amount)}
                 return own(PAST, f"rank {{rank}} {done}; {NOTHING_SHARED}", measured, rank=rank)
@@ -120,7 +120,7 @@ def past_the_links(measured: Sequence[dict[str, Any]]) -> Finding | None:
 def too_little(measured: Sequence[dict[str, Any]]) -> Finding | None:
     """Find a rank that sent less than its images teach; None where none did."""
     words = "rank {rank} sent {sent}, too little for what its images teach"
-    few = ((rank, megabytes_text(one["sent"])) for rank, one in enumerate(measured) if one["sent"] < LEAST)
+    few = ((rank, megabytes_text(result["sent"])) for rank, result in enumerate(measured) if result["sent"] < LEAST)
     return next((own("too-little-sent", words, {"sent": sent}, rank=rank) for rank, sent in few), None)
 
 

@@ -18,9 +18,9 @@ def kept() -> list[CapstoneResult]:
     """All results that can be read, the earlier ones first."""
     found = []
     for record in read().records:
-        one = record.get(KEY)
-        if isinstance(one, dict) and one.get("form") == FORM:
-            result = _result(one)
+        entry = record.get(KEY)
+        if isinstance(entry, dict) and entry.get("form") == FORM:
+            result = _result(entry)
             found += [result] if result else []
     return found
 

@@ -88,13 +88,13 @@ def trained(function: Callable, seed: int, pixels: np.ndarray, labels: np.ndarra
     torch.manual_seed(seed)
     with FirstStep(model) as first:
         meter, before = _Meter(), written()
-        passes = count_images(model, meter.past.look)
+        passes = count_images(model, meter.past.note_mappings)
         with _said_of_unix_sockets(meter.past):
             returned = function(model, images, classes)
-        told = meter.read(shortened)
-    told |= {"weights": weights_of(returned, wanted), "returned": type(returned).__name__}
-    told |= {"images": sum(size for size, _ in passes), "start": passes[0][1] - before if passes else 0}
-    return told | {"began": first.began, "own": first.own, "used": first.used, **naive}
+        result = meter.read(shortened)
+    result |= {"weights": weights_of(returned, wanted), "returned": type(returned).__name__}
+    result |= {"images": sum(size for size, _ in passes), "start": passes[0][1] - before if passes else 0}
+    return result | {"began": first.began, "own": first.own, "used": first.used, **naive}
 
 
 @contextmanager
@@ -109,13 +109,13 @@ def _said_of_unix_sockets(past: PastTheLinks) -> Iterator[None]:
         raise
 
 
-def count_images(model: nn.Module, look: Callable[[], object] = lambda: None) -> list[tuple[int, int]]:
+def count_images(model: nn.Module, note: Callable[[], object] = lambda: None) -> list[tuple[int, int]]:
     """A list that grows by each batch that the model's first convolution gets while it is trained.
 
     That is the layer which all images pass, be the model called as a whole, layer by layer, or in stages.
 
     Args:
-        look: called before the first, second, fourth, eighth … of them.
+        note: called before the first, second, fourth, eighth … of them.
 
     Returns:
         For each (images, bytes that this process had written before it).
@@ -126,7 +126,7 @@ def count_images(model: nn.Module, look: Callable[[], object] = lambda: None) ->
         if layer.training:
             passes.append((len(given[0] if given else named["input"]), written()))
             if len(passes).bit_count() == 1:
-                look()
+                note()
 
     first = next(layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
     first.register_forward_pre_hook(count, with_kwargs=True)
@@ -188,9 +188,9 @@ def naive_step(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> 
         cross_entropy(replica.module(images[batch]), labels[batch]).backward()
         replica.finish()
         optimizer.step()
-    told = meter.read()
-    naive = {f"naive_{name}": told[name] / TIMED for name in ("sent", "seconds")}
-    return naive | {"shortened": told["shortened"]}
+    result = meter.read()
+    naive = {f"naive_{name}": result[name] / TIMED for name in ("sent", "seconds")}
+    return naive | {"shortened": result["shortened"]}
 
 
 def weights_of(returned: Any, wanted: dict[str, torch.Tensor]) -> dict[str, np.ndarray] | None:
@@ -199,6 +199,8 @@ def weights_of(returned: Any, wanted: dict[str, torch.Tensor]) -> dict[str, np.n
     if model is None:
         return None
     state = {name: values.detach().clone() for name, values in nn.Module.state_dict(model).items()}
-    if {name: values.shape for name, values in state.items()} != {name: one.shape for name, one in wanted.items()}:
+    if {name: values.shape for name, values in state.items()} != {
+        name: tensor.shape for name, tensor in wanted.items()
+    }:
         return None
     return {name: values.to(wanted[name].dtype).numpy() for name, values in state.items()}

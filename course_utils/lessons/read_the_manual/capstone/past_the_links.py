@@ -26,7 +26,7 @@ class _Seen:
     mapped: int = 0
     unix_sockets: int = 0
 
-    def look(self, event: str, given: tuple[Any, ...]) -> None:
+    def take_in(self, event: str, given: tuple[Any, ...]) -> None:
         """Take in one of Python's audit events; see "Audit events table" in its manual."""
         if event == "mmap.__new__":
             descriptor, length, access = given[:3]
@@ -40,7 +40,7 @@ class _Seen:
 def _seen() -> _Seen:
     """The only one of this process: what looks at audit events stays for good."""
     seen = _Seen()
-    sys.addaudithook(seen.look)
+    sys.addaudithook(seen.take_in)
     return seen
 
 
@@ -52,10 +52,10 @@ class PastTheLinks:
         self._mapped, self._unix_sockets = _seen().mapped, _seen().unix_sockets
         self._grown: dict[str, int] = {}
 
-    def look(self) -> None:
+    def note_mappings(self) -> None:
         """Note what is mapped at this moment, by C++ code too, which tells Python nothing; takes a millisecond."""
         found = system.shared_mappings()
-        self._grown |= {place: size for place, size in found.items() if place not in self._mappings}
+        self._grown |= {path: size for path, size in found.items() if path not in self._mappings}
 
     def so_far(self, sent: int) -> dict[str, int]:
         """Since then: bytes written into "files", bytes mapped of "memory", and calls of "Unix sockets".
@@ -63,7 +63,7 @@ class PastTheLinks:
         Args:
             sent: bytes of what was written that went into links.
         """
-        self.look()
+        self.note_mappings()
         return {
             "files": max(0, written() - self._written - sent),
             "memory": max(sum(self._grown.values()), _seen().mapped - self._mapped),

@@ -40,9 +40,9 @@ def budget_bars(result: CapstoneResult) -> Figure:
     sent = (max(result.sent), result.naive_sent, BUDGET.bytes, megabytes_text)
     seconds = (result.seconds, result.naive_seconds, BUDGET.seconds * result.naive_seconds, time_text)
     panels = {"accuracy": accuracy, "bytes out of a node": sent, "seconds": seconds}
-    told = [_panel(ax, name, *amounts) for ax, (name, amounts) in zip(axes, panels.items(), strict=True)]
+    texts = [_panel(ax, name, *amounts) for ax, (name, amounts) in zip(axes, panels.items(), strict=True)]
     style.draw_legend(axes[0], marks)
-    picture.alt_text = " ".join([f"Bars. {title}.", *told, COUNTED[result.links]])
+    picture.alt_text = " ".join([f"Bars. {title}.", *texts, COUNTED[result.links]])
     return picture
 
 

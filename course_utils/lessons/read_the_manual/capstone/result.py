@@ -65,11 +65,11 @@ def result_of(measured: Sequence[dict[str, Any]], held_out: tuple[np.ndarray, np
     """Put together what the ranks measured; the held-out images are looked at here for the first time."""
     return CapstoneResult(
         accuracy=recognised(measured[0]["weights"], *held_out),
-        sent=[int(one["sent"]) for one in measured],
-        seconds=max(one["seconds"] for one in measured),
-        naive_sent=NAIVE_STEPS * max(one["naive_sent"] for one in measured),
-        naive_seconds=NAIVE_STEPS * max(one["naive_seconds"] for one in measured),
-        links=all(one["where"] == LINK for one in measured),
+        sent=[int(result["sent"]) for result in measured],
+        seconds=max(result["seconds"] for result in measured),
+        naive_sent=NAIVE_STEPS * max(result["naive_sent"] for result in measured),
+        naive_seconds=NAIVE_STEPS * max(result["naive_seconds"] for result in measured),
+        links=all(result["where"] == LINK for result in measured),
     )
 
 

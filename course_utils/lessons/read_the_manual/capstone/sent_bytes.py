@@ -54,9 +54,9 @@ def sockets() -> dict[int, int]:
             status = os.fstat(descriptor)
             if not stat.S_ISSOCK(status.st_mode):
                 continue
-            with socket.socket(fileno=os.dup(descriptor)) as one:
-                if one.family in (socket.AF_INET, socket.AF_INET6) and one.type == socket.SOCK_STREAM:
-                    sent = system.sent_by(one)
+            with socket.socket(fileno=os.dup(descriptor)) as connection:
+                if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.type == socket.SOCK_STREAM:
+                    sent = system.sent_by(connection)
                     if sent is not None:
                         found[status.st_ino] = sent
     return found

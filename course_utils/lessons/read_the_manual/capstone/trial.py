@@ -62,11 +62,11 @@ def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Capsto
         raise CourseError(f"The capstone is for {NODES} nodes, and here are {ranks.world_size}. Run `{start}`.")
     rng = np.random.default_rng(seed)
     dealt = deal(rng)
-    pixels, labels = (per_rank([shard[one] for shard in dealt.shards]) for one in (0, 1))
+    pixels, labels = (per_rank([shard[index] for shard in dealt.shards]) for index in (0, 1))
     seeds = per_rank([int(rng.integers(2**31)) for _ in dealt.shards])
     measured = ranks.run(trained, function, seeds, pixels, labels, backend="gloo").results
     if problem := past_the_links(measured) or unfit(measured):
-        sent, seconds = (max(one[name] for one in measured) for name in ("sent", "seconds"))
+        sent, seconds = (max(result[name] for result in measured) for name in ("sent", "seconds"))
         used = f"So far a node sends {megabytes_text(sent)} and takes {time_text(seconds)}."
         raise CourseError(f"This training cannot be weighed yet: {text_of(problem)} {used}")
     return result_of(measured, dealt.held_out)

@@ -81,7 +81,7 @@ def _slow(case: Case, outcome: Outcome) -> bool:
 
 def _start_costs(case: Case, outcome: Outcome) -> bool:
     """Too many bytes are sent, and without those that were written before the first image there would be enough."""
-    sent = max(one["sent"] - one["start"] for one in outcome.results)
+    sent = max(result["sent"] - result["start"] for result in outcome.results)
     return _missed("bytes")(case, outcome) and sent <= BUDGET.bytes
 
 

@@ -29,7 +29,7 @@ class Drawn:
     Attributes:
         framework: by its name.
         ranks, passes, micro_batch: its sizes.
-        way: `PLAIN` or `CHOSEN`.
+        variant: `PLAIN` or `CHOSEN`.
         named: for DeepSpeed, which of its three numbers are given; the others follow.
     """
 
@@ -37,32 +37,36 @@ class Drawn:
     ranks: int
     passes: int
     micro_batch: int
-    way: int = PLAIN
+    variant: int = PLAIN
     named: tuple[str, ...] = (WHOLE, PER_GPU, STEPS)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The step in the framework's words."""
         images = self.micro_batch * self.ranks
-        accumulated = {"backward_passes_per_step": self.passes, "op": ("Average", "Sum")[self.way]}
+        accumulated = {"backward_passes_per_step": self.passes, "op": ("Average", "Sum")[self.variant]}
         numbers = {WHOLE: images * self.passes, PER_GPU: self.micro_batch, STEPS: self.passes}
         return {
-            TORCH: {"batch_size": self.micro_batch, "no_sync": self.passes - 1, "reduction": ("mean", "sum")[self.way]},
+            TORCH: {
+                "batch_size": self.micro_batch,
+                "no_sync": self.passes - 1,
+                "reduction": ("mean", "sum")[self.variant],
+            },
             HOROVOD: {"batch_size": self.micro_batch, **accumulated},
             DEEPSPEED: {name: numbers[name] for name in self.named},
-            TENSORFLOW: {"batch": images, "loss": ("compute_average_loss", "reduce_mean")[self.way]},
-            JAX: {"batch": images, "every_k_schedule": self.passes, "collective": ("pmean", "psum")[self.way]},
+            TENSORFLOW: {"batch": images, "loss": ("compute_average_loss", "reduce_mean")[self.variant]},
+            JAX: {"batch": images, "every_k_schedule": self.passes, "collective": ("pmean", "psum")[self.variant]},
         }[self.framework]
 
     def step(self, rng: np.random.Generator) -> Step:
         """The step in the course's terms; `times_mean` from gradients that are added as the framework adds them."""
         of_images = rng.uniform(1, 2, (self.ranks, self.passes, self.micro_batch))
-        told = self.way == CHOSEN
-        of_passes = of_images.sum(2) if told and self.framework == TORCH else of_images.mean(2)
+        chosen = self.variant == CHOSEN
+        of_passes = of_images.sum(2) if chosen and self.framework == TORCH else of_images.mean(2)
         if self.framework == TENSORFLOW:
-            of_passes = of_images.mean(2) if told else of_images.sum(2) / of_images.size
+            of_passes = of_images.mean(2) if chosen else of_images.sum(2) / of_images.size
         over_passes, over_ranks = ADDS.get(self.framework, ("mean", "sum"))
-        over_ranks = "sum" if told and self.framework in (HOROVOD, JAX) else over_ranks
+        over_ranks = "sum" if chosen and self.framework in (HOROVOD, JAX) else over_ranks
         reached = getattr(getattr(of_passes, over_passes)(axis=1), over_ranks)()
         return Step(self.micro_batch, self.passes, of_images.size, float(reached / of_images.mean()))
 
@@ -76,31 +80,31 @@ def _drawn(rng: np.random.Generator) -> Iterator[Drawn]:
 
 def _steps_of(framework: str, rng: np.random.Generator) -> Iterator[Drawn]:
     """Each way with and without accumulation, in sizes that tell mistakes apart, and on one rank."""
-    for way, more in product((PLAIN, CHOSEN), (False, True)):
-        ranks, passes, micro_batch = (int(one) for one in rng.permutation([2, 3, 5, 7, 11])[:3])
+    for variant, more in product((PLAIN, CHOSEN), (False, True)):
+        ranks, passes, micro_batch = (int(number) for number in rng.permutation([2, 3, 5, 7, 11])[:3])
         passes = passes if more and framework != TENSORFLOW else 1
         if framework != DEEPSPEED:
-            yield Drawn(framework, ranks, passes, micro_batch, way)
-        elif way == PLAIN and more:
+            yield Drawn(framework, ranks, passes, micro_batch, variant)
+        elif variant == PLAIN and more:
             for named in ((WHOLE, PER_GPU), (WHOLE, STEPS), (PER_GPU, STEPS), (PER_GPU, WHOLE, STEPS)):
                 yield Drawn(framework, ranks, passes, micro_batch, named=named)
-        elif way == PLAIN:
+        elif variant == PLAIN:
             for named in ((WHOLE,), (PER_GPU,)):
                 yield Drawn(framework, ranks, 1, micro_batch, named=named)
-    for way in (PLAIN, CHOSEN):
-        yield Drawn(framework, 1, 1 if framework == TENSORFLOW else 3, 16, way)
+    for variant in (PLAIN, CHOSEN):
+        yield Drawn(framework, 1, 1 if framework == TENSORFLOW else 3, 16, variant)
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(one: Drawn) -> Case:
-        words = ", ".join(f"{name}: {value}" for name, value in one.settings.items())
-        given = (one.framework, one.settings, one.ranks)
-        label = f"{one.framework}, {ranks_text(one.ranks)}, {words}"
-        key = "summed-loss" if one.framework == TORCH and one.way == CHOSEN else ""
-        return Case(label, [given], [one.step(rng)], with_comm=False, tolerance=1e-9, key=key)
+    def case(drawn: Drawn) -> Case:
+        words = ", ".join(f"{name}: {value}" for name, value in drawn.settings.items())
+        given = (drawn.framework, drawn.settings, drawn.ranks)
+        label = f"{drawn.framework}, {ranks_text(drawn.ranks)}, {words}"
+        key = "summed-loss" if drawn.framework == TORCH and drawn.variant == CHOSEN else ""
+        return Case(label, [given], [drawn.step(rng)], with_comm=False, tolerance=1e-9, key=key)
 
-    for one in _drawn(rng):
-        yield case(one)
+    for drawn in _drawn(rng):
+        yield case(drawn)
     whole = Drawn(DEEPSPEED, 3, 2, 4, named=(WHOLE, STEPS))
     micro = Drawn(DEEPSPEED, 3, 1, 4, named=(PER_GPU,))
     yield in_a_row(case(whole), case(micro))

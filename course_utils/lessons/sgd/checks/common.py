@@ -19,4 +19,4 @@ def arrays(
 
 def working_copies(given: Sequence[np.ndarray], views: bool) -> list[np.ndarray]:
     """Arrays with the same numbers; as views, none of more than one row lies in one piece in memory."""
-    return [np.repeat(one, 2, axis=0)[::2] if views else one.copy() for one in given]
+    return [np.repeat(array, 2, axis=0)[::2] if views else array.copy() for array in given]

@@ -28,17 +28,17 @@ def epochs(function: Callable, n: int, batch_size: int, seed: int) -> object:
     if not hasattr(first, "__iter__"):
         return first
     most = 2 * n + 2  # whoever never ends is stopped
-    told = [list(itertools.islice(first, most))]
+    drawn = [list(itertools.islice(first, most))]
     number = EPOCHS_OF_TWO if n == 2 else EPOCHS
     for generator in (*[rng] * (number - 1), np.random.default_rng(seed)):
-        told.append(list(itertools.islice(function(n, batch_size, generator), most)))
-    return {"epochs": told[:-1], "again": told[-1], "shared": shared_generators() == shared}
+        drawn.append(list(itertools.islice(function(n, batch_size, generator), most)))
+    return {"epochs": drawn[:-1], "again": drawn[-1], "shared": shared_generators() == shared}
 
 
 def shared_generators() -> tuple:
     """Where the generators of `random` and of `np.random` are."""
-    _, numbers, place, *_ = np.random.get_state()
-    return random.getstate(), numbers.tobytes(), place
+    _, numbers, position, *_ = np.random.get_state()
+    return random.getstate(), numbers.tobytes(), position
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
@@ -67,11 +67,11 @@ def _what_is_wrong(outcome: Outcome) -> Finding | None:
     if kind_of(found) != "dict" or set(found) != {"epochs", "again", "shared"}:
         words = "rank 0 returned {result}, expected batches, each an array of indices"
         return own("not-indices", words, result=describe(found))
-    told = [*found["epochs"], found["again"]]
-    form = _wrong_form(told)
+    epochs = [*found["epochs"], found["again"]]
+    form = _wrong_form(epochs)
     if form:
         return form
-    first, second, *later, again = [[[int(i) for i in batch] for batch in batches] for batches in told]
+    first, second, *later, again = [[[int(i) for i in batch] for batch in batches] for batches in epochs]
     wrong = _wrong_numbers("first", first, n, size) or _wrong_numbers("second", second, n, size)
     if n >= MIXED:
         wrong = wrong or _wrong_order(first, n) or _wrong_company(first, second)
@@ -85,8 +85,8 @@ def _what_is_wrong(outcome: Outcome) -> Finding | None:
     return wrong
 
 
-def _wrong_form(told: list) -> Finding | None:
-    for batch in itertools.chain(*told):
+def _wrong_form(epochs: list) -> Finding | None:
+    for batch in itertools.chain(*epochs):
         if kind_of(batch) not in ("array", "list", "tuple"):
             return _no_indices(batch)
         if kind_of(batch) == "array" and (batch.ndim != 1 or (batch.size and batch.dtype.kind not in "iu")):
@@ -148,15 +148,17 @@ def _wrong_company(first: list[list[int]], second: list[list[int]]) -> Finding |
         return own("same-order", "the second epoch has the same order as the first")
     where = {index: number for number, batch in enumerate(second) for index in batch}
     large = [batch for batch in first if 5 <= len(batch) < len(where)]
-    again = [np.mean([where[one] == where[other] for one, other in itertools.pairwise(batch)]) for batch in large]
+    again = [
+        np.mean([where[example] == where[other] for example, other in itertools.pairwise(batch)]) for batch in large
+    ]
     if again and (np.mean(again) > 0.5 or max(again) == 1):
         return own("same-companions", "in the second epoch, examples meet the same companions as in the first")
     return None
 
 
-def _wrong_places(told: list[list[list[int]]], n: int) -> Finding | None:
+def _wrong_places(epochs: list[list[list[int]]], n: int) -> Finding | None:
     """Whether examples stay where they are: one in all epochs, or many in the first."""
-    orders = [np.concatenate(batches) for batches in told if sum(map(len, batches)) == n]
+    orders = [np.concatenate(batches) for batches in epochs if sum(map(len, batches)) == n]
     still = np.flatnonzero((np.array(orders) == orders[0]).all(axis=0))
     if len(still):
         words = "example {example} stands at the same place in all of {epochs} epochs"

@@ -77,11 +77,11 @@ def _after(weights: list, gradients: list, speeds: list, rates: list, momentum: 
     """The result, each velocity as a sum over the gradients so far."""
     beta = DEFAULT if momentum is None else momentum
     moved, moving = [w.astype("float64") for w in weights], [v.astype("float64") for v in speeds]
-    for place, start in enumerate(speeds):
+    for index, start in enumerate(speeds):
         for step, rate in enumerate(rates):
-            past = [beta ** (step - s) * gradients[s][place].astype("float64") for s in range(step + 1)]
-            moving[place] = beta ** (step + 1) * start.astype("float64") + sum(past)
-            moved[place] = moved[place] - rate * moving[place]
+            past = [beta ** (step - s) * gradients[s][index].astype("float64") for s in range(step + 1)]
+            moving[index] = beta ** (step + 1) * start.astype("float64") + sum(past)
+            moved[index] = moved[index] - rate * moving[index]
     found = {"velocities": moving, "parameters": moved}
     return {name: [np.asarray(new, w.dtype) for new, w in zip(found[name], weights, strict=True)] for name in found}
 

@@ -62,22 +62,22 @@ def walked(
         times: of all strategies, an axis for each operator.
         room: whether they fit.
     """
-    index = [{config: place for place, config in enumerate(own)} for own in choices]
+    index = [{config: number for number, config in enumerate(own)} for own in choices]
     asked: list[int] = []
     looked_at: list[int] = []
 
-    def place(strategy: Strategy) -> tuple[int, ...]:
+    def indices_of(strategy: Strategy) -> tuple[int, ...]:
         return tuple(own[config] for own, config in zip(index, strategy, strict=True))
 
     def makespan_of(strategy: Strategy) -> int:
-        where = place(strategy)
+        where = indices_of(strategy)
         asked.append(int(np.ravel_multi_index(where, times.shape)))
         return int(times[where])
 
     def fits(strategy: Strategy) -> bool:
         if len(looked_at) > MOST_LOOKS * (iterations + 10):
             raise _TooOften
-        where = place(strategy)
+        where = indices_of(strategy)
         looked_at.append(int(np.ravel_multi_index(where, times.shape)))
         return bool(room[where])
 
@@ -92,7 +92,7 @@ def walked(
     for number, (config, configs) in enumerate(zip(found, choices, strict=True)):
         if config not in configs:
             return malformed("not-a-choice", operator=number, shown=shown(config))
-    drawn, end = random.bit_generator.state != fresh, place(found)
+    drawn, end = random.bit_generator.state != fresh, indices_of(found)
     return {"takes": int(times[end]), "fits": bool(room[end]), "walk": asked, "looks": looked_at, "drawn": drawn}
 
 
@@ -108,35 +108,35 @@ class _TooOften(Exception):
 
 def _wrong(outcome: Outcome) -> Finding | None:
     """Find what is wrong with an answer; the best that it can come to is the quickest that fits, or its start."""
-    told, (_, times, room, start, iterations, *_) = outcome.results[0], outcome.case.arguments[0]
-    if wrong := form_finding(told, WORDS):
+    reply, (_, times, room, start, iterations, *_) = outcome.results[0], outcome.case.arguments[0]
+    if wrong := form_finding(reply, WORDS):
         return wrong
-    if not told["fits"]:
+    if not reply["fits"]:
         return own("does-not-fit", "the strategy does not fit into the devices' memory")
-    walk, begin, proposals = told["walk"], _number(outcome, start), count(iterations, "proposal")
+    walk, begin, proposals = reply["walk"], _number(outcome, start), count(iterations, "proposal")
     if len(walk) > 2 * iterations + 2:
         words = "{got} strategies were simulated for {proposals}"
         return own("too-many-simulated", words, got=len(walk), proposals=proposals)
-    if len(told["looks"]) > 3 * iterations + 3:
+    if len(reply["looks"]) > 3 * iterations + 3:
         return own(STILL_ASKING, WORDS[STILL_ASKING], proposals=proposals)
-    if iterations and not told["drawn"]:
+    if iterations and not reply["drawn"]:
         return own("nothing-drawn", "nothing was drawn from `random`")
     near = _near(begin, times.shape)
     for number in walk:
-        if number not in near and not told["looks"]:
+        if number not in near and not reply["looks"]:
             return own("fit-not-asked", "the walk went on from a strategy that does not fit, without asking")
         if number not in near:
             words = "a strategy was simulated that is not a single change away from any before it that fits"
             return own("not-a-neighbour", words)
         near |= _near(number, times.shape) if room.flat[number] else set()
     best = int(times[room].min()) if iterations else int(times.flat[begin])
-    if told["takes"] <= best:
+    if reply["takes"] <= best:
         return None
     met = min((int(times.flat[number]) for number in walk if room.flat[number]), default=NEVER)
-    longer = {"got": told["takes"], "expected": best}
-    if met < told["takes"]:
+    longer = {"got": reply["takes"], "expected": best}
+    if met < reply["takes"]:
         return own("best-forgotten", f"{LONGER}; one of {{met}} ns was simulated on the way", met=met, **longer)
-    proposed = _proposed(told)
+    proposed = _proposed(reply)
     if _cornered(proposed, times.shape):
         return own("cornered", f"{LONGER}; {CORNERED}", **longer)
     if len(proposed) < iterations / 2:
@@ -147,9 +147,9 @@ def _wrong(outcome: Outcome) -> Finding | None:
     return own("not-the-best", LONGER, **longer)
 
 
-def _proposed(told: dict) -> list[int]:
+def _proposed(reply: dict) -> list[int]:
     """All that was looked at: a walk that keeps each result simulates nothing twice, but asks whether it fits."""
-    return max(told["walk"], told["looks"], key=len)
+    return max(reply["walk"], reply["looks"], key=len)
 
 
 def _cornered(proposed: list[int], shape: tuple[int, ...]) -> bool:
@@ -160,12 +160,12 @@ def _cornered(proposed: list[int], shape: tuple[int, ...]) -> bool:
 
 def _one_proposal(outcome: Outcome) -> Finding | None:
     """Find out whether a single proposal was looked at."""
-    told = outcome.results[0]
-    if wrong := form_finding(told, WORDS):
+    reply = outcome.results[0]
+    if wrong := form_finding(reply, WORDS):
         return wrong
-    if not told["looks"] and len(told["walk"]) < 2:
+    if not reply["looks"] and len(reply["walk"]) < 2:
         return own("too-few-proposals", "there is a proposal to make; only the start was looked at")
-    looked_at = {*told["looks"], *told["walk"]} - {_number(outcome, outcome.case.arguments[0][3])}
+    looked_at = {*reply["looks"], *reply["walk"]} - {_number(outcome, outcome.case.arguments[0][3])}
     if len(looked_at) > 1:
         return own("too-many-proposals", "{got} proposals were looked at, expected 1", got=len(looked_at))
     return None
@@ -175,9 +175,9 @@ def _still_warm(outcome: Outcome) -> Finding | None:
     """Find out whether a walk from the best one still leaves it at the end, by steps that are seldom taken."""
     if wrong := _wrong(outcome):
         return wrong
-    told, times = outcome.results[0], outcome.case.arguments[0][1]
+    reply, times = outcome.results[0], outcome.case.arguments[0][1]
     near = _near(int(times.argmin()), times.shape)
-    proposed = _proposed(told)
+    proposed = _proposed(reply)
     share = np.mean([number not in near for number in proposed[-len(proposed) // 4 :]])
     if share > 0.5:
         return None
@@ -214,8 +214,8 @@ def _only_down(outcome: Outcome) -> Finding | None:
 
 def _number(outcome: Outcome, strategy: Strategy) -> int:
     choices, times, *_ = outcome.case.arguments[0]
-    place = [own.index(config) for own, config in zip(choices, strategy, strict=True)]
-    return int(np.ravel_multi_index(place, times.shape))
+    numbers = [own.index(config) for own, config in zip(choices, strategy, strict=True)]
+    return int(np.ravel_multi_index(numbers, times.shape))
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -253,8 +253,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     temperature = 0.3 * times.min()
     yield _case(label, choices, times, best, 500, temperature, rng, again=True, key=AFTER_ANOTHER_CALL)
     start = int(rng.integers(times.size))
-    alone = (np.arange(times.size) == start).reshape(times.shape)
-    yield _case("nothing else fits", choices, times, start, 20, 1.0, rng, room=alone)
+    only_start = (np.arange(times.size) == start).reshape(times.shape)
+    yield _case("nothing else fits", choices, times, start, 20, 1.0, rng, room=only_start)
     yield _trap(rng, limited=True)
 
 
@@ -311,7 +311,9 @@ def _far_enough(outcome: Outcome) -> Finding | None:
     wrong, (choices, times, _, start, *_) = _wrong(outcome), outcome.case.arguments[0]
     if wrong:
         return wrong
-    begin, walk = (np.unravel_index(one, times.shape) for one in (_number(outcome, start), outcome.results[0]["walk"]))
+    begin, walk = (
+        np.unravel_index(number, times.shape) for number in (_number(outcome, start), outcome.results[0]["walk"])
+    )
     changes = sum(np.mean(now != before) for now, before in zip(walk, begin, strict=True))
     expected = sum(1 - 1 / len(own) for own in choices)
     if changes > 0.85 * expected:
@@ -344,7 +346,7 @@ def _case(
     key: str = "",
 ) -> Case:
     """A walk from strategy number `start`; `again`: after another, with other times."""
-    begin = tuple(own[place] for own, place in zip(choices, np.unravel_index(start, times.shape), strict=True))
+    begin = tuple(own[number] for own, number in zip(choices, np.unravel_index(start, times.shape), strict=True))
     room = np.ones(times.shape, dtype=bool) if room is None else room
     seed = int(rng.integers(2**31))
     given = (choices, times, room, begin if iterations < 500 else list(begin), iterations, float(temperature), seed)

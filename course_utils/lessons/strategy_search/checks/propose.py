@@ -85,7 +85,9 @@ def _wrong(outcome: Outcome) -> Finding | None:
             often = {"got": drawn[number], "expected": tries / len(movable), "tries": tries}
             return own("drawn-unevenly", words, operator=number, **often)
     for number in movable:
-        given = {index: moves[number, index] for index, one in enumerate(choices[number]) if one != strategy[number]}
+        given = {
+            index: moves[number, index] for index, config in enumerate(choices[number]) if config != strategy[number]
+        }
         if wrong := _unevenly(number, given, drawn[number]):
             return wrong
     return None if found["again"] else not_repeatable("proposals")
@@ -97,19 +99,19 @@ def _unevenly(operator: int, given: dict[int, int], draws: int) -> Finding | Non
     Args:
         given: how often each was given, in this many draws.
     """
-    told = "operator {operator}"
+    subject = "operator {operator}"
     wrong = [index for index in given if far_off(given[index], draws, 1 / len(given))]
     if not wrong:
         return None
     if max(given.values()) == draws:
-        words = f"{told} always got configuration {{got}}, and has {{choices}} to choose from"
+        words = f"{subject} always got configuration {{got}}, and has {{choices}} to choose from"
         always = max(given, key=given.__getitem__)
         return own("always-the-same", words, operator=operator, got=always, choices=len(given))
     never = [index for index in wrong if not given[index]]
     if never:
-        words = f"{told} never got configuration {{expected}}, in {{draws}} draws"
+        words = f"{subject} never got configuration {{expected}}, in {{draws}} draws"
         return own("never-given", words, operator=operator, expected=never[0], draws=draws)
-    words = f"{told} got configuration {{configuration}} in {{got}} of {{draws}} draws, expected in {{expected:.0f}}"
+    words = f"{subject} got configuration {{configuration}} in {{got}} of {{draws}} draws, expected in {{expected:.0f}}"
     often = {"got": given[wrong[0]], "expected": draws / len(given), "draws": draws}
     return own("given-unevenly", words, operator=operator, configuration=wrong[0], **often)
 

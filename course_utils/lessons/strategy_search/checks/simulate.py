@@ -39,21 +39,21 @@ def as_pairs(function: Callable, tasks: Sequence[Task]) -> list[list[Any]] | dic
     if isinstance(spans, dict) or not hasattr(spans, "__iter__"):
         return malformed(RETURNED_NOTHING if spans is None else "no-spans", shown=shown(spans))
     found = []
-    for place, span in enumerate(spans):
+    for index, span in enumerate(spans):
         if not isinstance(span, list | tuple | np.ndarray) or len(span) != 2:
-            return malformed("no-span", shown=shown(span), task=place)
-        if not all(isinstance(one, int | np.integer) for one in span):
-            return malformed("not-whole", shown=shown(span), task=place)
-        found.append([int(one) for one in span])
+            return malformed("no-span", shown=shown(span), task=index)
+        if not all(isinstance(moment, int | np.integer) for moment in span):
+            return malformed("not-whole", shown=shown(span), task=index)
+        found.append([int(moment) for moment in span])
     return found
 
 
 def by_hand(tasks: Sequence[Task]) -> list[list[int]]:
     """When each task begins and ends: after all before it on its device, and all that it is after."""
     spans: list[list[int]] = []
-    for place, task in enumerate(tasks):
-        own = [one for one in range(place) if tasks[one].device == task.device]
-        begin = max((spans[one][1] for one in (*own, *task.after)), default=0)
+    for index, task in enumerate(tasks):
+        own = [earlier for earlier in range(index) if tasks[earlier].device == task.device]
+        begin = max((spans[earlier][1] for earlier in (*own, *task.after)), default=0)
         spans.append([begin, begin + task.nanoseconds])
     return spans
 
@@ -101,7 +101,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 
 def _times(rng: np.random.Generator, number: int) -> list[int]:
-    return [1000 * int(one) for one in rng.integers(5, 40, number)]
+    return [1000 * int(microseconds) for microseconds in rng.integers(5, 40, number)]
 
 
 def _meeting(rng: np.random.Generator) -> list[Task]:
@@ -113,14 +113,14 @@ def _meeting(rng: np.random.Generator) -> list[Task]:
 
 def _tasks(*rows: tuple[int, int, tuple[int, ...]]) -> list[Task]:
     """(device, nanoseconds, after) of each."""
-    return [Task(f"t{place}", *row) for place, row in enumerate(rows)]
+    return [Task(f"t{index}", *row) for index, row in enumerate(rows)]
 
 
 def _drawn_tasks(rng: np.random.Generator, number: int, devices: int) -> list[Task]:
     """Tasks after some of those before them, in any order, one of them twice; some take no time."""
     rows = []
-    for place in range(number):
-        after = tuple(int(one) for one in rng.integers(0, place, rng.integers(0, 4))) if place else ()
+    for index in range(number):
+        after = tuple(int(earlier) for earlier in rng.integers(0, index, rng.integers(0, 4))) if index else ()
         rows.append((int(rng.integers(devices)), 1000 * max(0, int(rng.integers(-20, 60))), after))
     return _tasks(*rows)
 

@@ -53,16 +53,18 @@ def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs:
     if not isinstance(tasks, list | tuple) or isinstance(tasks, Task):
         return malformed(RETURNED_NOTHING if tasks is None else "no-tasks", shown=shown(tasks))
     rows: list[Row] = []
-    for place, task in enumerate(tasks):
+    for index, task in enumerate(tasks):
         if not isinstance(task, Task):
-            return malformed("no-task", number=place, shown=shown(task))
+            return malformed("no-task", number=index, shown=shown(task))
         after = list(task.after) if isinstance(task.after, list | tuple | set | frozenset) else [task.after]
-        if not all(isinstance(one, int | np.integer) for one in after):
-            return malformed("not-numbers", number=place, name=str(task.name), shown=shown(task.after))
-        for one in after:
-            if not 0 <= one < place:
-                return malformed("after-a-later-task", number=place, name=str(task.name), after=int(one))
-        rows.append([str(task.name), int(task.device), int(task.nanoseconds), sorted(int(one) for one in after)])
+        if not all(isinstance(earlier, int | np.integer) for earlier in after):
+            return malformed("not-numbers", number=index, name=str(task.name), shown=shown(task.after))
+        for earlier in after:
+            if not 0 <= earlier < index:
+                return malformed("after-a-later-task", number=index, name=str(task.name), after=int(earlier))
+        rows.append(
+            [str(task.name), int(task.device), int(task.nanoseconds), sorted(int(earlier) for earlier in after)]
+        )
     return rows
 
 
@@ -85,7 +87,10 @@ def by_hand(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Row]
     for name, step in forward + backward[::-1]:
         done = len(rows)
         for device, nanoseconds, partners in step:
-            own = {one: [place for place in range(done) if rows[place][1] == one][-1:] for one in (device, *partners)}
+            own = {
+                member: [index for index in range(done) if rows[index][1] == member][-1:]
+                for member in (device, *partners)
+            }
             rows.append([name, device, nanoseconds, sorted(sum(own.values(), []))])
     return rows
 
@@ -97,13 +102,14 @@ def waits(rows: list[Row]) -> dict[tuple, set[tuple]]:
     last: dict[int, int] = {}
     for name, device, _, after in rows:
         bits = 0
-        for one in [*after, *([last[device]] if device in last else [])]:
-            bits |= known[one] | 1 << one
+        for earlier in [*after, *([last[device]] if device in last else [])]:
+            bits |= known[earlier] | 1 << earlier
         known.append(bits)
         keys.append((name, device, sum(key[:2] == (name, device) for key in keys)))
         last[device] = len(keys) - 1
     return {
-        key: {keys[one] for one in range(len(keys)) if bits >> one & 1} for key, bits in zip(keys, known, strict=True)
+        key: {keys[index] for index in range(len(keys)) if bits >> index & 1}
+        for key, bits in zip(keys, known, strict=True)
     }
 
 

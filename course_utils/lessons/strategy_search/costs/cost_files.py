@@ -33,7 +33,7 @@ def kept_times(ranks: int) -> dict[str, list[float]]:
     """(seconds forward, backward, spread) by the signature of a part; nothing where the file cannot be read."""
     try:
         found = json.loads(_file(ranks).read_text())["times"]
-        return {str(key): [float(one) for one in value] for key, value in found.items() if len(value) == 3}
+        return {str(key): [float(seconds) for seconds in value] for key, value in found.items() if len(value) == 3}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

@@ -47,13 +47,13 @@ class DeviceCosts:
         """Bytes of each device; empty where memory does not matter."""
         return self.topology.memory
 
-    def compute(self, operator: Operator, config: Config, place: int, direction: Direction) -> int:
-        """The part at `place`, with the elementwise operators that follow."""
+    def compute(self, operator: Operator, config: Config, part: int, direction: Direction) -> int:
+        """The part with the number `part`, with the elementwise operators that follow."""
         if operator.kind == "input":
             return 0
-        times, speeds = self.times[operator.name, config.parts, place], self.topology.speeds
+        times, speeds = self.times[operator.name, config.parts, part], self.topology.speeds
         nanoseconds = times.forward if direction == "forward" else times.backward
-        return round(nanoseconds / speeds[config.devices[place]]) if speeds else nanoseconds
+        return round(nanoseconds / speeds[config.devices[part]]) if speeds else nanoseconds
 
     def exchange(self, sent: int, received: int, messages: int, devices: Sequence[int] = ()) -> int:
         """One device's share of an exchange.
@@ -69,9 +69,9 @@ class DeviceCosts:
         """An all-reduce of this many bytes among this many devices."""
         return round(1e9 * self.topology.all_reduce_seconds(nbytes, ranks))
 
-    def memory(self, operator: Operator, config: Config, place: int) -> int:
-        """Bytes that the part at `place` keeps: parameters, gradients, and what the backward pass needs."""
-        return 0 if operator.kind == "input" else self.parts[operator.name, config.parts, place].memory()
+    def memory(self, operator: Operator, config: Config, part: int) -> int:
+        """Bytes that the part with the number `part` keeps: parameters, gradients, and what the backward pass needs."""
+        return 0 if operator.kind == "input" else self.parts[operator.name, config.parts, part].memory()
 
 
 def described_costs(

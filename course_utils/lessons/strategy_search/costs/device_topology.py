@@ -23,11 +23,11 @@ class Link:
     def seconds(self, sent: float, received: float) -> float:
         """While this many bytes go and this many come."""
         most, least = max(sent, received), min(sent, received)
-        alone = self.one_way.message_seconds(most)
+        one_direction = self.one_way.message_seconds(most)
         if self.both_ways is None or not least:
-            return alone
+            return one_direction
         further = self.both_ways.message_seconds(least) - self.one_way.message_seconds(least)
-        return alone + max(0.0, further)
+        return one_direction + max(0.0, further)
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,14 @@ class DeviceTopology:
             raise CourseError(f"{len(self.names)} devices need a memory each; here are {len(self.memory)}.")
         if self.speeds and len(self.speeds) != len(self.names):
             raise CourseError(f"{len(self.names)} devices need a speed each; here are {len(self.speeds)}.")
-        for one, speed in zip(self.names, self.speeds):
+        for name, speed in zip(self.names, self.speeds):
             if not 0 < speed < math.inf:
                 raise CourseError(
-                    f"{one} has a speed of {speed:g}; a speed is a finite number above 0. Or leave the device out."
+                    f"{name} has a speed of {speed:g}; a speed is a finite number above 0. Or leave the device out."
                 )
-        for device, one in enumerate(self.names):
+        for device, name in enumerate(self.names):
             if self.memory and self.memory[device] <= 0:
-                raise CourseError(f"{one} has no memory. Leave it out, or say how many bytes it has.")
+                raise CourseError(f"{name} has no memory. Leave it out, or say how many bytes it has.")
 
     def __len__(self) -> int:
         return len(self.names)

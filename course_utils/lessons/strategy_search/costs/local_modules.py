@@ -92,13 +92,13 @@ def _pool(module: nn.Module, part: PartShape) -> nn.Module:
 def _on_meta(module: nn.Module) -> nn.Module:
     """A copy without weights; a generator of random numbers cannot be copied, and is shared."""
     weights = chain(module.parameters(), module.buffers())
-    known = {id(one): torch.empty_like(one, device="meta") for one in weights}
-    for one in module.parameters():
-        known[id(one)] = nn.Parameter(known[id(one)], one.requires_grad)
+    known = {id(tensor): torch.empty_like(tensor, device="meta") for tensor in weights}
+    for parameter in module.parameters():
+        known[id(parameter)] = nn.Parameter(known[id(parameter)], parameter.requires_grad)
     known |= {
         id(value): value
-        for one in module.modules()
-        for value in vars(one).values()
+        for layer in module.modules()
+        for value in vars(layer).values()
         if isinstance(value, torch.Generator)
     }
     return copy.deepcopy(module, known)
@@ -106,12 +106,12 @@ def _on_meta(module: nn.Module) -> nn.Module:
 
 def fill(part: LocalPart) -> LocalPart:
     """The same part with weights here: small numbers, so that nothing overflows on its way."""
-    weighted = any(one.is_meta for one in chain(part.parameters(), part.buffers()))
+    weighted = any(tensor.is_meta for tensor in chain(part.parameters(), part.buffers()))
     if weighted:
         part = part.to_empty(device="cpu")
     with torch.no_grad():
-        for one in part.parameters():
-            one.normal_(0, 0.02)
-        for name, one in part.named_buffers():
-            one.fill_(1 if "var" in name else 0)
+        for parameter in part.parameters():
+            parameter.normal_(0, 0.02)
+        for name, buffer in part.named_buffers():
+            buffer.fill_(1 if "var" in name else 0)
     return part

@@ -70,13 +70,13 @@ def measure_costs(
         keep_times(measured, together)
         known |= measured
     found = {key: known[signature] for key, signature in signatures.items()}
-    times = {key: Times(*(max(1, round(1e9 * one)) for one in three[:2])) for key, three in found.items()}
+    times = {key: Times(*(max(1, round(1e9 * seconds)) for seconds in three[:2])) for key, three in found.items()}
     return DeviceCosts(topology, times, parts, _usual_spread(list(found.values())))
 
 
 def _signature(key: Key, part: PartShape) -> str:
     """Parts with the same signature take the same time."""
-    modules = "; ".join(str(one).replace("\n", "") for one in local_modules(part).layers)
+    modules = "; ".join(str(layer).replace("\n", "") for layer in local_modules(part).layers)
     first = "first " if part.first else ""
     return f"{first}{part.operator.kind}({modules}) {part.reads}, {prod(key[1])} at once"
 
@@ -99,7 +99,7 @@ def _passes(parts: dict[Key, PartShape], signatures: dict[Key, str], known: dict
 
 def _job(part: PartShape) -> PartToTime:
     tables = [
-        one.num_embeddings for module in part.modules for one in module.modules() if isinstance(one, nn.Embedding)
+        layer.num_embeddings for module in part.modules for layer in module.modules() if isinstance(layer, nn.Embedding)
     ]
     rows = min(tables) if part.operator.kind == "embedding" else 0
     return PartToTime(local_modules(part), part.reads, rows, part.first)
@@ -107,13 +107,13 @@ def _job(part: PartShape) -> PartToTime:
 
 def _measured(passes: list[Pass], ranks: "Ranks | None", rounds: int) -> dict[str, list[float]]:
     """(median seconds forward, backward, spread of both together) by signature; over the rounds of all ranks."""
-    jobs = [(one.workers, [_job(part) for part in one.parts.values()]) for one in passes]
+    jobs = [(timing_pass.workers, [_job(part) for part in timing_pass.parts.values()]) for timing_pass in passes]
     each = ranks.run(time_passes, jobs, rounds, backend="gloo").results if ranks else [time_passes(jobs, rounds)]
     found = {}
-    for number, one in enumerate(passes):
-        for place, signature in enumerate(one.parts):
-            timed = [rank[number][place] for rank in each if rank[number]]
-            there, back = (sum((seconds[way] for seconds in timed), []) for way in (0, 1))
+    for number, timing_pass in enumerate(passes):
+        for index, signature in enumerate(timing_pass.parts):
+            timed = [rank[number][index] for rank in each if rank[number]]
+            there, back = (sum((seconds[direction] for seconds in timed), []) for direction in (0, 1))
             whole = Measured(tuple(f + b for f, b in zip(there, back, strict=True)))
             found[signature] = [statistics.median(there), statistics.median(back), whole.spread]
     return found
@@ -121,7 +121,7 @@ def _measured(passes: list[Pass], ranks: "Ranks | None", rounds: int) -> dict[st
 
 def _usual_spread(times: list[list[float]]) -> float:
     """The median spread, where each part counts by its time."""
-    times = sorted(times, key=lambda one: one[2])
+    times = sorted(times, key=lambda part_times: part_times[2])
     half = sum(there + back for there, back, _ in times) / 2
     for there, back, spread in times:
         half -= there + back

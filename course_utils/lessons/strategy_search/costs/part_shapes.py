@@ -12,7 +12,7 @@ from course_utils.lessons.strategy_search.graph.operator_kinds import NORMS
 NUMBER = 4
 """Bytes of a number: float32."""
 Key = tuple[str, tuple[int, int, int], int]
-"""Operator's name, parts along each kind of dimension, place: where the devices are does not matter to one of them."""
+"""Operator's name, parts along each kind of dimension, which of them; the device that has it does not matter."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,9 @@ class PartShape:
                 flops += output * (self.operator.window.size**2 if self.operator.window else 4)
                 nbytes += NUMBER * (read + output)
             elif len(weights := list(module.parameters())) > 1 and not isinstance(module, (*NORMS, nn.LayerNorm)):
-                products += 2 * output * sum(prod(one.shape) for one in weights if one.ndim > 1) // self.makes[-1]
+                products += (
+                    2 * output * sum(prod(weight.shape) for weight in weights if weight.ndim > 1) // self.makes[-1]
+                )
                 nbytes += NUMBER * (read + output)
             else:
                 flops += output * (7 if weight is not None else 1)
@@ -83,16 +85,16 @@ class PartShape:
         return (flops + products, nbytes + update), (flops + again * products, again * nbytes + 4 * update)
 
 
-def part_shape(graph: OperatorGraph, operator: Operator, config: Config, place: int) -> PartShape:
-    """The part of an operator of the graph that stands at `place`."""
+def part_shape(graph: OperatorGraph, operator: Operator, config: Config, part: int) -> PartShape:
+    """The part of an operator of the graph with the number `part`."""
     inputs = [graph.operators[number] for number in operator.inputs]
-    made = output_box(operator, config, place)
-    boxes = [input_box(operator, config, place, one.shape) for one in inputs]
+    made = output_box(operator, config, part)
+    boxes = [input_box(operator, config, part, source.shape) for source in inputs]
     return PartShape(
         operator,
         tuple(graph.layers[key] for key in operator.modules),
         tuple(_lengths(box) for box in boxes),
-        all(one.kind == "input" for one in inputs),
+        all(source.kind == "input" for source in inputs),
         _lengths(made),
         made[operator.dimension("parameter")],
         _padding(operator, made, inputs[0].shape) if config.attribute > 1 and operator.window else None,
@@ -106,9 +108,9 @@ def part_shapes(graph: OperatorGraph, devices: int) -> dict[Key, PartShape]:
     for operator in graph.operators:
         if operator.kind != "input":
             for config in configurations(operator, devices):
-                for place in range(len(config.devices)):
-                    if (key := (operator.name, config.parts, place)) not in found:
-                        found[key] = part_shape(graph, operator, config, place)
+                for part in range(len(config.devices)):
+                    if (key := (operator.name, config.parts, part)) not in found:
+                        found[key] = part_shape(graph, operator, config, part)
     return found
 
 

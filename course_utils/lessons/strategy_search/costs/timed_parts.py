@@ -43,12 +43,12 @@ class _Running:
             self.inputs = [torch.randint(job.rows, shape) for shape in job.reads]
         else:
             self.inputs = [torch.randn(shape) for shape in job.reads]
-        for one in self.inputs:
-            one.requires_grad_(not job.first and one.is_floating_point())
+        for tensor in self.inputs:
+            tensor.requires_grad_(not job.first and tensor.is_floating_point())
 
     def forward(self) -> float:
         """Seconds. The inputs have just been written, as they have in the network."""
-        inputs = [one.clone() for one in self.inputs]
+        inputs = [tensor.clone() for tensor in self.inputs]
         began = time.perf_counter()
         self.made = self.part(*inputs)
         return time.perf_counter() - began
@@ -56,16 +56,16 @@ class _Running:
     def backward(self) -> float:
         """Seconds, with the update of the parameters."""
         gradient = None if self.made.ndim == 0 else torch.rand_like(self.made)
-        for one in self.inputs:
-            one.grad = None
+        for tensor in self.inputs:
+            tensor.grad = None
         began = time.perf_counter()
         if self.made.requires_grad:
             self.made.backward(gradient)
         with torch.no_grad():
-            for one in self.part.parameters():
-                if one.grad is not None:
-                    one.add_(one.grad, alpha=-1e-6)
-                    one.grad = None
+            for parameter in self.part.parameters():
+                if parameter.grad is not None:
+                    parameter.add_(parameter.grad, alpha=-1e-6)
+                    parameter.grad = None
         seconds = time.perf_counter() - began
         del self.made
         return seconds
@@ -104,9 +104,9 @@ def _one_pass(jobs: Sequence[PartToTime], rounds: int, workers: int) -> list[Sec
         forward = [part.forward() for part in parts]
         backward = [part.backward() for part in reversed(parts)][::-1]
         if turn:
-            for (there, back), one, other in zip(seconds, forward, backward, strict=True):
-                there.append(one)
-                back.append(other)
+            for (there, back), forward_seconds, backward_seconds in zip(seconds, forward, backward, strict=True):
+                there.append(forward_seconds)
+                back.append(backward_seconds)
     if together:
         dist.barrier()  # nobody begins the next pass, or goes, before all are done
     return seconds

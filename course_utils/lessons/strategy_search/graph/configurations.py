@@ -40,9 +40,9 @@ class Config:
         """Into how many parts along each kind of dimension, in the order of `CUTS`."""
         return self.sample, self.attribute, self.parameter
 
-    def coordinates(self, place: int) -> tuple[int, int, int]:
-        """Which part along each kind of dimension stands at `place`."""
-        rest, parameter = divmod(place, self.parameter)
+    def coordinates(self, part: int) -> tuple[int, int, int]:
+        """Which part along each kind of dimension the part with the number `part` is."""
+        rest, parameter = divmod(part, self.parameter)
         sample, attribute = divmod(rest, self.attribute)
         return sample, attribute, parameter
 
@@ -65,20 +65,20 @@ def configurations(operator: Operator, devices: int) -> tuple[Config, ...]:
     return tuple(sorted(found, key=lambda config: len(config.devices)))
 
 
-def output_box(operator: Operator, config: Config, place: int) -> Box:
-    """What the part at `place` computes."""
+def output_box(operator: Operator, config: Config, part: int) -> Box:
+    """What the part with the number `part` computes."""
     box = [(0, length) for length in operator.shape]
-    for cut, parts, part in zip(CUTS, config.parts, config.coordinates(place), strict=True):
+    for cut, parts, coordinate in zip(CUTS, config.parts, config.coordinates(part), strict=True):
         if parts > 1:
             dimension = operator.dimension(cut)
             bounds = block_bounds(operator.shape[dimension], parts)
-            box[dimension] = bounds[part], bounds[part + 1]
+            box[dimension] = bounds[coordinate], bounds[coordinate + 1]
     return tuple(box)
 
 
-def input_box(operator: Operator, config: Config, place: int, shape: Shape) -> Box:
-    """What the part at `place` reads of an input of this `shape`: halo rows included, padding left out."""
-    made, box = output_box(operator, config, place), [(0, length) for length in shape]
+def input_box(operator: Operator, config: Config, part: int, shape: Shape) -> Box:
+    """What the part with the number `part` reads of an input of this `shape`: halo rows included, padding left out."""
+    made, box = output_box(operator, config, part), [(0, length) for length in shape]
     box[0] = made[0]
     if len(shape) != len(operator.shape):  # a flatten stands between: all of every example
         return tuple(box)
@@ -105,15 +105,15 @@ def volume(box: Box) -> int:
     return prod(end - begin for begin, end in box)
 
 
-def common(one: Box, other: Box) -> Box:
+def common(box: Box, other: Box) -> Box:
     """The numbers in both boxes; of volume 0 where there are none."""
-    return tuple((max(b, d), max(max(b, d), min(e, f))) for (b, e), (d, f) in zip(one, other, strict=True))
+    return tuple((max(b, d), max(max(b, d), min(e, f))) for (b, e), (d, f) in zip(box, other, strict=True))
 
 
-def parameters_at(operator: Operator, config: Config, place: int) -> int:
-    """How many of the operator's parameters the part at `place` has."""
+def parameters_at(operator: Operator, config: Config, part: int) -> int:
+    """How many of the operator's parameters the part with the number `part` has."""
     channels = operator.dimension("parameter")
-    begin, end = output_box(operator, config, place)[channels]
+    begin, end = output_box(operator, config, part)[channels]
     return operator.parameters * (end - begin) // operator.shape[channels]
 
 

@@ -107,7 +107,7 @@ def resnet18(width: float = 1.0, classes: int = 10, seed: int | None = 0) -> nn.
     """
     if seed is not None:
         torch.manual_seed(seed)
-    first, *channels = (max(1, round(width * one)) for one in (64, 64, 128, 256, 512))
+    first, *channels = (max(1, round(width * channel)) for channel in (64, 64, 128, 256, 512))
     layers: OrderedDict[str, nn.Module] = OrderedDict()
     layers["conv1"] = nn.Conv2d(3, first, 7, 2, 3, bias=False)
     layers["norm1"] = nn.BatchNorm2d(first)

@@ -25,16 +25,20 @@ class Call(nn.Module):
     @classmethod
     def of(cls, node: fx.Node, model: nn.Module, made: dict[fx.Node, Any]) -> "Call":
         """What a traced node does, with all that is known before the model runs filled in."""
-        tensors = [one for one in node.all_input_nodes if one.op != "get_attr" and isinstance(made[one], torch.Tensor)]
+        tensors = [
+            source
+            for source in node.all_input_nodes
+            if source.op != "get_attr" and isinstance(made[source], torch.Tensor)
+        ]
 
         weights: list[nn.Parameter] = []
 
-        def fill(one: fx.Node) -> Any:
-            if one in tensors:
-                return TensorPlace(tensors.index(one))
-            if one.op != "get_attr":
-                return made[one]
-            owner, _, name = one.target.rpartition(".")
+        def fill(source: fx.Node) -> Any:
+            if source in tensors:
+                return TensorPlace(tensors.index(source))
+            if source.op != "get_attr":
+                return made[source]
+            owner, _, name = source.target.rpartition(".")
             found = getattr(model.get_submodule(owner), name)
             if not isinstance(found, nn.Parameter):
                 return found
@@ -54,12 +58,12 @@ class Call(nn.Module):
 
         filling = (*tensors, *self.weights)
 
-        def fill(one: Any) -> Any:
-            if isinstance(one, TensorPlace):
-                return filling[one.number]
-            return type(one)(map(fill, one)) if isinstance(one, (tuple, list)) else one
+        def fill(argument: Any) -> Any:
+            if isinstance(argument, TensorPlace):
+                return filling[argument.number]
+            return type(argument)(map(fill, argument)) if isinstance(argument, (tuple, list)) else argument
 
-        arguments, named = fill(self.arguments), {name: fill(one) for name, one in self.named.items()}
+        arguments, named = fill(self.arguments), {name: fill(argument) for name, argument in self.named.items()}
         made = self.function(*arguments, **named)
         return made[0] if self.first else made
 

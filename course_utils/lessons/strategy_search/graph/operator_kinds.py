@@ -69,7 +69,7 @@ def module_for(node: fx.Node, shape: Shape, given: Shape) -> nn.Module | None:
         return nn.Flatten() if flattens(given, shape) else None
     make = _FUNCTIONS.get(node.target)
     arguments = [*node.args[1:], *node.kwargs.values()]
-    if make is None or any(isinstance(one, fx.Node) for one in arguments):
+    if make is None or any(isinstance(argument, fx.Node) for argument in arguments):
         return None
     try:
         return make(*node.args[1:], **{name: value for name, value in node.kwargs.items() if name != "input"})
@@ -149,7 +149,7 @@ def _pool(module: nn.MaxPool2d | nn.AvgPool2d) -> OperatorKind:
     """Along the height where no padding is left out of an average, and the last row is not half a window."""
     if getattr(module, "return_indices", False):
         return OperatorKind("other")
-    size, stride, padding = (_rows(one) for one in (module.kernel_size, module.stride, module.padding))
+    size, stride, padding = (_rows(setting) for setting in (module.kernel_size, module.stride, module.padding))
     left_out = padding and not getattr(module, "count_include_pad", True)
     if left_out or module.ceil_mode or getattr(module, "dilation", 1) not in (1, (1, 1)):
         return OperatorKind("pool", ("sample", "parameter"), mixes=False)

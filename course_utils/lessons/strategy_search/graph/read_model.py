@@ -176,7 +176,7 @@ class _Reading:
 
     def _name(self, node: fx.Node, kind: str) -> str:
         """The module's own name where it has one that can stand in a program, otherwise its kind and a number."""
-        taken = {one.name for one in self.operators} | {"loss"}
+        taken = {operator.name for operator in self.operators} | {"loss"}
         own = str(node.target) if node.op == "call_module" else ""
         if kind == "input" or (own.isidentifier() and own not in taken and not iskeyword(own)):
             return own or kind
@@ -204,10 +204,10 @@ class _Reading:
         return key
 
     def _tensors(self, node: fx.Node) -> list[fx.Node]:
-        return [one for one in node.all_input_nodes if is_tensor(self.made[one])]
+        return [source for source in node.all_input_nodes if is_tensor(self.made[source])]
 
     def _inputs(self, node: fx.Node) -> tuple[_Value, ...]:
-        return tuple(self.values[one] for one in node.all_input_nodes if one in self.values)
+        return tuple(self.values[source] for source in node.all_input_nodes if source in self.values)
 
     def _same_shapes(self, inputs: tuple[_Value, ...], shape: Shape) -> bool:
         return all(self.operators[value.operator].shape == shape and not value.before for value in inputs)
@@ -219,10 +219,10 @@ class _Reading:
     def _parameters(self, module: nn.Module | None) -> int:
         """How many numbers it learns; none of them may belong to an operator that stands already."""
         mine = list(module.parameters()) if module else []
-        taken = {id(one) for layer in self.layers.values() for one in layer.parameters()}
-        if any(id(one) in taken for one in mine):
+        taken = {id(parameter) for layer in self.layers.values() for parameter in layer.parameters()}
+        if any(id(parameter) in taken for parameter in mine):
             raise CourseError("Two operators share their weights, which this search cannot spread. Give each its own.")
-        return sum(prod(one.shape) for one in mine)
+        return sum(prod(parameter.shape) for parameter in mine)
 
     def finished(self, name: str) -> OperatorGraph:
         """The whole graph."""

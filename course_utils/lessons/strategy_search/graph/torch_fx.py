@@ -54,10 +54,10 @@ def _reason(error: Exception) -> str:
 
 def _line_of(error: BaseException) -> str:
     """The learner's own line that an error comes from: "line 12 of model.py, `if x.sum() > 0:`"."""
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename != __file__]
-    theirs = [one for one in frames if is_learner_code(one.filename)] or frames
-    place = line_text(theirs[-1].filename, theirs[-1].lineno or 0)
-    return f"{place}, `{theirs[-1].line}`," if theirs[-1].line else place
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    theirs = [frame for frame in frames if is_learner_code(frame.filename)] or frames
+    line = line_text(theirs[-1].filename, theirs[-1].lineno or 0)
+    return f"{line}, `{theirs[-1].line}`," if theirs[-1].line else line
 
 
 class _Tracer(fx.Tracer):
@@ -79,7 +79,7 @@ class _Shapes(fx.Interpreter):
         except CourseError:
             raise
         except Exception as error:
-            given = [tuple(self.made[one].shape) for one in node.all_input_nodes if is_tensor(self.made[one])]
+            given = [tuple(self.made[source].shape) for source in node.all_input_nodes if is_tensor(self.made[source])]
             raise CourseError(
                 f"The model cannot take such a batch: {node.target} gets {' and '.join(map(str, given))} "
                 f"({_reason(error)}). Is `shape` that of the whole batch, and the dtype right?"
@@ -90,10 +90,10 @@ class _Shapes(fx.Interpreter):
         module = self.fetch_attr(target)
         if isinstance(module, DROPOUTS):  # a mask would be drawn by a generator that knows no meta tensors
             return args[0]
-        if any(isinstance(one, DROPOUTS) for one in module.modules()) and isinstance(module, LEAVES):
+        if any(isinstance(layer, DROPOUTS) for layer in module.modules()) and isinstance(module, LEAVES):
             return torch.empty_like(args[0])
         weights = chain(module.named_parameters(), module.named_buffers())
-        return functional_call(module, {name: _on_meta(one) for name, one in weights}, args, kwargs)
+        return functional_call(module, {name: _on_meta(tensor) for name, tensor in weights}, args, kwargs)
 
     def get_attr(self, target: str, args: tuple, kwargs: dict) -> Any:
         found = super().get_attr(target, args, kwargs)

@@ -12,7 +12,7 @@ class _Normalised(torch.autograd.Function):
 
     @staticmethod
     def forward(context, x: torch.Tensor, eps: float, group: dist.ProcessGroup | None):
-        places = [one for one in range(x.dim()) if one != 1]
+        places = [dim for dim in range(x.dim()) if dim != 1]
         rows = x.double()  # a square loses half of its digits in the subtraction below
         count = rows.new_tensor([x.numel() // x.shape[1]])
         totals = torch.cat([rows.sum(places), rows.square().sum(places), count])
@@ -34,7 +34,7 @@ class _Normalised(torch.autograd.Function):
         sums = torch.cat([gradient.sum(context.places), (gradient * y).sum(context.places)])
         if context.group is not None:
             dist.all_reduce(sums, group=context.group)
-        first, second = (_over(one / n, y).to(y.dtype) for one in sums.chunk(2))
+        first, second = (_over(total / n, y).to(y.dtype) for total in sums.chunk(2))
         return (gradient - first - y * second) * _over(slope, y).to(y.dtype), None, None
 
 

@@ -22,7 +22,7 @@ def channels_of(layer: nn.Module, parts: int, part: int) -> nn.Module:
         CourseError: its weights do not belong to output channels.
     """
     tensors = {**layer._parameters, **layer._buffers}
-    cut = {name: one for name, one in tensors.items() if one is not None and one.dim()}
+    cut = {name: tensor for name, tensor in tensors.items() if tensor is not None and tensor.dim()}
     if parts == 1 or not cut:
         return layer
     if not isinstance(layer, (nn.Linear, nn.Conv2d, nn.BatchNorm1d, nn.BatchNorm2d)):

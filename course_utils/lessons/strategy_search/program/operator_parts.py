@@ -49,17 +49,19 @@ class Part(nn.Module):
     ) -> None:
         super().__init__()
         config = Config(sample, attribute, parameter, tuple(ranks))
-        groups = [_group(one) for one in replicas(config)]  # by all ranks, also those without a part
+        groups = [_group(ranks) for ranks in replicas(config)]  # by all ranks, also those without a part
         self.layers, self.group, self.function = nn.Sequential(), None, None
         self.idle = dist.get_rank() not in ranks
         if self.idle:
-            weights = [one for layer in layers if isinstance(layer, nn.Module) for one in layer.parameters()]
+            weights = [
+                parameter for layer in layers if isinstance(layer, nn.Module) for parameter in layer.parameters()
+            ]
             self.dtype = weights[0].dtype if weights else None
             return
         if layers and not isinstance(layers[0], nn.Module):
             self.function, *layers = layers
-        place = ranks.index(dist.get_rank())
-        _, row_part, channel_part = config.coordinates(place)
+        index = ranks.index(dist.get_rank())
+        _, row_part, channel_part = config.coordinates(index)
         self.group = groups[channel_part]
         mine = [channels_of(layer, parameter, channel_part) for layer in layers]
         if attribute > 1 and mine and rows:
@@ -72,7 +74,7 @@ class Part(nn.Module):
         """This rank's part of the output, from what it needs of each input."""
         if self.idle:
             nothing = torch.zeros(0, dtype=self.dtype or inputs[0].dtype, requires_grad=True)
-            return torch.cat([nothing, *(one.flatten()[:0] for one in inputs if one.is_floating_point())])
+            return torch.cat([nothing, *(tensor.flatten()[:0] for tensor in inputs if tensor.is_floating_point())])
         x = self.function(*inputs) if self.function else sum(inputs[1:], start=inputs[0])
         weights = dict(self.layers.named_parameters())
         if not (self.group and weights):
@@ -91,10 +93,10 @@ class _Summed(torch.autograd.Function):
 
     @staticmethod
     def backward(context, *gradients: torch.Tensor):
-        flat = torch.cat([one.flatten() for one in gradients])
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
         dist.all_reduce(flat, group=context.group)
-        pieces = flat.split([one.numel() for one in gradients])
-        return None, *(piece.view(one.shape) for piece, one in zip(pieces, gradients, strict=True))
+        pieces = flat.split([gradient.numel() for gradient in gradients])
+        return None, *(piece.view(gradient.shape) for piece, gradient in zip(pieces, gradients, strict=True))
 
 
 def summed_over_ranks(weights: Iterable[torch.Tensor], group: dist.ProcessGroup) -> tuple[torch.Tensor, ...]:

@@ -52,7 +52,7 @@ def loaded(text: str) -> ModuleType:
 def parallel_model(text: str, model: nn.Module) -> nn.Module:
     """One rank's part of the model, as a program cuts it."""
     module = loaded(text)
-    made = [one for name, one in vars(module).items() if name.startswith("Parallel")]
+    made = [parallel for name, parallel in vars(module).items() if name.startswith("Parallel")]
     return made[0](model)
 
 

@@ -33,7 +33,7 @@ def called(depth: int, before: str, function: str, arguments: list[str], length:
     if len(together) <= length:
         yield together
     else:
-        yield from (f"{inner}{one}," for one in arguments)
+        yield from (f"{inner}{argument}," for argument in arguments)
     yield f"{space})"
 
 
@@ -66,7 +66,7 @@ def layer(module: nn.Module, path: str, model: nn.Module) -> str:
         CourseError: it is a function whose call cannot be written down.
     """
     if path in dict(model.named_modules()):
-        return "model" + "".join(f"[{one}]" if one.isdigit() else f".{one}" for one in path.split("."))
+        return "model" + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in path.split("."))
     if isinstance(module, Call):
         return _function(module)
     name = f"nn.{type(module).__name__}"
@@ -82,29 +82,29 @@ def _function(call: Call) -> str:
     name = getattr(call.function, "__name__", "")
     places: set[int] = set()
 
-    def written(one: Any) -> str:
-        if isinstance(one, TensorPlace):
-            places.add(one.number)
-            return tensor_name(one.number)
-        if isinstance(one, (tuple, list)):
-            inner = ", ".join(map(written, one))
-            return f"[{inner}]" if isinstance(one, list) else f"({inner}{',' * (len(one) == 1)})"
-        if isinstance(one, (torch.Tensor, nn.Module)):
+    def written(value: Any) -> str:
+        if isinstance(value, TensorPlace):
+            places.add(value.number)
+            return tensor_name(value.number)
+        if isinstance(value, (tuple, list)):
+            inner = ", ".join(map(written, value))
+            return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
+        if isinstance(value, (torch.Tensor, nn.Module)):
             raise CourseError(f"{name} uses weights of its own, which a program cannot write down. Make it a module.")
-        return repr(one)
+        return repr(value)
 
-    arguments = [*map(written, call.arguments), *(f"{key}={written(one)}" for key, one in call.named.items())]
+    arguments = [*map(written, call.arguments), *(f"{key}={written(value)}" for key, value in call.named.items())]
     if getattr(torch.Tensor, name, None) is call.function:
         text = f"{arguments[0]}.{name}({', '.join(arguments[1:])})"
     else:
         owners = {"torch": torch, "nn.functional": nn.functional, "operator": python_operator}
-        owner = next((one for one, has in owners.items() if getattr(has, name, None) is call.function), None)
+        owner = next((module for module, has in owners.items() if getattr(has, name, None) is call.function), None)
         if owner is None:
             raise CourseError(
                 f"{name or call.function} cannot be written into a program. Make it a module of the model."
             )
         text = f"{owner}.{name}({', '.join(arguments)})"
-    tensors = ", ".join(tensor_name(one) for one in range(max(places, default=0) + 1))
+    tensors = ", ".join(tensor_name(index) for index in range(max(places, default=0) + 1))
     return f"lambda {tensors}: {text}{'[0]' * call.first}"
 
 

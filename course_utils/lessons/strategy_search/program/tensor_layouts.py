@@ -36,7 +36,7 @@ def input_spread(operator: Operator, config: Config, shape: Shape) -> Spread:
         along |= set() if operator.mixes else {"parameter"}
         along |= {"attribute"} if "attribute" in operator.cuts else set()
     plain = _spread(operator, config, shape, along)
-    wanted = {rank: input_box(operator, config, place, shape) for place, rank in enumerate(config.devices)}
+    wanted = {rank: input_box(operator, config, index, shape) for index, rank in enumerate(config.devices)}
     if plain.boxes(shape) == wanted:
         return plain
     haloed = Spread(plain.parts, plain.ranks, operator.window)
@@ -52,13 +52,15 @@ def _spread(operator: Operator, config: Config, shape: Shape, along: set[str]) -
         if cut in places and number > 1:
             parts[places[cut]] = number
     owners: dict[tuple[int, ...], list[int]] = {where: [] for where in product(*map(range, parts))}
-    for place, rank in enumerate(config.devices):
+    for index, rank in enumerate(config.devices):
         where = [0] * len(shape)
-        for cut, number, part in zip(CUTS, config.parts, config.coordinates(place), strict=True):
+        for cut, number, part in zip(CUTS, config.parts, config.coordinates(index), strict=True):
             if cut in places and number > 1:
                 where[places[cut]] = part
         owners[tuple(where)].append(rank)
-    return Spread(tuple(parts), tuple(one[0] if len(one) == 1 else tuple(one) for one in owners.values()))
+    return Spread(
+        tuple(parts), tuple(holders[0] if len(holders) == 1 else tuple(holders) for holders in owners.values())
+    )
 
 
 def move_between(shape: Shape, have: Spread, need: Spread, world_size: int) -> LayoutMove | None:
@@ -69,7 +71,7 @@ def move_between(shape: Shape, have: Spread, need: Spread, world_size: int) -> L
     had, needed = have.boxes(shape), need.boxes(shape)
     if all(_will_do(had.get(rank), box) for rank, box in needed.items()) and had.keys() == needed.keys():
         return None
-    if all(isinstance(one, int) for one in have.ranks):
+    if all(isinstance(holder, int) for holder in have.ranks):
         named = _named(have, need, world_size)
         if named:
             return named
@@ -115,7 +117,7 @@ def _named(have: Spread, need: Spread, world_size: int) -> LayoutMove | None:
 
 
 def _all(ranks: Iterable[int | tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(rank for one in ranks for rank in ((one,) if isinstance(one, int) else one))
+    return tuple(rank for holder in ranks for rank in ((holder,) if isinstance(holder, int) else holder))
 
 
 def _cut(spread: Spread) -> int | None:

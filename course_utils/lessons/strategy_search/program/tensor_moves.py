@@ -136,12 +136,12 @@ class _Exchange(torch.autograd.Function):
         if plan.kept:
             got[plan.kept[1]] = x[plan.kept[0]]
         places = [got[where] for _, where in plan.receives]
-        rooms = [_room(place) for place in places]
+        rooms = [_room(target) for target in places]
         others = [other for other, _ in plan.receives]
         _swap([(other, x[what]) for other, what in plan.sends], list(zip(others, rooms, strict=True)))
-        for place, room in zip(places, rooms, strict=True):
-            if place is not room:
-                place.copy_(room)
+        for target, room in zip(places, rooms, strict=True):
+            if target is not room:
+                target.copy_(room)
         return got
 
     @staticmethod
@@ -155,8 +155,8 @@ class _Exchange(torch.autograd.Function):
             [(other, gradient[where]) for other, where in plan.receives],
             [(other, room) for other, _, room in rooms],
         )
-        for _, place, room in rooms:
-            place += room
+        for _, target, room in rooms:
+            target += room
         return total, None, None
 
 
@@ -187,7 +187,7 @@ def own(x: torch.Tensor, need: Spread) -> torch.Tensor:
 
 
 def _along(dim: int, shape: Shape, ranks: tuple[int, ...]) -> Spread:
-    return Spread(tuple(len(ranks) if one == dim else 1 for one in range(len(shape))), ranks)
+    return Spread(tuple(len(ranks) if axis == dim else 1 for axis in range(len(shape))), ranks)
 
 
 def _whole(shape: Shape, *ranks: int) -> Spread:

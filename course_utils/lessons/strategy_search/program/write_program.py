@@ -94,15 +94,17 @@ def _imports(body: str, module: str, function: str) -> Iterator[str]:
     used = {module: {function}}
     for ours, names in OURS.items():
         used[ours] = used.get(ours, set()) | {name for name in names if re.search(rf"\b{name}\(", body)}
-    theirs = {"torch": {"nn"}} | {one: names for one, names in used.items() if not one.startswith("course_utils")}
+    theirs = {"torch": {"nn"}} | {
+        module_name: names for module_name, names in used.items() if not module_name.startswith("course_utils")
+    }
     yield "from collections.abc import Iterable"
     yield ""
     if "operator." in body:
         yield from ("import operator", "")
     yield "import torch"
-    for section in (theirs, {one: names for one, names in used.items() if one not in theirs}):
-        for one, names in sorted(section.items()):
-            yield from imported(one, names) if names else ()
+    for section in (theirs, {module_name: names for module_name, names in used.items() if module_name not in theirs}):
+        for module_name, names in sorted(section.items()):
+            yield from imported(module_name, names) if names else ()
         yield ""
 
 
@@ -120,13 +122,13 @@ class _Script:
         yield f'"""{self.title} on {so_many_ranks(self.world_size)}.{" " * bool(found)}{found}'
         yield from ("", f"    torchrun --nproc-per-node={self.world_size} {file}", "")
         both = zip(self.graph.operators, self.strategy, strict=True)
-        numbered = [(one, config) for one, config in both if one.kind != "input"]
+        numbered = [(operator, config) for operator, config in both if operator.kind != "input"]
         rows = []
-        for config, group in groupby(numbered, key=lambda one: one[1]):
-            names = [one.name for one, _ in group]
+        for config, group in groupby(numbered, key=lambda pair: pair[1]):
+            names = [operator.name for operator, _ in group]
             rows.append((", ".join(names) if len(names) < 3 else f"{names[0]} … {names[-1]}", in_words(config)))
         width = max(len(names) for names, _ in rows)
-        yield from (f"{names.ljust(width)}  {said}" for names, said in rows)
+        yield from (f"{names.ljust(width)}  {words}" for names, words in rows)
         yield from ('"""', "")
 
     def model(self) -> Iterator[str]:
@@ -170,8 +172,8 @@ class _Script:
         """What each operator's output is called: x, if the next operator and no other reads it."""
         names = ["inputs"]
         for number, operator in list(enumerate(self.graph.operators))[1:]:
-            alone = self.graph.readers(number) == (number + 1,)
-            names.append("x" if alone else f"after_{operator.name}")
+            is_next = self.graph.readers(number) == (number + 1,)
+            names.append("x" if is_next else f"after_{operator.name}")
         return names
 
     def _move(self, source: int, reader: int, name: str, here: str) -> Iterator[str]:
@@ -198,7 +200,7 @@ class _Script:
         """How the model is trained, and a program that does so."""
         given, made = self.graph.operators[0], self.graph.operators[-2]
         embeddings = [
-            one for each in self.graph.layers.values() for one in each.modules() if hasattr(one, "num_embeddings")
+            layer for each in self.graph.layers.values() for layer in each.modules() if hasattr(layer, "num_embeddings")
         ]
         inputs = f"torch.randn{self._shape(given.shape)}"
         if embeddings:

@@ -48,9 +48,9 @@ def check_certificate(graph: OperatorGraph, costs: Costs, devices: int, certific
                 if level:
                     claimed = certificate.follow[level - 1][x], certificate.work[level - 1][x]
                     _check_bounds(f"{reader.name} {b}", *steps, claimed, after)
-                for one in before[x]:
+                for beginning in before[x]:
                     looked_at += 1
-                    new = _after(one[0], steps[0]), _remaining(one[1], steps[1])
+                    new = _after(beginning[0], steps[0]), _remaining(beginning[1], steps[1])
                     beaten = any(_no_worse(other, new) for other in certificate.beginnings[level][y])
                     if not beaten and _least(*new, *after) < certificate.nanoseconds:
                         raise CourseError(f"A beginning up to {reader.name} {b} is left out for no reason.")
@@ -93,7 +93,7 @@ def _after(clocks: Clocks, steps: Iterable[Step]) -> Clocks:
     for step in steps:
         new = list(clocks)
         for device, nanoseconds, partners in step:
-            new[device] = nanoseconds + max(clocks[one] for one in (device, *partners))
+            new[device] = nanoseconds + max(clocks[member] for member in (device, *partners))
         clocks = new
     return clocks
 
@@ -101,10 +101,10 @@ def _after(clocks: Clocks, steps: Iterable[Step]) -> Clocks:
 def _remaining(rest: Clocks, steps: Sequence[Step]) -> Clocks:
     """How long it is to the end from before some steps: `rest` says it from after them."""
     for step in reversed(steps):
-        new = [_NEVER if any(work.device == one for work in step) else here for one, here in enumerate(rest)]
+        new = [_NEVER if any(work.device == other for work in step) else here for other, here in enumerate(rest)]
         for device, nanoseconds, partners in step:
-            for one in (device, *partners):
-                new[one] = max(new[one], nanoseconds + rest[device])
+            for member in (device, *partners):
+                new[member] = max(new[member], nanoseconds + rest[device])
         rest = new
     return rest
 
@@ -124,9 +124,9 @@ def _through(follow: Sequence[Sequence[int | None]], clocks: Clocks) -> Clocks:
     ]
 
 
-def _no_worse(one: Sequence[Clocks], other: Sequence[Clocks]) -> bool:
-    """Whether all that may follow ends with `one` as early as with `other`: what clocks lose, rest gains."""
-    return sum(max(a - b for a, b in zip(*both, strict=True)) for both in zip(one, other, strict=True)) <= 0
+def _no_worse(first: Sequence[Clocks], other: Sequence[Clocks]) -> bool:
+    """Whether all that may follow ends with `first` as early as with `other`: what clocks lose, rest gains."""
+    return sum(max(a - b for a, b in zip(*both, strict=True)) for both in zip(first, other, strict=True)) <= 0
 
 
 def _check_bounds(name: str, forward: list[Step], backward: list[Step], before: tuple, after: tuple) -> None:
@@ -134,9 +134,9 @@ def _check_bounds(name: str, forward: list[Step], backward: list[Step], before: 
     (follow, work), (next_follow, next_work) = before, after
     busy = next_work
     for device in range(len(follow)):
-        alone = [0 if one == device else _NEVER for one in range(len(follow))]
-        there = _after(alone, forward)
-        busy += there[device] + _after(alone, backward)[device]
+        from_device = [0 if other == device else _NEVER for other in range(len(follow))]
+        there = _after(from_device, forward)
+        busy += there[device] + _after(from_device, backward)[device]
         found = _after(_through(next_follow, there), backward)
         for i, end in enumerate(found):
             if follow[i][device] is not None and follow[i][device] > end:

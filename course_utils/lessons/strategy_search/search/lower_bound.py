@@ -155,8 +155,8 @@ def _best(found: _Beginnings) -> _Beginnings:
     """Without those that another is as good as, up to a shift."""
     clocks, rest = found.clocks, found.rest
     taken: list[int] = []
-    for one in range(len(clocks)):
-        behind = (clocks[taken] - clocks[one]).max(1) + (rest[taken] - rest[one]).max(1)
+    for index in range(len(clocks)):
+        behind = (clocks[taken] - clocks[index]).max(1) + (rest[taken] - rest[index]).max(1)
         if not (behind <= 0).any():
-            taken.append(one)
+            taken.append(index)
     return found.pick(taken)

@@ -91,7 +91,7 @@ def find_strategy(
     if unknown or not starts:
         raise CourseError(f"A search starts from {', '.join(_START)}, not from {', '.join(unknown) or 'nothing'}.")
     tables, interrupted = make_tables(graph, costs, devices), False
-    walks = _Walks(tables, [_START[one](graph, tables) for one in starts], max(chains, len(starts)), seed)
+    walks = _Walks(tables, [_START[start](graph, tables) for start in starts], max(chains, len(starts)), seed)
     with ProgressBar("searching for a strategy") as bar:
         try:
             while walks.proposals < iterations and walks.movable:

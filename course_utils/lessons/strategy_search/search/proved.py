@@ -47,7 +47,7 @@ class ProvedSearch:
         """Of a step, simulated: data parallel, Krizhevsky's way, and the walks' best."""
         ways = known_ways(self.graph, self.devices)
         known = {name: ways[name] for name in ("data parallel", "fc by parameter")}
-        times = {name: makespan(task_graph(self.graph, way, self.costs)) / 1e9 for name, way in known.items()}
+        times = {name: makespan(task_graph(self.graph, strategy, self.costs)) / 1e9 for name, strategy in known.items()}
         return times | {"the walks' best": self.walks.nanoseconds / 1e9}
 
 
@@ -77,6 +77,8 @@ def shares_of_work(graph: OperatorGraph, strategy: Sequence[Config], costs: Cost
     """Which share of all computing each device does, counted in time by these costs."""
     work = [0] * devices
     for operator, config in zip(graph.operators, strategy, strict=True):
-        for place, device in enumerate(config.devices):
-            work[device] += sum(costs.compute(operator, config, place, way) for way in ("forward", "backward"))
+        for part, device in enumerate(config.devices):
+            work[device] += sum(
+                costs.compute(operator, config, part, direction) for direction in ("forward", "backward")
+            )
     return [own / sum(work) for own in work]

@@ -48,14 +48,14 @@ class HandCosts:
     numbers: int = NUMBERS
     limits: tuple[int, ...] = ()
 
-    def memory(self, operator: Operator, config: Config, place: int) -> int:
+    def memory(self, operator: Operator, config: Config, part: int) -> int:
         """Nothing: on paper there is room."""
         return 0
 
-    def compute(self, operator: Operator, config: Config, place: int, direction: str) -> int:
-        """Nanoseconds of the part at `place`, "forward" or "backward"."""
+    def compute(self, operator: Operator, config: Config, part: int, direction: str) -> int:
+        """Nanoseconds of the part with the number `part`, "forward" or "backward"."""
         whole = self.milliseconds.get(operator.name, (0, 0))[direction == "backward"]
-        return whole * MILLISECOND * volume(output_box(operator, config, place)) // prod(operator.shape)
+        return whole * MILLISECOND * volume(output_box(operator, config, part)) // prod(operator.shape)
 
     def exchange(self, sent: int, received: int, messages: int, devices: tuple[int, ...] = ()) -> int:
         """Nanoseconds in which a device sends and receives this many bytes, both at once."""

@@ -33,8 +33,8 @@ class Costs(Protocol):
     def limits(self) -> tuple[int, ...]:
         """Bytes of each device; empty where memory does not matter."""
 
-    def compute(self, operator: Operator, config: Config, place: int, direction: Direction) -> int:
-        """The part at `place`, with the elementwise operators that follow; backward: all its gradients."""
+    def compute(self, operator: Operator, config: Config, part: int, direction: Direction) -> int:
+        """The part with the number `part`, with the elementwise operators that follow; backward: all its gradients."""
 
     def exchange(self, sent: int, received: int, messages: int, devices: tuple[int, ...] = ()) -> int:
         """One device's share of an exchange: bytes out, bytes in, and how many messages both are together.
@@ -46,8 +46,8 @@ class Costs(Protocol):
     def all_reduce(self, nbytes: int, ranks: int, devices: tuple[int, ...] = ()) -> int:
         """An all-reduce of `nbytes` by this many devices."""
 
-    def memory(self, operator: Operator, config: Config, place: int) -> int:
-        """Bytes that the part at `place` keeps; asked for where there are limits."""
+    def memory(self, operator: Operator, config: Config, part: int) -> int:
+        """Bytes that the part with the number `part` keeps; asked for where there are limits."""
 
 
 class DeviceWork(NamedTuple):
@@ -71,8 +71,8 @@ def compute(operator: Operator, config: Config, costs: Costs, direction: Directi
     if operator.kind == "input":
         return []
     return [
-        DeviceWork(device, costs.compute(operator, config, place, direction))
-        for place, device in enumerate(config.devices)
+        DeviceWork(device, costs.compute(operator, config, part, direction))
+        for part, device in enumerate(config.devices)
     ]
 
 
@@ -92,13 +92,17 @@ def exchange(producer: Operator, a: Config, reader: Operator, b: Config, costs: 
                 source, target = target, source
             sent[source] += nbytes
             received[target] += nbytes
-            for one, other in ((source, target), (target, source)):
-                partners[one].add(other)
-                messages[one] += 1
+            for device, other in ((source, target), (target, source)):
+                partners[device].add(other)
+                messages[device] += 1
     step = []
-    for one in sorted(partners):
-        others = tuple(sorted(partners[one]))
-        step.append(DeviceWork(one, costs.exchange(sent[one], received[one], messages[one], (one, *others)), others))
+    for device in sorted(partners):
+        others = tuple(sorted(partners[device]))
+        step.append(
+            DeviceWork(
+                device, costs.exchange(sent[device], received[device], messages[device], (device, *others)), others
+            )
+        )
     return step
 
 
@@ -107,7 +111,7 @@ def norm_sums(operator: Operator, config: Config, costs: Costs) -> Step:
     if not operator.averages:
         return []
     channels = operator.dimension("parameter")
-    bounds = [output_box(operator, config, place)[channels] for place in range(config.parameter)]
+    bounds = [output_box(operator, config, part)[channels] for part in range(config.parameter)]
     return _all_reduces(config, [operator.averages * (end - begin) for begin, end in bounds], costs)
 
 
@@ -115,7 +119,7 @@ def gradient_sums(operator: Operator, config: Config, costs: Costs) -> Step:
     """All-reduces of the gradients of parameters, by the devices that have the same."""
     if not operator.parameters:
         return []
-    return _all_reduces(config, [parameters_at(operator, config, place) for place in range(config.parameter)], costs)
+    return _all_reduces(config, [parameters_at(operator, config, part) for part in range(config.parameter)], costs)
 
 
 def pieces(producer: Operator, a: Config, reader: Operator, b: Config) -> Iterable[tuple[int, int, Box]]:
@@ -135,15 +139,20 @@ def _traffic(
     """From which place to which how many bytes go, whatever devices the places are on."""
     if producer.kind == "input":
         return ()
-    one, other = (Config(*parts, tuple(range(parts[0] * parts[1] * parts[2]))) for parts in (a, b))
-    return tuple((made, read, NUMBER * volume(box)) for made, read, box in pieces(producer, one, reader, other))
+    producer_config, reader_config = (Config(*parts, tuple(range(parts[0] * parts[1] * parts[2]))) for parts in (a, b))
+    return tuple(
+        (made, read, NUMBER * volume(box))
+        for made, read, box in pieces(producer, producer_config, reader, reader_config)
+    )
 
 
 def _all_reduces(config: Config, numbers: list[int], costs: Costs) -> Step:
     """One in each group of replicas; `numbers` of each group."""
     return [
         DeviceWork(
-            device, costs.all_reduce(NUMBER * count, len(group), group), tuple(one for one in group if one != device)
+            device,
+            costs.all_reduce(NUMBER * count, len(group), group),
+            tuple(other for other in group if other != device),
         )
         for group, count in zip(replicas(config), numbers, strict=True)
         for device in group

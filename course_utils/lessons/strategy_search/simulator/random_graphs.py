@@ -30,11 +30,11 @@ class DrawnCosts:
     per_byte: int = 4
     limits: tuple[int, ...] = ()
 
-    def compute(self, operator: Operator, config: Config, place: int, direction: Direction) -> int:
-        """Nanoseconds of the part at `place`."""
+    def compute(self, operator: Operator, config: Config, part: int, direction: Direction) -> int:
+        """Nanoseconds of the part with the number `part`."""
         whole = self.whole.get(operator.name, 10_000) * (2 if direction == "backward" else 1)
-        more = crc32(repr((self.seed, operator.name, config, place, direction)).encode()) % 200
-        return whole * volume(output_box(operator, config, place)) // prod(operator.shape) + more
+        more = crc32(repr((self.seed, operator.name, config, part, direction)).encode()) % 200
+        return whole * volume(output_box(operator, config, part)) // prod(operator.shape) + more
 
     def exchange(self, sent: int, received: int, messages: int, devices: tuple[int, ...] = ()) -> int:
         """Nanoseconds of one device's share of an exchange; to receive takes longer, so that directions differ."""
@@ -44,9 +44,9 @@ class DrawnCosts:
         """Nanoseconds of a ring all-reduce."""
         return 2 * (ranks - 1) * (self.start + self.per_byte * nbytes // ranks) + 11 * sum(devices)
 
-    def memory(self, operator: Operator, config: Config, place: int) -> int:
-        """Bytes of the part at `place`: what it computes, and its share of the parameters with their gradients."""
-        made = volume(output_box(operator, config, place))
+    def memory(self, operator: Operator, config: Config, part: int) -> int:
+        """Bytes of the part with this number: what it computes, and its share of the parameters with gradients."""
+        made = volume(output_box(operator, config, part))
         return 4 * made + 8 * operator.parameters * made // prod(operator.shape)
 
 
@@ -62,7 +62,7 @@ def random_graph(random: np.random.Generator, operators: int, skips: bool = True
     flat = int(random.integers(1, operators - 1))  # from here on fully connected
     for number in range(1, operators - 1):
         before = made[-1]
-        alike = [one for one in range(1, number - 1) if made[one].shape == before.shape]
+        alike = [earlier for earlier in range(1, number - 1) if made[earlier].shape == before.shape]
         if skips and alike and random.random() < 0.4:
             sources = (number - 1, int(random.choice(alike)))
             cuts = EVERY_CUT if len(before.shape) == 4 else ("sample", "parameter")

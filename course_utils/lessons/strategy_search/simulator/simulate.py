@@ -26,7 +26,7 @@ def simulate(tasks: Sequence[Task]) -> list[Span]:
     free: dict[int, int] = {}  # device → when it has done what came before
     spans: list[Span] = []
     for task in tasks:
-        begin = max([free.get(task.device, 0), *(spans[one].end for one in task.after)])
+        begin = max([free.get(task.device, 0), *(spans[earlier].end for earlier in task.after)])
         end = begin + task.nanoseconds
         spans.append(Span(begin, end))
         free[task.device] = end

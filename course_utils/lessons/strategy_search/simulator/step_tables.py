@@ -71,7 +71,7 @@ class Factor:
     @cached_property
     def _turned(self) -> tuple[Whole, Whole]:
         """With own choices first: what is taken together then lies together."""
-        return tuple(np.ascontiguousarray(one.swapaxes(2, 3)) for one in (self.forward, self.backward))
+        return tuple(np.ascontiguousarray(matrices.swapaxes(2, 3)) for matrices in (self.forward, self.backward))
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def make_tables(graph: OperatorGraph, costs: Costs, devices: int) -> Tables:
     exchanges: dict[tuple, Whole] = {}  # equal ones, as in a network's repeated layers, are made once
 
     def exchanged(producer: int, reader: int, direction: Direction) -> Whole:
-        ends = [replace(graph.operators[one], name="", inputs=(), modules=()) for one in (producer, reader)]
+        ends = [replace(graph.operators[number], name="", inputs=(), modules=()) for number in (producer, reader)]
         key = (*ends, direction)
         if key not in exchanges:
             pairs = [(a, b) for a in choices[producer] for b in choices[reader]]
@@ -178,13 +178,16 @@ def make_tables(graph: OperatorGraph, costs: Costs, devices: int) -> Tables:
         return exchanges[key]
 
     def factors(number: int, operator: Operator) -> Iterator[Factor]:
-        own = {way: _own(operator, choices[number], costs, devices, way)[:, :, None] for way in ("forward", "backward")}
-        sources = [one for one in operator.inputs if graph.operators[one].kind != "input"]
+        own = {
+            direction: _own(operator, choices[number], costs, devices, direction)[:, :, None]
+            for direction in ("forward", "backward")
+        }
+        sources = [source for source in operator.inputs if graph.operators[source].kind != "input"]
         if not sources and operator.kind != "input":
             yield Factor(number, own["forward"], own["backward"])
-        for place, source in enumerate(sources, start=1):
+        for position, source in enumerate(sources, start=1):
             forward, backward = exchanged(source, number, "forward"), exchanged(source, number, "backward")
-            if place == len(sources):
+            if position == len(sources):
                 forward, backward = product(own["forward"], forward), product(backward, own["backward"])
             yield Factor(source, forward, backward)
 
@@ -208,6 +211,6 @@ def _memory(operator: Operator, choices: Sequence[Config], costs: Costs, devices
     """Bytes of each choice on each device."""
     used = np.zeros((devices, len(choices)), np.int64)
     for chosen, config in enumerate(choices):
-        for place, device in enumerate(config.devices):
-            used[device, chosen] = costs.memory(operator, config, place)
+        for part, device in enumerate(config.devices):
+            used[device, chosen] = costs.memory(operator, config, part)
     return used

@@ -53,7 +53,7 @@ def task_graph(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[T
         # each after what its device, and those it talks to, did before the step.
         before = dict(last)
         for device, nanoseconds, partners in step:
-            after = sorted({before[one] for one in (device, *partners) if one in before})
+            after = sorted({before[member] for member in (device, *partners) if member in before})
             last[device] = len(tasks)
             tasks.append(Task(name, device, nanoseconds, tuple(after)))
 
