@@ -12,7 +12,7 @@ from tests.install.mac import as_on_a_mac
 
 ROOT = as_on_a_mac.ROOT
 FILES = [
-    pytest.param("install/mac/ranks_session.py", 12),
+    pytest.param("install/mac/ranks_session.py", 12, marks=pytest.mark.long),
     pytest.param("ground/test_system.py", 9),
     pytest.param("lessons/messages/test_messages.py", 10, marks=pytest.mark.long),
 ]
@@ -20,7 +20,7 @@ FILES = [
 LESSONS, EXERCISES = (sorted(ROOT.glob(f"{folder}/*.ipynb")) for folder in ("notebooks", "exercises"))
 SOLUTIONS = sorted(ROOT.glob("exercises/solutions/*.ipynb"))
 NOTEBOOKS = [
-    pytest.param(path, marks=pytest.mark.long if path in (LESSONS[6], SOLUTIONS[4]) else pytest.mark.weekly)
+    pytest.param(path, marks=pytest.mark.long if path in (LESSONS[4], SOLUTIONS[4]) else pytest.mark.weekly)
     for path in (*LESSONS, *EXERCISES, *SOLUTIONS)
 ]
 

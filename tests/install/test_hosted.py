@@ -87,7 +87,7 @@ def environment(tmp_path_factory) -> dict[str, str]:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)  # the first of them has the kernel's environment made
-@pytest.mark.parametrize("number", [0, 4, 5, 6])
+@pytest.mark.parametrize("number", [0, *(pytest.param(number, marks=pytest.mark.weekly) for number in (4, 5, 6))])
 def test_a_lesson_runs_in_a_hosted_notebook(number: int, environment, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("JUPYTER_PATH", environment["JUPYTER_PATH"])
     page = nbformat.read(LESSONS[number].notebook, nbformat.NO_CONVERT)
