@@ -334,7 +334,7 @@ def test_gloo_ucx_and_nccl_take_the_way_to_the_notebook() -> None:
         assert interface_to(own) == name
         assert set(network_variables({"COURSE_ADDRESS": own}).values()) == {name}
     assert network_variables({"COURSE_ADDRESS": "127.0.0.1"}) == {}
-    assert network_variables({"COURSE_ADDRESS": "no address at all"}) == {}
+    assert network_variables({"COURSE_ADDRESS": "no.such.host.invalid"}) == {}
     assert network_variables({"COURSE_INTERFACE": "ib0", "NCCL_SOCKET_IFNAME": "ib1"}) == {
         "GLOO_SOCKET_IFNAME": "ib0",
         "UCX_NET_DEVICES": "ib0",
