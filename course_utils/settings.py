@@ -62,13 +62,18 @@ class Setting(Generic[Value]):
 
         Raises:
             CourseError: the variable has a text that is not allowed.
+            RuntimeError: it is not set, its default is in the home directory, and this user has none.
         """
-        text = (os.environ if environment is None else environment).get(self.name) or self.default
+        own = (os.environ if environment is None else environment).get(self.name)
+        text = own or self.default
         try:
             if re.fullmatch(self.format.pattern, text, re.DOTALL):
                 return self.format.make(text)
-        except (ValueError, RuntimeError):  # the latter for the home directory of a user who does not exist
+        except ValueError:
             pass
+        except RuntimeError:  # `~somebody`, a user who does not exist; or `~`, and this user has no home
+            if not own:
+                raise
         raise CourseError(f"{self.name}={text} is not {self.format.allowed}. docs/settings.md explains this variable.")
 
     @contextlib.contextmanager

@@ -208,7 +208,7 @@ for node, tensor in zip(nodes, tensors):
     print(f"{node.name}: at most {apart:.0e} apart")
 
 # %% [markdown]
-# Equal up to rounding. The whole library, `course_utils/lessons/autodiff_and_optimizers/autodiff.py`, has about 150
+# Equal up to rounding. The whole library, `course_utils/lessons/autodiff_and_optimizers/autodiff.py`, has about 170
 # lines, and its tests compare it with PyTorch on 150 random graphs.
 #
 # From here on PyTorch walks, for a network of another size: **VGG-11**. It has eight **convolutions**, layers that
@@ -370,7 +370,7 @@ title = f"With our own gradients: {' and '.join(found)} of the test images"
 course.draw.loss_curves(by_epoch, title, x="epoch")
 
 # %% [markdown]
-# Handwritten digits, read by a network whose every gradient came from 150 lines. (Which of the two is ahead depends on
+# Handwritten digits, read by a network whose every gradient came from 170 lines. (Which of the two is ahead depends on
 # their rates: try others.)
 #
 # But look at `means` and `squares`: each is as large as the model. A float32, the usual number in PyTorch, has 4 bytes.

@@ -215,5 +215,5 @@ def test_a_pipeline_is_as_far_from_one_process_as_its_farthest_stage() -> None:
         return TrainedStages(losses, {rank: [torch.tensor([weight], dtype=torch.float64)]})
 
     serial = TrainedStages([2.0, 1.0], {0: [torch.tensor([3.0]).double(), torch.tensor([4.0]).double()]})
-    assert pipeline.apart([trained(3.0, 0), trained(4.0, 1)], serial) == 0
-    assert pipeline.apart([trained(3.0, 0), trained(4.1, 1)], serial) == pytest.approx(0.1)
+    assert pipeline.difference_to_serial([trained(3.0, 0), trained(4.0, 1)], serial) == 0
+    assert pipeline.difference_to_serial([trained(3.0, 0), trained(4.1, 1)], serial) == pytest.approx(0.1)

@@ -8,7 +8,6 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch.nn import functional
-from torch.nn.attention import SDPBackend
 
 from course_utils.errors import CourseError
 from course_utils.lessons.long_texts.allocated import Allocated
@@ -274,7 +273,7 @@ def test_a_mesh_of_other_ranks_is_rejected(four_ranks) -> None:
         four_ranks.run(mesh_beside_one_process, {"data": 2, "context": 2, "tensor": 2}, backend="gloo")
 
 
-BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MATH}
+BACKENDS = ("FLASH_ATTENTION", "MATH")
 """The kernels of scaled_dot_product_attention that torch has for processors."""
 
 
@@ -289,7 +288,7 @@ def torch_context_parallel(backend: str) -> str:
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.experimental import context_parallel  # experimental: it may have moved
-    from torch.nn.attention import sdpa_kernel
+    from torch.nn.attention import SDPBackend, sdpa_kernel
 
     torch.manual_seed(0)
     whole = torch.randn(3, 1, 4, 32, 8)
@@ -299,7 +298,7 @@ def torch_context_parallel(backend: str) -> str:
     places = torch.arange(32)
     try:
         buffers = {"buffers": [q, k, v, places], "buffer_seq_dims": [2, 2, 2, 0]}
-        with sdpa_kernel(BACKENDS[backend]), context_parallel(mesh, **buffers):
+        with sdpa_kernel(getattr(SDPBackend, backend)), context_parallel(mesh, **buffers):
             out = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             apart = (out - wanted[:, :, places]).abs().max().item()
     except (NotImplementedError, RuntimeError) as error:
