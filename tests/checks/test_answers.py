@@ -15,13 +15,13 @@ from course_utils.checks.registry import declared, find, reference
 from course_utils.checks.sample_answers import Program, Written
 from course_utils.checks.verdict import Result
 
-RIGHT_ONES, QUESTIONS = 2, 4
+RIGHT_ONES, QUESTIONS = 1, 2
 """How many right answers to an exercise, and to how many questions one wrong answer, are judged in `make test`."""
 
 
 def _later(number: int) -> pytest.MarkDecorator:
-    """Every third answer that `make test` leaves out is judged in `make test-all`, the others once a week."""
-    return pytest.mark.weekly if number % 3 else pytest.mark.long
+    """Every fifth answer that `make test` leaves out is judged in `make test-all`, the others once a week."""
+    return pytest.mark.weekly if number % 5 else pytest.mark.long
 
 
 def _right(written: Written) -> Iterator:

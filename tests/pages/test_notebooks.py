@@ -13,7 +13,7 @@ NOTEBOOKS = sorted(path for folder in ("notebooks", "exercises") for path in (RO
 SOLVED = sorted((ROOT / "exercises" / "solutions").glob("*.ipynb"))
 CHECKED = {"tags": ["nbval-check-output"]}
 LESSON = ROOT / "notebooks" / "04_messages.ipynb"
-ALWAYS = ("notebooks/00", "notebooks/04", "notebooks/09", "exercises/00", "exercises/04", "exercises/12")
+ALWAYS = ("notebooks/00", "notebooks/01", "notebooks/04", "exercises/00", "exercises/04", "exercises/12")
 """Pages that `make test` runs, too: the first, one of MPI, one of torch, and exercises of three kinds."""
 SOLUTIONS = ROOT / "exercises" / "solutions" / "04_messages.ipynb"
 
@@ -27,7 +27,7 @@ SOLUTIONS = ROOT / "exercises" / "solutions" / "04_messages.ipynb"
             for path in NOTEBOOKS
         ),
         *(
-            pytest.param(path, marks=pytest.mark.weekly if number % 4 else pytest.mark.long)
+            pytest.param(path, marks=pytest.mark.weekly if number % 6 else pytest.mark.long)
             for number, path in enumerate(SOLVED)
         ),
     ],

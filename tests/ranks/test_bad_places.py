@@ -39,6 +39,7 @@ def run_in(box: list[str], runtime: Path, code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 @needs_a_box
 def test_ranks_start_where_no_name_resolves_not_even_localhost(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("")

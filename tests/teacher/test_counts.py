@@ -23,6 +23,7 @@ def tree_broadcast(comm, vector, root=0):
 """
 
 
+@pytest.mark.long
 @needs_a_box
 @pytest.mark.timeout(600)
 def test_no_answer_gets_a_mark_for_messages_that_were_not_recorded(tmp_path) -> None:

@@ -267,6 +267,7 @@ def test_a_submission_that_breaks_the_judging_process_costs_its_own_marks(tmp_pa
     assert all("a person must look at it" in mark.verdict for mark in marks[2:4])
 
 
+@pytest.mark.long
 @needs_a_box
 @pytest.mark.timeout(120)
 def test_a_submission_that_takes_all_its_time_is_ended_and_the_class_goes_on(tmp_path, monkeypatch) -> None:

@@ -80,6 +80,7 @@ def test_the_built_notebooks_get_the_marks_that_they_deserve(folder, marks) -> N
     assert {mark.mark for mark in found} == marks and len(found) == 2, found
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_a_result_too_large_to_send_costs_its_own_exercise_and_no_other(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(containment, "LARGEST_REPLY", 1 << 20)
@@ -134,6 +135,7 @@ def tree_broadcast(comm, vector, root=0):
 """
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(("answer", "number", "mark"), [(TREE, 8, 1), (ONLY_UP_TO_FOUR, 4, 1), (ONLY_UP_TO_FOUR, 8, 0)])
 def test_eight_ranks_show_what_four_do_not(answer, number, mark, tmp_path) -> None:
@@ -382,6 +384,7 @@ def grade_as(user: list[str], *arguments: object) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.timeout(200)
 def test_what_has_computed_with_threads_may_grade(tmp_path) -> None:
     import torch
