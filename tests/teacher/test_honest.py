@@ -17,7 +17,8 @@ HONEST = collection("honest")
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    "names", [pytest.param(list(HONEST)[::6], id="some"), pytest.param(list(HONEST), id="all", marks=pytest.mark.weekly)]
+    "names",
+    [pytest.param(list(HONEST)[::6], id="some"), pytest.param(list(HONEST), id="all", marks=pytest.mark.weekly)],
 )
 def test_an_honest_notebook_keeps_its_mark(names, tmp_path) -> None:
     files = [notebook(tmp_path, *HONEST[name], name=f"{name}.ipynb") for name in names]
