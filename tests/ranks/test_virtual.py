@@ -252,6 +252,28 @@ def opens_a_window(comm):
     MPI.Win.Allocate(8, comm=comm)
 
 
+def makes_a_datatype(comm):
+    from mpi4py import MPI
+
+    MPI.DOUBLE.Create_contiguous(2).Commit()
+
+
+def makes_a_datatype_of_others(comm):
+    from mpi4py import MPI
+
+    MPI.Datatype.Create_struct([1], [0], [MPI.INT])
+
+
+def asks_a_request_for_its_number(comm):
+    comm.Isend(np.zeros(1), dest=comm.rank).Get_status_any()
+
+
+def asks_a_status_for_an_error(comm):
+    from mpi4py import MPI
+
+    MPI.Status().Get_error()
+
+
 def starts_a_thread_below(comm):
     _thread.start_new_thread(print, ())
 
@@ -294,6 +316,10 @@ def asks_at_the_keyboard(comm):
         (sends_again_and_again, "have no comm.Send_init. `course.start(4)` starts real ones"),
         (looks_for_a_message, "have no comm.mprobe"),
         (opens_a_window, "have no MPI.Win"),
+        (makes_a_datatype, "have no MPI.Datatype.Create_contiguous"),
+        (makes_a_datatype_of_others, "have no MPI.Datatype.Create_struct"),
+        (asks_a_request_for_its_number, "have no MPI.Request.Get_status_any"),
+        (asks_a_status_for_an_error, "have no MPI.Status.Get_error"),
     ],
 )
 def test_what_virtual_ranks_cannot_do_is_said_in_a_line(function, told):
@@ -301,6 +327,16 @@ def test_what_virtual_ranks_cannot_do_is_said_in_a_line(function, told):
         VirtualRanks(2).run(function)
     assert told in str(caught.value) and "\n" not in str(caught.value)
     assert time.perf_counter() > 0 and "virtual" not in repr(time.sleep)
+
+
+def test_what_no_datatype_has_is_an_error_of_the_function():
+    def misspells(comm):
+        from mpi4py import MPI
+
+        return MPI.DOUBLE.sizze
+
+    with pytest.raises(RankError, match="all 2 ranks raised AttributeError: 'Datatype' object has no attribute"):
+        VirtualRanks(2).run(misspells)
 
 
 def test_what_no_communicator_has_is_an_error_of_the_function():

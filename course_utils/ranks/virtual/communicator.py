@@ -5,7 +5,7 @@ from typing import Any
 
 from course_utils.ranks.virtual.virtual_collectives import VirtualCollectives
 from course_utils.ranks.virtual.virtual_messages import VirtualMessages
-from course_utils.ranks.virtual.virtual_mpi import VirtualRanksCannot
+from course_utils.ranks.virtual.virtual_mpi import KnownInPart
 from course_utils.trace.events import Agreement
 from course_utils.trace.several_requests import UNDEFINED
 
@@ -16,24 +16,16 @@ _LEFT_OUT = frozenset(
 """The names in small letters that mpi4py's communicators have and virtual ones have not."""
 
 
-class VirtualComm(VirtualMessages, VirtualCollectives):
+class VirtualComm(VirtualMessages, VirtualCollectives, KnownInPart):
     """A communicator on one virtual rank: mpi4py's names for what the course uses, on the scheduler's messages."""
+
+    called = "comm"
+    left_out = _LEFT_OUT
 
     def __init__(self, inner: "VirtualComm | None" = None, world_ranks: Any = None, label: str | None = None) -> None:
         """A communicator with the messages of another."""
         if inner is not None:
             self._initialise(inner.scheduler, inner.me, inner.world_ranks, inner.label)
-
-    def __getattr__(self, name: str) -> Any:
-        """Reject what mpi4py has, or may have: with a capital letter begin all its calls on buffers.
-
-        Raises:
-            VirtualRanksCannot: real ranks may know the name.
-            AttributeError: they do not know it either.
-        """
-        if name[0].isupper() or name in _LEFT_OUT:
-            raise VirtualRanksCannot(f"Virtual ranks have no comm.{name}. `course.start(4)` starts real ones.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     @functools.cached_property
     def inner(self) -> "VirtualComm":

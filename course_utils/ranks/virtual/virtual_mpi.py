@@ -27,6 +27,34 @@ class VirtualRanksCannot(CourseError):
     """A function wants what virtual ranks cannot do."""
 
 
+class _KnownInPart(type):
+    """The type of `KnownInPart`, for what is asked of the class itself: `MPI.Datatype.Create_struct`."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise cls.unknown(name)  # type: ignore[attr-defined]
+
+
+class KnownInPart(metaclass=_KnownInPart):
+    """An object of mpi4py of which virtual ranks know a part.
+
+    What real ranks may know besides is rejected by name: all calls of mpi4py that begin with a capital letter, and the
+    names in `left_out`.
+    """
+
+    called = ""
+    left_out: frozenset[str] = frozenset()
+
+    def __getattr__(self, name: str) -> Any:
+        raise self.unknown(name)
+
+    @classmethod
+    def unknown(cls, name: str) -> Exception:
+        """The error for a name that this object does not have: VirtualRanksCannot where real ranks may know it."""
+        if name[0].isupper() or name in cls.left_out:
+            return VirtualRanksCannot(f"Virtual ranks have no {cls.called}.{name}. `course.start(4)` starts real ones.")
+        return AttributeError(f"{cls.__name__!r} object has no attribute {name!r}", name=name)
+
+
 def reject_backend(backend: str | None) -> None:
     """Reject a call that asks for a group of torch.distributed.
 
@@ -41,8 +69,10 @@ class InPlace:
     """MPI.IN_PLACE."""
 
 
-class Op:
+class Op(KnownInPart):
     """An operation of MPI on NumPy arrays; of two Python objects, on themselves."""
+
+    called = "MPI.Op"
 
     def __init__(self, name: str, function: Callable, on_objects: Callable | None = None, commute: bool = True) -> None:
         self.name, self._function, self._on_objects = name, function, on_objects or function
@@ -78,8 +108,10 @@ class Op:
         return self._on_objects(first, second)
 
 
-class Datatype:
+class Datatype(KnownInPart):
     """A type of numbers, by its bytes."""
+
+    called = "MPI.Datatype"
 
     def __init__(self, name: str, size: int) -> None:
         self.name, self.size, self.is_predefined = name, size, True
@@ -88,8 +120,10 @@ class Datatype:
         return self.size
 
 
-class Status:
+class Status(KnownInPart):
     """Whom a message came from, with which tag, and how long it is."""
+
+    called = "MPI.Status"
 
     def __init__(self) -> None:
         self.source, self.tag, self.count = ANY_SOURCE, ANY_TAG, 0

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_utils.ranks.virtual.virtual_mpi import Status
+from course_utils.ranks.virtual.virtual_mpi import KnownInPart, Status
 from course_utils.ranks.virtual.virtual_time import OpenCollective, PostedReceive, RunIsOver, VirtualMessage
 from course_utils.trace.recorder import NO_LINE, current_line
 from course_utils.trace.several_requests import SeveralRequests
@@ -18,7 +18,7 @@ def record_nothing(end: float, status: Status | None) -> None:
     """For a send that is done when it begins, and was recorded then."""
 
 
-class Request(SeveralRequests):
+class Request(SeveralRequests, KnownInPart):
     """A message or a collective under way.
 
     Attributes:
@@ -26,6 +26,8 @@ class Request(SeveralRequests):
         on_completion: called once with the second of completion and the status.
         inactive: whether its completion was given back.
     """
+
+    called = "MPI.Request"
 
     def __init__(
         self, comm: "RankInCommunicator", text: str, on_completion: Callable | None, need: Need | None
