@@ -36,8 +36,7 @@ def test_the_planner_is_a_little_faster_than_the_real_training(name: str, share:
     """By 15 % while it runs; the published hours hold interruptions, too."""
     training = TRAININGS[name]
     time = training_time(training, H100(512))
-    speed = training.tokens / time.seconds / time.gpus
-    assert speed / training.speed == pytest.approx(1.15, abs=0.01)
+    assert estimate_training(name, [512]).faster_than_published(time) == pytest.approx(0.15, abs=0.01)
     assert time.gpu_hours / training.gpu_hours == pytest.approx(share, abs=0.01)
     running = training.tokens / training.speed / LONG_TIMES["hour"]
     assert running < training.gpu_hours, "the two published numbers agree: there were interruptions"
@@ -84,6 +83,8 @@ def test_the_picture_says_all_amounts(estimate) -> None:
     amounts = [*estimate.memory.parts().values(), estimate.memory.total, estimate.cluster.memory]
     for text in [*map(bytes_text, amounts), *map(str, estimate.times), "not measured", "1.05 million GPU hours"]:
         assert text in picture.alt_text
+    slow = replace(estimate, training=replace(estimate.training, speed=4000))
+    assert "faster" in picture.alt_text and "slower" in why_many(slow).alt_text
     assert why_many_finding(estimate) in picture.alt_text
     written = [text.get_text() for ax in picture.axes for text in ax.texts]
     for time in estimate.times:

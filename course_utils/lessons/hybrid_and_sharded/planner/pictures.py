@@ -243,12 +243,15 @@ def why_many_finding(estimate: TrainingEstimate) -> str:
 
 
 def _against_published(estimate: TrainingEstimate) -> str:
-    """That nothing was measured, and how far the planner is from what the real training took."""
+    """That nothing was measured, and how far the planner, on the most GPUs, is from what the real training took."""
     training, most = estimate.training, estimate.times[-1]
+    faster = estimate.faster_than_published(most)
     size = f"{training.model.parameters / 1e9:.0f} billion parameters, {training.tokens / 1e12:.2g} trillion tokens"
+    real, paper = (f"{hours / 1e6:.2f} million" for hours in (training.gpu_hours, most.gpu_hours))
+    pace = f"{percent(abs(faster))} {'faster' if faster >= 0 else 'slower'}"
     return (
-        f"Calculated for H100 GPUs, not measured: {size}. The real training took {training.gpu_hours / 1e6:.2f} million"
-        f" GPU hours; the planner, which counts no interruptions, gives {most.gpu_hours / 1e6:.2f} million"
+        f"Calculated for H100 GPUs, not measured: {size}. The real training took {real} GPU hours. On paper, with steps"
+        f" {pace} and no interruptions, it takes {paper}"
     )
 
 
