@@ -26,7 +26,7 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Link:
+class PageLink:
     """The words of a link, and the file it leads to, relative to the repository."""
 
     words: str
@@ -44,10 +44,10 @@ class Navigation:
         related: the lesson's other notebooks, and the list of all lessons.
     """
 
-    previous: Link | None
+    previous: PageLink | None
     position: str
-    next: Link | None
-    related: tuple[Link, ...]
+    next: PageLink | None
+    related: tuple[PageLink, ...]
 
 
 def add_bars(cells: list[NotebookNode], page: Page) -> None:
@@ -80,7 +80,7 @@ def bar(navigation: Navigation, folder: Path) -> str:
     return f"{' · '.join(order)}<br>\n{' · '.join(markdown(link, folder) for link in navigation.related)}"
 
 
-def markdown(link: Link, folder: Path, before: str = "", after: str = "") -> str:
+def markdown(link: PageLink, folder: Path, before: str = "", after: str = "") -> str:
     """Return a link in Markdown, with an arrow before its words or after them."""
     return f"[{before}{link.words}{after}]({Path(os.path.relpath(link.target, folder)).as_posix()})"
 
@@ -98,18 +98,18 @@ def navigation_of(page: Page) -> Navigation | None:
         previous=to_page(previous) if previous else None,
         position=f"{NAMES[page.kind]} {lesson.number} of {LESSONS[-1].number}",
         next=to_page(after) if after else None,
-        related=(*others, Link("all lessons", CONTENTS)),
+        related=(*others, PageLink("all lessons", CONTENTS)),
     )
 
 
-def second_notebooks(lesson: Lesson) -> dict[str, Link]:
+def second_notebooks(lesson: Lesson) -> dict[str, PageLink]:
     """Return links to the notebooks that a lesson has besides its page, by kind."""
-    links = {"exercise": Link("exercises", Path("exercises") / f"{lesson.stem}.ipynb")}
+    links = {"exercise": PageLink("exercises", Path("exercises") / f"{lesson.stem}.ipynb")}
     if lesson.further:
-        links["further"] = Link("further", Path("notebooks") / lesson.further.name)
+        links["further"] = PageLink("further", Path("notebooks") / lesson.further.name)
     return links
 
 
-def to_page(lesson: Lesson) -> Link:
+def to_page(lesson: Lesson) -> PageLink:
     """Return a link to a lesson's page: its number and its title."""
-    return Link(f"{lesson.number} {lesson.title}", Path("notebooks") / f"{lesson.stem}.ipynb")
+    return PageLink(f"{lesson.number} {lesson.title}", Path("notebooks") / f"{lesson.stem}.ipynb")
