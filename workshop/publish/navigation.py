@@ -23,6 +23,8 @@ NAMES = {
     "solution": "solutions, lesson",
 }
 """What a bar calls the notebook that it is on, by the page's kind."""
+FIXED = "\u00a0"
+"""A space at which a narrow window breaks no line."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,9 @@ def bar(navigation: Navigation, folder: Path) -> str:
     """
     order = [f"**{navigation.position}**"]
     if navigation.previous:
-        order.insert(0, markdown(navigation.previous, folder, before="← "))
+        order.insert(0, markdown(navigation.previous, folder, before=f"←{FIXED}"))
     if navigation.next:
-        order.append(markdown(navigation.next, folder, after=" →"))
+        order.append(markdown(navigation.next, folder, after=f"{FIXED}→"))
     return f"{' · '.join(order)}<br>\n{' · '.join(markdown(link, folder) for link in navigation.related)}"
 
 
@@ -92,10 +94,13 @@ def navigation_of(page: Page) -> Navigation | None:
         return None
     before = LESSONS[lesson.number - 1] if lesson.number else None
     after = LESSONS[lesson.number + 1] if lesson.number + 1 < len(LESSONS) else None
-    previous = before if page.kind == "lesson" else lesson
+    if page.kind != "lesson":
+        previous = PageLink(f"back to lesson{FIXED}{lesson.number}", page_of(lesson))
+    else:
+        previous = to_page(before) if before else None
     others = [link for kind, link in second_notebooks(lesson).items() if kind != page.kind]
     return Navigation(
-        previous=to_page(previous) if previous else None,
+        previous=previous,
         position=f"{NAMES[page.kind]} {lesson.number} of {LESSONS[-1].number}",
         next=to_page(after) if after else None,
         related=(*others, PageLink("all lessons", CONTENTS)),
@@ -112,4 +117,9 @@ def second_notebooks(lesson: Lesson) -> dict[str, PageLink]:
 
 def to_page(lesson: Lesson) -> PageLink:
     """Return a link to a lesson's page: its number and its title."""
-    return PageLink(f"{lesson.number} {lesson.title}", Path("notebooks") / f"{lesson.stem}.ipynb")
+    return PageLink(f"{lesson.number}{FIXED}{lesson.title}", page_of(lesson))
+
+
+def page_of(lesson: Lesson) -> Path:
+    """Return where a lesson's page is, relative to the repository."""
+    return Path("notebooks") / f"{lesson.stem}.ipynb"
