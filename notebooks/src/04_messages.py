@@ -202,10 +202,10 @@ course.draw.blocks(loop, tree, titles=["loop", "tree"])
 #
 # ## Collectives
 #
-# Patterns like the broadcast are so common that MPI has them built in. They are called **collectives**, because all
-# ranks of the communicator have to make the same call. The library then chooses a good algorithm.
+# Patterns like the broadcast are so common that MPI has them built in. They are called **collectives**, because all the
+# ranks of a communicator have to make the same call. The library then chooses a good algorithm.
 #
-# Three of them have a **root**, one rank that gives or gets everything:
+# Four of them have a **root**, one rank that gives or gets everything. Here rank 0 is the root:
 
 
 # %%
@@ -221,8 +221,12 @@ def gather(comm, item):
     return comm.gather(item, root=0)  # the root gets a list of everyone's items
 
 
+def reduce(comm, number):
+    return comm.reduce(number, root=0)  # the root gets the sum
+
+
 # %% [markdown]
-# In the other three, every rank gets something from every other rank:
+# In the other four, every rank gets something from all the others:
 
 
 # %%
@@ -234,39 +238,46 @@ def all_to_all(comm, items):
     return comm.alltoall(items)  # item r of each rank's list goes to rank r
 
 
+def all_reduce(comm, number):
+    return comm.allreduce(number)  # everyone gets the sum
+
+
 def reduce_scatter(comm, vector):
     block = np.empty(len(vector) // comm.size)
-    comm.Reduce_scatter_block(vector, block)  # add up, and rank r gets block r
+    comm.Reduce_scatter_block(vector, block)  # rank r gets block r of the sum
     return block
 
 
 # %% [markdown]
-# The lower-case calls accept any Python object: they turn it into bytes first, which is called *pickling*. The ones
-# with a capital letter send the memory of a NumPy array as it is, which is much faster for long arrays.
+# A call with a small letter accepts any Python object. It turns the object into bytes first, which is called
+# *pickling*. A call with a capital letter sends the memory of a NumPy array as it is, which is much faster for long
+# arrays.
 #
-# The next cell runs all six. Each rank gives a list of four items, named after the rank and the position, or just one
-# item.
+# The next cell runs all of them but one. Each rank gives a number, or a list of four items that are named after the
+# rank and their position.
 
-# %% tags=["nbval-check-output"]
-item = course.per_rank([f"from {rank}" for rank in range(4)])
+# %% tags=["nbval-check-output", "here:04_collectives"]
+number = course.per_rank([1, 10, 100, 1000])
 items = course.per_rank([[f"{rank}{k}" for k in "abcd"] for rank in range(4)])
-numbers = course.per_rank([np.full(4, 10.0**rank) for rank in range(4)])
+vector = course.per_rank([np.full(4, 10.0**rank) for rank in range(4)])
 
 collectives = {
-    "broadcast": ranks.run(broadcast, item),
+    "broadcast": ranks.run(broadcast, number),
     "scatter": ranks.run(scatter, items),
-    "gather": ranks.run(gather, item),
-    "all-gather": ranks.run(all_gather, item),
-    "reduce-scatter": ranks.run(reduce_scatter, numbers),
+    "gather": ranks.run(gather, number),
+    "reduce": ranks.run(reduce, number),
+    "all-gather": ranks.run(all_gather, number),
+    "all-reduce": ranks.run(all_reduce, number),
+    "reduce-scatter": ranks.run(reduce_scatter, vector),
 }
 for name, run in collectives.items():
-    print(f"{name}, on rank 0: {run.results[0]}, on rank 3: {run.results[3]}")
+    print(f"{name:14}  rank 0: {run.results[0]},  rank 3: {run.results[3]}")
 
 # %% [markdown]
-# The sum 1 + 10 + 100 + 1000 is 1111, so you can read off that each rank's number is in it exactly once.
+# The sum of 1, 10, 100 and 1000 is 1111. Its digits show that each rank's number is in it exactly once.
 #
-# One collective is missing from the list. In an **all-to-all**, rank 0 gets the first item of everyone's list, so it
-# ends up with `["0a", "1a", "2a", "3a"]`.
+# The one that is missing is the **all-to-all**. In it, rank 0 gets the first item of everyone's list, so it ends up
+# with `["0a", "1a", "2a", "3a"]`.
 #
 # **Predict.** What does rank 2 get?
 
@@ -284,17 +295,15 @@ course.predict(
 # %% tags=["figure:04_collectives"]
 collectives["all-to-all"] = ranks.run(all_to_all, items)
 second = collectives["all-to-all"].results[2]
-letters = {"2a": "a", "0c": "b", "0b": "c"}
-course.measured("all_to_all", answer=letters[second[0]])
+course.measured("all_to_all", answer={"2a": "a", "0c": "b", "0b": "c"}[second[0]])
 course.draw.blocks(*collectives.values(), titles=list(collectives))
 
 # %% [markdown]
-# Each pair of frames shows what the ranks hold before and after the call. If you read the items of an all-to-all as a
-# table with a row for each rank, the call turns the rows into columns.
+# Each pair of frames shows what the ranks hold before and after the call. If you read the items of the all-to-all as a
+# table with a row for each rank, the call turns rows into columns.
 #
-# There is one more collective, and it is the most important one for training. In an **all-reduce**, everyone gives a
-# vector and everyone gets the sum. When four workers have each computed a gradient, this is how they add them up. The
-# whole next lesson is about how it works.
+# The most important collective for training is the **all-reduce**. When four workers have each computed a gradient,
+# this is how they add them up. The next lesson is about what happens inside.
 #
 # Collectives have a price, which you can work out before you pay it. Suppose rank 3 arrives a tenth of a second late,
 # and rank 0 is on time. To call `allreduce`, rank 0 needs a number from every rank. In a broadcast from rank 0, it only

@@ -113,10 +113,15 @@ four.timeline()
 #
 # ## First idea: meet in pairs
 #
-# Let ranks 0 and 1 send each other a copy of their vectors, while ranks 2 and 3 do the same. Each rank adds what it
-# receives to what it has. After this first round, ranks 0 and 1 both hold the sum of their two vectors, and so do ranks
-# 2 and 3. In the second round, rank 0 exchanges its sum with rank 2, and rank 1 with rank 3. Now all four ranks hold
-# the sum of everything.
+# Let rank 1 send its vector to rank 0, while rank 3 sends its own to rank 2. Both receivers add. In the second round,
+# rank 2 sends its sum to rank 0, which now holds the sum of all four. The broadcast tree of lesson 4 takes it back to
+# everyone in two more rounds. This all-reduce is called a **tree**. Rank 0 receives only two vectors instead of three,
+# and with 1,024 ranks it would be 10 instead of 1,023.
+#
+# We can even do without the way back. Let ranks 0 and 1 send each other a copy of their vectors, while ranks 2 and 3 do
+# the same. Each rank adds what it receives to what it has. After this first round, ranks 0 and 1 both hold the sum of
+# their two vectors, and so do ranks 2 and 3. In the second round, rank 0 exchanges its sum with rank 2, and rank 1 with
+# rank 3. Now all four ranks hold the sum of everything.
 #
 # This method is called **recursive doubling**, because the distance between partners doubles from round to round, and
 # with it the number of vectors in each sum. If the number of ranks is a power of two, it takes only a few lines:
@@ -145,15 +150,20 @@ def recursive_doubling(comm, vector):
 # %%
 course.predict("doubling", rounds=..., vectors=...)
 
-# %% tags=["figure:05_doubling_blocks"]
-doubling = run_and_check(recursive_doubling, P=8)
-sent = doubling.bytes_per_rank[0] / 200_000  # a vector is 200 KB
-course.measured("doubling", rounds=doubling.rounds, vectors=sent)
-run_and_check(recursive_doubling, P=4).blocks()
+# %% tags=["figure:05_pairs_blocks"]
+from course_utils.lessons.allreduce import tree_allreduce
+
+eight = run_and_check(recursive_doubling, P=8)
+sent = eight.bytes_per_rank[0] / 200_000  # a vector is 200 KB
+course.measured("doubling", rounds=eight.rounds, vectors=sent)
+
+tree = run_and_check(tree_allreduce, P=4)
+doubling = run_and_check(recursive_doubling, P=4)
+course.draw.blocks(tree, doubling, titles=["tree", "recursive doubling"])
 
 # %% [markdown]
-# With $P$ ranks there are $\log_2 P$ rounds, so 8 ranks need 3 rounds and 1,024 ranks need only 10. No all-reduce can
-# do with fewer, because in one round the number of vectors in a rank's sum can at most double.
+# With $P$ ranks, recursive doubling takes $\log_2 P$ rounds, so 8 ranks need 3 rounds and 1,024 ranks need only 10. No
+# all-reduce can do with fewer, because in one round the number of vectors in a rank's sum can at most double.
 #
 # But each round moves whole vectors. Look at the last frame: all four ranks have just done exactly the same addition,
 # and all the numbers for it had to travel first. For long vectors, this repeated work is what costs the time.
@@ -252,15 +262,17 @@ ring.timeline()  # of the run on four ranks
 # | method | rounds | seconds |
 # |---|---|---|
 # | through one rank | $2(P-1)$ | $2(P-1)\,\alpha + 2(P-1)\,\beta n$ |
+# | tree | $2\log_2 P$ | $2\log_2 P\,\alpha + 2\log_2 P\,\beta n$ |
 # | recursive doubling | $\log_2 P$ | $\log_2 P\,\alpha + \log_2 P\,\beta n$ |
 # | halving-doubling | $2\log_2 P$ | $2\log_2 P\,\alpha + 2\frac{P-1}{P}\,\beta n$ |
 # | ring | $2(P-1)$ | $2(P-1)\,\alpha + 2\frac{P-1}{P}\,\beta n$ |
 #
-# We count the rounds and bytes of all four, to see whether the table is right:
+# We count the rounds and bytes of all five, to see whether the table is right:
 
 # %% tags=["nbval-check-output"]
 methods = {
     "through one rank": through_one,
+    "tree": tree_allreduce,
     "recursive doubling": recursive_doubling,
     "halving-doubling": halving_doubling_allreduce,
     "ring": ring_allreduce,
@@ -275,16 +287,17 @@ for name, method in methods.items():
 # for each MB. For a vector of 16 KB, $\beta n$ is about 2.6 ms. With 8 ranks, doubling then takes 3 × 3 + 3 × 2.6 = 17
 # ms, and the ring takes 14 × 3 + 1.75 × 2.6 = 47 ms.
 #
-# **Predict.** Which of these three methods will be the fastest for 4 KB, where $\beta n$ is 0.6 ms, and which for 400
+# **Predict.** Which of these four methods will be the fastest for 4 KB, where $\beta n$ is 0.6 ms, and which for 400
 # KB, where it is 64 ms?
 
 # %%
-options = {"a": "recursive doubling", "b": "halving-doubling", "c": "ring"}
+names = ["tree", "recursive doubling", "halving-doubling", "ring"]
+options = dict(zip("abcd", names, strict=True))
 course.predict("fastest", choices=options, short=..., long=...)  # two letters
 
 # %% [markdown]
-# The next cell measures $\alpha$ and $\beta$ with a ping-pong, and then runs the three methods by turns. In the
-# picture, points are measured, and lines are calculated from the two numbers:
+# The next cell measures $\alpha$ and $\beta$ with a ping-pong, and then runs the four methods by turns. In the picture,
+# points are measured, and lines are calculated from the two numbers:
 
 # %% tags=["figure:05_crossings"]
 from course_utils.lessons.allreduce import Network, measure, medians, message_seconds
@@ -299,15 +312,15 @@ linked = ranks.facts["network"] is not None  # False if your system allows no li
 network = Network(alpha, beta, shared=linked)
 print(network_text(network))
 
-three = {name: methods[name] for name in options.values()}
+four = {name: methods[name] for name in names}
 lengths = [4_000, 16_000, 64_000, 400_000]
 measured, predicted = {}, {}
 for P in (4, 8):
-    measured[f"{P} ranks"] = measure(ranks, three, lengths, runs=3, world_size=P)
-    predicted[f"{P} ranks"] = predictors(P, list(three), predicted_seconds, network)
+    measured[f"{P} ranks"] = measure(ranks, four, lengths, runs=3, world_size=P)
+    predicted[f"{P} ranks"] = predictors(P, names, predicted_seconds, network)
 times_8 = np.array(list(medians(measured["8 ranks"]).values()))
 short, long = times_8[:, 0].argmin(), times_8[:, -1].argmin()
-course.measured("fastest", short="abc"[short], long="abc"[long])
+course.measured("fastest", short="abcd"[short], long="abcd"[long])
 pictures.crossings(lengths, measured, predicted)
 
 # %% [markdown]
@@ -328,7 +341,7 @@ pictures.crossings(lengths, measured, predicted)
 # We train the digits network of lesson 1 on four ranks, which average their weights after every step. We do it with
 # three all-reduces, one of which is called `suspicious_ring`:
 
-# %%
+# %% tags=["here:05_digits"]
 from course_utils.lessons.allreduce import suspicious_ring, train_digits
 
 run_and_check(suspicious_ring, P=4, length=4_096)  # passes the test
@@ -363,7 +376,7 @@ course.predict(
 )
 
 
-# %%
+# %% tags=["here:05_bracketing"]
 def largest_error(comm, method):
     vector = np.random.default_rng(comm.rank).normal(size=10_000)
     exact = comm.allreduce(vector.astype(np.longdouble))  # the type with the most digits
