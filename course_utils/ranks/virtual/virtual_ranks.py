@@ -17,7 +17,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
@@ -129,6 +129,20 @@ class VirtualRanks(LastRun):
     def _line(self, name: str) -> str:
         stand = f", each number stands for {self.scale:g}" if self.scale != 1 else ""
         return f"{self.world_size:,} virtual ranks in this kernel, no process and no network: {name}{stand}"
+
+    @property
+    def client(self) -> NoReturn:
+        """Refuse: nothing here is an engine of ipyparallel.
+
+        Raises:
+            CourseError: always.
+        """
+        raise CourseError(
+            "Virtual ranks are not processes, so ipyparallel has no engines and no client for them. "
+            "`course.start(4)` starts real ones."
+        )
+
+    view = controller = client
 
     # --- running ----------------------------------------------------------------------------------------------------
 
