@@ -19,7 +19,7 @@ import pytest
 
 from course_utils import settings
 from workshop.publish.npm import package_file
-from workshop.publish.site import build_site, sphinx_python
+from workshop.publish.site import build_site, order, sphinx_python
 from workshop.publish.slides import CHROMIUM_OPTIONS
 from workshop.publish.sources import ROOT, AuthoringError, pages
 
@@ -164,6 +164,31 @@ def test_every_link_leads_to_a_file_and_a_place_that_are_there(site) -> None:
             if not there or not file.is_relative_to(site):
                 broken.append(f"{page.relative_to(site)}: {target}")
     assert not broken
+
+
+class Buttons(HTMLParser):
+    """Where the buttons at the end of a page lead, "prev" and "next"."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.lead: dict[str, str] = {}
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name in ("prev", "next"):
+            if tag == "a" and (dict(attrs).get("class") or "").startswith(
+                ("left-" if name == "prev" else "right-") + name
+            ):
+                self.lead[name] = dict(attrs)["href"]
+
+
+def test_the_buttons_at_the_end_of_a_notebook_lead_where_its_bars_lead(site) -> None:
+    ways = order([page for page in pages(ROOT) if page.kind != "solution"])
+    for name, around in ways.items():
+        page = site / f"{name}.html"
+        lead = {way: (page.parent / target).resolve() for way, target in Buttons(page).lead.items()}
+        assert lead == {way: site / f"{other}.html" for way, other in around.items()}, name
+        assert page.read_text(encoding="utf-8").count('href="../index.html">all lessons</a>') >= 1
 
 
 @pytest.mark.long
