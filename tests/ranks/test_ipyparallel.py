@@ -62,9 +62,10 @@ def test_variables_are_those_of_the_cells(four_ranks) -> None:
 
 
 def test_a_run_waits_for_work_of_the_view_and_is_not_taken_for_lost(four_ranks, monkeypatch) -> None:
-    monkeypatch.setattr("course_utils.ranks.connection._UNDELIVERED", 0.2)
-    at_work = four_ranks.view.apply_async(time.sleep, 1.0)
-    assert four_ranks.run(send_to_the_right).results == [3, 0, 1, 2]
+    with monkeypatch.context() as impatient:
+        impatient.setattr("course_utils.ranks.connection._UNDELIVERED", 1.0)
+        at_work = four_ranks.view.apply_async(time.sleep, 2.5)
+        assert four_ranks.run(send_to_the_right).results == [3, 0, 1, 2]
     assert at_work.ready()
     four_ranks.client.load_balanced_view().map_async(time.sleep, [0.1] * 8)
     assert four_ranks.run(send_to_the_right).results == [3, 0, 1, 2]
