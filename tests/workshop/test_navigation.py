@@ -24,17 +24,18 @@ def bars_of(page: Page) -> tuple[str, str]:
 
 
 def links_of(page: Page) -> dict[str, Path]:
-    """The links of a page's bar: words, without arrows, and the file, from the repository."""
+    """The links of a page's bar: words, and the file, relative to the repository."""
     folder = (ROOT / page.target).parent
     found = LINK.findall(bars_of(page)[0])
     return {words: (folder / target).resolve().relative_to(ROOT) for words, target in found}
 
 
 def numbers(page: Page) -> tuple[int | None, int | None]:
-    """The lessons to which the two arrows of a bar lead."""
-    text = bars_of(page)[0]
-    back, on = re.search(r"\[← (\d+) ", text), re.search(r"\[(\d+) [^]]* →\]", text)
-    return int(back[1]) if back else None, int(on[1]) if on else None
+    """The lessons to whose pages the two arrows of a bar lead."""
+    lessons = {lesson.notebook.relative_to(ROOT): lesson.number for lesson in LESSONS}
+    back = [lessons[target] for words, target in links_of(page).items() if words.startswith("←")]
+    on = [lessons[target] for words, target in links_of(page).items() if words.endswith("→")]
+    return (*back, None)[0], (*on, None)[0]
 
 
 def test_no_page_is_without_navigation() -> None:
@@ -58,11 +59,8 @@ def test_the_arrows_lead_to_the_lessons_before_and_after(page: Page) -> None:
     else:
         assert back == number
     assert on == (number + 1 if number < LAST else None)
-    for other in (back, on):
-        if other is not None:
-            titles = [words for words in links_of(page) if LESSONS[other].title in words]
-            assert [links_of(page)[words] for words in titles] == [LESSONS[other].notebook.relative_to(ROOT)]
-    assert f"lesson {number} of {LAST}**" in bars_of(page)[0]
+    named = [LESSONS[other].title for other in (back, on) if other is not None and other != number]
+    assert all(title in bars_of(page)[0] for title in named) and f"lesson {number} of {LAST}**" in bars_of(page)[0]
 
 
 def test_from_the_first_lesson_the_arrows_lead_through_all_to_the_last() -> None:

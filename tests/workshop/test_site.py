@@ -8,6 +8,7 @@ COURSE_SITE=site/build looks at a website that is built already: then axe-core j
 import functools
 import http.server
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -175,20 +176,18 @@ class Buttons(HTMLParser):
         self.feed(page.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name in ("prev", "next"):
-            if tag == "a" and (dict(attrs).get("class") or "").startswith(
-                ("left-" if name == "prev" else "right-") + name
-            ):
-                self.lead[name] = dict(attrs)["href"]
+        given = dict(attrs)
+        if tag == "a" and given.get("class") in ("left-prev", "right-next"):
+            self.lead[given["class"].partition("-")[2]] = given["href"]
 
 
 def test_the_buttons_at_the_end_of_a_notebook_lead_where_its_bars_lead(site) -> None:
-    ways = order([page for page in pages(ROOT) if page.kind != "solution"])
-    for name, around in ways.items():
+    for name, around in order([page for page in pages(ROOT) if page.kind != "solution"]).items():
         page = site / f"{name}.html"
-        lead = {way: (page.parent / target).resolve() for way, target in Buttons(page).lead.items()}
-        assert lead == {way: site / f"{other}.html" for way, other in around.items()}, name
-        assert page.read_text(encoding="utf-8").count('href="../index.html">all lessons</a>') >= 1
+        lead = {button: (page.parent / target).resolve() for button, target in Buttons(page).lead.items()}
+        assert lead == {button: site / f"{other}.html" for button, other in around.items()}, name
+        contents = re.findall(r'href="([^"]+)"><span[^>]*>all lessons<', page.read_text(encoding="utf-8"))
+        assert contents == ["../index.html"] * 2, name
 
 
 @pytest.mark.long

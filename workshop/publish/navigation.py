@@ -23,10 +23,12 @@ NAMES = {
     "solution": "solutions, lesson",
 }
 """What a bar calls the notebook that it is on, by the page's kind."""
+FIXED = "\u00a0"
+"""A space at which a narrow window breaks no line."""
 
 
 @dataclass(frozen=True)
-class Link:
+class PageLink:
     """The words of a link, and the file it leads to, relative to the repository."""
 
     words: str
@@ -44,10 +46,10 @@ class Navigation:
         related: the lesson's other notebooks, and the list of all lessons.
     """
 
-    previous: Link | None
+    previous: PageLink | None
     position: str
-    next: Link | None
-    related: tuple[Link, ...]
+    next: PageLink | None
+    related: tuple[PageLink, ...]
 
 
 def add_bars(cells: list[NotebookNode], page: Page) -> None:
@@ -74,13 +76,13 @@ def bar(navigation: Navigation, folder: Path) -> str:
     """
     order = [f"**{navigation.position}**"]
     if navigation.previous:
-        order.insert(0, markdown(navigation.previous, folder, before="← "))
+        order.insert(0, markdown(navigation.previous, folder, before=f"←{FIXED}"))
     if navigation.next:
-        order.append(markdown(navigation.next, folder, after=" →"))
+        order.append(markdown(navigation.next, folder, after=f"{FIXED}→"))
     return f"{' · '.join(order)}<br>\n{' · '.join(markdown(link, folder) for link in navigation.related)}"
 
 
-def markdown(link: Link, folder: Path, before: str = "", after: str = "") -> str:
+def markdown(link: PageLink, folder: Path, before: str = "", after: str = "") -> str:
     """Return a link in Markdown, with an arrow before its words or after them."""
     return f"[{before}{link.words}{after}]({Path(os.path.relpath(link.target, folder)).as_posix()})"
 
@@ -92,24 +94,32 @@ def navigation_of(page: Page) -> Navigation | None:
         return None
     before = LESSONS[lesson.number - 1] if lesson.number else None
     after = LESSONS[lesson.number + 1] if lesson.number + 1 < len(LESSONS) else None
-    previous = before if page.kind == "lesson" else lesson
+    if page.kind != "lesson":
+        previous = PageLink(f"back to lesson{FIXED}{lesson.number}", page_of(lesson))
+    else:
+        previous = to_page(before) if before else None
     others = [link for kind, link in second_notebooks(lesson).items() if kind != page.kind]
     return Navigation(
-        previous=to_page(previous) if previous else None,
+        previous=previous,
         position=f"{NAMES[page.kind]} {lesson.number} of {LESSONS[-1].number}",
         next=to_page(after) if after else None,
-        related=(*others, Link("all lessons", CONTENTS)),
+        related=(*others, PageLink("all lessons", CONTENTS)),
     )
 
 
-def second_notebooks(lesson: Lesson) -> dict[str, Link]:
+def second_notebooks(lesson: Lesson) -> dict[str, PageLink]:
     """Return links to the notebooks that a lesson has besides its page, by kind."""
-    links = {"exercise": Link("exercises", Path("exercises") / f"{lesson.stem}.ipynb")}
+    links = {"exercise": PageLink("exercises", Path("exercises") / f"{lesson.stem}.ipynb")}
     if lesson.further:
-        links["further"] = Link("further", Path("notebooks") / lesson.further.name)
+        links["further"] = PageLink("further", Path("notebooks") / lesson.further.name)
     return links
 
 
-def to_page(lesson: Lesson) -> Link:
+def to_page(lesson: Lesson) -> PageLink:
     """Return a link to a lesson's page: its number and its title."""
-    return Link(f"{lesson.number} {lesson.title}", Path("notebooks") / f"{lesson.stem}.ipynb")
+    return PageLink(f"{lesson.number}{FIXED}{lesson.title}", page_of(lesson))
+
+
+def page_of(lesson: Lesson) -> Path:
+    """Return where a lesson's page is, relative to the repository."""
+    return Path("notebooks") / f"{lesson.stem}.ipynb"
