@@ -296,8 +296,8 @@ options = dict(zip("abcd", names, strict=True))
 course.predict("fastest", choices=options, short=..., long=...)  # two letters
 
 # %% [markdown]
-# The next cell measures $\alpha$ and $\beta$ with a ping-pong, and then runs the four methods by turns. In the picture,
-# points are measured, and lines are calculated from the two numbers:
+# The next cell measures $\alpha$ and $\beta$ with a ping-pong, and then runs the four methods one after the other,
+# several times. In the picture, points are measured, and lines are calculated from the two numbers:
 
 # %% tags=["figure:05_crossings"]
 from course_utils.lessons.allreduce import Network, measure, medians, message_seconds
@@ -356,9 +356,9 @@ for name, method in suspects.items():
 
 # %% [markdown]
 # The first suspect is rounding. A computer stores a number of type `float32` with 24 binary digits, about 7 decimal
-# ones, and rounds after every addition. A ring adds the vectors in a different order from a tree, so it rounds
-# differently. Could that cost several percent of the images? One rounding changes a number by at most $2^{-24}$ of its
-# size, which is 0.00000006, or 6e-8.
+# ones, and rounds after every addition. A ring adds the vectors in a different order from a tree, which is called a
+# different **bracketing**, so it rounds differently. Could that cost several percent of the images? One rounding
+# changes a number by at most $2^{-24}$ of its size, which is 0.00000006, or 6e-8.
 #
 # **Predict.** If four ranks add 10,000 random numbers each in `float32`, how far is the worst of the sums from the
 # exact one, compared with the largest sum?
