@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils.draw.blocks import BlockFrames
+from course_utils.draw.block_frames import BlockFrames
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce import ALGORITHMS, suspicious_ring
 from course_utils.lessons.messages import flat_broadcast, tree_broadcast

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.draw.blocks import Block, BlockFrames, Frame, Piece
+from course_utils.draw.block_frames import Block, BlockFrames, BlockPiece, Frame
 from course_utils.errors import CourseError
 from course_utils.trace.events import Event, message_rounds
 
@@ -90,7 +90,7 @@ class Stretches:
 
 
 @dataclass
-class Observed:
+class ObservedRun:
     """What was seen of one run.
 
     Attributes:
@@ -110,7 +110,7 @@ class Observed:
     error: str = ""
 
 
-Observe = Callable[[Callable, list[Arguments], Callable[[Arguments], Any], list[set[float]]], Observed]
+Observe = Callable[[Callable, list[Arguments], Callable[[Arguments], Any], list[set[float]]], ObservedRun]
 """Runs a function on virtual ranks; it is given what finds a rank's vector, and at which moments to keep it."""
 
 
@@ -143,10 +143,10 @@ def block_frames(function: Callable, each: list[Arguments], observe: Observe) ->
     seen = observe(function, marked, find, _ends_of_rounds(where))
     if error := seen.error or where.error:
         raise CourseError(f"blocks() ran the function again with numbers of its own, and {error}.")
-    return _Reader(seen, where, [find(arguments) for arguments in marked], size, bits).frames()
+    return _SnapshotReader(seen, where, [find(arguments) for arguments in marked], size, bits).frames()
 
 
-def _ends_of_rounds(seen: Observed) -> list[set[float]]:
+def _ends_of_rounds(seen: ObservedRun) -> list[set[float]]:
     """For each rank the last moment before each of its receives: what it holds then, it holds at a round's end."""
     wanted: list[set[float]] = [set() for _ in seen.moments]
     for _, got, _ in message_rounds(seen.events):
@@ -231,10 +231,10 @@ def _type_of(value: np.ndarray, size: int) -> np.dtype:
 # --- reading what was held ----------------------------------------------------------------------------------------
 
 
-class _Reader:
+class _SnapshotReader:
     """Turns snapshots into frames."""
 
-    def __init__(self, seen: Observed, where: Observed, marked: list, size: int, bits: int) -> None:
+    def __init__(self, seen: ObservedRun, where: ObservedRun, marked: list, size: int, bits: int) -> None:
         self.seen, self.where, self.marked, self.size, self.bits = seen, where, marked, size, bits
         given = [_length(value) for value in marked]
         self.length = max(1, *given, *map(_length, seen.finals))
@@ -346,12 +346,12 @@ class _Reader:
             for begin, end, value in zip(held.starts.tolist(), ends, held.values, strict=True)
         )
 
-    def _piece(self, share: float, value: Any, which: int) -> Piece:
+    def _piece(self, share: float, value: Any, which: int) -> BlockPiece:
         counts = self._counts(value)
         if counts is None:
-            return Piece(share, (0,) * self.size, is_known=False)
+            return BlockPiece(share, (0,) * self.size, is_known=False)
         letter = _LETTERS[which - 1] if self.letters and which and sum(counts) == 1 else ""
-        return Piece(share, counts, f"{counts.index(1)}{letter}" if letter else "")
+        return BlockPiece(share, counts, f"{counts.index(1)}{letter}" if letter else "")
 
     def _counts(self, number: Any) -> tuple[int, ...] | None:
         """For each rank, how many times its number is in this; None if this is no sum of the ranks' numbers."""
@@ -375,10 +375,10 @@ class _Reader:
         wanted = rank if item.position is None else item.position
         return wanted if wanted < self.columns else 0
 
-    def _piece_of(self, item: Item) -> Piece:
+    def _piece_of(self, item: Item) -> BlockPiece:
         sources = [rank for rank, times in enumerate(item.counts) if times]
         letter = "" if item.position is None or len(sources) > 1 else _LETTERS[item.position % len(_LETTERS)]
-        return Piece(1.0, item.counts, f"{sources[0]}{letter}" if letter else "")
+        return BlockPiece(1.0, item.counts, f"{sources[0]}{letter}" if letter else "")
 
 
 def _length(value: Any) -> int:

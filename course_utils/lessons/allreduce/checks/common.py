@@ -18,7 +18,7 @@ from course_utils.words import count, ranks
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from course_utils.draw.blocks import BlockFrames
+    from course_utils.draw.block_frames import BlockFrames
 
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
 LONG = 40_000  # 320 KB of float64; a quarter of it is more than MPI keeps for a receiver that is not there yet

@@ -2,13 +2,14 @@
 
 import pytest
 
-from course_utils.draw.blocks import BlockFrames, Frame, Piece, blocks
+from course_utils.draw.block_frames import BlockFrames, BlockPiece, Frame
+from course_utils.draw.block_panels import blocks
 from course_utils.errors import CourseError
 
 
 def frame(name, *rows):
     """A frame from counts: each row has a block for each of its tuples, and None where it holds nothing."""
-    return Frame(name, tuple(tuple((Piece(1.0, counts),) if counts else () for counts in row) for row in rows))
+    return Frame(name, tuple(tuple((BlockPiece(1.0, counts),) if counts else () for counts in row) for row in rows))
 
 
 START = frame("start", [(1, 0), (1, 0)], [(0, 1), (0, 1)])
@@ -55,7 +56,7 @@ def test_a_count_of_two_is_written_and_described():
 
 
 def test_what_is_no_sum_is_hatched_and_explained():
-    unknown = Frame("after", (((Piece(1.0, (0, 0), is_known=False),),) * 2,) * 2)
+    unknown = Frame("after", (((BlockPiece(1.0, (0, 0), is_known=False),),) * 2,) * 2)
     picture = blocks(BlockFrames((START, unknown)))
     assert sum(bool(patch.get_hatch()) for patch in picture.axes[0].patches) == 4
     assert "hatched" in subtitle(picture) and "hatched" not in subtitle(blocks(ALL))

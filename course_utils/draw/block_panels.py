@@ -5,17 +5,16 @@ numbers have been added. If data only move and nothing is added, the square has 
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, Patch, Rectangle
 
 from course_utils.draw import style
+from course_utils.draw.block_frames import Block, BlockFrames, BlockPiece
 from course_utils.errors import CourseError
-from course_utils.words import count, join, ranks_in_words
+from course_utils.words import count, join
 
 RANK_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#5F5F5F")
 """One for each rank, after Okabe & Ito 2008; from the ninth rank on they begin again."""
@@ -24,130 +23,6 @@ WRONG = "#B00020"
 _LEFT, _RIGHT, _BELOW = 0.62, 0.1, 0.1  # margins in inches
 _LEAST_STRIPE = 0.06  # inches that "×2" needs
 _HEAD, _BETWEEN, _PANEL_HEAD = 0.24, 0.22, 0.3  # over a frame, between frames, over a panel
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A stretch of a block that holds the same everywhere.
-
-    Attributes:
-        share: of the block, from 0 to 1.
-        counts: for each rank, how many times its numbers have been added into this piece.
-        label: what stands on it, if it is an item with a name of its own.
-        is_known: whether its value tells whose numbers are in it; a mean or a product does not.
-    """
-
-    share: float
-    counts: tuple[int, ...]
-    label: str = ""
-    is_known: bool = True
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every rank's numbers are in it exactly once."""
-        return all(times == 1 for times in self.counts)
-
-
-Block = tuple[Piece, ...]
-"""The pieces of a block, from left to right; none where the rank holds nothing there."""
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What all ranks hold at one moment.
-
-    Attributes:
-        name: of the moment, "round 2".
-        held: `held[r][b]` is block b of rank r.
-    """
-
-    name: str
-    held: tuple[tuple[Block, ...], ...]
-
-
-@dataclass(frozen=True)
-class BlockFrames:
-    """What is where, from the beginning of a call to its end.
-
-    Attributes:
-        frames: at least two; the first is the beginning.
-        ended: whether the call came to its end on all ranks.
-    """
-
-    frames: tuple[Frame, ...]
-    ended: bool = True
-
-    @property
-    def world_size(self) -> int:
-        """How many ranks there are."""
-        return len(self.frames[0].held)
-
-    @property
-    def block_frames(self) -> "BlockFrames":
-        """Itself, as a run gives its own."""
-        return self
-
-    @cached_property
-    def adds(self) -> bool:
-        """Whether numbers of several ranks are added up anywhere, or anything else is done with them."""
-        pieces = (piece for frame in self.frames for row in frame.held for block in row for piece in block)
-        return any(sum(piece.counts) > 1 or not piece.is_known for piece in pieces)
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds of messages lie between the first frame and the last."""
-        return len(self.frames) - 1
-
-    def incomplete(self) -> frozenset[tuple[int, int]]:
-        """The blocks (rank, block) that do not end up as the sum of all ranks, each rank's numbers in it once.
-
-        A block that was empty from the beginning is right as it is: a vector may be shorter than there are ranks.
-        """
-        return self._unlike(lambda piece: piece.is_complete)
-
-    def not_from(self, root: int) -> frozenset[tuple[int, int]]:
-        """The blocks (rank, block) that do not end up as the root's; none if no rank here is the root."""
-        if root not in range(self.world_size):
-            return frozenset()
-        counts = tuple(int(rank == root) for rank in range(self.world_size))
-        return self._unlike(lambda piece: piece.counts == counts)
-
-    def _unlike(self, is_right: Callable[[Piece], bool]) -> frozenset[tuple[int, int]]:
-        """The blocks of the last frame with a piece that is not right, and those that were lost."""
-        return frozenset(
-            (rank, index)
-            for rank, row in enumerate(self.frames[-1].held)
-            for index, block in enumerate(row)
-            if not all(map(is_right, block)) or (not block and self.frames[0].held[rank][index])
-        )
-
-    def finding(self) -> str:
-        """What can be seen, as a title."""
-        last, size = self.frames[-1].held, self.world_size
-        if not self.adds:
-            return self._finding_of_moves()
-        lacking = {rank for rank, _ in self.incomplete()}
-        complete = [any(row) and rank not in lacking for rank, row in enumerate(last)]
-        after = f"After {count(self.rounds, 'round')}"
-        if all(complete):
-            return f"{after} every rank holds the sum of all {size}"
-        if any(complete):
-            done = [rank for rank, whole in enumerate(complete) if whole]
-            return f"{after} only {ranks_in_words(done)} {'holds' if len(done) == 1 else 'hold'} the whole sum"
-        if all(len(held := [b for b in row if b]) == 1 and all(p.is_complete for p in held[0]) for row in last):
-            return "Every rank holds one block of the sum of all"
-        wrong, all_of_them = len(self.incomplete()), sum(map(len, last))
-        return f"{wrong} of {count(all_of_them, 'block')} do not hold the sum of all {size} ranks"
-
-    def _finding_of_moves(self) -> str:
-        last = self.frames[-1].held
-        sources = {rank for row in last for b in row for p in b for rank, times in enumerate(p.counts) if times}
-        everywhere = all(row and all(row) for row in last)
-        if everywhere and len(sources) == 1:
-            source = next(iter(sources))
-            held = f"all {self.world_size} ranks hold the data of rank {source}"
-            return f"After {count(self.rounds, 'round')} {held}" if self.rounds > 1 else held[:1].upper() + held[1:]
-        return "What each rank holds, before and after" if self.rounds == 1 else "What each rank holds after each round"
 
 
 class HasBlockFrames(Protocol):
@@ -289,7 +164,7 @@ def _draw_block(ax: Axes, block: Block, corner: tuple[float, float], square: flo
     ax.add_patch(Rectangle((x, y), side, side, facecolor="none", **edge))
 
 
-def _draw_stripes(ax: Axes, piece: Piece, x: float, y: float, wide: float, high: float) -> None:
+def _draw_stripes(ax: Axes, piece: BlockPiece, x: float, y: float, wide: float, high: float) -> None:
     """A stripe for each rank from top to bottom, filled where the rank's numbers are in."""
     each = high / len(piece.counts)
     for rank, times in enumerate(piece.counts):
