@@ -205,7 +205,7 @@ print(run.results)
 course.measured("exclamation_marks", answer=run.results[3].count("!"))
 
 # %% [markdown]
-# Rank 3 hears three of them, because it only receives the word and does not pass it on. The course records every
+# Rank 3 hears three of them, one from each rank before it. The course records every
 # message of a run, so we can also look at *when* this happened:
 
 # %% tags=["figure:00_whisper"]
