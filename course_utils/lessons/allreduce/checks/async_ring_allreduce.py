@@ -18,6 +18,7 @@ from course_utils.lessons.allreduce.checks.common import (
     numbers,
     powers_of_ten,
     promises_kept,
+    wrong_sums,
 )
 from course_utils.lessons.allreduce.checks.pace import against_a_plain_ring
 from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
@@ -150,7 +151,7 @@ EXERCISE = Exercise(
     turn="pass each segment on as soon as it has come",
     title="the ring in segments that follow each other",
     cases=_cases,
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
         "A segment that has come and was added can leave at once: it need not wait for its neighbours in the block. "
         "Write down the order in which the segments reach one rank. Which of them does it pass on, and when may the "

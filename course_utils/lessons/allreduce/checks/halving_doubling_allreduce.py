@@ -2,7 +2,7 @@
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept, wrong_sums
 from course_utils.lessons.allreduce.checks.ring_allreduce import share_sent
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
@@ -53,7 +53,7 @@ EXERCISE = Exercise(
     turn="give away half, log P times; then get it back",
     title="halves out, halves back: few rounds and few bytes",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, halving_cost, _halves),
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
         "With 4 ranks and 4 blocks: 0 and 2 meet first, 0 goes on with blocks 0 and 1. Which blocks does 2 go on with, "
         "and what do they have to send each other? Going back is the same in the other "

@@ -2,7 +2,7 @@
 
 from course_utils.checks.exercise import Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept, wrong_sums
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
@@ -44,7 +44,7 @@ EXERCISE = Exercise(
     turn="swap sums with partners ever further away",
     title="partners at distance 1, 2, 4, … swap whole vectors",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, doubling_cost, _partners),
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
         "After round 0 the ranks 0 and 1 hold the same sum, and 2 and 3 another. With whom must 0 swap next? Write "
         "both numbers with binary digits: how do they differ? And who is left over when there are 3 ranks?",
