@@ -52,15 +52,14 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         length: int,
         room: int,
         dtype: str = "float64",
-        op: str | None = None,
         nbytes: int = 0,
         judge: Judge = _segments_follow,
     ) -> Case:
         """`room`: numbers that a segment holds; `nbytes`: its bytes, where that is not just their size."""
-        vectors = [numbers(rng, length, dtype, op) for _ in range(size)]
+        vectors = [numbers(rng, length, dtype) for _ in range(size)]
         nbytes = nbytes or room * vectors[0].itemsize
         label = f"{ranks(size)}, {count(length, f'{dtype} number')}, segments of {nbytes} bytes"
-        return case_of(vectors, async_cost(room), label, op, nbytes, judge=judge)
+        return case_of(vectors, async_cost(room), label, nbytes, judge=judge)
 
     plain = allreduce_cases(rng, world_size, async_cost(10**9))
     yield next(plain)
@@ -76,7 +75,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield from plain
     yield case(world_size, 32 * world_size + 5, 4)
     yield case(world_size - 1, 100, 10, "float32")
-    yield case(world_size - 1, 40, 3, "int64", "PROD")
+    yield case(world_size - 1, 40, 3, "int64")
     yield case(world_size - 1, 3 * world_size - 2, 3, judge=promises_kept)  # one block has a segment more
     yield case(world_size, 8 * world_size + 3, 2, nbytes=20)
     yield dataclasses.replace(case(world_size, 3 * world_size, 1, nbytes=3), key="less-than-a-number")
@@ -90,7 +89,7 @@ def _too_slow(times: float) -> Finding | None:
 
 
 def _segments_follow(outcome: Outcome) -> Finding | None:
-    most = max(outcome.case.arguments[0][2], outcome.case.arguments[0][0].itemsize)
+    most = max(outcome.case.arguments[0][1], outcome.case.arguments[0][0].itemsize)
     sends = [[event for event in reply.events if event.kind == "send"] for reply in outcome.attempt.replies]
     receives = [[event for event in reply.events if event.kind == "recv"] for reply in outcome.attempt.replies]
     broken = promises_kept(outcome)
