@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Exercises: how do I run code on many processes?
 #
-# These two short functions show you how an exercise works. You write the body of the function, run its cell, and then run
-# the cell below it, which checks your answer. You can check as often as you like, and nothing can break.
+# These two short functions show you how an exercise works. You write the body of the function, run its cell, and then
+# run the cell below it, which checks your answer. You can check as often as you like, and nothing can break.
 #
 # *8 minutes · [lesson 0](../notebooks/00_first_steps.ipynb) · 4 ranks*
 
@@ -26,13 +26,13 @@ ranks = course.start(4)
 # %% [markdown]
 # ## Who is there?
 #
-# Each rank is given a name that no other rank knows. In the end, every rank has to return the list of *all* names in the
-# order of the ranks. If the four names are Ada, Grace, Emmy and Alan, each of the four ranks returns
-# `["Ada", "Grace", "Emmy", "Alan"]`.
+# Each rank is given a name that no other rank knows. In the end, every rank has to return the list of *all* names in
+# the order of the ranks. If the four names are Ada, Grace, Emmy and Alan, each of the four ranks returns `["Ada",
+# "Grace", "Emmy", "Alan"]`.
 #
 # A rank can learn the other names only from messages. You could use `send` and `recv`, but there is a single call for
-# this. When all ranks call `comm.allgather(thing)`, each of them puts in one thing and gets back the list of all things.
-# Here it is with numbers:
+# this. When all ranks call `comm.allgather(thing)`, each of them puts in one thing and gets back the list of all
+# things. Here it is with numbers:
 
 
 # %%

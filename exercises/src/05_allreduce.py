@@ -21,8 +21,9 @@ ranks = course.start(4)
 # `Isend` and `Irecv`, but none of MPI's collectives.
 #
 # The check runs your function on up to 64 ranks, and with vectors of any length. A vector may have fewer numbers than
-# there are ranks, or none at all. It may also hold whole numbers, so make room for a message with `np.empty_like`, which
-# keeps the type. The check counts rounds, messages and bytes, and it rejects a correct sum that has cost too much.
+# there are ranks, or none at all. It may also hold whole numbers, so make room for a message with `np.empty_like`,
+# which keeps the type. The check counts rounds, messages and bytes, and it rejects a correct sum that has cost too
+# much.
 #
 # Try a function before you check it. If rank $r$ begins with the number $2^r$, four ranks must all end up with
 # 1 + 2 + 4 + 8 = 15. A 13 would tell you that the vector of rank 1 is missing, and a 17 that it was added twice.
@@ -85,8 +86,8 @@ print(blocks, numbers)
 # %% [markdown]
 # ## 2 · Tree
 #
-# This all-reduce works like a knock-out tournament. In each round, some ranks send their sum to another rank, which adds
-# it to its own. A rank that has sent its sum takes no part in the rounds that follow. When rank 0 has added up
+# This all-reduce works like a knock-out tournament. In each round, some ranks send their sum to another rank, which
+# adds it to its own. A rank that has sent its sum takes no part in the rounds that follow. When rank 0 has added up
 # everything, the result travels back along the same pairs. With five ranks it looks like this:
 #
 # ```text
@@ -98,11 +99,11 @@ print(blocks, numbers)
 # round 6   0 → 1   2 → 3
 # ```
 #
-# If the vectors hold the numbers 1, 2, 4, 8 and 16, rank 0 has 3 after round 1, 15 after round 2 and 31 after round 3. In
-# round 2, rank 2 sends 12, because it has already added the vector of rank 3.
+# If the vectors hold the numbers 1, 2, 4, 8 and 16, rank 0 has 3 after round 1, 15 after round 2 and 31 after round 3.
+# In round 2, rank 2 sends 12, because it has already added the vector of rank 3.
 #
-# In general, the two ranks of a pair are 1 apart in the first round, then 2, then 4, and so on. For $P$ ranks this makes
-# $2\lceil\log_2 P\rceil$ rounds and $2(P-1)$ messages, each of which carries a whole vector.
+# In general, the two ranks of a pair are 1 apart in the first round, then 2, then 4, and so on. For $P$ ranks this
+# makes $2\lceil\log_2 P\rceil$ rounds and $2(P-1)$ messages, each of which carries a whole vector.
 
 # %% tags=["exercise"]
 # tree_allreduce
@@ -132,8 +133,9 @@ print(blocks, numbers)
 from course_utils.lessons.allreduce import fold_in, fold_out
 
 # %% [markdown]
-# Between the two calls, the surplus ranks have nothing to do. The whole takes $\log_2 P$ rounds if $P$ is a power of two.
-# Otherwise it takes $\log_2 A + 2$ rounds, where $A$ is the number of active ranks. A whole vector is sent in each round.
+# Between the two calls, the surplus ranks have nothing to do. The whole takes $\log_2 P$ rounds if $P$ is a power of
+# two. Otherwise it takes $\log_2 A + 2$ rounds, where $A$ is the number of active ranks. A whole vector is sent in each
+# round.
 
 # %% tags=["exercise"]
 # recursive_doubling_allreduce
@@ -153,15 +155,15 @@ from course_utils.lessons.allreduce import fold_in, fold_out
 #           sends     1 to rank 1        0 to rank 0        3 to rank 3        2 to rank 2
 # ```
 #
-# Each rank adds what it receives to the blocks that it keeps. If the vectors of the four ranks are full of 1, 10, 100 and
-# 1000, rank 0 holds 101, 101, 1, 1 after round 1, and 1111, 101, 1, 1 after round 2.
+# Each rank adds what it receives to the blocks that it keeps. If the vectors of the four ranks are full of 1, 10, 100
+# and 1000, rank 0 holds 101, 101, 1, 1 after round 1, and 1111, 101, 1, 1 after round 2.
 #
 # In the second phase the partners meet in the opposite order, first the near ones and then the far ones. Each sends all
 # the complete blocks that it has, and receives the complete blocks of its partner. In round 3, rank 0 receives block 1
 # from rank 1, and in round 4 it receives blocks 2 and 3 from rank 2.
 #
-# To get several neighbouring blocks at once, ask `block_bounds(length, P)` for the $P+1$ positions at which blocks begin
-# and end:
+# To get several neighbouring blocks at once, ask `block_bounds(length, P)` for the $P+1$ positions at which blocks
+# begin and end:
 
 # %%
 from course_utils.lessons.allreduce import block_bounds
@@ -171,8 +173,8 @@ bounds = block_bounds(len(numbers), 4)
 print(bounds, numbers[bounds[2] : bounds[4]])  # blocks 2 and 3 together
 
 # %% [markdown]
-# For a power of two there are $2\log_2 P$ rounds, and a rank sends $2\,\frac{P-1}{P}$ of the vector. For any other $P$, use
-# `fold_in` and `fold_out` as before, and cut the vector into as many blocks as there are active ranks.
+# For a power of two there are $2\log_2 P$ rounds, and a rank sends $2\,\frac{P-1}{P}$ of the vector. For any other $P$,
+# use `fold_in` and `fold_out` as before, and cut the vector into as many blocks as there are active ranks.
 
 # %% tags=["exercise"]
 # halving_doubling_allreduce
@@ -180,8 +182,8 @@ print(bounds, numbers[bounds[2] : bounds[4]])  # blocks 2 and 3 together
 # %% [markdown]
 # ## 5 · Asynchronous ring
 #
-# In the ring of the first exercise, a rank waits for a whole block, adds it, and only then sends it on. While it adds, its
-# link is idle, and while it waits, its processor is. It is better to cut every block into **segments** and to send
+# In the ring of the first exercise, a rank waits for a whole block, adds it, and only then sends it on. While it adds,
+# its link is idle, and while it waits, its processor is. It is better to cut every block into **segments** and to send
 # each of them on as soon as it has arrived and has been added:
 #
 # ```text
@@ -216,9 +218,9 @@ print(f"Without that argument, a segment has at most {SEGMENT_BYTES:,} bytes.")
 # ## 6 · How long will it take?
 #
 # A message of $k$ bytes takes $\alpha + \beta k$ seconds. In the lesson we left out the time that a processor needs to
-# add up numbers. Let us say that it is $\gamma$ seconds for each byte. Then a round in which $k$ bytes are sent and added
-# takes $\alpha + \beta k + \gamma k$, and a round in which they are only sent takes $\alpha + \beta k$. The
-# time of an all-reduce is the sum over its rounds. These are the rounds for a vector of $n$ bytes:
+# add up numbers. Let us say that it is $\gamma$ seconds for each byte. Then a round in which $k$ bytes are sent and
+# added takes $\alpha + \beta k + \gamma k$, and a round in which they are only sent takes $\alpha + \beta k$. The time
+# of an all-reduce is the sum over its rounds. These are the rounds for a vector of $n$ bytes:
 #
 # | `algorithm` | rounds in which bytes are sent and added | rounds in which bytes are only sent |
 # |---|---|---|
@@ -228,9 +230,9 @@ print(f"Without that argument, a segment has at most {SEGMENT_BYTES:,} bytes.")
 # | `"halving-doubling"` | $\log_2 A$ rounds with $\frac n2, \frac n4, \dots, \frac nA$ bytes | the same again |
 # | `"ring"` | $P-1$ rounds with $\frac nP$ bytes | $P-1$ rounds with $\frac nP$ bytes |
 #
-# $A$ is the largest power of two up to $P$. If $P$ itself is not a power of two, recursive doubling and halving-doubling
-# have two more rounds. In one of them the surplus ranks send their vectors, which are added, and in the other they only
-# receive the result.
+# $A$ is the largest power of two up to $P$. If $P$ itself is not a power of two, recursive doubling and
+# halving-doubling have two more rounds. In one of them the surplus ranks send their vectors, which are added, and in
+# the other they only receive the result.
 #
 # For example, let $\alpha$ be 10 µs, $\beta$ 0.01 µs and $\gamma$ 0.001 µs per byte, and take 1,000 bytes on 6 ranks.
 # Recursive doubling begins with a round for ranks 4 and 5, which takes 10 + 10 + 1 = 21 µs. There follow $\log_2 4 = 2$

@@ -25,11 +25,11 @@ from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
 SLOW = 15.0  # this many times as long as a plain ring: programs beside it can make it several, a pause many
-TOO_LONG = "the result is right, but a message of rank {rank} has {nbytes} bytes; a segment has at most {most}"
-ONE_AT_A_TIME = "the result is right, but no rank had two messages of one direction on their way at a time"
-BLOCK_BY_BLOCK = "the result is right, but every rank waited for a whole block before it passed a segment on"
-SECOND_HALF = "the result is right, but in the second half every rank waited for a whole block before it passed one on"
-TOO_SLOW = "the result is right, but took {times:.1f} times as long as a ring of blocking messages"
+TOO_LONG = "the result is right, but rank {rank} sent a message of {nbytes} bytes; a segment has at most {most}"
+ONE_AT_A_TIME = "the result is right, but no rank ever had two of its messages on their way at the same time"
+BLOCK_BY_BLOCK = "the result is right, but every rank waited for a whole block before it sent a segment on"
+SECOND_HALF = "the result is right, but every rank waited for whole blocks before it sent complete segments on"
+TOO_SLOW = "the result is right, but it took {times:.1f} times longer than a ring of blocking messages"
 
 
 def async_cost(room: int) -> CostOf:
@@ -136,8 +136,8 @@ def _praise(outcome: Outcome) -> str:
     )
     sent = max(outcome.run.bytes_per_rank) / outcome.arguments[0][0].nbytes
     return (
-        f"{ranks(outcome.world_size)} agree; up to {count(at_once, 'segment')} of a rank on their way at once, each "
-        f"sent {sent:.2f} of its vector, the least possible"
+        f"{ranks(outcome.world_size)} agree; a rank had up to {count(at_once, 'segment')} on their way at once, and "
+        f"each sent {sent:.2f} times its vector, the least possible"
     )
 
 
@@ -146,17 +146,19 @@ EXERCISE = Exercise(
     number=5,
     minutes=45,
     difficulty=3,
-    turn="pass each segment on as soon as it has come",
-    title="the ring in segments that follow each other",
+    turn="send each segment on as soon as it has arrived",
+    title="a ring in which each segment is sent on at once",
     cases=_cases,
     hints=(
-        "A segment that has come and was added can leave at once: it need not wait for its neighbours in the block. "
-        "Write down the order in which the segments reach one rank. Which of them does it pass on, and when may the "
-        "place of a finished sum be written into?",
-        "List `arriving`: for every step, the segments of the block that comes. Begin with an Isend of each segment of "
-        "the first block. Then for each arrival: Irecv posted early, Wait, combine (while it is a partial sum), Isend "
-        "of the same segment. A finished sum may come into the vector once the Isend of the old one is complete. "
-        "At the end wait for all sends.",
+        "A segment that has arrived and has been added can be sent on at once, without waiting for the others of its "
+        "block. In which order do the segments of all blocks arrive at rank 0? Which of them does it send on, and to "
+        "which of them does it add?",
+        "First start an `Isend` for each segment of the block that the ring sends first. Then make a list of all "
+        "segments that will arrive, in order, and go through it. For each, there is an `Irecv` that was started "
+        "earlier, one or two segments ahead. Wait for it, add it in the first P − 1 steps, or copy it into the vector "
+        "after that, and start an `Isend` of the same segment, except in the last step. Let each `Irecv` fill an array "
+        "of its own, and each `Isend` send a copy; then no two of them get into each other's way. At the end, wait for "
+        "all sends.",
     ),
     symptoms=spoken_of(__file__),
     praise=_praise,

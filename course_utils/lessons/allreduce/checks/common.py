@@ -1,6 +1,6 @@
-"""What the checks of lesson 5 share: the cases that every all-reduce must stand, and what each of them promises.
+"""What the checks of lesson 5 share: the cases that every all-reduce must pass, and what each of them promises.
 
-How mistakes show in an outcome is told by `symptoms`.
+The module `symptoms` finds the signs of mistakes in an outcome.
 """
 
 import dataclasses
@@ -24,10 +24,10 @@ POWERS_OF_TEN, CALLED_AGAIN, LARGE_INTEGERS = "powers-of-ten", "called-again", "
 """Keys of cases."""
 NOT_COUNTED = "the result is right, but rank {rank} sent nothing by Send, Isend or Sendrecv"
 A_PICKLE = "the result is right, but rank {rank} sent a pickle, by {call}"
-NOT_EQUAL = "rank {rank} and rank 0 differ in the last digit at index {index}"
+NOT_EQUAL = "the sums of rank {rank} and rank 0 differ in the last digit at index {index}"
 HASTE = {
-    CHANGED: "rank {rank} changed numbers that were still being sent by {call}",
-    TAKEN: "rank {rank} put two messages into one place at the same time, the second by {call}",
+    CHANGED: "rank {rank} changed numbers that {call} was still sending",
+    TAKEN: "rank {rank} received two messages into the same memory at the same time, the second by {call}",
 }
 
 CostOf = Callable[[int, int], Cost]
