@@ -167,11 +167,11 @@ def the_first_takes_it(comm):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (the_first_takes_it, ("rank 0 waits in Recv(source=1)",)),
-        (never_comes, ("rank 0 waits in recv(source=3), line ", "ranks 1, 2 and 3 have returned")),
-        (each_waits_for_the_other, ("rank 0 waits in Recv(source=1)", "rank 1 waits in Recv(source=0)")),
-        (one_skips, ("ranks 0, 1 and 3 wait in Barrier", "rank 2 has returned")),
-        (other_tags, ("rank 1 waits in recv(source=0)",)),
+        (the_first_takes_it, ("rank 0 is waiting in Recv(source=1)",)),
+        (never_comes, ("rank 0 is waiting in recv(source=3), line ", "ranks 1, 2 and 3 have returned")),
+        (each_waits_for_the_other, ("rank 0 is waiting in Recv(source=1)", "rank 1 is waiting in Recv(source=0)")),
+        (one_skips, ("ranks 0, 1 and 3 are waiting in Barrier", "rank 2 has returned")),
+        (other_tags, ("rank 1 is waiting in recv(source=0)",)),
     ],
 )
 def test_ranks_that_wait_for_ever_are_named_and_work_again(four_ranks, function, words) -> None:
@@ -192,7 +192,9 @@ def a_cycle(comm):
 
 
 def test_a_cycle_is_told_while_another_rank_works(four_ranks) -> None:
-    with pytest.raises(RankError, match="^deadlock: rank 0 waits for 1, 1 for 2, 2 for 0\\. .*rank 3 was computing"):
+    with pytest.raises(
+        RankError, match="^deadlock: rank 0 is waiting for 1, 1 for 2, 2 for 0\\. .*rank 3 was computing"
+    ):
         four_ranks.run(a_cycle)
     assert four_ranks.run(add_ranks).results == [6] * 4
 

@@ -125,7 +125,7 @@ def test_ranks_on_nodes_work_as_those_of_this_machine_do(healthy) -> None:
 
 @pytest.mark.timeout(120)
 def test_ranks_that_hang_are_told_so_and_work_on(healthy) -> None:
-    with pytest.raises(RankError, match=r"deadlock: .* rank 0 waits in recv\(source=3\)"):
+    with pytest.raises(RankError, match=r"deadlock: .* rank 0 is waiting in recv\(source=3\)"):
         healthy.run(lambda comm: comm.recv(source=3) if comm.rank == 0 else None)
 
     def turn_on_the_spot(comm) -> None:
