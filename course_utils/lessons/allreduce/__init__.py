@@ -1,4 +1,4 @@
-"""Lesson 5, How do P machines add their vectors? Read `ring` first.
+"""Lesson 5, How do P machines add up their vectors? Read `ring` first.
 
 Six ways, one module each: `gather_broadcast`, `tree`, `recursive_doubling`, `halving_doubling`, `ring` and
 `async_ring`; `algorithms` lists them. `double_tree` is NCCL's, beside them. `cost_model` says what each costs,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .hierarchical import hierarchical_allreduce
     from .network_topology import alpha_of, ring_seconds, switch, two_level
     from .recursive_doubling import recursive_doubling_allreduce
+    from .ring import ring_allreduce
     from .sentences import bus_text, error_text, formula_text, kept_text, network_text, predictors, rounding_text
     from .shared_links import predicted_seconds
     from .suspicious_ring import WEIGHTS, suspicious_ring, train_digits

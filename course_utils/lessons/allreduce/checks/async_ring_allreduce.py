@@ -149,6 +149,7 @@ EXERCISE = Exercise(
     turn="send each segment on as soon as it has arrived",
     title="a ring in which each segment is sent on at once",
     cases=_cases,
+    wrong_blocks=lambda frames, _: frames.incomplete(),
     hints=(
         "A segment that has arrived and has been added can be sent on at once, without waiting for the others of its "
         "block. In which order do the segments of all blocks arrive at rank 0? Which of them does it send on, and to "

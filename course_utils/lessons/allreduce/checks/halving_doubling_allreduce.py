@@ -53,6 +53,7 @@ EXERCISE = Exercise(
     turn="send away half of your blocks in each round, then collect them",
     title="sharing out the adding by halves takes few rounds and few bytes",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, halving_cost, _halves),
+    wrong_blocks=lambda frames, _: frames.incomplete(),
     hints=(
         "Take 8 ranks. Who is the partner of rank 5 in rounds 1, 2 and 3, and which blocks does rank 5 keep in each of "
         "them? Can you calculate the first of these blocks from the rank and the distance?",

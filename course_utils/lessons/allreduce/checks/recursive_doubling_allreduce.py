@@ -44,6 +44,7 @@ EXERCISE = Exercise(
     turn="swap sums with partners 1, 2, 4, … away",
     title="partners 1, 2, 4, … apart swap whole vectors",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, doubling_cost, _partners),
+    wrong_blocks=lambda frames, _: frames.incomplete(),
     hints=(
         "Which ranks take part in the rounds if there are 3 ranks, and up to which distance do the rounds of the "
         "lesson go then? Which two calls do all ranks make, and when?",

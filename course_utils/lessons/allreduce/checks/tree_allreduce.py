@@ -28,6 +28,7 @@ EXERCISE = Exercise(
     turn="add up in pairs, then send the result back",
     title="along a tree to rank 0, and back again",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, tree_cost),
+    wrong_blocks=lambda frames, _: frames.incomplete(),
     hints=(
         "This is the tree broadcast of lesson 4, first backwards and then forwards. Which ranks are still taking part "
         "in round 2, and which in round 3? What do their numbers have in common?",

@@ -91,6 +91,7 @@ EXERCISE = Exercise(
     turn="let every rank that has the vector send it on",
     title="one vector for all ranks in ⌈log₂ P⌉ rounds",
     cases=_cases,
+    wrong_blocks=lambda frames, arguments: frames.not_from(arguments[1] if len(arguments) > 1 else 0),
     hints=(
         "Count the ranks from the root, which has distance 0. Which distances have the ranks that send in round k, and "
         "which distances have those that receive?",
