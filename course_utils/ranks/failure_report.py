@@ -7,7 +7,7 @@ from course_utils.ranks.ending import BrokenOff
 from course_utils.ranks.engine.reply import Reply
 from course_utils.trace.activity import IDLE, TESTING, WAITING, Activity
 from course_utils.trace.latent_errors import mismatched_collectives
-from course_utils.words import ranks_in_words
+from course_utils.words import capital, ranks_in_words
 
 
 def replies_text(replies: list[Reply], world_size: int = 0) -> str:
@@ -86,10 +86,11 @@ def describe(replies: list[Reply], cause: BrokenOff | None = None) -> str | None
     raised = [reply for reply in replies if reply.kind == "raised"]
     others = [reply for reply in replies if reply.kind not in ("raised", "returned")]
     if raised:
-        meanwhile = [f"Meanwhile {replies_text(others)}."] if others else []
+        meanwhile = [f"Meanwhile, {replies_text(others)}."] if others else []
         events = sorted((event for reply in replies for event in reply.events), key=lambda event: event.start)
         return " ".join([f"{replies_text(raised, len(replies))}.", *meanwhile, *mismatched_collectives(events)])
-    return " ".join([*why, f"{replies_text(replies, len(replies))}."])
+    doings = replies_text(replies, len(replies))
+    return " ".join([*why, f"{capital(doings) if why else doings}."])
 
 
 def print_from(rank: int, text: str) -> None:

@@ -101,7 +101,7 @@ def test_nothing_is_left_of_a_kernel_that_ends(kernel, runtime: Path, way: str) 
     ("code", "words"),
     [
         (DEADLOCK, "are waiting in recv(source="),
-        ("%%px\nwhile True:\n    pass", "all 4 ranks were computing at line "),
+        ("%%px\nwhile True:\n    pass", "All 4 ranks were computing at line "),
     ],
     ids=["deadlock", "endless loop in %%px"],
 )
@@ -126,7 +126,7 @@ def test_px_after_a_deadlock_works(kernel) -> None:
         client, "%%px\nfrom mpi4py import MPI\nif MPI.COMM_WORLD.rank == 1:\n    MPI.COMM_WORLD.recv(source=0)"
     )
     assert answer["ename"] == "RankError"
-    assert "rank 1 is waiting in recv(source=0), line 4 of your cell" in answer["evalue"]
+    assert "Rank 1 is waiting in recv(source=0), line 4 of your cell" in answer["evalue"]
     assert run(client, "%%px\nassert MPI.COMM_WORLD.allreduce(1) == 4")["status"] == "ok"
 
 
