@@ -1,7 +1,7 @@
 # What lesson 5 leaves out of its page. Percent format: edit this file, then run `make notebooks`.
 
 # %% [markdown]
-# # Further: how do P machines add their vectors?
+# # Further: how do P machines add up their vectors?
 #
 # What is good to know beyond [the lesson's page](05_allreduce.ipynb): a ring in segments, two trees at once, a report's
 # formula and its trainings, ranks that are not there, nodes with several ranks, and 1,024 ranks.

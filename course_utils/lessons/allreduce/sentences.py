@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
 from course_utils.lessons.allreduce.cost_model import Network
-from course_utils.measuring import NEAR, relative_errors
+from course_utils.measuring import BUSY, NEAR, is_busy, relative_errors, unless_busy
 from course_utils.words import bytes_text, percent, seconds_text
 
 
@@ -20,19 +20,28 @@ def network_text(network: Network) -> str:
 def formula_text(runs: Sequence[float], formulas: Mapping[str, float]) -> str:
     """Which of several predictions the seconds of most runs bear out, and what the others say."""
     nearest = [min(formulas, key=lambda name: abs(formulas[name] / seconds - 1)) for seconds in runs]
+    if is_busy([runs]):
+        return BUSY
     near, seconds = statistics.mode(nearest), statistics.median(runs)
     predictions = ", ".join(f"{name} says {seconds_text(value)}" for name, value in formulas.items())
     nearer = f"{near} is nearer in {nearest.count(near)} of {len(runs)} runs"
     return f"measured {seconds_text(seconds)}; {predictions}: {nearer}"
 
 
-def error_text(predicted: Sequence[float], measured: Sequence[float]) -> str:
-    """How far predictions are off, in the middle and at worst."""
+def error_text(predicted: Sequence[float], measured: Sequence[float], busy: bool = False) -> str:
+    """How far predictions are off, in the middle and at worst.
+
+    Args:
+        predicted, measured: seconds of each case.
+        busy: whether the machine was too busy to compare them, by all runs of each case (`measuring.is_busy`).
+    """
+    if busy:
+        return BUSY
     errors = relative_errors(predicted, measured)
     middle, worst = percent(statistics.median(errors)), percent(max(errors))
     off = f"off by {middle} in the median of {len(errors)} cases, by {worst} at worst"
     if statistics.median(errors) > NEAR:
-        return f"{off}: do not trust it here. Is the computer busy with something else?"
+        return f"{off}: do not trust it here"
     return f"{off}: right" if max(errors) <= NEAR else f"{off}: right as a rule, not in every case"
 
 
@@ -54,7 +63,8 @@ def kept_text(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -
         return bus_bandwidth("all_reduce", int(panel.split()[0]), 1.0, statistics.median(measured[panel][name][-1]))
 
     shares = [f"{name} keeps {percent(rate(many, name) / rate(few, name))}" for name in measured[many]]
-    return f"From {few} to {many}: {', '.join(shares)}"
+    ends = [runs[-1] for panel in (few, many) for runs in measured[panel].values()]
+    return unless_busy(is_busy(ends), f"From {few} to {many}: {', '.join(shares)}")
 
 
 def rounding_text(errors: Mapping[str, float], loss: float) -> str:

@@ -99,8 +99,8 @@ def test_measuring_counts_every_run_and_rejects_a_wrong_sum(ranks) -> None:
 
 
 def test_findings_follow_the_numbers() -> None:
-    assert sentences.formula_text([0.1, 0.2, 0.1], {"ours": 0.11, "theirs": 0.2}).endswith(
-        "ours is nearer in 2 of 3 runs"
+    assert sentences.formula_text([0.1, 0.2, 0.1, 0.1, 0.1], {"ours": 0.11, "theirs": 0.2}).endswith(
+        "ours is nearer in 4 of 5 runs"
     )
     assert sentences.bus_text(4, 1e6, 1.5) == "1 MB/s"
     assert "10\N{NO-BREAK SPACE}% at worst: right" in sentences.error_text([1.1, 1.0], [1.0, 1.0])
