@@ -390,7 +390,7 @@ class Ranks(LastRun):
         connection.close()
         connection.folder.disown()
         if connection.folder.living_owners():
-            print("Another notebook uses these ranks too: they stay for it.")
+            print("Another notebook is still using these ranks, so they keep running.")
         else:
             connection.folder.end()
 

@@ -423,7 +423,7 @@ class _VirtualCall:
         reply.output = "".join(me.printed)
         mine = [request for request in me.open.values() if request.by_learner and not request.inactive]
         reply.never_waited_for = tuple(f"{request.text}{request.source_line}" for request in mine)
-        forgotten = [f"nobody waits for {text}" for text in reply.never_waited_for]
+        forgotten = [f"no call waits for {text}" for text in reply.never_waited_for]
         reply.notes = tuple(dict.fromkeys([*me.notes, *forgotten]))
         return reply
 
