@@ -1,39 +1,107 @@
-"""What measurements of all-reduces say, in a sentence: written here once, chosen by the numbers."""
+"""What measurements of all-reduces mean, as decisions and as sentences: written here once, chosen by the numbers."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
 
 from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
 from course_utils.lessons.allreduce.cost_model import Network
-from course_utils.measuring import NEAR, relative_errors
-from course_utils.words import bytes_text, percent, seconds_text
+from course_utils.measuring import BUSY, NEAR, Compared, is_busy, larger, relative_errors
+from course_utils.words import bytes_text, capital, join, percent, ranks_in_words, seconds_text
 
 
 def network_text(network: Network) -> str:
     """α and β in words."""
     return (
-        f"A message costs {seconds_text(network.alpha)}, and {seconds_text(1e6 * network.beta)} for each MB: "
-        f"{bytes_text(1 / network.beta)}/s."
+        f"A message takes {seconds_text(network.alpha)}, plus {seconds_text(1e6 * network.beta)} for each MB, "
+        f"which is a rate of {bytes_text(1 / network.beta)}/s."
     )
 
 
-def formula_text(runs: Sequence[float], formulas: Mapping[str, float]) -> str:
-    """Which of several predictions the seconds of most runs bear out, and what the others say."""
-    nearest = [min(formulas, key=lambda name: abs(formulas[name] / seconds - 1)) for seconds in runs]
-    near, seconds = statistics.mode(nearest), statistics.median(runs)
-    predictions = ", ".join(f"{name} says {seconds_text(value)}" for name, value in formulas.items())
-    nearer = f"{near} is nearer in {nearest.count(near)} of {len(runs)} runs"
-    return f"measured {seconds_text(seconds)}; {predictions}: {nearer}"
+# --- predictions against measurements -------------------------------------------------------------------------------
+
+
+class Nearer(Enum):
+    """Which of two formulas the measured times bear out."""
+
+    RIGHT = auto()
+    UNCLEAR = auto()
+
+
+def nearer(runs: Sequence[float], right: float, wrong: float) -> Nearer:
+    """Whether the formula that is right by a count is also nearer to the seconds of most runs.
+
+    A clock cannot overrule a count, so if it is not nearer, the clock decides nothing.
+    """
+    times = sum(abs(right / seconds - 1) < abs(wrong / seconds - 1) for seconds in runs)
+    return Nearer.RIGHT if 2 * times > len(runs) else Nearer.UNCLEAR
+
+
+def formula_text(runs: Sequence[float], right: float, wrong: float) -> str:
+    """What our formula and that of the report predict, what was measured, and whether that decides anything."""
+    seconds = seconds_text(statistics.median(runs))
+    predictions = f"Our formula predicts {seconds_text(right)}, and the report's {seconds_text(wrong)}."
+    if nearer(runs, right, wrong) is Nearer.UNCLEAR:
+        return f"{predictions} We measured {seconds}. {BUSY}, but the counts do not depend on the clock."
+    return f"{predictions} We measured {seconds}, which is nearer to ours."
+
+
+class Trust(Enum):
+    """How far calculated times can be trusted."""
+
+    CLOSE = "So on this machine you can rely on them."
+    ROUGH = "That is good enough to choose an algorithm, but not to promise a time."
+    BUSY = f"{BUSY}."
+
+
+def trust(predicted: Sequence[float], measured: Sequence[float]) -> Trust:
+    """Whether predictions are near the measurements always, as a rule, or not even as a rule."""
+    errors = relative_errors(predicted, measured)
+    if statistics.median(errors) > NEAR:
+        return Trust.BUSY
+    return Trust.CLOSE if max(errors) <= NEAR else Trust.ROUGH
 
 
 def error_text(predicted: Sequence[float], measured: Sequence[float]) -> str:
-    """How far predictions are off, in the middle and at worst."""
+    """How far calculated times are off, in the middle and at worst, and what that means."""
     errors = relative_errors(predicted, measured)
     middle, worst = percent(statistics.median(errors)), percent(max(errors))
-    off = f"off by {middle} in the median of {len(errors)} cases, by {worst} at worst"
-    if statistics.median(errors) > NEAR:
-        return f"{off}: do not trust it here. Is the computer busy with something else?"
-    return f"{off}: right" if max(errors) <= NEAR else f"{off}: right as a rule, not in every case"
+    return (
+        f"In the median of {len(errors)} cases the calculated time is off by {middle}, and in the worst case by "
+        f"{worst}. {trust(predicted, measured).value}"
+    )
+
+
+class Outcome(Enum):
+    """What a comparison on the emulated nodes says about the time that was calculated for a real network."""
+
+    AGREES = auto()
+    NO_DIFFERENCE = auto()
+    CONTRADICTS = auto()
+    BUSY = auto()
+
+
+def outcome(pair: Compared) -> Outcome:
+    """Whether the runs agree with a calculation in which the first of the two is faster."""
+    if is_busy([pair.first, pair.second]) and pair.is_tie:
+        return Outcome.BUSY
+    if pair.is_tie:
+        return Outcome.NO_DIFFERENCE
+    return Outcome.AGREES if pair.first_is_faster else Outcome.CONTRADICTS
+
+
+def comparison_text(pair: Compared) -> str:
+    """What the emulated nodes show of two algorithms, of which the first is faster by the calculation."""
+    cores = "All nodes share the cores of this computer, and more messages are more work for these cores."
+    return {
+        Outcome.AGREES: f"The emulated nodes agree: {pair}.",
+        Outcome.NO_DIFFERENCE: f"On the emulated nodes there is no clear difference. {cores}",
+        Outcome.CONTRADICTS: f"On the emulated nodes it is the other way round, as {pair}. {cores}",
+        Outcome.BUSY: f"{BUSY}.",
+    }[outcome(pair)]
+
+
+# --- bus bandwidth, and rounding ------------------------------------------------------------------------------------
 
 
 def bus_text(world_size: int, nbytes: float, seconds: float) -> str:
@@ -41,7 +109,7 @@ def bus_text(world_size: int, nbytes: float, seconds: float) -> str:
     return f"{bytes_text(bus_bandwidth('all_reduce', world_size, nbytes, seconds))}/s"
 
 
-def kept_text(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> str:
+def kept_shares(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> dict[str, float]:
     """Which share of its bus bandwidth each algorithm keeps from the first number of ranks to the last.
 
     Args:
@@ -53,17 +121,89 @@ def kept_text(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -
     def rate(panel: str, name: str) -> float:
         return bus_bandwidth("all_reduce", int(panel.split()[0]), 1.0, statistics.median(measured[panel][name][-1]))
 
-    shares = [f"{name} keeps {percent(rate(many, name) / rate(few, name))}" for name in measured[many]]
-    return f"From {few} to {many}: {', '.join(shares)}"
+    return {name: rate(many, name) / rate(few, name) for name in measured[many]}
+
+
+def kept_text(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> str:
+    """In a sentence, what `kept_shares` returns."""
+    few, many = list(measured)[0].split()[0], list(measured)[-1]
+    shares = join([f"{percent(share)} with {name}" for name, share in kept_shares(measured).items()])
+    return f"Of the bus bandwidth on {few} ranks, {many} still have {shares}."
 
 
 def rounding_text(errors: Mapping[str, float], loss: float) -> str:
     """How much smaller the error of a sum is than the loss of accuracy that it was suspected of."""
     worst = max(errors.values())
     times = float(f"{loss / worst:.1g}")
-    return f"at most {worst:.0e} of the largest sum: about {times:,.0f} times less than {percent(loss)}"
+    return f"at most {worst:.0e} of the largest sum, about {times:,.0f} times less than {percent(loss)}"
+
+
+# --- titles of pictures ---------------------------------------------------------------------------------------------
+
+
+def fastest_text(ends: Mapping[str, tuple[str | None, ...]], smallest: float, largest: float) -> str:
+    """Which algorithm is the fastest for the smallest and for the largest vector.
+
+    Args:
+        ends: for each number of ranks ("4 ranks"), the fastest for the smallest and for the largest vector; None where
+            none is clearly the fastest.
+        smallest, largest: bytes.
+    """
+    panels: dict[tuple[str | None, ...], list[str]] = {}
+    for panel, names in ends.items():
+        panels.setdefault(names, []).append(panel)
+    clauses = []
+    for names, alike in panels.items():
+        short, long = names
+        on = f"on {join(alike)}"
+        if short is None and long is None:
+            clauses.append(f"{on}, no algorithm is clearly the fastest")
+        elif short == long:
+            clauses.append(f"{on}, {short} is the fastest at both ends")
+        else:
+            parts = [
+                f"{name or 'no algorithm'} is {'' if name else 'clearly '}the fastest for {bytes_text(size)}"
+                for name, size in ((short, smallest), (long, largest))
+            ]
+            clauses.append(f"{on}, {' and '.join(parts)}")
+    return capital("; ".join(clauses))
+
+
+def circles_text(sizes: Mapping[str, Sequence[float]]) -> str:
+    """From which sizes on another algorithm is the fastest, by the calculation.
+
+    Args:
+        sizes: for each number of ranks, the sizes in bytes at which that changes.
+    """
+    changes = [f"on {panel} at {join([bytes_text(size) for size in own])}" for panel, own in sizes.items() if own]
+    if not changes:
+        return "By the calculation, the same algorithm is the fastest for all these sizes."
+    return f"By the calculation, the fastest algorithm changes {join(changes)}."
+
+
+def ranking_text(values: Mapping[str, Sequence[float]], world_size: int) -> str:
+    """Which method's line ends the highest, on this many ranks; those that end within a tie of it are named, too."""
+    last = {name: line[-1] for name, line in values.items()}
+    best = max(last, key=lambda name: last[name])
+    equal = [name for name, value in last.items() if not larger(last[best], value)]
+    subject = "method is" if len(equal) == 1 else "methods are"
+    return f"the fastest {subject} {join(equal)} on {world_size:,} ranks"
+
+
+def idle_text(idle: Mapping[str, float]) -> str:
+    """How much of the time links carry nothing, for each of several runs."""
+    shares = [f"{percent(share)} of the time with {name}" for name, share in idle.items()]
+    return f"The links are idle for {join(shares)}"
+
+
+def inner_text(busy: Sequence[int], trees: int) -> str:
+    """Which ranks pass sums on in all of several trees."""
+    those = f"{trees} trees" if trees != 2 else "both trees"
+    if not busy:
+        return f"No rank has to pass sums on in {those}"
+    return f"{capital(ranks_in_words(list(busy)))} {'has' if len(busy) == 1 else 'have'} to pass sums on in {those}"
 
 
 def predictors(world_size: int, names: Sequence[str], time: Callable[..., float], network: Network) -> dict:
-    """For each algorithm a function of the size: what `time` (`predicted_seconds`) says of this network."""
+    """For each algorithm a function of the size: the seconds that `time` (`predicted_seconds`) gives here."""
     return {name: lambda nbytes, name=name: time(name, world_size, nbytes, network) for name in names}
