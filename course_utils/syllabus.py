@@ -5,6 +5,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
+FURTHER = "_further"
+"""How the name of a lesson's second, optional notebook ends: `05_allreduce_further`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
@@ -17,6 +20,7 @@ class Lesson:
         ranks: how many processes its page works with, 0 for none.
         builds_on: the lessons that it continues, by number; what those build on goes without saying.
         planned: the exercises it will have; empty once they are declared, in the folder `checks` of its room.
+        further_minutes: for its second notebook, *Further*, which is optional; 0 if it has none.
     """
 
     stem: str
@@ -25,6 +29,7 @@ class Lesson:
     ranks: int
     builds_on: tuple[int, ...] = ()
     planned: tuple[str, ...] = ()
+    further_minutes: int = 0
 
     @property
     def number(self) -> int:
@@ -52,6 +57,21 @@ class Lesson:
         return ROOT / "notebooks" / f"{self.stem}.ipynb"
 
     @property
+    def further(self) -> Path | None:
+        """The lesson's second, optional notebook, or None if it has none."""
+        return ROOT / "notebooks" / f"{self.stem}{FURTHER}.ipynb" if self.further_minutes else None
+
+    @property
+    def further_title(self) -> str:
+        """The title of that notebook."""
+        return f"Further: {self.title[0].lower()}{self.title[1:]}"
+
+    @property
+    def notebooks(self) -> tuple[Path, ...]:
+        """The lesson's notebooks without its exercises, in the order of reading."""
+        return (self.notebook, self.further) if self.further else (self.notebook,)
+
+    @property
     def written(self) -> bool:
         """Whether the lesson can be opened already."""
         return self.notebook.exists()
@@ -63,7 +83,7 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("02_autodiff_and_optimizers", "Who computes the gradient?", 50, 0, (1,)),
     Lesson("03_hardware", "What limits one machine?", 60, 2, (2,)),
     Lesson("04_messages", "How do processes talk?", 50, 4, (0,)),
-    Lesson("05_allreduce", "How do P machines add their vectors?", 60, 8, (4,)),
+    Lesson("05_allreduce", "How do P machines add their vectors?", 60, 8, (4,), further_minutes=40),
     Lesson("06_data_parallel", "Can P workers train as one?", 60, 4, (2, 5)),
     Lesson("07_overlap", "Why is DDP faster than my loop?", 60, 4, (6,)),
     Lesson("08_parameter_server", "What if nobody waits?", 60, 8, (6,)),
@@ -77,3 +97,8 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("16_experts", "What if only some weights work?", 60, 4, (11,)),
     Lesson("17_long_texts", "What if the text does not fit?", 60, 8, (9,)),
 )
+
+
+def lesson_of(stem: str) -> str:
+    """Return the stem of the lesson that a page belongs to: "05_allreduce" for "05_allreduce_further", too."""
+    return stem.removesuffix(FURTHER)

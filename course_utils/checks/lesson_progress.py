@@ -10,7 +10,7 @@ from typing import Any
 from course_utils.checks.prediction_scores import asked_on, comparisons
 from course_utils.checks.registry import exercises_of, names_of
 from course_utils.checks.verdict import Result
-from course_utils.syllabus import LESSONS
+from course_utils.syllabus import LESSONS, lesson_of
 
 LONGEST_PAUSE = 15 * 60
 """Seconds between two records; after a longer time we cannot say that somebody was at work, and count none of it."""
@@ -27,7 +27,8 @@ class LessonRow:
         planned: minutes that the lesson takes.
         titles, takes: what each exercise is about, in a few words, and the minutes that it takes.
         spent: minutes of work that the records show; pauses are not counted.
-        hit, compared, asked: predictions that were right, that have met their measurement, that the page asks for.
+        hit, compared, asked: predictions that were right, that have met their measurement, that the lesson's pages
+            ask for.
         begun: whether there is any record of it.
     """
 
@@ -57,7 +58,7 @@ class Lessons:
     def __init__(self) -> None:
         self.all = LESSONS
         self.exercises = {lesson.stem: names_of(lesson) for lesson in LESSONS}
-        self.asked = {lesson.stem: asked_on(lesson.notebook) for lesson in LESSONS}
+        self.asked = {lesson.stem: frozenset().union(*map(asked_on, lesson.notebooks)) for lesson in LESSONS}
         self._of_exercise = {name: stem for stem, names in self.exercises.items() for name in names}
         self._of_prediction: dict[str, set[str]] = {}
         for stem, asked in self.asked.items():
@@ -73,11 +74,12 @@ class Lessons:
         return self.of_prediction(name if isinstance(name, str) else "", record.get("page"))
 
     def of_prediction(self, name: str, page: Any) -> str | None:
-        """The stem of the lesson that asks for a prediction; where none or several do, the page it was made on."""
+        """The stem of the lesson that asks for a prediction; if none or several do, that of the page it was made on."""
         stems = self._of_prediction.get(name, set())
+        page = lesson_of(page) if isinstance(page, str) else None
         if len(stems) == 1:
             return next(iter(stems))
-        return page if isinstance(page, str) and page in self.exercises else min(stems, default=None)
+        return page if page in self.exercises else min(stems, default=None)
 
 
 def standing(records: Iterable[dict[str, Any]]) -> tuple[LessonRow, ...]:

@@ -258,7 +258,7 @@ pictures.time_by_threads(times, cores, "Forward and backward, VGG-11 half as wid
 # the longest path, on which each task needs the one before. Adding 32 numbers takes 31 additions, as a *chain*, one by
 # one, or as a *tree*: neighbours first, then the sums of neighbours.
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "here:03_chain_and_tree"]
 from course_utils.lessons.hardware import brent_bounds, chain_sum, run_graph, tree_sum
 
 for name, graph in {"chain": chain_sum(32), "tree": tree_sum(32)}.items():
@@ -305,7 +305,7 @@ pictures.between_bounds(measured, bounds, printed, title, found)
 # How deep is a network? An entry of a convolution's output adds up $k$ products (channels in, times its window): first
 # one step for the products, then a tree of $\lceil \log_2 k \rceil$ steps. For VGG-11:
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "here:03_work_and_depth"]
 for direction in ("forward", "backward"):
     backward = direction == "backward"
     table = layer_costs.work_and_depth(model, images, backward)

@@ -230,7 +230,7 @@ course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"
 # Lower-case names take any Python object.
 
 
-# %% tags=["nbval-check-output"]
+# %% tags=["nbval-check-output", "here:04_broadcast_and_reduce"]
 def bcast_and_reduce(comm):
     word = comm.bcast("hello" if comm.rank == 0 else None, root=0)
     total = comm.reduce(comm.rank, root=0)
@@ -273,7 +273,7 @@ course.draw.timelines(there_and_back, dealt, titles=titles, title=title)
 # Put the gradients of four workers in the place of the numbers, and `allreduce` is the heart of distributed training.
 
 
-# %%
+# %% tags=["here:04_all_gather"]
 def everybody(comm):
     entries = comm.allgather(10 * comm.rank)
     letters = comm.alltoall([f"{comm.rank}→{other}" for other in range(comm.size)])

@@ -197,7 +197,7 @@ report_figures.stages(tasks)
 # same time. By bytes alone, gather-scatter would take 4 times as long. Does it, in your run? Both ways also pay
 # $\alpha$ for each of 34 gradients. Now look at the other links:
 
-# %%
+# %% tags=["here:06_total_time"]
 for task in tasks[1:]:
     print(sent_text(task))
 report_figures.total_time(tasks)

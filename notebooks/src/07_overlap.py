@@ -263,7 +263,7 @@ course.draw.stacked_bars(bars, batch_text(taken, more, "ours"))
 # torch has an older way for several GPUs of one machine: `nn.DataParallel(model)`, one process with a thread (lesson 3)
 # for each GPU. What does it do in *every* forward pass? Its own source says so:
 
-# %%
+# %% tags=["here:07_data_parallel"]
 import inspect
 
 from torch import nn
@@ -349,10 +349,10 @@ for P, times in line.items():
 # The students also looked at processors and network. So do we, with the counters of the
 # operating system. *User*: your program computes. *System*: the system works for it, mostly on messages.
 
-# %%
+# %% tags=["here:07_cpu_by_workers"]
 report_figures.cpu_by_workers(list(same_work.values()))
 
-# %%
+# %% tags=["here:07_traffic_by_workers"]
 several = [run for run in same_work.values() if run.sent]
 report_figures.traffic_by_workers(
     several

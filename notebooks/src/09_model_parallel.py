@@ -248,7 +248,7 @@ mlps = {"row_then_column": row_then_column, "column_then_row": column_then_row}
 for _ in range(2):  # the first runs are slow: they connect
     runs = {name: compare(mlp) for name, mlp in mlps.items()}
 
-# %%
+# %% tags=["here:09_two_layers"]
 from course_utils.lessons.model_parallel import collectives_text
 
 course.measured("model_mlp", **{name: run.collectives for name, run in runs.items()})

@@ -30,7 +30,7 @@ ranks.load_torch()
 # First on paper. An **operator** is a step of the network with an output that can be cut. Here is a small network (its
 # times are made up):
 
-# %%
+# %% tags=["here:12_five_operators"]
 from course_utils.lessons.strategy_search import COMPUTE, HandCosts, five_operators
 
 five = five_operators()
@@ -77,7 +77,7 @@ pictures.task_timelines(tasks, quickest_text(ms))
 # The picture shows a list of **tasks**: what is done, on which device, how long it takes, and after which other tasks
 # (by their numbers):
 
-# %%
+# %% tags=["here:12_tasks"]
 for number, task in enumerate(tasks["the report's"]):
     after = f"  after {', '.join(map(str, task.after))}" if task.after else ""
     print(f"{number:2}  {task.name:16} device {task.device}", end="  ")
@@ -217,7 +217,7 @@ pictures.cost_over_iterations(drawn, title, known[best], part)
 # Parts of each shape are timed *once*, on both ranks. (Half of the images may take more than half of the time: all
 # weights are read.) A message takes latency + bytes / bandwidth, as in lesson 5; both are measured here.
 
-# %%
+# %% tags=["here:12_operators"]
 from course_utils.lessons.strategy_search import Workload
 
 batch = 64
@@ -235,7 +235,7 @@ for operator in graph.operators:
     runs = ", ".join(operator.modules)
     print(f"{operator.name:6} {shape:17}{operator.parameters:9,} weights  {runs}")
 
-# %%
+# %% tags=["here:12_links"]
 from course_utils.lessons.strategy_search import measure_costs, measured_topology
 from course_utils.lessons.strategy_search import timed_text
 
@@ -318,7 +318,7 @@ if bound:  # a certificate that is wrong raises here
 #
 # A strategy is worth something when it runs. Here is its program, written as a person would have:
 
-# %%
+# %% tags=["here:12_program"]
 from course_utils.lessons.strategy_search import program_text
 
 text = program_text(case.model(), graph, found.strategy, case.build, ranks=2)

@@ -30,7 +30,7 @@ ranks.load_torch()
 # goal is that you understand them. (*Distributed training with TensorFlow*,
 # [tensorflow.org](https://www.tensorflow.org/guide/distributed_training), CC BY 4.0, as it stood in 2022.)
 
-# %%
+# %% tags=["here:15_paragraphs"]
 from course_utils.lessons.read_the_manual import PASSAGES, pictures
 
 title = "Two paragraphs of TensorFlow's manual"
@@ -244,7 +244,7 @@ course.draw.shares(
 #
 # Here are all four programs. Blue lines are those that the first one does not have.
 
-# %%
+# %% tags=["here:15_side_by_side"]
 from course_utils.lessons.read_the_manual import side_by_side
 
 side_by_side(ways)
@@ -276,7 +276,7 @@ choices = dict(zip("abcde", FRAMEWORKS))
 answers = {"mean": ..., "server": ..., "you_divide": ...}  # letters, "a" to "e"
 course.predict("dictionary", choices=choices, **answers)
 
-# %%
+# %% tags=["here:15_dictionary"]
 from course_utils.lessons.read_the_manual import dictionary_table
 
 course.measured("dictionary", mean="b", server="d", you_divide="d")
@@ -349,7 +349,7 @@ pictures.reading(PASSAGES, words_text(PASSAGES), under)
 # The table says what each word means, and what you measured of it. Today's manual says `CommunicationImplementation`
 # where this one says `CollectiveCommunication`. Names change; what you can measure stays.
 
-# %%
+# %% tags=["here:15_words"]
 from course_utils.lessons.read_the_manual import words_table
 
 words_table()
@@ -404,7 +404,7 @@ print(naive_steps_text(sent, BUDGET.bytes, NAIVE_STEPS))
 # `course.progress()` lists it. Your report shows your runs of lessons 6 and 7 in the figures of the students' report,
 # and your capstone, once it has been judged. (`course.report("report.html")` writes a file to keep.)
 
-# %%
+# %% tags=["here:15_report"]
 course.report()
 
 # %% [markdown]

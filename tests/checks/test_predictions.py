@@ -212,11 +212,12 @@ def test_nothing_to_note_gets_a_plain_line(call):
         call()
 
 
-def test_no_two_lessons_ask_for_a_prediction_of_the_same_name():
+def test_no_two_pages_ask_for_a_prediction_of_the_same_name():
     from course_utils.checks.prediction_scores import asked_on
     from course_utils.syllabus import LESSONS
 
-    lessons = [{name for name, _ in asked_on(lesson.notebook)} for lesson in LESSONS if lesson.written]
-    assert all(lessons), "every lesson that is written asks for predictions"
-    names = [name for asked in lessons for name in asked]
+    notebooks = [notebook for lesson in LESSONS if lesson.written for notebook in lesson.notebooks]
+    asked = {notebook: {name for name, _ in asked_on(notebook)} for notebook in notebooks}
+    assert all(asked[lesson.notebook] for lesson in LESSONS), "every lesson that is written asks for predictions"
+    names = [name for on_page in asked.values() for name in on_page]
     assert sorted(set(names)) == sorted(names)

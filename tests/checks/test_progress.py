@@ -18,7 +18,9 @@ import pytest
 import course_utils as course
 from course_utils.checks import progress_records
 from course_utils.checks.overview import overview
+from course_utils.checks.prediction_scores import asked_on
 from course_utils.checks.progress_records import Session, read, read_all
+from course_utils.syllabus import LESSONS
 
 
 @pytest.fixture
@@ -387,6 +389,15 @@ def test_the_first_comparison_of_a_prediction_counts():
     assert "1 of 2 predictions hit" in str(table) and ">1 of 2<" in table._repr_html_()
 
 
+def test_a_prediction_of_a_further_notebook_is_one_of_its_lesson():
+    lesson = next(lesson for lesson in LESSONS if lesson.further)
+    name, question = min(asked_on(lesson.further))
+    hit = {"measured": name, "values": {question: 5}, "hits": {question: True}, "page": lesson.further.stem}
+    row = row_of(overview([hit, hit | {"measured": "nobody_asks_this"}]), lesson.stem)
+    assert (row.hit, row.compared, row.begun) == (2, 2, True)
+    assert row.asked == len(asked_on(lesson.notebook)) + len(asked_on(lesson.further))
+
+
 def test_a_lesson_that_is_not_begun_starts_with_its_page():
     table = overview([])
     what, file, _ = table.what_is_next()
@@ -415,7 +426,6 @@ def test_what_was_once_right_stays_solved():
 
 def test_the_table_names_every_lesson_and_what_is_next():
     from course_utils.checks.registry import names_of
-    from course_utils.syllabus import LESSONS
 
     table = overview([solved("rank_squared")])
     text, page = str(table), table._repr_html_()
@@ -428,7 +438,6 @@ def test_the_table_names_every_lesson_and_what_is_next():
 
 def test_the_table_says_when_all_is_done():
     from course_utils.checks.registry import names_of
-    from course_utils.syllabus import LESSONS
 
     table = overview(solved(name) for lesson in LESSONS for name in names_of(lesson))
     assert table.next is None and "That is all of them" in str(table)

@@ -81,7 +81,7 @@ def test_headings_are_found_in_jupyterlab_too() -> None:
 
 @pytest.mark.parametrize("term", TERMS, ids=lambda term: term.name)
 def test_a_term_stands_in_bold_where_its_lesson_explains_it_and_not_before(term) -> None:
-    own = [page for page in PAGES if page.stem == LESSONS[term.lesson].stem]
+    own = [page for page in PAGES if page.lesson == LESSONS[term.lesson].stem]
     paragraphs = [paragraph for page in own for paragraph in paragraphs_of(page)]
     bold = [any(map(term.pattern.search, BOLD.findall(paragraph))) for paragraph in paragraphs]
     assert any(bold), f"lesson {term.lesson} sets {term.name} nowhere in bold"
@@ -98,8 +98,8 @@ def test_a_page_uses_what_it_builds_on_or_says_from_which_lesson_it_is(page) -> 
 
 
 def pages_up_to(page: Page) -> list[Page]:
-    """The lesson's page, and behind it its exercises where they are asked for."""
-    return [own for own in PAGES if own.stem == page.stem and own.kind in ("lesson", page.kind)]
+    """The lesson's page, and behind it its *Further* or its exercises where they are asked for."""
+    return [own for own in PAGES if own.lesson == page.lesson and own.kind in ("lesson", page.kind)]
 
 
 @pytest.mark.parametrize("deck", DECKS, ids=lambda deck: deck.stem)
@@ -113,7 +113,7 @@ def test_a_page_links_known_terms_once_and_not_too_many(page) -> None:
     number = int(page.stem[:2])
     text = "\n".join(cell.source for cell in assemble(page).cells if cell.cell_type == "markdown")
     links = re.findall(rf"\]\({re.escape(ADDRESS)}#([\w-]+)\)", text)
-    known = {term.anchor for term in TERMS if term.lesson < number + (page.kind != "lesson")}
+    known = {term.anchor for term in TERMS if term.lesson < number + (not page.teaches)}
     assert set(links) - {f"lesson-{number}"} <= known
     assert len(set(links)) == len(links) <= MOST_LINKS
 

@@ -106,6 +106,13 @@ def test_what_remains_for_home_is_what_was_not_done():
     assert said in " ".join(TEXT.split()), said
 
 
+def test_further_notebooks_are_listed_as_optional_with_their_minutes():
+    listed = re.findall(r"^\| \[(\d+) (.+)\]\(\.\./notebooks/(.+)\) \| (\d+) \|$", TEXT, re.MULTILINE)
+    further = [lesson for lesson in LESSONS if lesson.further]
+    rows = [(lesson.number, lesson.further_title, lesson.further.name, lesson.further_minutes) for lesson in further]
+    assert listed == [tuple(map(str, row)) for row in rows]
+
+
 def test_shorter_programmes_add_up():
     others = OTHER.findall(TEXT)
     assert len(others) >= 3

@@ -13,6 +13,7 @@ from course_utils.checks import registry
 from course_utils.checks.registry import names_of
 from course_utils.syllabus import LESSONS, ROOT
 from workshop.publish import readme as table_of_lessons
+from workshop.publish.sources import pages
 
 DOCUMENTS = [
     "README.md",
@@ -67,6 +68,19 @@ def test_a_page_begins_with_what_the_table_says(lesson) -> None:
     line = next(line for line in page.splitlines() if re.match(r"# \*\d", line))
     assert re.match(rf"# \*{lesson.minutes} minutes\b", line)
     assert f"· {lesson.ranks or 'no'} ranks" in line
+
+
+@pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson.further], ids=lambda lesson: lesson.stem)
+def test_a_further_notebook_begins_with_what_the_syllabus_says(lesson) -> None:
+    page = (ROOT / "notebooks" / "src" / f"{lesson.further.stem}.py").read_text(encoding="utf-8")
+    assert f"# # {lesson.further_title}\n" in page
+    line = f"# *{lesson.further_minutes} minutes · optional, after [lesson {lesson.number}]({lesson.stem}.ipynb) · "
+    assert line in page
+
+
+def test_every_further_notebook_is_that_of_a_lesson_with_minutes() -> None:
+    there = {page.target for page in pages() if page.kind == "further"}
+    assert there == {lesson.further.relative_to(ROOT) for lesson in LESSONS if lesson.further}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -161,9 +175,8 @@ def test_the_tutor_knows_every_place_where_answers_stand() -> None:
     assert all(any(place.is_relative_to(folder) for folder in folders) for place in holding)
 
 
-@pytest.mark.parametrize("document", ["AGENTS.md", "docs/sources.md"])
-def test_sections_that_are_named_exist(document) -> None:
-    named = re.findall(r"\*([A-Z][^*]+)\* in\s+lesson (\d+)", text_of(document))
+def test_sections_that_are_named_exist() -> None:
+    named = re.findall(r"\*([A-Z][^*]+)\* in\s+lesson (\d+)", text_of("AGENTS.md"))
     assert named
     for section, lesson in named:
         page = (ROOT / "notebooks" / "src" / f"{LESSONS[int(lesson)].stem}.py").read_text(encoding="utf-8")

@@ -20,8 +20,9 @@ FILES = [
 LESSONS, EXERCISES = (sorted(ROOT.glob(f"{folder}/*.ipynb")) for folder in ("notebooks", "exercises"))
 SOLUTIONS = sorted(ROOT.glob("exercises/solutions/*.ipynb"))
 NOTEBOOKS = [
-    pytest.param(path, marks=pytest.mark.long if path in (LESSONS[4], SOLUTIONS[4]) else pytest.mark.weekly)
+    pytest.param(path, marks=pytest.mark.long if path.parent != EXERCISES[0].parent and is_4 else pytest.mark.weekly)
     for path in (*LESSONS, *EXERCISES, *SOLUTIONS)
+    for is_4 in [path.stem == "04_messages"]
 ]
 
 

@@ -14,7 +14,7 @@ from course_utils.checks.exercise import Exercise
 from course_utils.syllabus import LESSONS, Lesson
 from workshop.publish.__main__ import main
 from workshop.publish.exercises import LINK, WIDTH, function_source, gives_away, stub, without_body
-from workshop.publish.minutes import minutes_of_page
+from workshop.publish.minutes import minutes_of_page, shows
 from workshop.publish.notebooks import assemble, build, check
 from workshop.publish.sources import EXERCISE, ROOT, AuthoringError, pages, read_cells, tags
 from workshop.publish.times import PageTime, line_of, sum_of, time_pages
@@ -316,21 +316,48 @@ def test_pages_are_timed_and_the_slowest_cell_is_named(small, capsys):
     assert everything.startswith("all 1 ")
 
 
-OFF = 0.35
+OFF, LOOSELY_OFF = 0.2, 0.35
 """By what share the minutes that the syllabus states may differ from the estimate."""
+NOT_YET_HELD = {1, 2, 3, *range(5, 18)}
+"""The lessons whose pages are still to be written anew: their minutes may be off by the larger share."""
 
 
 def test_a_page_is_estimated_by_what_it_asks_for(tmp_path):
     (tmp_path / "notebooks" / "src").mkdir(parents=True)
-    text = "# %% [markdown]\n# " + "word " * 179 + '\n\n# %%\ncourse.predict("x", bytes=...)\n\n# %%\n' + "x = 1\n" * 11
+    text = (
+        "# %% [markdown]\n# " + "word | " * 180 + '\n\n# %%\ncourse.predict("x", bytes=...)\n\n# %%\n' + "x + 1\n" * 11
+    )
     (tmp_path / "notebooks" / "src" / "90_small.py").write_text(text, encoding="utf-8")
     assert minutes_of_page("90_small", tmp_path) == pytest.approx(1 + 1 + 1 + 1 + 0.5, abs=0.02)
 
 
-@pytest.mark.parametrize("lesson", [one for one in LESSONS if one.written], ids=lambda lesson: lesson.stem)
+@pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson.written], ids=lambda lesson: lesson.stem)
 def test_the_minutes_of_a_lesson_are_those_that_its_page_needs(lesson: Lesson):
-    estimate = minutes_of_page(lesson.stem)
-    assert (1 - OFF) * lesson.minutes <= estimate <= (1 + OFF) * lesson.minutes, f"about {estimate:.0f} minutes"
+    estimate, off = minutes_of_page(lesson.stem), LOOSELY_OFF if lesson.number in NOT_YET_HELD else OFF
+    assert (1 - off) * lesson.minutes <= estimate <= (1 + off) * lesson.minutes, f"about {estimate:.0f} minutes"
+
+
+@pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson.further], ids=lambda lesson: lesson.stem)
+def test_the_minutes_of_a_further_notebook_are_those_that_it_needs(lesson: Lesson):
+    estimate = minutes_of_page(lesson.further.stem)
+    assert (1 - OFF) * lesson.further_minutes <= estimate <= (1 + OFF) * lesson.further_minutes, f"about {estimate:.0f}"
+
+
+@pytest.mark.parametrize(
+    ("program", "is_shown"),
+    [
+        ("import numpy as np\n\n\ndef f(x):\n    return x", False),
+        ("x = 1\nx", True),
+        ("x = 1\nrun.timeline()", True),
+        ("for x in range(3):\n    print(x)", True),
+        ('course.measured("x", answer=1)', True),
+        ('course.predict("x", answer=...)', False),
+        ("%%px\nx = 1", True),
+        ("ranks.stop()", False),
+    ],
+)
+def test_a_cell_is_looked_at_if_it_shows_something(program: str, is_shown: bool):
+    assert shows(program) == is_shown
 
 
 def test_a_page_over_its_limit_is_marked():
@@ -338,6 +365,24 @@ def test_a_page_over_its_limit_is_marked():
     assert re.fullmatch(r"90_small +15\.0 s +25 % +4\.2 s +train\(\)", line_of(well))
     assert "✗ over 60 s" in line_of(more)
     assert re.fullmatch(r"all 2 +75\.5 s +63 %", sum_of([well, more]))
+
+
+def test_a_further_notebook_is_built_with_its_lesson_behind_its_page(small, capsys):
+    text = LESSON.replace("Why?", "Further: why?")
+    (small / "notebooks/src/90_small_further.py").write_text(text, encoding="utf-8")
+    lesson, further, exercise, solution = pages(small, ["90"])
+    assert [page.kind for page in (lesson, further, exercise, solution)] == [
+        "lesson",
+        "further",
+        "exercise",
+        "solution",
+    ]
+    assert further.lesson == "90_small" and further.teaches and further.target.name == "90_small_further.ipynb"
+    assert main(["--root", str(small), "build", "90"]) == 0
+    assert "notebooks/90_small_further.ipynb: run and written" in capsys.readouterr().out
+    assert check(small) == [] and [page.stem for page in time_pages(small)] == ["90_small", "90_small_further"]
+    ids = [{cell.id for cell in assemble(page, small).cells} for page in (lesson, further)]
+    assert not ids[0] & ids[1]
 
 
 def test_an_unknown_stem_is_rejected(small):

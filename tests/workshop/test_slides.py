@@ -24,7 +24,7 @@ from workshop.publish.slides import (
     next_slides,
     with_alt_texts,
 )
-from workshop.publish.sources import ROOT, AuthoringError, read_cells
+from workshop.publish.sources import ROOT, AuthoringError, pages, read_cells
 
 SMALL = """\
 # A small deck
@@ -326,8 +326,9 @@ def test_no_deck_defines_again_what_its_page_defines(deck):
     def functions(source: str) -> set[str]:
         return {node.name for node in ast.parse(source).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
-    page = ROOT / "notebooks/src" / f"{deck}.py"
-    cells = [cell.source for cell in read_cells(page) if cell.cell_type == "code" and "%" not in cell.source[:1]]
+    sources = [ROOT / page.source for page in pages() if page.teaches and page.lesson == deck]
+    code = [cell.source for source in sources for cell in read_cells(source) if cell.cell_type == "code"]
+    cells = [source for source in code if not source.startswith("%")]
     on_the_page = set().union(*map(functions, cells))
     own = ROOT / "slides/src" / f"{deck}.py"
     of_the_deck = functions(own.read_text(encoding="utf-8")) if own.is_file() else set()
@@ -353,6 +354,19 @@ def test_a_figure_of_the_page_is_drawn_by_the_page_with_the_decks_settings(deck_
     text = with_alt_texts(deck_with_page.read_text(encoding="utf-8"), tmp_path / "figures")
     assert "figures/93_line.png\n:alt: A line through [3, 1].\n```" in text
     assert with_alt_texts(text, tmp_path / "figures") == text
+
+
+def test_a_further_notebook_draws_figures_too_with_the_decks_settings(deck_with_page, tmp_path):
+    further = tmp_path / "notebooks/src/93_page_further.py"
+    further.write_text(PAGE.replace("93_line", "93_more").replace("points", "corners"), encoding="utf-8")
+    assert figures_of("93_page", tmp_path) == ["93_line", "93_more"]
+    deck_with_page.write_text(SLIDES + "![](figures/93_more.png)", encoding="utf-8")
+    deck = deck_with_page.with_suffix(".py")
+    own = DECK.replace('{"points"', '{"corners": [2, 5], "points"').replace("page.points", "page.points + page.corners")
+    deck.write_text(own, encoding="utf-8")
+    draw_figures(ROOT, deck_with_page, tmp_path / "figures")
+    said = {name: (tmp_path / "figures" / f"{name}.txt").read_text() for name in ("93_line", "93_more")}
+    assert said == {"93_line": "A line through [3, 1].", "93_more": "A line through [2, 5]."}
 
 
 def test_a_page_may_draw_all_figures_and_a_busy_machine_is_told(deck_with_page, tmp_path):

@@ -107,18 +107,18 @@ def link_terms(cells: list[NotebookNode], page: Page, root: Path) -> None:
 
     Args:
         cells: the page's, changed in place. The first one, its title, stays as it is.
-        page: a lesson links the terms of earlier lessons, its exercises those of the lesson, too.
+        page: a lesson's pages link the terms of earlier lessons, its exercises those of the lesson, too.
         root: the repository.
     """
     number = int(page.stem[:2])
-    taught = number + (page.kind != "lesson")
+    taught = number + (not page.teaches)
     unlinked = {term.name: term for term in terms(root) if not term.plain and term.lesson < taught}
     for cell in cells[1:]:
         if cell.cell_type == "markdown":
             for begin, end, term in reversed(first_mentions(cell.source, unlinked)):
                 link = f"[{cell.source[begin:end]}]({ADDRESS}#{term.anchor})"
                 cell.source = cell.source[:begin] + link + cell.source[end:]
-    if page.kind == "lesson" and any(term.lesson == number for term in terms(root)):
+    if page.teaches and any(term.lesson == number for term in terms(root)):
         last = next(cell for cell in reversed(cells) if cell.cell_type == "markdown")
         last.source += f"\n\n*The words of this lesson stand in the [glossary]({ADDRESS}#lesson-{number}).*"
 

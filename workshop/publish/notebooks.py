@@ -40,7 +40,7 @@ def assemble(page: Page, root: Path = ROOT) -> NotebookNode:
     try:
         cells = read_cells(root / page.source)
         link_terms(cells, page, root)
-        if page.kind != "lesson":
+        if not page.teaches:
             cells = fill(cells, root, page.stem, solved=page.kind == "solution")
     except (AuthoringError, SyntaxError) as error:
         raise AuthoringError(f"{page.source}: {error}") from error

@@ -1,4 +1,4 @@
-"""A deck's figures that its page draws: the page runs once, and each cell that names a figure gives its own.
+"""A deck's figures that its lesson's pages draw: each page runs once, and each cell that names a figure gives its own.
 
 `# %% tags=["figure:01_downhill"]` is such a cell; its last line gives a Matplotlib `Figure`. So a deck shows what its
 page shows, from the same code, and brings the picture's alternative text along.
@@ -16,6 +16,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from nbformat import NotebookNode
 
+from course_utils.syllabus import FURTHER
 from workshop.publish.sources import ROOT, AuthoringError, read_cells, tags
 
 TAG = "figure:"
@@ -25,11 +26,11 @@ MAY_FAIL = "raises-exception"
 
 @dataclass(frozen=True)
 class PageRun:
-    """A page that was run as far as its last figure.
+    """A lesson's pages, each run as far as its last figure: its page, then its *Further* if it has one.
 
     Attributes:
         figures: by name.
-        names: what the page has defined.
+        names: what the pages have defined.
     """
 
     figures: dict[str, Figure] = field(default_factory=dict)
@@ -37,8 +38,8 @@ class PageRun:
 
 
 def figures_of(stem: str, root: Path = ROOT) -> list[str]:
-    """The names of the figures that a page draws for its deck, in the page's order."""
-    return [name for cell in _cells(stem, root) for name in _named(cell)]
+    """The names of the figures that a lesson's pages draw for its deck, in the order of the pages."""
+    return [name for cells in _pages(stem, root) for cell in cells for name in _named(cell)]
 
 
 class PageSettings(ast.NodeTransformer):
@@ -57,20 +58,19 @@ class PageSettings(ast.NodeTransformer):
 
 
 def run_page(stem: str, settings: Mapping[str, Any], root: Path = ROOT) -> PageRun:
-    """Run a page as far as its last figure, in this process; not at all where it has none.
+    """Run a lesson's pages as far as the last figure of each, in this process; a page that has none is not run.
 
     Args:
-        settings: values of names that the page assigns, such as fewer columns or repetitions.
+        settings: values of names that a page assigns, such as fewer columns or repetitions.
 
     Raises:
-        AuthoringError: a cell raises although it is not there to, a cell that names a figure gives none, or the page
-            assigns no name of the settings.
+        AuthoringError: a cell raises although it is not there to, a cell that names a figure gives none, or no page
+            that is run assigns a name of the settings.
     """
     from IPython.core.interactiveshell import InteractiveShell
 
-    cells, figures, own = _cells(stem, root), dict[str, Figure](), PageSettings(settings)
-    while cells and not _named(cells[-1]):
-        cells.pop()
+    figures, own = dict[str, Figure](), PageSettings(settings)
+    cells = [cell for cells in _pages(stem, root) for cell in _up_to_last_figure(cells)]
     if not cells:
         return PageRun()
     shell = InteractiveShell.instance()
@@ -91,10 +91,15 @@ def run_page(stem: str, settings: Mapping[str, Any], root: Path = ROOT) -> PageR
     return PageRun(figures, SimpleNamespace(**shell.user_ns))
 
 
-def _cells(stem: str, root: Path) -> list[NotebookNode]:
-    """The code cells of a page; none where the deck has no page."""
-    source = root / "notebooks" / "src" / f"{stem}.py"
-    return [cell for cell in read_cells(source) if cell.cell_type == "code"] if source.is_file() else []
+def _pages(stem: str, root: Path) -> list[list[NotebookNode]]:
+    """The code cells of a lesson's page and of its *Further*; none where the deck has no page."""
+    sources = [root / "notebooks" / "src" / f"{name}.py" for name in (stem, stem + FURTHER)]
+    return [[cell for cell in read_cells(source) if cell.cell_type == "code"] for source in sources if source.is_file()]
+
+
+def _up_to_last_figure(cells: list[NotebookNode]) -> list[NotebookNode]:
+    last = max((number for number, cell in enumerate(cells, start=1) if _named(cell)), default=0)
+    return cells[:last]
 
 
 def _named(cell: NotebookNode) -> list[str]:

@@ -3,22 +3,29 @@
 from pathlib import Path
 
 from course_utils.checks.registry import names_of
-from course_utils.syllabus import LESSONS
+from course_utils.syllabus import LESSONS, Lesson
 from workshop.publish.sources import ROOT
 
 BEGINS, ENDS = "<!-- lessons: written by make notebooks -->", "<!-- end of lessons -->"
 
 
 def table() -> str:
-    """The table of lessons in Markdown: number, question, minutes, ranks, exercises."""
+    """The table of lessons in Markdown: number, question with its *Further*, minutes, ranks, exercises."""
     lines = ["| | The question | Minutes | Ranks | Exercises |", "|---|---|---|---|---|"]
     for lesson in LESSONS:
         question, exercises = f"{lesson.title} *(not written yet)*", str(len(names_of(lesson)))
         if lesson.written:
-            question = f"[{lesson.title}](notebooks/{lesson.stem}.ipynb)"
+            question = f"[{lesson.title}](notebooks/{lesson.stem}.ipynb){further(lesson)}"
             exercises = f"[{exercises}](exercises/{lesson.stem}.ipynb)"
         lines.append(f"| {lesson.number} | {question} | {lesson.minutes} | {lesson.ranks or 'none'} | {exercises} |")
     return "\n".join(lines)
+
+
+def further(lesson: Lesson) -> str:
+    """What follows a lesson's question in a table: the link to its second notebook, if it has one."""
+    if lesson.further is None:
+        return ""
+    return f" · [further](notebooks/{lesson.further.name}), {lesson.further_minutes} minutes"
 
 
 def with_table(text: str) -> str:

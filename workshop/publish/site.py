@@ -26,6 +26,7 @@ from workshop.publish.mathjax import mathjax_script
 from workshop.publish.notebooks import assemble, join_streams, keep_outputs, read_committed, run_all
 from workshop.publish.plans import plans_page
 from workshop.publish.reading import links_for_readers, questions_for_readers
+from workshop.publish.readme import further
 from workshop.publish.sources import ROOT, AuthoringError, Page, is_checked, pages
 
 SPHINX_SECONDS = 600
@@ -77,7 +78,7 @@ def build_site(
         copy_frame(root, project)
         documents = copy_documents(root, project, [page.target for page in found])
         documents.append(write_plans(project))
-        decks = copy_decks(root, project / "_extra" / "slides", {page.stem for page in found})
+        decks = copy_decks(root, project / "_extra" / "slides", {page.lesson for page in found})
         yield from write_pages(found, root, project, decks, only_run)
         (project / "index.md").write_text(index(root, found, documents), encoding="utf-8")
         built = project / "built"
@@ -112,7 +113,7 @@ def write_pages(
     failed = []
     for count, page in enumerate(found, start=1):
         begun = time.monotonic()
-        runs = page.kind == "lesson" and (only_run is None or page.stem.startswith(tuple(only_run)))
+        runs = page.teaches and (only_run is None or page.stem.startswith(tuple(only_run)))
         where = f"{count} of {len(found)}  {page.target}"
         try:
             notebook = executed(page, root) if runs else as_committed(page, root)
@@ -238,7 +239,7 @@ def copy_decks(root: Path, target: Path, stems: set[str]) -> set[str]:
 
 def index(root: Path, found: list[Page], documents: list[str]) -> str:
     """The first page: what the course is, its lessons, and where all pages stand."""
-    stems = {page.stem for page in found}
+    stems = {page.lesson for page in found}
     lessons = [lesson for lesson in LESSONS if lesson.stem in stems]
     text = (root / "site" / "index.md").read_text(encoding="utf-8")
     shown = MAP.search((root / "README.md").read_text(encoding="utf-8"))
@@ -246,13 +247,20 @@ def index(root: Path, found: list[Page], documents: list[str]) -> str:
         map=shown[0] if shown else "",
         cores=allowed_cores(),
         lessons="\n".join(["| | The question | Minutes | Exercises |", "|---|---|---|---|", *map(row, lessons)]),
-        pages="\n".join(f"{lesson.number} · {lesson.title} <notebooks/{lesson.stem}>" for lesson in lessons),
+        pages="\n".join(line for lesson in lessons for line in in_the_menu(lesson)),
         exercises="\n".join(f"{lesson.number} · {lesson.title} <exercises/{lesson.stem}>" for lesson in lessons),
         documents="\n".join(name.removesuffix(".md") for name in documents),
     )
 
 
+def in_the_menu(lesson: Lesson) -> list[str]:
+    """A lesson's lines in the menu: its page, and behind it its *Further*."""
+    lines = [f"{lesson.number} · {lesson.title} <notebooks/{lesson.stem}>"]
+    return [*lines, f"{lesson.number} · Further <notebooks/{lesson.further.stem}>"] if lesson.further else lines
+
+
 def row(lesson: Lesson) -> str:
     """A lesson's line in the table of lessons."""
     exercises = f"[{len(names_of(lesson))}](exercises/{lesson.stem}.ipynb)"
-    return f"| {lesson.number} | [{lesson.title}](notebooks/{lesson.stem}.ipynb) | {lesson.minutes} | {exercises} |"
+    question = f"[{lesson.title}](notebooks/{lesson.stem}.ipynb){further(lesson)}"
+    return f"| {lesson.number} | {question} | {lesson.minutes} | {exercises} |"

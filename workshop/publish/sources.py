@@ -7,6 +7,8 @@ from pathlib import Path
 import jupytext
 from nbformat import NotebookNode
 
+from course_utils.syllabus import FURTHER, lesson_of
+
 ROOT = Path(__file__).resolve().parents[2]
 """The repository's folder."""
 
@@ -38,7 +40,7 @@ class Page:
     """One notebook to build.
 
     Attributes:
-        kind: "lesson", "exercise" or "solution".
+        kind: "lesson", "further", "exercise" or "solution".
         source: the percent script, relative to the repository.
         target: the notebook, relative to the repository.
     """
@@ -49,8 +51,18 @@ class Page:
 
     @property
     def stem(self) -> str:
-        """The lesson's name everywhere, `04_messages`."""
+        """The notebook's name, `04_messages` or `05_allreduce_further`."""
         return self.source.stem
+
+    @property
+    def lesson(self) -> str:
+        """The stem of the lesson that the page belongs to."""
+        return lesson_of(self.stem)
+
+    @property
+    def teaches(self) -> bool:
+        """Whether it is a page to read and run, and no page of exercises or solutions."""
+        return self.kind in ("lesson", "further")
 
 
 def pages(root: Path = ROOT, wanted: list[str] | None = None) -> list[Page]:
@@ -66,7 +78,8 @@ def pages(root: Path = ROOT, wanted: list[str] | None = None) -> list[Page]:
     found = []
     for source in sorted((root / "notebooks" / "src").glob("*.py")):
         relative = source.relative_to(root)
-        found.append(Page("lesson", relative, Path("notebooks") / f"{source.stem}.ipynb"))
+        kind = "further" if source.stem.endswith(FURTHER) else "lesson"
+        found.append(Page(kind, relative, Path("notebooks") / f"{source.stem}.ipynb"))
     for source in sorted((root / "exercises" / "src").glob("*.py")):
         relative = source.relative_to(root)
         found.append(Page("exercise", relative, Path("exercises") / f"{source.stem}.ipynb"))

@@ -1,4 +1,4 @@
-"""How long every lesson's page runs, and which of its cells runs longest: `make times`."""
+"""How long every page runs, and which of its cells runs longest: `make times`."""
 
 import datetime
 import sys
@@ -21,10 +21,10 @@ HEAD = f"{'page':<28}{'runs for':>9}  of {PAGE_SECONDS} s  slowest cell"
 
 @dataclass(frozen=True)
 class PageTime:
-    """One run of a lesson's page.
+    """One run of a page.
 
     Attributes:
-        stem: of the lesson.
+        stem: of the page.
         seconds: from the start of its kernel to the end of its last cell.
         slowest: seconds of the cell that ran longest.
         line: where that cell begins.
@@ -39,13 +39,13 @@ class PageTime:
 
 
 def time_pages(root: Path = ROOT, wanted: list[str] | None = None) -> Iterator[PageTime]:
-    """Run the lessons' pages one after the other, with a progress bar, and tell of each as it ends.
+    """Run the lessons' pages, one after the other, with a progress bar, and tell of each as it ends.
 
     Args:
         root: the repository.
         wanted: stems; none means all lessons.
     """
-    lessons = [page for page in pages(root, wanted) if page.kind == "lesson"]
+    lessons = [page for page in pages(root, wanted) if page.teaches]
     with tqdm(lessons, unit=" pages", file=sys.stderr, leave=False) as bar:
         for page in bar:
             bar.set_description(page.stem)
