@@ -24,51 +24,69 @@ def network_text(network: Network) -> str:
 class Nearer(Enum):
     """Which of two formulas the measured times bear out."""
 
-    RIGHT = auto()
+    OURS = auto()
     UNCLEAR = auto()
+    BUSY = auto()
 
 
-def nearer(runs: Sequence[float], right: float, wrong: float) -> Nearer:
-    """Whether the formula that is right by a count is also nearer to the seconds of most runs.
+def nearer(runs: Sequence[float], ours: float, theirs: float) -> Nearer:
+    """Whether our formula, which counts have confirmed, is also nearer to the seconds of most runs.
 
-    A clock cannot overrule a count, so if it is not nearer, the clock decides nothing.
+    A clock cannot overrule a count, so if theirs is nearer, the clock decides nothing.
     """
-    times = sum(abs(right / seconds - 1) < abs(wrong / seconds - 1) for seconds in runs)
-    return Nearer.RIGHT if 2 * times > len(runs) else Nearer.UNCLEAR
+    if is_busy([runs]):
+        return Nearer.BUSY
+    times = sum(abs(ours / seconds - 1) < abs(theirs / seconds - 1) for seconds in runs)
+    return Nearer.OURS if 2 * times > len(runs) else Nearer.UNCLEAR
 
 
-def formula_text(runs: Sequence[float], right: float, wrong: float) -> str:
-    """What our formula and that of the report predict, what was measured, and whether that decides anything."""
-    seconds = seconds_text(statistics.median(runs))
-    predictions = f"Our formula predicts {seconds_text(right)}, and the report's {seconds_text(wrong)}."
-    if nearer(runs, right, wrong) is Nearer.UNCLEAR:
-        return f"{predictions} We measured {seconds}. {BUSY}, but the counts do not depend on the clock."
-    return f"{predictions} We measured {seconds}, which is nearer to ours."
+def formula_text(runs: Sequence[float], ours: float, theirs: float) -> str:
+    """What our formula and the report's predict, what was measured, and whether that decides anything."""
+    found = nearer(runs, ours, theirs)
+    if found is Nearer.BUSY:
+        return f"{BUSY}."
+    ends = {
+        Nearer.OURS: "which is nearer to our formula.",
+        Nearer.UNCLEAR: "so the clock does not settle it here. The counts do.",
+    }
+    predictions = f"Our formula predicts {seconds_text(ours)}, and the report's {seconds_text(theirs)}."
+    return f"{predictions} We measured {seconds_text(statistics.median(runs))}, {ends[found]}"
 
 
 class Trust(Enum):
-    """How far calculated times can be trusted."""
+    """How far calculated times can be trusted on this machine."""
 
-    CLOSE = "So on this machine you can rely on them."
+    CLOSE = "So you can rely on it here."
     ROUGH = "That is good enough to choose an algorithm, but not to promise a time."
+    FAR = "So you cannot rely on it here."
     BUSY = f"{BUSY}."
 
 
-def trust(predicted: Sequence[float], measured: Sequence[float]) -> Trust:
-    """Whether predictions are near the measurements always, as a rule, or not even as a rule."""
-    errors = relative_errors(predicted, measured)
-    if statistics.median(errors) > NEAR:
+def trust(predicted: Sequence[float], runs: Sequence[Sequence[float]]) -> Trust:
+    """Whether predictions are near the medians of the runs always, as a rule, or not even as a rule."""
+    if is_busy(runs):
         return Trust.BUSY
+    errors = relative_errors(predicted, map(statistics.median, runs))
+    if statistics.median(errors) > NEAR:
+        return Trust.FAR
     return Trust.CLOSE if max(errors) <= NEAR else Trust.ROUGH
 
 
-def error_text(predicted: Sequence[float], measured: Sequence[float]) -> str:
-    """How far calculated times are off, in the middle and at worst, and what that means."""
-    errors = relative_errors(predicted, measured)
+def error_text(predicted: Sequence[float], runs: Sequence[Sequence[float]]) -> str:
+    """How far calculated times are off, in the middle and at worst, and what that means.
+
+    Args:
+        predicted: seconds, for each case.
+        runs: for each case, the seconds of all its runs.
+    """
+    found = trust(predicted, runs)
+    if found is Trust.BUSY:
+        return found.value
+    errors = relative_errors(predicted, map(statistics.median, runs))
     middle, worst = percent(statistics.median(errors)), percent(max(errors))
     return (
         f"In the median of {len(errors)} cases the calculated time is off by {middle}, and in the worst case by "
-        f"{worst}. {trust(predicted, measured).value}"
+        f"{worst}. {found.value}"
     )
 
 
@@ -127,6 +145,8 @@ def kept_shares(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]])
 def kept_text(measured: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> str:
     """In a sentence, what `kept_shares` returns."""
     few, many = list(measured)[0].split()[0], list(measured)[-1]
+    if is_busy([by_size[-1] for by_name in measured.values() for by_size in by_name.values()]):
+        return f"{BUSY}."
     shares = join([f"{percent(share)} with {name}" for name, share in kept_shares(measured).items()])
     return f"Of the bus bandwidth on {few} ranks, {many} still have {shares}."
 

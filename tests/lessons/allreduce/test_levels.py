@@ -106,19 +106,23 @@ def test_measuring_counts_every_run_and_rejects_a_wrong_sum(ranks) -> None:
 
 
 def test_a_formula_that_counts_refute_never_wins() -> None:
-    right = sentences.formula_text([0.1, 0.2, 0.1], right=0.11, wrong=0.2)
-    assert sentences.nearer([0.1, 0.2, 0.1], 0.11, 0.2) is sentences.Nearer.RIGHT
-    assert right.endswith("We measured 100 ms, which is nearer to ours.")
-    assert sentences.nearer([0.2, 0.2, 0.1], 0.11, 0.2) is sentences.Nearer.UNCLEAR
-    assert BUSY in sentences.formula_text([0.2, 0.2, 0.1], right=0.11, wrong=0.2)
+    assert sentences.nearer([0.1, 0.11, 0.1], 0.11, 0.2) is sentences.Nearer.OURS
+    assert sentences.nearer([0.2, 0.2, 0.19], 0.11, 0.2) is sentences.Nearer.UNCLEAR
+    assert sentences.nearer([0.1, 0.2, 0.4], 0.11, 0.2) is sentences.Nearer.BUSY
+    right = sentences.formula_text([0.1, 0.11, 0.1], ours=0.11, theirs=0.2)
+    assert right.endswith("We measured 100 ms, which is nearer to our formula.")
+    assert sentences.formula_text([0.2, 0.2, 0.19], ours=0.11, theirs=0.2).endswith("The counts do.")
+    assert sentences.formula_text([0.1, 0.2, 0.4], ours=0.11, theirs=0.2) == f"{BUSY}."
 
 
 def test_calculated_times_are_trusted_as_far_as_they_are_near() -> None:
-    assert sentences.trust([1.1, 1.0], [1.0, 1.0]) is sentences.Trust.CLOSE
-    assert sentences.trust([1.0, 1.0, 2.0], [1.0, 1.0, 1.0]) is sentences.Trust.ROUGH
-    assert sentences.trust([2.0, 2.0], [1.0, 1.0]) is sentences.Trust.BUSY
-    assert "in the worst case by 10\N{NO-BREAK SPACE}%" in sentences.error_text([1.1, 1.0], [1.0, 1.0])
-    assert sentences.error_text([2.0, 2.0], [1.0, 1.0]).endswith(f"{BUSY}.")
+    one = [1.0, 1.0, 1.0]
+    assert sentences.trust([1.1, 1.0], [one, one]) is sentences.Trust.CLOSE
+    assert sentences.trust([1.0, 1.0, 2.0], [one, one, one]) is sentences.Trust.ROUGH
+    assert sentences.trust([2.0, 2.0], [one, one]) is sentences.Trust.FAR
+    assert sentences.trust([1.0, 1.0], [[1.0, 2.0, 3.0]] * 2) is sentences.Trust.BUSY
+    assert "in the worst case by 10\N{NO-BREAK SPACE}%" in sentences.error_text([1.1, 1.0], [one, one])
+    assert sentences.error_text([1.0, 1.0], [[1.0, 2.0, 3.0]] * 2) == f"{BUSY}."
 
 
 @pytest.mark.parametrize(
@@ -144,6 +148,7 @@ def test_bandwidth_and_rounding_in_words() -> None:
     assert sentences.kept_shares(measured) == {"ring": pytest.approx(0.5)}
     kept = "Of the bus bandwidth on 2 ranks, 4 ranks still have 50\N{NO-BREAK SPACE}% with ring."
     assert sentences.kept_text(measured) == kept
+    assert sentences.kept_text({"2 ranks": {"ring": [[1.0, 2.0, 3.0]]}}) == f"{BUSY}."
     assert "70,000 times" in sentences.rounding_text({"tree": 1e-6}, 0.07)
 
 
