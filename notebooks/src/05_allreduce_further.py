@@ -475,7 +475,7 @@ for n, seconds in zip(two_sizes, timed["halving-doubling"], strict=True):
 # part of short messages:
 
 
-# %%
+# %% tags=["here:05_own_mpi"]
 def mpi_allreduce(comm, vector):
     from mpi4py import MPI
 
