@@ -8,7 +8,8 @@
 # shows you what decides this, and how you can find out for a network that you do not own.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
-# you can go to any section, because each of them stands alone:
+# you can go to any section, because each of them stands alone. If a section complains that its ranks were stopped, run
+# the first code cell again.
 #
 # 1. [Any number of ranks](#Any-number-of-ranks): what to do if it is not a power of two
 # 2. [Ranks that are not there](#Ranks-that-are-not-there): a thousand ranks in one process, each with its own clock
@@ -25,8 +26,10 @@
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.allreduce import ALGORITHMS, pictures, ring_allreduce
+from course_utils.lessons.allreduce import ALGORITHMS, Network, comparison_text, measure
+from course_utils.lessons.allreduce import message_seconds, pictures, ring_allreduce
 from course_utils.lessons.allreduce import switch, tree_allreduce
+from course_utils.measuring import Compared
 
 ranks = course.start(8, link="50 Mbit/s", latency="3 ms")
 linked = ranks.facts["network"] is not None  # False if your system allows no links
@@ -42,6 +45,15 @@ def run_and_check(method, P, length=50_000, on=ranks):
     run = on.run(all_reduce, method, course.per_rank(vectors), ranks=P)
     assert all((result == 2**P - 1).all() for result in run.results)
     return run
+
+
+sizes = [1, 1_000, 4_000, 10_000, 20_000, 40_000, 100_000, 400_000]
+
+
+def ping_pong(ranks, other=1):
+    """Return the seconds of a message of each size, and what each additional byte costs."""
+    times = ranks.run(message_seconds, sizes, other=other, runs=3).results[0]
+    return times, (times[-1] - times[-2]) / (sizes[-1] - sizes[-2])
 
 
 # %% [markdown]
@@ -99,20 +111,23 @@ sent = {  # of vectors with P numbers of 4 bytes, so that each block has one num
     label: [max(bytes_per_rank(name, P, P)) / 4 / P for P in many]
     for name, label in labels.items()
 }
-most, _, least = (f"{line[-1]:,.4g}" for line in sent.values())
-title = f"On 1,024 ranks, the busiest sends {most} vectors, or {least} in blocks"
+most, _, least = (np.ceil(line[-1]) for line in sent.values())
+title = (
+    f"On 1,024 ranks, the busiest sends {most:,g} vectors, in blocks less than {least:g}"
+)
 pictures.over_ranks(
     many,
     sent,
     title,
     y="vectors that the busiest rank sends",
-    unit="{:g}".format,
+    unit="{:,g}".format,
     subtitle="Calculated with the formulas that agree with the counts above",
 )
 
 # %% [markdown]
-# Whatever the number of ranks, nobody needs to send more than two vectors. The method that combines few bytes with few
-# rounds is halving-doubling, at least for powers of two. The last section shows why other methods are still in use.
+# With the methods that work in blocks, no rank needs to send more than two vectors, however many ranks there are. Of
+# these, only halving-doubling also has few rounds, at least for powers of two. The last section shows why other methods
+# are still in use.
 #
 # ## Ranks that are not there
 #
@@ -142,19 +157,9 @@ print(f"{virtual.rounds} rounds in {1000 * virtual.seconds:.0f} ms of virtual ti
 # difference by the number of additional messages:
 
 # %%
-from course_utils.lessons.allreduce import Network, alpha_of, error_text, measure
-from course_utils.lessons.allreduce import message_seconds, network_text
+from course_utils.lessons.allreduce import alpha_of, error_text, network_text
 from course_utils.lessons.allreduce import work_per_message
 from course_utils.words import seconds_text
-
-sizes = [1, 1_000, 4_000, 10_000, 20_000, 40_000, 100_000, 400_000]
-
-
-def ping_pong(ranks, other=1):
-    """Return the seconds of a message of each size, and what each more byte costs."""
-    times = ranks.run(message_seconds, sizes, other=other, runs=3).results[0]
-    return times, (times[-1] - times[-2]) / (sizes[-1] - sizes[-2])
-
 
 times, beta = ping_pong(ranks)
 work = ranks.run(work_per_message).results[0]
@@ -207,8 +212,10 @@ for name, runs in measured["8 ranks"].items():
 print(kept_text(measured))
 
 # %% [markdown]
-# The ring fills the links best here, although even the ring leaves some of the rate unused, as it pays for 14
-# latencies. With longer vectors it comes closer to 6.25 MB per second.
+# These rates are far below 6.25 MB per second. Part of the reason is the latency. Even without any disturbance, the
+# ring needs 98 ms for 200 KB, as calculated above, so its bus bandwidth is 350 KB ÷ 98 ms = 3.6 MB per second. Of these
+# 98 ms, 42 are latencies. For a vector of 2 MB it would need 14 × (3 + 40) = 602 ms, which makes 5.8 MB per second, and
+# the link would be nearly full.
 #
 # ## A ring that does not wait
 #
@@ -242,9 +249,10 @@ def reduce_scatter(comm, vector, segments):
 # arrives 3 ms later. Each rank sends three blocks. After the first and after the second, its link has to wait 3 ms
 # until the next block is there.
 #
-# With four segments per block, the first quarter of a block takes 2 ms to leave, and it arrives 3 ms later, so it is
-# there after 5 ms. By then the link is still busy with the other quarters of the block before. As soon as it is free,
-# it can go on with the next block. Virtual ranks show when each link is busy:
+# With four segments per block, the first quarter of a block takes 2 ms to leave and 3 ms more to arrive, so it is there
+# after 5 ms. At that time, the link of the rank that receives it is still busy with the rest of its own first block. It
+# will be free after 8 ms, and then it can go on at once with what has arrived. Virtual ranks, which are explained in
+# section 2, show when each link is busy:
 
 # %% tags=["figure:05_segments"]
 network = switch(4, 3e-3, 0.16e-6)
@@ -265,8 +273,7 @@ pictures.busy_links(uses)
 # nodes:
 
 # %%
-from course_utils.lessons.allreduce import async_ring_allreduce, comparison_text, measure
-from course_utils.measuring import Compared
+from course_utils.lessons.allreduce import async_ring_allreduce
 
 
 def in_segments(comm, vector):
@@ -284,10 +291,10 @@ print(comparison_text(pair))
 # A tree needs only $2\log_2 P$ rounds, for any number of ranks. But half of its ranks are leaves. They send one vector
 # up, wait, and receive the sum, so half of the links are never used to pass anything on.
 #
-# The idea of Sanders, Speck and Träff (2009) is to use a second tree, in which the leaves of the first tree pass the
-# sums on. Each tree carries one half of the vector. NCCL uses this method between nodes and simply calls it *Tree*.
-# Here are the two trees for 8 ranks, drawn from the function that tells a rank who its parent and its children are.
-# Ranks that pass sums on are blue:
+# The idea of [Sanders, Speck and Träff (2009)](https://doi.org/10.1016/j.parco.2009.09.001) is to use a second tree, in
+# which the leaves of the first tree pass the sums on. Each tree carries one half of the vector. NCCL uses this method
+# between nodes and simply calls it *Tree*. Here are the two trees for 8 ranks, drawn from the function that tells a
+# rank who its parent and its children are. Ranks that pass sums on are blue:
 
 # %% tags=["figure:05_two_trees"]
 from course_utils.lessons.allreduce import two_trees
@@ -306,6 +313,7 @@ def double_tree(comm, vector, segments=8):
     trees = two_trees(comm.rank, comm.size)  # parent and children in each of the two
     parts = [np.array_split(half, segments) for half in np.array_split(vector, 2)]
     sends = []
+    # A leaf need not wait for anyone, so its tree goes first.
     leaf_first = sorted((0, 1), key=lambda tree: len(trees[tree][1]))
     for tree in leaf_first:  # up: add what the children send, and send the sum on
         parent, children = trees[tree]
@@ -344,7 +352,7 @@ course.measured("double_tree", vectors=run.bytes_per_rank[4] / 200_000)
 
 # %% [markdown]
 # No rank sends more than two vectors, however many ranks there are, while rank 0 of an ordinary tree sends three here
-# and ten on 1,024 ranks. How much time does that save? We ask virtual ranks for a vector of 1 MB, and then run both
+# and ten on 1,024 ranks. How much time does that save? We ask virtual ranks for a vector of 500 KB, and then run both
 # methods by turns on the emulated nodes:
 
 # %% tags=["here:05_double_tree"]
@@ -399,14 +407,16 @@ course.measured("bfloat16", answer="a" if worst < 1e-3 else "b" if worst < 2e-2 
 
 # %% [markdown]
 # One rounding to 8 digits changes a number by up to $2^{-8}$, or 0.4 %, so half a percent is the expected size. And
-# that is with only four ranks. A sum over hundreds of ranks is rounded hundreds of times. This is why many training
-# runs compute in bfloat16 but add up their gradients in `float32`. PyTorch's FSDP2, which you will meet in [lesson
-# 11](11_hybrid_and_sharded.ipynb), has an option for it, `reduce_dtype=torch.float32`.
+# that is with only four ranks. With a ring over hundreds of ranks, each sum is rounded hundreds of times. This is why
+# many training runs compute in bfloat16 but add up their gradients in `float32`. PyTorch's FSDP2, which you will meet
+# in [lesson 11](11_hybrid_and_sharded.ipynb), has an option for it, `reduce_dtype=torch.float32`.
 #
 # Does the method matter? Each of the six adds the four vectors in its own order:
 
 # %%
 from course_utils.lessons.allreduce import rounding_text
+
+nowhere = course.start(4, where="nowhere", network=switch(4, 3e-3, 0.16e-6))
 
 
 def largest_error(comm, method, dtype):
@@ -418,19 +428,19 @@ def largest_error(comm, method, dtype):
 
 
 by_dtype = {"float32": {}, "float64": {}}
+print(f"{'':20} float32 float64")
 for name, method in ALGORITHMS.items():
     for dtype, by_name in by_dtype.items():
-        run = nowhere.run(largest_error, method, dtype, ranks=4)
-        by_name[name] = run.results[0]
-    print(f"{name:20} {by_dtype['float32'][name]:.0e} {by_dtype['float64'][name]:.0e}")
-print("The errors in float32 are", rounding_text(by_dtype["float32"], loss=0.07))
+        by_name[name] = nowhere.run(largest_error, method, dtype).results[0]
+    print(f"{name:20} {by_dtype['float32'][name]:.0e}   {by_dtype['float64'][name]:.0e}")
+print("In float32 a sum is off by", rounding_text(by_dtype["float32"], loss=0.07))
 
 # %% [markdown]
 # ## A report, redone
 #
-# In 2019, a student at the University of the Witwatersrand wrote a report about all-reduce. It compares MPI's own
-# method with two rings, measures whole training runs on 80 processes, and ends with a puzzle that the author could not
-# solve. Much of lesson 5 goes back to it. Here we repeat its experiments, with what we know now.
+# In 2019, a student at the University of the Witwatersrand wrote [a report](../docs/sources.md) about all-reduce. It
+# compares MPI's own method with two rings, measures whole training runs on 80 processes, and ends with a puzzle that
+# the author could not solve. Much of lesson 5 goes back to it. Here we repeat its experiments, with what we know now.
 #
 # ### A formula put right
 #
@@ -504,7 +514,9 @@ widths = [32, 128, 512]
 methods = {"MPI's own": mpi_allreduce, "ring": ring_allreduce}
 methods["asynchronous ring"] = ALGORITHMS["asynchronous ring"]
 trained = ranks.run(training_seconds, methods, images, widths, runs=3).results[0]
-pair = Compared(trained["MPI's own"][-1], trained["ring"][-1], ("MPI's own", "the ring"))
+pair = Compared(
+    trained["MPI's own"][-1], trained["ring"][-1], ("MPI's own all-reduce", "the ring")
+)
 axes = {"across": "neurons in the hidden layer", "up": "seconds for four steps"}
 subtitle = f"Four training steps on 8 ranks, compared with {widths[-1]} neurons"
 course.draw.over_numbers(widths, trained, pair.title, subtitle, **axes)
@@ -610,7 +622,8 @@ for name, method in {"ring": ring_allreduce, "hasty ring": hasty_ring}.items():
 # Only phase 2 uses the slow links. A ring of two ranks has two rounds, and in each of them a rank sends one half of
 # what it is responsible for, which is a quarter of the vector. Both ranks of the node together send half a vector per
 # round, so the link carries one vector in 2 rounds, where the ring needed 1.5 vectors in 6. With $N$ nodes, it is
-# $2\frac{N-1}{N}$ vectors. The code uses communicators for a part of the ranks:
+# $2\frac{N-1}{N}$ vectors. In the code, a `SubCommunicator` is a communicator for some of the ranks, which it numbers
+# from 0:
 
 # %%
 from course_utils.lessons.allreduce import SubCommunicator, ring_all_gather
@@ -650,9 +663,6 @@ course.measured("two_levels", factor=virtual["ring"] / virtual["two levels"])
 # were virtual ranks on nodes with links of 100 Mbit/s. Here are real ranks on two emulated nodes of that kind:
 
 # %%
-from course_utils.lessons.allreduce import comparison_text, measure
-from course_utils.measuring import Compared
-
 ranks = course.start(4, link="100 Mbit/s", latency="3 ms", ranks_per_node=2)
 times = measure(ranks, both, [1_000_000], runs=5)
 pair = Compared(
@@ -694,13 +704,13 @@ for order in ([0, 1, 2, 3], [0, 2, 1, 3]):
 #
 # The first kind of node is one that you can rent. Amazon's
 # [p3dn.24xlarge](https://aws.amazon.com/ec2/instance-types/p3/) has 8 V100 GPUs. Inside, NVLink gives each GPU 150 GB/s
-# in each direction. To the outside, all 8 GPUs share one link of 100 Gbit/s, which is 12.5 GB/s. For the latencies we
-# take 5 µs between nodes and 2 µs inside, which is about what [NCCL's own
+# in each direction in total. To the outside, all 8 GPUs share one link of 100 Gbit/s, which is 12.5 GB/s. For the
+# latencies we take 5 µs between nodes and 2 µs inside, which is about what [NCCL's own
 # model](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc) assumes for its fast protocols.
 #
 # How well does the ring do? On 16 ranks, it sends 30 messages of 4 MB ÷ 16 = 250 KB. Two of its 16 links lead to
-# another node. Such a link needs 20 µs for 250 KB at 12.5 GB/s, so 30 messages take about 600 µs, and the latencies are
-# hidden or small. The bus bandwidth, $2\frac{P-1}{P}\,n$ divided by the time, is then about 12.5 GB/s, and the link is
+# another node. Such a link needs 20 µs for 250 KB at 12.5 GB/s, so 30 messages take about 600 µs, and the latencies
+# hardly matter. The bus bandwidth, $2\frac{P-1}{P}\,n$ divided by the time, is then about 12.5 GB/s, and the link is
 # full.
 #
 # On 1,024 ranks, the ring sends 2,046 messages of 4 KB. Most of them stay inside a node and cost 2 µs of latency, and
@@ -715,12 +725,13 @@ course.predict("thousand", answer=..., choices=kept)
 # %%
 from functools import partial
 
-from course_utils.lessons.allreduce import bus_bandwidth, ring_seconds
+from course_utils.lessons.allreduce import bus_bandwidth, double_tree_allreduce
+from course_utils.lessons.allreduce import hierarchical_allreduce, ring_seconds, two_level
 
 last = 64  # up to here the ring runs; beyond, its two million messages are calculated
 methods = {name: ALGORITHMS[name] for name in ("tree", "halving-doubling", "ring")}
-methods |= {"double tree": double_tree, "two levels": partial(two_levels, node_size=8)}
-methods["ring"] = ring_allreduce
+methods["double tree"] = partial(double_tree_allreduce, segment_bytes=2_000)
+methods["two levels"] = partial(hierarchical_allreduce, node_size=8)
 vector = np.ones(8_000, np.float32)
 
 
@@ -758,9 +769,9 @@ pictures.over_ranks(many, rates, title, **style)
 # %% [markdown]
 # The ring is excellent as long as blocks are long, but 2,046 latencies are too many. Halving-doubling has few rounds
 # and few bytes, and yet it is among the slowest here, because all eight ranks of a node want to use its one link at the
-# same time. In the double tree, most messages stay inside a node. The two levels need the link for the fewest bytes. On
-# 16 ranks they even exceed its 12.5 GB/s, because a part of the adding happens inside the nodes and never uses the
-# link.
+# same time. In the double tree, most messages stay inside a node. The method with two levels sends the fewest bytes
+# over the link. On 16 ranks its bus bandwidth is even higher than 12.5 GB/s, because a part of the adding happens
+# inside the nodes and never uses the link.
 #
 # ### A network card for each GPU
 #
@@ -770,8 +781,8 @@ pictures.over_ranks(many, rates, title, **style)
 #
 # Now nobody has to queue. Let us estimate the latencies on 1,024 ranks. The ring still pays for 2,046 messages of at
 # least 2 µs, which is more than 4 ms. The two levels have 14 rounds inside and 2 × 127 = 254 rounds between 128 nodes,
-# so 14 × 2 + 254 × 5 µs = 1.3 ms. Halving-doubling has 20 rounds, 6 of them inside a node. The bytes take about 160 µs
-# in each of these methods, because every rank sends about 8 MB.
+# so 14 × 2 + 254 × 5 µs = 1.3 ms. Halving-doubling has 20 rounds, 6 of them inside a node. The bytes add at most 160 µs
+# to any of the three, because no rank sends more than 8 MB.
 #
 # **Predict.** Which of these three is the fastest on 1,024 ranks?
 

@@ -91,7 +91,7 @@ def crossings(
     marks["dot: measured, line: calculated"] = Line2D([], [], color=style.INK, marker="o", markersize=4)
     ring = {"linestyle": "", "marker": "o", "color": style.INK, "markersize": 9, "markerfacecolor": "none"}
     if any(rings.values()):
-        marks["from here on another line is the lowest"] = Line2D([], [], **ring)
+        marks["from here on a different line is the lowest"] = Line2D([], [], **ring)
     above = style.legend_height(list(marks), 0.66, 0.04) + 0.3
     layout = {"left": 0.66, "right": 0.04, "below": 0.55, "above": above, "side_by_side": True}
     picture, axes = style.new_picture(title, subtitle, heights=[2.5] * len(measured), **layout)

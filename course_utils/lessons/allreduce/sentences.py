@@ -180,6 +180,9 @@ def fastest_text(ends: Mapping[str, tuple[str | None, ...]], smallest: float, la
             clauses.append(f"{on}, no algorithm is clearly the fastest")
         elif short == long:
             clauses.append(f"{on}, {short} is the fastest at both ends")
+        elif short and long:
+            ends_text = f"{short} is the fastest for {bytes_text(smallest)} and {long} for {bytes_text(largest)}"
+            clauses.append(f"{on}, {ends_text}")
         else:
             parts = [
                 f"{name or 'no algorithm'} is {'' if name else 'clearly '}the fastest for {bytes_text(size)}"
@@ -197,8 +200,8 @@ def circles_text(sizes: Mapping[str, Sequence[float]]) -> str:
     """
     changes = [f"on {panel} at {join([bytes_text(size) for size in own])}" for panel, own in sizes.items() if own]
     if not changes:
-        return "By the calculation, the same algorithm is the fastest for all these sizes."
-    return f"By the calculation, the fastest algorithm changes {join(changes)}."
+        return "By the calculation, the same algorithm is the fastest for all these sizes"
+    return f"By the calculation, the fastest algorithm changes {join(changes)}"
 
 
 def ranking_text(values: Mapping[str, Sequence[float]], world_size: int) -> str:
@@ -206,8 +209,8 @@ def ranking_text(values: Mapping[str, Sequence[float]], world_size: int) -> str:
     last = {name: line[-1] for name, line in values.items()}
     best = max(last, key=lambda name: last[name])
     equal = [name for name, value in last.items() if not larger(last[best], value)]
-    subject = "method is" if len(equal) == 1 else "methods are"
-    return f"the fastest {subject} {join(equal)} on {world_size:,} ranks"
+    noun, verb = ("method", "is") if len(equal) == 1 else ("methods", "are")
+    return f"the fastest {noun} on {world_size:,} ranks {verb} {join(equal)}"
 
 
 def idle_text(idle: Mapping[str, float]) -> str:

@@ -153,17 +153,17 @@ def test_bandwidth_and_rounding_in_words() -> None:
 
 
 def test_titles_name_the_fastest() -> None:
-    assert sentences.ranking_text({"a": [9.0, 1.0], "b": [1.0, 2.0]}, 1024) == "the fastest method is b on 1,024 ranks"
-    assert sentences.ranking_text({"a": [2.0], "b": [2.01]}, 8) == "the fastest methods are a and b on 8 ranks"
+    assert sentences.ranking_text({"a": [9.0, 1.0], "b": [1.0, 2.0]}, 1024) == "the fastest method on 1,024 ranks is b"
+    assert sentences.ranking_text({"a": [2.0], "b": [2.01]}, 8) == "the fastest methods on 8 ranks are a and b"
     alike = {"4 ranks": ("a", "b"), "8 ranks": ("a", "b")}
-    both = "On 4 ranks and 8 ranks, a is the fastest for 4 KB and b is the fastest for 400 KB"
+    both = "On 4 ranks and 8 ranks, a is the fastest for 4 KB and b for 400 KB"
     assert sentences.fastest_text(alike, 4e3, 4e5) == both
     differ = {"4 ranks": ("a", "a"), "8 ranks": (None, "b"), "2 ranks": (None, None)}
     assert sentences.fastest_text(differ, 4e3, 4e5) == (
         "On 4 ranks, a is the fastest at both ends; on 8 ranks, no algorithm is clearly the fastest for 4 KB and b is "
         "the fastest for 400 KB; on 2 ranks, no algorithm is clearly the fastest"
     )
-    changes = "By the calculation, the fastest algorithm changes on 4 ranks at 20 KB."
+    changes = "By the calculation, the fastest algorithm changes on 4 ranks at 20 KB"
     assert sentences.circles_text({"4 ranks": [2e4], "8 ranks": []}) == changes
     assert "the same algorithm is the fastest" in sentences.circles_text({"4 ranks": []})
 
