@@ -8,6 +8,9 @@ import math
 import textwrap
 from collections.abc import Sequence
 
+LONG_TIMES = {"hour": 3600.0, "day": 86_400.0, "year": 365.25 * 86_400}
+"""Seconds of each."""
+
 
 def count(number: int, thing: str) -> str:
     """A number of things: "1 round", "3 epochs", "2 switches"."""
@@ -42,6 +45,13 @@ def seconds_text(seconds: float) -> str:
         return "no end"
     scale, unit = time_unit(abs(seconds))
     return f"{number_text(seconds * scale)} {unit}"
+
+
+def days_text(seconds: float) -> str:
+    """A long time in words: `9 hours`, `57 days`, from a year on `1.2 years`."""
+    unit = "year" if seconds >= LONG_TIMES["year"] else "day" if seconds >= LONG_TIMES["day"] else "hour"
+    text = number_text(seconds / LONG_TIMES[unit])
+    return f"{text} {unit}" if text == "1" else f"{text} {unit}s"
 
 
 def time_unit(span: float) -> tuple[float, str]:

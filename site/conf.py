@@ -1,5 +1,8 @@
 """How Sphinx turns the executed lessons into a website that needs no network; copied beside the pages it builds."""
 
+import json
+from pathlib import Path
+
 project = "Distributed deep learning, on your own processes"
 author = "the course's maintainers"
 extensions = ["myst_nb"]
@@ -38,3 +41,18 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+
+ORDER = json.loads(Path(__file__).with_name("order.json").read_text(encoding="utf-8"))
+"""For each notebook the one before and the one after it: those of the bar that it shows, not those of the menu."""
+
+
+def buttons(app, pagename, templatename, context, doctree):
+    """Let the buttons at the end of a notebook lead where its own bar leads."""
+    for name, other in {"prev": None, "next": None, **ORDER[pagename]}.items() if pagename in ORDER else ():
+        title = app.env.titles[other].astext() if other else ""
+        context[name] = {"title": title, "link": app.builder.get_relative_uri(pagename, other)} if other else None
+
+
+def setup(app):
+    """Tell Sphinx of the buttons."""
+    app.connect("html-page-context", buttons)

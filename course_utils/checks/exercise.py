@@ -6,7 +6,7 @@ Everything here is plain data and knows nothing of notebooks.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from course_utils.checks.finding import Finding
 from course_utils.checks.sample_answers import Written, written_in
 from course_utils.ranks.run import Attempt, Run
 from course_utils.words import count
+
+if TYPE_CHECKING:
+    from course_utils.draw.blocks import BlockFrames
 
 
 class _NoResult:
@@ -135,6 +138,8 @@ class Exercise:
         praise: what the line of a right answer says, from the outcome of the last case.
         picture: draw the messages of the failing (or last) case below the line.
         drawing: what is drawn in their place, from the case's outcome; where it returns None, the messages are.
+        wrong_blocks: for an answer that moves blocks of vectors: from what is where, and rank 0's arguments, which
+            blocks (rank, block) of the last frame are wrong. Then a wrong answer is drawn as what is where.
         also_hidden: further functions, "module:function", that graded mode hides with the library's own answer: with
             them an answer would be a line or two.
         begins_with: "module:function", whose body stands in the learner's cell, to be made better.
@@ -163,6 +168,7 @@ class Exercise:
     praise: Callable[[Outcome], str] = _all_agree
     picture: bool = True
     drawing: Callable[[Outcome], Any] | None = None
+    wrong_blocks: "Callable[[BlockFrames, tuple], frozenset[tuple[int, int]]] | None" = None
     also_hidden: tuple[str, ...] = ()
     begins_with: str = ""
     limit: float = 30.0

@@ -10,8 +10,10 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from course_utils import settings
+from course_utils.checks.block_picture import block_picture
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind
 from course_utils.checks.judging_plan import JudgingStage, NeedsRanks, On, on_these, plan, start_first, too_few
@@ -24,6 +26,9 @@ from course_utils.ranks.engine.process_settings import use_default_settings
 from course_utils.ranks.engine.reply import Raised, to_bytes
 from course_utils.ranks.interface import PATIENCE, RanksInterface
 from course_utils.ranks.run import events_of
+
+if TYPE_CHECKING:
+    from course_utils.draw.style import Picture
 
 FIXED_SEED = 20_240
 """Of the cases on which answers and programs are compared: the question must not depend on a check's own numbers."""
@@ -256,8 +261,16 @@ class _Judging:
             output=tuple((reply.rank, reply.output) for reply in replies if reply.output) if outcome.finding else (),
             seed=self._seed,
             expected_rounds=case.cost.rounds if case.cost else None,
-            drawing=functools.partial(exercise.drawing, outcome) if exercise.drawing else None,
+            drawing=self._drawing(outcome),
         )
+
+    def _drawing(self, outcome: Outcome) -> "Callable[[], Picture | None] | None":
+        """What gives the exercise's own picture; None if messages are drawn."""
+        if self._exercise.drawing:
+            return functools.partial(self._exercise.drawing, outcome)
+        if self._exercise.wrong_blocks and outcome.finding:
+            return functools.partial(block_picture, self._exercise, self._function, outcome)
+        return None
 
     # --- which mistake it is ------------------------------------------------------------------------------------------
 

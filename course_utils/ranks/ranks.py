@@ -4,9 +4,12 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from course_utils import draw, system
+from course_utils.draw.blocks import BlockFrames
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
@@ -96,7 +99,7 @@ class Ranks(LastRun):
         for reply in replies:
             print_from(reply.rank, reply.output)
         self._raise_trouble(call, replies)
-        run = Run.of(replies)
+        run = replace(Run.of(replies), replay=partial(_replayed_blocks, function, each))
         for note in run.notes:
             print(wrapped(f"By luck: {note}"))
         return run
@@ -367,6 +370,13 @@ class Ranks(LastRun):
         if self.connection is None:
             return f"<{count(self.world_size, 'rank')}, stopped>"
         return f"<{self.facts['line']}>"
+
+
+def _replayed_blocks(function: Callable, each: list[tuple[tuple, dict]]) -> BlockFrames:
+    """What is where when virtual ranks run the function again; they are loaded only where somebody asks."""
+    from course_utils.ranks.virtual.virtual_ranks import snapshots_of_blocks
+
+    return snapshots_of_blocks(function, each)
 
 
 def _task_bytes(function: Callable, packed: bytes, arguments: tuple, keywords: dict, **more: Any) -> bytes:

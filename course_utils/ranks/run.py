@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from course_utils import draw
+from course_utils.draw.blocks import BlockFrames
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import BrokenOff, Ending, ending_of
 from course_utils.ranks.engine.reply import Reply, to_bytes
@@ -57,6 +58,7 @@ class Run:
         seconds: from the first rank's beginning to the last rank's end.
         output: what each rank printed.
         noticed: what each rank has noticed of itself, where that went well by luck only.
+        replay: runs the function once more with marked numbers, for `blocks`; None where nobody has kept it.
     """
 
     results: list
@@ -64,6 +66,7 @@ class Run:
     seconds: float
     output: list[str] = field(default_factory=list)
     noticed: list[tuple[str, ...]] = field(default_factory=list)
+    replay: Callable[[], BlockFrames] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, replies: list[Reply]) -> "Run":
@@ -114,6 +117,21 @@ class Run:
     def timeline(self, title: str | None = None):
         """A picture of the run: ranks as rows, messages as arrows."""
         return draw.timeline(self, title=title)
+
+    @cached_property
+    def block_frames(self) -> BlockFrames:
+        """What each rank's blocks hold after each round: the function is run once more, on virtual ranks.
+
+        Raises:
+            CourseError: the function takes no vector, there are too many ranks, or virtual ranks cannot run it.
+        """
+        if self.replay is None:
+            raise CourseError("The function of this run was not kept, so it cannot be run again to draw its blocks.")
+        return self.replay()
+
+    def blocks(self, title: str | None = None):
+        """A picture of what is where: ranks as rows, the blocks of each rank's vector as squares, a frame a round."""
+        return draw.blocks(self, title=title)
 
     def __repr__(self) -> str:
         return (

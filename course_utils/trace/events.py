@@ -124,7 +124,14 @@ def _message_of(event: Event, sender: int | None, receiver: int | None) -> tuple
 
 
 def count_rounds(events: Iterable[Event]) -> int:
-    """The number of rounds that the messages need when each rank sends one and receives one message per round.
+    """Return the number of rounds that the messages need, each rank sending and receiving one per round."""
+    return max((number for _, _, number in message_rounds(events)), default=0)
+
+
+def message_rounds(events: Iterable[Event]) -> list[tuple[Event, Event, int]]:
+    """Return each message, as its send and its receive, with the round it goes in, counted from 1.
+
+    In a round each rank sends one message and receives one.
 
     A message goes in the first round that is later than every message its sender had sent or received before it,
     and than every message its receiver had received before it: the longest chain of dependent messages. This is the
@@ -152,7 +159,7 @@ def count_rounds(events: Iterable[Event]) -> int:
             highest[got.rank].append(max(highest[got.rank][-1], rounds[index]))
         if rounds == previous:
             break
-    return max(rounds, default=0)
+    return [(sent, got, number) for (sent, got), number in zip(pairs, rounds, strict=True)]
 
 
 def bytes_sent(events: Iterable[Event], rank: int) -> int:

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Exercises: what do I have here?
+# # Exercises: how do I run code on many processes?
 #
 # Two short functions, to see how an exercise goes: write the body, run the cell, run the check below it. Nothing can
 # break, and you may check as often as you like.

@@ -1,7 +1,7 @@
 # The exercises of lesson 5. Percent format: edit this file, then run `make notebooks`.
 
 # %% [markdown]
-# # Exercises: how do P machines add their vectors?
+# # Exercises: how do P machines add up their vectors?
 #
 # Five ways to the same sum, and the formula that says which one is the fastest. They belong to
 # [lesson 5](../notebooks/05_allreduce.ipynb).

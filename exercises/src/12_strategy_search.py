@@ -152,6 +152,3 @@ choices[3]
 
 # %%
 course.progress()
-
-# %% [markdown]
-# Next: lesson 13, where the ranks are GPUs on many nodes.

@@ -3,8 +3,15 @@
 # %% [markdown]
 # # How do processes talk?
 #
-# After this lesson you can **send** an array from one process to another, **recognise** a deadlock before you run
-# into it, and **predict** how long a message takes.
+# Imagine that you have reserved 64 GPUs for ten hours. After ten minutes one process waits for a message that no other
+# process is going to send. The others soon need something from the one that waits, so they stop as well. There is no
+# error message, and every process looks busy. In the morning you have paid for 640 GPU hours and have trained for ten
+# minutes.
+#
+# Accidents like this have a cause that you can see in two lines of code, once you know how messages work. In this
+# lesson you will send arrays from one process to another, cause a deadlock and avoid it, let many processes exchange
+# data with a single call, and predict how long a message takes. All parallel training in the later lessons is built
+# from these parts.
 #
 # *50 minutes · builds on [lesson 0](00_first_steps.ipynb) · 4 ranks*
 
@@ -18,39 +25,17 @@ import course_utils as course
 ranks = course.start(4)
 
 # %% [markdown]
-# Four Python processes are now waiting for you. They stand in for four computers.
-#
-# Each knows two numbers: how many processes there are, the *world size*, and its own number, its *rank*. They talk
-# through **MPI**, the Message Passing Interface, which supercomputers have spoken since 1994. A *communicator*, here
-# `comm`, is the group in which they talk.
-
-# %%
-# %%px
-from mpi4py import MPI
-
-comm = MPI.COMM_WORLD
-print(f"I am rank {comm.rank} of {comm.size}")
-
-# %% [markdown]
-# One program, run four times. Only the rank differs. Your program looks at its rank, and decides by it what to do.
-#
-# The processes share nothing. What does that mean? Guess what each rank prints, then run the cell.
-
-# %% tags=["nbval-check-output"]
-# %%px
-x = 10
-if comm.rank == 2:
-    x = x + 1
-print(x)
-
-# %% [markdown]
-# Rank 2 changed *its* `x`. The other three have an `x` of their own and never hear of it. If four processes are to
-# train one network, they must tell each other what changes.
+# SECTION-IPP
 #
 # ## One sends, one receives
 #
-# From here on we write a function, and `ranks.run` calls it once on every rank, with the communicator. `Send` says to
-# whom; `Recv` says from whom, and gives the array that is to be filled.
+# Each of our four processes has its own memory, so the only way to give a vector to another process is to send it.
+# Messages between processes follow a standard called **MPI**, the Message Passing Interface, which supercomputers have
+# used since 1994.
+#
+# You already know `ranks.run`, which calls a function once on every rank. In the next function, rank 0 calls `Send` and
+# names the receiver. Rank 3 calls `Recv`, names the sender, and hands over an array in which the numbers are to be
+# stored. Ranks 1 and 2 do neither.
 
 
 # %% tags=["figure:04_first_message"]
@@ -68,31 +53,39 @@ print(run.results)
 run.timeline()
 
 # %% [markdown]
-# Rank 3 had threes; now it has rank 0's zeros. Ranks are rows, and the arrow is your message. A `Recv` **waits** until
-# its message has come: it **blocks**.
+# Rank 3 began with a vector of threes, and now it holds the zeros of rank 0. In the picture the arrow is the message,
+# and a hatched bar means waiting. A `Recv` always waits until its message has arrived. We say that it **blocks**.
 #
-# ## Everybody waits
+# ## Two ranks that wait for each other
 #
-# Two ranks want to swap vectors. Both run the same lines: send mine, receive yours. **Predict.** First with 10 numbers,
-# then with a million: what will happen?
+# Now two ranks want to swap their vectors. Both run the same two lines: first send my vector, then receive yours.
 
 
 # %%
 def swap(comm, length):
-    mine, yours = np.full(length, float(comm.rank)), np.empty(length)
+    mine = np.full(length, float(comm.rank))
+    yours = np.empty(length)
     comm.Send(mine, dest=1 - comm.rank)
     comm.Recv(yours, source=1 - comm.rank)
     return int(yours[0])
 
+
+# %% [markdown]
+# To predict what happens, you need to know when `Send` returns. MPI treats short and long messages differently. It
+# copies a short message into a memory area of its own, a **buffer**, and lets `Send` return at once. This is called
+# *eager*. Copying a long message would take too much memory, so `Send` waits until the receiver has called `Recv` and
+# the data can go straight into its array. This is called *rendezvous*.
+#
+# **Predict.** What will happen with 10 numbers, and what with a million?
 
 # %%
 course.predict(
     "swap",
     answer=...,  # "a", "b" or "c"
     choices={
-        "a": "both end",
-        "b": "the short one ends, the long one hangs",
-        "c": "both hang: nobody receives",
+        "a": "both swaps succeed",
+        "b": "the short swap succeeds, and the long one hangs",
+        "c": "both swaps hang",
     },
 )
 
@@ -103,71 +96,42 @@ print(ranks.run(swap, 10, ranks=2).results)
 ranks.run(swap, 1_000_000, ranks=2)
 
 # %% tags=["figure:04_deadlock"]
-course.measured("swap", answer="b")
+course.answer("swap", answer="b")
 ranks.timeline()
 
 # %% [markdown]
-# That is a **deadlock**: each waits for the other, for ever. Why not with 10 numbers? MPI keeps a short message in a
-# buffer of its own and lets `Send` return. A long one waits for its receiver. No standard says how long is long: a
-# program that needs short messages is already wrong.
+# With a million numbers, rank 0 cannot leave `Send` before rank 1 calls `Recv`. But rank 1 is stuck in its own `Send`,
+# waiting for rank 0. Each waits for the other, and neither will ever move again. This is a **deadlock**.
 #
-# Elsewhere a deadlock looks like a program at work. Here every rank tells what it waits for, and you can have it drawn:
+# On a cluster you would notice it only by the silence. Here every rank reports what it is waiting for, so the course
+# can see that these arrows form a circle and that no message is on its way. It needs no clock to be certain. It ends
+# the call and draws the circle for you:
 
 # %%
 ranks.waits()
 
 # %% [markdown]
-# An arrow leads from the rank that waits to the rank that it waits for. Where the arrows run in a circle, and no
-# message is on its way, nobody can ever move again. The course needs no clock to know that. It says so at once, and
-# frees the ranks:
-
-# %%
-# %%px
-print(f"rank {comm.rank} is back")
-
-# %% [markdown]
-# A circle can be longer. Here three ranks sit at a table, and each waits for its neighbour on the right to begin.
-# **Think:** if *one* of them did something else, all three would come to the end. What must this one do?
-
-
-# %% tags=["raises-exception"]
-def table(comm):
-    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-    comm.recv(source=right)
-    comm.send("after you", dest=left)
-
-
-ranks.run(table, ranks=3)
-
-# %% tags=["figure:04_circle"]
-ranks.waits()
-
-# %% [markdown]
-# One rank that *sends* before it receives is enough: it frees its neighbour, and that one the next.
+# Look once more at the output of the *short* swap. The results were right, and still there was a warning: *by luck*.
+# After every run, the course goes through the messages again as if MPI had no buffer at all. In that replay the short
+# swap gets stuck just like the long one. Where a message stops being short differs from one machine to the next, and no
+# standard defines it. Such a program runs well for years, until somebody makes the arrays longer or moves to another
+# machine.
 #
-# ## What works by luck
+# ## Start now, wait later
 #
-# Now look at the *short* swap once more. It ended, its results are right, and yet a line stood above them: *By luck*.
-# After a run, the course goes through its messages once more, as if MPI kept none of them in a buffer: then both ranks
-# sit in `Send`. Such a program runs well for years, until somebody makes the arrays longer or moves to another machine.
+# The way out is to start a message without waiting for it. `Isend` and `Irecv` return immediately (the *I* is for
+# *immediate*) and give you a **request**. When you need the message to be finished, you call `request.Wait()`. In
+# between, you must not change an array that is being sent, and you must not even read one that is being filled.
 #
-# The same line warns of other things that go well by luck: a message that nobody receives, or an array that is changed
-# while it is being sent.
-
-# %% [markdown]
-# ## Not waiting
-#
-# The cure: *start* a message without waiting for it. `Isend` and `Irecv` (I for immediate) return at once and hand
-# you a **request**. `request.Wait()` is where you wait, later, when there is nothing better to do. Until then the array
-# belongs to MPI: leave it alone. (A request that nobody waits for works by luck, too.)
-#
-# Now all four send to their right-hand neighbour at once, a million numbers each:
+# In the next cell all four ranks send a million numbers to their right-hand neighbour, all at once:
 
 
 # %% tags=["nbval-check-output"]
 def shift(comm, length):
-    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-    mine, theirs = np.full(length, float(comm.rank)), np.empty(length)
+    right = (comm.rank + 1) % comm.size
+    left = (comm.rank - 1) % comm.size
+    mine = np.full(length, float(comm.rank))
+    theirs = np.empty(length)
     request = comm.Isend(mine, dest=right)
     comm.Recv(theirs, source=left)
     request.Wait()
@@ -181,14 +145,16 @@ print(f"{run.results}: {run.messages} messages in {run.rounds} round")
 run.timeline()
 
 # %% [markdown]
-# Four messages, one **round**: in a round every rank can send one message and receive one. Ready for two
-# [exercises](../exercises/04_messages.ipynb): `pass_the_token` and `exchange_without_deadlock`.
+# Nobody got stuck, because every rank reached its `Recv`. Four messages travelled, and all of them could travel at the
+# same time. We call this one **round**: in a round, each rank sends at most one message and receives at most one.
+#
+# You are now ready for the first two [exercises](../exercises/04_messages.ipynb), `pass_the_token` and
+# `exchange_without_deadlock`.
 #
 # ## From one to all
 #
-# Rank 0 has a vector that everybody needs. The plain way: rank 0 sends it to one rank after the other. But after the
-# first message *two* ranks have it, and rank 1 could pass it on. So in every round twice as many ranks can have it.
-# **Predict** the rounds with 64 ranks.
+# Rank 0 has read the first weights of a network from a file, and now every rank needs them. The obvious way is a loop:
+# rank 0 sends them to rank 1, then to rank 2, and so on.
 
 
 # %%
@@ -200,228 +166,255 @@ def one_after_the_other(comm, vector):
         comm.Recv(vector, source=0)
 
 
-course.predict("broadcast_rounds", plain=..., doubling=...)  # two numbers
-
-# %% tags=["nbval-check-output"]
-# doubling: your exercise
-from course_utils.lessons.messages import tree_broadcast
-
-# per_rank: rank r gets entry r
-vectors = course.per_rank([np.full(250_000, float(rank)) for rank in range(4)])
-plain = ranks.run(one_after_the_other, vectors)
-doubling = ranks.run(tree_broadcast, vectors)
-rounds = f"{plain.rounds} rounds against {doubling.rounds}"
-messages = f"{plain.messages} messages and {doubling.messages}"
-print(f"4 ranks: {rounds}, {messages}")
+# %% [markdown]
+# Rank 0 can send only one message per round, so for 4 ranks this takes 3 rounds. But after the first round *two* ranks
+# have the weights. If rank 1 helps, two messages can be sent in the second round, and then all four ranks have them.
+# With more ranks it goes on like this. After 1, 2, 3 and 4 rounds, 2, 4, 8 and 16 ranks have the weights, because every
+# rank that has them passes them on. This is called a **broadcast tree**.
+#
+# **Predict.** How many rounds does each of the two ways need for 64 ranks?
 
 # %%
-# 64 ranks: by the formula
-course.measured("broadcast_rounds", plain=64 - 1, doubling=np.ceil(np.log2(64)))
-course.draw.timelines(plain, doubling, titles=["one after the other", "doubling"])
+course.predict("broadcast_rounds", loop=..., tree=...)  # two numbers
 
 # %% [markdown]
-# With $P$ ranks: $P - 1$ rounds against $\lceil\log_2 P\rceil$. Just as many messages, but some of them at the same
-# time. (Doubling may save little where all ranks share one memory. In lesson 5 each rank has its own link.)
+# We can run both with our 4 ranks. (`course.per_rank` gives rank $r$ the entry $r$ of a list. You will write
+# `tree_broadcast` yourself, in the third exercise.)
+
+# %% tags=["nbval-check-output"]
+from course_utils.lessons.messages import tree_broadcast
+
+vectors = course.per_rank([np.full(250_000, float(rank)) for rank in range(4)])
+loop = ranks.run(one_after_the_other, vectors)
+tree = ranks.run(tree_broadcast, vectors)
+print(f"loop: {loop.messages} messages in {loop.rounds} rounds")
+print(f"tree: {tree.messages} messages in {tree.rounds} rounds")
+
+# %% tags=["figure:04_broadcast_blocks"]
+course.answer("broadcast_rounds", loop=64 - 1, tree=np.ceil(np.log2(64)))
+course.draw.blocks(loop, tree, titles=["loop", "tree"])
+
+# %% [markdown]
+# Each row of the picture is a rank, each frame shows what the ranks hold after a round, and the colour tells you whose
+# numbers they are. The tree sends just as many messages as the loop, $P-1$ for $P$ ranks. It finishes earlier because
+# some of them travel at the same time: it needs $\lceil\log_2 P\rceil$ rounds instead of $P-1$. For 64 ranks that is 6
+# instead of 63.
 #
 # ## Collectives
 #
-# One to all, a **broadcast**, is so common that MPI has it ready: `bcast`. It is a **collective**: *every* rank calls
-# it, and the library chooses the algorithm. `reduce` is the way back: all send to one, and the numbers are added up.
-# Lower-case names take any Python object.
-
-
-# %% tags=["nbval-check-output", "here:04_broadcast_and_reduce"]
-def bcast_and_reduce(comm):
-    word = comm.bcast("hello" if comm.rank == 0 else None, root=0)
-    total = comm.reduce(comm.rank, root=0)
-    return word, total
-
-
-there_and_back = ranks.run(bcast_and_reduce)
-print(there_and_back.results)
-
-# %% [markdown]
-# The sum $0 + 1 + 2 + 3$ is on the **root** alone: on the rank that the call names as `root`.
+# Patterns like the broadcast are so common that MPI has them built in. They are called **collectives**, because all the
+# ranks of a communicator have to make the same call. The library then chooses a good algorithm.
 #
-# `scatter` deals out: the root has a list, and rank $r$ gets entry $r$. `gather` collects again. That is how a batch
-# of images gets to the workers, and their results back.
+# Four of them have a **root**, one rank that gives or gets everything. Here rank 0 is the root:
 
 
 # %%
-def scatter_and_gather(comm):
-    words = ["zero", "one", "two", "three"] if comm.rank == 0 else None
-    mine = comm.scatter(words, root=0)
-    return comm.gather(mine.upper(), root=0)
+def broadcast(comm, item):
+    return comm.bcast(item, root=0)  # everyone gets the root's item
 
 
-dealt = ranks.run(scatter_and_gather)
-print(dealt.results[0])
-titles = ["one to all, and back", "dealt out, and collected"]
-title = "A collective is one call, made by every rank"
-course.draw.timelines(there_and_back, dealt, titles=titles, title=title)
+def scatter(comm, items):
+    return comm.scatter(items, root=0)  # rank r gets item r of the root's list
+
+
+def gather(comm, item):
+    return comm.gather(item, root=0)  # the root gets a list of everyone's items
+
+
+def reduce(comm, number):
+    return comm.reduce(number, root=0)  # the root gets the sum
+
 
 # %% [markdown]
-# A collective is a bar on every rank that takes part, and a pale band joins the bars. The library decides what travels
-# inside.
-#
-# Three have no root:
-#
-# - `allgather`: everybody ends with everybody's entry.
-# - `alltoall`: each rank has a letter for every rank, and gets the letter that every rank has for it.
-# - `allreduce`: everybody ends with the sum.
-#
-# Put the gradients of four workers in the place of the numbers, and `allreduce` is the heart of distributed training.
+# In the other four, every rank gets something from all the others:
 
 
-# %% tags=["here:04_all_gather"]
-def everybody(comm):
-    entries = comm.allgather(10 * comm.rank)
-    letters = comm.alltoall([f"{comm.rank}→{other}" for other in range(comm.size)])
-    return entries, letters, comm.allreduce(comm.rank)
+# %%
+def all_gather(comm, item):
+    return comm.allgather(item)  # everyone gets the list of everyone's items
 
 
-run = ranks.run(everybody)
-print(*run.results, sep="\n")
-assert all(result[2] == 0 + 1 + 2 + 3 for result in run.results)
-run.timeline()
+def all_to_all(comm, items):
+    return comm.alltoall(items)  # item r of each rank's list goes to rank r
+
+
+def all_reduce(comm, number):
+    return comm.allreduce(number)  # everyone gets the sum
+
+
+def reduce_scatter(comm, vector):
+    block = np.empty(len(vector) // comm.size)
+    comm.Reduce_scatter_block(vector, block)  # rank r gets block r of the sum
+    return block
+
 
 # %% [markdown]
-# ## Who waits?
+# A call with a small letter accepts any Python object. It turns the object into bytes first, which is called
+# *pickling*. A call with a capital letter sends the memory of a NumPy array as it is, which is much faster for long
+# arrays.
 #
-# **Predict.** Rank 3 comes a tenth of a second late. Rank 0 is in time. In a first run rank 0 broadcasts a number; in a
-# second run all ranks take part in an `allreduce`. Where does rank 0 have to wait?
+# The next cell runs all of them but one. Each rank gives a number, or a list of four items that are named after the
+# rank and their position.
+
+# %% tags=["nbval-check-output", "here:04_collectives"]
+number = course.per_rank([1, 10, 100, 1000])
+items = course.per_rank([[f"{rank}{k}" for k in "abcd"] for rank in range(4)])
+vector = course.per_rank([np.full(4, 10.0**rank) for rank in range(4)])
+
+collectives = {
+    "broadcast": ranks.run(broadcast, number),
+    "scatter": ranks.run(scatter, items),
+    "gather": ranks.run(gather, number),
+    "reduce": ranks.run(reduce, number),
+    "all-gather": ranks.run(all_gather, number),
+    "all-reduce": ranks.run(all_reduce, number),
+    "reduce-scatter": ranks.run(reduce_scatter, vector),
+}
+for name, run in collectives.items():
+    print(f"{name:14}  rank 0: {run.results[0]},  rank 3: {run.results[3]}")
+
+# %% [markdown]
+# The sum of 1, 10, 100 and 1000 is 1111. Its digits show that each rank's number is in it exactly once.
+#
+# The one that is missing is the **all-to-all**. In it, rank 0 gets the first item of everyone's list, so it ends up
+# with `["0a", "1a", "2a", "3a"]`.
+#
+# **Predict.** What does rank 2 get?
+
+# %%
+course.predict(
+    "all_to_all",
+    answer=...,  # "a", "b" or "c"
+    choices={
+        "a": '["2a", "2b", "2c", "2d"]',
+        "b": '["0c", "1c", "2c", "3c"]',
+        "c": '["0b", "1b", "2b", "3b"]',
+    },
+)
+
+# %% tags=["figure:04_collectives"]
+collectives["all-to-all"] = ranks.run(all_to_all, items)
+second = collectives["all-to-all"].results[2]
+course.measured("all_to_all", answer={"2a": "a", "0c": "b", "0b": "c"}[second[0]])
+course.draw.blocks(*collectives.values(), titles=list(collectives))
+
+# %% [markdown]
+# Each pair of frames shows what the ranks hold before and after the call. If you read the items of the all-to-all as a
+# table with a row for each rank, the call turns rows into columns.
+#
+# The most important collective for training is the **all-reduce**. When four workers have each computed a gradient,
+# this is how they add them up. The next lesson is about what happens inside.
+#
+# Collectives have a price, which you can work out before you pay it. Suppose rank 3 arrives a tenth of a second late,
+# and rank 0 is on time. To call `allreduce`, rank 0 needs a number from every rank. In a broadcast from rank 0, it only
+# has to hand out its own.
+#
+# **Predict.** In which of the two does rank 0 have to wait for rank 3?
+
+# %%
+course.predict(
+    "late",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "in the broadcast", "b": "in the all-reduce", "c": "in both"},
+)
 
 
 # %%
 def late(comm, operation):
     if comm.rank == 3:
         time.sleep(0.1)
-    comm.bcast(7) if operation == "broadcast" else comm.allreduce(7)
+    if operation == "broadcast":
+        comm.bcast(7)
+    else:
+        comm.allreduce(7)
 
 
-course.predict(
-    "late",
-    answer=...,  # "a", "b" or "c"
-    choices={"a": "in the broadcast", "b": "in the allreduce", "c": "in both"},
-)
-
-
-# %%
 def rank_0_waits(run):
     calls = [event for event in run.events if event.rank == 0]
     return max(call.end - call.start for call in calls) > 0.05
 
 
-runs = {name: ranks.run(late, name) for name in ("broadcast", "allreduce")}
+runs = {name: ranks.run(late, name) for name in ("broadcast", "all-reduce")}
 waits = " and ".join(name for name, run in runs.items() if rank_0_waits(run))
-where = {"broadcast": "a", "allreduce": "b", "broadcast and allreduce": "c"}
+where = {"broadcast": "a", "all-reduce": "b", "broadcast and all-reduce": "c"}
 course.measured("late", answer=where.get(waits, "nowhere"))
-title = f"Rank 0 waits for rank 3 in: {waits or 'neither'}"
+title = f"Rank 0 waits for rank 3 in the {waits or 'neither'}"
 course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 
 # %% [markdown]
-# The sum needs rank 3's number, so no rank has the sum before rank 3 has come: in training, the slowest worker sets the
-# pace. A short broadcast needs nothing from rank 3: rank 0 goes on.
-#
-# ## Big letters, small letters
-#
-# `Send` moves an array's memory as it is, a **buffer**. `send` *pickles*: it turns any object into bytes, and back.
-# **Predict**: how many times as long does an array of a million numbers take through `send` as through `Send`? And a
-# list of the same numbers through `send`?
-
-
-# %%
-def best_of_five(comm, thing, pickled):
-    seconds = []
-    for _ in range(5):
-        comm.Barrier()  # a collective that moves nothing: all wait for all
-        start = time.perf_counter()
-        if comm.rank == 0:
-            comm.send(thing, dest=1) if pickled else comm.Send(thing, dest=1)
-        else:
-            comm.recv(source=0) if pickled else comm.Recv(thing, source=0)
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
-course.predict("pickle", array=..., list=...)  # 1: as long as the array through Send
-
-# %%
-array = np.random.default_rng(0).random(1_000_000)
-buffer = max(ranks.run(best_of_five, array, False, ranks=2).results)
-pickle = max(ranks.run(best_of_five, array, True, ranks=2).results)
-python = max(ranks.run(best_of_five, array.tolist(), True, ranks=2).results)
-course.measured("pickle", array=pickle / buffer, list=python / buffer)
-
-# %% [markdown]
-# A pickled array is copied on both sides; a list is taken apart number by number. So: capital letters for arrays,
-# small ones for short messages of any kind. (Two more exercises: `tree_broadcast`, `scatter_blocks`.)
+# No rank can have the sum before rank 3 has contributed to it. Training needs such a sum in every step, so the slowest
+# worker sets the pace for all of them.
 #
 # ## What does a message cost?
 #
-# Clocks of two computers never agree. So we measure a **ping-pong**: rank 0 sends, rank 1 sends back. Half of the
-# shortest time is the time of one message. **Predict**: how many times as long do a thousand bytes take as 1 byte? And
-# a million bytes?
-
-# %% tags=["figure:04_ping_pong"]
-from course_utils.lessons.messages import fit_alpha_beta, message_time, ping_pong
-from course_utils.lessons.messages import ping_pong_sentence
-
-course.predict("ping_pong", thousand=..., million=...)
-# One ping-pong to warm up, then two that count:
-ranks.run(ping_pong, nbytes=1000, repeats=2, ranks=2).timeline()
-
+# So far we have counted rounds. How long does one round take? The clocks of two computers never agree exactly, so we
+# let a message go there and back and use one clock only. This is called a **ping-pong**. Half of the shortest round
+# trip is the time of one message. Let us measure it for messages of 1 byte to 300 KB:
 
 # %%
+from course_utils.lessons.messages import fit_alpha_beta, message_time
+from course_utils.lessons.messages import pictures, ping_pong
+
+
 def sweep(comm, sizes):
     return [ping_pong(comm, nbytes) for nbytes in sizes]
 
 
-sizes = [1, 10, 100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000]
+sizes = [1, 10, 100, 1_000, 10_000, 30_000, 100_000, 300_000]
 seconds = ranks.run(sweep, sizes, ranks=2).results[0]
-thousand, million = seconds[3] / seconds[0], seconds[8] / seconds[0]
-course.measured("ping_pong", thousand=thousand, million=million)
-print(ping_pong_sentence(thousand, million))
+for nbytes, each in zip(sizes, seconds, strict=True):
+    print(f"{nbytes:9,} bytes: {1e6 * each:7.1f} µs")
 
 # %% [markdown]
-# A message has a fixed price, the **latency** $\alpha$, whatever is in it. Each byte adds its share $\beta$:
+# A thousand bytes take hardly longer than one. Every message has a fixed cost, whatever its size, which is called the
+# **latency** and written $\alpha$. Long messages take longer because each byte adds a little, which is written $\beta$.
+# So a message of $n$ bytes takes about
 #
-# $$T(n) = \alpha + \beta\, n$$
+# $$T(n) = \alpha + \beta\, n .$$
 #
-# `message_time(nbytes, alpha, beta)` is this line. Let us find the two numbers for your machine.
+# The function `fit_alpha_beta`, which you will write in the last exercise, finds the two numbers that suit your
+# measurements best:
 
 # %% tags=["figure:04_alpha_beta"]
-from course_utils.lessons.messages import pictures
-
 alpha, beta = fit_alpha_beta(sizes, seconds)
-print(f"alpha = {1e6 * alpha:.1f} µs for a message")
-print(f"beta = {1e9 * beta:.2f} ns for a byte: {1e-9 / beta:.1f} GB/s")
-print(f"Below about {alpha / beta:,.0f} bytes a message costs mostly latency.")
+print(f"alpha: {1e6 * alpha:.1f} µs for each message")
+print(f"beta:  {1e6 * 1000 * beta:.2f} µs for each thousand bytes")
 pictures.alpha_beta(sizes, seconds, alpha, beta)
 
 # %% [markdown]
-# Not all points lie on the line: MPI changes its method with the size, and caches are faster than memory. A model
-# with two numbers need not be true, only good enough to choose by. ($\alpha$ here contains Python and the course's own
-# bookkeeping; MPI by itself needs less.)
+# The points do not lie exactly on the line. MPI changes its method with the size, and the processor's caches are faster
+# than the main memory. A model with two numbers need not be true, only good enough to choose by.
 #
-# The model answers what you cannot try out here: a broadcast of 9.2 million weights of 4 bytes (VGG-11, a network of
-# lessons 2 and 3) to 64 ranks takes the number of rounds, times the time of a round:
+# It also lets you calculate what you have not measured. Take a machine with $\alpha$ = 10 µs and 0.5 µs for each
+# thousand bytes. A message of 2 MB is 2,000 times a thousand bytes, so it takes 10 + 2,000 × 0.5 = 1,010 µs.
+#
+# **Predict.** How many µs does a message of 3 MB take on your machine? Use the two numbers that the last cell has
+# printed. (Within a factor of 2 counts as right.)
 
 # %%
-one_message = message_time(4 * 9.2e6, alpha, beta)
-print(f"one after the other: {63 * one_message:.2f} s")
-print(f"doubling:            {6 * one_message:.2f} s")
+course.predict("three_megabytes", within=2, microseconds=...)
+
+# %%
+three = ranks.run(ping_pong, 3_000_000, ranks=2).results[0]
+course.measured("three_megabytes", microseconds=1e6 * three)
+print(f"The line predicts {1e6 * message_time(3_000_000, alpha, beta):.0f} µs.")
 
 # %% [markdown]
-# ## What to take with you
-#
-# - You can **send**: `Send` says to whom, `Recv` from whom; capital letters for arrays.
-# - You **recognise** a deadlock: ranks wait for each other in a circle. Start the message with `Isend` or `Irecv`, and
-#   wait later.
-# - You **predict** a message's time: $\alpha + \beta\,n$. And you count rounds, not messages.
-#
-# Next: the [exercises](../exercises/04_messages.ipynb), five short functions. Then [lesson 5](05_allreduce.ipynb): how
-# do $P$ machines add up their vectors?
+# With a formula for one message you can calculate the cost of a whole pattern: the number of rounds times the time of a
+# round. Broadcasting 3 MB to 64 ranks takes 63 of these times with a loop and 6 with a tree. In the next lesson you
+# will choose between algorithms in this way.
 
 # %%
 ranks.stop()
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can send an array from one rank to another, and you know that `Recv` always waits and `Send` sometimes does. You
+# recognise a deadlock as ranks that wait for each other in a circle, and avoid it by starting a message first and
+# waiting for it later. You know what the collectives move, and you predict the time of a message with $\alpha + \beta
+# n$.
+#
+# Next come the [exercises](../exercises/04_messages.ipynb), five short functions. Then [lesson 5](05_allreduce.ipynb)
+# asks how $P$ machines add up their vectors. If you would like to use ipyparallel on your own, see what pickling costs,
+# or let ranks try out learning rates for you, there is [more about messages](04_messages_further.ipynb).

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDERS = ("notebooks", "exercises", "docs")
+CONTENTS = "README.md"  # every notebook links to its list of lessons
 NEW_VERSIONS = "new_versions"
 NEWS = "UPDATES.md"
 
@@ -115,6 +116,8 @@ def files_of(release: Path, without: tuple[str, ...]) -> dict[str, Path]:
             hidden = any(part.startswith((".", "__")) or part in without for part in parts)
             if not hidden and file.is_file():
                 found["/".join(parts)] = file
+    if found and (release / CONTENTS).is_file():
+        found[CONTENTS] = release / CONTENTS
     return found
 
 

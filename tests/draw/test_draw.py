@@ -32,7 +32,7 @@ from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
 from course_utils.lessons.pipeline.timing import simulate_schedule
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule
 from course_utils.trace.events import Event
-from course_utils.words import bytes_text, seconds_text
+from course_utils.words import bytes_text, days_text, seconds_text
 
 NEVER = math.inf
 
@@ -378,6 +378,14 @@ def test_bytes_in_words(value, text):
 )
 def test_seconds_in_words(value, text):
     assert seconds_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("days", "text"),
+    [(0.375, "9 hours"), (1 / 24, "1 hour"), (1, "1 day"), (57.2, "57 days"), (365.25, "1 year"), (446, "1.2 years")],
+)
+def test_long_times_in_words(days: float, text: str) -> None:
+    assert days_text(days * 86_400) == text
 
 
 def test_a_notebook_shows_a_picture_once_and_with_its_description():

@@ -356,6 +356,14 @@ def test_a_first_copy_has_the_notebooks_and_none_of_their_sources(updating, two)
     assert updating.update(site, copy).line() == "nothing new"
 
 
+def test_the_list_of_lessons_to_which_notebooks_link_comes_along(updating, two) -> None:
+    site, copy = two
+    (site / "README.md").write_text("all lessons")
+    (site / "LICENSE").write_text("not for learners")
+    assert updating.update(site, copy).arrived == [LESSON, EXERCISES, "README.md"]
+    assert (copy / "README.md").read_text() == "all lessons" and not (copy / "LICENSE").exists()
+
+
 def test_an_edited_notebook_survives_and_the_new_one_lies_beside_it(updating, two) -> None:
     site, copy = two
     updating.update(site, copy)

@@ -362,7 +362,9 @@ def test_panels_have_names_read_in_both_themes_and_fit_a_narrow_window(tab, lab,
     assert "Timeline of " in picture.get_attribute("alt")
     assert verdict.locator("pre").evaluate("element => getComputedStyle(element).wordBreak") == "normal"
     notebook.run(positions[-1], "ranks.stop()")
-    notebook.output(cells["progress"]).get_by_role("link", name="lesson 0, What do I have here?").click()
+    notebook.output(cells["progress"]).get_by_role(
+        "link", name="lesson 0, How do I run code on many processes?"
+    ).click()
     tab.locator(".lm-TabBar-tab", has_text="00_first_steps.ipynb").first.wait_for(state="attached")
 
 

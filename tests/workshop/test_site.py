@@ -8,6 +8,7 @@ COURSE_SITE=site/build looks at a website that is built already: then axe-core j
 import functools
 import http.server
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import pytest
 
 from course_utils import settings
 from workshop.publish.npm import package_file
-from workshop.publish.site import build_site, sphinx_python
+from workshop.publish.site import build_site, order, sphinx_python
 from workshop.publish.slides import CHROMIUM_OPTIONS
 from workshop.publish.sources import ROOT, AuthoringError, pages
 
@@ -164,6 +165,29 @@ def test_every_link_leads_to_a_file_and_a_place_that_are_there(site) -> None:
             if not there or not file.is_relative_to(site):
                 broken.append(f"{page.relative_to(site)}: {target}")
     assert not broken
+
+
+class Buttons(HTMLParser):
+    """Where the buttons at the end of a page lead, "prev" and "next"."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.lead: dict[str, str] = {}
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "a" and given.get("class") in ("left-prev", "right-next"):
+            self.lead[given["class"].partition("-")[2]] = given["href"]
+
+
+def test_the_buttons_at_the_end_of_a_notebook_lead_where_its_bars_lead(site) -> None:
+    for name, around in order([page for page in pages(ROOT) if page.kind != "solution"]).items():
+        page = site / f"{name}.html"
+        lead = {button: (page.parent / target).resolve() for button, target in Buttons(page).lead.items()}
+        assert lead == {button: site / f"{other}.html" for button, other in around.items()}, name
+        contents = re.findall(r'href="([^"]+)"><span[^>]*>all lessons<', page.read_text(encoding="utf-8"))
+        assert contents == ["../index.html"] * 2, name
 
 
 @pytest.mark.long

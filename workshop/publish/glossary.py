@@ -120,7 +120,7 @@ def link_terms(cells: list[NotebookNode], page: Page, root: Path) -> None:
                 cell.source = cell.source[:begin] + link + cell.source[end:]
     if page.teaches and any(term.lesson == number for term in terms(root)):
         last = next(cell for cell in reversed(cells) if cell.cell_type == "markdown")
-        last.source += f"\n\n*The words of this lesson stand in the [glossary]({ADDRESS}#lesson-{number}).*"
+        last.source += f"\n\n*The terms of this lesson are explained in the [glossary]({ADDRESS}#lesson-{number}).*"
 
 
 def first_mentions(text: str, unlinked: dict[str, GlossaryTerm]) -> list[tuple[int, int, GlossaryTerm]]:

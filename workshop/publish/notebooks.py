@@ -21,6 +21,7 @@ from course_utils import settings
 from course_utils.ranks.processes import forking
 from workshop.publish.exercises import fill, gives_away
 from workshop.publish.glossary import link_terms
+from workshop.publish.navigation import add_bars
 from workshop.publish.sources import ROOT, AuthoringError, Page, is_checked, pages, read_cells
 
 CELL_TIMEOUT = 120
@@ -42,6 +43,7 @@ def assemble(page: Page, root: Path = ROOT) -> NotebookNode:
         link_terms(cells, page, root)
         if not page.teaches:
             cells = fill(cells, root, page.stem, solved=page.kind == "solution")
+        add_bars(cells, page)
     except (AuthoringError, SyntaxError) as error:
         raise AuthoringError(f"{page.source}: {error}") from error
     count = 0

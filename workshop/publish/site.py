@@ -3,6 +3,7 @@
 Sphinx, myst-nb and sphinx-book-theme build it; they are the extra `site`, which `make site` installs beside the course.
 """
 
+import json
 import re
 import shutil
 import sys
@@ -23,6 +24,7 @@ from workshop.publish.commands import run
 from workshop.publish.exercises import STUCK
 from workshop.publish.glossary import ANCHOR
 from workshop.publish.mathjax import mathjax_script
+from workshop.publish.navigation import CONTENTS, navigation_of
 from workshop.publish.notebooks import assemble, join_streams, keep_outputs, read_committed, run_all
 from workshop.publish.plans import plans_page
 from workshop.publish.reading import links_for_readers, questions_for_readers
@@ -81,6 +83,7 @@ def build_site(
         decks = copy_decks(root, project / "_extra" / "slides", {page.lesson for page in found})
         yield from write_pages(found, root, project, decks, only_run)
         (project / "index.md").write_text(index(root, found, documents), encoding="utf-8")
+        (project / "order.json").write_text(json.dumps(order(found)), encoding="utf-8")
         built = project / "built"
         strict = [] if wanted else ["-W", "--keep-going"]  # some lessons alone have links to the others
         command = [sphinx_python(root), "-m", "sphinx", "-b", "html", "-q", *strict, ".", str(built)]
@@ -212,18 +215,19 @@ def as_committed(page: Page, root: Path) -> NotebookNode:
 
 
 def for_reading(notebook: NotebookNode, page: Page, deck: bool) -> None:
-    """Make a notebook a page of the website: no way to the solutions, and links to what belongs to the lesson."""
+    """Make a notebook a page of the website: no way to the solutions, its links to other pages, and the slides."""
     notebook.metadata.pop("widgets", None)  # their state alone makes a page ask the network for scripts
     stuck = re.escape(STUCK).replace(r"\{name\}", r"\w+").replace(r"\{stem\}", page.stem)
     notebook.cells = [cell for cell in notebook.cells if not re.fullmatch(stuck, cell.source)]
     questions_for_readers(notebook)
     links_for_readers(notebook)
-    if page.kind == "lesson":
-        links = [f"[Exercises](../exercises/{page.stem}.ipynb)"]
-        if deck:
-            links.append(f'<a href="../slides/{page.stem}/index.html">Slides</a>')
-            links.append(f'<a href="../slides/{page.stem}.pdf">Slides as PDF</a>')
-        notebook.cells.insert(1, new_markdown_cell(" · ".join(links)))
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = cell.source.replace(f"](../{CONTENTS})", "](../index.md)")
+    if page.kind == "lesson" and deck:
+        slides = f'<a href="../slides/{page.stem}/index.html">Slides</a>'
+        pdf = f'<a href="../slides/{page.stem}.pdf">Slides as PDF</a>'
+        notebook.cells.insert(1, new_markdown_cell(f"{slides} · {pdf}"))
 
 
 def copy_decks(root: Path, target: Path, stems: set[str]) -> set[str]:
@@ -251,6 +255,24 @@ def index(root: Path, found: list[Page], documents: list[str]) -> str:
         exercises="\n".join(f"{lesson.number} · {lesson.title} <exercises/{lesson.stem}>" for lesson in lessons),
         documents="\n".join(name.removesuffix(".md") for name in documents),
     )
+
+
+def order(found: list[Page]) -> dict[str, dict[str, str]]:
+    """For each page the one before and the one after it, as Sphinx calls them: `conf.py` gives its buttons these."""
+    there = {page.target for page in found}
+    pages_around = {}
+    for page in found:
+        navigation = navigation_of(page)
+        if navigation is not None:
+            links = {"prev": navigation.previous, "next": navigation.next}
+            targets = {name: link.target for name, link in links.items() if link and link.target in there}
+            pages_around[docname(page.target)] = {name: docname(target) for name, target in targets.items()}
+    return pages_around
+
+
+def docname(target: Path) -> str:
+    """What Sphinx calls a page: its path without the ending."""
+    return target.with_suffix("").as_posix()
 
 
 def in_the_menu(lesson: Lesson) -> list[str]:

@@ -1,4 +1,4 @@
-"""Lesson 0, What do I have here? The first functions that run on every rank are in `rank_and_size`."""
+"""Lesson 0, How do I run code on many processes? The first functions that run on every rank are in `rank_and_size`."""
 
 from typing import TYPE_CHECKING
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .planner.layout_search import best, plan
     from .planner.published_h100 import furthest_text, halves, published_runs
     from .planner.published_runs import SPENT
+    from .planner.training_times import estimate_training
     from .report_network import enlarged, report_network, train_network
     from .sentences import (
         clip_text,

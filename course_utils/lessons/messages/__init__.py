@@ -13,6 +13,5 @@ if TYPE_CHECKING:
     from .broadcast_and_scatter import flat_broadcast, tree_broadcast
     from .ping_pong import fit_alpha_beta, message_time, ping_pong
     from .point_to_point import pass_the_token
-    from .sentences import ping_pong_sentence
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -27,7 +27,7 @@ class Memory:
     @property
     def total(self) -> float:
         """All four."""
-        return sum(self.parts().values())
+        return self.parameters + self.gradients + self.optimizer_state + self.activations
 
     def parts(self) -> dict[str, float]:
         """Bytes by name, as pictures take them: "parameters", "gradients", "optimizer state", "activations"."""

@@ -16,9 +16,11 @@ import io
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from course_utils.draw.blocks import BlockFrames
 from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
@@ -31,6 +33,7 @@ from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Traffic, traffic_of
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, pack_or_explain, spread
 from course_utils.ranks.virtual import virtual_mpi
+from course_utils.ranks.virtual.block_snapshots import Observed, block_frames
 from course_utils.ranks.virtual.communicator import VirtualComm
 from course_utils.ranks.virtual.virtual_network import OwnLinks, network_model_of
 from course_utils.ranks.virtual.virtual_requests import Request
@@ -178,7 +181,7 @@ class VirtualRanks(LastRun):
             raise CourseError(f"{rejected.message}{where}")
         if trouble := describe(replies, cause):
             raise RankError(trouble, ending_of((reply.kind for reply in replies), cause))
-        run = work.outcome(replies)
+        run = replace(work.outcome(replies), replay=partial(snapshots_of_blocks, function, each))
         self._last = run
         for note in run.notes:
             print(wrapped(f"By luck: {note}"))
@@ -234,8 +237,6 @@ class VirtualRanks(LastRun):
     def _network_for(self, size: int) -> Any:
         """The network of all; where fewer take part, they are the first on it."""
         if size != self.world_size and hasattr(self._network, "world_size"):
-            from dataclasses import replace
-
             return replace(self._network, world_size=size)
         return self._network
 
@@ -344,8 +345,18 @@ def check_number(ranks: Any) -> None:
 class _VirtualCall:
     """One call on virtual ranks."""
 
-    def __init__(self, size: int, network: Any, scale: float, traced: bool, with_comm: bool = True) -> None:
+    def __init__(
+        self,
+        size: int,
+        network: Any,
+        scale: float,
+        traced: bool,
+        with_comm: bool = True,
+        on_begin: Callable[[VirtualRank, tuple, dict], None] | None = None,
+    ) -> None:
+        """`on_begin`: called on each rank with its own copies of the arguments, before the function is."""
         self.size, self.network, self.scale, self.traced, self.with_comm = size, network, scale, traced, with_comm
+        self.on_begin = on_begin
         self.stuck: WaitGraph | None = None
 
     def run(
@@ -380,6 +391,8 @@ class _VirtualCall:
         try:
             function, (own, keywords) = from_bytes(packed), from_bytes(arguments)
             comm = (VirtualComm.on(scheduler, me, range(self.size), WORLD),) if self.with_comm else ()
+            if self.on_begin:
+                self.on_begin(me, own, keywords)
             reply = Reply(me.number, "returned", value=function(*comm, *own, **keywords))
         except RunIsOver as left:
             reply = Reply(me.number, "interrupted", error=None if me.waiting else Raised("RunIsOver", ""))
@@ -404,6 +417,35 @@ class _VirtualCall:
         sent = [(rank.sent_bytes, rank.sent_messages) for rank in self.scheduler.ranks]
         own = {name: getattr(run, name) for name in ("results", "events", "seconds", "output", "noticed")}
         return VirtualRun(**own, network=self.scheduler.network_model.name, sent=sent)
+
+
+def snapshots_of_blocks(function: Callable, each: list[tuple[tuple, dict]]) -> BlockFrames:
+    """Run a function again on virtual ranks, and say what is where after each round.
+
+    Raises:
+        CourseError: none of its arguments can be marked, there are too many ranks, or it cannot run on virtual ranks.
+    """
+    return block_frames(function, each, _observe)
+
+
+def _observe(function: Callable, each: list[tuple[tuple, dict]], find: Callable) -> Observed:
+    """Run a function on virtual ranks and keep each rank's vector at all moments."""
+    size = len(each)
+    snapshots: list[list[tuple[float, Any]]] = [[] for _ in range(size)]
+    vectors: list[Any] = [None] * size
+
+    def on_begin(me: VirtualRank, own: tuple, keywords: dict) -> None:
+        vector = vectors[me.number] = find((own, keywords))
+        if hasattr(vector, "copy") and not isinstance(vector, list):
+            me.on_moment = lambda moment: snapshots[me.number].append((moment, vector.copy()))
+
+    work = _VirtualCall(size, assumed_network(size), 1.0, traced=True, on_begin=on_begin)
+    replies, _ = work.run(function, each)
+    finals = [reply.value if reply.value is not None else vectors[reply.rank] for reply in replies]
+    raised = ((r.rank, r.error) for r in replies if r.error and r.kind == "raised")
+    error = next((f"rank {rank} raised {error.type}: {error.message}" for rank, error in raised), "")
+    ended = all(reply.kind == "returned" for reply in replies)
+    return Observed(snapshots, finals, events_of(replies), ended, error)
 
 
 def _are_identical(each: list[tuple[tuple, dict]]) -> bool:

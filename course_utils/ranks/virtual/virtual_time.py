@@ -119,12 +119,15 @@ class VirtualRank:
         self.open: dict[int, Any] = {}
         self.notes: list[str] = []
         self.printed: list[str] = []
+        self.on_moment: Callable[[float], None] | None = None  # told of each beginning and end, before data arrive
 
     def next_moment(self) -> float:
         """The rank's time, later each time, so that what happened at once keeps its order."""
         self.moment = (
             self.clock if self.clock > self.moment else max(self.moment + 1e-12, math.nextafter(self.moment, math.inf))
         )
+        if self.on_moment:
+            self.on_moment(self.moment)
         return self.moment
 
 

@@ -12,7 +12,6 @@ from course_utils.lessons.messages import broadcast_and_scatter, point_to_point
 from course_utils.lessons.messages.broadcast_and_scatter import flat_broadcast, scatter_blocks, tree_broadcast
 from course_utils.lessons.messages.ping_pong import fit_alpha_beta, message_time, ping_pong
 from course_utils.lessons.messages.point_to_point import exchange_without_deadlock, pass_the_token
-from course_utils.lessons.messages.sentences import ping_pong_sentence
 
 WORLD_SIZES = (1, 2, 3, 4)
 
@@ -151,10 +150,3 @@ def test_every_function_names_its_source():
             one for one in vars(module).values() if inspect.isfunction(one) and one.__module__ == module.__name__
         ]
         assert functions and all("Source:" in function.__doc__ for function in functions)
-
-
-def test_the_sentence_on_a_messages_price_follows_the_numbers():
-    said = "A thousand times the bytes: hardly any longer. A million times: 35 times as long."
-    assert ping_pong_sentence(1.2, 35) == said
-    assert "2.9 times as long. A million times: 7 times" in ping_pong_sentence(2.93, 6.86)
-    assert ping_pong_sentence(900, 9e5).endswith("Here every byte has its price from the first on.")

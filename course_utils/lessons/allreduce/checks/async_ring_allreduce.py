@@ -150,6 +150,7 @@ EXERCISE = Exercise(
     turn="pass each segment on as soon as it has come",
     title="the ring in segments that follow each other",
     cases=_cases,
+    wrong_blocks=lambda frames, _: frames.incomplete(),
     hints=(
         "A segment that has come and was added can leave at once: it need not wait for its neighbours in the block. "
         "Write down the order in which the segments reach one rank. Which of them does it pass on, and when may the "

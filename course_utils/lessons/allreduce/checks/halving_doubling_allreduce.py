@@ -53,6 +53,7 @@ EXERCISE = Exercise(
     turn="give away half, log P times; then get it back",
     title="halves out, halves back: few rounds and few bytes",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, halving_cost, _halves),
+    wrong_blocks=lambda frames, _: frames.incomplete(),
     hints=(
         "With 4 ranks and 4 blocks: 0 and 2 meet first, 0 goes on with blocks 0 and 1. Which blocks does 2 go on with, "
         "and what do they have to send each other? Going back is the same in the other "

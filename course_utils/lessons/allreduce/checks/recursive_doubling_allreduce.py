@@ -44,6 +44,7 @@ EXERCISE = Exercise(
     turn="swap sums with partners ever further away",
     title="partners at distance 1, 2, 4, … swap whole vectors",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, doubling_cost, _partners),
+    wrong_blocks=lambda frames, _: frames.incomplete(),
     hints=(
         "After round 0 the ranks 0 and 1 hold the same sum, and 2 and 3 another. With whom must 0 swap next? Write "
         "both numbers with binary digits: how do they differ? And who is left over when there are 3 ranks?",

@@ -50,6 +50,7 @@ EXERCISE = Exercise(
     turn="pass blocks to the right: add, then hand out",
     title="one block to the right neighbour in every step",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, ring_cost, _to_the_right),
+    wrong_blocks=lambda frames, _: frames.incomplete(),
     hints=(
         "Write down for 3 ranks which block each of them sends in step 0, 1, 2 and 3. What a rank sends in one step is "
         "what arrived in the step before. So which block arrives in step 0, and what is finished after P − 1 steps?",

@@ -28,6 +28,7 @@ EXERCISE = Exercise(
     turn="gather the sum in pairs, then tell everybody",
     title="up a tree to rank 0, and down again",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, tree_cost),
+    wrong_blocks=lambda frames, _: frames.incomplete(),
     hints=(
         "It is the tree broadcast of lesson 4 backwards, and then forwards. Of two ranks that meet, one sends its sum "
         "and waits for the result, the other adds. Which ranks still hold something after the first round, and after "

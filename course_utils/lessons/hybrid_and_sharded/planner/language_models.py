@@ -158,6 +158,15 @@ BENCHMARKED = {
 """Only for `published_h100`. Where a source says nothing of the shape, it gives tokens and FLOP in a second, or the
 number of parameters: these shapes agree with that, which a test holds them to."""
 
+_OLMO = "Ai2, model card allenai/Olmo-3-1125-32B; OLMo-core, nn/transformer/config.py, olmo3_{}"
+
+OPEN = {
+    "Olmo 3 7B": LanguageModel(32, 4096, 32, 100278, 8192, 7.3e9, _OLMO.format("7B"), hidden=11008, gated=True),
+    "Olmo 3 32B": LanguageModel(64, 5120, 40, 100278, 8192, 32.2e9, _OLMO.format("32B"), hidden=27648, **_GROUPED),
+}
+"""By name: models whose data, programs and training hours are public, too. Three of four layers let a token see no
+more than the 4,096 before it; here every layer is counted with the whole text."""
+
 
 def model_named(model: str | LanguageModel) -> LanguageModel:
     """The model of this name; a model itself stays.
@@ -167,7 +176,7 @@ def model_named(model: str | LanguageModel) -> LanguageModel:
     """
     if isinstance(model, LanguageModel):
         return model
-    known = MODELS | WITH_EXPERTS | BENCHMARKED
+    known = MODELS | WITH_EXPERTS | BENCHMARKED | OPEN
     if model not in known:
         raise CourseError(f"There is no model {model!r}. Take one of {', '.join(known)}, or make a LanguageModel.")
     return known[model]

@@ -1,19 +1,48 @@
-"""What fits on how many GPUs: a table of the best choices that a planner found on paper."""
+"""What a planner found on paper: what fits on how many GPUs, how long a training takes, and how far it is off."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import NullLocator
 
 from course_utils.draw import style
-from course_utils.draw.bars import PARTS
+from course_utils.draw.bars import (
+    PARTS,
+    draw_parts,
+    look_of,
+    name_rows,
+    room_for_ends,
+    room_for_names,
+    write_end,
+)
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, best
 from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import GIB, H100Run, errors, published_finding
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import EVERY_OTHER, FULL, NOTHING
-from course_utils.words import bytes_text, count, join, percent, seconds_text
+from course_utils.lessons.hybrid_and_sharded.planner.training_times import TrainingEstimate, TrainingTime
+from course_utils.words import (
+    LONG_TIMES,
+    as_sentences,
+    bytes_text,
+    capital,
+    count,
+    days_text,
+    join,
+    percent,
+    seconds_text,
+)
 
+LAPTOP = 16e9
+"""Bytes of memory that many laptops have."""
+_ROUND_TIMES = {
+    "1 day": LONG_TIMES["day"],
+    "1 month": LONG_TIMES["year"] / 12,
+    "1 year": LONG_TIMES["year"],
+    "10 years": 10 * LONG_TIMES["year"],
+    "100 years": 100 * LONG_TIMES["year"],
+}
 _ROW = 0.66  # inches
 _AGAIN = {EVERY_OTHER: "half", FULL: "all"}
 _ON_PAPER = (
@@ -170,3 +199,98 @@ def published(runs: Sequence[H100Run]) -> Figure:
         f"{100 * judged.step:.0f} and {100 * judged.memory:.0f} percent."
     )
     return picture
+
+
+def why_many(estimate: TrainingEstimate) -> Figure:
+    """Draw what a training needs: its memory beside a GPU's and a laptop's, and its time on few GPUs and on many.
+
+    Args:
+        estimate: of `estimate_training`.
+    """
+    need, times = f"to train {estimate.training.name}", estimate.times
+    node, each = estimate.cluster.node, estimate.cluster.memory
+    machines = {f"a machine with {node} GPUs": node * each, "one GPU": each, "a laptop": LAPTOP}
+    rows = [count(time.gpus, "GPU") for time in times]
+    ends = [bytes_text(estimate.memory.total), *(days_text(time.seconds) for time in times)]
+    left, right = room_for_names([need, *machines, *rows]), room_for_ends(ends, 0.2)
+    marks = {part: Patch(facecolor=PARTS[part]) for part in estimate.memory.parts()}
+    margins = {"left": left, "right": right, "between": 0.42, "below": 0.3}
+    margins["above"] = style.legend_height(list(marks), left, right) + 0.24
+    title, under = why_many_finding(estimate), f"{_against_published(estimate)}."
+    heights = [0.34 * (1 + len(machines)), 0.34 * len(rows)]
+    picture, (memory, time_axes) = style.new_picture(title, under, heights=heights, **margins)
+    _memory_panel(memory, estimate, need, machines)
+    style.draw_legend(memory, marks, offset=0.28)
+    _times_panel(time_axes, times, rows)
+    parts = join([f"{part} {bytes_text(amount)}" for part, amount in estimate.memory.parts().items()])
+    picture.alt_text = as_sentences(
+        f"Two panels of bars. {title}",
+        f"{under} Memory {need}: {bytes_text(estimate.memory.total)} ({parts})",
+        capital(join([f"{name} has {bytes_text(amount)}" for name, amount in machines.items()])),
+        "Time: " + "; ".join(f"{row} {time}" for row, time in zip(rows, times, strict=True)),
+    )
+    return picture
+
+
+def why_many_finding(estimate: TrainingEstimate) -> str:
+    """How long few GPUs and many would take, and whether the memory of the few would do."""
+    few, many = estimate.times[0], estimate.times[-1]
+    name, long, short = estimate.training.name, days_text(few.seconds), days_text(many.seconds)
+    if few.fits:
+        return f"Training {name} takes {long} on {count(few.gpus, 'GPU')} and {short} on {many.gpus}"
+    lacking = f"{count(few.gpus, 'GPU')} {'has' if few.gpus == 1 else 'have'} too little memory to train {name}"
+    return f"{lacking}, and would take {long}; {many.gpus} GPUs take {short}"
+
+
+def _against_published(estimate: TrainingEstimate) -> str:
+    """That nothing was measured, and how far the planner, on the most GPUs, is from what the real training took."""
+    training, most = estimate.training, estimate.times[-1]
+    faster = estimate.faster_than_published(most)
+    size = f"{training.model.parameters / 1e9:.0f} billion parameters, {training.tokens / 1e12:.2g} trillion tokens"
+    real, paper = (f"{hours / 1e6:.2f} million" for hours in (training.gpu_hours, most.gpu_hours))
+    pace = f"{percent(abs(faster))} {'faster' if faster >= 0 else 'slower'}"
+    return (
+        f"Calculated for H100 GPUs, not measured: {size}. The real training took {real} GPU hours. On paper, with steps"
+        f" {pace} and no interruptions, it takes {paper}"
+    )
+
+
+def _memory_panel(ax: Axes, estimate: TrainingEstimate, need: str, machines: Mapping[str, float]) -> None:
+    looks = {part: {"color": PARTS[part]} for part in estimate.memory.parts()}
+    ax.set_xlim(0, max(estimate.memory.total, *machines.values()))
+    bars = {need: estimate.memory.parts(), **{name: {name: amount} for name, amount in machines.items()}}
+    for row, (name, parts) in enumerate(bars.items()):
+        whole = name == need
+        end = draw_parts(ax, row, parts, looks if whole else {name: {"color": style.FAINT}}, whole and bytes_text)
+        write_end(ax, row, end, bytes_text(end), bold=whole)
+    ax.xaxis.set_visible(False)
+    _name_panel(ax, "memory", bars)
+
+
+def _times_panel(ax: Axes, times: Sequence[TrainingTime], rows: Sequence[str]) -> None:
+    """Bars on a logarithmic axis, from a quarter of the shortest time to the longest."""
+    start, longest = min(time.seconds for time in times) / 4, max(time.seconds for time in times)
+    ax.set_xscale("log")
+    ax.set_xlim(start, longest)
+    marks = {name: seconds for name, seconds in _ROUND_TIMES.items() if start <= seconds <= longest}
+    ax.set_xticks(list(marks.values()), list(marks), fontsize=style.SMALL)
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.grid(axis="x", color=style.GRID, linewidth=1)
+    ax.set_axisbelow(True)
+    for row, time in enumerate(times):
+        look = look_of(style.COLOURS["computing"] if time.fits else None)
+        ax.barh(row, time.seconds - start, left=start, height=0.68, **look)
+        write_end(ax, row, time.seconds, days_text(time.seconds), bold=True)
+        if time.note:
+            ink = style.ink_on(style.COLOURS["computing"]) if time.fits else style.INK
+            box = None if time.fits else {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+            at = {"xytext": (8, 0), "textcoords": "offset points", "va": "center_baseline", "bbox": box}
+            ax.annotate(time.note, (start, row), fontsize=style.SMALL, color=ink, **at)
+    ax.tick_params(axis="x", length=0)
+    _name_panel(ax, "time, on a logarithmic scale", rows)
+
+
+def _name_panel(ax: Axes, name: str, rows: Collection[str]) -> None:
+    name_rows(ax, rows)
+    ax.spines[:].set_visible(False)
+    ax.set_title(name, fontsize=style.TEXT, fontweight="bold", loc="left", pad=5)

@@ -91,6 +91,7 @@ EXERCISE = Exercise(
     turn="let every rank that has the vector pass it on",
     title="one vector to all in ⌈log₂ P⌉ rounds",
     cases=_cases,
+    wrong_blocks=lambda frames, arguments: frames.not_from(arguments[1] if len(arguments) > 1 else 0),
     hints=(
         "After the first message two ranks hold the vector, after the second round four. Count the ranks from the "
         "root: at which distances are the holders of round k, and to which distance does each of them send?",
