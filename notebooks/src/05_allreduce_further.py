@@ -1,7 +1,7 @@
 # The optional second notebook of lesson 5. Percent format: edit this file, then run `make notebooks`.
 
 # %% [markdown]
-# # More about all-reduce
+# # Further: how do P machines add up their vectors?
 #
 # On the [first page](05_allreduce.ipynb), the ring looked slower than halving-doubling. On a real cluster with 1,024
 # GPUs it can be the other way round, and the fastest method of all may be one that you have not seen yet. This notebook
@@ -20,7 +20,7 @@
 # 7. [Several ranks on one node](#Several-ranks-on-one-node): fast links inside, slow links outside
 # 8. [1,024 GPUs](#1,024-GPUs): two real kinds of nodes, and a switch that adds
 #
-# *Optional, about 10 minutes for each section · builds on [lesson 5](05_allreduce.ipynb) · 8 ranks*
+# *80 minutes · optional, after [lesson 5](05_allreduce.ipynb) · 8 ranks, about 10 minutes for each section*
 
 # %%
 import numpy as np
@@ -64,8 +64,12 @@ def ping_pong(ranks, other=1):
 #
 # The usual solution is to fold the surplus ranks in. Suppose there are 3 ranks. First, rank 2 sends its vector to rank
 # 0 and then sits out. Ranks 0 and 1 now do a recursive doubling for two, and afterwards rank 0 sends the sum to rank 2.
-# That makes three rounds, and rank 0 is the busiest rank. It sends two vectors, one to rank 1 and one to rank 2.
-#
+# That makes three rounds, and rank 0 is the busiest rank. It sends two vectors, one to rank 1 and one to rank 2:
+
+# %% tags=["figure:05_fold_blocks"]
+run_and_check(ALGORITHMS["recursive doubling"], P=3).blocks()
+
+# %% [markdown]
 # **Predict.** With 6 ranks, ranks 4 and 5 are folded into ranks 0 and 1 at the same time. How many rounds does
 # recursive doubling take, and how many vectors does the busiest rank send?
 
@@ -292,9 +296,9 @@ print(comparison_text(pair))
 # up, wait, and receive the sum, so half of the links are never used to pass anything on.
 #
 # The idea of [Sanders, Speck and Träff (2009)](https://doi.org/10.1016/j.parco.2009.09.001) is to use a second tree, in
-# which the leaves of the first tree pass the sums on. Each tree carries one half of the vector. NCCL uses this method
-# between nodes and simply calls it *Tree*. Here are the two trees for 8 ranks, drawn from the function that tells a
-# rank who its parent and its children are. Ranks that pass sums on are blue:
+# which the leaves of the first tree pass the sums on. Each tree carries one half of the vector. This is the **double
+# tree**. NCCL uses it between nodes and simply calls it *Tree*. Here are the two trees for 8 ranks, drawn from the
+# function that tells a rank who its parent and its children are. Ranks that pass sums on are blue:
 
 # %% tags=["figure:05_two_trees"]
 from course_utils.lessons.allreduce import two_trees
@@ -411,7 +415,8 @@ course.measured("bfloat16", answer="a" if worst < 1e-3 else "b" if worst < 2e-2 
 # many training runs compute in bfloat16 but add up their gradients in `float32`. PyTorch's FSDP2, which you will meet
 # in [lesson 11](11_hybrid_and_sharded.ipynb), has an option for it, `reduce_dtype=torch.float32`.
 #
-# Does the method matter? Each of the six adds the four vectors in its own order:
+# Does the method matter? Each of the six adds the four vectors in its own order. This is also called **bracketing**,
+# because $(a+b)+c$ may be rounded differently from $a+(b+c)$:
 
 # %%
 from course_utils.lessons.allreduce import rounding_text
@@ -612,7 +617,7 @@ for name, method in {"ring": ring_allreduce, "hasty ring": hasty_ring}.items():
 # and 2, and back between ranks 3 and 0. Everything that rank 1 sends has to pass the slow link, and that is 1.5 vectors
 # in 6 rounds.
 #
-# It is better to add up inside the nodes first. This is done in three phases:
+# It is better to add up inside the nodes first. A **hierarchical** all-reduce does this in three phases:
 #
 # 1. A reduce-scatter inside each node. With two ranks, each of them ends up with one half of the node's sum.
 # 2. An all-reduce *between* the nodes. Rank 0 has the left half of the first node's sum and rank 2 has the left half of
@@ -640,6 +645,18 @@ def two_levels(comm, vector, node_size=2):
 
 
 # %% [markdown]
+# We run it on [virtual ranks](#Ranks-that-are-not-there), whose nodes have links of 100 Mbit/s and are not disturbed by
+# other programs. In the picture, you see phase 1 in the first round, phase 2 in the next two, and phase 3 in the last
+# one:
+
+# %% tags=["figure:05_levels_blocks"]
+from course_utils.lessons.allreduce import two_level
+
+slow, fast = (3e-3, 0.08e-6), (0.1e-3, 0.001e-6)  # α and β between nodes, then inside
+nowhere = course.start(4, where="nowhere", network=two_level(4, 2, slow, fast))
+run_and_check(two_levels, 4, on=nowhere).blocks()
+
+# %% [markdown]
 # **Predict.** For a vector of 1 MB the bytes decide, and the latencies hardly matter. How many times longer will the
 # ring take than the two levels? (Within a factor of 1.1 counts as right.)
 
@@ -647,10 +664,6 @@ def two_levels(comm, vector, node_size=2):
 course.predict("two_levels", within=1.1, factor=...)
 
 # %%
-from course_utils.lessons.allreduce import two_level
-
-slow, fast = (3e-3, 0.08e-6), (0.1e-3, 0.001e-6)  # α and β between nodes, then inside
-nowhere = course.start(4, where="nowhere", network=two_level(4, 2, slow, fast))
 both = {"two levels": two_levels, "ring": ring_allreduce}
 virtual = {}
 for name, method in both.items():
@@ -659,8 +672,8 @@ for name, method in both.items():
 course.measured("two_levels", factor=virtual["ring"] / virtual["two levels"])
 
 # %% [markdown]
-# The ring carries 1.5 times the bytes over the slow link, so it needs about one and a half times as much time. These
-# were virtual ranks on nodes with links of 100 Mbit/s. Here are real ranks on two emulated nodes of that kind:
+# The ring carries 1.5 times the bytes over the slow link, so it needs about one and a half times as much time. Here are
+# real ranks on two emulated nodes with links of the same rate:
 
 # %%
 ranks = course.start(4, link="100 Mbit/s", latency="3 ms", ranks_per_node=2)
