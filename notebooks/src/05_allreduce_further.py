@@ -273,8 +273,8 @@ pictures.busy_links(uses)
 # the time anyway. If they are much shorter, the segments get so short that messages cost more than they gain.
 #
 # The complete method for both phases is the **asynchronous ring**. It also posts its receives in advance, so that MPI
-# knows where to put a message before it arrives. The next cell runs it and the ordinary ring by turns on four emulated
-# nodes:
+# knows where to put a message before it arrives. The next cell runs it and the ordinary ring on four emulated nodes,
+# one after the other, seven times:
 
 # %%
 from course_utils.lessons.allreduce import async_ring_allreduce
@@ -297,8 +297,9 @@ print(comparison_text(pair))
 #
 # The idea of [Sanders, Speck and Träff (2009)](https://doi.org/10.1016/j.parco.2009.09.001) is to use a second tree, in
 # which the leaves of the first tree pass the sums on. Each tree carries one half of the vector. This is the **double
-# tree**. NCCL uses it between nodes and simply calls it *Tree*. Here are the two trees for 8 ranks, drawn from the
-# function that tells a rank who its parent and its children are. Ranks that pass sums on are blue:
+# tree**. NCCL, the library of lesson 13, uses it between nodes and simply calls it *Tree*. Here are the two trees for 8
+# ranks, drawn from the function that tells a rank who its parent and its children are. Ranks that pass sums on are
+# blue:
 
 # %% tags=["figure:05_two_trees"]
 from course_utils.lessons.allreduce import two_trees
@@ -357,7 +358,7 @@ course.measured("double_tree", vectors=run.bytes_per_rank[4] / 200_000)
 # %% [markdown]
 # No rank sends more than two vectors, however many ranks there are, while rank 0 of an ordinary tree sends three here
 # and ten on 1,024 ranks. How much time does that save? We ask virtual ranks for a vector of 500 KB, and then run both
-# methods by turns on the emulated nodes:
+# methods on the emulated nodes, three times in alternation:
 
 # %% tags=["here:05_double_tree"]
 nowhere = course.start(8, where="nowhere", network=switch(8, 3e-3, 0.16e-6))
@@ -716,10 +717,11 @@ for order in ([0, 1, 2, 3], [0, 2, 1, 3]):
 # ### One link for 8 GPUs
 #
 # The first kind of node is one that you can rent. Amazon's
-# [p3dn.24xlarge](https://aws.amazon.com/ec2/instance-types/p3/) has 8 V100 GPUs. Inside, NVLink gives each GPU 150 GB/s
-# in each direction in total. To the outside, all 8 GPUs share one link of 100 Gbit/s, which is 12.5 GB/s. For the
-# latencies we take 5 µs between nodes and 2 µs inside, which is about what [NCCL's own
-# model](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc) assumes for its fast protocols.
+# [p3dn.24xlarge](https://aws.amazon.com/ec2/instance-types/p3/) has 8 V100 GPUs. Inside, NVLink, the connection between
+# GPUs that you will meet in lesson 13, gives each GPU 150 GB/s in each direction in total. To the outside, all 8 GPUs
+# share one link of 100 Gbit/s, which is 12.5 GB/s. For the latencies we take 5 µs between nodes and 2 µs inside, which
+# is about what the [model inside NCCL](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc), the library of
+# lesson 13, assumes for its fast protocols.
 #
 # How well does the ring do? On 16 ranks, it sends 30 messages of 4 MB ÷ 16 = 250 KB. Two of its 16 links lead to
 # another node. Such a link needs 20 µs for 250 KB at 12.5 GB/s, so 30 messages take about 600 µs, and the latencies
@@ -790,7 +792,8 @@ pictures.over_ranks(many, rates, title, **style)
 #
 # The second kind of node is built for training. NVIDIA's [DGX
 # H100](https://docs.nvidia.com/dgx/dgxh100-user-guide/introduction-to-dgxh100.html) has 8 H100 GPUs, and each of them
-# has a network card of its own with 400 Gbit/s, or 50 GB/s. Inside, NVLink gives each GPU 450 GB/s in each direction.
+# has a network card of its own with 400 Gbit/s, or 50 GB/s. Inside, NVLink (lesson 13) gives each GPU 450 GB/s in each
+# direction.
 #
 # Now nobody has to queue. Let us estimate the latencies on 1,024 ranks. The ring still pays for 2,046 messages of at
 # least 2 µs, which is more than 4 ms. The two levels have 14 rounds inside and 2 × 127 = 254 rounds between 128 nodes,
