@@ -325,8 +325,8 @@ def _heading(panels: Sequence[BlockFrames], names: Sequence[str], wrong: int) ->
 def _comparison(panels: Sequence[BlockFrames], names: Sequence[str]) -> str:
     if all(panel.rounds == 1 for panel in panels):
         return "What each rank holds before and after each call"
-    needed = [f"{name} {count(panel.rounds, 'round')}" for name, panel in zip(names, panels, strict=True)]
-    return f"What is where, round by round: {join(needed)}"
+    needed = [f"{count(panel.rounds, 'round')} ({name})" for name, panel in zip(names, panels, strict=True)]
+    return f"What is where after each round: {join(needed)}"
 
 
 def _alt_text(

@@ -71,6 +71,10 @@ class Connection(ABC):
     def collect(self, call: CallProgress) -> bool:
         """Take the replies that have come, or wait for a moment; true while some are missing."""
 
+    def used_directly(self) -> bool:
+        """Whether the ranks were given work that did not go through `submit`, since this was last asked."""
+        return False
+
     @abstractmethod
     def close(self) -> None:
         """Let go of the ranks."""

@@ -1,6 +1,7 @@
 """The line from a notebook to its ranks: a client of ipyparallel, whose engines they are."""
 
 import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,13 @@ def request_introductions(client: ipp.Client, path: list[str]) -> dict[int, ipp.
 
 
 class EngineConnection(Connection):
-    """A client of ipyparallel that speaks of ranks, never of engine ids."""
+    """A client of ipyparallel that speaks of ranks, never of engine ids.
+
+    Attributes:
+        client: ipyparallel's own, which a learner may use as well.
+        engines: the engine id of each rank, which is the rank's own number unless the controller has given it away.
+        view: of all ranks in their order; its methods wait until they are done.
+    """
 
     def __init__(
         self, folder: RanksFolder, client: ipp.Client, engines: Sequence[int], control: ProcessControl
@@ -35,11 +42,25 @@ class EngineConnection(Connection):
         """`engines`: the engine id of each rank."""
         super().__init__(folder, control, len(engines))
         self.client, self.engines = client, list(engines)
+        self.view: ipp.DirectView = client[self.engines]
+        self.view.block = True
+        self._messages = len(client.history)
 
     def close(self) -> None:
         """Let go of the ranks without ending them."""
         with contextlib.suppress(Exception):
             self.client.close()
+
+    @property
+    def address(self) -> str:
+        """Host and port at which the controller hands out tasks."""
+        settings = json.loads(self.folder.connection_file.read_text())
+        return f"{settings['interface'].rpartition('/')[2]}:{settings['mux']}"
+
+    def used_directly(self) -> bool:
+        """Whether somebody has sent the ranks anything through the client since this was last asked."""
+        messages, self._messages = self._messages, len(self.client.history)
+        return messages != self._messages
 
     def submit(self, function: str, arguments: Mapping[int, tuple]) -> dict[int, Any]:
         """As every connection's."""
@@ -48,10 +69,11 @@ class EngineConnection(Connection):
                 f"{self.control.how_it_ended()} `ranks.restart()` brings new ranks; variables of the old ones are gone."
             )
         try:
-            return {
-                rank: self.client[self.engines[rank]].apply_async(_call_on_rank, function, *own)
-                for rank, own in arguments.items()
-            }
+            pending = {}
+            for rank, own in arguments.items():
+                pending[rank] = self.client[self.engines[rank]].apply_async(_call_on_rank, function, *own)
+                self._messages += 1
+            return pending
         except (IndexError, ipp.error.NoEnginesRegistered) as error:
             raise RanksGone("The controller has lost a rank. `ranks.restart()` brings new ones.") from error
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from course_utils import draw, system
 from course_utils.draw.blocks import BlockFrames
@@ -26,6 +26,11 @@ from course_utils.ranks.px_magic import register
 from course_utils.ranks.quiet_notice import QuietNotice
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, pack_or_explain, spread
 from course_utils.words import count, wrapped
+
+if TYPE_CHECKING:
+    import ipyparallel as ipp
+
+    from course_utils.ranks.engine_connection import EngineConnection
 
 _MEETING_SECONDS = 1.0
 """Seconds in which ranks come together that can; it takes them some milliseconds."""
@@ -59,6 +64,52 @@ class Ranks(LastRun):
     def pids(self) -> list[int]:
         """The process of each rank, on its own node."""
         return [fact["pid"] for fact in self.facts["ranks"]]
+
+    # --- as ipyparallel has them ------------------------------------------------------------------------------------
+
+    @property
+    def client(self) -> "ipp.Client":
+        """Return ipyparallel's own client of the cluster whose engines these ranks are; engine r is rank r.
+
+        What runs through it is not traced, and no deadlock in it is noticed. The next `run` or `%%px` cell waits until
+        it is done, and gets a communicator on which none of its messages can be waiting.
+
+        Raises:
+            RanksGone: the ranks have ended.
+            CourseError: they are no engines.
+        """
+        return self._engine_connection().client
+
+    @property
+    def view(self) -> "ipp.DirectView":
+        """Return ipyparallel's own view of all ranks, in their order, whose methods wait until they are done.
+
+        It has `push`, `pull`, `scatter`, `gather`, `apply_sync`, `map_sync` and `execute`; see `client` for what the
+        course does about them.
+
+        Raises:
+            RanksGone: the ranks have ended.
+            CourseError: they are no engines.
+        """
+        return self._engine_connection().view
+
+    @property
+    def controller(self) -> str:
+        """Host and port of the controller of ipyparallel that stands between this notebook and the ranks.
+
+        Raises:
+            RanksGone: the ranks have ended.
+            CourseError: they are no engines.
+        """
+        return self._engine_connection().address
+
+    def _engine_connection(self) -> "EngineConnection":
+        from course_utils.ranks.engine_connection import EngineConnection
+
+        connection = self._living_connection()
+        if not isinstance(connection, EngineConnection):
+            raise CourseError("These ranks are not engines of ipyparallel, so they have no client and no view.")
+        return connection
 
     # --- running ----------------------------------------------------------------------------------------------------
 
@@ -188,6 +239,8 @@ class Ranks(LastRun):
         """
         connection = self._living_connection()
         with call_lock(connection.folder) as lock:
+            if connection.used_directly():
+                lock.renew()
             arguments = arguments_with(lock.communicator)
             call = self._watch_call(connection, function, arguments, patience, limit, others)
             replies = [call.replies[rank] for rank in sorted(call.replies)]

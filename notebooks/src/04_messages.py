@@ -25,13 +25,42 @@ import course_utils as course
 ranks = course.start(4)
 
 # %% [markdown]
-# SECTION-IPP
+# ## What is behind `course.start`
+#
+# The four processes are an ordinary cluster of a library called **ipyparallel**. It calls them **engines**, which are
+# Python processes that wait for work. Your notebook hands its work to a **controller**, which passes it on to the
+# engines and brings the results back. Our engines were started by MPI's own launcher, so each of them is also a rank,
+# and they can send each other messages without asking the controller. The next cell asks every engine for its process
+# number and draws what is running on your computer now:
+
+# %% tags=["figure:04_cluster"]
+import os
+
+from course_utils.lessons.messages import pictures
+
+processes = ranks.view.apply_sync(os.getpid)
+pictures.cluster(os.getpid(), ranks.controller, processes)
+
+# %% [markdown]
+# `ranks.view` is ipyparallel's object for all engines together, a `DirectView`, and `apply_sync` has just called a
+# function on each of them. It can do more. `push` sets a variable on all engines, and `pull` fetches one. `scatter`
+# cuts a list into one part for each engine, and `gather` puts the parts together again:
+
+# %% tags=["nbval-check-output"]
+ranks.view.push({"factor": 10})
+ranks.view.scatter("part", [1, 2, 3, 4, 5, 6, 7, 8])
+ranks.view.execute("part = [factor * number for number in part]")
+print(ranks.view.pull("part"))
+print(ranks.view.gather("part"))
+
+# %% [markdown]
+# All of this passes through the controller. That is fine for a few numbers, but ranks that train a network exchange
+# millions of them in every step. They send them straight to each other, with MPI.
 #
 # ## One sends, one receives
 #
-# Each of our four processes has its own memory, so the only way to give a vector to another process is to send it.
-# Messages between processes follow a standard called **MPI**, the Message Passing Interface, which supercomputers have
-# used since 1994.
+# Each rank has its own memory, so the only way to give a vector to a different rank is to send it. Messages between
+# processes follow a standard called **MPI**, the Message Passing Interface, which supercomputers have used since 1994.
 #
 # You already know `ranks.run`, which calls a function once on every rank. In the next function, rank 0 calls `Send` and
 # names the receiver. Rank 3 calls `Recv`, names the sender, and hands over an array in which the numbers are to be
@@ -352,8 +381,7 @@ course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 # trip is the time of one message. Let us measure it for messages of 1 byte to 300 KB:
 
 # %%
-from course_utils.lessons.messages import fit_alpha_beta, message_time
-from course_utils.lessons.messages import pictures, ping_pong
+from course_utils.lessons.messages import fit_alpha_beta, message_time, ping_pong
 
 
 def sweep(comm, sizes):

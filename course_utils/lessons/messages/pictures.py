@@ -1,16 +1,17 @@
-"""Drawings of lesson 4: the time of a message over its size, with the line α + β·n through it."""
+"""Drawings of lesson 4: the time of a message over its size, the cluster behind the ranks, and who has trained what."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_utils.draw import style
+from course_utils.draw.bars import name_rows, room_for_ends, room_for_names, write_end
 from course_utils.draw.lines import BROKEN, in_words, label, round_numbers
 from course_utils.errors import CourseError
-from course_utils.words import bytes_text, seconds_text
+from course_utils.words import bytes_text, count, seconds_text
 
 
 def alpha_beta(
@@ -89,3 +90,121 @@ def describe_parts(ax: Axes, alpha: float, beta: float) -> None:
     if alpha > ax.get_ylim()[0]:
         text_position = {"xytext": (-3, -4), "textcoords": "offset points", "ha": "right", "va": "top"}
         ax.annotate(f"α = {seconds_text(alpha)}", (sizes[1], alpha), **text_position, **words)
+
+
+def cluster(notebook: int, controller: str, engines: Sequence[int], title: str | None = None) -> Figure:
+    """Draw a cluster of ipyparallel: the notebook, its controller, the engines, and MPI between the engines.
+
+    Args:
+        notebook: the number of the notebook's process.
+        controller: where it listens, such as "127.0.0.1:41229".
+        engines: the number of each engine's process, in the order of ranks.
+    """
+    if not engines:
+        raise CourseError("cluster: give the process of one engine at least.")
+    found = "Your cells go through the controller, messages between ranks do not"
+    heading = (title, found) if title else (found, "")
+    ranks = len(engines)
+    picture, (ax,) = style.new_picture(*heading, heights=[0.56 * max(ranks, 2)], left=0.15, right=0.15, below=0.15)
+    ax.set_axis_off()
+    ax.set_xlim(-0.03, 10)
+    ax.set_ylim(max(ranks, 2) - 0.5, -0.5)
+    middle = (max(ranks, 2) - 1) / 2
+    steps, messages = style.COLOURS["computing"], style.COLOURS["communication"]
+    _box(ax, (0.0, 2.3), middle, f"your notebook\nprocess {notebook}", style.paler(steps))
+    _box(ax, (3.5, 5.8), middle, f"controller\n{controller}", style.GRID)
+    _arrow(ax, (2.3, middle), (3.5, middle), steps)
+    rows = [row + (max(ranks, 2) - ranks) / 2 for row in range(ranks)]
+    for rank, (row, process) in enumerate(zip(rows, engines, strict=True)):
+        _box(ax, (7.0, 9.0), row, f"engine {rank}\nprocess {process}", style.paler(steps))
+        _arrow(ax, (5.8, middle), (7.0, row), steps)
+    if ranks > 1:
+        ax.plot([9.3, 9.3], [rows[0], rows[-1]], color=messages, linewidth=5, solid_capstyle="round")
+        for row in rows:
+            ax.plot([9.0, 9.3], [row, row], color=messages, linewidth=2.5)
+        ax.text(9.45, middle, "MPI", color=style.SEND, fontsize=style.TEXT, fontweight="bold", va="center")
+    listed = ", ".join(f"engine {rank} is process {process}" for rank, process in enumerate(engines))
+    picture.alt_text = (
+        f"A cluster of ipyparallel. {found}. Your notebook, process {notebook}, is joined to a controller at "
+        f"{controller}, and the controller to {count(ranks, 'engine')}: {listed}. MPI joins the engines."
+    )
+    return picture
+
+
+def _box(ax: Axes, sides: tuple[float, float], row: float, words: str, colour: object) -> None:
+    left, right = sides
+    frame = {"facecolor": colour, "edgecolor": style.FAINT, "linewidth": 0.8}
+    ax.barh(row, right - left, left=left, height=0.78, **frame)
+    middle = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": style.INK, "linespacing": 1.4}
+    ax.text((left + right) / 2, row, words, **middle)
+
+
+def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str) -> None:
+    looks = {"arrowstyle": "<->", "color": colour, "linewidth": 1.2, "shrinkA": 1, "shrinkB": 1}
+    ax.annotate("", end, start, arrowprops=looks)
+
+
+def dealt_trainings(ways: Mapping[str, Sequence[Mapping[str, int]]], title: str | None = None) -> Figure:
+    """Draw which rank has made which trainings, as bars whose length is the number of gradient steps.
+
+    Args:
+        ways: how the trainings were dealt out → for each rank, the name of each of its trainings → its steps.
+    """
+    if not ways or any(len(deal) != len(next(iter(ways.values()))) for deal in ways.values()):
+        raise CourseError("dealt_trainings: every way needs the same ranks, and there must be one at least.")
+    found = dealing_finding({way: busiest(deal) for way, deal in ways.items()})
+    heading = (title, found) if title else (found, "")
+    ranks = len(next(iter(ways.values())))
+    names = [f"rank {rank}" for rank in range(ranks)]
+    longest = max(busiest(deal) for deal in ways.values())
+    margins = {"left": room_for_names(names), "right": room_for_ends([f"{longest:,} steps"], 0.15), "above": 0.28}
+    picture, axes = style.new_picture(*heading, heights=[0.36 * ranks] * len(ways), **margins, below=0.25, between=0.45)
+    for ax, (way, deal) in zip(axes, ways.items(), strict=True):
+        ax.set_xlim(0, longest or 1)
+        for rank, trainings in enumerate(deal):
+            _draw_trainings(ax, rank, trainings, last=sum(trainings.values()) == busiest(deal))
+        name_rows(ax, names)
+        ax.set_xticks([])
+        ax.spines["bottom"].set_visible(False)
+        ax.set_title(way, fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
+    picture.alt_text = f"Bars of gradient steps. {found}. " + " ".join(
+        f"{way}: {'; '.join(f'rank {rank}: {_trainings_text(each)}' for rank, each in enumerate(deal))}."
+        for way, deal in ways.items()
+    )
+    return picture
+
+
+def _draw_trainings(ax: Axes, rank: int, trainings: Mapping[str, int], last: bool) -> None:
+    """Draw the trainings of a rank, each with its name where there is room, and how many steps they are together."""
+    colours = style.COLOURS["computing"], style.OTHERS[0]  # by turns, so that neighbours can be told apart
+    pixels = ax.get_position().width * ax.figure.get_figwidth() * style.DOTS / ax.get_xlim()[1]
+    start = 0
+    for number, (name, steps) in enumerate(trainings.items()):
+        colour = colours[number % 2]
+        ax.barh(rank, steps, left=start, height=0.7, color=colour, edgecolor="white", linewidth=0.8)
+        if style.text_width(name) + 4 <= steps * pixels:
+            centred = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": style.ink_on(colour)}
+            ax.text(start + steps / 2, rank, name, **centred)
+        start += steps
+    write_end(ax, rank, start, f"{start:,} steps", bold=last)
+
+
+def _trainings_text(trainings: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {steps}" for name, steps in trainings.items()) or "nothing"
+
+
+def busiest(deal: Sequence[Mapping[str, int]]) -> int:
+    """Return the steps of the rank that makes the most of them."""
+    return max((sum(trainings.values()) for trainings in deal), default=0)
+
+
+def dealing_finding(most: Mapping[str, int]) -> str:
+    """Return in words which way of dealing leaves the busiest rank the least to do.
+
+    Args:
+        most: how the trainings were dealt out → the steps of its busiest rank.
+    """
+    first, *others = sorted(most, key=most.__getitem__)
+    if not others or most[others[-1]] == most[first]:
+        return f"The busiest rank makes {most[first]:,} steps"
+    return f"Dealt out {first}, the busiest rank makes {most[first]:,} steps, not {most[others[-1]]:,}"

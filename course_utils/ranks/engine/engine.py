@@ -17,7 +17,8 @@ from mpi4py import MPI
 from course_utils import settings
 from course_utils.ranks.engine.rank_process import join
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.trace.recorder import warning_text
+from course_utils.trace.activity import IDLE, RUNNING
+from course_utils.trace.recorder import recorder, warning_text
 
 
 def hide_debugger() -> None:
@@ -34,7 +35,18 @@ def _engine_class() -> Any:
     from ipyparallel.engine.kernel import IPythonParallelKernel
 
     class RankKernel(IPythonParallelKernel):
-        """ipykernel exchanges the interrupt handler around each message; ours stays."""
+        """ipykernel's kernel, but its interrupt handler stays ours, and the notebook sees when it is at work."""
+
+        def do_apply(self, *args: Any, **kwargs: Any) -> Any:
+            """Say that the rank is at work: a call of the notebook's that has to wait is then not taken for lost."""
+            assert recorder.activity
+            recorder.activity.write(RUNNING)
+            try:
+                return super().do_apply(*args, **kwargs)
+            finally:
+                if recorder.activity.read().state != IDLE:  # as a call of the notebook's leaves it, with more to read
+                    recorder.activity.write(IDLE)
+                    recorder.activity.ask_to_stop(False)
 
         def pre_handler_hook(self) -> None: ...
 

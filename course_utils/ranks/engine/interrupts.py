@@ -44,7 +44,10 @@ def _runs_learners_code(frame: FrameType | None) -> bool:
         below = frame.f_back
         if frame.f_code is run_learner_code.__code__:
             return True
-        if below is not None and below.f_code.co_name == "run_code" and frame.f_code.co_name.startswith("<"):
+        if frame.f_code.co_name == "_call_on_rank":  # a call of the notebook's, outside the learner's part of it
+            return False
+        called_by = below.f_code.co_name if below is not None else ""
+        if called_by in ("run_code", "do_apply") and frame.f_code.co_name.startswith("<"):
             return True
         frame = below
     return False

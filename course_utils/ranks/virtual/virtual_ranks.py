@@ -18,7 +18,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from course_utils.draw.blocks import BlockFrames
 from course_utils.errors import CourseError, RankError
@@ -132,6 +132,20 @@ class VirtualRanks(LastRun):
     def _line(self, name: str) -> str:
         stand = f", each number stands for {self.scale:g}" if self.scale != 1 else ""
         return f"{self.world_size:,} virtual ranks in this kernel, no process and no network: {name}{stand}"
+
+    @property
+    def client(self) -> NoReturn:
+        """Refuse: nothing here is an engine of ipyparallel.
+
+        Raises:
+            CourseError: always.
+        """
+        raise CourseError(
+            "Virtual ranks are not processes, so ipyparallel has no engines and no client for them. "
+            "`course.start(4)` starts real ones."
+        )
+
+    view = controller = client
 
     # --- running ----------------------------------------------------------------------------------------------------
 

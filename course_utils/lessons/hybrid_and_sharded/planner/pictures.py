@@ -238,20 +238,18 @@ def why_many_finding(estimate: TrainingEstimate) -> str:
     name, long, short = estimate.training.name, days_text(few.seconds), days_text(many.seconds)
     if few.fits:
         return f"Training {name} takes {long} on {count(few.gpus, 'GPU')} and {short} on {many.gpus}"
-    lacking = f"{count(few.gpus, 'GPU')} {'has' if few.gpus == 1 else 'have'} too little memory to train {name}"
-    return f"{lacking}, and would take {long}; {many.gpus} GPUs take {short}"
+    lacking = f"{count(few.gpus, 'GPU')} would take {long}, and {'has' if few.gpus == 1 else 'have'} too little memory"
+    return f"On paper, {many.gpus} GPUs train {name} in {short}; {lacking}"
 
 
 def _against_published(estimate: TrainingEstimate) -> str:
-    """That nothing was measured, and how far the planner, on the most GPUs, is from what the real training took."""
+    """That nothing was measured, and what the planner says, on the most GPUs, beside what the real training took."""
     training, most = estimate.training, estimate.times[-1]
-    faster = estimate.faster_than_published(most)
     size = f"{training.model.parameters / 1e9:.0f} billion parameters, {training.tokens / 1e12:.2g} trillion tokens"
     real, paper = (f"{hours / 1e6:.2f} million" for hours in (training.gpu_hours, most.gpu_hours))
-    pace = f"{percent(abs(faster))} {'faster' if faster >= 0 else 'slower'}"
     return (
-        f"Calculated for H100 GPUs, not measured: {size}. The real training took {real} GPU hours. On paper, with steps"
-        f" {pace} and no interruptions, it takes {paper}"
+        f"Calculated for H100 GPUs: {size}, activations of one text of {training.length:,} tokens."
+        f" {capital(days_text(most.seconds))} on {most.gpus} GPUs are {paper} GPU hours; the real training used {real}"
     )
 
 
