@@ -11,13 +11,14 @@ PROCESSES ?= 3
 PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=1 --numprocesses=$(PROCESSES)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lab test test-all test-weekly lint mutants notebooks notebooks-check slides site times clean
+.PHONY: help setup lab test test-all test-weekly nbval lint mutants notebooks notebooks-check slides site times clean
 
 help:
 	@echo "make lab              set up and open JupyterLab on the first lesson (PORT=8899 picks the port)"
 	@echo "make test             set up and run the tests (CI=true: a missing browser is a failure)"
 	@echo "make test-all         the long ones too, as CI does: the whole website, jobs, some decks"
 	@echo "make test-weekly      what is left out there: the other decks, solutions and answers"
+	@echo "make nbval            run the notebooks with nbval and compare their outputs (LESSONS='04 05')"
 	@echo "make setup            set up alone: .venv with the exact versions of constraints.txt"
 	@echo "make lint             ruff: lint and format; mypy: types; import-linter: floors"
 	@echo "make mutants          which mistakes do the checks overlook? Takes minutes (MUTANTS=exercise)"
@@ -43,6 +44,9 @@ test test-all test-weekly: setup
 .PHONY: checks-and-tests
 checks-and-tests: notebooks-check lint
 	$(python) -m pytest $(WHICH) $(PYTEST_OPTIONS)
+
+nbval: setup
+	@$(python) tests/run_notebook.py $(LESSONS)
 
 lint: setup
 	$(python) -m ruff check .

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from course_utils.checks.course_check import check as check
     from course_utils.checks.hints import hint as hint
     from course_utils.checks.overview import progress as progress
+    from course_utils.checks.predictions import answer as answer
     from course_utils.checks.predictions import measured as measured
     from course_utils.checks.predictions import predict as predict
     from course_utils.diagnosis import doctor as doctor

@@ -2,11 +2,13 @@
 
 One quantity is its median and how far its values lie apart (`Measured`). Two programs run by turns, A B A B: run k of
 both belongs together, so that a machine that slows down half-way slows both. How many times as fast one is as the other
-is the median of the rounds' ratios, and one rule says whether that is a difference at all (`Compared`). Lesson 3
+is the median of the rounds' ratios, and one rule says whether that is a difference at all (`Compared`). Another rule
+says whether anything can be compared (`is_busy`), and `BUSY` is the sentence of all lessons where nothing can. Lesson 3
 explains it. (Source: Hoefler & Belli 2015, "Scientific Benchmarking of Parallel Computing Systems", §3: medians and the
 spread around them, as times are not normally distributed.)
 """
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -54,7 +56,9 @@ class Measured:
     @property
     def spread(self) -> float:
         """The width of the middle half of the values, as a share of the median."""
-        return self.width / self.median
+        if not self.width:
+            return 0.0
+        return self.width / self.median if self.median else math.inf
 
     @property
     def calm(self) -> bool:
@@ -152,9 +156,18 @@ class Compared:
     @property
     def is_tie(self) -> bool:
         """Whether neither is faster: the median is within `TIE` of 1, or the rounds disagree on which is faster."""
+        return tied(self.times, 1) or self._agreeing < AGREEING * len(self.ratios.values)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the rounds scatter so much that they do not agree on which is faster: then nothing is compared."""
+        return not self.ratios.calm and self._agreeing < AGREEING * len(self.ratios.values)
+
+    @property
+    def _agreeing(self) -> int:
+        """In how many rounds the same one is faster as by the median."""
         ratios = self.ratios
-        agree = sum((ratio > 1) == (ratios.median > 1) for ratio in ratios.values)
-        return tied(ratios.median, 1) or agree < AGREEING * len(ratios.values)
+        return sum((ratio > 1) == (ratios.median > 1) for ratio in ratios.values)
 
     @property
     def first_is_faster(self) -> bool:
@@ -177,7 +190,9 @@ class Compared:
         return str(self)[:1].upper() + str(self)[1:]
 
     def __str__(self) -> str:
-        """ "ring is 1.80 times as fast as tree (1.60 to 1.90 in 5 rounds)", or that there is no clear difference."""
+        """ "ring is 1.80 times as fast as tree (1.60 to 1.90 in 5 rounds)", no clear difference, or `BUSY`."""
+        if self.is_busy:
+            return BUSY
         ratios, (first, second) = self.ratios, self.names
         rounds = f"in {count(len(ratios.values), 'round')}"
         if self.is_tie:
@@ -198,21 +213,40 @@ def range_text(ratios: Measured) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-BUSY = "The machine was busy with other work: run the cell again"
-"""Said where nothing is compared."""
+BUSY = "The machine was busy with other work, so this comparison means nothing here"
+"""The sentence of all lessons where `is_busy`: it takes the place of the finding, and nothing is judged."""
+STRETCHED = 1.1
+"""What takes more than this many times as long as planned was disturbed, where the plan leaves no other cause."""
 
 
-def is_busy(quantities: Iterable[Sequence[float]], part: Sequence[float] | None = None) -> bool:
-    """Whether something else kept the machine too busy to compare what was measured.
+def is_busy(
+    quantities: Iterable[Sequence[float]] = (),
+    part: Sequence[float] | None = None,
+    planned: Sequence[float] | None = None,
+) -> bool:
+    """Whether something else kept the machine too busy to compare what was measured: the rule of all lessons.
+
+    It asks the values alone, and never whether they are what the text expects. Two programs that ran by turns have the
+    same rule for their ratios, `Compared.is_busy`.
 
     Args:
         quantities: the values of each. Half of them are not calm on a busy machine.
         part: seconds of something that each of them does, and more, measured by turns with them. Where it is given, the
             machine is busy if any of them is faster than this part of it.
+        planned: seconds that each of them waits by a clock, such as ranks that sleep, for any machine can do so. Where
+            they are given, the machine is busy if the median of any of them is `STRETCHED` times as long.
     """
+    taken = [Measured(tuple(values)) for values in quantities]
     if part is not None:
-        return any(Compared(whole, part).first_is_faster for whole in quantities)
-    return statistics.median(Measured(tuple(each)).spread for each in quantities) > CALM
+        return any(Compared(whole.values, part).first_is_faster for whole in taken)
+    if planned is not None:
+        return any(whole.median > STRETCHED * plan for whole, plan in zip(taken, planned, strict=True))
+    return bool(taken) and statistics.median(whole.spread for whole in taken) > CALM
+
+
+def unless_busy(busy: bool, text: str) -> str:
+    """Return the text, or `BUSY` in its place."""
+    return BUSY if busy else text
 
 
 MARGIN = 1.1

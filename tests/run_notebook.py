@@ -1,4 +1,7 @@
-"""Run one notebook as a learner would, and reject what nbval lets pass: `python tests/run_notebook.py NOTEBOOK …`.
+"""Run notebooks as a learner would, with nbval, and reject what nbval lets pass: `make nbval`.
+
+`python tests/run_notebook.py` runs every lesson and every exercise notebook, each in a process of its own;
+`python tests/run_notebook.py 04 05` those of two lessons; `python tests/run_notebook.py NOTEBOOK …` those files.
 
 nbval (`--nbval-lax`) runs every cell and compares the outputs of those tagged `nbval-check-output`. Beside it:
 - a magic that does not exist prints a UsageError and counts as passed: here it fails;
@@ -9,12 +12,14 @@ This file is also the pytest plugin that does the first two.
 """
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -148,13 +153,44 @@ def rejected(notebook: Path, source: str, text: str) -> str | None:
     return None
 
 
-def main(notebooks: list[str]) -> int:
+FOLDERS = "notebooks", "exercises"
+"""Where the notebooks of learners are."""
+
+
+def chosen(names: Sequence[str], root: Path = ROOT) -> list[Path]:
+    """Return the notebooks that are named by their files, or by how their lessons begin (`04`); without names all.
+
+    Raises:
+        SystemExit: no notebook has this name.
+    """
+    everything = [path for folder in FOLDERS for path in sorted((root / folder).glob("*.ipynb"))]
+    found = []
+    for name in names:
+        file = name.endswith(".ipynb")
+        of_name = [Path(name).resolve()] if file else [path for path in everything if path.name.startswith(name)]
+        if not all(path.is_file() for path in of_name) or not of_name:
+            raise SystemExit(f"no notebook is called {name}")
+        found += of_name
+    return found or everything
+
+
+def compared_outputs(notebook: Path) -> int:
+    """In how many cells nbval compares the output with the committed one."""
+    return sum(
+        "nbval-check-output" in cell["metadata"].get("tags", []) and bool(cell["outputs"])
+        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code"
+    )
+
+
+def main(names: list[str]) -> int:
     """Run notebooks one after the other; the exit status is 1 where one is wrong."""
     status = 0
-    for name in notebooks:
+    for notebook in chosen(names):
         begun = time.monotonic()
-        ended = run_notebook(Path(name).resolve())
-        print(f"{name}: {ended.wrong or 'passed'} ({time.monotonic() - begun:.0f} s)", flush=True)
+        ended = run_notebook(notebook)
+        name, seconds = "/".join(notebook.parts[-2:]), f"{time.monotonic() - begun:.0f} s"
+        print(f"{name}: {ended.wrong or f'passed, {compared_outputs(notebook)} compared'} ({seconds})", flush=True)
         if ended.wrong:
             print(ended.said)
             status = 1

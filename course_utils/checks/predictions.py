@@ -1,4 +1,4 @@
-"""Predict before you run: what the learner expects is asked first, and stands beside the measurement after."""
+"""Predict before you run: what the learner expects is asked first, and shown beside the measurement or answer."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -75,6 +75,8 @@ def predict(
 def measured(name: str, *, busy: bool = False, **values: Any) -> None:
     """Show the prediction of this name beside what was measured, and whether it was hit.
 
+    For what a run has brought: counted, timed, or learned. Use `answer` for a value that nothing had to run for.
+
     Args:
         name: the one given to `predict`, in this session or an earlier one.
         busy: whether the machine was too busy with other work to measure (`course_utils.measuring.is_busy`). Then
@@ -84,19 +86,40 @@ def measured(name: str, *, busy: bool = False, **values: Any) -> None:
     Raises:
         CourseError: no value, or no name.
     """
-    _need_name(name, "measured")
-    if not values:
-        raise CourseError(f'Give measured the value: course.measured("{name}", answer=…).')
+    _need_values(name, values, "measured")
     if busy:
         parts.show(_not_compared(name))
         return
+    _compare(name, values, "measured")
+
+
+def answer(name: str, **values: Any) -> None:
+    """Show the prediction of this name beside the answer, and whether it was hit.
+
+    For a value that is known without a measurement: by an argument, by a formula or a simulation, or because it has
+    just been seen on the page. It is kept and counted like a measurement (`measured`), and the table calls it answer.
+
+    Args:
+        name: the one given to `predict`, in this session or an earlier one.
+        values: one per question, named as they were in `predict`.
+
+    Raises:
+        CourseError: no value, or no name.
+    """
+    _need_values(name, values, "answer")
+    _compare(name, values, "answer")
+
+
+def _compare(name: str, values: dict[str, Any], heading: str) -> None:
+    """Keep the values with what was hit, and show them beside the prediction, under this heading."""
     noted = known(name)
     hits = {
         key: is_hit(noted.answers[key], value, noted.within) for key, value in values.items() if key in noted.answers
     }
     SESSION.write(measured=name, values={key: plain(value) for key, value in values.items()}, hits=hits)
-    value = {} if hits else {"measured": name, "values": {key: shown(value) for key, value in values.items()}}
-    parts.show(Panel(_table(noted, values), _compared(name, noted, values, hits), value))
+    shown_values = {key: shown(value) for key, value in values.items()}
+    value = {} if hits else {"measured": name, "values": shown_values, "heading": heading}
+    parts.show(Panel(_table(noted, values, heading), _compared(name, noted, values, hits, heading), value))
 
 
 def known(name: str) -> Noted:
@@ -138,9 +161,9 @@ def _asked(name: str, options: dict[str, str], answers: dict[str, Any], remark_t
     return Panel("\n".join(lines), html, {} if noted else {"asked": name, "questions": asks, "choices": options})
 
 
-def _table(noted: Noted, values: dict[str, Any]) -> str:
-    """Prediction and measurement as text, a line each."""
-    rows = [("", "predicted", "measured", "")]
+def _table(noted: Noted, values: dict[str, Any], heading: str) -> str:
+    """Predictions and values as text, a line for each question."""
+    rows = [("", "predicted", heading, "")]
     for key, value in values.items():
         guess = noted.answers.get(key, "–")
         remark_text = remark(guess, value, noted.within) if key in noted.answers else ""
@@ -150,12 +173,12 @@ def _table(noted: Noted, values: dict[str, Any]) -> str:
     return "\n".join("  ".join(cells).rstrip() for cells in lines)
 
 
-def _compared(name: str, noted: Noted, values: dict[str, Any], hits: dict[str, bool]) -> str:
-    """The panel of `measured`: a row for each question, with hit or missed in words."""
+def _compared(name: str, noted: Noted, values: dict[str, Any], hits: dict[str, bool], heading: str) -> str:
+    """The panel of `measured` or `answer`: a row for each question, with hit or missed in words."""
     named = list(values) != ["answer"]
     texts = "1 1 130px" if noted.choices else "1 1 70px"
     columns = {"question": "1 1 80px"} if named else {}
-    columns |= {"predicted": texts, "measured": texts, "how near": "2 1 220px"}
+    columns |= {"predicted": texts, heading: texts, "how near": "2 1 220px"}
     rows = [
         [
             *([key] if named else []),
@@ -197,6 +220,12 @@ def _as_mapping(choices: Mapping[str, str] | Sequence[str] | None) -> dict[str, 
     if choices is None:
         return {}
     return dict(choices) if isinstance(choices, Mapping) else dict(zip("abcdefghij", choices, strict=False))
+
+
+def _need_values(name: Any, values: dict[str, Any], function: str) -> None:
+    _need_name(name, function)
+    if not values:
+        raise CourseError(f'Give {function} the value: course.{function}("{name}", answer=…).')
 
 
 def _need_name(name: Any, function: str) -> None:

@@ -56,7 +56,7 @@ ranks.load_torch()
 # `parameter.register_post_accumulate_grad_hook(function)`. Try it:
 
 
-# %%
+# %% tags=["nbval-check-output"]
 def who_comes_first():
     model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4), nn.Linear(4, 5))
     came = []

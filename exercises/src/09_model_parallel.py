@@ -62,7 +62,7 @@ ranks.load_torch()
 # forward it gives you `forward(x)`, and in the backward pass it applies `backward` to the
 # gradient that comes by. Try it:
 
-# %%
+# %% tags=["nbval-check-output"]
 from course_utils.lessons.model_parallel import Group, all_reduced, moved, unmoved
 
 x = torch.ones(2, requires_grad=True)

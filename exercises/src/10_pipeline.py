@@ -43,7 +43,7 @@ ranks.load_torch()
 # rank 1    1F0 1F1 1F2     …
 # ```
 
-# %%
+# %% tags=["nbval-check-output"]
 print(
     Action(FORWARD, 2, 0), Action(BACKWARD, 2, 0), Action(FORWARD, stage=1, micro_batch=3)
 )

@@ -50,7 +50,7 @@ exchange(conv, Config(sample=2, devices=(0, 1)), pool, Config(), costs, "forward
 #
 # `direction` is "forward" or "backward".
 
-# %%
+# %% tags=["nbval-check-output"]
 Task("conv1 → pool1", device=1, nanoseconds=4_000_000, after=(0, 1))
 
 # %% [markdown]

@@ -181,7 +181,7 @@ course.predict("gpu_nodes_log", answer=..., choices=choices)
 # line alone would not tell: a mistyped path looks the same. `RULES` knows this:
 
 # %%
-course.measured("gpu_nodes_log", answer="b")
+course.answer("gpu_nodes_log", answer="b")
 for rule in RULES:
     print(f"{rule.cause:24}{rule.shows:.62}")
     if rule.beside:

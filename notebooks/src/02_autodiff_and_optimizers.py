@@ -239,6 +239,7 @@ course.predict("backward_price", within=1.5, forward_passes=...)  # a number
 
 # %%
 from course_utils.lessons.autodiff_and_optimizers import measure_ready_order
+from course_utils.measuring import is_busy
 
 images, labels = torch.randn(16, 3, 32, 32), torch.randint(10, (16,))
 
@@ -255,14 +256,14 @@ for name, seconds in {"forward": times.forwards, "backward": times.ends}.items()
     low, middle, high = 1000 * np.quantile(seconds, [0.25, 0.5, 0.75])
     print(f"{name}: {middle:.0f} ms (half of the runs: {low:.0f} to {high:.0f})")
 one = np.median(times.forwards)
-course.measured("backward_price", forward_passes=round(times.end / one, 1))
+busy = is_busy([times.forwards, times.ends])  # do the seven scatter too much?
+course.measured("backward_price", busy=busy, forward_passes=round(times.end / one, 1))
 days = parameter_count(model) * one / 86_400
 print(f"a nudge for each weight would take {days:.1f} days")
 
 # %% [markdown]
 # Each product of the forward pass means *two* products backward, one for each factor. So the work of a backward pass is
 # about that of two forward passes, *whatever the number of weights*: Griewank and Walther's cheap gradient principle.
-# (Is your time far from that? On a busy machine it can be: run both cells again.)
 #
 # The price is memory: every value is kept until the backward walk has used it.
 
@@ -299,7 +300,8 @@ course.measured("ready_first", answer=answers[weights[0].partition(".")[0]])
 from course_utils.lessons.autodiff_and_optimizers import layers
 
 # The seven passes that we timed had such hooks, too. Each hook noted the time.
-course.measured("ready_at_half_time", percent=round(100 * times.share_ready(0.5)))
+half_time = round(100 * times.share_ready(0.5))
+course.measured("ready_at_half_time", busy=busy, percent=half_time)
 # What scales a convolution's results, its norm, counts as a part of it.
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
 pictures.gradient_readiness(

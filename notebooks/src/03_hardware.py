@@ -16,7 +16,7 @@ from pathlib import Path
 
 import course_utils as course
 from course_utils.machine import allowed_cores
-from course_utils.measuring import Measured, compare, rate_text
+from course_utils.measuring import Measured, compare, is_busy, rate_text, unless_busy
 
 # before torch, so that torch's threads sleep while they wait, and leave the cores to others
 from course_utils.lessons.hardware import layer_costs, machine_rates, photos
@@ -67,7 +67,8 @@ peak = machine_rates.matmul_rate()  # the largest rate that computing reaches
 bandwidth = machine_rates.memory_bandwidth()  # two long arrays are added
 print("computes:", rate_text(peak, "GFLOP/s"))
 print("moves:   ", rate_text(bandwidth, "GB/s"))
-course.measured("balance", operations=4 * peak.median / bandwidth.median)
+busy = is_busy([peak.values, bandwidth.values])  # do the nine scatter too much?
+course.measured("balance", busy=busy, operations=4 * peak.median / bandwidth.median)
 
 # %% [markdown]
 # The computing rate is called the **peak**. The cores must *use* each fetched number as often as the table above says,
@@ -85,7 +86,8 @@ course.predict("moved", within=1.15, sum=..., copy=...)
 
 # %%
 moved = machine_rates.numbers_moved()
-course.measured("moved", sum=moved["sum"].median, copy=moved["copy"].median)
+busy = is_busy(measured.values for measured in moved.values())
+course.measured("moved", busy=busy, sum=moved["sum"].median, copy=moved["copy"].median)
 print(sentences.moved_sentence(moved))
 
 # %% [markdown]
@@ -143,7 +145,8 @@ timed = layer_costs.time_layers(model, images, peak.median, bandwidth.median)
 small = sum(one.measured.median for one in timed if one.kind in ("norm", "relu", "pool"))
 share = small / sum(one.measured.median for one in timed)
 answer = "a" if share < 0.02 else "b" if share <= 0.1 else "c"
-course.measured("small_layers", answer=answer)
+busy = is_busy(one.measured.values for one in timed)
+course.measured("small_layers", busy=busy, answer=answer)
 
 ridge = peak.median / bandwidth.median
 print(sentences.layers_sentence(timed, ridge))
@@ -192,9 +195,10 @@ course.predict("backward", within=1.25, times_as_long=...)
 iterations = 10
 training = step_shares.time_training(model, iterations, passes=2, batch=batch)
 ratio = training.ratio().median
-course.measured("backward", times_as_long=ratio)
+busy = is_busy([training.epoch().values])
+course.measured("backward", busy=busy, times_as_long=ratio)
 print(sentences.shares_sentence(training))
-title = f"Backward takes {ratio:.1f} times as long as forward"
+title = unless_busy(busy, f"Backward takes {ratio:.1f} times as long as forward")
 course.draw.stacked_bars(training.bars, title, "")
 
 # %% [markdown]
@@ -244,7 +248,8 @@ def forward_and_backward():
 
 
 times = threads.time_threads(forward_and_backward)
-course.measured("threads", answer=sentences.threads_answer(times, cores))
+busy = is_busy(measured.values for measured in times.values())
+course.measured("threads", busy=busy, answer=sentences.threads_answer(times, cores))
 found = sentences.threads_sentence(times, cores) + " " + threads.PUBLISHED
 pictures.time_by_threads(times, cores, "Forward and backward, VGG-11 half as wide", found)
 
@@ -287,9 +292,12 @@ course.predict("brent", within=1.15, four=..., sixteen=...)
 tree, unit, workers = tree_sum(32), 0.008, (1, 2, 4, 8, 16)
 runs = {p: [run_graph(tree, p, unit) / unit for _ in range(3)] for p in workers}
 measured = {p: Measured(tuple(values)) for p, values in runs.items()}
-course.measured("brent", four=measured[4].median, sixteen=measured[16].median)
-
 bounds = {p: brent_bounds(tree, p) for p in workers}
+# whoever sleeps is not slower on a slow machine: only other work makes it longer
+busy = is_busy(runs.values(), planned=[bounds[p][1] for p in workers])
+sixteen = measured[16].median
+course.measured("brent", busy=busy, four=measured[4].median, sixteen=sixteen)
+
 printed = {"min(W/p, D)": [min(31 / p, 5) for p in workers]}
 found = sentences.brent_sentence(
     bounds, {p: value.median for p, value in measured.items()}
@@ -366,7 +374,8 @@ warm = {way: time_reading(read[way], count, files[way], cold=False) for way in r
 
 if all(one.cold for one in cold.values()):
     ratio = cold["one file each"].seconds.median / cold["packed"].seconds.median
-    course.measured("files", cold=ratio)
+    busy = is_busy(one.seconds.values for one in cold.values())
+    course.measured("files", busy=busy, cold=ratio)
 bars = reading_speed.groups(cold, warm)
 found = sentences.reading_sentence(cold, warm)
 course.draw.measured_bars(bars, f"{count} photos in a random order", found)
@@ -397,7 +406,8 @@ packed_times = took["packed"]
 best = min(packed_times, key=lambda n: packed_times[n].median)
 slowest = packed_times[best].high  # a winner is clear where no other comes near
 clear = all(packed_times[n].low > slowest for n in packed_times if n != best)
-course.measured("workers", answer="abc"[best] if clear else "d")
+busy = is_busy(each.values for each in packed_times.values())
+course.measured("workers", busy=busy, answer="abc"[best] if clear else "d")
 
 bars = {w: {f"workers: {n}": took[w][n] for n in took[w]} for w in took}
 found = sentences.workers_sentence(took, cores)

@@ -670,7 +670,7 @@ virtual = {}
 for name, method in both.items():
     virtual[name] = run_and_check(method, 4, length=250_000, on=nowhere).seconds
     print(f"{name:11} {1000 * virtual[name]:.0f} ms of virtual time")
-course.measured("two_levels", factor=virtual["ring"] / virtual["two levels"])
+course.answer("two_levels", factor=virtual["ring"] / virtual["two levels"])
 
 # %% [markdown]
 # The ring carries 1.5 times the bytes over the slow link, so it needs about one and a half times as much time. Here are
@@ -768,7 +768,7 @@ nowhere = course.start(1024, where="nowhere", network=one_link(1024), scale=125)
 many = [16, 64, 256, 1024]
 rates = {name: [bus_rate(name, P, one_link(P)) for P in many] for name in methods}
 keeps = rates["ring"][-1] > rates["ring"][0] / 2
-course.measured("thousand", answer="a" if keeps else "b")
+course.answer("thousand", answer="a" if keeps else "b")
 
 from course_utils.lessons.allreduce import ranking_text
 
@@ -817,7 +817,7 @@ def a_card_each(P):
 
 rates = {name: [bus_rate(name, P, a_card_each(P)) for P in many] for name in methods}
 best = max(options, key=lambda letter: rates[options[letter]][-1])
-course.measured("cards", answer=best)
+course.answer("cards", answer=best)
 title = f"If each GPU has a network card, {ranking_text(rates, 1024)}"
 seconds = adding_switch_time(4e6, Network(alpha=5e-6, beta=1 / 50e9))  # calculated
 rates["a switch adds"] = [

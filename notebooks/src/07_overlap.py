@@ -159,7 +159,18 @@ print(wrapped(line_text(alpha, beta, len(model.sizes), sum(model.sizes))))
 # exposed = max(0, free - backward)
 # ```
 #
-# The library's `exposed_seconds` does this, for the buckets that `make_buckets`, your first exercise, has made.
+# The library's `exposed_seconds` does this, for the buckets that `make_buckets`, your first exercise, has made. For
+# example, take six gradients, from the first layer to the last, and buckets of at most 100 bytes. The last layer's
+# gradient is ready first, so the buckets begin there:
+
+# %% tags=["nbval-check-output"]
+from course_utils.lessons.overlap import make_buckets
+
+gradient_bytes = [40, 40, 40, 120, 8, 60]
+for bucket in make_buckets(gradient_bytes, 100):
+    print("gradients", bucket, "with", sum(gradient_bytes[i] for i in bucket), "bytes")
+
+# %% [markdown]
 # **Predict.** Where is the optimum, for 2.3 MB?
 
 # %%
@@ -311,12 +322,16 @@ weak = {P: scaling_efficiency(each[1], each[P], P, "weak") for P in (2, 4)}
 
 # %% tags=["figure:07_workers"]
 from course_utils.lessons.data_parallel import report_figures
+from course_utils.measuring import is_busy, unless_busy
 
 percent = {"strong": round(100 * strong[4]), "weak": round(100 * weak[4])}
-course.measured("overlap_scaling", **percent)
+timed = [*same_work.values(), *as_much_each.values()]
+busy = is_busy(run.step.values for run in timed)
+course.measured("overlap_scaling", busy=busy, **percent)
 cores = same_work[4].cores
-print(efficiency_text("strong", strong, cores))
-print(efficiency_text("weak", weak, cores))
+found = (("strong", strong), ("weak", weak))
+findings = [efficiency_text(kind, reached, cores) for kind, reached in found]
+print(unless_busy(busy, "\n".join(findings)))
 report_figures.time_by_workers(list(same_work.values()))
 
 # %% [markdown]
@@ -385,7 +400,7 @@ first, last = np.median(shares[0]), np.median(shares[-1])
 busy = any(each.is_busy for each in timed)
 course.measured("width", busy=busy, answer="a" if last < first else "b")
 look = {"across": "channels of the first layer", "up": "messages' share of a step"}
-title = width_text(channels, shares)
+title = unless_busy(busy, width_text(channels, shares))
 course.draw.over_numbers(channels, {"DDP": shares}, title, unit="{:.0%}".format, **look)
 
 # %% [markdown]

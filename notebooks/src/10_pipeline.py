@@ -60,7 +60,7 @@ course.predict("pipeline_idle", within=1.24, one=..., eight=...)
 # %% tags=["figure:10_pieces"]
 from course_utils.lessons.pipeline import disturbed, faster_text, gpipe_schedule, pictures
 from course_utils.lessons.pipeline import simulate_schedule, timed_runs
-from course_utils.measuring import BUSY
+from course_utils.measuring import BUSY, unless_busy
 
 t = 0.02  # seconds of a forward pass, and of each half of a backward pass
 gpipe = gpipe_schedule(4, 8)  # ranks, micro-batches
@@ -160,7 +160,8 @@ busy = disturbed(simulate_schedule(gpipe_schedule(4, 16), t, t, t), sixteen)
 course.measured("pipeline_bubble", busy=busy, sixteen=round(100 * sixteen.idle_share))
 look = {"across": "micro-batches m", "up": "idle share", "unit": percent}
 look |= {"predicted": {"GPipe": formula}, "limits": (0, 1)}
-title, finding = formula_text(ms, measured, formula), "On 4 ranks, three runs for each m"
+title = unless_busy(busy, formula_text(ms, measured, formula))
+finding = "On 4 ranks, three runs for each m"
 course.draw.over_numbers(ms, {"GPipe": measured}, title, finding, **look)
 
 # %% [markdown]
@@ -228,7 +229,7 @@ lines = [action for actions in with_messages(interleaved) for action in actions]
 sent = sum(action.kind in ("SEND_F", "SEND_B") for action in lines)
 busy, idle = disturbed(plan, run), round(100 * run.idle_share)
 course.measured("pipeline_interleaved", busy=busy, idle=idle)
-course.measured("pipeline_messages", messages=sent)
+course.answer("pipeline_messages", messages=sent)
 title, finding = plan_text("Interleaved", plan, run)
 pictures.plan_and_run("interleaved", plan, run, title, finding)
 
@@ -290,7 +291,8 @@ from course_utils.lessons.pipeline import window_text
 
 h2 = zb_h2_schedule(4, 8)
 plan, run = simulate_schedule(h2, t, t, t), timed_runs(ranks, h2, t)[0]
-title, finding = plan_text("ZB-H2", plan, run)[0], window_text(run, kept_by_rank(run))
+title = plan_text("ZB-H2", plan, run)[0]
+finding = "" if disturbed(plan, run) else window_text(run, kept_by_rank(run))
 picture = pictures.plan_and_run("ZB-H2", plan, run, title, finding)
 every = {"1F1B": one_f_one_b, "interleaved": interleaved, "ZB-H1": h1, "ZB-H2": h2}
 for name, schedule in every.items():
@@ -326,7 +328,7 @@ for name, schedule in ({"1F1B": one_f_one_b, "ZB-H1": h1} | v_shaped).items():
     plans[name] = simulate_schedule(schedule, share * t, share * t, share * t)
     idle, kept = plans[name].idle_share, max(peak_in_flight(schedule, share))
     print(f"{name:10}: {idle:4.0%} idle as planned, keeps {kept:g} micro-batches")
-course.measured("pipeline_v", percent=round(100 * plans["ZB-V"].idle_share))
+course.answer("pipeline_v", percent=round(100 * plans["ZB-V"].idle_share))
 
 # %% tags=["figure:10_v"]
 from course_utils.lessons.pipeline import idle_text
@@ -371,7 +373,7 @@ found = {k: problems(parse_schedule(lines), memory=2) for k, lines in tried.item
 for letter, wrong in found.items():
     print(f"{letter}:", told(wrong))
 (works,) = [letter for letter, wrong in found.items() if not wrong]
-course.measured("pipeline_broken", answer=works)
+course.answer("pipeline_broken", answer=works)
 hangs = problems(one_f_one_b, synchronous=True)  # a send waits for its receive
 print("1F1B with such sends:", told(hangs), sep="\n   ")
 

@@ -44,7 +44,7 @@ partners = {}
 for axis, groups in mesh_groups(cube).items():
     group = next(group for group in groups if 5 in group)
     partners[axis] = next(rank for rank in group if rank != 5)
-course.measured("mesh_partners", **partners)
+course.answer("mesh_partners", **partners)
 pictures.mesh(cube)
 
 # %% [markdown]
@@ -54,7 +54,7 @@ pictures.mesh(cube)
 #
 # `torch.distributed` makes such groups itself. We try it with four ranks: each group adds up its ranks' numbers.
 
-# %%
+# %% tags=["nbval-check-output"]
 square = {"data": 2, "tensor": 2}
 
 
@@ -455,7 +455,7 @@ course.predict("seven_billion", within=1.05, gigabytes=..., stage=...)
 from course_utils.lessons.hybrid_and_sharded import fits, zero_memory
 
 first = next(stage for stage in range(4) if fits(7e9, 8, stage, memory=80e9))
-course.measured("seven_billion", gigabytes=zero_memory(7e9, 1, 0) / 1e9, stage=first)
+course.answer("seven_billion", gigabytes=zero_memory(7e9, 1, 0) / 1e9, stage=first)
 for stage in range(4):
     print(f"stage {stage}: {zero_memory(7e9, 8, stage) / 1e9:.1f} GB on each of 8 GPUs")
 
@@ -481,7 +481,7 @@ fitting = {
     gpus: [letter for letter in choices if best(planned[choices[letter]])]
     for gpus, planned in plans.items()
 }
-course.measured("largest", on_8=fitting[8][-1], on_512=fitting[512][-1])
+course.answer("largest", on_8=fitting[8][-1], on_512=fitting[512][-1])
 planner_pictures.plans(plans)
 
 # %% [markdown]
@@ -539,7 +539,7 @@ from course_utils.lessons.hybrid_and_sharded import utilizations_text
 
 llama = SPENT["LLaMA 7B"]  # its hours: Touvron and others 2023, table 15
 power = energy(llama.device_hours, watts=400) / 1e6
-course.measured("hours", gpu_hours=llama.device_hours, megawatt_hours=power)
+course.answer("hours", gpu_hours=llama.device_hours, megawatt_hours=power)
 forward = 2 * llama.parameters  # operations for a token
 at_peak = device_hours(forward, llama.tokens, utilization=1, peak=llama.peak)
 print(f"GPU-hours: {at_peak:,.0f} at the peak, {llama.device_hours:,} published")

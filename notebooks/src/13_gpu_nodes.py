@@ -35,7 +35,7 @@ folder = Path(checkpoints.name)
 # %%
 course.predict("forty", rank=..., world_size=...)
 
-# %% tags=["figure:13_forty"]
+# %% tags=["nbval-check-output"]
 from course_utils.lessons.gpu_nodes import example_environment, find_launch, pictures
 
 process = {"node": 7, "local_rank": 2, "nodes": 10, "gpus": 4}  # nodes count from 0
@@ -43,7 +43,9 @@ torchrun = example_environment("torchrun", **process)
 srun = example_environment("srun", **process)
 found = find_launch(srun)
 print(found)
-course.measured("forty", rank=found.rank, world_size=found.world_size)
+
+# %% tags=["figure:13_forty"]
+course.answer("forty", rank=found.rank, world_size=found.world_size)
 nodes = [f"gpu{node:02}" for node in range(1, 11) for _ in range(4)]
 pictures.seats(nodes, "Forty GPUs", marked=[found.rank])
 
@@ -170,6 +172,7 @@ course.predict("bandwidths", within=1.25, algorithm=..., bus=...)  # MB/s, 4 ran
 # %%
 from course_utils.lessons.allreduce import algorithm_bandwidth, bus_bandwidth
 from course_utils.lessons.gpu_nodes import collective_seconds
+from course_utils.measuring import is_busy
 
 n, world_sizes = 400_000, [2, 3, 4]
 algorithm, bus = [], []
@@ -180,7 +183,8 @@ for P in world_sizes:
     algorithm.append([algorithm_bandwidth(n, t) for t in times])
     bus.append([bus_bandwidth("all_reduce", P, n, t) for t in times])
 on_4 = {"algorithm": median(algorithm[-1]) / 1e6, "bus": median(bus[-1]) / 1e6}
-course.measured("bandwidths", **on_4)
+busy = is_busy(algorithm)  # do the runs scatter too much?
+course.measured("bandwidths", busy=busy, **on_4)
 
 # %% tags=["figure:13_bandwidths"]
 from course_utils.lessons.gpu_nodes import bandwidth_text, link_text
@@ -269,7 +273,7 @@ choices = {
 course.predict("nccl_way", answer=..., choices=choices)  # "a" to "d"
 
 # %%
-course.measured("nccl_way", answer=ways(start.log))
+course.answer("nccl_way", answer=ways(start.log))
 
 # %% [markdown]
 # Read what comes after `via`:
@@ -304,7 +308,7 @@ course.predict("bf16_gain", within=1.3, narrow=..., wide=...)
 # %%
 from dataclasses import replace
 
-from course_utils.lessons.gpu_nodes import gain, step_seconds
+from course_utils.lessons.gpu_nodes import compared, step_seconds
 
 patient = False  # True: torch.compile too; it may take half a minute to make kernels
 taken = {}
@@ -315,8 +319,9 @@ for width in (64, 1024):
         ways["compiled"] = replace(plain, compile=True)
     run = ranks.run(step_seconds, ways, ranks=1, backend="gloo")
     first, taken[width] = run.results[0]  # seconds of the first step, and of the others
-gains = [gain(seconds, "float32", "bfloat16") for seconds in taken.values()]
-course.measured("bf16_gain", narrow=gains[0], wide=gains[1])
+narrow, wide = (compared(own, "float32", "bfloat16") for own in taken.values())
+busy = narrow.is_busy or wide.is_busy
+course.measured("bf16_gain", busy=busy, narrow=narrow.times, wide=wide.times)
 
 # %% tags=["figure:13_switches"]
 from course_utils.lessons.gpu_nodes import by_width, compiling_text, widths_text
@@ -363,7 +368,8 @@ from course_utils.lessons.gpu_nodes import climb_here, ladder_bars, ladder_text
 
 climbed = climb_here(patient)
 top = list(climbed.seconds)[-1]  # the last rung's name
-course.measured("ladder", factor=climbed.factor, mfu=100 * climbed.mfu()[top])
+busy, mfu = is_busy(climbed.seconds.values()), 100 * climbed.mfu()[top]
+course.measured("ladder", busy=busy, factor=climbed.factor, mfu=mfu)
 title, finding = ladder_text(climbed), f"{climbed.origin}. In brackets: MFU"
 course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a step")
 
@@ -423,7 +429,7 @@ from course_utils.lessons.gpu_nodes import played_text
 GPUs, slow, fast = [4, 8, 20, 40], "25 Gbit/s a node", "4 × 400 Gbit/s a node"
 networks = {slow: 25, "400 Gbit/s a node": 400, fast: 1600}
 times = {name: [times_one(P, Gbit) for P in GPUs] for name, Gbit in networks.items()}
-course.measured("forty_played", ethernet=times[slow][-1], four_cards=times[fast][-1])
+course.answer("forty_played", ethernet=times[slow][-1], four_cards=times[fast][-1])
 look = {
     "across": "virtual GPUs",
     "up": "times the images of one GPU",
@@ -544,7 +550,7 @@ from course_utils.words import percent
 hours = 54 * 24 / 419  # from a failure to the next
 best = best_interval(save_seconds=60, node_hours=2048 * hours, nodes=2048) / 60
 costs = {"save_seconds": 60, "mean_seconds": 3600 * hours, "restart_seconds": 300}
-course.measured("interval", minutes=best, goodput=100 * goodput(60 * best, **costs))
+course.answer("interval", minutes=best, goodput=100 * goodput(60 * best, **costs))
 minutes, drawn = [2, 4, 8, 16, 32, 64, 128], {}
 for t in minutes:
     drawn[t] = [simulated_goodput(60 * t, **costs, seed=seed) for seed in range(5)]
@@ -638,7 +644,7 @@ from course_utils.lessons.gpu_nodes import explain_failure
 causes = [explain_failure(record.log) for record in (first, second)]
 letters = {"out of memory": "b", "no shared files": "d"}
 answers = [letters[cause.name] for cause in causes]
-course.measured("causes", first=answers[0], second=answers[1])
+course.answer("causes", first=answers[0], second=answers[1])
 for cause in causes:
     print(fill(f"{cause.name}: {cause.why} → {cause.next}", 95))
 pictures.log_map(first.log, "The loudest line is not the cause")

@@ -48,12 +48,15 @@ pictures.profile([rank_0], "Ten seconds, made up to be counted")
 # %%
 course.predict("profile_by_hand", hidden=..., idle=...)  # 0 to 100
 
-# %%
+# %% tags=["nbval-check-output"]
 from course_utils.lessons.profiling import idle_share, overlap_share
 
 hidden = overlap_share(computing, communication)
 idle = idle_share(computing, communication, begin=0, end=10)
-course.measured("profile_by_hand", hidden=round(100 * hidden), idle=round(100 * idle))
+print(f"hidden: {hidden:.0%} of the communication, idle: {idle:.0%} of the time")
+
+# %%
+course.answer("profile_by_hand", hidden=round(100 * hidden), idle=round(100 * idle))
 
 # %% [markdown]
 # Two messages at once count once: from 2 to 7 something is under way, 5 seconds. The rank computes in 3 of them (2
@@ -203,12 +206,13 @@ course.predict("profile_hidden", within=1.5, percent=...)  # 0 to 100
 
 # %% tags=["figure:14_hidden"]
 from course_utils.lessons.overlap import overlapped
-from course_utils.lessons.profiling import overlap_text
+from course_utils.lessons.profiling import is_busy_profile, overlap_text
 
 in_buckets = partial(overlapped, bucket_bytes=500_000)
 buckets = profile_ranks(ranks, training_step, in_buckets, 32, steps=3)
 hidden = statistics.fmean(one.overlap_share for one in buckets.lanes)
-course.measured("profile_hidden", percent=round(100 * hidden))
+busy = is_busy_profile(buckets.lanes)  # do the ranks differ too much?
+course.measured("profile_hidden", busy=busy, percent=round(100 * hidden))
 finding = overlap_text(flat.lanes, buckets.lanes, "buckets")
 pictures.profile(buckets.lanes, profile_text(buckets.lanes), finding)
 
@@ -307,7 +311,7 @@ def slow_and_better(number):
     return pictures.profile(both, title, "Rank 0, one run of each", names=names)
 
 
-course.measured("profile_slow_4", answer=letter_of(4))
+course.answer("profile_slow_4", answer=letter_of(4))
 slow_and_better(4)
 
 # %% [markdown]
@@ -367,7 +371,7 @@ pictures.profile(lanes, "Slow program 1, a whole run", profile_text(lanes))
 course.predict("profile_slow_1", answer=..., choices=CHOICES)  # "a" to "e"
 
 # %% tags=["figure:14_cured_1"]
-course.measured("profile_slow_1", answer=letter_of(1))
+course.answer("profile_slow_1", answer=letter_of(1))
 slow_and_better(1)
 
 # %% [markdown]
@@ -500,9 +504,10 @@ course.predict("gpu_fed", within=1.3, this_process=..., four_workers=..., copy=.
 
 # %%
 from course_utils.lessons.profiling import fed_bars, fed_text, fed_times, feed_here
+from course_utils.lessons.profiling import is_busy_feed
 
 fed = feed_here()
-course.measured("gpu_fed", **fed_times(fed))
+course.measured("gpu_fed", busy=is_busy_feed(fed), **fed_times(fed))
 title = f"{fed.origin}; bfloat16"
 course.draw.measured_bars(fed_bars(fed), fed_text(fed), title, x="time of a step")
 

@@ -57,7 +57,7 @@ course.predict("untaught_word", answer=..., choices=choices)  # "a" to "d"
 # network of 8,970 weights, in float64. First comes one process alone; then two ranks under lesson 14's profiler, which
 # also sees what a framework sends from C++.
 
-# %%
+# %% tags=["nbval-check-output"]
 x, y, *_ = course.data.digits("float64")
 x, y = x[:64], y[:64]
 
@@ -65,6 +65,7 @@ model = digits_mlp(seed=0).double()
 cross_entropy(model(x), y).backward()
 SGD(model.parameters(), lr=0.1).step()
 alone = flat_parameters(model)
+print(f"{len(x)} digits of {x.shape[1]} pixels, {len(alone):,} weights")
 
 # %%
 from course_utils.lessons.read_the_manual import calls_text, same_text, step_seen
@@ -279,7 +280,7 @@ course.predict("dictionary", choices=choices, **answers)
 # %% tags=["here:15_dictionary"]
 from course_utils.lessons.read_the_manual import dictionary_table
 
-course.measured("dictionary", mean="b", server="d", you_divide="d")
+course.answer("dictionary", mean="b", server="d", you_divide="d")
 dictionary_table()
 
 # %% [markdown]
@@ -341,7 +342,7 @@ course.measured("translated", factor=float(moved.norm() / step.norm()))
 # %%
 from course_utils.lessons.read_the_manual import words_text
 
-course.measured("untaught_word", answer="b")
+course.answer("untaught_word", answer="b")
 under = "Below each word: the lesson that taught it"
 pictures.reading(PASSAGES, words_text(PASSAGES), under)
 

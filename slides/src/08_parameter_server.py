@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from matplotlib.figure import Figure
 
-from course_utils.lessons.parameter_server import pictures, races_text, straggler_text
+from course_utils.lessons.parameter_server import is_busy_race, pictures, races_text, straggler_text
 
 DRAFT = {"PAGE": {"updates": 20, "runs": 1}}
 TARGET = 0.95
@@ -18,7 +18,8 @@ def late(page: SimpleNamespace) -> Figure:
 
 def straggler(page: SimpleNamespace) -> Figure:
     """The page's races: accuracy against epochs and seconds, with equal workers and with a straggler."""
-    title, found = straggler_text(page.times), races_text(page.races, TARGET)
+    busy = is_busy_race(page.races)
+    title, found = straggler_text(page.times, busy), "" if busy else races_text(page.races, TARGET)
     return pictures.races(page.races, title, found, target=TARGET, wide=True)
 
 

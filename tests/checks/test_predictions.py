@@ -1,5 +1,6 @@
 """Predictions: asked before, noted, and printed beside the measurement."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from course_utils.checks import panel, predictions
 from course_utils.checks.prediction_scores import is_hit
 from course_utils.checks.progress_records import read_all
 from course_utils.measuring import BUSY
+from course_utils.syllabus import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +37,16 @@ def test_a_prediction_stands_beside_the_measurement(capsys):
     assert lines[0].split() == ["predicted", "measured"]
     assert lines[1].split() == ["plain", "60", "63", "close"]
     assert lines[2].split() == ["doubling", "6", "6", "as", "predicted"]
+
+
+def test_an_answer_is_not_called_measured_and_counts_all_the_same(capsys):
+    course.predict("hours", gpu=80, energy=3)
+    course.answer("hours", gpu=82, energy=5)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split() == ["predicted", "answer"]
+    assert lines[2].split() == ["gpu", "80", "82", "close"]
+    (kept,) = [record for record in read_all() if "hits" in record]
+    assert kept["measured"] == "hours" and kept["hits"] == {"gpu": True, "energy": False}
 
 
 def test_a_measurement_without_prediction_is_shown_all_the_same(capsys):
@@ -200,16 +212,46 @@ def test_on_a_busy_machine_nothing_is_compared_and_one_line_says_so(capsys):
     assert list(read_all()) == before
 
 
-@pytest.mark.parametrize("call", [lambda: course.predict(5), lambda: course.measured(5, x=1)])
+@pytest.mark.parametrize(
+    "call", [lambda: course.predict(5), lambda: course.measured(5, x=1), lambda: course.answer(5, x=1)]
+)
 def test_a_name_that_is_none_gets_a_plain_line(call):
     with pytest.raises(course.CourseError, match="in quotes"):
         call()
 
 
-@pytest.mark.parametrize("call", [lambda: course.predict("x"), lambda: course.measured("x")])
+@pytest.mark.parametrize(
+    "call", [lambda: course.predict("x"), lambda: course.measured("x"), lambda: course.answer("x")]
+)
 def test_nothing_to_note_gets_a_plain_line(call):
     with pytest.raises(course.CourseError, match="Give"):
         call()
+
+
+SOURCES = sorted(path for folder in ("notebooks", "exercises") for path in (ROOT / folder / "src").glob("*.py"))
+
+
+def literal_measurements(source: str) -> list[str]:
+    """The names of calls `course.measured` all of whose values are written out: they are answers."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("course"), "measured"), [ast.Constant(name)], keywords):
+                values = [word.value for word in keywords if word.arg != "busy"]
+                if all(isinstance(value, ast.Constant) for value in values):
+                    found.append(name)
+    return found
+
+
+def test_a_value_that_is_written_out_is_found():
+    assert literal_measurements('course.measured("hang", answer="b", busy=busy)') == ["hang"]
+    assert literal_measurements('course.measured("both", one=1, other=run.rounds)') == []
+    assert literal_measurements('course.measured("many", **found)') == []
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: f"{path.parents[1].name}/{path.stem}")
+def test_what_a_page_calls_measured_is_not_written_out(source):
+    assert literal_measurements(source.read_text(encoding="utf-8")) == []
 
 
 def test_no_two_pages_ask_for_a_prediction_of_the_same_name():

@@ -4,6 +4,7 @@ import pytest
 
 from course_utils import measuring
 from course_utils.measuring import (
+    BUSY,
     Compared,
     Measured,
     by_turns,
@@ -13,6 +14,7 @@ from course_utils.measuring import (
     relative_errors,
     slowest_rank,
     tied,
+    unless_busy,
 )
 
 
@@ -72,6 +74,28 @@ def test_a_busy_machine_compares_nothing() -> None:
     assert is_busy([[1.0, 2.0, 3.0], [1.0, 5.0, 2.0]])
     assert is_busy([[1.0, 1.0], [0.8, 0.8]], part=[1.0, 1.0])
     assert not is_busy([[1.0, 9.0], [1.5, 2.0]], part=[1.0, 1.0])
+
+
+def test_what_only_waits_and_takes_longer_was_disturbed() -> None:
+    assert not is_busy([[1.0, 1.05, 9.0], [2.0]], planned=[1.0, 2.0])
+    assert is_busy([[1.0, 1.2, 1.2], [2.0]], planned=[1.0, 2.0])
+    assert not is_busy([])
+
+
+@pytest.mark.parametrize(
+    ("second", "busy"),
+    [
+        ([2.0, 2.2, 1.9], False),
+        ([0.6, 3.0, 1.4, 0.5, 2.2], True),  # they scatter, and do not agree
+        ([1.5, 3.0, 2.4, 1.4, 5.0], False),  # they scatter, but agree
+        ([1.04, 0.98, 1.0], False),  # a tie
+    ],
+)
+def test_rounds_that_scatter_and_contradict_each_other_compare_nothing(second, busy) -> None:
+    pair = Compared([1.0] * len(second), second, ("A", "B"))
+    assert pair.is_busy == busy and (str(pair) == BUSY) == busy and (pair.title == BUSY) == busy
+    assert unless_busy(pair.is_busy, "A wins") == (BUSY if busy else "A wins")
+    assert not (busy and (pair.first_is_faster or pair.second_is_faster))
 
 
 def test_a_comparison_ends_early_only_where_it_is_clear(monkeypatch) -> None:

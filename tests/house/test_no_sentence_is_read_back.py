@@ -58,7 +58,7 @@ EXCEPTIONS = {
     "workshop/bench/hangs.py: here": "a comment that marks the line, in the programs that hang",
     "workshop/bench/hangs.py: rank": "the bench asks what a learner is shown, a rank's own prints apart",
     "workshop/bench/lab.py: JupyterLab is at": "the bench waits for what a person would wait for",
-    "workshop/publish/figures.py: The machine was busy with other work: run the cell again": (
+    "workshop/publish/figures.py: The machine was busy with other work, so this comparison means nothing here": (
         "a figure's title is all that the page has made of a busy machine; both take the same constant"
     ),
     "workshop/publish/slides.py: data-noescape class": "reveal.js's attributes",

@@ -70,6 +70,12 @@ def test_linux_and_macos_run_the_tests_on_the_oldest_and_the_newest_python() -> 
     assert "make test PYTHON=python\n" in commands(TESTS)
 
 
+def test_nbval_is_a_step_that_runs_all_notebooks() -> None:
+    named = [step for step in TESTS["jobs"]["nbval"]["steps"] if step.get("name", "").startswith("nbval")]
+    assert [step["run"] for step in named] == ["make nbval PYTHON=python"]
+    assert "tests/run_notebook.py $(LESSONS)" in (ROOT / "Makefile").read_text()
+
+
 def test_conda_solves_its_file_and_runs_lessons_0_4_and_6() -> None:
     run = commands({"jobs": {"conda": TESTS["jobs"]["conda"]}})
     assert "conda env create --yes --file environment.yml" in run

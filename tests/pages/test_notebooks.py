@@ -7,9 +7,11 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from run_notebook import ROOT, rejected, run_notebook
+from run_notebook import FOLDERS, ROOT, chosen, compared_outputs, rejected, run_notebook
 
-NOTEBOOKS = sorted(path for folder in ("notebooks", "exercises") for path in (ROOT / folder).glob("*.ipynb"))
+from course_utils.syllabus import LESSONS
+
+NOTEBOOKS = chosen([])
 SOLVED = sorted((ROOT / "exercises" / "solutions").glob("*.ipynb"))
 CHECKED = {"tags": ["nbval-check-output"]}
 LESSON = ROOT / "notebooks" / "04_messages.ipynb"
@@ -36,6 +38,24 @@ SOLUTIONS = ROOT / "exercises" / "solutions" / "04_messages.ipynb"
 def test_a_notebook_runs_from_top_to_bottom(notebook: Path):
     ended = run_notebook(notebook)
     assert not ended.wrong, f"{ended.wrong}\n{ended.said}"
+
+
+@pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson.written], ids=lambda lesson: lesson.stem)
+def test_nbval_compares_an_output_of_every_lesson(lesson):
+    assert compared_outputs(ROOT / "notebooks" / f"{lesson.stem}.ipynb") > 0
+
+
+def test_notebooks_are_chosen_by_lesson_or_by_file(tmp_path: Path):
+    for folder in FOLDERS:
+        (tmp_path / folder).mkdir()
+        for stem in ("04_messages", "04_messages_further", "05_allreduce"):
+            (tmp_path / folder / f"{stem}.ipynb").touch()
+    assert len(chosen([], tmp_path)) == 6 and len(chosen(["04"], tmp_path)) == 4
+    assert chosen(["05"], tmp_path) == [tmp_path / folder / "05_allreduce.ipynb" for folder in FOLDERS]
+    assert chosen([str(tmp_path / "notebooks" / "05_allreduce.ipynb")]) == chosen(["05"], tmp_path)[:1]
+    for missing in ("19", str(tmp_path / "none.ipynb")):
+        with pytest.raises(SystemExit, match="no notebook is called"):
+            chosen([missing], tmp_path)
 
 
 def write(folder: Path, *cells: nbformat.NotebookNode) -> Path:

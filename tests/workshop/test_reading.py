@@ -49,6 +49,17 @@ def test_several_questions_are_named_and_one_that_nothing_answers_has_no_link(mo
     assert all(word in told for word in ("rounds", ">6<", "vectors", ">1.5<"))
 
 
+def test_an_answer_is_not_called_measured(monkeypatch, tmp_path) -> None:
+    _, several, single = outputs_of(
+        monkeypatch,
+        tmp_path,
+        lambda: predictions.predict("site_known", gpu=..., energy=...),
+        lambda: predictions.answer("site_known", gpu=8, energy=3),
+        lambda: predictions.answer("site_single", answer=4),
+    )
+    assert all("answer" in told and "measured" not in told.replace("measured-site_", "") for told in (several, single))
+
+
 def test_a_prediction_that_somebody_made_stays_as_it_is(monkeypatch, tmp_path) -> None:
     asked, told = outputs_of(
         monkeypatch,

@@ -1,4 +1,4 @@
-"""What the website shows where a notebook asks: a prediction as a question, its measurement as the answer.
+"""What the website shows where a notebook asks: a prediction as a question, and what answers it.
 
 The panels that a run leaves say "put what you expect where the dots are" and "nothing was predicted". On a website
 nobody can put anything anywhere.
@@ -33,7 +33,9 @@ def questions_for_readers(notebook: NotebookNode) -> None:
             data["text/html"] = question(name, questions, value["choices"], name in measured)
         elif name := value.get("measured"):
             rows = list(value["values"].items())
-            data["text/html"] = answer(name, rows, choices.get(name, {}), first=name not in linked)
+            data["text/html"] = answer(
+                name, rows, choices.get(name, {}), first=name not in linked, heading=value["heading"]
+            )
             linked.add(name)
         del data[VALUE]
 
@@ -67,19 +69,22 @@ def question(name: str, questions: str, choices: dict[str, str], answered: bool)
     )
 
 
-def answer(name: str, rows: list[tuple[str, str]], choices: dict[str, str], first: bool) -> str:
-    """The panel with what was measured; a letter with what it stands for.
+def answer(
+    name: str, rows: list[tuple[str, str]], choices: dict[str, str], first: bool, heading: str = "measured"
+) -> str:
+    """The panel with what was measured, or with the answer; a letter with what it stands for.
 
     Args:
         rows: (question, value); a question without a name is called "answer".
         first: whether it is the page's first of this prediction, and so what the question links to.
+        heading: "measured" or "answer".
     """
     cells = [[asked, with_choice(value, choices)] for asked, value in rows]
-    measured: dict[str, Any] = {"columns": {"question": "1 1 130px", "measured": "2 1 100px"}, "rows": cells}
+    measured: dict[str, Any] = {"columns": {"question": "1 1 130px", heading: "2 1 100px"}, "rows": cells}
     if len(cells) == 1:
         measured = {"said": " ".join(cells[0]).removeprefix("answer ")}
-    label, anchor = f"Prediction {name}: what was measured", answer_id(name) if first else ""
-    return panel_html(label, NEUTRAL, name, after=", measured", id=anchor, **measured)
+    what, anchor = "what was measured" if heading == "measured" else "the answer", answer_id(name) if first else ""
+    return panel_html(f"Prediction {name}: {what}", NEUTRAL, name, after=f", {heading}", id=anchor, **measured)
 
 
 def answer_id(name: str) -> str:

@@ -101,7 +101,7 @@ class Outcome(Enum):
 
 def outcome(pair: Compared) -> Outcome:
     """Whether the runs agree with a calculation in which the first of the two is faster."""
-    if is_busy([pair.first, pair.second]) and pair.is_tie:
+    if pair.is_busy:
         return Outcome.BUSY
     if pair.is_tie:
         return Outcome.NO_DIFFERENCE

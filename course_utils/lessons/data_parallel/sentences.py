@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from course_utils.measuring import Compared, larger
+from course_utils.measuring import BUSY, Compared, is_busy, larger
 from course_utils.trace.events import Event
 from course_utils.words import bytes_text, join, number_text, seconds_text
 
@@ -33,14 +33,16 @@ def exchange_text(seconds: Mapping[str, Sequence[float]]) -> str:
     Args:
         seconds: way → the seconds of every step.
     """
+    if is_busy(seconds.values()):
+        return BUSY
     long, short = (statistics.median(each) for each in seconds.values())
     durations = "; ".join(
         f"{name}: {seconds_text(statistics.median(each))} (from {seconds_text(min(each))} to {seconds_text(max(each))})"
         for name, each in seconds.items()
     )
     if larger(long, short):
-        return f"{durations}. The first takes {number_text(long / short)} times as long"
-    return f"{durations}. No difference here: something else kept the computer busy"
+        return f"In a step: {durations}. The first takes {number_text(long / short)} times as long"
+    return f"In a step: {durations}. No difference here"
 
 
 def vectors_sent(run: "TrainingRun") -> list[float]:
@@ -89,7 +91,7 @@ def waiting_text(communication: Sequence[float], late: int) -> str:
     """
     others = [seconds for rank, seconds in enumerate(communication) if rank != late]
     if not larger(min(others), communication[late]):
-        return f"Rank {late} is late, but all wait: this computer has more to do than that"
+        return f"Rank {late} is late, but all wait"
     times = statistics.fmean(others) / communication[late]
     return f"Rank {late} is late: the others' communication takes {number_text(times)} times as long as its own"
 
@@ -101,6 +103,8 @@ def fastest_text(sizes: Sequence[int], seconds: Mapping[str, Sequence[Sequence[f
         sizes: bytes.
         seconds: program → at each size, the seconds of the rounds.
     """
+    if is_busy(runs for by_size in seconds.values() for runs in by_size):
+        return BUSY
     findings = []
     for index, size in enumerate(sizes):
         runs = {name: by_size[index] for name, by_size in seconds.items()}

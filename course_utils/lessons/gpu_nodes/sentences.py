@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
-from course_utils.measuring import NEAR, Compared, Measured, relative_errors
+from course_utils.measuring import BUSY, NEAR, Compared, Measured, is_busy, relative_errors, unless_busy
 from course_utils.words import bytes_text, count, join, number_text, percent, seconds_text
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def bandwidth_text(
     Args:
         algorithm, bus: for each number of ranks, the bytes/s of all runs.
     """
+    if is_busy(bus):
+        return BUSY
     first, last = (statistics.median(runs) for runs in (algorithm[0], algorithm[-1]))
     from_bus, to_bus = (statistics.median(runs) for runs in (bus[0], bus[-1]))
     span = f"From {world_sizes[0]} to {world_sizes[-1]} ranks"
@@ -75,7 +77,7 @@ def bandwidth_text(
         return f"{span} the algorithm bandwidth falls by {fall}, the bus bandwidth stays near {bytes_text(to_bus)}/s"
     if to_bus < from_bus:
         fall = percent(1 - to_bus / from_bus)
-        return f"{span} the bus bandwidth falls too, by {fall}: the machine is busy, or the network suits many less"
+        return f"{span} the bus bandwidth falls too, by {fall}"
     return f"{span} the bus bandwidth rises from {bytes_text(from_bus)}/s to {bytes_text(to_bus)}/s"
 
 
@@ -122,14 +124,21 @@ def sweep_text(
     return title, f"{measured}. {LINKS}" if backend == "nccl" else measured
 
 
+def compared(seconds: Mapping[str, Sequence[float]], plain: str, switch: str) -> Compared:
+    """A way beside the plain one, measured by turns."""
+    return Compared(seconds[switch], seconds[plain], (switch, plain))
+
+
 def gain(seconds: Mapping[str, Sequence[float]], plain: str, switch: str) -> float:
     """How many times as fast one way is as the plain one, measured by turns; below 1 it is slower."""
-    return Compared(seconds[switch], seconds[plain]).times
+    return compared(seconds, plain, switch).times
 
 
 def widths_text(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) -> str:
     """A title: how many times as fast each switch makes a step, by the width of the layers."""
     findings, narrow = [], min(taken)
+    if any(compared(ways, plain, switch).is_busy for ways in taken.values() for switch in ways if switch != plain):
+        return BUSY
     for switch in taken[narrow]:
         if switch != plain:
             as_fast = "" if findings else f" times as fast as {plain}"
@@ -150,9 +159,10 @@ def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, di
 def ladder_text(climbed: "Climb") -> str:
     """A title: what the whole ladder gains, and how near its top comes to the peak."""
     top = list(climbed.seconds)[-1]
-    return (
+    text = (
         f"From float32 to a CUDA graph: {climbed.factor:.1f} times as fast, {percent(climbed.mfu()[top])} of the peak"
     )
+    return unless_busy(is_busy(climbed.seconds.values()), text)
 
 
 def ladder_bars(climbed: "Climb") -> dict[str, dict[str, Measured]]:
@@ -166,6 +176,8 @@ def ladder_bars(climbed: "Climb") -> dict[str, dict[str, Measured]]:
 
 def compiling_text(first: float, seconds: Mapping[str, Sequence[float]], plain: str, compiled: str) -> str:
     """After how many steps the time that compiling took is won back: seconds of the first step, and of the others."""
+    if is_busy([seconds[plain], seconds[compiled]]):
+        return f"{BUSY}."
     saved = statistics.median(seconds[plain]) - statistics.median(seconds[compiled])
     if saved <= 0:
         return f"Compiling took {seconds_text(first)} and is never won back: compiled steps are not shorter here."

@@ -6,7 +6,7 @@ from course_utils.lessons.hardware.layer_costs import CLOSE, Layer
 from course_utils.lessons.hardware.reading_speed import WAYS, Reading
 from course_utils.lessons.hardware.step_shares import PARTS, PUBLISHED, TimedTraining
 from course_utils.lessons.hardware.threads import plateau
-from course_utils.measuring import Compared, Measured, larger, tied
+from course_utils.measuring import BUSY, Compared, Measured, is_busy, larger, tied
 from course_utils.words import count, number_text, percent
 
 COUNTED = {"sum": 3, "copy": 2}
@@ -19,25 +19,27 @@ def moved_sentence(moved: Mapping[str, Measured]) -> str:
     Args:
         moved: of a "sum" and a "copy", as `numbers_moved` measures them.
     """
+    if is_busy(measured.values for measured in moved.values()):
+        return f"{BUSY}."
     lines = [
         f"A {name} asks for {asked}, and moves {moved[name].median:.1f} "
         f"({moved[name].low:.1f} to {moved[name].high:.1f} in {len(moved[name].values)} rounds)."
         for name, asked in COUNTED.items()
     ]
     more = moved["sum"].median - COUNTED["sum"]
-    if not moved["sum"].calm:
-        lines.append("The machine was busy meanwhile: run the cell again.")
-    elif more > 0.5:
+    if more > 0.5:
         lines.append("So this processor fetches what the sum only overwrites.")
     elif more < 0.25:
         lines.append("So this processor fetches nothing that the sum only overwrites.")
     else:
-        lines.append("Between three and four: it fetches a part of what the sum overwrites, or others disturbed it.")
+        lines.append("So this processor fetches a part of what the sum only overwrites.")
     return "\n".join(lines)
 
 
 def layers_title(layers: Sequence[Layer], ridge: float) -> str:
     """What the layers left of the ridge have in common, as a title."""
+    if is_busy(layer.measured.values for layer in layers):
+        return BUSY
     bound = [layer for layer in layers if layer.intensity < ridge]
     flops = sum(layer.flops for layer in bound) / sum(layer.flops for layer in layers)
     share = sum(layer.measured.median for layer in bound) / sum(layer.measured.median for layer in layers)
@@ -49,6 +51,8 @@ def layers_title(layers: Sequence[Layer], ridge: float) -> str:
 
 def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
     """Whether the prediction held, a line for each thing that can be said."""
+    if is_busy(layer.measured.values for layer in layers):
+        return f"{BUSY}."
     bound, lines = [layer for layer in layers if layer.intensity < ridge], []
     fast = [layer for layer in layers if larger(layer.predicted, layer.measured.median)]
     if cached := [layer for layer in fast if layer in bound]:
@@ -59,7 +63,7 @@ def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
     if clever := [layer for layer in fast if layer not in bound]:
         lines.append(
             f"{len(clever)} of those right of it are faster, too: torch's convolution got more out of this processor "
-            "than the\nmatrix product that the roof was measured with, or other programs slowed that product down."
+            "than the\nmatrix product that the roof was measured with."
         )
     slow = [layer for layer in layers if layer.measured.median > CLOSE * layer.predicted]
     if slow:
@@ -70,8 +74,6 @@ def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
         )
     else:
         lines.append(f"No layer takes more than {CLOSE:.0f} times as long as the roof allows.")
-    if 3 * sum(not layer.measured.calm for layer in layers) > len(layers):
-        lines.append("The machine was busy meanwhile: look at the whiskers before you believe a dot.")
     return "\n".join(lines)
 
 
@@ -81,6 +83,8 @@ def pooling_sentence(pair: Compared) -> str:
     Args:
         pair: the layer with another order, and with the usual one.
     """
+    if pair.is_busy:
+        return ""  # the title says so
     if pair.first_is_faster:
         return "The loop over the numbers was slow, not the memory."
     if pair.second_is_faster:
@@ -90,6 +94,8 @@ def pooling_sentence(pair: Compared) -> str:
 
 def reading_sentence(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -> str:
     """What packing gains, with an empty cache if that could be had, and with a full one."""
+    if is_busy(reading.seconds.values for times in (cold, warm) for reading in times.values()):
+        return f"{BUSY}."
     ratios = {}
     for name, times in (("cold", cold), ("warm", warm)):
         many, packed = (times[storage].seconds.median for storage in WAYS)
@@ -112,6 +118,8 @@ def reading_sentence(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -
 
 def workers_sentence(seconds: Mapping[str, Mapping[int, Measured]], cores: int) -> str:
     """Which number of workers was fastest for packed photos, and why that may be."""
+    if is_busy(measured.values for measured in seconds["packed"].values()):
+        return f"{BUSY}."
     times = {workers: measured.median for workers, measured in seconds["packed"].items()}
     best = min(times, key=times.__getitem__)
     most, gain = max(times), times[0] / times[best]
@@ -122,7 +130,7 @@ def workers_sentence(seconds: Mapping[str, Mapping[int, Measured]], cores: int) 
         )
     text = f"For packed photos {best} worker{'s are' if best > 1 else ' is'} {gain:.1f} times as fast as none."
     if larger(gain, best + 1):
-        return f"{text} More than {best + 1} processes can explain: the machine was busy, look at the whiskers."
+        return f"{text} That is more than {best + 1} processes can explain."
     if best == most and cores >= most:
         return f"{text} Decoding is work for cores, and each worker is a process with a core of its own."
     return f"{text} More than that gain nothing on {cores} core{'s' if cores > 1 else ''}."
@@ -130,23 +138,24 @@ def workers_sentence(seconds: Mapping[str, Mapping[int, Measured]], cores: int) 
 
 def shares_sentence(timed: TimedTraining) -> str:
     """Which part takes most, whether the report's finding holds here, and how even the iterations are: some lines."""
+    if is_busy([timed.epoch().values]):
+        return f"{BUSY}."
     totals = {part: sum(iteration.parts[part] for iteration in timed.iterations) for part in PARTS}
     whole = sum(totals.values())
     first = max(totals, key=totals.__getitem__)
     ratio = timed.ratio()
     as_published = "as in the report" if first == "backward" else "unlike in the report, where backward does"
-    text = (
+    return (
         f"The {first} pass takes most of the time, {as_published}; here {percent(totals[first] / whole)}.\n"
         f"Backward takes {ratio.median:.1f} times as long as forward "
         f"({ratio.low:.1f} to {ratio.high:.1f} in {len(timed.iterations)} iterations)."
     )
-    if not timed.epoch().calm:
-        text += "\nThe iterations differ: something else uses this machine."
-    return text
 
 
 def epoch_sentence(measured: Mapping[str, Measured], cores: int) -> str:
     """This machine's epoch beside the report's, in words."""
+    if is_busy([measured["CPU"].values]):
+        return f"{BUSY}."
     cpu = measured["CPU"].median
     ratio = PUBLISHED["CPU, 5 or 8 threads"] / cpu
     text = (
@@ -163,6 +172,8 @@ def epoch_sentence(measured: Mapping[str, Measured], cores: int) -> str:
 
 def threads_sentence(times: Mapping[int, Measured], cores: int) -> str:
     """Where the plateau begins, whether at the number of cores, and what more threads do."""
+    if is_busy(measured.values for measured in times.values()):
+        return f"{BUSY}."
     found = plateau(times)
     gain = times[min(times)].median / times[found].median
     if found == cores == 1:
@@ -172,14 +183,11 @@ def threads_sentence(times: Mapping[int, Measured], cores: int) -> str:
     elif found < cores:
         begin = f"{gain:.1f} times as fast with {found} threads, and no more after that" if found > 1 else "No gain"
         text = (
-            f"{begin}, although there are {count(cores, 'core')}: the work is too small for more threads, memory is "
-            "the limit, or others use the cores."
+            f"{begin}, although there are {count(cores, 'core')}: the work is too small for more threads, or memory is "
+            "the limit."
         )
     else:
-        text = (
-            f"The shortest time was with {found} threads, on {count(cores, 'core')}: others use this machine, so that "
-            "more threads get more of it, or the differences are noise."
-        )
+        text = f"The shortest time was with {found} threads, on {count(cores, 'core')}."
     beyond = [compared(times, found, count) for count in times if count > max(cores, found)]
     if slower := [pair.times for pair in beyond if pair.first_is_faster]:
         text += (
@@ -202,6 +210,8 @@ def compared(times: Mapping[int, Measured], first: int, second: int) -> Compared
 
 def brent_sentence(bounds: Mapping[int, tuple[float, float]], measured: Mapping[int, float]) -> str:
     """Whether the times, in units of a task, lie between the bounds, by the number of workers."""
+    if is_busy([[seconds] for seconds in measured.values()], planned=[bounds[p][1] for p in measured]):
+        return f"{BUSY}."
     above = [p for p in measured if measured[p] > bounds[p][1]]
     below = [p for p in measured if measured[p] < bounds[p][0]]
     if below:
@@ -210,6 +220,6 @@ def brent_sentence(bounds: Mapping[int, tuple[float, float]], measured: Mapping[
         over = percent(max(measured[p] / bounds[p][1] - 1 for p in above))
         return (
             f"With {count(above[0], 'worker')} it took longer than the upper bound, by up to {over}: waking a "
-            "thread takes time too, which the theorem does not count, and more of it on a busy machine."
+            "thread takes time too, which the theorem does not count."
         )
     return f"All {len(measured)} times lie between the bounds."

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from course_utils.measuring import CALM, Measured
+from course_utils.measuring import BUSY, is_busy
 from course_utils.words import bytes_text, number_text, percent, ranks
-
-BUSY = "The machine was busy with other work: run this cell again"
 
 
 def growth_text(lengths: Sequence[int], kept: Mapping[str, Sequence[float]]) -> str:
@@ -30,11 +28,15 @@ def exposed_share(
 ) -> float | None:
     """Which share of what `plain` waits for messages `overlapped` waits still; None where nothing can be said.
 
+    Nothing can be said on a busy machine (`is_busy`), or where `plain` hardly waits.
+
     By the fastest run of each: whatever else the machine does makes a run longer, never shorter.
 
     Args:
         seconds: of each way, round by round: `without_messages` only computes, `plain` sends and then computes.
     """
+    if is_busy(seconds.values()):
+        return None
     fastest = {name: min(line) for name, line in seconds.items()}
     waits = fastest[plain] - fastest[without_messages]
     if waits <= 0.1 * fastest[plain]:
@@ -47,9 +49,7 @@ def exposed_text(seconds: Mapping[str, Sequence[float]], overlapped: str, plain:
     share = exposed_share(seconds, overlapped, plain, without_messages)
     if share is None:
         return BUSY
-    finding = f"{percent(share)} of the waiting is left when messages travel meanwhile"
-    wide = any(Measured(tuple(line)).spread > 2 * CALM for line in seconds.values())
-    return f"{finding} (the machine is not at rest)" if wide else finding
+    return f"{percent(share)} of the waiting is left when messages travel meanwhile"
 
 
 def exposed_letter(share: float | None) -> str:

@@ -18,9 +18,7 @@ def idle_text(share: float, ranks: int) -> str:
     text = f"{ranks_text(ranks)}, one at a time: {percent(share)} of their time is idle"
     if abs(share - wanted) <= _NEAR:
         return f"{text}; ({ranks} − 1)/{ranks} was predicted"
-    if share > wanted:
-        return f"{text}; messages and other work on this machine add to the predicted {percent(wanted)}"
-    return f"{text}, less than the predicted {percent(wanted)}: phases overlap here"
+    return f"{text}, {'more' if share > wanted else 'less'} than the predicted {percent(wanted)}"
 
 
 def cuts_text(moved: Mapping[str, float], examples: int) -> str:

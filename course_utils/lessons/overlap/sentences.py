@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.overlap.step_times import StepTimes
-from course_utils.measuring import AGREEING, BUSY, TIE, Compared, larger, tied
+from course_utils.measuring import AGREEING, BUSY, TIE, Compared, tied
 from course_utils.words import bytes_text, count, number_text, percent, seconds_text
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def hiding_text(times: StepTimes, method: str, plain: str) -> str:
         return f"{text}. {percent(hidden_share(times, method, plain))} less"
     if pair.is_tie:
         return f"{text}. {count(len(times.seconds[method]), 'round')} show no clear difference"
-    return f"{text}. It hides nothing here: is the machine busy with other work?"
+    return f"{text}. It hides nothing here"
 
 
 def exposed_text(seconds: float) -> str:
@@ -89,6 +89,8 @@ def loopback_letter(times: StepTimes, plain: str, method: str) -> str:
 def loopback_text(times: StepTimes, plain: str, method: str, cores: int, ranks: int) -> str:
     """Whether hiding pays where messages go through memory and every core is busy."""
     pair = times.compared(method, plain)
+    if pair.is_busy:
+        return BUSY
     why = "; a core was free, or memory is slow" if pair.first_is_faster else ""
     return f"{ranks} ranks on {cores} cores: {pair}{why}"
 
@@ -103,8 +105,7 @@ def efficiency_text(kind: str, efficiencies: Mapping[int, float], cores: int) ->
     most = max(efficiencies)
     if most <= cores:
         return f"{kind} scaling: {text}"
-    noise = "; more is noise" if larger(efficiencies[most], cores / most) else ""
-    return f"{kind} scaling: {text} (at most {percent(cores / most)} with {most} ranks on {cores} cores{noise})"
+    return f"{kind} scaling: {text} (at most {percent(cores / most)} with {most} ranks on {cores} cores)"
 
 
 def compression_text(found: Mapping[str, "Compressed"]) -> str:

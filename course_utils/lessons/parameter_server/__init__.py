@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .neighbours import consensus_distance, shrinking, train_among_neighbours
     from .sentences import (
         clinics_text,
+        is_busy_race,
         link_text,
         local_text,
         mean_text,
@@ -41,6 +42,6 @@ if TYPE_CHECKING:
         staleness_text,
         straggler_text,
     )
-    from .server import SERVER, step_seconds
+    from .server import SERVER, measure_staleness, step_seconds
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

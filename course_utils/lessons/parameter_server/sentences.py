@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from course_utils.lessons.parameter_server.digits_trainings import Curve, Served
-from course_utils.measuring import NEAR, Compared, relative_errors, tied
+from course_utils.measuring import BUSY, NEAR, Compared, is_busy, relative_errors, tied
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _FULL = 0.05  # a link within this share of its highest rate is full
@@ -25,6 +25,8 @@ def link_text(
     Args:
         server, ring: for each number of workers the seconds of all runs. predicted: the server's.
     """
+    if is_busy([*server, *ring]):
+        return BUSY
     slow, fast = statistics.median(server[-1]), statistics.median(ring[-1])
     errors = relative_errors(predicted, map(statistics.median, server))
     worst = max(errors)
@@ -62,11 +64,11 @@ def served_text(virtual: Sequence[Served], real: Sequence[Served]) -> tuple[str,
     else:
         title = f"Virtual workers: {last.workers} bring no more than {full.workers} do, and older gradients"
     rates = {run.workers: run.rate for run in virtual}
+    if is_busy([[1 / run.rate] for run in real], planned=[1 / rates[run.workers] for run in real]):
+        return title, BUSY
     errors = [abs(rates[run.workers] / run.rate - 1) for run in real]
     errors_text = [f"{percent(error)} with {run.workers}" for error, run in zip(errors, real, strict=True)]
     text = f"Virtual and real workers' updates in a second differ by {join(errors_text)} workers"
-    if max(errors, default=0.0) > NEAR:
-        text += ". Is the computer busy with something else?"
     return title, text if real else ""
 
 
@@ -178,16 +180,28 @@ def slower(rows: Mapping[str, Mapping[str, Sequence[Curve]]]) -> dict[str, float
     }
 
 
-def straggler_text(times: Mapping[str, float]) -> str:
-    """What a straggler cost those who wait and those who do not, or that something else took the time.
+def is_busy_race(rows: Mapping[str, Mapping[str, Sequence[Curve]]]) -> bool:
+    """Whether the runs of one training scatter too much to compare trainings (`measuring.is_busy`).
+
+    Args:
+        rows: setting → way → its runs.
+    """
+    return is_busy([run.seconds[-1] for run in runs] for ways in rows.values() for runs in ways.values())
+
+
+def straggler_text(times: Mapping[str, float], busy: bool = False) -> str:
+    """What a straggler cost those who wait and those who do not.
 
     Args:
         times: how many times as long "synchronous" and "asynchronous" training took with it.
+        busy: as `is_busy_race` says.
     """
+    if busy:
+        return BUSY
     waits, goes_on = times["synchronous"], times["asynchronous"]
     if waits >= 2 and waits >= 1.5 * goes_on:
         return f"One straggler: waiting takes {waits:.1f} times as long, not waiting {goes_on:.1f} times"
-    return f"Waiting costs {waits:.1f} times the seconds, not waiting {goes_on:.1f}: the computer was busy otherwise"
+    return f"Waiting costs {waits:.1f} times the seconds, not waiting {goes_on:.1f} times"
 
 
 def rounds_to(accuracies: Sequence[float], target: float) -> int | None:

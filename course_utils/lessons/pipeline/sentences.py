@@ -7,11 +7,11 @@ from enum import StrEnum
 from course_utils.lessons.pipeline.actions import Action
 from course_utils.lessons.pipeline.timing import Timing
 from course_utils.lessons.pipeline.validate import in_flight
+from course_utils.measuring import BUSY, is_busy, unless_busy
 from course_utils.words import count, join, percent, seconds_text
 
 _NEAR = 2.5  # percentage points between plan and run that messages may cost
 _FAR = 6.0  # more than this has another cause: somebody else works on this machine
-_STRETCHED = 1.1  # times as long as planned: computations that only wait take longer where cores are taken
 _EQUAL = 0.05  # shares of a loss that count as no difference
 _BROKEN = 3  # times the first loss: nothing was learned, and all forgotten
 
@@ -19,11 +19,12 @@ _BROKEN = 3  # times the first loss: nothing was learned, and all forgotten
 def disturbed(plan: Timing, run: Timing) -> bool:
     """Whether something else kept this machine so busy that the run answers no prediction.
 
-    Where nobody knows the right value, runs that scatter tell it (`measuring.is_busy`). Here the plan is known, as
-    stages wait: one run is enough, and a machine that is busy all the time is found, too. A page's prediction must
-    allow for `_FAR` points by its factor `within`.
+    By the rule of all lessons (`measuring.is_busy`) for what waits by a clock, as stages do: one run is enough, and a
+    machine that is busy all the time is found, too. Messages take time as well, and hide in the idle share: it may be
+    `_FAR` points off. A page's prediction must allow for that by its factor `within`.
     """
-    return abs(100 * (run.idle_share - plan.idle_share)) > _FAR or _worked(run) > _STRETCHED * _worked(plan)
+    far = abs(100 * (run.idle_share - plan.idle_share)) > _FAR
+    return far or is_busy([[_worked(run)]], planned=[_worked(plan)])
 
 
 def _worked(timing: Timing) -> float:
@@ -33,8 +34,10 @@ def _worked(timing: Timing) -> float:
 
 def plan_text(name: str, plan: Timing, run: Timing) -> tuple[str, str]:
     """How idle the ranks were and how long the schedule took, beside the plan: a title, and a line below it."""
+    if disturbed(plan, run):
+        return BUSY, ""
     title = f"{name}: {percent(run.idle_share)} idle on {run.ranks} ranks, {percent(plan.idle_share)} planned"
-    reason = Reason.BUSY if disturbed(plan, run) else reason_for(100 * (run.idle_share - plan.idle_share))
+    reason = reason_for(100 * (run.idle_share - plan.idle_share))
     return title, f"{seconds_text(run.seconds)}, planned {seconds_text(plan.seconds)}{reason}"
 
 
@@ -43,7 +46,7 @@ class Reason(StrEnum):
 
     NONE_NEEDED = ""
     MESSAGES = ": the rest is messages, which are free on paper"
-    BUSY = ": something else kept this machine busy"
+    BUSY = BUSY
 
 
 def reason_for(points: float) -> Reason:
@@ -72,6 +75,8 @@ def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], 
     ends += f"{percent(statistics.median(runs[-1]))} with m = {micro_batches[-1]}; "
     if (reason := reason_for(worst)) == Reason.NONE_NEEDED:
         return f"{ends}at most {abs(worst):.1f} percentage points from the formula"
+    if reason == Reason.BUSY:
+        return BUSY
     return f"{ends}{abs(worst):.1f} percentage points from the formula at m = {where}{reason}"
 
 
@@ -95,7 +100,10 @@ def kept_text(plain: Timing, other: Timing) -> str:
     """What 1F1B costs in time against GPipe, and what it saves in memory."""
     most, least = max(kept_by_rank(plain)), max(kept_by_rank(other))
     points = 100 * (other.idle_share - plain.idle_share)
-    return f"With 1F1B rank 0 keeps {least} micro-batches, not {most}; {bubble_of(points).format(abs(points))}"
+    kept = f"With 1F1B rank 0 keeps {least} micro-batches, not {most}"
+    if (bubble := bubble_of(points)) == Bubble.BUSY:
+        return f"{kept}. {bubble}"
+    return f"{kept}; {bubble.format(abs(points))}"
 
 
 class Bubble(StrEnum):
@@ -104,7 +112,7 @@ class Bubble(StrEnum):
     SAME = "the bubble is as large as GPipe's"
     LARGER = "in this run it idles {:.0f} percentage points more than GPipe"
     SMALLER = "in this run it idles {:.0f} percentage points less than GPipe"
-    BUSY = "something else kept this machine busy in one of the runs"
+    BUSY = BUSY
 
 
 def bubble_of(points: float) -> Bubble:
@@ -145,7 +153,7 @@ def flush_text(run: Timing, flushed: float, micro_batches: int) -> str:
         flushed: the idle share, by the formula, with a flush after every this many micro-batches.
     """
     title = f"Without a flush {percent(run.idle_share)} idle; with a flush after every {micro_batches} micro-batches "
-    return f"{title}{percent(flushed)}, by the formula{'' if run.idle_share < flushed else Reason.BUSY}"
+    return unless_busy(run.idle_share >= flushed, f"{title}{percent(flushed)}, by the formula")
 
 
 def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         fed_bars,
         fed_text,
         fed_times,
+        is_busy_feed,
+        is_busy_profile,
         kept_text,
         memory_text,
         operators_table,

@@ -11,7 +11,7 @@ from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.step_memory import StepMemory
 from course_utils.lessons.profiling.trace_difference import IDLE, Change
-from course_utils.measuring import Measured, larger
+from course_utils.measuring import BUSY, Measured, is_busy, unless_busy
 from course_utils.words import bytes_text, number_text, percent, seconds_text, wrapped
 
 if TYPE_CHECKING:
@@ -50,11 +50,18 @@ def profile_text(lanes: Sequence[Lanes]) -> str:
 
 def overlap_text(before: Sequence[Lanes], after: Sequence[Lanes], name: str) -> str:
     """How much of the communication is hidden in one profile and in another one, whose `name` is said."""
+    if is_busy_profile(after):
+        return BUSY
     first, second = (statistics.fmean(rank_lanes.overlap_share for rank_lanes in lanes) for lanes in (before, after))
     text = f"Hidden: {percent(first)} of the communication before, {percent(second)} with {name}"
     if second > first + LITTLE:
         return text
-    return f"{text}. Nothing is gained here: is the machine busy with other work?"
+    return f"{text}. Nothing is gained here"
+
+
+def is_busy_profile(lanes: Sequence[Lanes]) -> bool:
+    """Whether what ranks hide scatters too much to compare a profile, for all have the same work (`is_busy`)."""
+    return is_busy([[rank_lanes.overlap_share for rank_lanes in lanes]])
 
 
 def convolutions_text(rows: Sequence[Operator]) -> str:
@@ -63,10 +70,7 @@ def convolutions_text(rows: Sequence[Operator]) -> str:
     forward, backward = own.get(FORWARD_CONVOLUTION, 0), own.get(BACKWARD_CONVOLUTION, 0)
     if not (forward and backward):
         return ""
-    text = f"Convolutions: the backward pass takes {number_text(backward / forward)} times as long as the forward pass"
-    if larger(backward, forward):
-        return text
-    return f"{text}. With twice the products one expects more: is the machine busy, or do the products not decide?"
+    return f"Convolutions: the backward pass takes {number_text(backward / forward)} times as long as the forward pass"
 
 
 def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
@@ -141,7 +145,13 @@ def fed_text(fed: "Fed") -> str:
     """A title: what it costs to make the batches, and to copy them."""
     times = {name: number_text(value) for name, value in fed_times(fed).items()}
     own_process = f"Where the training process makes its batches, a step takes {times['this_process']} times as long"
-    return f"{own_process}; with four workers {times['four_workers']}, with the copy alone {times['copy']}"
+    text = f"{own_process}; with four workers {times['four_workers']}, with the copy alone {times['copy']}"
+    return unless_busy(is_busy_feed(fed), text)
+
+
+def is_busy_feed(fed: "Fed") -> bool:
+    """Whether the steps scatter too much to compare ways to feed them (`is_busy`)."""
+    return is_busy(seconds for ways in fed.seconds.values() for seconds in ways.values())
 
 
 def fed_bars(fed: "Fed") -> dict[str, dict[str, Measured]]:

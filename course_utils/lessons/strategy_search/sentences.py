@@ -7,7 +7,7 @@ from course_utils.lessons.strategy_search.graph.configurations import CUTS, Conf
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.search.lower_bound import Bound
 from course_utils.lessons.strategy_search.search.proved import ProvedSearch
-from course_utils.measuring import CALM, Compared, relative_errors
+from course_utils.measuring import BUSY, CALM, Compared, relative_errors, unless_busy
 from course_utils.words import count, join, number_text, percent, seconds_text
 
 _SAME = 0.005  # simulated times, which have no noise, are the same where they are nearer than this share
@@ -59,13 +59,13 @@ def ratio_text(taken: Compared, predicted: float) -> str:
     Args:
         predicted: the same factor, simulated.
     """
-    return f"{taken.title}; predicted: {number_text(predicted)} times"
+    return unless_busy(taken.is_busy, f"{taken.title}; predicted: {number_text(predicted)} times")
 
 
 def timed_text(parts: int, spread: float) -> str:
     """How many parts were timed, and whether the machine was calm enough for what is predicted from them."""
     text = f"{parts} parts timed, spread {percent(spread)}"
-    return text if spread <= CALM else f"{text}: the machine is busy, so predictions will be far off"
+    return text if spread <= CALM else f"{text}. {BUSY}"
 
 
 def agreement(predicted: Sequence[float], measured: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from course_utils.lessons.model_parallel import sentences
 def test_idle_time_is_told_beside_the_prediction() -> None:
     said = sentences.idle_text(0.76, ranks=4)
     assert said == "4 ranks, one at a time: 76\N{NO-BREAK SPACE}% of their time is idle; (4 − 1)/4 was predicted"
-    assert "other work on this machine" in sentences.idle_text(0.9, ranks=4)
+    assert "more than the predicted" in sentences.idle_text(0.9, ranks=4)
     assert "less than the predicted" in sentences.idle_text(0.5, ranks=4)
 
 

@@ -151,7 +151,7 @@ def test_scaling_alpha_and_bytes_in_words() -> None:
     assert plain(sentences.efficiency_text("strong", {2: 0.9, 4: 0.4}, cores=2)).endswith(
         "(at most 50 % with 4 ranks on 2 cores)"
     )
-    assert plain(sentences.efficiency_text("strong", {4: 0.6}, cores=2)).endswith("; more is noise)")
+    assert plain(sentences.efficiency_text("strong", {4: 0.6}, cores=2)).endswith("on 2 cores)")
     assert plain(sentences.efficiency_text("weak", {2: 0.9}, cores=8)) == "weak scaling: 90 % with 2"
     said = sentences.line_text(0.005, 2e-8, 34, 2_000_000)
     assert "alpha 5 ms, beta 20 ms for a MB" in said and "one by one: 210 ms" in said and "at once: 45 ms" in said

@@ -115,8 +115,10 @@ def test_a_straggler_s_price_is_named_only_where_it_shows() -> None:
     times = said.slower(rows)
     assert times == pytest.approx({"synchronous": 4.0, "asynchronous": 1.0})
     assert "waiting takes 4.0 times as long, not waiting 1.0 times" in said.straggler_text(times)
-    assert "busy otherwise" in said.straggler_text({"synchronous": 1.7, "asynchronous": 1.1})
-    assert "busy otherwise" in said.straggler_text({"synchronous": 3.0, "asynchronous": 2.9})
+    for waits, goes_on in ((1.7, 1.1), (3.0, 2.9)):
+        text = said.straggler_text({"synchronous": waits, "asynchronous": goes_on})
+        assert text == f"Waiting costs {waits} times the seconds, not waiting {goes_on} times"
+    assert not said.is_busy_race({"equal": rows["equal"]})
 
 
 def test_most_runs_must_have_reached_the_target() -> None:
