@@ -83,7 +83,7 @@ course.measured("doubling_for_six", rounds=six.rounds, vectors=sent)
 
 # %% [markdown]
 # The four ranks below the surplus need two rounds among themselves, and folding costs one round before and one after.
-# Rank 0 sends its vector twice while doubling, and once more at the end.
+# Rank 0 sends a vector in each of the two rounds of doubling, and the sum to rank 4 at the end.
 #
 # There are two methods in the library that the first page left out. A **tree** works like recursive doubling in one
 # direction. Rank 1 sends its vector to rank 0 while rank 3 sends to rank 2, then rank 2 sends its sum to rank 0, and
@@ -116,9 +116,7 @@ sent = {  # of vectors with P numbers of 4 bytes, so that each block has one num
     for name, label in labels.items()
 }
 most, _, least = (np.ceil(line[-1]) for line in sent.values())
-title = (
-    f"On 1,024 ranks, the busiest sends {most:,g} vectors, in blocks less than {least:g}"
-)
+title = f"On 1,024 ranks, the busiest sends {most:,g} vectors, but in blocks less than {least:g}"
 pictures.over_ranks(
     many,
     sent,
@@ -129,9 +127,9 @@ pictures.over_ranks(
 )
 
 # %% [markdown]
-# With the methods that work in blocks, no rank needs to send more than two vectors, however many ranks there are. Of
-# these, only halving-doubling also has few rounds, at least for powers of two. The last section shows why other methods
-# are still in use.
+# With the methods that work in blocks, no rank sends more than two vectors, even on 1,024 ranks. Among these methods,
+# only halving-doubling has few rounds as well. If the number of ranks is not a power of two, it pays for that with
+# folding, while the rings do not. The last section shows why other methods are still in use.
 #
 # ## Ranks that are not there
 #
@@ -216,10 +214,10 @@ for name, runs in measured["8 ranks"].items():
 print(kept_text(measured))
 
 # %% [markdown]
-# These rates are far below 6.25 MB per second. Part of the reason is the latency. Even without any disturbance, the
-# ring needs 98 ms for 200 KB, as calculated above, so its bus bandwidth is 350 KB ÷ 98 ms = 3.6 MB per second. Of these
-# 98 ms, 42 are latencies. For a vector of 2 MB it would need 14 × (3 + 40) = 602 ms, which makes 5.8 MB per second, and
-# the link would be nearly full.
+# With 200 KB, none of the three could fill the links even on an idle machine, because of the latencies. The ring needs
+# 98 ms for 200 KB, as calculated above, so its bus bandwidth is 350 KB ÷ 98 ms = 3.6 MB per second. Of these 98 ms, 42
+# are latencies. For a vector of 2 MB it would need 14 × (3 + 40) = 602 ms, which makes 5.8 MB per second, and the link
+# would be nearly full.
 #
 # ## A ring that does not wait
 #
@@ -292,8 +290,8 @@ print(comparison_text(pair))
 # %% [markdown]
 # ## Two trees
 #
-# A tree needs only $2\log_2 P$ rounds, for any number of ranks. But half of its ranks are leaves. They send one vector
-# up, wait, and receive the sum, so half of the links are never used to pass anything on.
+# A tree needs only about $2\log_2 P$ rounds, for any number of ranks. But half of its ranks are leaves. They send one
+# vector up, wait, and receive the sum, so half of the links are never used to pass anything on.
 #
 # The idea of [Sanders, Speck and Träff (2009)](https://doi.org/10.1016/j.parco.2009.09.001) is to use a second tree, in
 # which the leaves of the first tree pass the sums on. Each tree carries one half of the vector. This is the **double
@@ -533,7 +531,7 @@ course.draw.over_numbers(widths, trained, pair.title, subtitle, **axes)
 # Now to the puzzle. Networks that were trained with the report's rings recognised 7 to 10 % fewer images than those
 # trained with MPI's all-reduce. The author suspects "a flaw in the code" first, and then rounding. We can exclude
 # rounding, because the report's library, Genann, computes in `float64`, where it changes a sum by about 1e-16. And if
-# MPI's own method was a ring, its sums were rounded in the same way.
+# MPI's own method was a ring, its sums were rounded just as theirs.
 #
 # The report contains a better clue. When there were more processes than cores, the "scheduling / queuing of processes
 # had a negative effect on performance in terms of runtime and accuracy", and this was even "more pronounced" with MPI's
