@@ -24,10 +24,10 @@ estimate = estimate_training("Olmo 3 32B")
 planner_pictures.why_many(estimate)
 
 # %% [markdown]
-# The picture also counts the *activations*, the intermediate results of a network, which our calculation left out. All
-# its numbers are calculated for GPUs that never stop. The real training needed half as much time again, because on a
-# large machine something always breaks. Even so, the many GPUs turn a lifetime into a few months. This course is about
-# how they do that.
+# The picture also counts the **activations**, the intermediate results of a network, which our calculation left out.
+# All its numbers are calculated for GPUs that never stop. The real training needed half as much time again, because on
+# a large machine something always breaks. Even so, the many GPUs turn a lifetime into a few months. This course is
+# about how they do that.
 #
 # Training on many machines means running the same program many times, once on each machine or GPU, and letting the
 # copies exchange what they have computed. You can learn nearly all of it on a laptop, because the program stays the
@@ -36,7 +36,7 @@ planner_pictures.why_many(estimate)
 # In this lesson you will start four processes from this notebook, run code on all of them, send a first message, and
 # learn what to do when one of them fails or gets stuck.
 #
-# *30 minutes · builds on basic Python*
+# *40 minutes · builds on basic Python · 4 processes*
 #
 # ## Start four processes
 
@@ -113,7 +113,7 @@ pictures.notebook_and_ranks(os.getpid(), run.results)
 # number, 0, 1, 2 or 3, and this number is also called its **rank**. The number of ranks is called the **world size**.
 #
 # Both numbers belong to an object called the **communicator**, usually written `comm`. It stands for a group of ranks
-# that can send each other messages. The one that contains all ranks is `MPI.COMM_WORLD`. MPI, the Message Passing
+# that can send each other messages. The one that contains all ranks is `MPI.COMM_WORLD`. **MPI**, the Message Passing
 # Interface, is the standard that our processes use to talk to each other. It is the subject of lesson 4.
 
 # %% tags=["nbval-check-output"]
@@ -205,7 +205,7 @@ print(run.results)
 course.measured("exclamation_marks", answer=run.results[3].count("!"))
 
 # %% [markdown]
-# Rank 3 hears three of them, because it only receives the word and does not pass it on. The course records every
+# Rank 3 hears three of them, one from each rank before it. The course records every
 # message of a run, so we can also look at *when* this happened:
 
 # %% tags=["figure:00_whisper"]
@@ -307,8 +307,8 @@ ranks.status()
 # ## How you will practise
 #
 # Every lesson has a notebook with exercises. In an exercise you write the body of a function, and `course.check` tries
-# it out. It first uses simulated ranks inside the notebook, called virtual ranks, and then your real ones. Until you
-# have written something, it shows a circle:
+# it out. It first uses simulated ranks inside the notebook, called **virtual ranks**, and then your real ones. Until
+# you have written something, it shows a circle:
 
 
 # %%

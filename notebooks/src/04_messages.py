@@ -21,6 +21,7 @@ import time
 import numpy as np
 
 import course_utils as course
+from course_utils.measuring import is_busy
 
 ranks = course.start(4)
 
@@ -29,9 +30,9 @@ ranks = course.start(4)
 #
 # The four processes are an ordinary cluster of a library called **ipyparallel**. It calls them **engines**, which are
 # Python processes that wait for work. Your notebook hands its work to a **controller**, which passes it on to the
-# engines and brings the results back. Our engines were started by MPI's own launcher, so each of them is also a rank,
-# and they can send each other messages without asking the controller. The next cell asks every engine for its process
-# number and draws what is running on your computer now:
+# engines and brings the results back. Our engines were started by MPI, so each of them is also a rank, and they can
+# send each other messages without asking the controller. The next cell asks every engine for its process number and
+# draws what is running on your computer now:
 
 # %% tags=["figure:04_cluster"]
 import os
@@ -255,7 +256,8 @@ def reduce(comm, number):
 
 
 # %% [markdown]
-# In the other four, every rank gets something from all the others:
+# The other four are the **all-gather**, the **all-to-all**, the **all-reduce** and the **reduce-scatter**. In these,
+# every rank gets something from all the others:
 
 
 # %%
@@ -305,8 +307,8 @@ for name, run in collectives.items():
 # %% [markdown]
 # The sum of 1, 10, 100 and 1000 is 1111. Its digits show that each rank's number is in it exactly once.
 #
-# The one that is missing is the **all-to-all**. In it, rank 0 gets the first item of everyone's list, so it ends up
-# with `["0a", "1a", "2a", "3a"]`.
+# The one that is missing is the all-to-all. In it, rank 0 gets the first item of everyone's list, so it ends up with
+# `["0a", "1a", "2a", "3a"]`.
 #
 # **Predict.** What does rank 2 get?
 
@@ -331,8 +333,8 @@ course.draw.blocks(*collectives.values(), titles=list(collectives))
 # Each pair of frames shows what the ranks hold before and after the call. If you read the items of the all-to-all as a
 # table with a row for each rank, the call turns rows into columns.
 #
-# The most important collective for training is the **all-reduce**. When four workers have each computed a gradient,
-# this is how they add them up. The next lesson is about what happens inside.
+# The most important collective for training is the all-reduce. When four workers have each computed a gradient, this is
+# how they add them up. The next lesson is about what happens inside.
 #
 # Collectives have a price, which you can work out before you pay it. Suppose rank 3 arrives a tenth of a second late,
 # and rank 0 is on time. To call `allreduce`, rank 0 needs a number from every rank. In a broadcast from rank 0, it only
@@ -366,7 +368,8 @@ def rank_0_waits(run):
 runs = {name: ranks.run(late, name) for name in ("broadcast", "all-reduce")}
 waits = " and ".join(name for name, run in runs.items() if rank_0_waits(run))
 where = {"broadcast": "a", "all-reduce": "b", "broadcast and all-reduce": "c"}
-course.measured("late", answer=where.get(waits, "nowhere"))
+busy = is_busy([[run.seconds] for run in runs.values()], planned=[0.1, 0.1])
+course.measured("late", busy=busy, answer=where.get(waits, "nowhere"))
 title = f"Rank 0 waits for rank 3 in the {waits or 'neither'}"
 course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 
@@ -423,14 +426,16 @@ pictures.alpha_beta(sizes, seconds, alpha, beta)
 course.predict("three_megabytes", within=2, microseconds=...)
 
 # %%
-three = ranks.run(ping_pong, 3_000_000, ranks=2).results[0]
-course.measured("three_megabytes", microseconds=1e6 * three)
+three = [ranks.run(ping_pong, 3_000_000, ranks=2).results[0] for _ in range(3)]
+course.measured(
+    "three_megabytes", busy=is_busy([three]), microseconds=1e6 * np.median(three)
+)
 print(f"The line predicts {1e6 * message_time(3_000_000, alpha, beta):.0f} µs.")
 
 # %% [markdown]
 # With a formula for one message you can calculate the cost of a whole pattern: the number of rounds times the time of a
-# round. Broadcasting 3 MB to 64 ranks takes 63 of these times with a loop and 6 with a tree. In the next lesson you
-# will choose between algorithms in this way.
+# round. To give 3 MB to 64 ranks takes 63 of these times with a loop and 6 with a tree. In the next lesson you will
+# choose between algorithms in this way.
 
 # %%
 ranks.stop()
@@ -445,4 +450,4 @@ ranks.stop()
 #
 # Next come the [exercises](../exercises/04_messages.ipynb), five short functions. Then [lesson 5](05_allreduce.ipynb)
 # asks how $P$ machines add up their vectors. If you would like to use ipyparallel on your own, see what pickling costs,
-# or let ranks try out learning rates for you, there is [more about messages](04_messages_further.ipynb).
+# or let ranks try out settings of a training for you, there is [more about messages](04_messages_further.ipynb).

@@ -15,7 +15,7 @@ TEXT = (ROOT / GLOSSARY).read_text(encoding="utf-8")
 TERMS = terms(ROOT)
 PAGES = [page for page in pages() if page.kind != "solution"]
 DECKS = sorted((ROOT / "slides" / "src").glob("[0-9]*.md"))
-NO_WORDS = re.compile(r"(?s:```.*?```)|`[^`]*`|\]\([^)]*\)|^#+ .*$", re.MULTILINE)
+NO_WORDS = re.compile(r"(?s:```.*?```)|!\[[^\]]*\]|`[^`]*`|\]\([^)]*\)|^#+ .*$", re.MULTILINE)
 NOTES = re.compile(r":::\{revealjs-notes\}.*?^:::$", re.MULTILINE | re.DOTALL)
 BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 LESSON_NUMBERS = re.compile(r"\b[Ll]essons?\s+((?:\d+(?:, | and | to )?)+)")
