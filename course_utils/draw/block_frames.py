@@ -128,4 +128,8 @@ class BlockFrames:
             source = next(iter(sources))
             held = f"all {self.world_size} ranks hold the data of rank {source}"
             return f"After {count(self.rounds, 'round')} {held}" if self.rounds > 1 else held[:1].upper() + held[1:]
-        return "What each rank holds, before and after" if self.rounds == 1 else "What each rank holds after each round"
+        return (
+            "What each rank gives to the call, and what it gets back"
+            if self.rounds == 1
+            else "What each rank holds after each round"
+        )

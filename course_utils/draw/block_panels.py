@@ -237,7 +237,7 @@ def _heading(panels: Sequence[BlockFrames], names: Sequence[str], wrong: int) ->
 
 def _comparison(panels: Sequence[BlockFrames], names: Sequence[str]) -> str:
     if all(panel.rounds == 1 for panel in panels):
-        return "What each rank holds before and after each call"
+        return "What each rank gives to the call, and what it gets back"
     needed = [f"{count(panel.rounds, 'round')} ({name})" for name, panel in zip(names, panels, strict=True)]
     return f"What is where after each round: {join(needed)}"
 

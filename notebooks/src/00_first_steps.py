@@ -65,9 +65,9 @@ ranks.picture()
 #
 # An ordinary cell runs in the notebook. A cell that begins with the line `%%px` runs on every rank instead.
 #
-# Your operating system gives every running process a number. The next cell asks all the ranks for theirs, and after
-# that we will ask the notebook as well. Before you run it, write down what you expect. You will find such questions
-# throughout the course, because you remember a result much better if you have first tried to predict it.
+# Your operating system gives every running process a number, its process ID. The next cell asks all the ranks for
+# theirs, and after that we will ask the notebook as well. Before you run it, write down what you expect. You will find
+# such questions throughout the course, because you remember a result much better if you have first tried to predict it.
 #
 # **Predict.** Counting the notebook's, how many different numbers will we see?
 
@@ -205,8 +205,8 @@ print(run.results)
 course.measured("exclamation_marks", answer=run.results[3].count("!"))
 
 # %% [markdown]
-# Rank 3 hears three of them, one from each rank before it. The course records every
-# message of a run, so we can also look at *when* this happened:
+# Rank 3 hears three of them, one from each rank before it. The course records every message of a run, so we can also
+# look at *when* this happened:
 
 # %% tags=["figure:00_whisper"]
 run.timeline()

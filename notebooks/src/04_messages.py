@@ -3,15 +3,14 @@
 # %% [markdown]
 # # How do processes talk?
 #
-# Imagine that you have reserved 64 GPUs for ten hours. After ten minutes one process waits for a message that no other
-# process is going to send. The others soon need something from the one that waits, so they stop as well. There is no
-# error message, and every process looks busy. In the morning you have paid for 640 GPU hours and have trained for ten
-# minutes.
+# Imagine that you have reserved 64 GPUs for ten hours. After ten minutes, two processes begin to wait for each other.
+# The others soon need something from these two, so they stop as well. MPI gives no error message, and your job keeps
+# its GPUs. In the morning you have paid for 640 GPU hours and have trained for ten minutes.
 #
-# Accidents like this have a cause that you can see in two lines of code, once you know how messages work. In this
-# lesson you will send arrays from one process to another, cause a deadlock and avoid it, let many processes exchange
-# data with a single call, and predict how long a message takes. All parallel training in the later lessons is built
-# from these parts.
+# Once you know how messages work, you can see the cause of such an accident in two lines of code. In this lesson you
+# will send arrays from one process to another, cause a deadlock and avoid it, let many processes exchange data with a
+# single call, and predict how long a message takes. All parallel training in the later lessons is built from these
+# parts.
 #
 # *50 minutes · builds on [lesson 0](00_first_steps.ipynb) · 4 ranks*
 
@@ -28,11 +27,11 @@ ranks = course.start(4)
 # %% [markdown]
 # ## What is behind `course.start`
 #
-# The four processes are an ordinary cluster of a library called **ipyparallel**. It calls them **engines**, which are
-# Python processes that wait for work. Your notebook hands its work to a **controller**, which passes it on to the
-# engines and brings the results back. Our engines were started by MPI, so each of them is also a rank, and they can
-# send each other messages without asking the controller. The next cell asks every engine for its process number and
-# draws what is running on your computer now:
+# The four processes form an ordinary cluster of **ipyparallel**, a library for running Python in parallel. It calls
+# each of them an **engine**, which is a Python process that waits for work. Your notebook hands its work to a
+# **controller**, which passes it on to the engines and brings the results back. Our engines were started under MPI, so
+# engine 2 is also rank 2, and they can send each other messages without the controller. The next cell asks every engine
+# for its process ID and draws what is now running on your computer:
 
 # %% tags=["figure:04_cluster"]
 import os
@@ -43,9 +42,10 @@ processes = ranks.view.apply_sync(os.getpid)
 pictures.cluster(os.getpid(), ranks.controller, processes)
 
 # %% [markdown]
-# `ranks.view` is ipyparallel's object for all engines together, a `DirectView`, and `apply_sync` has just called a
-# function on each of them. It can do more. `push` sets a variable on all engines, and `pull` fetches one. `scatter`
-# cuts a list into one part for each engine, and `gather` puts the parts together again:
+# `ranks.view` is a `DirectView`, ipyparallel's object for addressing all engines at once, and `apply_sync` has just
+# called a function on each of them. It can do more. `push` sets a variable on every engine. `scatter` gives each engine
+# one part of a list. `execute` runs a line of code on all of them. `pull` fetches a variable from every engine, and
+# `gather` fetches the parts of a list and joins them:
 
 # %% tags=["nbval-check-output"]
 ranks.view.push({"factor": 10})
@@ -55,23 +55,27 @@ print(ranks.view.pull("part"))
 print(ranks.view.gather("part"))
 
 # %% [markdown]
-# All of this passes through the controller. That is fine for a few numbers, but ranks that train a network exchange
-# millions of them in every step. They send them straight to each other, with MPI.
+# All of this passes through the controller, which is fine for a few numbers. But ranks that train a network exchange
+# millions of numbers in every step, so they send them to each other directly. That is what the rest of this lesson is
+# about.
 #
 # ## One sends, one receives
 #
-# Each rank has its own memory, so the only way to give a vector to a different rank is to send it. Messages between
-# processes follow a standard called **MPI**, the Message Passing Interface, which supercomputers have used since 1994.
+# Each rank has its own memory, so if a rank needs a vector from a different one, the vector has to be sent. Our ranks
+# talk through **MPI**, the Message Passing Interface, a standard that supercomputers have used since 1994. In Python we
+# call it through a library named mpi4py, which also gives us `comm`. GPUs that train together mostly use a different
+# library, NCCL, but its calls do the same things, and you will meet it in lesson 13.
 #
 # You already know `ranks.run`, which calls a function once on every rank. In the next function, rank 0 calls `Send` and
-# names the receiver. Rank 3 calls `Recv`, names the sender, and hands over an array in which the numbers are to be
-# stored. Ranks 1 and 2 do neither.
+# names the receiver. Rank 3 calls `Recv`, names the sender, and passes in an array for the incoming numbers. Ranks 1
+# and 2 do neither. We let rank 0 sleep for 20 ms before it sends, to see what rank 3 does in the meantime.
 
 
 # %% tags=["figure:04_first_message"]
 def first_message(comm):
     vector = np.full(1000, float(comm.rank))
     if comm.rank == 0:
+        time.sleep(0.02)
         comm.Send(vector, dest=3)
     if comm.rank == 3:
         comm.Recv(vector, source=0)
@@ -84,11 +88,13 @@ run.timeline()
 
 # %% [markdown]
 # Rank 3 began with a vector of threes, and now it holds the zeros of rank 0. In the picture the arrow is the message,
-# and a hatched bar means waiting. A `Recv` always waits until its message has arrived. We say that it **blocks**.
+# 1,000 numbers of 8 bytes each. A hatched bar means waiting, and rank 3 waited while rank 0 was asleep. A `Recv` does
+# not return before its message has arrived. We say that it **blocks**.
 #
 # ## Two ranks that wait for each other
 #
-# Now two ranks want to swap their vectors. Both run the same two lines: first send my vector, then receive yours.
+# Now two ranks want to swap their vectors. Both run the same two lines. They first send their own vector, and then they
+# receive the other one.
 
 
 # %%
@@ -101,12 +107,12 @@ def swap(comm, length):
 
 
 # %% [markdown]
-# To predict what happens, you need to know when `Send` returns. MPI treats short and long messages differently. It
-# copies a short message into a memory area of its own, a **buffer**, and lets `Send` return at once. This is called
-# *eager*. Copying a long message would take too much memory, so `Send` waits until the receiver has called `Recv` and
-# the data can go straight into its array. This is called *rendezvous*.
+# To predict what happens, you need to know when `Send` returns. MPI libraries treat short and long messages
+# differently. They copy a short message into memory of their own, a **buffer**, and let `Send` return at once. This is
+# called *eager*. Copying a long message would take too much memory, so `Send` waits until the receiver has called
+# `Recv` and there is an array for the data. This is called *rendezvous*.
 #
-# **Predict.** What will happen with 10 numbers, and what with a million?
+# **Predict.** What will happen with 10 numbers, which are 80 bytes? And with a million, which are 8 MB?
 
 # %%
 course.predict(
@@ -130,30 +136,33 @@ course.answer("swap", answer="b")
 ranks.timeline()
 
 # %% [markdown]
-# With a million numbers, rank 0 cannot leave `Send` before rank 1 calls `Recv`. But rank 1 is stuck in its own `Send`,
-# waiting for rank 0. Each waits for the other, and neither will ever move again. This is a **deadlock**.
+# The error is intended. With a million numbers, rank 0 cannot leave `Send` before rank 1 calls `Recv`. But rank 1 is
+# stuck in its own `Send`, waiting for rank 0. Each waits for the other, and neither will ever move again. This is a
+# **deadlock**.
 #
-# On a cluster you would notice it only by the silence. Here every rank reports what it is waiting for, so the course
-# can see that these arrows form a circle and that no message is on its way. It needs no clock to be certain. It ends
-# the call and draws the circle for you:
+# On a cluster, silence would be your only clue. Here every rank reports what it is waiting for. Draw an arrow from each
+# waiting rank to the rank it is waiting for. If the arrows form a circle, and no message is on its way, nothing can
+# ever change again. Then the course ends the call and can show you the circle:
 
 # %%
 ranks.waits()
 
 # %% [markdown]
-# Look once more at the output of the *short* swap. The results were right, and still there was a warning: *by luck*.
-# After every run, the course goes through the messages again as if MPI had no buffer at all. In that replay the short
-# swap gets stuck just like the long one. Where a message stops being short differs from one machine to the next, and no
-# standard defines it. Such a program runs well for years, until somebody makes the arrays longer or moves to another
-# machine.
+# Look once more at the output of the *short* swap. The results were right, yet there was a warning that this worked
+# only by luck. After every run, the course goes through the recorded messages and asks what would have happened if MPI
+# had no buffer at all. In that case the short swap gets stuck just like the long one. The size at which a message stops
+# being short differs from machine to machine, and no standard fixes it. Such a program may run well for years, until
+# somebody makes the arrays longer or moves to a different machine.
 #
 # ## Start now, wait later
 #
-# The way out is to start a message without waiting for it. `Isend` and `Irecv` return immediately (the *I* is for
-# *immediate*) and give you a **request**. When you need the message to be finished, you call `request.Wait()`. In
-# between, you must not change an array that is being sent, and you must not even read one that is being filled.
+# The way out is to start a message without waiting for it to finish. `Isend` and `Irecv` return immediately, which is
+# what the *I* stands for, and give you a **request**. Later you call `request.Wait()`, which returns when you may use
+# the array again. Until then, you must not change an array that is being sent, and you must not even read one that is
+# being filled.
 #
-# In the next cell all four ranks send a million numbers to their right-hand neighbour, all at once:
+# In the next cell, every rank sends a million numbers to the rank on its right, all at once. The ranks form a ring, so
+# the right-hand neighbour of rank 3 is rank 0:
 
 
 # %% tags=["nbval-check-output"]
@@ -175,16 +184,18 @@ print(f"{run.results}: {run.messages} messages in {run.rounds} round")
 run.timeline()
 
 # %% [markdown]
-# Nobody got stuck, because every rank reached its `Recv`. Four messages travelled, and all of them could travel at the
-# same time. We call this one **round**: in a round, each rank sends at most one message and receives at most one.
+# No rank got stuck, because every one reached its `Recv`. The pale bars show how long each message was under way. A
+# rank whose `Recv` has ended earlier sits in `Wait` until its own message is done. All four messages could travel at
+# the same time, so together they are one **round**. In a round, each rank sends at most one message and receives at
+# most one.
 #
-# You are now ready for the first two [exercises](../exercises/04_messages.ipynb), `pass_the_token` and
-# `exchange_without_deadlock`.
+# If you like, you can now do the first two [exercises](../exercises/04_messages.ipynb), `pass_the_token` and
+# `exchange_without_deadlock`. You can also read on and do all of them at the end.
 #
 # ## From one to all
 #
-# Rank 0 has read the first weights of a network from a file, and now every rank needs them. The obvious way is a loop:
-# rank 0 sends them to rank 1, then to rank 2, and so on.
+# Rank 0 has read the initial weights of a network from a file, and now every rank needs them. The obvious way is a
+# loop: rank 0 sends them to rank 1, then to rank 2, and so on.
 
 
 # %%
@@ -198,9 +209,9 @@ def one_after_the_other(comm, vector):
 
 # %% [markdown]
 # Rank 0 can send only one message per round, so for 4 ranks this takes 3 rounds. But after the first round *two* ranks
-# have the weights. If rank 1 helps, two messages can be sent in the second round, and then all four ranks have them.
-# With more ranks it goes on like this. After 1, 2, 3 and 4 rounds, 2, 4, 8 and 16 ranks have the weights, because every
-# rank that has them passes them on. This is called a **broadcast tree**.
+# have the weights. If rank 1 helps, then in the second round rank 0 can send them to rank 2 while rank 1 sends them to
+# rank 3, and all four ranks have them. The pattern continues with more ranks. Because every rank that has the weights
+# passes them on, 8 ranks have them after 3 rounds, and 16 ranks after 4. This is called a **broadcast tree**.
 #
 # **Predict.** How many rounds does each of the two ways need for 64 ranks?
 
@@ -208,8 +219,8 @@ def one_after_the_other(comm, vector):
 course.predict("broadcast_rounds", loop=..., tree=...)  # two numbers
 
 # %% [markdown]
-# We can run both with our 4 ranks. (`course.per_rank` gives rank $r$ the entry $r$ of a list. You will write
-# `tree_broadcast` yourself, in the third exercise.)
+# We can run both with our 4 ranks. You will write `tree_broadcast` yourself in the third exercise. With
+# `course.per_rank`, each rank gets its own entry of a list, so here every rank begins with a different vector:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.messages import tree_broadcast
@@ -226,16 +237,17 @@ course.draw.blocks(loop, tree, titles=["loop", "tree"])
 
 # %% [markdown]
 # Each row of the picture is a rank, each frame shows what the ranks hold after a round, and the colour tells you whose
-# numbers they are. The tree sends just as many messages as the loop, $P-1$ for $P$ ranks. It finishes earlier because
-# some of them travel at the same time: it needs $\lceil\log_2 P\rceil$ rounds instead of $P-1$. For 64 ranks that is 6
-# instead of 63.
+# numbers they are. The tree sends exactly as many messages as the loop, $P-1$ for $P$ ranks. But some of them travel at
+# the same time, so it needs only $\lceil\log_2 P\rceil$ rounds instead of $P-1$. The brackets mean that the logarithm
+# is rounded up. For 64 ranks that is 6 instead of 63.
 #
 # ## Collectives
 #
 # Patterns like the broadcast are so common that MPI has them built in. They are called **collectives**, because all the
-# ranks of a communicator have to make the same call. The library then chooses a good algorithm.
+# ranks of a communicator have to make the same call. The library then chooses a good algorithm. Here are the eight that
+# matter most for training.
 #
-# Four of them have a **root**, one rank that gives or gets everything. Here rank 0 is the root:
+# In four of them one rank, called the **root**, gives or gets everything. Here rank 0 is the root:
 
 
 # %%
@@ -280,17 +292,17 @@ def reduce_scatter(comm, vector):
 
 
 # %% [markdown]
-# A call with a small letter accepts any Python object. It turns the object into bytes first, which is called
-# *pickling*. A call with a capital letter sends the memory of a NumPy array as it is, which is much faster for long
-# arrays.
+# In mpi4py, a call that starts with a small letter accepts almost any Python object. It turns the object into bytes
+# first, which is called *pickling*. A call that starts with a capital letter sends the memory of a NumPy array as it
+# is, which is much faster for long arrays.
 #
-# The next cell runs all of them but one. Each rank gives a number, or a list of four items that are named after the
-# rank and their position.
+# The next cell runs all of them but one. Each rank contributes a number, a vector of four numbers, or a list of four
+# items. The name of an item consists of its rank and a letter for its position.
 
 # %% tags=["nbval-check-output", "here:04_collectives"]
 number = course.per_rank([1, 10, 100, 1000])
 items = course.per_rank([[f"{rank}{k}" for k in "abcd"] for rank in range(4)])
-vector = course.per_rank([np.full(4, 10.0**rank) for rank in range(4)])
+vector = course.per_rank([10.0**rank * np.arange(1, 5) for rank in range(4)])
 
 collectives = {
     "broadcast": ranks.run(broadcast, number),
@@ -305,10 +317,11 @@ for name, run in collectives.items():
     print(f"{name:14}  rank 0: {run.results[0]},  rank 3: {run.results[3]}")
 
 # %% [markdown]
-# The sum of 1, 10, 100 and 1000 is 1111. Its digits show that each rank's number is in it exactly once.
+# The sum of 1, 10, 100 and 1000 is 1111, so each rank's number is in it exactly once. In the reduce-scatter, the sum of
+# the vectors is 1111, 2222, 3333, 4444, and each rank has one block of it.
 #
-# The one that is missing is the all-to-all. In it, rank 0 gets the first item of everyone's list, so it ends up with
-# `["0a", "1a", "2a", "3a"]`.
+# We have left out the all-to-all. Here, rank 0 gets the first item of everyone's list, so it ends up with `["0a", "1a",
+# "2a", "3a"]`.
 #
 # **Predict.** What does rank 2 get?
 
@@ -330,15 +343,15 @@ course.measured("all_to_all", answer={"2a": "a", "0c": "b", "0b": "c"}[second[0]
 course.draw.blocks(*collectives.values(), titles=list(collectives))
 
 # %% [markdown]
-# Each pair of frames shows what the ranks hold before and after the call. If you read the items of the all-to-all as a
-# table with a row for each rank, the call turns rows into columns.
+# Each pair of frames shows what the ranks give to the call, and what they get back. If you read the items of the
+# all-to-all as a table with a row for each rank, the call turns rows into columns.
 #
-# The most important collective for training is the all-reduce. When four workers have each computed a gradient, this is
-# how they add them up. The next lesson is about what happens inside.
+# The all-reduce is the one that you will meet most often. When four workers have each computed a gradient, this is how
+# they add them up. The next lesson looks inside it.
 #
-# Collectives have a price, which you can work out before you pay it. Suppose rank 3 arrives a tenth of a second late,
-# and rank 0 is on time. To call `allreduce`, rank 0 needs a number from every rank. In a broadcast from rank 0, it only
-# has to hand out its own.
+# Collectives have a price, because ranks may have to wait for each other. Suppose rank 3 arrives a tenth of a second
+# late, and rank 0 is on time. To finish an `allreduce`, rank 0 needs a number from every rank. In a broadcast from rank
+# 0, it only has to send out one short message.
 #
 # **Predict.** In which of the two does rank 0 have to wait for rank 3?
 
@@ -374,14 +387,16 @@ title = f"Rank 0 waits for rank 3 in the {waits or 'neither'}"
 course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 
 # %% [markdown]
-# No rank can have the sum before rank 3 has contributed to it. Training needs such a sum in every step, so the slowest
-# worker sets the pace for all of them.
+# No rank can have the sum before rank 3 has contributed to it. If a training needs such a sum in every step, the
+# slowest worker sets the pace for all of them. In a broadcast the root may go on, though you should not rely on that.
+# With a long message it might have to wait as well.
 #
 # ## What does a message cost?
 #
-# So far we have counted rounds. How long does one round take? The clocks of two computers never agree exactly, so we
-# let a message go there and back and use one clock only. This is called a **ping-pong**. Half of the shortest round
-# trip is the time of one message. Let us measure it for messages of 1 byte to 300 KB:
+# So far we have counted rounds. How long does one round take? The clocks of two computers never agree exactly, so one
+# usually lets a message go there and back and uses one clock only. This is called a **ping-pong**. Half of the round
+# trip is the time of one message, and we take the shortest of a hundred. Let us measure it for messages of 1 byte to
+# 300 KB:
 
 # %%
 from course_utils.lessons.messages import fit_alpha_beta, message_time, ping_pong
@@ -397,13 +412,13 @@ for nbytes, each in zip(sizes, seconds, strict=True):
     print(f"{nbytes:9,} bytes: {1e6 * each:7.1f} µs")
 
 # %% [markdown]
-# A thousand bytes take hardly longer than one. Every message has a fixed cost, whatever its size, which is called the
-# **latency** and written $\alpha$. Long messages take longer because each byte adds a little, which is written $\beta$.
-# So a message of $n$ bytes takes about
+# A thousand bytes take hardly longer than one. Every message takes a fixed time, whatever its size. This is called the
+# **latency** and written $\alpha$. Long messages take longer because every byte adds a little, and the time per byte is
+# written $\beta$. So a message of $n$ bytes takes about
 #
 # $$T(n) = \alpha + \beta\, n .$$
 #
-# The function `fit_alpha_beta`, which you will write in the last exercise, finds the two numbers that suit your
+# The function `fit_alpha_beta`, which you will write in the last exercise, finds the two numbers that fit your
 # measurements best:
 
 # %% tags=["figure:04_alpha_beta"]
@@ -413,14 +428,15 @@ print(f"beta:  {1e6 * 1000 * beta:.2f} µs for each thousand bytes")
 pictures.alpha_beta(sizes, seconds, alpha, beta)
 
 # %% [markdown]
-# The points do not lie exactly on the line. MPI changes its method with the size, and the processor's caches are faster
-# than the main memory. A model with two numbers need not be true, only good enough to choose by.
+# The coloured line is the formula, which is a curve here because both axes are logarithmic. The dashed lines are its
+# two parts. The points do not lie exactly on it, since MPI switches methods as messages get longer. A model with two
+# numbers does not have to be exact. It only has to be good enough to choose between two programs.
 #
 # It also lets you calculate what you have not measured. Take a machine with $\alpha$ = 10 µs and 0.5 µs for each
 # thousand bytes. A message of 2 MB is 2,000 times a thousand bytes, so it takes 10 + 2,000 × 0.5 = 1,010 µs.
 #
-# **Predict.** How many µs does a message of 3 MB take on your machine? Use the two numbers that the last cell has
-# printed. (Within a factor of 2 counts as right.)
+# **Predict.** How many µs does a message of 3 MB take on your machine? Use the two numbers that the last cell printed.
+# (Within a factor of 2 counts as right.)
 
 # %%
 course.predict("three_megabytes", within=2, microseconds=...)
@@ -430,11 +446,14 @@ three = [ranks.run(ping_pong, 3_000_000, ranks=2).results[0] for _ in range(3)]
 course.measured(
     "three_megabytes", busy=is_busy([three]), microseconds=1e6 * np.median(three)
 )
-print(f"The line predicts {1e6 * message_time(3_000_000, alpha, beta):.0f} µs.")
+by_formula = message_time(3_000_000, alpha, beta)
+print(f"The formula predicts {1e6 * by_formula:.0f} µs.")
 
 # %% [markdown]
-# With a formula for one message you can calculate the cost of a whole pattern: the number of rounds times the time of a
-# round. To give 3 MB to 64 ranks takes 63 of these times with a loop and 6 with a tree. In the next lesson you will
+# With a formula for one message you can calculate the cost of a whole pattern, which is the number of rounds times the
+# time of a round. To bring 3 MB to 64 ranks takes 63 times as long as one message with a loop, and 6 times as long with
+# a tree. This holds if the messages of a round do not get in each other's way. On your computer they do, because all
+# ranks share its memory and a few cores. In the next lesson every rank gets a network link of its own, and you will
 # choose between algorithms in this way.
 
 # %%
@@ -443,11 +462,11 @@ ranks.stop()
 # %% [markdown]
 # ## What you can do now
 #
-# You can send an array from one rank to another, and you know that `Recv` always waits and `Send` sometimes does. You
-# recognise a deadlock as ranks that wait for each other in a circle, and avoid it by starting a message first and
-# waiting for it later. You know what the collectives move, and you predict the time of a message with $\alpha + \beta
+# You can send an array from one rank to another, and you know when `Recv` and `Send` have to wait. You can recognise a
+# deadlock, in which ranks wait for each other in a circle, and avoid it by starting a message first and waiting for it
+# later. You know which data the collectives move where, and you can predict the time of a message with $\alpha + \beta
 # n$.
 #
 # Next come the [exercises](../exercises/04_messages.ipynb), five short functions. Then [lesson 5](05_allreduce.ipynb)
-# asks how $P$ machines add up their vectors. If you would like to use ipyparallel on your own, see what pickling costs,
-# or let ranks try out settings of a training for you, there is [more about messages](04_messages_further.ipynb).
+# asks how $P$ machines add up their vectors. [Further](04_messages_further.ipynb) shows you how to use ipyparallel on
+# your own, what pickling costs, and how ranks can try out settings of a training for you.

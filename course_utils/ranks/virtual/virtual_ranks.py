@@ -466,7 +466,13 @@ def _observe(
 
     work = _VirtualCall(size, assumed_network(size), 1.0, traced=True, on_begin=on_begin)
     replies, _ = work.run(function, each)
-    finals = [reply.value if reply.value is not None else vectors[reply.rank] for reply in replies]
+    works_in_place = all(reply.value is None for reply in replies)
+    finals = [
+        vectors[reply.rank]
+        if reply.value is None and (works_in_place or hasattr(vectors[reply.rank], "dtype"))
+        else reply.value
+        for reply in replies
+    ]
     raised = ((r.rank, r.error) for r in replies if r.error and r.kind == "raised")
     error = next((f"rank {rank} raised {error.type}: {error.message}" for rank, error in raised), "")
     ended = all(reply.kind == "returned" for reply in replies)
