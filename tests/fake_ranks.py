@@ -101,7 +101,7 @@ class FakeRanks:
         stuck = [reply for reply in replies if reply.kind != "returned"]
         cause = None
         if stuck:
-            waits = [f"rank {reply.rank} waits in {reply.waiting}" for reply in stuck if reply.waiting]
+            waits = [f"rank {reply.rank} is waiting in {reply.waiting}" for reply in stuck if reply.waiting]
             cause = BrokenOff(Ending.NO_PROGRESS, f"no progress for {patience:g} s. {'; '.join(waits)}.")
         ending = ending_of((reply.kind for reply in replies), cause)
         attempt = Attempt(replies, cause.text if cause else None, ending=ending)

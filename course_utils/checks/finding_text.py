@@ -61,7 +61,7 @@ def _type(found: Finding) -> str:
     if wanted == "None":
         return f"{verb} {describe(found.got)}{where}, expected nothing"
     if given == wanted:
-        return f"{verb} {with_article(given)} of another make{where}"
+        return f"{verb} a different kind of {given}{where}"
     if is_plain(given) and is_plain(wanted):
         return f"{verb} {with_kind(found.got)}{where}, expected {with_kind(found.expected)}"
     return f"{verb} {with_article(given)}{where}, expected {with_article(wanted)}"
@@ -107,7 +107,7 @@ def _own(found: Finding) -> str:
 def _at_most(what: str) -> Callable[[Finding], str]:
     def text(found: Finding) -> str:
         enough = f"{found.expected} {'is' if found.expected == 1 else 'are'} enough"
-        return f"{_RIGHT} took {count(found.got, what)}; {enough}"
+        return f"{_RIGHT} it took {count(found.got, what)}; {enough}"
 
     return text
 
@@ -115,14 +115,14 @@ def _at_most(what: str) -> Callable[[Finding], str]:
 _WORDS: dict[Kind, Callable[[Finding], str]] = {
     Kind.SIGNATURE: lambda found: (
         f"is called with {count(found.expected, 'argument')}, but takes ({', '.join(found.got) or 'nothing'}). "
-        "Put its first line back as it was."
+        "Put the first line back as it was."
     ),
     Kind.CANNOT_TRAVEL: lambda found: (
-        f"uses something of the notebook that cannot be sent to the ranks: {one_line(found.words)}"
+        f"uses something from the notebook that cannot be sent to the ranks: {one_line(found.words)}"
     ),
     Kind.RAISED: _raised,
     **dict.fromkeys(REPORTS, lambda found: found.words),
-    Kind.UNFINISHED: lambda found: "right so far; then `raise NotImplementedError` was reached",
+    Kind.UNFINISHED: lambda found: "right up to the line `raise NotImplementedError`, which was reached",
     Kind.NOTHING: _nothing,
     Kind.TYPE: _type,
     Kind.SHAPE: _shape,
@@ -136,7 +136,7 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
         f"rank {found.rank} has an entry {describe(found.got)}{where_text(found.where)} too many"
     ),
     Kind.ARGUMENT_CHANGED: lambda found: (
-        f"rank {found.rank} changed the argument {_argument(found.where[0])}, which the caller still needs as it was"
+        f"rank {found.rank} changed the argument {_argument(found.where[0])}, which the caller still needs unchanged"
     ),
     Kind.ROUNDS: _at_most("round"),
     Kind.MESSAGES: _at_most("message"),
@@ -152,7 +152,7 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
         f"and rank {found.values['sender']} recorded no such message"
     ),
     Kind.NEVER_WAITED_FOR: lambda found: f"{_RIGHT} rank {found.rank} never waited for {found.words}",
-    Kind.BY_LUCK: lambda found: f"the result is right, by luck. {found.words}",
+    Kind.BY_LUCK: lambda found: f"the result is right, but only by luck. {found.words}",
     Kind.OWN: _own,
 }
 

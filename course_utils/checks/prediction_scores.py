@@ -89,6 +89,7 @@ def _asked_on(page: Path, _changed: int) -> frozenset[tuple[str, str]]:
     return frozenset(found)
 
 
+_FEW = 5  # whole numbers that differ by this much at most are compared by their difference
 _NEAR = 0.9, 1.1  # measured over predicted, where the prediction names no factor of its own
 
 
@@ -107,6 +108,10 @@ def remark(guess: Any, value: Any, within: float | None = None) -> str:
     ratio = ratio_of(guess, value) if is_number(guess) and is_number(value) else None
     if ratio is None or ratio == 1:
         return "as predicted" if hit else "not as predicted"
+    if isinstance(guess, numbers.Integral) and isinstance(value, numbers.Integral) and not hit:
+        difference = int(value) - int(guess)
+        if abs(difference) <= _FEW:
+            return f"{abs(difference)} {'more' if difference > 0 else 'fewer'} than predicted"
     if _NEAR[0] <= ratio <= _NEAR[1]:
         return "close" if hit else f"{ratio:.4g} times the prediction"
     return f"{ratio:.2g} times the prediction{f', within the factor {within:g}' if hit else ''}"

@@ -49,22 +49,22 @@ def waits(
         ax.text(x, y, str(rank), ha="center", va="center", fontsize=style.TITLE, weight="bold", color=ink, zorder=4)
         write_beside(ax, x, y, doing[rank])
     activities = "; ".join(f"rank {rank}: {text}" for rank, text in sorted(doing.items()))
-    picture.alt_text = f"Who waits for whom: {found}. {activities}."
+    picture.alt_text = f"Which rank is waiting for which: {found}. {activities}."
     return picture
 
 
 def waits_finding(waits_for: Mapping[int, Sequence[int]], circle: Sequence[int], returned: Collection[int]) -> str:
     """The circle, or whom the stuck ranks wait for."""
     if not waits_for:
-        return "Nobody waits for what will never come"
+        return "No rank is waiting for something that can never arrive"
     if circle:
         following = [*circle[1:], circle[0]]
         pairs = [f"{waiting} for {other}" for waiting, other in zip(circle, following, strict=True)]
-        return f"Ranks wait in a circle: {join(pairs)}"
+        return f"The ranks are waiting in a circle: {join(pairs)}"
     others = sorted({other for mine in waits_for.values() for other in mine} - set(waits_for))
     stuck = sorted(waits_for)
-    verb = "waits" if len(stuck) == 1 else "wait"
-    text = f"{ranks_in_words(stuck)} {verb} for {ranks_in_words(others) if others else 'each other'}"
+    verb = "is" if len(stuck) == 1 else "are"
+    text = f"{ranks_in_words(stuck)} {verb} waiting for {ranks_in_words(others) if others else 'each other'}"
     gone = others and set(others) <= set(returned)
     text += f", which {'has' if len(others) == 1 else 'have'} returned" if gone else ""
     return capital(text)

@@ -66,6 +66,6 @@ def call_lock(folder: RanksFolder) -> Iterator[CallLock]:
 def _take(file: IO[bytes], variable: str) -> None:
     if hold(file, variable, wait=False):
         return
-    print("The ranks are busy with another notebook; waiting for them.")
+    print("The ranks are busy with a call from another notebook. Waiting for it to end.")
     while not hold(file, variable, wait=False):
         time.sleep(0.1)

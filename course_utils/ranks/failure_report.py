@@ -1,4 +1,4 @@
-"""What is said of ranks, and by them: who raised, who waits where, who has returned; and what they print."""
+"""What ranks have done, in words: which raised an error, which are waiting and where, which have returned."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from course_utils.ranks.ending import BrokenOff
 from course_utils.ranks.engine.reply import Reply
 from course_utils.trace.activity import IDLE, TESTING, WAITING, Activity
 from course_utils.trace.latent_errors import mismatched_collectives
-from course_utils.words import ranks_in_words
+from course_utils.words import capital, ranks_in_words
 
 
 def replies_text(replies: list[Reply], world_size: int = 0) -> str:
@@ -43,10 +43,10 @@ def _clauses(doings: Iterable[tuple[int, tuple[int, str, str]]], world_size: int
 
 def _activity_clause(activity: Activity) -> tuple[int, str, str]:
     if activity.state == WAITING:
-        return 1, f"waits in {activity.text}", f"wait in {activity.text}"
+        return 1, f"is waiting in {activity.text}", f"are waiting in {activity.text}"
     if activity.state == TESTING:
-        return 1, f"asks again and again: {activity.text}", f"ask again and again: {activity.text}"
-    return (4, "is free", "are free") if activity.state == IDLE else (2, "computes", "compute")
+        return 1, f"keeps testing: {activity.text}", f"keep testing: {activity.text}"
+    return (4, "is free", "are free") if activity.state == IDLE else (2, "is computing", "are computing")
 
 
 def _reply_clause(reply: Reply) -> tuple[int, str, str]:
@@ -56,7 +56,7 @@ def _reply_clause(reply: Reply) -> tuple[int, str, str]:
     if reply.kind == "unusable":
         return 0, "can no longer use MPI", "can no longer use MPI"
     if reply.waiting:
-        return 1, f"waits in {reply.waiting}", f"wait in {reply.waiting}"
+        return 1, f"is waiting in {reply.waiting}", f"are waiting in {reply.waiting}"
     if reply.kind == "interrupted":
         line = reply.error.line if reply.error and reply.error.line else ""
         where = f" at {line}" if line else ""
@@ -78,18 +78,19 @@ def describe(replies: list[Reply], cause: BrokenOff | None = None) -> str | None
     """
     why = [cause.text] if cause else []
     if all(reply.kind == "returned" for reply in replies):
-        return f"{cause.text} Then every rank returned, so what it returned need not be right." if cause else None
+        return f"{cause.text} After that every rank returned, so the results may be wrong." if cause else None
     if cause and all(reply.kind == "lost" and not (reply.waiting or reply.error) for reply in replies):
         return cause.text
     if unusable := [reply for reply in replies if reply.kind == "unusable"]:
-        return f"{replies_text(unusable, len(replies))}: a call before this one broke it."
+        return f"{replies_text(unusable, len(replies))}: an earlier call has broken it."
     raised = [reply for reply in replies if reply.kind == "raised"]
     others = [reply for reply in replies if reply.kind not in ("raised", "returned")]
     if raised:
-        meanwhile = [f"Meanwhile {replies_text(others)}."] if others else []
+        meanwhile = [f"Meanwhile, {replies_text(others)}."] if others else []
         events = sorted((event for reply in replies for event in reply.events), key=lambda event: event.start)
         return " ".join([f"{replies_text(raised, len(replies))}.", *meanwhile, *mismatched_collectives(events)])
-    return " ".join([*why, f"{replies_text(replies, len(replies))}."])
+    doings = replies_text(replies, len(replies))
+    return " ".join([*why, f"{capital(doings) if why else doings}."])
 
 
 def print_from(rank: int, text: str) -> None:

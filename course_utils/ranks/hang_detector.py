@@ -21,6 +21,7 @@ from course_utils.trace.wait_graph import (
     WaitGraph,
     cycle_text,
     mismatch_text,
+    waits_in_vain_text,
 )
 from course_utils.words import capital
 
@@ -143,12 +144,10 @@ class HangDetector:
 
 
 def deadlock_cause(waits: WaitGraph) -> BrokenOff:
-    """Why nobody can go on."""
+    """Why the waiting ranks can never go on."""
     mismatches = [mismatch_text(need.number, begun) for need, begun in waits.mismatches()]
     cycle = waits.cycle()
-    why = (
-        mismatches[0] if mismatches else f"rank {cycle_text(cycle)}" if cycle else "what is waited for will never come"
-    )
+    why = mismatches[0] if mismatches else f"rank {cycle_text(cycle)}" if cycle else waits_in_vain_text(waits)
     return BrokenOff(Ending.DEADLOCK, f"deadlock: {why}.")
 
 

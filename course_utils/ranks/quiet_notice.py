@@ -15,7 +15,7 @@ VAIN_SECONDS = 1.0
 """The same, while a rank tests again and again for what will never come."""
 _INTERVAL = 1.0  # seconds between two looks at what was computed and sent
 _COMPUTES = 0.1  # CPU seconds per second: less is what a process does that waits
-_ADVICE = "This need not be a deadlock, so nothing is broken off; the stop button (■) does."
+_ADVICE = "It is not certain that this is a deadlock, so the call goes on. The stop button (■) ends it."
 
 
 class QuietNotice:
@@ -32,7 +32,7 @@ class QuietNotice:
         """Tell the learner, if nothing has moved for long enough."""
         now = time.monotonic()
         if observation.seconds_in(Situation.IN_VAIN) > VAIN_SECONDS:
-            self._print_once("What some ranks ask for will never come")
+            self._print_once("Some ranks are testing for something that can never arrive")
         if now - self._checked_at < _INTERVAL:
             return
         at_work = [rank for rank in self._ranks if self._control.activity(rank).state == RUNNING]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from course_utils import draw, system
-from course_utils.draw.blocks import BlockFrames
+from course_utils.draw.block_frames import BlockFrames
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar
@@ -390,7 +390,7 @@ class Ranks(LastRun):
         connection.close()
         connection.folder.disown()
         if connection.folder.living_owners():
-            print("Another notebook uses these ranks too: they stay for it.")
+            print("Another notebook is still using these ranks, so they keep running.")
         else:
             connection.folder.end()
 

@@ -85,7 +85,7 @@ def start(
     if running is not None:
         if not same:
             before = count(running.world_size, "rank")
-            print(f"Ended what was running: {before}, with all their variables.")
+            print(f"Stopped the {before} that had been started before. All variables on them are gone.")
         running.stop()
     taken_over = _take_over(ranks, site)
     found = taken_over or _launch(ranks, site)
@@ -94,7 +94,7 @@ def start(
     _current = Ranks(*found, start_again=lambda: _launch(ranks, site))
     print(_current.facts["line"])
     if taken_over:
-        print("They are shared with another notebook that is open: what one of them defines, the other sees.")
+        print("Another open notebook uses the same ranks, so each of the two sees what the other defines on them.")
     _use(_current)
     return _current
 

@@ -30,7 +30,7 @@ def latent_errors(events: Sequence[Event], ranks: int) -> list[str]:
     received = {sent for sent, _ in pairs}
     return [
         *(
-            f"{sentence} It ended, by luck; what came out may be wrong."
+            f"{sentence} The run came to an end only by luck, and its results may be wrong."
             for sentence in mismatched_collectives(in_order)
         ),
         *_absent_ranks(collectives, ranks),
@@ -67,7 +67,7 @@ def _absent_ranks(collectives: CollectiveCalls, ranks: int) -> Iterator[str]:
         if comm == WORLD and missing:
             event = min(by_rank.values(), key=lambda event: event.start)
             came = ranks_in_words(sorted(by_rank))
-            yield f"{capital(ranks_in_words(missing))} never came to {call_text(event)}, which {came} called."
+            yield f"{capital(ranks_in_words(missing))} never called {call_text(event)}, but {came} did."
             return
 
 
@@ -76,7 +76,7 @@ def _type_mismatches(pairs: Iterable[tuple[Event, Event]]) -> Iterator[str]:
         if _types_differ(sent.holds, got.holds):
             yield (
                 f"Rank {sent.rank} sends {sent.holds} in {call_text(sent)}; "
-                f"rank {got.rank} takes it for {got.holds} in {call_text(got)}."
+                f"rank {got.rank} receives it as {got.holds} in {call_text(got)}."
             )
             return
 
@@ -90,7 +90,7 @@ def _unreceived_sends(lost: Sequence[Event]) -> Iterator[str]:
     if lost:
         first = min(lost, key=lambda event: event.start)
         more = f", and {count(len(lost) - 1, 'more message')}" if len(lost) > 1 else ""
-        yield f"Nobody receives what rank {first.rank} sends in {call_text(first)}{more}."
+        yield f"No rank receives what rank {first.rank} sends in {call_text(first)}{more}."
 
 
 def _buffering_dependence(stuck: Iterable[Event]) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _buffering_dependence(stuck: Iterable[Event]) -> Iterator[str]:
         for event in sorted(sends, key=lambda event: event.rank):
             calls[f"{event.name}{f', line {event.line}' if event.line else ''}"].append(event.rank)
         who = "; ".join(f"{ranks_in_words(ranks)} would wait in {call}" for call, ranks in calls.items())
-        yield f"This works only while MPI buffers small messages. With larger ones, {who}, for ever."
+        yield f"This works only as long as MPI buffers small messages. With larger ones, {who}, forever."
 
 
 def replay_unbuffered(

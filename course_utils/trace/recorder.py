@@ -72,7 +72,7 @@ class Recorder:
     """Events of this rank since `begin`, and its activity file where it has one.
 
     Attributes:
-        notes: what went well by luck only: "nobody waits for Isend(dest=1)".
+        notes: what went well by luck only: "no call waits for Isend(dest=1)".
         uncounted: the names of calls, in order, that may have moved something of which there is no event.
         resources: what was made and must be freed, by its id, each with its name and line.
         by_test: whether what now ends is found so by a test, or by a wait for any of several; see `Event.awaited`.

@@ -129,8 +129,12 @@ class WaitGraph:
             self._movable |= freed
 
     def stuck(self) -> list[int]:
-        """The ranks that wait for what will never come."""
+        """The ranks that are waiting for something that can never happen."""
         return sorted(self._waiting())
+
+    def need(self, rank: int) -> Need | None:
+        """What a rank needs in order to go on; None where that is not known."""
+        return self._snapshots[rank].need
 
     def waits_for(self, rank: int) -> list[int]:
         """The ranks without which a rank cannot go on, or one of which would do."""
@@ -266,10 +270,26 @@ def mismatch_text(number: int, begun: Mapping[int, Agreement]) -> str:
     return f"collective number {number} is not the same on all ranks ({who})"
 
 
+def waits_in_vain_text(waits: WaitGraph) -> str:
+    """What the stuck ranks need and cannot get: "rank 3 is waiting for a message that can never arrive"."""
+    stuck = waits.stuck()
+    kinds = {type(need) for rank in stuck for need in single_needs(waits.need(rank))}
+    one = len(stuck) == 1
+    if kinds == {Receive}:
+        what = "a message that can never arrive" if one else "messages that can never arrive"
+    elif kinds == {Send}:
+        what = "its message to be received, which can never happen" if one else "receives that can never happen"
+    elif kinds == {Collective}:
+        what = "other ranks to make the same call, which can never happen"
+    else:
+        what = "something that can never happen"
+    return f"{ranks_in_words(stuck)} {'is' if one else 'are'} waiting for {what}"
+
+
 def cycle_text(cycle: Iterable[int]) -> str:
-    """ "0 waits for 1, 1 for 2, 2 for 0"."""
+    """ "0 is waiting for 1, 1 for 2, 2 for 0"."""
     ranks = list(cycle)
     pairs = list(zip(ranks, [*ranks[1:], *ranks[:1]], strict=True))
     return ", ".join(
-        f"{rank} {'waits ' if number == 0 else ''}for {other}" for number, (rank, other) in enumerate(pairs)
+        f"{rank} {'is waiting ' if number == 0 else ''}for {other}" for number, (rank, other) in enumerate(pairs)
     )

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Exercises: how do I run code on many processes?
 #
-# Two short functions, to see how an exercise goes: write the body, run the cell, run the check below it. Nothing can
-# break, and you may check as often as you like.
+# These two short functions show you how an exercise works. You write the body of the function, run its cell, and then
+# run the cell below it, which checks your answer. You can check as often as you like, and nothing can break.
 #
 # *8 minutes · [lesson 0](../notebooks/00_first_steps.ipynb) · 4 ranks*
 
@@ -14,8 +14,11 @@ ranks = course.start(4)
 # %% [markdown]
 # ## The square of each rank
 #
-# Each rank runs this function and returns one number, the square of its own rank. With 4 ranks the results are 0, 1,
-# 4 and 9; with 3 ranks 0, 1 and 4. (`comm: "MPI.Intracomm"` says of what type `comm` is: a communicator.)
+# Every rank runs this function, and every rank returns one number, the square of its own rank. With four ranks the
+# results are 0, 1, 4 and 9, and with three ranks they are 0, 1 and 4.
+#
+# In the cell, `comm: "MPI.Intracomm"` tells you that the argument `comm` is a communicator, and `-> int` that the
+# function has to return a whole number. Replace the line that begins with `raise`.
 
 # %% tags=["exercise"]
 # rank_squared
@@ -23,12 +26,13 @@ ranks = course.start(4)
 # %% [markdown]
 # ## Who is there?
 #
-# Each rank is given a name that only it knows. At the end every rank must return the list of *all* names, in rank
-# order.
+# Each rank is given a name that no other rank knows. In the end, every rank has to return the list of *all* names in
+# the order of the ranks. If the four names are Ada, Grace, Emmy and Alan, each of the four ranks returns `["Ada",
+# "Grace", "Emmy", "Alan"]`.
 #
-# What another rank should know must be sent. `send` and `recv` would do. But there is one call for this: every rank
-# puts one thing in, and gets the things of all ranks out. It is `comm.allgather(thing)`. Try it on something of your
-# own:
+# A rank can learn the other names only from messages. You could use `send` and `recv`, but there is a single call for
+# this. When all ranks call `comm.allgather(thing)`, each of them puts in one thing and gets back the list of all
+# things. Here it is with numbers:
 
 
 # %%
@@ -39,15 +43,15 @@ def favourite_numbers(comm):
 ranks.run(favourite_numbers).results
 
 # %% [markdown]
-# Four lists, one from each rank. Now the names.
+# Each of the four ranks has returned the same list of four numbers. Now do the same with the names.
 
 # %% tags=["exercise"]
 # who_is_there
 
 # %% [markdown]
-# ## Done?
+# ## How far are you?
 #
-# `course.progress()` shows it. Then go on to the next lesson.
+# `course.progress()` shows you what you have solved.
 
 # %%
 course.progress()

@@ -241,7 +241,7 @@ def test_the_rank_that_raised_is_the_cause_even_where_others_wait():
 
 def test_a_hang_is_told_in_the_words_of_the_report():
     said = line(lambda comm: comm.recv(source=3) if comm.rank == 0 else comm.rank**2)
-    assert said == "✗ squares: no progress for 0.5 s. rank 0 waits in recv(source=3). (4 ranks)"
+    assert said == "✗ squares: no progress for 0.5 s. rank 0 is waiting in recv(source=3). (4 ranks)"
 
 
 def asking(folder, **symptoms) -> Exercise:
@@ -304,7 +304,8 @@ def test_a_cost_that_was_promised_is_counted(cost, counted, finding):
 
 def test_a_cost_is_said_with_what_would_be_enough():
     assert (
-        text_of(Finding(Kind.MESSAGES, got=2, expected=1)) == "the result is right, but took 2 messages; 1 is enough."
+        text_of(Finding(Kind.MESSAGES, got=2, expected=1))
+        == "the result is right, but it took 2 messages; 1 is enough."
     )
     assert text_of(Finding(Kind.BYTES, 1, got=4000, expected=1499.5)).endswith(
         "rank 1 sent 4,000 bytes; 1,500 are enough."
@@ -389,7 +390,7 @@ def test_a_changed_first_line_is_seen_before_anything_runs():
 def test_a_function_that_cannot_travel_is_rejected_before_anything_runs():
     lock, ranks = threading.Lock(), FakeRanks()
     said = line(lambda comm: lock, ranks=ranks)
-    assert said.startswith("✗ squares: uses something of the notebook that cannot be sent to the ranks: ")
+    assert said.startswith("✗ squares: uses something from the notebook that cannot be sent to the ranks: ")
     assert "lock" in said and ranks.attempts == 0
 
 

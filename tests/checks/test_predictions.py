@@ -80,6 +80,8 @@ def test_choices_are_printed_and_an_answer_must_be_one_of_them(capsys, choices):
     [
         (10, 25, "2.5 times the prediction"),
         (10, 1, "0.1 times the prediction"),
+        (3, 4, "1 more than predicted"),
+        (14, 12, "2 fewer than predicted"),
         (0, 5, "not as predicted"),
         (-1, 5, "not as predicted"),
         (2.0, np.float32(2.0), "as predicted"),

@@ -100,8 +100,8 @@ def test_nothing_is_left_of_a_kernel_that_ends(kernel, runtime: Path, way: str) 
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        (DEADLOCK, "wait in recv(source="),
-        ("%%px\nwhile True:\n    pass", "all 4 ranks were computing at line "),
+        (DEADLOCK, "are waiting in recv(source="),
+        ("%%px\nwhile True:\n    pass", "All 4 ranks were computing at line "),
     ],
     ids=["deadlock", "endless loop in %%px"],
 )
@@ -115,7 +115,7 @@ def test_the_stop_button_gives_a_report_and_the_ranks_back(kernel, code: str, wo
     while (reply := client.get_shell_msg(timeout=60))["parent_header"].get("msg_id") != asked:
         assert time.monotonic() < deadline
     said = reply["content"]["evalue"]
-    assert said.startswith(("stopped by you.", "deadlock: ")) and (words in said or "waits in recv" in said)
+    assert said.startswith(("stopped by you.", "deadlock: ")) and (words in said or "is waiting in recv" in said)
     assert run(client, "%%px\nfrom mpi4py import MPI\nassert MPI.COMM_WORLD.allreduce(1) == 4")["status"] == "ok"
 
 
@@ -126,7 +126,7 @@ def test_px_after_a_deadlock_works(kernel) -> None:
         client, "%%px\nfrom mpi4py import MPI\nif MPI.COMM_WORLD.rank == 1:\n    MPI.COMM_WORLD.recv(source=0)"
     )
     assert answer["ename"] == "RankError"
-    assert "rank 1 waits in recv(source=0), line 4 of your cell" in answer["evalue"]
+    assert "Rank 1 is waiting in recv(source=0), line 4 of your cell" in answer["evalue"]
     assert run(client, "%%px\nassert MPI.COMM_WORLD.allreduce(1) == 4")["status"] == "ok"
 
 

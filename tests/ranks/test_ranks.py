@@ -167,11 +167,11 @@ def the_first_takes_it(comm):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (the_first_takes_it, ("rank 0 waits in Recv(source=1)",)),
-        (never_comes, ("rank 0 waits in recv(source=3), line ", "ranks 1, 2 and 3 have returned")),
-        (each_waits_for_the_other, ("rank 0 waits in Recv(source=1)", "rank 1 waits in Recv(source=0)")),
-        (one_skips, ("ranks 0, 1 and 3 wait in Barrier", "rank 2 has returned")),
-        (other_tags, ("rank 1 waits in recv(source=0)",)),
+        (the_first_takes_it, ("Rank 0 is waiting in Recv(source=1)",)),
+        (never_comes, ("Rank 0 is waiting in recv(source=3), line ", "ranks 1, 2 and 3 have returned")),
+        (each_waits_for_the_other, ("Rank 0 is waiting in Recv(source=1)", "rank 1 is waiting in Recv(source=0)")),
+        (one_skips, ("Ranks 0, 1 and 3 are waiting in Barrier", "rank 2 has returned")),
+        (other_tags, ("Rank 1 is waiting in recv(source=0)",)),
     ],
 )
 def test_ranks_that_wait_for_ever_are_named_and_work_again(four_ranks, function, words) -> None:
@@ -192,7 +192,9 @@ def a_cycle(comm):
 
 
 def test_a_cycle_is_told_while_another_rank_works(four_ranks) -> None:
-    with pytest.raises(RankError, match="^deadlock: rank 0 waits for 1, 1 for 2, 2 for 0\\. .*rank 3 was computing"):
+    with pytest.raises(
+        RankError, match="^deadlock: rank 0 is waiting for 1, 1 for 2, 2 for 0\\. .*rank 3 was computing"
+    ):
         four_ranks.run(a_cycle)
     assert four_ranks.run(add_ranks).results == [6] * 4
 
@@ -295,9 +297,9 @@ def test_the_error_of_the_rank_that_raised_comes_first(four_ranks) -> None:
     with pytest.raises(RankError) as error:
         four_ranks.run(one_raises)
     assert error.value.ending == Ending.RAISED
-    raised, meanwhile = str(error.value).split(". Meanwhile ")
+    raised, meanwhile = str(error.value).split(". Meanwhile, ")
     assert raised.startswith("rank 2 raised ValueError: not like this, line ")
-    assert meanwhile.startswith("ranks 0, 1 and 3 wait")
+    assert meanwhile.startswith("ranks 0, 1 and 3 are waiting in ")
     assert four_ranks.run(add_ranks).results == [6] * 4
 
 
@@ -457,7 +459,7 @@ def breaks_mpi(comm):
 @pytest.mark.parametrize("call", [lambda ranks: ranks.run(who), lambda ranks: ranks.execute("1")], ids=["run", "px"])
 def test_a_rank_whose_mpi_is_broken_is_named_and_the_next_start_brings_new_ones(four_ranks, call) -> None:
     four_ranks.run(breaks_mpi)
-    with pytest.raises(RanksGone, match=r"rank 0 can no longer use MPI: a call before this one broke it. `ranks.re"):
+    with pytest.raises(RanksGone, match=r"rank 0 can no longer use MPI: an earlier call has broken it. `ranks.re"):
         call(four_ranks)
     assert not four_ranks.healthy
     assert course.start(4).run(add_ranks).results == [6] * 4
@@ -569,7 +571,7 @@ def test_arguments_that_do_not_fit_are_rejected_before_anything_runs(four_ranks)
 def test_the_same_number_gives_the_same_ranks_another_number_new_ones(four_ranks, capsys) -> None:
     assert course.start(4) is four_ranks
     two = course.start(2)
-    assert "Ended what was running: 4 ranks" in capsys.readouterr().out
+    assert "Stopped the 4 ranks that had been started before" in capsys.readouterr().out
     assert two.run(add_ranks).results == [1, 1]
     with pytest.raises(RanksGone, match="were stopped"):
         four_ranks.run(add_ranks)
@@ -587,9 +589,9 @@ ranks.stop()
 def test_another_process_takes_running_ranks_over(four_ranks) -> None:
     answer = subprocess.run([sys.executable, "-c", TAKES_OVER], capture_output=True, text=True, timeout=120, check=True)
     assert f"processes {' '.join(map(str, four_ranks.pids))}" in answer.stdout
-    assert "They are shared with another notebook" in answer.stdout
+    assert "Another open notebook uses the same ranks" in answer.stdout
     assert "[4, 4, 4, 4]" in answer.stdout
-    assert "Another notebook uses these ranks too: they stay for it." in answer.stdout
+    assert "Another notebook is still using these ranks, so they keep running." in answer.stdout
     assert four_ranks.run(add_ranks).results == [6] * 4, "the ranks outlive the one that had only borrowed them"
 
 

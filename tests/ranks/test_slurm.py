@@ -125,7 +125,7 @@ def test_ranks_on_nodes_work_as_those_of_this_machine_do(healthy) -> None:
 
 @pytest.mark.timeout(120)
 def test_ranks_that_hang_are_told_so_and_work_on(healthy) -> None:
-    with pytest.raises(RankError, match=r"deadlock: .* rank 0 waits in recv\(source=3\)"):
+    with pytest.raises(RankError, match=r"deadlock: .* Rank 0 is waiting in recv\(source=3\)"):
         healthy.run(lambda comm: comm.recv(source=3) if comm.rank == 0 else None)
 
     def turn_on_the_spot(comm) -> None:
@@ -133,7 +133,7 @@ def test_ranks_that_hang_are_told_so_and_work_on(healthy) -> None:
             pass
 
     attempt = healthy.attempt(turn_on_the_spot, [()] * 4, limit=1.0)
-    assert "rank 1 was computing" in attempt.trouble
+    assert "rank 1 was computing" in attempt.trouble.lower()
     assert healthy.run(lambda comm: comm.allreduce(1)).results == [4] * 4
 
 

@@ -191,9 +191,9 @@ def synchronous(comm):
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        (waits_for_the_next, "deadlock: rank 0 waits for 1, 1 for 0. rank 0 waits in recv(source=1), line "),
+        (waits_for_the_next, "deadlock: rank 0 is waiting for 1, 1 for 0. Rank 0 is waiting in recv(source=1), line "),
         (unlike_calls, "deadlock: collective number 1 is not the same on all ranks"),
-        (synchronous, "deadlock: rank 0 waits for 1, 1 for 0. rank 0 waits in Ssend(dest=1), line "),
+        (synchronous, "deadlock: rank 0 is waiting for 1, 1 for 0. Rank 0 is waiting in Ssend(dest=1), line "),
         (asks_in_vain, "Iprobe"),
     ],
 )
@@ -435,7 +435,9 @@ def catches_everything(comm):
 
 
 def test_a_rank_that_catches_everything_does_not_hold_up_the_notebook() -> None:
-    with pytest.raises(RankError, match=r"^deadlock: rank 0 waits for 1, 1 for 0\. rank 0 waits in recv\(source=1\)"):
+    with pytest.raises(
+        RankError, match=r"^deadlock: rank 0 is waiting for 1, 1 for 0\. Rank 0 is waiting in recv\(source=1\)"
+    ):
         VirtualRanks(2).run(catches_everything)
 
 
@@ -445,5 +447,5 @@ def interrupts_the_first(comm):
 
 
 def test_stop_in_the_first_rank_is_told_though_the_others_have_not_begun() -> None:
-    with pytest.raises(RankError, match=r"^stopped by you\. rank 0 was computing at line \d+"):
+    with pytest.raises(RankError, match=r"^stopped by you\. Rank 0 was computing at line \d+"):
         VirtualRanks(3).run(interrupts_the_first)

@@ -133,7 +133,7 @@ def test_right_answers_get_their_points_and_wrong_ones_none(course) -> None:
         "untouched": [0, 0],
     }
     graded = (course / "autograded" / "wrong" / LESSON / f"{LESSON}.ipynb").read_text(encoding="utf-8")
-    assert "Was it doubled where it should be squared?" in json.loads(graded)["cells"].__repr__()
+    assert "Did you double the number instead of squaring it?" in json.loads(graded)["cells"].__repr__()
 
 
 @pytest.mark.long

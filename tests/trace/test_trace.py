@@ -388,7 +388,9 @@ def test_a_rank_missing_from_a_torch_collective_is_named_and_the_next_works(four
         with pytest.raises(RankError) as error:
             four_ranks.run(one_skips, backend="gloo")
         assert four_ranks.run(lambda comm: comm.rank).results == [0, 1, 2, 3]
-    assert "ranks 0, 1 and 3 wait in all_reduce" in str(error.value) and "rank 2 has returned" in str(error.value)
+    assert "Ranks 0, 1 and 3 are waiting in all_reduce" in str(error.value) and "rank 2 has returned" in str(
+        error.value
+    )
     assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
 
 
@@ -469,7 +471,7 @@ def everyday_torch(what: str) -> None:
 def test_everyday_torch_with_a_rank_too_few_is_told_and_the_ranks_live_on(four_ranks, what) -> None:
     with pytest.raises(RankError) as error:
         four_ranks.run(everyday_torch, what.replace("irecv", "recv"), backend="gloo")
-    assert f"ranks 0, 1 and 3 wait in {what}" in str(error.value) and "rank 2 has returned" in str(error.value)
+    assert f"Ranks 0, 1 and 3 are waiting in {what}" in str(error.value) and "rank 2 has returned" in str(error.value)
     assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
 
 
@@ -493,7 +495,9 @@ def test_a_rank_that_leaves_a_torch_group_is_named(four_ranks) -> None:
             raise RuntimeError("I am off")
         dist.all_reduce(torch.ones(3))
 
-    with pytest.raises(RankError, match="rank 3 raised RuntimeError: I am off.*ranks 0, 1 and 2 wait in all_reduce"):
+    with pytest.raises(
+        RankError, match="rank 3 raised RuntimeError: I am off.*ranks 0, 1 and 2 are waiting in all_reduce"
+    ):
         four_ranks.run(one_leaves, backend="gloo")
     assert four_ranks.run(torch_collective, "all_reduce", backend="gloo").results[0] == [6.0] * 5
 
@@ -561,7 +565,7 @@ def test_a_rank_that_waits_for_a_request_says_so(four_ranks) -> None:
             request.Wait()
 
     trouble = four_ranks.attempt(waits, [()] * 2, patience=1.0).trouble
-    assert re.search(r"rank 0 waits in Wait for Irecv\(source=1\) of line \d+, line \d+ of test_trace.py", trouble)
+    assert re.search(r"Rank 0 is waiting in Wait for Irecv\(source=1\) of line \d+, line \d+ of test_trace.py", trouble)
 
 
 def test_a_warning_names_the_line_and_not_a_file_of_the_notebooks() -> None:
@@ -658,6 +662,8 @@ def hang_on_a_gpu() -> str:
 
 
 def test_a_hang_over_nccl_is_reported_like_any_other(four_ranks) -> None:
-    with pytest.raises(RankError, match=r"deadlock: .* ranks 0, 1 and 2 wait in all_reduce.*; rank 3 has returned"):
+    with pytest.raises(
+        RankError, match=r"deadlock: .* Ranks 0, 1 and 2 are waiting in all_reduce.*; rank 3 has returned"
+    ):
         four_ranks.run(hang_on_a_gpu, backend="gloo")
     assert four_ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4

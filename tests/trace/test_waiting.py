@@ -23,6 +23,7 @@ from course_utils.trace.wait_graph import (
     WaitGraph,
     cycle_text,
     differ,
+    waits_in_vain_text,
 )
 
 W = "world"
@@ -105,7 +106,24 @@ def test_stuck_is_who_waits_for_what_nobody_can_do(snapshots, stuck) -> None:
 def test_a_cycle_is_found_and_told() -> None:
     found = graph(waits(from_(1)), waits(from_(2)), waits(from_(0)), waits(from_(0)))
     assert found.cycle() == [0, 1, 2] and found.stuck() == [0, 1, 2, 3]
-    assert cycle_text(found.cycle()) == "0 waits for 1, 1 for 2, 2 for 0"
+    assert cycle_text(found.cycle()) == "0 is waiting for 1, 1 for 2, 2 for 0"
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "text"),
+    [
+        ([waits(from_(1)), DONE], "rank 0 is waiting for a message that can never arrive"),
+        ([waits(from_(2)), waits(from_(2)), DONE], "ranks 0 and 1 are waiting for messages that can never arrive"),
+        ([waits(to(1), sent={Message(W, 1, 0): 1}), DONE], "its message to be received, which can never happen"),
+        (
+            [meets(2, "Barrier", "Barrier"), done_after(1, "Barrier")],
+            "rank 0 is waiting for other ranks to make the same",
+        ),
+        ([waits(LOCK), Snapshot(IS_DONE, locks=[LOCK])], "rank 0 is waiting for something that can never happen"),
+    ],
+)
+def test_what_stuck_ranks_wait_for_in_words(snapshots, text) -> None:
+    assert text in waits_in_vain_text(graph(*snapshots))
     assert graph(waits(from_(1)), DONE).cycle() == []
 
 
@@ -171,21 +189,24 @@ def head_to_head(name: str = "Send", second: str = "recv", **more):
     [
         (
             head_to_head(),
-            "works only while MPI buffers small messages. With larger ones, ranks 0 and 1 would wait in Send",
+            "works only as long as MPI buffers small messages. With larger ones, ranks 0 and 1 would wait in Send",
         ),
         (head_to_head("Bsend"), ""),
         ([event(0, "recv", 0.0, 0.3, 1), event(1, "recv", 0.0, 0.3, 0), *head_to_head()[:2]], ""),
         (head_to_head(awaited=False), ""),
         ([event(0, "send", 0.0, 0.1, 1), event(1, "recv", 0.2, 0.3, 0)], ""),
-        ([event(0, "send", 0.0, 0.1, 1)], "Nobody receives what rank 0 sends in Send(dest=1), line 3."),
+        ([event(0, "send", 0.0, 0.1, 1)], "No rank receives what rank 0 sends in Send(dest=1), line 3."),
         ([event(0, "send", 0.1 * n, 0.1 * n, 1) for n in range(3)], "and 2 more messages"),
         (
             [event(0, "send", 0.0, 0.1, 1, holds="float64"), event(1, "recv", 0.0, 0.3, 0, holds="int64")],
-            "Rank 0 sends float64 in Send(dest=1), line 3; rank 1 takes it for int64",
+            "Rank 0 sends float64 in Send(dest=1), line 3; rank 1 receives it as int64",
         ),
         ([event(0, "send", 0.0, 0.1, 1, holds="bytes"), event(1, "recv", 0.0, 0.3, 0, holds="int64")], ""),
         ([event(0, "send", 0.0, 0.1, 1, holds="object"), event(1, "recv", 0.0, 0.3, 0, holds="bytes")], "sends object"),
-        ([event(0, "collective", 0.0, 0.1, number=1, agreement=ROOTED)], "Rank 1 never came to Bcast, line 3"),
+        (
+            [event(0, "collective", 0.0, 0.1, number=1, agreement=ROOTED)],
+            "Rank 1 never called Bcast, line 3, but rank 0 did",
+        ),
         (
             [event(rank, "collective", 0.0, 0.1, number=1, agreement=Agreement("Bcast", rank)) for rank in range(2)],
             "Collective number 1 is not the same on all ranks (rank 0 Bcast(root=0), rank 1 Bcast(root=1)), line 3.",

@@ -43,7 +43,7 @@ def stuck_text(events: Sequence[Event]) -> str:
     waits = {event.rank: call_text(event) for event in events if not math.isfinite(event.end)}
     if not waits:
         return ""
-    return f"no end: {join([f'rank {rank} waits in {call}' for rank, call in sorted(waits.items())])}"
+    return f"no end: {join([f'rank {rank} is waiting in {call}' for rank, call in sorted(waits.items())])}"
 
 
 def phases_text(events: Sequence[Event]) -> str:
@@ -110,6 +110,6 @@ def description(events: Sequence[Event], world_size: int) -> str:
     for group in collective_groups(events)[:_TOLD]:
         last = max(group, key=lambda event: event.start)
         ranks = ", ".join(str(rank) for rank in sorted(event.rank for event in group))
-        came = f"; rank {last.rank} came last" if len(group) > 1 else ""
+        came = f"; rank {last.rank} was the last" if len(group) > 1 else ""
         sentences.append(f"{last.name} on {'ranks' if len(group) > 1 else 'rank'} {ranks}{came}.")
     return " ".join(sentences)

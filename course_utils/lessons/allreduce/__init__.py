@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from . import pictures
     from .algorithms import ALGORITHMS
     from .allreduce_times import measure, medians, message_seconds, training_seconds, work_per_message
-    from .async_ring import POSTED, SEGMENT_BYTES, async_ring_allreduce, segments_per_block
+    from .async_ring import SEGMENT_BYTES, async_ring_allreduce, segments_per_block
     from .bandwidth import algorithm_bandwidth, bus_bandwidth
-    from .blocks import block_bounds, blocks_of, check_operands, combine, fold_in, fold_out
+    from .blocks import block_bounds, blocks_of, fold_in, fold_out
     from .cost_model import Network, adding_switch_time, bytes_per_rank, combined_bytes, named, powers, rounds
     from .double_tree import double_tree_allreduce, two_trees
     from .halving_doubling import halving_doubling_allreduce

@@ -1,7 +1,7 @@
 """All-reduce: every rank ends with the sum of all ranks' vectors (lesson 5). Six ways, and what each costs.
 
-Every algorithm is a function `name(comm, vector, op=None)` that works in place on a one-dimensional, C-contiguous NumPy
-array of any length and dtype, with any number of ranks. `op=None` is the sum; any other must be commutative.
+Every algorithm is a function `name(comm, vector)` that works in place on a one-dimensional, contiguous NumPy array of
+any length, with any number of ranks.
 """
 
 from collections.abc import Callable

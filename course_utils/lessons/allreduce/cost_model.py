@@ -216,6 +216,6 @@ def combined_bytes(algorithm: str, world_size: int, nbytes: float) -> float:
         "recursive doubling": doublings + (surplus > 0),
         "halving-doubling": (active - 1) / active + (surplus > 0),
         "ring": shares,
-        "asynchronous ring": shares if segments == 1 else 1 / (world_size * segments),
+        "asynchronous ring": shares if segments == 1 or world_size == 1 else 1 / (world_size * segments),
     }
     return named(algorithm, vectors) * nbytes

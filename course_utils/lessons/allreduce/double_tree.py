@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.lessons.allreduce.blocks import blocks_of, check_operands, combine
+from course_utils.lessons.allreduce.blocks import blocks_of
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -55,10 +55,9 @@ def segments_per_half(length: int, itemsize: int, segment_bytes: int = SEGMENT_B
 def double_tree_allreduce(
     comm: "MPI.Intracomm",
     vector: np.ndarray,
-    op: "MPI.Op | None" = None,
     segment_bytes: int = SEGMENT_BYTES,
 ) -> None:
-    """Combine the vectors of all ranks, in place: each half along a tree of its own.
+    """Add up the vectors of all ranks, in place: each half along a tree of its own.
 
     In one binary tree half of the ranks are leaves, whose links idle. Two trees share the
     work: who is a leaf in one passes sums on in the other. And each half travels in
@@ -66,18 +65,13 @@ def double_tree_allreduce(
     whatever P, and a segment passes 2 log₂ P levels at most.
 
     Args:
-        vector: one-dimensional and contiguous, length and dtype equal on all ranks;
-            overwritten with the result.
-        op: a commutative operation of MPI; None for the sum.
+        vector: one-dimensional, of the same length and dtype on all ranks; overwritten with
+            the sum.
         segment_bytes: at most this many travel in one message, but always a whole element.
-
-    Raises:
-        ValueError: vector or operation do not fit.
 
     Source: Sanders, Speck, Träff 2009, "Two-tree algorithms for full bandwidth broadcast,
     reduction and scan". NCCL has it since version 2.4 (2019), as its algorithm "Tree".
     """
-    check_operands(vector, op)
     if comm.size == 1:
         return
     halves, trees = blocks_of(vector, 2), two_trees(comm.rank, comm.size)
@@ -93,7 +87,7 @@ def double_tree_allreduce(
             for child in children:
                 buffer = incoming[: len(part)]
                 comm.Recv(buffer, source=child, tag=tree)
-                combine(buffer, part, op)
+                part += buffer
             if parent is not None:
                 sends[tree, index] = comm.Isend(part, dest=parent, tag=tree)
     # Down: the roots have the sums. Those whom others wait for receive first.

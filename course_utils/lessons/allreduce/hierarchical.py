@@ -31,23 +31,20 @@ class SubCommunicator:
         self.comm.Sendrecv(sendbuf, self.members[dest], sendtag, recvbuf, self.members[source])
 
 
-def hierarchical_allreduce(
-    comm: "MPI.Intracomm", vector: np.ndarray, node_size: int, op: "MPI.Op | None" = None
-) -> None:
-    """Combine the vectors of all ranks, in place: inside the nodes, then between them, then inside again.
+def hierarchical_allreduce(comm: "MPI.Intracomm", vector: np.ndarray, node_size: int) -> None:
+    """Add up the vectors of all ranks, in place: inside the nodes, then between them, then inside again.
 
     Rank r is on node r // node_size. A reduce-scatter inside gives each of a node's g ranks one block of the node's
-    sum. Each then combines its block with those of equal place on the N nodes, round a ring. An all-gather inside gives
+    sum. Each then adds up its block with the same blocks of the other nodes, around a ring. An all-gather inside gives
     every rank all blocks. Over a node's link go 2 (N − 1)/N of the vector each way, in 2 (N − 1) rounds; the flat
     ring sends 2 (P − 1)/P in 2 (P − 1).
 
     Args:
-        vector: one-dimensional and contiguous, length and dtype equal on all ranks; overwritten with the result.
+        vector: one-dimensional, of the same length and dtype on all ranks; overwritten with the sum.
         node_size: ranks on each node; P is a multiple of it.
-        op: a commutative operation of MPI; None for the sum.
 
     Raises:
-        ValueError: vector or operation do not fit, or the ranks do not fill the nodes.
+        ValueError: the ranks do not fill the nodes.
 
     Source: Jia et al. 2018, "Highly scalable deep learning training system with mixed-precision", §3.3 (in three
     phases); the reduce-scatter instead of a reduce as in NCCL's trees of nodes.
@@ -58,6 +55,6 @@ def hierarchical_allreduce(
     first = rank // node_size * node_size
     node = SubCommunicator(comm, range(first, first + node_size))
     equals = SubCommunicator(comm, range(rank % node_size, world_size, node_size))
-    ring_reduce_scatter(node, vector, op)
-    ring_allreduce(equals, blocks_of(vector, node_size)[node.rank], op)
+    ring_reduce_scatter(node, vector)
+    ring_allreduce(equals, blocks_of(vector, node_size)[node.rank])
     ring_all_gather(node, vector)

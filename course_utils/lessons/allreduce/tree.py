@@ -1,51 +1,41 @@
-"""All-reduce along a binomial tree: the sum gathers towards rank 0 and is handed out again."""
+"""All-reduce along a binomial tree: partial sums move towards rank 0, and the result moves back."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.lessons.allreduce.blocks import check_operands, combine
-
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def tree_allreduce(
-    comm: "MPI.Intracomm",
-    vector: np.ndarray,
-    op: "MPI.Op | None" = None,
-) -> None:
-    """Combine the vectors of all ranks, in place: along a tree to rank 0, and back.
+def tree_allreduce(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
+    """Add up the vectors of all ranks, in place: along a tree to rank 0, and back again.
 
-    The tree is binomial: in round k, ranks 2^k apart meet in pairs. The upper one sends
-    what it has gathered to the lower one, and waits until the sum comes back the same
-    way. 2 ⌈log₂ P⌉ rounds, 2 (P − 1) messages of the whole vector; rank 0's link carries
-    up to ⌈log₂ P⌉ vectors each way.
+    In round k = 0, 1, 2, … ranks that are 2^k apart meet in pairs. The higher rank sends
+    its sum to the lower one, which adds it, and takes no part in the following rounds.
+    When rank 0 has the complete sum, the same pairs meet in the opposite order, and each
+    lower rank sends the result to the higher one. This takes 2 ⌈log₂ P⌉ rounds and
+    2 (P − 1) messages of the whole vector.
 
     Args:
-        vector: one-dimensional and contiguous, length and dtype equal on all ranks;
-            overwritten with the result.
-        op: a commutative operation of MPI; None for the sum.
-
-    Raises:
-        ValueError: vector or operation do not fit.
+        vector: one-dimensional, of the same length and dtype on all ranks; the sum takes the
+            place of what was in it.
 
     Source: Thakur, Rabenseifner, Gropp 2005, "Optimization of Collective Communication
     Operations in MPICH", §4.
     """
-    check_operands(vector, op)
     rank, world_size = comm.rank, comm.size
     incoming = np.empty_like(vector)
-    # 1, 2, 4, … below P: how far apart two ranks are that meet.
+    # How far apart the two ranks of a pair are: 1, 2, 4, … below P.
     distances = [1 << k for k in range((world_size - 1).bit_length())]
-    # Up to rank 0. A rank that has sent its sum has no part in later rounds.
+    # Up to rank 0. A rank that has sent its sum takes no part in later rounds.
     for distance in distances:
         if rank % (2 * distance) == distance:
             comm.Send(vector, dest=rank - distance)
         elif rank % (2 * distance) == 0 and rank + distance < world_size:
             comm.Recv(incoming, source=rank + distance)
-            combine(incoming, vector, op)
-    # Back the same way, last round first: who received now sends.
+            vector += incoming
+    # And back, beginning with the last round: ranks that received now send.
     for distance in reversed(distances):
         if rank % (2 * distance) == distance:
             comm.Recv(vector, source=rank - distance)

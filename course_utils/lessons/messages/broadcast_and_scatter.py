@@ -1,4 +1,4 @@
-"""From one rank to all: a broadcast gives everybody the same numbers, a scatter gives each rank a block (lesson 4)."""
+"""From one rank to all: a broadcast gives every rank the same numbers, a scatter gives each rank a block (lesson 4)."""
 
 from typing import TYPE_CHECKING
 
@@ -25,23 +25,25 @@ def flat_broadcast(comm: "MPI.Intracomm", vector: np.ndarray, root: int = 0) -> 
 
 
 def tree_broadcast(comm: "MPI.Intracomm", vector: np.ndarray, root: int = 0) -> None:
-    """Fill `vector` on every rank with the root's, in ⌈log₂ P⌉ rounds.
+    """Copy the root's vector into `vector` on every other rank, in ⌈log₂ P⌉ rounds.
 
-    In round k = 0, 1, …, each of the 2^k ranks that hold the vector sends it to the rank 2^k
-    further on, counting from the root: P − 1 messages in all, each of the whole vector.
+    In round k = 0, 1, 2, … each of the 2^k ranks that have the vector sends it to the rank that
+    is 2^k further on, if there is one, counting from the root. This takes P − 1 messages, each of
+    the whole vector.
 
     Args:
-        vector: shape and dtype equal on all ranks; read on `root`, overwritten elsewhere.
+        vector: of the same shape and dtype on all ranks. It is read on the root and overwritten
+            on all other ranks.
         root: the rank that has the vector.
 
     Source: Chan et al. 2007, "Collective communication: theory, practice, and experience", §4.1.
     """
     rank, world_size = comm.rank, comm.size
     distance = (rank - root) % world_size  # how far from the root, along the ring of ranks
-    step = 1  # as many ranks as this hold the vector
+    step = 1  # the number of ranks that have the vector
     while step < world_size:
-        # Those that hold the vector send it `step` ranks on;
-        # the ranks that it reaches now are the next `step`.
+        # The first `step` ranks have the vector.
+        # They send it to the next `step`.
         if distance < step and distance + step < world_size:
             comm.Send(vector, dest=(rank + step) % world_size)
         elif step <= distance < 2 * step:
@@ -51,23 +53,23 @@ def tree_broadcast(comm: "MPI.Intracomm", vector: np.ndarray, root: int = 0) -> 
 
 def scatter_blocks(comm: "MPI.Intracomm", vector: np.ndarray | None, root: int = 0) -> np.ndarray:
     """Cut the root's vector into P consecutive blocks, as equal as possible, and return this
-    rank's.
+    rank's block.
 
-    Where the length does not divide, the first `length % P` ranks get one element more. The root
-    first tells everybody length and dtype (a few bytes, pickled), then every element travels once,
-    as a buffer.
+    If P does not divide the length, the first `length % P` ranks get one number more. The root
+    first sends length and dtype to all ranks, pickled, which takes a few bytes. Then each number
+    is sent once, as part of a buffer.
 
     Args:
-        vector: one-dimensional, of any length and dtype, on `root`; not read elsewhere, so it may
-            be None there.
+        vector: one-dimensional, of any length and dtype, on the root. The other ranks do not read
+            it, and it may be None there.
         root: the rank that has the vector.
 
     Source: MPI: A Message-Passing Interface Standard 4.1, section 6.6 (MPI_Scatterv).
     """
     rank, world_size = comm.rank, comm.size
-    # Only the root knows how long the vector is, and all must make room for their block.
+    # Only the root knows how long the vector is, and all ranks have to make room for their block.
     length, dtype = comm.bcast((len(vector), vector.dtype) if rank == root else None, root=root)
-    # What the division leaves over goes to the first ranks, an element each.
+    # The remainder of the division goes to the first ranks, one number each.
     counts = [length // world_size + (other < length % world_size) for other in range(world_size)]
     block = np.empty(counts[rank], dtype)
     comm.Scatterv([vector, counts] if rank == root else None, block, root=root)

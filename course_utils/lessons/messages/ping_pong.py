@@ -35,22 +35,23 @@ def fit_alpha_beta(
     nbytes: list[float] | np.ndarray,
     seconds: list[float] | np.ndarray,
 ) -> tuple[float, float]:
-    """Fit seconds ≈ alpha + beta · nbytes and return (alpha, beta): seconds per message, seconds
-    per byte.
+    """Return the (alpha, beta) of the line alpha + beta · n that suits the measured times best.
 
-    The line makes the sum of the squared *relative* errors, ((alpha + beta · n) / t − 1)², as small
-    as possible. With absolute errors the longest message would decide alone, and alpha, which lives
-    in the short ones, would be whatever is left over.
+    The best line is the one with the smallest sum of squared *relative* errors, that is, of
+    ((alpha + beta · n) / t − 1)² over all measurements.
 
     Args:
-        nbytes: sizes of the messages, at least two different ones.
-        seconds: how long each of them took, positive. Both are left as they are.
+        nbytes: sizes n of the messages, at least two different ones.
+        seconds: how long each of them took, t, always more than 0. Neither argument may be
+            changed.
 
-    Source: Hockney 1994 (the model); weighted least squares: divide each equation alpha + beta · n
-    = t by its t.
+    Returns:
+        alpha in seconds per message, and beta in seconds per byte.
+
+    Source: Hockney 1994, "The communication challenge for MPP: Intel Paragon and Meiko CS-2".
     """
     sizes, times = np.asarray(nbytes, dtype=float), np.asarray(seconds, dtype=float)
-    # alpha + beta · n = t, each divided by its t: what is left over is then a relative error.
+    # Each equation alpha + beta · n = t is divided by its t, so the errors are relative.
     equations = np.column_stack([1 / times, sizes / times])
     (alpha, beta), *_ = np.linalg.lstsq(equations, np.ones_like(times))
     return float(alpha), float(beta)

@@ -261,7 +261,7 @@ def _reply_to(work: Callable[[], object]) -> Reply:
     reply.events = recorder.events
     own = [request for request in recorder.open.values() if request.by_learner]
     reply.never_waited_for = tuple(f"{request.text}{request.source_line}" for request in own)
-    forgotten = [f"nobody waits for {text}" for text in reply.never_waited_for]
+    forgotten = [f"no call waits for {text}" for text in reply.never_waited_for]
     reply.notes = tuple(dict.fromkeys([*recorder.notes, *forgotten]))
     reply.uncounted = tuple(recorder.uncounted)
     return reply

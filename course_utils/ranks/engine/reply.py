@@ -66,7 +66,7 @@ class Reply:
         waiting: the operation in which the rank was stuck, with its line, in words.
         need: what the rank waited for there; None where that is not known.
         never_waited_for: the requests that this rank began and left open, each with its line.
-        notes: what went well on this rank by luck only: "nobody waits for Isend(dest=1)".
+        notes: what went well on this rank by luck only: "no call waits for Isend(dest=1)".
         uncounted: the names of calls that may have moved something of which there is no event.
         began, ended: when the run did so on this rank, on the clock whose readings `events` carry.
     """

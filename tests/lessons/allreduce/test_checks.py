@@ -9,6 +9,7 @@ import pytest
 from course_utils.checks.exercise import Outcome
 from course_utils.checks.registry import declared
 from course_utils.lessons.allreduce import cost_model
+from course_utils.lessons.allreduce.async_ring import SEGMENT_BYTES
 from course_utils.lessons.allreduce.checks import allreduce_time as times
 from course_utils.lessons.allreduce.checks.common import powers_of_ten
 from course_utils.lessons.allreduce.checks.halving_doubling_allreduce import halving_cost
@@ -16,6 +17,7 @@ from course_utils.lessons.allreduce.checks.recursive_doubling_allreduce import d
 from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
 from course_utils.lessons.allreduce.checks.symptoms import SYMPTOMS, right_places, times_added
 from course_utils.lessons.allreduce.checks.tree_allreduce import tree_cost
+from course_utils.lessons.allreduce.time_formulas import allreduce_time
 
 BOUNDS = {
     "tree": tree_cost,
@@ -38,14 +40,27 @@ def test_bounds_are_what_the_library_costs_and_exact_where_blocks_are_equal(algo
 
 
 @pytest.mark.parametrize("algorithm", cost_model.NAMES)
-def test_two_ways_to_the_same_time(algorithm, seed):
+def test_three_ways_to_the_same_time(algorithm, seed):
+    """The formulas of the exercise, the sizes of all messages in its check, and the model of measured networks."""
     rng = np.random.default_rng(seed)
+    name = {"gather-broadcast": "through one rank", "asynchronous ring": "ring"}.get(algorithm, algorithm)
     for size in (*range(1, 40), 1000, 1024):
         alpha, beta, gamma = rng.uniform(1e-6, 1e-3), rng.uniform(1e-10, 1e-7), rng.uniform(0, 1e-9)
-        network = cost_model.Network(alpha, beta, gamma, ((0, alpha, beta), (1e5, 4 * alpha, beta / 3)))
+        line = cost_model.Network(alpha, beta, gamma)
+        bent = cost_model.Network(alpha, beta, gamma, ((0, alpha, beta), (1e5, 4 * alpha, beta / 3)))
         nbytes = int(rng.integers(0, 10**8))
-        expected = times.seconds(algorithm, size, nbytes, network)
-        assert math.isclose(cost_model.allreduce_time(algorithm, size, nbytes, network), expected, rel_tol=1e-9), size
+        sizes, combined = times.message_sizes(name, size, nbytes), times.added(name, size, nbytes)
+        if algorithm == "asynchronous ring" and size > 1:
+            segments = max(1, math.ceil(math.ceil(nbytes / size) / SEGMENT_BYTES))
+            sizes = [each / segments for each in sizes for _ in range(segments)]
+            combined = combined if segments == 1 else nbytes / size / segments
+        else:
+            expected = times.seconds(name, size, nbytes, alpha, beta, gamma)
+            assert math.isclose(allreduce_time(name, size, nbytes, alpha, beta, gamma), expected, rel_tol=1e-9), size
+        for network in (line, bent):
+            expected = math.fsum(map(network.message_seconds, sizes)) + gamma * combined
+            found = cost_model.allreduce_time(algorithm, size, nbytes, network)
+            assert math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-15), size
 
 
 def outcome_with(*rows: list[float]) -> Outcome:

@@ -31,7 +31,7 @@ def in_small_segments(comm, vector):
     """The asynchronous ring, with segments that short vectors have several of."""
     from course_utils.lessons.allreduce.async_ring import async_ring_allreduce
 
-    async_ring_allreduce(comm, vector, None, 1000)
+    async_ring_allreduce(comm, vector, 1000)
 
 
 @pytest.mark.parametrize("world_size", range(1, 9))

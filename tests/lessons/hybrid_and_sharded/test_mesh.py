@@ -140,7 +140,7 @@ def one_leaves() -> None:
 
 
 def test_a_rank_that_leaves_is_named_and_the_next_training_works(eight_ranks) -> None:
-    with pytest.raises(RankError, match="rank 3 raised RuntimeError: I am off.* rank 1 waits in recv"):
+    with pytest.raises(RankError, match="rank 3 raised RuntimeError: I am off.* rank 1 is waiting in recv"):
         eight_ranks.run(one_leaves, ranks=4, backend="gloo")
     run = eight_ranks.run(differences_on_mesh, {"pipeline": 2, "tensor": 2}, build, batches(), ranks=4, backend="gloo")
     assert largest(run.results) <= 1e-10

@@ -1,67 +1,54 @@
-"""The check of `allreduce_time`: every algorithm's messages one after the other, on networks made up for each check."""
+"""The check of `allreduce_time`: every round of every algorithm, with α, β and γ that are made up for each check."""
 
 import math
 from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import REJECTED, after_another_call
+from course_utils.checks.cases import after_another_call
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.checks.symptoms import error_of
-from course_utils.lessons.allreduce.async_ring import SEGMENT_BYTES
-from course_utils.lessons.allreduce.cost_model import Network
 from course_utils.words import ranks
 
 TOLERANCE = 1e-9
-PLAIN = ("gather-broadcast", "tree", "recursive doubling", "halving-doubling", "ring")
+ALGORITHMS = ("through one rank", "tree", "recursive doubling", "halving-doubling", "ring")
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     def number(low: float, high: float) -> float:
         return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
-    def network(gamma: float = 0.0, switch: float | None = None) -> Network:
+    def case(algorithm: str, size: int, nbytes: float, adding: bool = False, more: str = "", key: str = "") -> Case:
         alpha, beta = number(2e-6, 1e-3), number(1e-10, 1e-7)
-        lines = ((0, alpha, beta), (switch, 5 * alpha, beta / 2)) if switch else ()
-        return Network(alpha, beta, gamma, lines)
+        gamma = number(1e-10, 1e-8) if adding else 0.0
+        label = f"{algorithm}, {ranks(size)}, {nbytes:,} bytes{', with a gamma' if adding else ''}{more}"
+        expected = seconds(algorithm, size, nbytes, alpha, beta, gamma)
+        given = (algorithm, size, nbytes, alpha, beta, gamma)
+        return Case(label, [given], [expected], with_comm=False, tolerance=TOLERANCE, key=key)
 
-    def case(algorithm: str, size: int, nbytes: float, net: Network, more: str = "", key: str = "") -> Case:
-        label = f"{algorithm}, {ranks(size)}, {nbytes:,} bytes{more}"
-        expected = seconds(algorithm, size, nbytes, net)
-        return Case(label, [(algorithm, size, nbytes, net)], [expected], with_comm=False, tolerance=TOLERANCE, key=key)
+    def nbytes() -> int:
+        return int(number(1e3, 1e8))
 
     for size in (8, int(rng.choice([5, 6, 7])), int(rng.integers(65, 1024))):
-        for algorithm in PLAIN:
-            yield case(algorithm, size, int(number(1e3, 1e8)), network())
-    for algorithm in PLAIN:
-        adding = network(number(1e-11, 1e-9))
-        yield case(algorithm, int(rng.integers(3, 20)), int(number(1e3, 1e8)), adding, ", with a gamma")
-    for algorithm in PLAIN:
-        nbytes = int(number(1e4, 1e7))
-        bent = network(1e-10, nbytes / 3)
-        yield case(algorithm, int(rng.integers(3, 100)), nbytes, bent, ", a line with a bend", key="bend")
-    for algorithm in (*PLAIN, "asynchronous ring"):
-        yield case(algorithm, 1, 1000, network(1e-10), key="one-rank")
-    yield case("ring", 5, number(1e3, 1e5), network())
-    again = case("tree", 9, 1000, network(), ", called again", key="called-again")
-    yield after_another_call(again, [("tree", 9, 1000, Network(1.0, 1.0))])
-    for nbytes in (0, int(number(1e3, 1e5)), int(number(5e7, 5e8))):
-        key = "asynchronous" if nbytes else "no-bytes"
-        yield case("asynchronous ring", int(rng.choice([4, 5])), nbytes, network(1e-10), key=key)
-    nbytes = number(1e7, 1e8)
-    yield case("asynchronous ring", 3, nbytes, network(1e-10, nbytes / 100), ", a line with a bend", key="asynchronous")
-    unknown = ("quantum", int(rng.integers(2, 9)), int(number(1e3, 1e6)), network())
-    label = "a name that no algorithm has"
-    yield Case(label, [unknown], ["CourseError"], with_comm=False, harness=error_of, key=REJECTED)
-    yield case("halving-doubling", 2, 1e6, network(1e-10))
+        for algorithm in ALGORITHMS:
+            yield case(algorithm, size, nbytes())
+    for size in (int(rng.choice([4, 8, 16])), int(rng.choice([3, 5, 6, 7, 9, 11])), int(rng.integers(17, 100))):
+        for algorithm in ALGORITHMS:
+            yield case(algorithm, size, nbytes(), adding=True)
+    for algorithm in ALGORITHMS:
+        yield case(algorithm, 1, 1000, adding=True, key="one-rank")
+    yield case("ring", 5, number(1e3, 1e5))
+    again = case("tree", 9, 1000, more=", called again", key="called-again")
+    yield after_another_call(again, [("tree", 9, 1000, 1.0, 1.0, 0.0)])
+    yield case("ring", int(rng.choice([4, 5])), 0, adding=True, key="no-bytes")
+    yield case("halving-doubling", 2, 1e6, adding=True)
 
 
 def message_sizes(algorithm: str, size: int, nbytes: float) -> list[float]:
     """Bytes of the messages that follow each other: the longest chain from the first round to the last."""
     levels = int(math.log2(size) + 1e-9)
     folding = [nbytes] * (2 if 2**levels < size else 0)
-    steps, block = 2 * (size - 1), nbytes / size
-    if algorithm == "gather-broadcast":
+    steps = 2 * (size - 1)
+    if algorithm == "through one rank":
         return [nbytes] * steps
     if algorithm == "tree":
         return [nbytes] * 2 * math.ceil(math.log2(size) - 1e-9)
@@ -69,63 +56,63 @@ def message_sizes(algorithm: str, size: int, nbytes: float) -> list[float]:
         return folding + [nbytes] * levels
     if algorithm == "halving-doubling":
         return folding + [nbytes / 2 ** (level + 1) for level in range(levels)] * 2
-    return [block / _segments(algorithm, size, nbytes)] * steps * _segments(algorithm, size, nbytes)
+    return [nbytes / size] * steps
 
 
-def combined(algorithm: str, size: int, nbytes: float) -> float:
+def added(algorithm: str, size: int, nbytes: float) -> float:
     """Bytes that are added one after the other."""
     levels = int(math.log2(size) + 1e-9)
     surplus = 2**levels < size
-    if algorithm == "asynchronous ring" and _segments(algorithm, size, nbytes) > 1:
-        return nbytes / size / _segments(algorithm, size, nbytes)
     vectors = {
-        "gather-broadcast": size - 1,
+        "through one rank": size - 1,
         "tree": math.ceil(math.log2(size) - 1e-9),
         "recursive doubling": levels + surplus,
         "halving-doubling": 1 - 1 / 2**levels + surplus,
+        "ring": 1 - 1 / size,
     }
-    return nbytes * vectors.get(algorithm, 1 - 1 / size)
+    return nbytes * vectors[algorithm]
 
 
-def _segments(algorithm: str, size: int, nbytes: float) -> int:
-    return max(1, math.ceil(math.ceil(nbytes / size) / SEGMENT_BYTES)) if algorithm == "asynchronous ring" else 1
-
-
-def seconds(algorithm: str, size: int, nbytes: float, network: Network) -> float:
+def seconds(algorithm: str, size: int, nbytes: float, alpha: float, beta: float, gamma: float) -> float:
     """What must come out."""
-    messages = math.fsum(
-        network.message_seconds(message_bytes) for message_bytes in message_sizes(algorithm, size, nbytes)
-    )
-    return messages + network.gamma * combined(algorithm, size, nbytes)
+    return messages_seconds(algorithm, size, nbytes, alpha, beta) + gamma * added(algorithm, size, nbytes)
+
+
+def messages_seconds(algorithm: str, size: int, nbytes: float, alpha: float, beta: float) -> float:
+    """The messages' part of it."""
+    return math.fsum(alpha + beta * message for message in message_sizes(algorithm, size, nbytes))
 
 
 def _beyond_the_messages(outcome: Outcome) -> float:
-    """Of the time that came out, the share that is not the messages'."""
-    algorithm, size, nbytes, network = outcome.case.arguments[0]
-    messages = math.fsum(map(network.message_seconds, message_sizes(algorithm, size, nbytes)))
-    return float(outcome.results[0]) / messages - 1 if network.gamma else math.nan
+    """Of the time that came out, the share that is not the messages'; not a number if nothing was to be added."""
+    *given, gamma = outcome.case.arguments[0]
+    return float(outcome.results[0]) / messages_seconds(*given) - 1 if gamma else math.nan
 
 
 EXERCISE = Exercise(
-    library="cost_model",
+    library="time_formulas",
     number=6,
     minutes=25,
     difficulty=2,
-    turn="add up the chain of messages, and additions",
-    title="how long will it take? The formula of each algorithm",
+    turn="add up the rounds of each algorithm",
+    title="how long will it take? A formula for each algorithm",
     cases=_cases,
     hints=(
-        "Write down for 8 ranks, round by round, how many bytes one rank sends. Which algorithms send the same in "
-        "every round? What does halving-doubling send first, and what next? What is different with 6 ranks?",
-        "Make a table of lists: the bytes of each message that follows another. Tree: the vector, 2 · ⌈log₂ P⌉ times; "
-        "(P − 1).bit_length() is that logarithm. Ring: nbytes / P, 2 (P − 1) times. Halving-doubling: nbytes / 2, / 4, "
-        "…, and once more. Surplus ranks cost two vectors more. Then the sum of `network.message_seconds` over the "
-        "list and `network.combine_seconds(combined_bytes(…))`.",
+        "Take 8 ranks and write down, round by round, how many bytes a rank sends and how many it adds. In which "
+        "algorithms are all rounds alike? What does halving-doubling send first, and what next? And what changes with "
+        "6 ranks?",
+        "Through one rank: (P − 1) · (2 (α + βn) + γn). Tree: the same with ⌈log₂ P⌉ in place of P − 1, which is "
+        "`(P - 1).bit_length()`. Ring: (P − 1) · (2 (α + βn/P) + γn/P). For the other two let A be the largest power "
+        "of two up to P. Recursive doubling takes log₂ A · (α + βn + γn), and halving-doubling takes 2 log₂ A · α + "
+        "(A − 1)/A · (2βn + γn). If P > A, add 2 (α + βn) + γn.",
     ),
     symptoms={
-        "nothing is added": lambda case, outcome: abs(_beyond_the_messages(outcome)) < 1e-6,
-        "other numbers are added": lambda case, outcome: _beyond_the_messages(outcome) > 1e-6,
+        "nothing is added": lambda case, outcome: abs(_beyond_the_messages(outcome)) < 1e-7,
+        "other numbers are added": lambda case, outcome: _beyond_the_messages(outcome) > 1e-7,
     },
-    praise=lambda outcome: "right for six algorithms, from 1 rank to 1000, on lines and on lines with a bend",
-    also_hidden=("course_utils.lessons.allreduce.shared_links:allreduce_time",),
+    praise=lambda outcome: "right for five algorithms, from 1 rank to 1000",
+    also_hidden=(
+        "course_utils.lessons.allreduce.cost_model:allreduce_time",
+        "course_utils.lessons.allreduce.shared_links:allreduce_time",
+    ),
 )

@@ -18,6 +18,7 @@ from course_utils.lessons.allreduce.checks.common import (
     numbers,
     powers_of_ten,
     promises_kept,
+    wrong_sums,
 )
 from course_utils.lessons.allreduce.checks.pace import against_a_plain_ring
 from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
@@ -25,11 +26,11 @@ from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
 SLOW = 15.0  # this many times as long as a plain ring: programs beside it can make it several, a pause many
-TOO_LONG = "the result is right, but a message of rank {rank} has {nbytes} bytes; a segment has at most {most}"
-ONE_AT_A_TIME = "the result is right, but no rank had two messages of one direction on their way at a time"
-BLOCK_BY_BLOCK = "the result is right, but every rank waited for a whole block before it passed a segment on"
-SECOND_HALF = "the result is right, but in the second half every rank waited for a whole block before it passed one on"
-TOO_SLOW = "the result is right, but took {times:.1f} times as long as a ring of blocking messages"
+TOO_LONG = "the result is right, but rank {rank} sent a message of {nbytes} bytes; a segment has at most {most}"
+ONE_AT_A_TIME = "the result is right, but no rank ever had two of its messages on their way at the same time"
+BLOCK_BY_BLOCK = "the result is right, but every rank waited for a whole block before it sent a segment on"
+SECOND_HALF = "the result is right, but every rank waited for whole blocks before it sent complete segments on"
+TOO_SLOW = "the result is right, but it took {times:.1f} times longer than a ring of blocking messages"
 
 
 def async_cost(room: int) -> CostOf:
@@ -52,15 +53,14 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         length: int,
         room: int,
         dtype: str = "float64",
-        op: str | None = None,
         nbytes: int = 0,
         judge: Judge = _segments_follow,
     ) -> Case:
         """`room`: numbers that a segment holds; `nbytes`: its bytes, where that is not just their size."""
-        vectors = [numbers(rng, length, dtype, op) for _ in range(size)]
+        vectors = [numbers(rng, length, dtype) for _ in range(size)]
         nbytes = nbytes or room * vectors[0].itemsize
         label = f"{ranks(size)}, {count(length, f'{dtype} number')}, segments of {nbytes} bytes"
-        return case_of(vectors, async_cost(room), label, op, nbytes, judge=judge)
+        return case_of(vectors, async_cost(room), label, nbytes, judge=judge)
 
     plain = allreduce_cases(rng, world_size, async_cost(10**9))
     yield next(plain)
@@ -76,7 +76,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield from plain
     yield case(world_size, 32 * world_size + 5, 4)
     yield case(world_size - 1, 100, 10, "float32")
-    yield case(world_size - 1, 40, 3, "int64", "PROD")
+    yield case(world_size - 1, 40, 3, "int64")
     yield case(world_size - 1, 3 * world_size - 2, 3, judge=promises_kept)  # one block has a segment more
     yield case(world_size, 8 * world_size + 3, 2, nbytes=20)
     yield dataclasses.replace(case(world_size, 3 * world_size, 1, nbytes=3), key="less-than-a-number")
@@ -90,7 +90,7 @@ def _too_slow(times: float) -> Finding | None:
 
 
 def _segments_follow(outcome: Outcome) -> Finding | None:
-    most = max(outcome.case.arguments[0][2], outcome.case.arguments[0][0].itemsize)
+    most = max(outcome.case.arguments[0][1], outcome.case.arguments[0][0].itemsize)
     sends = [[event for event in reply.events if event.kind == "send"] for reply in outcome.attempt.replies]
     receives = [[event for event in reply.events if event.kind == "recv"] for reply in outcome.attempt.replies]
     broken = promises_kept(outcome)
@@ -137,8 +137,8 @@ def _praise(outcome: Outcome) -> str:
     )
     sent = max(outcome.run.bytes_per_rank) / outcome.arguments[0][0].nbytes
     return (
-        f"{ranks(outcome.world_size)} agree; up to {count(at_once, 'segment')} of a rank on their way at once, each "
-        f"sent {sent:.2f} of its vector, the least possible"
+        f"{ranks(outcome.world_size)} agree; a rank had up to {count(at_once, 'segment')} on their way at once, and "
+        f"each sent {sent:.2f} times its vector, the least possible"
     )
 
 
@@ -147,18 +147,20 @@ EXERCISE = Exercise(
     number=5,
     minutes=45,
     difficulty=3,
-    turn="pass each segment on as soon as it has come",
-    title="the ring in segments that follow each other",
+    turn="send each segment on as soon as it has arrived",
+    title="a ring in which each segment is sent on at once",
     cases=_cases,
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
-        "A segment that has come and was added can leave at once: it need not wait for its neighbours in the block. "
-        "Write down the order in which the segments reach one rank. Which of them does it pass on, and when may the "
-        "place of a finished sum be written into?",
-        "List `arriving`: for every step, the segments of the block that comes. Begin with an Isend of each segment of "
-        "the first block. Then for each arrival: Irecv posted early, Wait, combine (while it is a partial sum), Isend "
-        "of the same segment. A finished sum may come into the vector once the Isend of the old one is complete. "
-        "At the end wait for all sends.",
+        "A segment that has arrived and has been added can be sent on at once, without waiting for the others of its "
+        "block. In which order do the segments of all blocks arrive at rank 0? Which of them does it send on, and to "
+        "which of them does it add?",
+        "First start an `Isend` for each segment of the block that the ring sends first. Then make a list of all "
+        "segments that will arrive, in order, and go through it. For each, there is an `Irecv` that was started "
+        "earlier, one or two segments ahead. Wait for it, add it in the first P − 1 steps, or copy it into the vector "
+        "after that, and start an `Isend` of the same segment, except in the last step. Let each `Irecv` fill an array "
+        "of its own, and each `Isend` send a copy; then no two of them get into each other's way. At the end, wait for "
+        "all sends.",
     ),
     symptoms=spoken_of(__file__),
     praise=_praise,

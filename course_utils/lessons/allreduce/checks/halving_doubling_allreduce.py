@@ -2,12 +2,12 @@
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept, wrong_sums
 from course_utils.lessons.allreduce.checks.ring_allreduce import share_sent
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
-TOO_LONG = "the result is right, but rank {rank} sent {nbytes:,} bytes where half of what it still had was {most:,}"
+TOO_LONG = "the result is right, but rank {rank} sent {nbytes:,} bytes; half of what it still had is {most:,}"
 
 
 def halving_cost(size: int, length: int) -> Cost:
@@ -47,20 +47,20 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="halving_doubling",
-    number=3,
+    number=4,
     minutes=35,
     difficulty=3,
-    turn="give away half, log P times; then get it back",
-    title="halves out, halves back: few rounds and few bytes",
+    turn="send away half of your blocks in each round, then collect them",
+    title="sharing out the adding by halves takes few rounds and few bytes",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, halving_cost, _halves),
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
-        "With 4 ranks and 4 blocks: 0 and 2 meet first, 0 goes on with blocks 0 and 1. Which blocks does 2 go on with, "
-        "and what do they have to send each other? Going back is the same in the other "
-        "direction; but first: which block does each rank hold after the second round?",
-        "distance = active/2, …, 2, 1 and partner = rank ^ distance. A rank goes on with the blocks first … first + "
-        "distance − 1, first = rank // distance · distance: it sends the partner's, receives into a buffer and "
-        "combines its own. Then distance = 1, 2, …, active/2: send your blocks, receive into the partner's.",
+        "Take 8 ranks. Who is the partner of rank 5 in rounds 1, 2 and 3, and which blocks does rank 5 keep in each of "
+        "them? Can you calculate the first of these blocks from the rank and the distance?",
+        "Let distance be active/2, …, 2, 1 and partner = rank ^ distance. A rank keeps the `distance` blocks that "
+        "begin with number rank // distance · distance, and its partner keeps those that begin with partner // "
+        "distance · distance. Send the partner's blocks, receive into an array of its own, and add it to your blocks. "
+        "For the second phase, let distance be 1, 2, …, active/2. Send your blocks and receive into the partner's.",
     ),
     symptoms={**spoken_of(__file__), "a rank sends to one that is not a partner": _to_no_partner},
     praise=_praise,

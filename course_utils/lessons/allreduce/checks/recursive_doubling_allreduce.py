@@ -2,15 +2,15 @@
 
 from course_utils.checks.exercise import Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept, wrong_sums
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
-STRANGERS = "the result is right here, but rank {rank} swapped with rank {other}: with 8 ranks that is not enough"
+STRANGERS = "the result is right here, but rank {rank} swapped with rank {other}; it would be wrong with 8 ranks"
 
 
 def doubling_cost(size: int, length: int) -> Cost:
-    """A whole vector in each round; one more from those who tell a folded rank the result."""
+    """A whole vector in each round, and one more from each rank that sends the result to a surplus rank."""
     rounds = size.bit_length() - 1
     folded = size - 2**rounds
     return Cost(
@@ -38,19 +38,20 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="recursive_doubling",
-    number=2,
-    minutes=20,
+    number=3,
+    minutes=15,
     difficulty=2,
-    turn="swap sums with partners ever further away",
-    title="partners at distance 1, 2, 4, … swap whole vectors",
+    turn="swap sums with partners 1, 2, 4, … away",
+    title="partners 1, 2, 4, … apart swap whole vectors",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, doubling_cost, _partners),
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
-        "After round 0 the ranks 0 and 1 hold the same sum, and 2 and 3 another. With whom must 0 swap next? Write "
-        "both numbers with binary digits: how do they differ? And who is left over when there are 3 ranks?",
-        "`active = fold_in(comm, vector, op)`; the ranks below `active`, for distance = 1, 2, 4, … < active: "
-        "`comm.Sendrecv(vector, dest=partner, recvbuf=incoming, source=partner)` with partner = rank ^ distance, then "
-        "combine. At the end all call `fold_out(comm, vector, active)`.",
+        "Which ranks take part in the rounds if there are 3 ranks, and up to which distance do the rounds of the "
+        "lesson go then? Which two calls do all ranks make, and when?",
+        "All ranks call `active = fold_in(comm, vector)` first and `fold_out(comm, vector, active)` last. In between, "
+        "only ranks below `active` run the loop of the lesson, with distance = 1, 2, 4, … as long as it is less than "
+        "`active`. In each round they call `comm.Sendrecv(vector, dest=partner, recvbuf=incoming, source=partner)` "
+        "with partner = rank ^ distance, and add what has arrived.",
     ),
     symptoms=spoken_of(__file__),
     praise=_praise,

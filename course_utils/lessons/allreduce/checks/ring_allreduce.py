@@ -2,12 +2,12 @@
 
 from course_utils.checks.exercise import Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept, wrong_sums
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.trace.events import Event
 from course_utils.words import count, ranks
 
-NO_RING = "the result is right, but rank {rank} sends to rank {peer}; the one to its right is rank {right}"
+NO_RING = "the result is right, but rank {rank} sends to rank {peer}; its right neighbour is rank {right}"
 
 
 def ring_cost(size: int, length: int) -> Cost:
@@ -23,7 +23,7 @@ def _to_the_right(outcome: Outcome) -> Finding | None:
 
 
 def _elsewhere(outcome: Outcome) -> list[Event]:
-    """Messages to another than the right neighbour."""
+    """Messages that do not go to the right neighbour."""
     size = outcome.world_size
     return [event for event in outcome.run.events if event.kind == "send" and event.peer != (event.rank + 1) % size]
 
@@ -44,19 +44,21 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="ring",
-    number=4,
+    number=1,
     minutes=30,
     difficulty=3,
-    turn="pass blocks to the right: add, then hand out",
-    title="one block to the right neighbour in every step",
+    turn="send one block to the right in every round",
+    title="one block to the right neighbour in every round",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, ring_cost, _to_the_right),
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
-        "Write down for 3 ranks which block each of them sends in step 0, 1, 2 and 3. What a rank sends in one step is "
-        "what arrived in the step before. So which block arrives in step 0, and what is finished after P − 1 steps?",
-        "`blocks = blocks_of(vector, P)`. In step s = 0 … 2P − 3 send blocks[(rank − s) % P] to the right, and receive "
-        "the place of blocks[(rank − s − 1) % P] from the left: in the first P − 1 steps into a buffer, to be combined "
-        "with that block, afterwards into the block itself. Sendrecv does both at once.",
+        "Take 3 ranks, and write down which block each of them sends in rounds 1, 2, 3 and 4. What a rank sends in one "
+        "round is what it received in the round before. Which number does the block have that rank 0 sends first, and "
+        "how does that number change from round to round?",
+        "Let `blocks = blocks_of(vector, P)`. In step s = 0, 1, …, 2P − 3 send blocks[(rank − s − 1) % P] to the "
+        "right, while block number (rank − s − 2) % P arrives from the left. In the first P − 1 steps, receive it into "
+        "an array of its own and add it to that block. After that, receive it into the block itself. `Sendrecv` sends "
+        "and receives at the same time.",
     ),
     symptoms={
         **spoken_of(__file__),

@@ -1,7 +1,7 @@
 """The check of `tree_allreduce`: 2 ⌈log₂ P⌉ rounds and 2 (P − 1) messages, whatever P."""
 
 from course_utils.checks.exercise import Cost, Exercise, Outcome
-from course_utils.lessons.allreduce.checks.common import allreduce_cases
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, wrong_sums
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
@@ -22,21 +22,20 @@ def _praise(outcome: Outcome) -> str:
 
 EXERCISE = Exercise(
     library="tree",
-    number=1,
+    number=2,
     minutes=20,
     difficulty=2,
-    turn="gather the sum in pairs, then tell everybody",
-    title="up a tree to rank 0, and down again",
+    turn="add up in pairs, then send the result back",
+    title="along a tree to rank 0, and back again",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, tree_cost),
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
-        "It is the tree broadcast of lesson 4 backwards, and then forwards. Of two ranks that meet, one sends its sum "
-        "and waits for the result, the other adds. Which ranks still hold something after the first round, and after "
-        "the second?",
-        "Up: distance = 1, 2, 4, … while distance < P. A rank that leaves the remainder `distance` when divided by 2 "
-        "· distance sends to rank − distance. A rank that leaves none receives from rank + distance, if there is one, "
-        "into an array of its own, and combines. Down: the same distances backwards; the sender now receives, into "
-        "`vector`, and the receiver sends.",
+        "This is the tree broadcast of lesson 4, first backwards and then forwards. Which ranks are still taking part "
+        "in round 2, and which in round 3? What do their numbers have in common?",
+        "Let distance be 1, 2, 4, … as long as it is less than P. If rank % (2 · distance) == distance, the rank sends "
+        "to rank − distance. If rank % (2 · distance) == 0 and rank + distance < P, it receives from rank + distance, "
+        "into an array of its own, and adds. For the way back, use the same distances in the opposite order. Now those "
+        "that have sent receive, into `vector`, and those that have received send.",
     ),
     symptoms=spoken_of(__file__),
     praise=_praise,

@@ -29,8 +29,8 @@ EXERCISE = Exercise(
     title="every rank returns its square",
     cases=_squares,
     hints=(
-        "Every rank runs the same line. Which value in it is different on each?",
-        "`comm.rank` is this rank's number. Square it, and hand it back with `return`.",
+        "All ranks run the same line. Which value in it is different on each of them?",
+        "The number of the rank is `comm.rank`. Square it, and return the result.",
     ),
     symptoms={
         "it is printed and not returned": _printed,

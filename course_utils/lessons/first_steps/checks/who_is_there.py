@@ -1,4 +1,4 @@
-"""The check of `who_is_there`: everybody's name on every rank, in rank order."""
+"""The check of `who_is_there`: the names of all ranks on every rank, in rank order."""
 
 from collections.abc import Iterator, Sequence
 
@@ -62,14 +62,15 @@ EXERCISE = Exercise(
     number=2,
     minutes=5,
     difficulty=1,
-    turn="put this rank's name in, return everybody's",
-    title="every rank knows all names",
+    turn="put in this rank's name, and return the names of all ranks",
+    title="every rank knows all the names",
     cases=_names,
     picture=False,
     hints=(
-        "A rank knows only its own name. Which call lets each rank put one thing in and get everybody's out?",
-        "`comm.allgather(thing)` returns the list of all ranks' things, in rank order, on every rank. "
-        "Every rank must call it.",
+        "A rank knows only its own name. With which call can each rank put in one thing and get back those of all "
+        "ranks?",
+        "On every rank, `comm.allgather(thing)` returns the list of the things of all ranks, in the order of the "
+        "ranks. All ranks have to call it.",
     ),
     symptoms={"the order is another": _in_another_order},
     praise=lambda outcome: "every rank knows all the names, in rank order",

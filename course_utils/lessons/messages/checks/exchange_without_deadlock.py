@@ -69,7 +69,7 @@ def _all_completed(outcome: Outcome) -> Finding | None:
     for rank, (_, partner) in enumerate(outcome.case.arguments):
         if partner != rank and not (completed(outcome, rank, "send") and completed(outcome, rank, "recv")):
             return own(
-                "never-completed", "the result came, but a message of rank {rank} was never completed", rank=rank
+                "never-completed", "the result arrived, but rank {rank} did not complete one of its messages", rank=rank
             )
     return None
 
@@ -83,10 +83,10 @@ EXERCISE = Exercise(
     title="two ranks swap vectors at once",
     cases=_cases,
     hints=(
-        "If the first call of both ranks waits, neither can answer. Which call says where the partner's vector should "
-        "go, but does not wait for it?",
-        "Make room with `np.empty_like(vector)`. Start `request = comm.Irecv(room, source=partner)`, then Send, "
-        "then `request.Wait()`.",
+        "If both ranks begin with a call that waits, neither gets any further. Which call names the array for the "
+        "partner's vector but does not wait until it has arrived?",
+        "Make room with `incoming = np.empty_like(vector)`. Start `request = comm.Irecv(incoming, source=partner)`, "
+        "then call `comm.Send(vector, dest=partner)`, and then `request.Wait()`. Return `incoming`.",
     ),
     praise=lambda outcome: f"{ranks(outcome.world_size)} swapped vectors of any size in {outcome.run.rounds} round",
 )

@@ -50,14 +50,15 @@ EXERCISE = Exercise(
     number=5,
     minutes=15,
     difficulty=2,
-    turn="minimise the relative errors",
+    turn="find the line with the smallest relative errors",
     title="latency and time per byte from a ping-pong",
     cases=_cases,
     hints=(
-        "The shortest message takes microseconds, the longest milliseconds. If you minimise the errors in seconds, "
-        "which of the points decides? What would you have to divide each equation alpha + beta · n = t by?",
-        "Least squares on alpha · (1 / t) + beta · (n / t) = 1: `np.linalg.lstsq` with the columns 1 / t and n / t, "
-        "and ones on the right.",
+        "Divide the equation alpha + beta · n = t by t. What are then the factors of alpha and of beta, and what is "
+        "left on the right-hand side?",
+        "Turn both arguments into arrays n and t. Then `A = np.column_stack([1 / t, n / t])` has a row for each "
+        "equation, and `b = np.ones(len(t))` has the right-hand sides. The first thing that `np.linalg.lstsq(A, b)` "
+        "returns is alpha and beta.",
     ),
-    praise=lambda outcome: "alpha and beta are right on exact lines and on noisy ones, short messages and long",
+    praise=lambda outcome: "alpha and beta are right, for points exactly on a line and for noisy ones",
 )

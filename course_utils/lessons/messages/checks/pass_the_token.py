@@ -39,7 +39,7 @@ def _one_number(outcome: Outcome) -> Finding | None:
     """What is wrong where every rank's message is longer than the one before."""
     sent = [event.bytes for reply in outcome.attempt.replies for event in reply.events if event.kind == "send"]
     if len(sent) > 2 and all(size > previous for previous, size in zip(sent, sent[1:])):
-        words = "the sums are right, but the token grows from {first} bytes to {last}"
+        words = "the sums are right, but the token grew from {first} bytes to {last}"
         return own("growing-token", words, first=sent[0], last=sent[-1])
     return None
 
@@ -55,16 +55,17 @@ EXERCISE = Exercise(
     number=1,
     minutes=10,
     difficulty=1,
-    turn="rank 0 sends first, the others wait for the token",
-    title="a running sum, once round the ring",
+    turn="rank 0 sends first, and the others wait for the token",
+    title="a running sum that travels once around all ranks",
     cases=_cases,
     hints=(
-        "Rank 0 holds the token at the start; the others have to wait for it. So which rank sends before it receives?",
-        "Rank 0: `comm.send(number, dest=right)`, then return what `comm.recv(source=left)` gives. The others: "
-        "receive from the left, send token + number to the right, return the token. `right` is (rank + 1) % size.",
+        "Rank 0 has the token at first, and the others have to wait for it. Which rank sends before it receives?",
+        "Let right = (rank + 1) % size and left = (rank − 1) % size. Rank 0 calls `comm.send(number, dest=right)` and "
+        "then returns what `comm.recv(source=left)` gives. Every other rank receives the token from the left, sends "
+        "token + number to the right, and returns the token. A single rank returns its number.",
     ),
     symptoms={"the numbers are nearly right": _nearly_right},
     praise=lambda outcome: (
-        f"the token came home after {count(outcome.run.messages, 'message')}, and every rank saw its sum"
+        f"the token was back after {count(outcome.run.messages, 'message')}, and every rank returned its sum"
     ),
 )

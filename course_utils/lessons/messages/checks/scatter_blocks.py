@@ -1,4 +1,4 @@
-"""The check of `scatter_blocks`: NumPy's `array_split` says who gets what; nobody may be sent the whole vector."""
+"""The check of `scatter_blocks`: NumPy's `array_split` says who gets what; no rank may be sent the whole vector."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -85,7 +85,7 @@ def _once_as_a_buffer(outcome: Outcome) -> Finding | None:
             return own("whole-vector-to-all", words, call=event.name, size=size)
         if event.name[:1].islower() and event.kind in ("send", "collective"):
             return own(
-                "pickled", "the blocks are right, but {call} pickled them; a buffer was asked for", call=event.name
+                "pickled", "the blocks are right, but {call} pickled them; send them as a buffer", call=event.name
             )
     return None
 
@@ -95,17 +95,19 @@ EXERCISE = Exercise(
     number=4,
     minutes=15,
     difficulty=2,
-    turn="tell everybody the length, then hand out the blocks",
-    title="a block for every rank, also where P does not divide",
+    turn="send the length to all ranks, then send each its block",
+    title="a block for every rank, even if P does not divide the length",
     cases=_cases,
     hints=(
-        "Every rank has to know how long its block is before it can make room for it. Who knows the length, and how "
-        "do the others learn it? And what do 7 elements over 4 ranks look like: 2, 2, 2, 1?",
-        "First `comm.bcast((len(vector), vector.dtype) …)` from the root. The count of rank r is length // P, and one "
-        "more where r < length % P. Then `comm.Scatterv([vector, counts], block, root=root)`, None off the root.",
+        "A rank has to know how long its block is before it can make room for it. Which rank knows the length, and how "
+        "do the others learn it? And which ranks get one number more than the others?",
+        "The root broadcasts length and dtype with `comm.bcast((len(vector), vector.dtype), root=root)`; the other "
+        "ranks call `comm.bcast(None, root=root)`. Rank r gets length // P numbers, and one more if r < length % P. "
+        "Then all call `comm.Scatterv(what, block, root=root)`, in which `what` is [vector, counts] on the root and "
+        "None on the other ranks.",
     ),
     praise=lambda outcome: (
-        f"{len(_vector(outcome.case))} elements over {ranks(outcome.world_size)}, no block more than one longer than "
-        "another, and each element sent once"
+        f"{len(_vector(outcome.case))} numbers on {ranks(outcome.world_size)}, in blocks as equal as possible, and "
+        "each number was sent once"
     ),
 )

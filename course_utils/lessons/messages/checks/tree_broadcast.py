@@ -1,4 +1,4 @@
-"""The check of `tree_broadcast`: the root's vector in everybody's array, in ⌈log₂ P⌉ rounds and P − 1 messages."""
+"""The check of `tree_broadcast`: the root's vector in every rank's array, in ⌈log₂ P⌉ rounds and P − 1 messages."""
 
 from collections.abc import Iterator
 
@@ -79,7 +79,7 @@ def _praise(outcome: Outcome) -> str:
     size = outcome.world_size
     return (
         f"the root's vector reached {ranks(size)} in {count(outcome.run.rounds, 'round')} and "
-        f"{count(outcome.run.messages, 'message')}; one after the other takes {count(size - 1, 'round')}"
+        f"{count(outcome.run.messages, 'message')}; a loop on the root would take {count(size - 1, 'round')}"
     )
 
 
@@ -88,16 +88,16 @@ EXERCISE = Exercise(
     number=3,
     minutes=20,
     difficulty=3,
-    turn="let every rank that has the vector pass it on",
-    title="one vector to all in ⌈log₂ P⌉ rounds",
+    turn="let every rank that has the vector send it on",
+    title="one vector for all ranks in ⌈log₂ P⌉ rounds",
     cases=_cases,
     wrong_blocks=lambda frames, arguments: frames.not_from(arguments[1] if len(arguments) > 1 else 0),
     hints=(
-        "After the first message two ranks hold the vector, after the second round four. Count the ranks from the "
-        "root: at which distances are the holders of round k, and to which distance does each of them send?",
-        "distance = (rank − root) % P, step = 1, 2, 4, … while step < P. A rank with distance < step sends to the "
-        "rank `step` further on, if there is one (distance + step < P). A rank with step ≤ distance < 2 · step "
-        "receives.",
+        "Count the ranks from the root, which has distance 0. Which distances have the ranks that send in round k, and "
+        "which distances have those that receive?",
+        "Let distance = (rank − root) % P, and let step be 1, 2, 4, … as long as it is less than P. If distance < step "
+        "and distance + step < P, the rank sends to (rank + step) % P. If step ≤ distance < 2 · step, it receives "
+        "from (rank − step) % P.",
     ),
     symptoms={
         "a rank receives nothing": _left_out,
