@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from .blocks import block_bounds, blocks_of, fold_in, fold_out
     from .cost_model import Network, adding_switch_time, bytes_per_rank, combined_bytes, named, powers, rounds
     from .double_tree import double_tree_allreduce, two_trees
-    from .gather_broadcast import gather_broadcast_allreduce
     from .halving_doubling import halving_doubling_allreduce
     from .hierarchical import SubCommunicator, hierarchical_allreduce
     from .network_topology import alpha_of, ring_seconds, switch, two_level
-    from .recursive_doubling import recursive_doubling_allreduce
     from .ring import ring_all_gather, ring_allreduce, ring_reduce_scatter
     from .sentences import (
         bus_text,

@@ -90,7 +90,7 @@ def error_text(predicted: Sequence[float], runs: Sequence[Sequence[float]]) -> s
     )
 
 
-class Outcome(Enum):
+class AgainstModel(Enum):
     """What a comparison on the emulated nodes says about the time that was calculated for a real network."""
 
     AGREES = auto()
@@ -99,24 +99,24 @@ class Outcome(Enum):
     BUSY = auto()
 
 
-def outcome(pair: Compared) -> Outcome:
+def against_model(pair: Compared) -> AgainstModel:
     """Whether the runs agree with a calculation in which the first of the two is faster."""
     if pair.is_busy:
-        return Outcome.BUSY
+        return AgainstModel.BUSY
     if pair.is_tie:
-        return Outcome.NO_DIFFERENCE
-    return Outcome.AGREES if pair.first_is_faster else Outcome.CONTRADICTS
+        return AgainstModel.NO_DIFFERENCE
+    return AgainstModel.AGREES if pair.first_is_faster else AgainstModel.CONTRADICTS
 
 
 def comparison_text(pair: Compared) -> str:
     """What the emulated nodes show of two algorithms, of which the first is faster by the calculation."""
     cores = "All nodes share the cores of this computer, and more messages are more work for these cores."
     return {
-        Outcome.AGREES: f"The emulated nodes agree: {pair}.",
-        Outcome.NO_DIFFERENCE: f"On the emulated nodes there is no clear difference. {cores}",
-        Outcome.CONTRADICTS: f"On the emulated nodes it is the other way round, as {pair}. {cores}",
-        Outcome.BUSY: f"{BUSY}.",
-    }[outcome(pair)]
+        AgainstModel.AGREES: f"The emulated nodes agree: {pair}.",
+        AgainstModel.NO_DIFFERENCE: f"On the emulated nodes there is no clear difference. {cores}",
+        AgainstModel.CONTRADICTS: f"On the emulated nodes it is the other way round, as {pair}. {cores}",
+        AgainstModel.BUSY: f"{BUSY}.",
+    }[against_model(pair)]
 
 
 # --- bus bandwidth, and rounding ------------------------------------------------------------------------------------

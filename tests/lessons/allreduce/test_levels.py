@@ -136,7 +136,7 @@ def test_calculated_times_are_trusted_as_far_as_they_are_near() -> None:
 )
 def test_the_run_chooses_what_is_said_of_two_methods(first, second, expected) -> None:
     pair = Compared(first, second, ("the ring", "the tree"))
-    assert sentences.outcome(pair).name == expected
+    assert sentences.against_model(pair).name == expected
     text = sentences.comparison_text(pair)
     assert (str(pair) in text) == (expected != "NO_DIFFERENCE") and text.endswith(".")
     assert (text == f"{BUSY}.") == (expected == "BUSY")
