@@ -17,15 +17,13 @@ if TYPE_CHECKING:
     from .async_ring import SEGMENT_BYTES, async_ring_allreduce, segments_per_block
     from .bandwidth import algorithm_bandwidth, bus_bandwidth
     from .blocks import block_bounds, blocks_of, fold_in, fold_out
-    from .cost_model import Network, adding_switch_time, bytes_per_rank, combined_bytes, named, powers, rounds
+    from .cost_model import Network, adding_switch_time
     from .double_tree import double_tree_allreduce
-    from .gather_broadcast import gather_broadcast_allreduce
     from .halving_doubling import halving_doubling_allreduce
     from .hierarchical import hierarchical_allreduce
     from .network_topology import alpha_of, ring_seconds, switch, two_level
-    from .recursive_doubling import recursive_doubling_allreduce
     from .ring import ring_allreduce
-    from .sentences import bus_text, error_text, formula_text, kept_text, network_text, predictors, rounding_text
+    from .sentences import bus_text, error_text, formula_text, kept_text, network_text, predictors
     from .shared_links import predicted_seconds
     from .suspicious_ring import WEIGHTS, suspicious_ring, train_digits
     from .tree import tree_allreduce
