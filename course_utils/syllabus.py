@@ -78,12 +78,12 @@ class Lesson:
 
 
 LESSONS: tuple[Lesson, ...] = (
-    Lesson("00_first_steps", "How do I run code on many processes?", 30, 4),
+    Lesson("00_first_steps", "How do I run code on many processes?", 40, 4),
     Lesson("01_sgd", "How does a network learn?", 50, 0, (0,)),
     Lesson("02_autodiff_and_optimizers", "Who computes the gradient?", 50, 0, (1,)),
     Lesson("03_hardware", "What limits one machine?", 60, 2, (2,)),
     Lesson("04_messages", "How do processes talk?", 50, 4, (0,), further_minutes=20),
-    Lesson("05_allreduce", "How do P machines add up their vectors?", 60, 8, (4,), further_minutes=40),
+    Lesson("05_allreduce", "How do P machines add up their vectors?", 50, 8, (4,), further_minutes=80),
     Lesson("06_data_parallel", "Can P workers train as one?", 60, 4, (2, 5)),
     Lesson("07_overlap", "Why is DDP faster than my loop?", 60, 4, (6,)),
     Lesson("08_parameter_server", "What if nobody waits?", 60, 8, (6,)),

@@ -19,14 +19,17 @@ _DRAWN = (Kind.VALUE, Kind.DEADLOCK)
 def block_picture(exercise: Exercise, function: Callable, outcome: Outcome) -> "Picture | None":
     """Draw what each rank held after each round of the failing case; None if nothing can be seen in that.
 
-    A case on more than eight ranks is run on the first eight of them.
+    More than eight ranks are too many to see: then it is the smallest number of ranks with which blocks are wrong.
     """
-    finding, arguments = outcome.finding, outcome.case.arguments[:_MOST_RANKS]
+    finding, arguments = outcome.finding, outcome.case.arguments
     if exercise.wrong_blocks is None or finding is None or finding.kind not in _DRAWN:
         return None
-    try:
-        frames = snapshots_of_blocks(function, [(own, {}) for own in arguments])
-    except CourseError:  # it does something that virtual ranks cannot
-        return None
-    wrong = exercise.wrong_blocks(frames, arguments[0])
-    return draw.blocks(frames, wrong=wrong) if wrong else None
+    sizes = [len(arguments)] if len(arguments) <= _MOST_RANKS else range(2, _MOST_RANKS + 1)
+    for size in sizes:
+        try:
+            frames = snapshots_of_blocks(function, [(own, {}) for own in arguments[:size]])
+        except CourseError:  # it does something that virtual ranks cannot
+            continue
+        if wrong := exercise.wrong_blocks(frames, arguments[0]):
+            return draw.blocks(frames, wrong=wrong)
+    return None

@@ -16,7 +16,7 @@ from course_utils.ranks.run import Attempt, Run
 from course_utils.words import count
 
 if TYPE_CHECKING:
-    from course_utils.draw.blocks import BlockFrames
+    from course_utils.draw.block_frames import BlockFrames
 
 
 class _NoResult:

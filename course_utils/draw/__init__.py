@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from course_utils.draw.bars import measured_bars as measured_bars
     from course_utils.draw.bars import shares as shares
     from course_utils.draw.bars import stacked_bars as stacked_bars
-    from course_utils.draw.blocks import blocks as blocks
+    from course_utils.draw.block_panels import blocks as blocks
     from course_utils.draw.core_grid import cores as cores
     from course_utils.draw.curves import loss_curves as loss_curves
     from course_utils.draw.lines import over_numbers as over_numbers

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from course_utils import draw, system
-from course_utils.draw.blocks import BlockFrames
+from course_utils.draw.block_frames import BlockFrames
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus, memory_bytes
 from course_utils.progress_bar import ProgressBar

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from course_utils import draw
-from course_utils.draw.blocks import BlockFrames
+from course_utils.draw.block_frames import BlockFrames
 from course_utils.errors import CourseError
 from course_utils.ranks.ending import BrokenOff, Ending, ending_of
 from course_utils.ranks.engine.reply import Reply, to_bytes

@@ -36,7 +36,7 @@ planner_pictures.why_many(estimate)
 # In this lesson you will start four processes from this notebook, run code on all of them, send a first message, and
 # learn what to do when one of them fails or gets stuck.
 #
-# *30 minutes · builds on basic Python · 4 processes*
+# *40 minutes · builds on basic Python · 4 processes*
 #
 # ## Start four processes
 

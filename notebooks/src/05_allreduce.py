@@ -14,7 +14,7 @@
 # twice the size of the vector. You will see how that works, predict what different methods cost, and find out why a sum
 # is wrong.
 #
-# *60 minutes · builds on [lesson 4](04_messages.ipynb) · 8 ranks*
+# *50 minutes · builds on [lesson 4](04_messages.ipynb) · 8 ranks*
 
 # %%
 import numpy as np

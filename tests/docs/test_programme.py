@@ -15,7 +15,9 @@ TEXT = (ROOT / "docs" / "programme.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (\d+):(\d\d)–(\d+):(\d\d) \| (.+?) \| (.*?) ?\| (.*?) ?\| (.*?) ?\|$", re.MULTILINE)
 LESSON = re.compile(r"\[(\d+) (.+)\]\(\.\./notebooks/(.+)\.ipynb\)")
 OTHER = re.compile(r"^\| (.+?) \| ([\d, ]+) \| ([\d, ]*) \| (\d+) \|$", re.MULTILINE)
-SAID = re.compile(r"(\d+) minutes with the lesson open (?:beside|next to) the slides, (?:or )?(\d+) with the slides alone\.")
+SAID = re.compile(
+    r"(\d+) minutes with the lesson open (?:beside|next to) the slides, (?:or )?(\d+) with the slides alone\."
+)
 SPARE = 5  # minutes of a slot beyond what its lesson and exercises take
 
 

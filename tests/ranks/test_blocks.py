@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils.draw.blocks import BlockFrames
+from course_utils.draw.block_frames import BlockFrames
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce import ALGORITHMS, suspicious_ring
 from course_utils.lessons.messages import flat_broadcast, tree_broadcast
+from course_utils.ranks.virtual import block_snapshots
+from course_utils.ranks.virtual.block_snapshots import Stretches
 
 SIZES = range(2, 9)
 
@@ -133,6 +135,94 @@ def test_gather_fills_the_root_alone_and_reduce_scatter_one_block_each(virtual):
     for rank, row in enumerate(scattered.frames[-1].held):
         assert [bool(block) for block in row] == [column == rank for column in range(4)] and row[rank][0].is_complete
     assert scattered.finding() == "Every rank holds one block of the sum of all"
+
+
+SIZE_OF = {
+    (scatter := lambda comm, vector, got: comm.Scatter(vector, got)): 1,
+    (all_gather := lambda comm, vector, got: comm.Allgather(vector, got)): 16,
+    (all_to_all := lambda comm, vector, got: comm.Alltoall(vector, got)): 4,
+}
+"""Collectives of arrays; for 4 ranks, how many quarters of the vector each rank receives."""
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (scatter, lambda r: {r: f"0{'abcd'[r]}"}),
+        (all_gather, lambda r: {k: str(k) for k in range(4)}),
+        (all_to_all, lambda r: {k: f"{k}{'abcd'[r]}" for k in range(4)}),
+    ],
+)
+def test_collectives_of_arrays_are_drawn_as_those_of_items(virtual, function, expected):
+    def run(comm, vector):
+        received = np.empty(len(vector) * SIZE_OF[function] // 4)
+        function(comm, vector, received)
+        return received
+
+    frames = virtual.run(run, vectors(4, 8), ranks=4).block_frames
+    for rank, row in enumerate(frames.frames[-1].held):
+        held = {at: block[0].label or str(block[0].counts.index(1)) for at, block in enumerate(row) if block}
+        assert held == expected(rank)
+
+
+def test_a_gather_of_arrays_shows_each_as_one_item(virtual):
+    held = virtual.run(lambda comm, vector: comm.gather(vector), vectors(4), ranks=4).block_frames.frames[-1].held
+    assert [[block[0].counts.index(1) for block in row if block] for row in held] == [[0, 1, 2, 3], [1], [2], [3]]
+
+
+def test_rows_of_a_matrix_are_blocks(virtual):
+    def scatter_rows(comm, matrix):
+        row = np.empty(matrix.shape[1])
+        comm.Scatter(matrix, row)
+        return row
+
+    held = virtual.run(scatter_rows, np.ones((4, 3)), ranks=4).block_frames.frames[-1].held
+    assert [[block[0].label for block in row if block] for row in held] == [["0a"], ["0b"], ["0c"], ["0d"]]
+
+
+def test_what_is_no_sum_is_not_read_as_one(virtual):
+    def mean(comm, vector):
+        return comm.allreduce(vector) / comm.size
+
+    run = virtual.run(mean, vectors(4), ranks=4)
+    frames = run.block_frames
+    assert not any(piece.is_known for row in frames.frames[-1].held for block in row for piece in block)
+    assert len(frames.incomplete()) == 16
+    assert "rank 3: no sum, no sum, no sum, no sum" in run.blocks().alt_text
+
+
+@pytest.mark.parametrize("length", [0, 1, 3])
+def test_a_vector_shorter_than_the_ranks_has_no_wrong_blocks(virtual, length):
+    frames = virtual.run(all_reduce, ALGORITHMS["tree"], vectors(4, length), ranks=4).block_frames
+    assert not frames.incomplete()
+    assert sum(map(bool, frames.frames[-1].held[0])) == length
+
+
+def test_a_long_vector_is_kept_as_its_stretches():
+    """A frame of a vector of any length takes as much memory as the vector has stretches of equal values."""
+    vector = np.repeat([1.0, 2.0, 2.0, 4.0], 1000)
+    stretches = Stretches.of(vector)
+    assert len(stretches.values) == 3
+    for begin, end in ((0, 4000), (500, 3500), (1000, 3000), (1500, 1600), (7, 7)):
+        part, expected = stretches.cut(begin, end), Stretches.of(vector[begin:end])
+        assert part.length == expected.length
+        assert np.array_equal(part.starts, expected.starts) and np.array_equal(part.values, expected.values)
+
+
+def test_no_more_is_kept_than_the_frames_show(virtual, monkeypatch):
+    taken = []
+    kept = Stretches.of.__func__
+    monkeypatch.setattr(Stretches, "of", classmethod(lambda cls, vector: taken.append(1) or kept(cls, vector)))
+    run = virtual.run(all_reduce, ALGORITHMS["asynchronous ring"], vectors(4, 400), ranks=4)
+    assert run.block_frames.rounds == 6
+    snapshots = run.messages  # at most one before each receive
+    assert len(taken) <= snapshots + 2 * 4  # and each rank's vector at the beginning and at the end
+
+
+def test_vectors_that_are_too_long_are_refused_in_a_line(virtual, monkeypatch):
+    monkeypatch.setattr(block_snapshots, "MOST_NUMBERS", 30)
+    with pytest.raises(CourseError, match="32 numbers are too many"):
+        virtual.run(all_reduce, ALGORITHMS["tree"], vectors(4, 8), ranks=4).blocks()
 
 
 def test_what_cannot_be_drawn_is_said_in_a_line(virtual):

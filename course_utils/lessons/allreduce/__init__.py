@@ -17,13 +17,23 @@ if TYPE_CHECKING:
     from .async_ring import SEGMENT_BYTES, async_ring_allreduce, segments_per_block
     from .bandwidth import algorithm_bandwidth, bus_bandwidth
     from .blocks import block_bounds, blocks_of, fold_in, fold_out
-    from .cost_model import Network, adding_switch_time
-    from .double_tree import double_tree_allreduce
+    from .cost_model import Network, adding_switch_time, bytes_per_rank
+    from .double_tree import double_tree_allreduce, two_trees
     from .halving_doubling import halving_doubling_allreduce
-    from .hierarchical import hierarchical_allreduce
+    from .hierarchical import SubCommunicator, hierarchical_allreduce
     from .network_topology import alpha_of, ring_seconds, switch, two_level
-    from .ring import ring_allreduce
-    from .sentences import bus_text, error_text, formula_text, kept_text, network_text, predictors
+    from .ring import ring_all_gather, ring_allreduce, ring_reduce_scatter
+    from .sentences import (
+        bus_text,
+        comparison_text,
+        error_text,
+        formula_text,
+        kept_text,
+        network_text,
+        predictors,
+        ranking_text,
+        rounding_text,
+    )
     from .shared_links import predicted_seconds
     from .suspicious_ring import WEIGHTS, suspicious_ring, train_digits
     from .tree import tree_allreduce

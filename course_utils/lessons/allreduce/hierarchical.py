@@ -1,5 +1,6 @@
 """All-reduce on two levels: fast links inside a node, slow ones between nodes, and as little as possible over those."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +17,12 @@ class SubCommunicator:
 
     `comm.Split` would do as well, but it makes all ranks talk first, and this costs nothing. A message within one of
     these communicators never meets a message of another as long as no two of them have two ranks in common.
+
+    Args:
+        members: the ranks of `comm` that belong to it, in the order in which they are numbered.
     """
 
-    def __init__(self, comm: "MPI.Intracomm", members: range) -> None:
+    def __init__(self, comm: "MPI.Intracomm", members: Sequence[int]) -> None:
         self.comm, self.members = comm, members
         self.rank, self.size = members.index(comm.rank), len(members)
 

@@ -71,38 +71,42 @@ def two_level(
     between: tuple[Alpha, float],
     inside: tuple[Alpha, float],
     *,
+    cards: int = 1,
     overhead: float = 0.0,
     gamma: float = 0.0,
     burst: float = 0.0,
     work: float = 0.0,
 ) -> Topology:
-    """Nodes of `node_size` ranks: inside, every rank has a fast link of its own; the node has one slow link to outside.
+    """Nodes of `node_size` ranks: inside, every rank has a fast link; slower links lead from a node to the others.
 
-    Rank r is on node r // node_size.
+    Rank r is on node r // node_size. The ranks of a node share its network cards evenly, neighbours the same card.
 
     Args:
         between, inside: (alpha, beta): seconds for an empty message, and seconds per byte of a link.
+        cards: network cards of each node, each with a link of its own to the other nodes.
 
     Raises:
-        CourseError: the ranks do not fill the nodes.
+        CourseError: the ranks do not fill the nodes, or the cards cannot be shared evenly.
     """
     if node_size < 1 or world_size % node_size:
         raise CourseError(f"{world_size} ranks do not fill nodes of {node_size}.")
-    nodes = world_size // node_size
-    in_first, out_first = 2 * nodes, 2 * nodes + world_size  # 0 … nodes − 1 lead out of a node, the next nodes in
+    if cards < 1 or node_size % cards:
+        raise CourseError(f"{node_size} ranks of a node cannot share {cards} network cards evenly.")
+    nodes, sharing = world_size // node_size, node_size // cards
+    links = nodes * cards
+    in_first, out_first = 2 * links, 2 * links + world_size  # the first links lead out of a node, the next into one
 
     def route(source: np.ndarray, dest: np.ndarray) -> np.ndarray:
-        here, there = source // node_size, dest // node_size
-        far = here != there
-        up = np.where(far, here, out_first + source)
-        down = np.where(far, nodes + there, in_first + dest)
+        far = source // node_size != dest // node_size
+        up = np.where(far, source // sharing, out_first + source)
+        down = np.where(far, links + dest // sharing, in_first + dest)
         return np.stack([up, down])
 
     def latency(source: np.ndarray, dest: np.ndarray, nbytes: np.ndarray) -> np.ndarray:
         far = source // node_size != dest // node_size
         return np.where(far, _rest(between[0], nbytes, overhead), _rest(inside[0], nbytes, overhead))
 
-    beta = np.concatenate([np.full(2 * nodes, between[1]), np.full(2 * world_size, inside[1])])
+    beta = np.concatenate([np.full(2 * links, between[1]), np.full(2 * world_size, inside[1])])
     name = f"{world_size:,} ranks at one switch" if node_size == 1 else f"{nodes:,} nodes of {node_size} ranks"
     return Topology(name, world_size, beta, route, latency, overhead, gamma, burst, work)
 

@@ -20,7 +20,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NoReturn
 
-from course_utils.draw.blocks import BlockFrames
+import numpy as np
+
+from course_utils.draw.block_frames import BlockFrames
 from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
@@ -33,7 +35,7 @@ from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Traffic, traffic_of
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, pack_or_explain, spread
 from course_utils.ranks.virtual import virtual_mpi
-from course_utils.ranks.virtual.block_snapshots import Observed, block_frames
+from course_utils.ranks.virtual.block_snapshots import ObservedRun, Stretches, block_frames
 from course_utils.ranks.virtual.communicator import VirtualComm
 from course_utils.ranks.virtual.virtual_network import OwnLinks, network_model_of
 from course_utils.ranks.virtual.virtual_requests import Request
@@ -442,16 +444,25 @@ def snapshots_of_blocks(function: Callable, each: list[tuple[tuple, dict]]) -> B
     return block_frames(function, each, _observe)
 
 
-def _observe(function: Callable, each: list[tuple[tuple, dict]], find: Callable) -> Observed:
-    """Run a function on virtual ranks and keep each rank's vector at all moments."""
+def _observe(
+    function: Callable, each: list[tuple[tuple, dict]], find: Callable, wanted: list[set[float]]
+) -> ObservedRun:
+    """Run a function on virtual ranks, and keep each rank's vector at the moments that are wanted of it."""
     size = len(each)
-    snapshots: list[list[tuple[float, Any]]] = [[] for _ in range(size)]
+    moments: list[list[float]] = [[] for _ in range(size)]
+    snapshots: list[list[tuple[float, Stretches]]] = [[] for _ in range(size)]
     vectors: list[Any] = [None] * size
 
     def on_begin(me: VirtualRank, own: tuple, keywords: dict) -> None:
         vector = vectors[me.number] = find((own, keywords))
-        if hasattr(vector, "copy") and not isinstance(vector, list):
-            me.on_moment = lambda moment: snapshots[me.number].append((moment, vector.copy()))
+
+        def on_moment(moment: float) -> None:
+            moments[me.number].append(moment)
+            if moment in wanted[me.number]:
+                snapshots[me.number].append((moment, Stretches.of(vector)))
+
+        if isinstance(vector, np.ndarray):
+            me.on_moment = on_moment
 
     work = _VirtualCall(size, assumed_network(size), 1.0, traced=True, on_begin=on_begin)
     replies, _ = work.run(function, each)
@@ -459,7 +470,7 @@ def _observe(function: Callable, each: list[tuple[tuple, dict]], find: Callable)
     raised = ((r.rank, r.error) for r in replies if r.error and r.kind == "raised")
     error = next((f"rank {rank} raised {error.type}: {error.message}" for rank, error in raised), "")
     ended = all(reply.kind == "returned" for reply in replies)
-    return Observed(snapshots, finals, events_of(replies), ended, error)
+    return ObservedRun(moments, snapshots, finals, events_of(replies), ended, error)
 
 
 def _are_identical(each: list[tuple[tuple, dict]]) -> bool:

@@ -7,16 +7,23 @@ from course_utils.data import digits_arrays
 from course_utils.errors import CourseError, RankError
 from course_utils.lessons.allreduce import sentences
 from course_utils.lessons.allreduce.allreduce_times import measure, medians, message_seconds, training_seconds
+from course_utils.lessons.allreduce.double_tree import two_trees
 from course_utils.lessons.allreduce.pictures import (
+    LinkUse,
+    busy_links,
     crossing_sizes,
     crossings,
     fastest_of,
-    measured_crossings,
+    idle_share,
+    link_uses,
     over_ranks,
     right_and_wrong,
+    trees_side_by_side,
 )
 from course_utils.lessons.allreduce.ring import ring_allreduce
 from course_utils.lessons.allreduce.suspicious_ring import WEIGHTS, suspicious_ring, train_digits
+from course_utils.measuring import BUSY, Compared
+from course_utils.trace.events import Event
 
 
 @pytest.fixture
@@ -98,41 +105,87 @@ def test_measuring_counts_every_run_and_rejects_a_wrong_sum(ranks) -> None:
 # --- in words, and in pictures --------------------------------------------------------------------------------------
 
 
-def test_findings_follow_the_numbers() -> None:
-    assert sentences.formula_text([0.1, 0.2, 0.1, 0.1, 0.1], {"ours": 0.11, "theirs": 0.2}).endswith(
-        "ours is nearer in 4 of 5 runs"
-    )
+def test_a_formula_that_counts_refute_never_wins() -> None:
+    assert sentences.nearer([0.1, 0.11, 0.1], 0.11, 0.2) is sentences.Nearer.OURS
+    assert sentences.nearer([0.2, 0.2, 0.19], 0.11, 0.2) is sentences.Nearer.UNCLEAR
+    assert sentences.nearer([0.1, 0.2, 0.4], 0.11, 0.2) is sentences.Nearer.BUSY
+    right = sentences.formula_text([0.1, 0.11, 0.1], ours=0.11, theirs=0.2)
+    assert right.endswith("We measured 100 ms, which is nearer to our formula.")
+    assert sentences.formula_text([0.2, 0.2, 0.19], ours=0.11, theirs=0.2).endswith("The counts do.")
+    assert sentences.formula_text([0.1, 0.2, 0.4], ours=0.11, theirs=0.2) == f"{BUSY}."
+
+
+def test_calculated_times_are_trusted_as_far_as_they_are_near() -> None:
+    one = [1.0, 1.0, 1.0]
+    assert sentences.trust([1.1, 1.0], [one, one]) is sentences.Trust.CLOSE
+    assert sentences.trust([1.0, 1.0, 2.0], [one, one, one]) is sentences.Trust.ROUGH
+    assert sentences.trust([2.0, 2.0], [one, one]) is sentences.Trust.FAR
+    assert sentences.trust([1.0, 1.0], [[1.0, 2.0, 3.0]] * 2) is sentences.Trust.BUSY
+    assert "in the worst case by 10\N{NO-BREAK SPACE}%" in sentences.error_text([1.1, 1.0], [one, one])
+    assert sentences.error_text([1.0, 1.0], [[1.0, 2.0, 3.0]] * 2) == f"{BUSY}."
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([1.0, 1.0, 1.0], [2.0, 2.1, 2.0], "AGREES"),
+        ([1.0, 1.0, 1.0], [1.01, 1.02, 1.0], "NO_DIFFERENCE"),
+        ([2.0, 2.1, 2.0], [1.0, 1.0, 1.0], "CONTRADICTS"),
+        ([1.0, 3.0, 1.0], [3.0, 1.0, 1.1], "BUSY"),
+    ],
+)
+def test_the_run_chooses_what_is_said_of_two_methods(first, second, expected) -> None:
+    pair = Compared(first, second, ("the ring", "the tree"))
+    assert sentences.outcome(pair).name == expected
+    text = sentences.comparison_text(pair)
+    assert (str(pair) in text) == (expected != "NO_DIFFERENCE") and text.endswith(".")
+    assert (text == f"{BUSY}.") == (expected == "BUSY")
+
+
+def test_bandwidth_and_rounding_in_words() -> None:
     assert sentences.bus_text(4, 1e6, 1.5) == "1 MB/s"
-    assert "10\N{NO-BREAK SPACE}% at worst: right" in sentences.error_text([1.1, 1.0], [1.0, 1.0])
-    assert sentences.error_text([1.0, 1.0, 2.0], [1.0, 1.0, 1.0]).endswith("not in every case")
-    assert "do not trust it here" in sentences.error_text([2.0, 2.0], [1.0, 1.0])
     measured = {"2 ranks": {"ring": [[9.0], [1.0]]}, "4 ranks": {"ring": [[9.0], [3.0]]}}
-    assert sentences.kept_text(measured) == "From 2 ranks to 4 ranks: ring keeps 50\N{NO-BREAK SPACE}%"
+    assert sentences.kept_shares(measured) == {"ring": pytest.approx(0.5)}
+    kept = "Of the bus bandwidth on 2 ranks, 4 ranks still have 50\N{NO-BREAK SPACE}% with ring."
+    assert sentences.kept_text(measured) == kept
+    assert sentences.kept_text({"2 ranks": {"ring": [[1.0, 2.0, 3.0]]}}) == f"{BUSY}."
     assert "70,000 times" in sentences.rounding_text({"tree": 1e-6}, 0.07)
 
 
-def test_a_crossing_is_found_and_said() -> None:
+def test_titles_name_the_fastest() -> None:
+    assert sentences.ranking_text({"a": [9.0, 1.0], "b": [1.0, 2.0]}, 1024) == "the fastest method on 1,024 ranks is b"
+    assert sentences.ranking_text({"a": [2.0], "b": [2.01]}, 8) == "the fastest methods on 8 ranks are a and b"
+    alike = {"4 ranks": ("a", "b"), "8 ranks": ("a", "b")}
+    both = "On 4 ranks and 8 ranks, a is the fastest for 4 KB and b for 400 KB"
+    assert sentences.fastest_text(alike, 4e3, 4e5) == both
+    differ = {"4 ranks": ("a", "a"), "8 ranks": (None, "b"), "2 ranks": (None, None)}
+    assert sentences.fastest_text(differ, 4e3, 4e5) == (
+        "On 4 ranks, a is the fastest at both ends; on 8 ranks, no algorithm is clearly the fastest for 4 KB and b is "
+        "the fastest for 400 KB; on 2 ranks, no algorithm is clearly the fastest"
+    )
+    changes = "By the calculation, the fastest algorithm changes on 4 ranks at 20 KB"
+    assert sentences.circles_text({"4 ranks": [2e4], "8 ranks": []}) == changes
+    assert "the same algorithm is the fastest" in sentences.circles_text({"4 ranks": []})
+
+
+def test_a_crossing_is_found_and_named() -> None:
     sizes = [1e3, 1e4, 1e5]
     (crossing,) = crossing_sizes(sizes, {"a": [1.0, 1.0, 10.0], "b": [2.0, 2.0, 2.0]})
     assert (crossing.before, crossing.after) == ("a", "b") and 1e4 < crossing.size < 1e5
     measured = {"4 ranks": {"a": [[1.0, 1.1]] * 3, "b": [[2.0, 2.1]] * 3}}
     predicted = {"4 ranks": {"a": lambda n: n / 1e4, "b": lambda n: 2.0}}
     picture = crossings(sizes, measured, predicted)
-    assert "b fastest from 20 KB (predicted), no change (measured)" in picture.alt_text
+    assert picture.alt_text.startswith("On 4 ranks, a is the fastest at both ends. By the calculation")
+    assert "changes on 4 ranks at 20 KB" in picture.alt_text
     with pytest.raises(CourseError, match="two sizes"):
         crossings([1e3], measured, predicted)
     beyond = {"4 ranks": {"a": lambda n: n / 1e5, "b": lambda n: 1.2}}
-    assert "4 ranks: a is fastest throughout" in crossings(sizes, measured, beyond).alt_text, "not at a size measured"
+    assert "the same algorithm" in crossings(sizes, measured, beyond).alt_text, "not at a size measured"
 
 
-def test_noise_is_no_crossing() -> None:
-    sizes = [1e3, 1e4, 1e5]
-    clear = {"a": [[1.0] * 3, [1.0] * 3, [9.0] * 3], "b": [[2.0] * 3, [1.02] * 3, [3.0] * 3]}
-    (crossing,) = measured_crossings(sizes, clear)
-    assert (crossing.before, crossing.after) == ("a", "b") and crossing.size == pytest.approx(1e4)
-    noisy = {"a": [[1.0, 2.0, 1.0], [1.0] * 3], "b": [[1.1, 1.0, 0.9], [2.0] * 3]}
-    assert measured_crossings(sizes[:2], noisy) == []
+def test_noise_makes_nothing_the_fastest() -> None:
     assert fastest_of({"a": [1.0, 2.0, 1.0], "b": [1.1, 1.0, 0.9]}) is None
+    assert fastest_of({"a": [1.0, 1.1, 1.0], "b": [2.1, 2.0, 1.9]}) == "a"
 
 
 def test_pictures_tell_in_words_what_they_show() -> None:
@@ -141,5 +194,29 @@ def test_pictures_tell_in_words_what_they_show() -> None:
     with pytest.raises(CourseError, match="two numbers of ranks"):
         over_ranks([2], {"ring": [1.0]}, "Simulated", y="time")
     right = np.arange(8.0)
-    assert "Every number is right" in right_and_wrong([right], right, [0, 4, 8]).alt_text
-    assert "rank 1: 1 of 8" in right_and_wrong([right, np.append(right[:7], 0)], right, [0, 4, 8]).alt_text
+    assert "ring gets none of the numbers wrong" in right_and_wrong([right], right, [0, 4, 8], "ring").alt_text
+    one_wrong = right_and_wrong([right, np.append(right[:7], 0)], right, [0, 4, 8]).alt_text
+    assert "The all-reduce gets 6\N{NO-BREAK SPACE}% of the numbers wrong" in one_wrong
+    assert "rank 1: 1 of 8" in one_wrong
+
+
+def test_a_link_is_idle_while_its_rank_waits() -> None:
+    def message(source, dest, start, nbytes, arrival):
+        sent = Event(source, "Send", "send", dest, 0, nbytes, start, start)
+        return [sent, Event(dest, "Recv", "recv", source, 0, nbytes, 0.0, arrival)]
+
+    # Rank 0 sends two messages at once, so the second waits for the link; rank 1 sends one late.
+    events = message(0, 1, 0.0, 10, 11.0) + message(0, 1, 1.0, 10, 21.0) + message(1, 0, 10.0, 10, 21.0)
+    uses = link_uses(events, beta=1.0)
+    assert uses == [LinkUse(0, 0.0, 10.0), LinkUse(0, 10.0, 20.0), LinkUse(1, 10.0, 20.0)]
+    assert idle_share(uses) == pytest.approx(0.25)
+    described = busy_links({"whole blocks": uses, "segments": uses[:2]}).alt_text
+    assert "The links are idle for 25\N{NO-BREAK SPACE}% of the time with whole blocks" in described
+
+
+def test_two_trees_are_drawn_with_their_leaves_apart() -> None:
+    parents = [[two_trees(rank, 8)[tree][0] for rank in range(8)] for tree in (0, 1)]
+    picture = trees_side_by_side(parents)
+    assert picture.alt_text.startswith("No rank has to pass sums on in both trees.") and "4 under 0" in picture.alt_text
+    assert trees_side_by_side([parents[0]] * 2).alt_text.startswith("Ranks 0, 2, 4 and 6 have to pass sums on in both")
+    assert sentences.inner_text([1], 2) == "Rank 1 has to pass sums on in both trees"

@@ -123,9 +123,10 @@ def test_a_switch_that_adds_takes_one_vectors_time_whatever_the_ranks() -> None:
     "make",
     [
         lambda size: two_level(size, 8, **ONE_LINK),
+        lambda size: two_level(size, 8, **ONE_LINK, cards=8),
         lambda size: switch(size, 5e-6, 2e-11, overhead=5e-7),
     ],
-    ids=["one link", "a card each"],
+    ids=["one link", "a card each", "a switch"],
 )
 def test_the_rings_formula_holds_on_any_network(make, world_size) -> None:
     topology = make(world_size)
@@ -139,7 +140,31 @@ def test_two_levels_beat_a_flat_ring_on_many_nodes() -> None:
     assert seconds_of("hierarchical", nodes, 51_200) < seconds_of("ring", nodes, 51_200) / 1.5
 
 
+def test_cards_are_shared_by_neighbours() -> None:
+    """Two ranks of a node that send out at once wait for each other only if they share a card."""
+
+    def seconds(cards, pairs):
+        nodes = two_level(8, 4, (0.0, BETA), (0.0, 0.0), cards=cards)
+        return VirtualRanks(8, nodes).run(send_in_pairs, dict(pairs)).seconds
+
+    for cards, together in ((1, 2), (2, 1), (4, 1)):
+        assert seconds(cards, [(0, 4), (3, 7)]) == pytest.approx(together * 1000 * BETA)
+    for cards, together in ((1, 2), (2, 2), (4, 1)):
+        assert seconds(cards, [(0, 4), (1, 5)]) == pytest.approx(together * 1000 * BETA)
+
+
+def send_in_pairs(comm, receivers):
+    message = np.zeros(1000, np.uint8)
+    if comm.rank in receivers:
+        comm.Send(message, dest=receivers[comm.rank])
+    for sender, receiver in receivers.items():
+        if comm.rank == receiver:
+            comm.Recv(message, source=sender)
+
+
 def test_networks_that_cannot_be_are_rejected() -> None:
+    with pytest.raises(CourseError, match="cannot share 3 network cards"):
+        two_level(8, 4, (1, 1), (1, 1), cards=3)
     with pytest.raises(CourseError, match="do not fill"):
         two_level(6, 4, (1, 1), (1, 1))
     with pytest.raises(CourseError, match="on a network of 8"):

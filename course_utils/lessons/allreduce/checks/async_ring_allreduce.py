@@ -18,6 +18,7 @@ from course_utils.lessons.allreduce.checks.common import (
     numbers,
     powers_of_ten,
     promises_kept,
+    wrong_sums,
 )
 from course_utils.lessons.allreduce.checks.pace import against_a_plain_ring
 from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
@@ -149,7 +150,7 @@ EXERCISE = Exercise(
     turn="send each segment on as soon as it has arrived",
     title="a ring in which each segment is sent on at once",
     cases=_cases,
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
         "A segment that has arrived and has been added can be sent on at once, without waiting for the others of its "
         "block. In which order do the segments of all blocks arrive at rank 0? Which of them does it send on, and to "

@@ -18,6 +18,8 @@ from course_utils.words import count, ranks
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from course_utils.draw.block_frames import BlockFrames
+
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
 LONG = 40_000  # 320 KB of float64; a quarter of it is more than MPI keeps for a receiver that is not there yet
 POWERS_OF_TEN, CALLED_AGAIN, LARGE_INTEGERS = "powers-of-ten", "called-again", "int64"
@@ -87,6 +89,12 @@ def allreduce_cases(
     yield dataclasses.replace(again, label=label, key=CALLED_AGAIN, cost=None, judge=None, harness=a_second_time)
     yield powers_of_ten(world_size - 1, 2 * world_size, cost, judge=judge)
     yield case(world_size, 48_000, "float32")
+
+
+def wrong_sums(frames: "BlockFrames", arguments: tuple) -> frozenset[tuple[int, int]]:
+    """The blocks that do not end up as the sum; none if the case asks for a different operation."""
+    operation = arguments[1] if len(arguments) > 1 else None
+    return frames.incomplete() if operation is None else frozenset()
 
 
 def powers_of_ten(size: int, length: int, cost: CostOf, also: str = "", *more: Any, **fields: Any) -> Case:

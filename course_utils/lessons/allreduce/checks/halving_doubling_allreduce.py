@@ -2,7 +2,7 @@
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept, wrong_sums
 from course_utils.lessons.allreduce.checks.ring_allreduce import share_sent
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
@@ -53,7 +53,7 @@ EXERCISE = Exercise(
     turn="send away half of your blocks in each round, then collect them",
     title="sharing out the adding by halves takes few rounds and few bytes",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, halving_cost, _halves),
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
         "Take 8 ranks. Who is the partner of rank 5 in rounds 1, 2 and 3, and which blocks does rank 5 keep in each of "
         "them? Can you calculate the first of these blocks from the rank and the distance?",

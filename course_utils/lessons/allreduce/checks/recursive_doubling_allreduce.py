@@ -2,7 +2,7 @@
 
 from course_utils.checks.exercise import Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept, wrong_sums
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
@@ -44,7 +44,7 @@ EXERCISE = Exercise(
     turn="swap sums with partners 1, 2, 4, … away",
     title="partners 1, 2, 4, … apart swap whole vectors",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, doubling_cost, _partners),
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
         "Which ranks take part in the rounds if there are 3 ranks, and up to which distance do the rounds of the "
         "lesson go then? Which two calls do all ranks make, and when?",

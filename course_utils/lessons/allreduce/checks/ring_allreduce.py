@@ -2,7 +2,7 @@
 
 from course_utils.checks.exercise import Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, promises_kept, wrong_sums
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.trace.events import Event
 from course_utils.words import count, ranks
@@ -50,7 +50,7 @@ EXERCISE = Exercise(
     turn="send one block to the right in every round",
     title="one block to the right neighbour in every round",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, ring_cost, _to_the_right),
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
         "Take 3 ranks, and write down which block each of them sends in rounds 1, 2, 3 and 4. What a rank sends in one "
         "round is what it received in the round before. Which number does the block have that rank 0 sends first, and "

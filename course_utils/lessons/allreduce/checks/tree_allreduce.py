@@ -1,7 +1,7 @@
 """The check of `tree_allreduce`: 2 ⌈log₂ P⌉ rounds and 2 (P − 1) messages, whatever P."""
 
 from course_utils.checks.exercise import Cost, Exercise, Outcome
-from course_utils.lessons.allreduce.checks.common import allreduce_cases
+from course_utils.lessons.allreduce.checks.common import allreduce_cases, wrong_sums
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
@@ -28,7 +28,7 @@ EXERCISE = Exercise(
     turn="add up in pairs, then send the result back",
     title="along a tree to rank 0, and back again",
     cases=lambda rng, world_size: allreduce_cases(rng, world_size, tree_cost),
-    wrong_blocks=lambda frames, _: frames.incomplete(),
+    wrong_blocks=wrong_sums,
     hints=(
         "This is the tree broadcast of lesson 4, first backwards and then forwards. Which ranks are still taking part "
         "in round 2, and which in round 3? What do their numbers have in common?",

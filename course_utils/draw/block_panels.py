@@ -6,139 +6,23 @@ numbers have been added. If data only move and nothing is added, the square has 
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Circle, Patch, Rectangle
 
 from course_utils.draw import style
+from course_utils.draw.block_frames import Block, BlockFrames, BlockPiece
 from course_utils.errors import CourseError
-from course_utils.words import count, join, ranks_in_words
+from course_utils.words import count, join
 
 RANK_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#5F5F5F")
 """One for each rank, after Okabe & Ito 2008; from the ninth rank on they begin again."""
 WRONG = "#B00020"
 
 _LEFT, _RIGHT, _BELOW = 0.62, 0.1, 0.1  # margins in inches
+_LEAST_STRIPE = 0.06  # inches that "×2" needs
 _HEAD, _BETWEEN, _PANEL_HEAD = 0.24, 0.22, 0.3  # over a frame, between frames, over a panel
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A stretch of a block that holds the same everywhere.
-
-    Attributes:
-        share: of the block, from 0 to 1.
-        counts: for each rank, how many times its numbers have been added into this piece.
-        label: what stands on it, if it is an item with a name of its own.
-    """
-
-    share: float
-    counts: tuple[int, ...]
-    label: str = ""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every rank's numbers are in it exactly once."""
-        return all(times == 1 for times in self.counts)
-
-
-Block = tuple[Piece, ...]
-"""The pieces of a block, from left to right; none where the rank holds nothing there."""
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What all ranks hold at one moment.
-
-    Attributes:
-        name: of the moment, "round 2".
-        held: `held[r][b]` is block b of rank r.
-    """
-
-    name: str
-    held: tuple[tuple[Block, ...], ...]
-
-
-@dataclass(frozen=True)
-class BlockFrames:
-    """What is where, from the beginning of a call to its end.
-
-    Attributes:
-        frames: at least two; the first is the beginning.
-        ended: whether the call came to its end on all ranks.
-    """
-
-    frames: tuple[Frame, ...]
-    ended: bool = True
-
-    @property
-    def world_size(self) -> int:
-        """How many ranks there are."""
-        return len(self.frames[0].held)
-
-    @property
-    def block_frames(self) -> "BlockFrames":
-        """Itself, as a run gives its own."""
-        return self
-
-    @cached_property
-    def adds(self) -> bool:
-        """Whether numbers of several ranks are added up anywhere."""
-        return any(sum(piece.counts) > 1 for frame in self.frames for row in frame.held for b in row for piece in b)
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds of messages lie between the first frame and the last."""
-        return len(self.frames) - 1
-
-    def incomplete(self) -> frozenset[tuple[int, int]]:
-        """The blocks (rank, block) that do not end up as the sum of all ranks, each rank's numbers in it once."""
-        return frozenset(
-            (rank, index)
-            for rank, row in enumerate(self.frames[-1].held)
-            for index, block in enumerate(row)
-            if not block or not all(piece.is_complete for piece in block)
-        )
-
-    def not_from(self, root: int) -> frozenset[tuple[int, int]]:
-        """The blocks (rank, block) that do not end up as the root's."""
-        counts = tuple(int(rank == root) for rank in range(self.world_size))
-        return frozenset(
-            (rank, index)
-            for rank, row in enumerate(self.frames[-1].held)
-            for index, block in enumerate(row)
-            if not block or any(piece.counts != counts for piece in block)
-        )
-
-    def finding(self) -> str:
-        """What can be seen, as a title."""
-        last, size = self.frames[-1].held, self.world_size
-        if not self.adds:
-            return self._finding_of_moves()
-        complete = [bool(row) and all(b and all(p.is_complete for p in b) for b in row) for row in last]
-        after = f"After {count(self.rounds, 'round')}"
-        if all(complete):
-            return f"{after} every rank holds the sum of all {size}"
-        if any(complete):
-            done = [rank for rank, whole in enumerate(complete) if whole]
-            return f"{after} only {ranks_in_words(done)} {'holds' if len(done) == 1 else 'hold'} the whole sum"
-        if all(len(held := [b for b in row if b]) == 1 and all(p.is_complete for p in held[0]) for row in last):
-            return "Every rank holds one block of the sum of all"
-        wrong, all_of_them = len(self.incomplete()), sum(map(len, last))
-        return f"{wrong} of {count(all_of_them, 'block')} do not hold the sum of all {size} ranks"
-
-    def _finding_of_moves(self) -> str:
-        last = self.frames[-1].held
-        sources = {rank for row in last for b in row for p in b for rank, times in enumerate(p.counts) if times}
-        everywhere = all(row and all(row) for row in last)
-        if everywhere and len(sources) == 1:
-            source = next(iter(sources))
-            held = f"all {self.world_size} ranks hold the data of rank {source}"
-            return f"After {count(self.rounds, 'round')} {held}" if self.rounds > 1 else held[:1].upper() + held[1:]
-        return "What each rank holds, before and after" if self.rounds == 1 else "What each rank holds after each round"
 
 
 class HasBlockFrames(Protocol):
@@ -171,10 +55,9 @@ def blocks(
         )
     panels = [run.block_frames for run in runs]
     layout = _Layout(panels, bool(titles))
-    adds = any(panel.adds for panel in panels)
     most = max(panel.world_size for panel in panels)
     marked = frozenset(wrong)
-    subtitle = _caption(adds, bool(marked))
+    subtitle = _caption(panels, bool(marked))
     labels = {f"rank {rank}": Patch(color=colour_of(rank)) for rank in range(min(most, len(RANK_COLOURS)))}
     above = style.legend_height(list(labels), _LEFT, _RIGHT)
     heading = title or _heading(panels, names, len(marked))
@@ -262,7 +145,9 @@ def _draw_block(ax: Axes, block: Block, corner: tuple[float, float], square: flo
     start = x
     for piece in block:
         wide = piece.share * side
-        if adds:
+        if not piece.is_known:
+            _draw_unknown(ax, start, y, wide, side)
+        elif adds:
             _draw_stripes(ax, piece, start, y, wide, side)
         else:
             owner = next((rank for rank, times in enumerate(piece.counts) if times), None)
@@ -273,20 +158,38 @@ def _draw_block(ax: Axes, block: Block, corner: tuple[float, float], square: flo
                     at = (start + wide / 2, y + side / 2)
                     ax.text(*at, piece.label, fontsize=6.5, ha="center", va="center_baseline", color=ink)
         start += wide
+    if adds and block and all(piece.is_complete for piece in block):
+        _draw_tick(ax, x + side / 2, y + side / 2, side)
     edge = {"edgecolor": style.INK, "linewidth": 1.4} if changed else {"edgecolor": "#B5B5B5", "linewidth": 0.8}
     ax.add_patch(Rectangle((x, y), side, side, facecolor="none", **edge))
 
 
-def _draw_stripes(ax: Axes, piece: Piece, x: float, y: float, wide: float, high: float) -> None:
+def _draw_stripes(ax: Axes, piece: BlockPiece, x: float, y: float, wide: float, high: float) -> None:
     """A stripe for each rank from top to bottom, filled where the rank's numbers are in."""
     each = high / len(piece.counts)
     for rank, times in enumerate(piece.counts):
         if times:
             ax.add_patch(Rectangle((x, y + rank * each), wide, each, facecolor=colour_of(rank), linewidth=0))
-        if times > 1:
+        if times > 1 and each < _LEAST_STRIPE:  # too low for letters: a dark line through the stripe
+            ax.plot((x, x + wide), [y + (rank + 0.5) * each] * 2, color=style.INK, linewidth=0.8, solid_capstyle="butt")
+        elif times > 1:
             middle = (x + 0.36 * wide, y + (rank + 0.5) * each)  # a cross in the corner leaves it free
             ink = style.ink_on(colour_of(rank))
             ax.text(*middle, f"×{times}", fontsize=5.5, ha="center", va="center_baseline", color=ink)
+
+
+def _draw_unknown(ax: Axes, x: float, y: float, wide: float, high: float) -> None:
+    """Hatch a piece whose value is no sum of the ranks' numbers."""
+    ax.add_patch(Rectangle((x, y), wide, high, facecolor="#EEEEEE", edgecolor="#777777", hatch="xxxxx", linewidth=0))
+
+
+def _draw_tick(ax: Axes, x: float, y: float, side: float) -> None:
+    """A tick on a white disc: this block holds the sum of all ranks."""
+    radius = 0.27 * side
+    ax.add_patch(Circle((x, y), radius, facecolor="white", linewidth=0, zorder=3))
+    across, down = (-0.5, -0.12, 0.55), (0.05, 0.45, -0.42)
+    points = [x + radius * part for part in across], [y + radius * part for part in down]
+    ax.plot(*points, color=style.INK, linewidth=max(1.0, 5.0 * side), zorder=4)
 
 
 def _mark_wrong(ax: Axes, corner: tuple[float, float], square: float) -> None:
@@ -303,12 +206,22 @@ def _mark_wrong(ax: Axes, corner: tuple[float, float], square: float) -> None:
         ax.plot((x + inset, x + badge - inset), ends, color=WRONG, linewidth=1.3, zorder=7)
 
 
-def _caption(adds: bool, marked: bool) -> str:
+def _caption(panels: Sequence[BlockFrames], marked: bool) -> str:
     """How to read the squares."""
-    read = "Colours show whose numbers a block holds"
-    stripes = "; several stripes mean that they have been added up" if adds else ""
-    wrong = " Blocks with a cross are wrong." if marked else ""
-    return f"{read}{stripes}. A dark frame marks what is new.{wrong} Drawn from the same function, run once more."
+    blocks_ = [block for panel in panels for frame in panel.frames for row in frame.held for block in row]
+    pieces = [piece for block in blocks_ for piece in block]
+    texts = ["Colours show whose numbers a block holds"]
+    if any(panel.adds for panel in panels):
+        texts[0] += "; several stripes mean that they have been added up"
+    if any(block and all(piece.is_complete for piece in block) for block in blocks_):
+        texts.append("A tick marks the sum of all ranks")
+    if not all(piece.is_known for piece in pieces):
+        texts.append("A hatched block holds something that is no sum of the ranks' numbers")
+    texts.append("A dark frame marks what is new")
+    if marked:
+        texts.append("Blocks with a cross are wrong")
+    texts.append("Drawn from the same function, run once more with marked numbers")
+    return ". ".join(texts) + "."
 
 
 def _heading(panels: Sequence[BlockFrames], names: Sequence[str], wrong: int) -> str:
@@ -352,5 +265,5 @@ def _block_text(block: Block) -> str:
         ranks = [
             f"{rank}" + (f" {times} times" if times > 1 else "") for rank, times in enumerate(piece.counts) if times
         ]
-        texts.append(piece.label or "+".join(ranks) or "nothing")
+        texts.append(piece.label or "+".join(ranks) or ("nothing" if piece.is_known else "no sum"))
     return " then ".join(texts) or "nothing"
