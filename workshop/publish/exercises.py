@@ -28,8 +28,8 @@ LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)(?=[^)\s]*[./][^)\s]*\))")
 STUCK = """\
 <details><summary>Stuck?</summary>
 
-`course.hint("{name}")` asks you a question; called again, it nearly gives the answer.
-The whole function stands in [the solution](solutions/{stem}.ipynb).
+`course.hint("{name}")` asks you a question. If you call it again, it all but gives the answer away.
+The complete function is in [the solution](solutions/{stem}.ipynb).
 </details>"""
 
 
@@ -192,7 +192,7 @@ def say_solved(cells: list[NotebookNode], stem: str) -> None:
     first = cells[0]
     if first.cell_type == "markdown":
         title, _, rest = first.source.partition("\n")
-        note = f"*Solutions: each function whole. [Back to the exercises](../{stem}.ipynb)*"
+        note = f"*These are the solutions, with every function complete. [Back to the exercises](../{stem}.ipynb)*"
         first.source = "\n\n".join(part for part in (title, note, rest.strip("\n")) if part)
 
 

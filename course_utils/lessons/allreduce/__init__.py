@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .async_ring import SEGMENT_BYTES, async_ring_allreduce, segments_per_block
     from .bandwidth import algorithm_bandwidth, bus_bandwidth
     from .blocks import block_bounds, blocks_of, fold_in, fold_out
-    from .cost_model import Network, adding_switch_time, bytes_per_rank, combined_bytes, named, powers, rounds
+    from .cost_model import Network, adding_switch_time, bytes_per_rank, rounds
     from .double_tree import double_tree_allreduce, two_trees
     from .halving_doubling import halving_doubling_allreduce
     from .hierarchical import SubCommunicator, hierarchical_allreduce
