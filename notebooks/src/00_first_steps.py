@@ -24,10 +24,10 @@ estimate = estimate_training("Olmo 3 32B")
 planner_pictures.why_many(estimate)
 
 # %% [markdown]
-# The picture also counts the **activations**, the intermediate results of a network, which our calculation left out.
-# All its numbers are calculated for GPUs that never stop. The real training needed half as much time again, because on
-# a large machine something always breaks. Even so, the many GPUs turn a lifetime into a few months. This course is
-# about how they do that.
+# The picture comes from a planner that you will use yourself in lesson 11. It also counts the **activations**, the
+# intermediate results of a network, which we left out above. All its numbers are calculated for GPUs that never stop.
+# The real training needed half as much time again, because on a large machine something always breaks. Even so, the
+# many GPUs turn a lifetime into a few months. This course is about how they do that.
 #
 # Training on many machines means running the same program many times, once on each machine or GPU, and letting the
 # copies exchange what they have computed. You can learn nearly all of it on a laptop, because the program stays the
