@@ -5,7 +5,7 @@
 #
 # Imagine that you have reserved 64 GPUs for ten hours. After ten minutes, two processes begin to wait for each other.
 # The others soon need something from these two, so they stop as well. MPI gives no error message, and your job keeps
-# its GPUs. In the morning you have paid for 640 GPU hours and have trained for ten minutes.
+# its GPUs. By morning you have paid for 640 GPU hours and trained for ten minutes.
 #
 # Once you know how messages work, you can see the cause of such an accident in two lines of code. In this lesson you
 # will send arrays from one process to another, cause a deadlock and avoid it, let many processes exchange data with a
@@ -25,50 +25,16 @@ from course_utils.measuring import is_busy
 ranks = course.start(4)
 
 # %% [markdown]
-# ## What is behind `course.start`
-#
-# The four processes form an ordinary cluster of **ipyparallel**, a library for running Python in parallel. It calls
-# each of them an **engine**, which is a Python process that waits for work. Your notebook hands its work to a
-# **controller**, which passes it on to the engines and brings the results back. Our engines were started under MPI, so
-# engine 2 is also rank 2, and they can send each other messages without the controller. The next cell asks every engine
-# for its process ID and draws what is now running on your computer:
-
-# %% tags=["figure:04_cluster"]
-import os
-
-from course_utils.lessons.messages import pictures
-
-processes = ranks.view.apply_sync(os.getpid)
-pictures.cluster(os.getpid(), ranks.controller, processes)
-
-# %% [markdown]
-# `ranks.view` is a `DirectView`, ipyparallel's object for addressing all engines at once, and `apply_sync` has just
-# called a function on each of them. It can do more. `push` sets a variable on every engine. `scatter` gives each engine
-# one part of a list. `execute` runs a line of code on all of them. `pull` fetches a variable from every engine, and
-# `gather` fetches the parts of a list and joins them:
-
-# %% tags=["nbval-check-output"]
-ranks.view.push({"factor": 10})
-ranks.view.scatter("part", [1, 2, 3, 4, 5, 6, 7, 8])
-ranks.view.execute("part = [factor * number for number in part]")
-print(ranks.view.pull("part"))
-print(ranks.view.gather("part"))
-
-# %% [markdown]
-# All of this passes through the controller, which is fine for a few numbers. But ranks that train a network exchange
-# millions of numbers in every step, so they send them to each other directly. That is what the rest of this lesson is
-# about.
-#
 # ## One sends, one receives
 #
-# Each rank has its own memory, so if a rank needs a vector from a different one, the vector has to be sent. Our ranks
-# talk through **MPI**, the Message Passing Interface, a standard that supercomputers have used since 1994. In Python we
-# call it through a library named mpi4py, which also gives us `comm`. GPUs that train together mostly use a different
-# library, NCCL, but its calls do the same things, and you will meet it in lesson 13.
+# Each rank has a memory of its own, so if one rank needs a vector that another rank has, the vector has to be sent. Our
+# ranks do this with **MPI**, the Message Passing Interface, a standard that supercomputers have used since 1994. In
+# Python we call it through a library named mpi4py, which also gives us `comm`. NVIDIA's GPUs mostly use a library of
+# their own, NCCL, which you will meet in lesson 13. It has the same kinds of calls.
 #
-# You already know `ranks.run`, which calls a function once on every rank. In the next function, rank 0 calls `Send` and
-# names the receiver. Rank 3 calls `Recv`, names the sender, and passes in an array for the incoming numbers. Ranks 1
-# and 2 do neither. We let rank 0 sleep for 20 ms before it sends, to see what rank 3 does in the meantime.
+# In the next function, rank 0 calls `Send` and names the receiver. Rank 3 calls `Recv`, names the sender, and passes in
+# an array for the incoming numbers. Ranks 1 and 2 do neither. We make rank 0 sleep for 20 ms before it sends, to see
+# what rank 3 does in the meantime.
 
 
 # %% tags=["figure:04_first_message"]
@@ -88,12 +54,12 @@ run.timeline()
 
 # %% [markdown]
 # Rank 3 began with a vector of threes, and now it holds the zeros of rank 0. In the picture the arrow is the message,
-# 1,000 numbers of 8 bytes each. A hatched bar means waiting, and rank 3 waited while rank 0 was asleep. A `Recv` does
-# not return before its message has arrived. We say that it **blocks**.
+# which consists of 1,000 numbers of 8 bytes each. A hatched bar means waiting, so you can see that rank 3 waited while
+# rank 0 was asleep. A `Recv` doesn't return before its message has arrived. We say that it **blocks**.
 #
 # ## Two ranks that wait for each other
 #
-# Now two ranks want to swap their vectors. Both run the same two lines. They first send their own vector, and then they
+# Now two ranks want to swap their vectors, so both run the same two lines. First they send their own vector, then they
 # receive the other one.
 
 
@@ -107,10 +73,10 @@ def swap(comm, length):
 
 
 # %% [markdown]
-# To predict what happens, you need to know when `Send` returns. MPI libraries treat short and long messages
-# differently. They copy a short message into memory of their own, a **buffer**, and let `Send` return at once. This is
-# called *eager*. Copying a long message would take too much memory, so `Send` waits until the receiver has called
-# `Recv` and there is an array for the data. This is called *rendezvous*.
+# Will that work? It depends on when `Send` returns, and MPI libraries treat short and long messages differently. A
+# short message is copied into the library's own memory, a **buffer**, so that `Send` can return at once. This is called
+# *eager*. A long message would take up too much memory there, so `Send` waits until the receiver has called `Recv` and
+# there is an array for the data. This is called *rendezvous*.
 #
 # **Predict.** What will happen with 10 numbers, which are 80 bytes? And with a million, which are 8 MB?
 
@@ -136,29 +102,30 @@ course.answer("swap", answer="b")
 ranks.timeline()
 
 # %% [markdown]
-# The error is intended. With a million numbers, rank 0 cannot leave `Send` before rank 1 calls `Recv`. But rank 1 is
-# stuck in its own `Send`, waiting for rank 0. Each waits for the other, and neither will ever move again. This is a
+# The error is deliberate. With a million numbers, rank 0 can't leave `Send` before rank 1 calls `Recv`. But rank 1 is
+# stuck in its own `Send`, which waits for rank 0 in turn. Neither of them will ever move again, and that is called a
 # **deadlock**.
 #
-# On a cluster, silence would be your only clue. Here every rank reports what it is waiting for. Draw an arrow from each
-# waiting rank to the rank it is waiting for. If the arrows form a circle, and no message is on its way, nothing can
-# ever change again. Then the course ends the call and can show you the circle:
+# On a cluster, silence would be your only clue. Here every rank reports what it is waiting for. If you draw an arrow
+# from each of these two ranks to the one it is waiting for, the arrows form a circle. And since no message is on its
+# way either, nothing can ever change again. That is how the course knew that it had to stop the run. It can show you
+# the circle:
 
 # %%
 ranks.waits()
 
 # %% [markdown]
-# Look once more at the output of the *short* swap. The results were right, yet there was a warning that this worked
-# only by luck. After every run, the course goes through the recorded messages and asks what would have happened if MPI
-# had no buffer at all. In that case the short swap gets stuck just like the long one. The size at which a message stops
-# being short differs from machine to machine, and no standard fixes it. Such a program may run well for years, until
-# somebody makes the arrays longer or moves to a different machine.
+# Now look once more at the output of the *short* swap. The results were right, yet there was a warning that this worked
+# only by luck. After every run, the course goes through the recorded messages and asks what would have happened without
+# any buffers, and then the short swap gets stuck just like the long one. How long a message may be before it no longer
+# counts as short is different on every machine, because the MPI standard doesn't specify it. Such a program may run
+# happily for years, until somebody makes the arrays longer or moves to a new machine.
 #
 # ## Start now, wait later
 #
-# The way out is to start a message without waiting for it to finish. `Isend` and `Irecv` return immediately, which is
-# what the *I* stands for, and give you a **request**. Later you call `request.Wait()`, which returns when you may use
-# the array again. Until then, you must not change an array that is being sent, and you must not even read one that is
+# One way out is to start a message without waiting for it to finish. `Isend` and `Irecv` return immediately, which is
+# what the *I* stands for, and give you a **request**. Later you call `request.Wait()`, which returns as soon as you may
+# use the array again. Until then you mustn't change an array that is being sent, and you mustn't even read one that is
 # being filled.
 #
 # In the next cell, every rank sends a million numbers to the rank on its right, all at once. The ranks form a ring, so
@@ -184,10 +151,10 @@ print(f"{run.results}: {run.messages} messages in {run.rounds} round")
 run.timeline()
 
 # %% [markdown]
-# No rank got stuck, because every one reached its `Recv`. The pale bars show how long each message was under way. A
-# rank whose `Recv` has ended earlier sits in `Wait` until its own message is done. All four messages could travel at
-# the same time, so together they are one **round**. In a round, each rank sends at most one message and receives at
-# most one.
+# No rank got stuck, because each of them could start its own message and go on to its `Recv`. A pale bar lasts from
+# `Isend` until `Wait` has returned. The ranks don't begin at exactly the same time, because they may have to wait for a
+# core, but none of the four messages needs one of the others. We say that they belong to one **round**. In a round,
+# each rank sends at most one message and receives at most one.
 #
 # If you like, you can now do the first two [exercises](../exercises/04_messages.ipynb), `pass_the_token` and
 # `exchange_without_deadlock`. You can also read on and do all of them at the end.
@@ -209,9 +176,9 @@ def one_after_the_other(comm, vector):
 
 # %% [markdown]
 # Rank 0 can send only one message per round, so for 4 ranks this takes 3 rounds. But after the first round *two* ranks
-# have the weights. If rank 1 helps, then in the second round rank 0 can send them to rank 2 while rank 1 sends them to
-# rank 3, and all four ranks have them. The pattern continues with more ranks. Because every rank that has the weights
-# passes them on, 8 ranks have them after 3 rounds, and 16 ranks after 4. This is called a **broadcast tree**.
+# have the weights, so why shouldn't rank 1 help? In the second round, rank 0 can send them to rank 2 while rank 1 sends
+# them to rank 3, and then all four ranks have them. With more ranks it goes on like that. Since every rank that has the
+# weights passes them on, 8 ranks have them after 3 rounds, and 16 ranks after 4. This is called a **broadcast tree**.
 #
 # **Predict.** How many rounds does each of the two ways need for 64 ranks?
 
@@ -236,18 +203,19 @@ course.answer("broadcast_rounds", loop=64 - 1, tree=np.ceil(np.log2(64)))
 course.draw.blocks(loop, tree, titles=["loop", "tree"])
 
 # %% [markdown]
-# Each row of the picture is a rank, each frame shows what the ranks hold after a round, and the colour tells you whose
-# numbers they are. The tree sends exactly as many messages as the loop, $P-1$ for $P$ ranks. But some of them travel at
-# the same time, so it needs only $\lceil\log_2 P\rceil$ rounds instead of $P-1$. The brackets mean that the logarithm
-# is rounded up. For 64 ranks that is 6 instead of 63.
+# Each row of the picture is a rank. The four squares are the four quarters of its vector, and their colour tells you
+# whose numbers are in them. There is a column of pictures for each round. The tree sends exactly as many messages as
+# the loop, $P-1$ for $P$ ranks. But some of them travel at the same time, so it needs only $\lceil\log_2 P\rceil$
+# rounds instead of $P-1$. The brackets mean that the logarithm is rounded up. For 64 ranks that is 6 instead of 63.
 #
 # ## Collectives
 #
-# Patterns like the broadcast are so common that MPI has them built in. They are called **collectives**, because all the
-# ranks of a communicator have to make the same call. The library then chooses a good algorithm. Here are the eight that
-# matter most for training.
+# Patterns like this are so common that MPI has them built in. They are called **collectives**, because all the ranks of
+# a communicator have to make the same call, and the library chooses a good algorithm for it. Eight of them matter most
+# for training.
 #
-# In four of them one rank, called the **root**, gives or gets everything. Here rank 0 is the root:
+# In four of these, one rank, which is called the **root**, gives or gets everything. In our examples the root is rank
+# 0:
 
 
 # %%
@@ -292,12 +260,12 @@ def reduce_scatter(comm, vector):
 
 
 # %% [markdown]
-# In mpi4py, a call that starts with a small letter accepts almost any Python object. It turns the object into bytes
-# first, which is called *pickling*. A call that starts with a capital letter sends the memory of a NumPy array as it
-# is, which is much faster for long arrays.
+# In mpi4py, a call that starts with a small letter accepts almost any Python object, because it turns the object into
+# bytes first. This is called *pickling*. A call that starts with a capital letter sends the memory of a NumPy array as
+# it is, which is much faster for long arrays. There is no reduce-scatter with a small letter, so we use this one.
 #
-# The next cell runs all of them but one. Each rank contributes a number, a vector of four numbers, or a list of four
-# items. The name of an item consists of its rank and a letter for its position.
+# The next cell runs all but one of them. Each rank contributes a number, a vector of four numbers, or a list of four
+# items, whose names consist of the rank and a letter for the position.
 
 # %% tags=["nbval-check-output", "here:04_collectives"]
 number = course.per_rank([1, 10, 100, 1000])
@@ -317,8 +285,8 @@ for name, run in collectives.items():
     print(f"{name:14}  rank 0: {run.results[0]},  rank 3: {run.results[3]}")
 
 # %% [markdown]
-# The sum of 1, 10, 100 and 1000 is 1111, so each rank's number is in it exactly once. In the reduce-scatter, the sum of
-# the vectors is 1111, 2222, 3333, 4444, and each rank has one block of it.
+# The sum of 1, 10, 100 and 1000 is 1111, so each rank's number is in it exactly once. In the reduce-scatter, the
+# vectors add up to [1111, 2222, 3333, 4444], and each rank gets one block of that.
 #
 # We have left out the all-to-all. Here, rank 0 gets the first item of everyone's list, so it ends up with `["0a", "1a",
 # "2a", "3a"]`.
@@ -351,7 +319,7 @@ course.draw.blocks(*collectives.values(), titles=list(collectives))
 #
 # Collectives have a price, because ranks may have to wait for each other. Suppose rank 3 arrives a tenth of a second
 # late, and rank 0 is on time. To finish an `allreduce`, rank 0 needs a number from every rank. In a broadcast from rank
-# 0, it only has to send out one short message.
+# 0, it only has to send, and the messages are short.
 #
 # **Predict.** In which of the two does rank 0 have to wait for rank 3?
 
@@ -387,19 +355,20 @@ title = f"Rank 0 waits for rank 3 in the {waits or 'neither'}"
 course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 
 # %% [markdown]
-# No rank can have the sum before rank 3 has contributed to it. If a training needs such a sum in every step, the
-# slowest worker sets the pace for all of them. In a broadcast the root may go on, though you should not rely on that.
-# With a long message it might have to wait as well.
+# No rank can have the sum before rank 3 has contributed to it. So if training needs such a sum at every step, the
+# slowest worker sets the pace for everyone. In a broadcast the root may be able to carry on, but don't rely on it,
+# because with a long message it might have to wait as well.
 #
 # ## What does a message cost?
 #
-# So far we have counted rounds. How long does one round take? The clocks of two computers never agree exactly, so one
-# usually lets a message go there and back and uses one clock only. This is called a **ping-pong**. Half of the round
-# trip is the time of one message, and we take the shortest of a hundred. Let us measure it for messages of 1 byte to
-# 300 KB:
+# So far we have counted rounds, but how long does a round take? The clocks of two computers never agree exactly, so the
+# usual trick is to send a message there and back and to read a single clock. This is called a **ping-pong**. We take
+# the shortest of a hundred round trips, and half of it is the time of one message. Let's measure that for messages from
+# 1 byte to 300 KB:
 
 # %%
-from course_utils.lessons.messages import fit_alpha_beta, message_time, ping_pong
+from course_utils.lessons.messages import fit_alpha_beta, message_time
+from course_utils.lessons.messages import pictures, ping_pong
 
 
 def sweep(comm, sizes):
@@ -412,14 +381,14 @@ for nbytes, each in zip(sizes, seconds, strict=True):
     print(f"{nbytes:9,} bytes: {1e6 * each:7.1f} µs")
 
 # %% [markdown]
-# A thousand bytes take hardly longer than one. Every message takes a fixed time, whatever its size. This is called the
-# **latency** and written $\alpha$. Long messages take longer because every byte adds a little, and the time per byte is
-# written $\beta$. So a message of $n$ bytes takes about
+# A thousand bytes take about as long as one, because part of the time is the same for every message, whatever its size.
+# This part is called the **latency** and written $\alpha$. The other part grows with the message. Every byte adds a
+# little, and the time per byte is written $\beta$. So a message of $n$ bytes takes about
 #
 # $$T(n) = \alpha + \beta\, n .$$
 #
-# The function `fit_alpha_beta`, which you will write in the last exercise, finds the two numbers that fit your
-# measurements best:
+# The function `fit_alpha_beta`, which you will write in the last exercise, finds the two numbers for which the relative
+# errors are the smallest:
 
 # %% tags=["figure:04_alpha_beta"]
 alpha, beta = fit_alpha_beta(sizes, seconds)
@@ -429,14 +398,15 @@ pictures.alpha_beta(sizes, seconds, alpha, beta)
 
 # %% [markdown]
 # The coloured line is the formula, which is a curve here because both axes are logarithmic. The dashed lines are its
-# two parts. The points do not lie exactly on it, since MPI switches methods as messages get longer. A model with two
-# numbers does not have to be exact. It only has to be good enough to choose between two programs.
+# two parts and the size at which they are equal. The points don't lie exactly on the curve, partly because MPI switches
+# methods as messages get longer. But a model with two numbers doesn't have to be exact. It only has to be good enough
+# to choose between two programs.
 #
-# It also lets you calculate what you have not measured. Take a machine with $\alpha$ = 10 µs and 0.5 µs for each
+# It also lets you calculate what you haven't measured. Take a machine with $\alpha$ = 10 µs and 0.5 µs for each
 # thousand bytes. A message of 2 MB is 2,000 times a thousand bytes, so it takes 10 + 2,000 × 0.5 = 1,010 µs.
 #
 # **Predict.** How many µs does a message of 3 MB take on your machine? Use the two numbers that the last cell printed.
-# (Within a factor of 2 counts as right.)
+# (Anything within a factor of 2 counts as right.)
 
 # %%
 course.predict("three_megabytes", within=2, microseconds=...)
@@ -450,11 +420,45 @@ by_formula = message_time(3_000_000, alpha, beta)
 print(f"The formula predicts {1e6 * by_formula:.0f} µs.")
 
 # %% [markdown]
-# With a formula for one message you can calculate the cost of a whole pattern, which is the number of rounds times the
-# time of a round. To bring 3 MB to 64 ranks takes 63 times as long as one message with a loop, and 6 times as long with
-# a tree. This holds if the messages of a round do not get in each other's way. On your computer they do, because all
-# ranks share its memory and a few cores. In the next lesson every rank gets a network link of its own, and you will
-# choose between algorithms in this way.
+# With a formula for one message you can calculate the cost of a whole pattern: the number of rounds times the time per
+# round. Getting 3 MB to 64 ranks takes 63 times the time of a single message if you use a loop, but only 6 times with a
+# tree. This holds as long as the messages of a round don't get in each other's way. On your computer they do, because
+# all the ranks share its memory and a few cores. That is why the next lesson gives every rank a network link of its
+# own, so that you can choose between algorithms in this way.
+
+# %% [markdown]
+# ## What is behind `course.start`
+#
+# One last thing before you stop the ranks. You may want to start some without this course one day, so you should know
+# what they are. They form an ordinary cluster of **ipyparallel**, a library for running Python in parallel, which calls
+# each process that waits for work an **engine**. Your notebook hands its work to a **controller**, and the controller
+# passes it on to the engines and brings the results back. Our engines were started by MPI's own starter program, which
+# is why each of them is also a rank. The next cell asks every engine for its process ID and draws what is now running
+# on your computer:
+
+# %% tags=["figure:04_cluster"]
+import os
+
+processes = ranks.view.apply_sync(os.getpid)
+pictures.cluster(os.getpid(), ranks.controller, processes)
+
+# %% [markdown]
+# `ranks.view` is a `DirectView`, ipyparallel's object for addressing all engines at once, and its `apply_sync` has just
+# called a function on each of them. The view has other methods, too. In the next cell, `push` sets a variable on every
+# engine, and `scatter` cuts a list into one part for each of them. Then `execute` runs a line of code everywhere. At
+# the end, `pull` fetches a variable from every engine, and `gather` fetches the parts and joins them again. These are
+# not MPI's scatter and gather, although they do similar things:
+
+# %% tags=["nbval-check-output"]
+ranks.view.push({"factor": 10})
+ranks.view.scatter("part", [1, 2, 3, 4, 5, 6, 7, 8])
+ranks.view.execute("part = [factor * number for number in part]")
+print(ranks.view.pull("part"))
+print(ranks.view.gather("part"))
+
+# %% [markdown]
+# All of this passes through the controller, which is fine for a few numbers. Ranks that train a network exchange
+# millions of numbers in every step, and that is why they send them to each other directly, with MPI.
 
 # %%
 ranks.stop()
@@ -464,9 +468,9 @@ ranks.stop()
 #
 # You can send an array from one rank to another, and you know when `Recv` and `Send` have to wait. You can recognise a
 # deadlock, in which ranks wait for each other in a circle, and avoid it by starting a message first and waiting for it
-# later. You know which data the collectives move where, and you can predict the time of a message with $\alpha + \beta
-# n$.
+# later. You know what each collective moves, and where to, and you can predict the time of a message with $\alpha +
+# \beta n$.
 #
 # Next come the [exercises](../exercises/04_messages.ipynb), five short functions. Then [lesson 5](05_allreduce.ipynb)
-# asks how $P$ machines add up their vectors. [Further](04_messages_further.ipynb) shows you how to use ipyparallel on
-# your own, what pickling costs, and how ranks can try out settings of a training for you.
+# asks how $P$ machines add up their vectors. [Further](04_messages_further.ipynb) shows you how to start a cluster on
+# your own, what pickling costs, and how to have the ranks try out training settings for you.

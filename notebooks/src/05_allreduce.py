@@ -7,7 +7,7 @@
 # can take a step, every machine needs the sum of all these gradients. Adding up a few vectors does not sound hard. But
 # take the model from the beginning of lesson 0. Its gradient has 32 billion numbers of 2 bytes each, which is 64 GB. If
 # one of 512 GPUs collected the gradients of the others through a fast network link of 50 GB/s, it would need 511 × 64
-# GB ÷ 50 GB/s = 654 seconds to receive them, and as long again to send out the sums. That is 22 minutes for every step,
+# GB ÷ 50 GB/s = 654 seconds to receive them, and as long again to send out the sum. That is 22 minutes for every step,
 # while computing the gradients takes a few seconds.
 #
 # With the best method in this lesson, the same sum takes 2.6 seconds, because no machine sends or receives more than
@@ -28,15 +28,15 @@ ranks = course.start(8, link="50 Mbit/s", latency="3 ms")
 # In lesson 4 all messages went through the memory of your computer. From now on, each rank plays the part of a separate
 # computer, called a **node**, that is connected to the others by a network link of its own. The link carries 50 million
 # bits per second in each direction, which is 6.25 MB per second, and every message needs 3 ms more to arrive. Links and
-# latency are emulated, so that you can watch on one computer what would otherwise take eight. If your system does not
-# allow that, you can see it in the line under the cell. In that case the times below measure your computer's memory
-# instead of a network, and all the counts stay the same.
+# latency are emulated, so that you can watch on one computer what would otherwise take eight. If your system doesn't
+# allow that, the line under the cell will tell you so. The times below are then those of your computer's memory, but
+# all the counts are the same.
 #
 # ## All vectors through one rank
 #
-# The operation that we need is called an all-reduce. Everyone has a vector, and in the end everyone has the sum. The
-# obvious method has two steps. All ranks send their vectors to rank 0, which adds them up. Then rank 0 sends the sum to
-# all the others.
+# The operation that we need is called an all-reduce. Every rank starts with a vector and ends up with the sum of them
+# all. The obvious way to do this is to let rank 0 collect all the vectors, add them up, and send the sum back to
+# everyone.
 
 
 # %%
@@ -54,8 +54,9 @@ def through_one(comm, vector):
 
 
 # %% [markdown]
-# To test such a function, we fill the vector of rank $r$ with the number $2^r$, so the four ranks have 1, 2, 4 and 8.
-# The sum must be 15 everywhere. A 13 would mean that the vector of rank 1 is missing.
+# We begin with four of our eight ranks. To test the function, we fill the vector of rank $r$ with the number $2^r$,
+# which gives 1, 2, 4 and 8. So the sum must be 15 everywhere, and if we find a 13 instead, we know that the vector of
+# rank 1 is missing.
 
 
 # %%
@@ -76,12 +77,12 @@ print(f"4 ranks: {1000 * one.seconds:.0f} ms")
 
 # %% [markdown]
 # Could we have known this time in advance? Each vector has 50,000 numbers of 4 bytes, which is 200 KB. Rank 0 has to
-# receive three of them, so 600 KB pass through its link. At 6.25 MB per second this takes 96 ms. Sending the sum to
-# three ranks takes another 96 ms. The first vector is 3 ms on its way before anything arrives, and the last one is 3 ms
-# on its way at the end. Together this makes 198 ms. Your computer has some work with the messages, too, so it will take
-# a little longer.
+# receive three of them, so 600 KB pass through its link. At 6.25 MB per second this takes 96 ms, and sending the sum to
+# three ranks takes another 96 ms. Then there is the latency, which adds 3 ms on the way in and 3 ms on the way out.
+# Together this makes 198 ms. Since handling the messages also takes your computer some time, the real figure will be a
+# little higher.
 #
-# **Predict.** How many milliseconds will it take with 8 ranks? (Within a factor of 1.5 counts as right.)
+# **Predict.** How many milliseconds will it take with 8 ranks? (Anything within a factor of 1.5 counts as right.)
 
 # %%
 course.predict("through_one", within=1.5, ms=...)
@@ -91,8 +92,8 @@ eight = [run_and_check(through_one, P=8).seconds for _ in range(3)]
 course.measured("through_one", busy=is_busy([eight]), ms=1000 * np.median(eight))
 
 # %% [markdown]
-# With 8 ranks, rank 0 has to receive seven vectors and send seven. By our calculation that takes 7 × 32 + 7 × 32 + 6 =
-# 454 ms. Every machine that you add makes the sum slower.
+# With 8 ranks, rank 0 has to receive seven vectors and send seven, and by our calculation that takes 7 × 32 + 7 × 32 +
+# 6 = 454 ms. So every machine that you add makes the sum slower.
 #
 # Here is what each of four ranks holds after each round. Every row is a rank. The vector is drawn as four blocks, and
 # the colours in a block show whose numbers have been added into it so far:
@@ -101,26 +102,27 @@ course.measured("through_one", busy=is_busy([eight]), ms=1000 * np.median(eight)
 one.blocks()
 
 # %% [markdown]
-# At first rank 0 collects everything while the other ranks learn nothing new. After that the complete sum spreads out,
-# one rank at a time. The timeline shows the same run as it unfolds:
+# Rank 0 first collects everything, while the other ranks learn nothing new. Only then does the complete sum spread out
+# to them. Now let's see the same run on the clock:
 
 # %% tags=["figure:05_gather"]
 one.timeline()
 
 # %% [markdown]
-# All three vectors for rank 0 are on their way at the same time. But they have to share its link, so each of them takes
-# three times as long as it would alone, and nothing is gained. In the second half the link is just as full in the other
-# direction. (The send bars are short, because the operating system takes a vector at once and sends it on by itself.)
+# The block picture counted one message per round. On the clock all three vectors for rank 0 travel at the same time,
+# but nothing is gained by that, because they have to share its link and each takes three times as long as it would
+# alone. In the second half the link is just as full in the other direction. The send bars are so short because the
+# operating system accepts a whole vector immediately and sends it in the background.
 #
-# Meanwhile the links of the other ranks are nearly idle. There are two ways to do better. We could use all the links at
-# once, and we could let all the ranks do some of the adding.
+# Meanwhile the links of the other ranks are nearly idle, and so are their processors. This suggests two ideas. We could
+# let several pairs of ranks exchange data at the same time, and we could share the adding among all of them.
 #
 # ## First idea: meet in pairs
 #
-# Let rank 1 send its vector to rank 0, while rank 3 sends its own to rank 2. Both receivers add. In the second round,
-# rank 2 sends its sum to rank 0, which now holds the sum of all four. The broadcast tree of lesson 4 takes it back to
-# everyone in two more rounds. This all-reduce is called a **tree**. Rank 0 receives only two vectors instead of three,
-# and with 1,024 ranks it would be 10 instead of 1,023.
+# Let rank 1 send its vector to rank 0, while rank 3 does the same with rank 2. Both receivers add. In the second round,
+# rank 2 sends its sum to rank 0, which now holds the sum of all four, and the broadcast tree of lesson 4 takes it back
+# to everyone in two more rounds. This all-reduce is called a **tree**. Rank 0 has to receive only two vectors instead
+# of three, and with 1,024 ranks it would be 10 instead of 1,023.
 #
 # We can even skip the way back. Let ranks 0 and 1 send each other a copy of their vectors, while ranks 2 and 3 do the
 # same. Each rank adds what it receives to what it has. After this first round, ranks 0 and 1 both hold the sum of their
@@ -143,9 +145,9 @@ def recursive_doubling(comm, vector):
 
 
 # %% [markdown]
-# The operator `^` flips one binary digit of the rank here. With a distance of 1 it pairs rank 0 with 1, and 2 with 3.
-# With a distance of 2 it pairs rank 0 with 2, and 1 with 3. `Sendrecv` sends and receives at the same time, so two
-# partners cannot end up in the deadlock of lesson 4.
+# Here the operator `^` flips one binary digit of the rank. With a distance of 1 it pairs rank 0 with 1, and 2 with 3;
+# with a distance of 2 it pairs 0 with 2, and 1 with 3. And because `Sendrecv` sends and receives at the same time, two
+# partners can't end up in the deadlock of lesson 4.
 #
 # With four ranks, each rank sends its whole vector twice, once in each of two rounds.
 #
@@ -168,17 +170,17 @@ course.draw.blocks(tree, doubling, titles=["tree", "recursive doubling"], title=
 
 # %% [markdown]
 # With $P$ ranks, recursive doubling takes $\log_2 P$ rounds, so 8 ranks need 3 rounds and 1,024 ranks need only 10. No
-# all-reduce needs fewer. In one round a rank receives at most one message, so the number of vectors in its sum can at
-# most double.
+# all-reduce can manage with fewer, because a rank receives at most one message per round, and so the number of vectors
+# in its sum can at most double.
 #
-# But each round moves whole vectors. Look at the last frame of recursive doubling. All four ranks have just done
-# exactly the same addition, and every number had to cross the network before they could. For long vectors this is what
-# takes the time.
+# The price is that each round moves whole vectors. Look at the last frame of recursive doubling: all four ranks have
+# just done exactly the same addition, and for that every number had to cross the network. When vectors are long, this
+# is what takes the time.
 #
 # ## Second idea: share the adding
 #
-# The next method never does the same addition twice. Each rank becomes responsible for one part of the vector, and the
-# others leave that part alone. Here is how it goes with four ranks. Keep an eye on rank 0 while you read on:
+# The next method never does the same addition twice. Little by little, each rank becomes responsible for one part of
+# the vector. Here it is with four ranks; watch rank 0 as you read on:
 
 # %% tags=["figure:05_halving_blocks"]
 from course_utils.lessons.allreduce import halving_doubling_allreduce
@@ -187,20 +189,21 @@ halving = run_and_check(halving_doubling_allreduce, P=4)
 halving.blocks()
 
 # %% [markdown]
-# In round 1, ranks 0 and 2 meet. Rank 0 takes over the left half of the vector, and rank 2 takes over the right half.
-# So rank 0 sends only its right half, rank 2 sends only its left half, and each adds what arrives to the half that it
-# is responsible for. Ranks 1 and 3 split the vector in the same way.
+# In round 1, ranks 0 and 2 meet and agree to split the work. Rank 0 takes the left half of the vector, and rank 2 takes
+# the right half. So rank 0 sends only its right half, rank 2 sends only its left half, and each adds what arrives to
+# its own half. Ranks 1 and 3 do the same.
 #
-# In round 2, ranks 0 and 1, which both have the left half, meet and split it again. Ranks 2 and 3 split the right half.
-# Now each rank is responsible for one quarter of the vector, and its quarter is complete. So far this is the
-# **reduce-scatter** that you know from lesson 4.
+# In round 2, ranks 0 and 1 meet. Both are responsible for the left half, each with the sum of two ranks, and now they
+# split it again, while ranks 2 and 3 split the right half. After that each rank has one quarter of the vector, and its
+# quarter is complete. Up to here, this is the **reduce-scatter** that you know from lesson 4.
 #
-# In rounds 3 and 4 the ranks meet again in the opposite order and pass on the blocks that are finished, first one
-# quarter and then two. Nothing is added any more. This is an **all-gather**, and afterwards everyone has all four
-# quarters. The whole method is called **halving-doubling**.
+# In rounds 3 and 4 the ranks meet again in the opposite order and pass on what is finished, first one quarter and then
+# two. Nothing is added any more. This is an **all-gather**, and at its end everyone has all four quarters. Because the
+# ranks first halve the part that they work on and then double the part that they know, the whole method is called
+# **halving-doubling**.
 #
-# How much does a rank send? In round 1 it sends one half of its vector, and in round 2 a quarter. On the way back it
-# sends a quarter and then a half. That adds up to 1.5 vectors.
+# How much does a rank send? In round 1 it sends half of its vector, in round 2 a quarter, and on the way back a quarter
+# and then a half. That adds up to 1.5 vectors.
 #
 # **Predict.** With 8 ranks there are three rounds in each phase. How many vectors does each rank send in total?
 
@@ -214,17 +217,18 @@ course.measured("halving", vectors=run.bytes_per_rank[0] / 200_000)
 # %% [markdown]
 # In each phase a rank sends $\frac12 + \frac14 + \frac18 = \frac78$ of the vector. With $P$ ranks it is $\frac{P-1}{P}$
 # for each phase, and $2\,\frac{P-1}{P}$ in total. However many ranks there are, no rank sends more than two vectors.
-# That is where the 2.6 seconds at the top of the page come from, which is twice 64 GB at 50 GB/s.
+# This explains the 2.6 seconds at the top of the page, because sending 2 × 64 GB at 50 GB/s takes about that long.
 #
-# As long as only the ranks can add, there is no way to send less. To finish a block, each of the other $P-1$ ranks has
-# to send its numbers for this block, and afterwards $P-1$ ranks have to receive the result. So each block is sent
-# $2(P-1)$ times. There are $P$ blocks, and if the $P$ ranks share this work evenly, each rank sends $2(P-1)$ blocks.
+# Could a cleverer method do with less? Take four ranks, and look at a single block. To complete it, three ranks have to
+# send their numbers to the fourth, and afterwards the result has to be sent to three ranks. That makes 6 times for this
+# block, and 24 times for all four of them. If four ranks share this evenly, each sends 6 blocks, which is 1.5 vectors.
+# So halving-doubling can't be beaten, unless the network itself learns to add, as some switches do.
 #
 # ## The ring
 #
-# In halving-doubling, half of the vector travels between ranks that are far apart. In a real network such messages may
-# have to share one cable. The next method sends just as few bytes, and every rank talks only to its neighbours. The
-# ranks form a **ring**, in which each one sends to the rank on its right and receives from the rank on its left:
+# In halving-doubling, long messages travel between ranks that are far apart, and in a real network several of them may
+# have to share one cable. The next method sends no more bytes, but every rank talks only to its neighbours. The ranks
+# form a **ring**, in which each one sends to the rank on its right and receives from the rank on its left:
 
 # %% tags=["figure:05_ring_blocks"]
 from course_utils.lessons.allreduce import ring_allreduce
@@ -233,11 +237,11 @@ ring = run_and_check(ring_allreduce, P=4)
 ring.blocks()
 
 # %% [markdown]
-# The vector is cut into as many blocks as there are ranks. Follow the last block, number 3. In round 1, rank 0 sends
-# its block 3 to rank 1, which adds its own numbers. In round 2, rank 1 sends the result on to rank 2, and in round 3 it
-# reaches rank 3, where one last addition makes it complete. In rounds 4 to 6 the finished block carries on around the
-# ring and leaves a copy with everyone. The other three blocks travel at the same time, but each of them starts at a
-# different rank. That way every rank sends one block in every round.
+# The vector is cut into as many blocks as there are ranks. Follow the last of them, the one on the right. In round 1,
+# rank 0 sends its copy of this block to rank 1, which adds its own numbers. In round 2, rank 1 sends the result on to
+# rank 2, and in round 3 it reaches rank 3, where one last addition makes it complete. In rounds 4 to 6 the finished
+# block carries on around the ring and leaves a copy with everyone. The other three blocks travel at the same time, but
+# each of them starts at a different rank. That way every rank sends one block in every round.
 #
 # So four ranks need 6 rounds, and in each of them a rank sends a quarter of the vector.
 #
@@ -253,16 +257,19 @@ course.measured("ring", rounds=run.rounds, vectors=sent)
 ring.timeline()  # of the run on four ranks
 
 # %% [markdown]
-# Each of the two phases takes $P-1$ rounds, and each round carries $\frac1P$ of the vector. The ring sends exactly as
-# many bytes as halving-doubling, but it needs many more rounds. In return, only neighbours talk to each other, and the
-# number of ranks need not be a power of two.
+# Each of the two phases takes $P-1$ rounds, and each round carries $\frac1P$ of the vector. So the ring sends exactly
+# as many bytes as halving-doubling, but it needs many more rounds. In return, only neighbours talk to each other, and
+# the number of ranks needn't be a power of two. The timeline shows the run on four ranks. You can see that a rank sends
+# and receives at the same time, and that the ranks need not keep in step: each goes on as soon as it has the block that
+# it needs. If nothing disturbed them, 6 rounds of 3 ms and 1.5 vectors of 32 ms would take 66 ms, a third of the 198 ms
+# through one rank.
 #
-# If you like, you can now go to the [exercises](../exercises/05_allreduce.ipynb) and write the ring yourself. You can
-# also read on and do that later.
+# The ring is also your first [exercise](../exercises/05_allreduce.ipynb), which is why you see no code of it here. You
+# can write it now, or read on and come back later.
 #
 # ## Which method is the fastest?
 #
-# These are the five methods for $P$ ranks, where $P$ is a power of two:
+# Here are the five methods side by side, for $P$ ranks, where $P$ is a power of two:
 #
 # | method | rounds | vectors sent by the busiest rank |
 # |---|---|---|
@@ -272,7 +279,7 @@ ring.timeline()  # of the run on four ranks
 # | halving-doubling | $2\log_2 P$ | $2\,\frac{P-1}{P}$ |
 # | ring | $2(P-1)$ | $2\,\frac{P-1}{P}$ |
 #
-# We count both for 8 ranks, to see whether the table is right:
+# Let's count both for 8 ranks, to see whether the table is right:
 
 # %% tags=["nbval-check-output"]
 methods = {
@@ -288,9 +295,9 @@ for name, method in methods.items():
     print(f"{name:20}{run.rounds:3} rounds, {vectors:.2f} vectors")
 
 # %% [markdown]
-# In the last three methods, all ranks send in every round, and no round can begin before the one before it has ended.
-# So we can add up the times of the rounds. In lesson 4 a message of $n$ bytes took $\alpha + \beta n$. If a whole
-# vector has $n$ bytes, an all-reduce takes
+# In the last three methods all ranks send in every round, and no rank can begin a round before it has finished the one
+# before. So if the ranks keep in step, the times of the rounds add up. From lesson 4 you know that a message of $n$
+# bytes takes $\alpha + \beta n$. If a whole vector has $n$ bytes, the all-reduce therefore takes
 #
 # $$\text{rounds} \times \alpha + \text{vectors} \times \beta n .$$
 #
@@ -305,12 +312,13 @@ names = ["recursive doubling", "halving-doubling", "ring"]
 course.predict("fastest", answer=..., choices=dict(zip("abc", names, strict=True)))
 
 # %% [markdown]
-# The next cell measures $\alpha$ and $\beta$ with a ping-pong, and then runs the three methods in turn. In the picture
-# the points are measurements, and the lines are calculated from $\alpha$ and $\beta$:
+# Does the clock agree? The next cell measures $\alpha$ and $\beta$ with a ping-pong and then runs the three methods in
+# turn, three times each. It is long, and you needn't read it. In the picture, the lines are calculated from $\alpha$
+# and $\beta$. The points are measured, and a thin line through a point reaches from the fastest run to the slowest:
 
 # %% tags=["figure:05_crossings"]
-from course_utils.lessons.allreduce import Network, error_text, measure, medians
-from course_utils.lessons.allreduce import message_seconds, network_text, pictures
+from course_utils.lessons.allreduce import Network, error_text, measure, message_seconds
+from course_utils.lessons.allreduce import network_text, pictures
 from course_utils.lessons.allreduce import predicted_seconds, predictors
 
 rounds_and_vectors = np.array([[3, 3], [6, 1.75], [14, 1.75]])
@@ -339,24 +347,26 @@ print(error_text(calculated, runs))
 pictures.crossings(lengths, measured, predicted)
 
 # %% [markdown]
-# In the formula, short vectors pay mostly for rounds and long vectors for bytes. No method is the best for everything,
-# and that is why the libraries that you will meet later carry several of them and choose by the size of the vector and
-# the number of ranks.
+# By the formula, a short vector costs mostly rounds, and a long vector mostly bytes. So no method is the best for
+# everything, and that is why the libraries that you will meet later include several of them and choose by the size of
+# the vector and the number of ranks.
 #
-# The formula is also simpler than reality. Here one computer plays all the nodes, so it has some work with every
-# message, which makes the points lie above the lines. And our formula treats all pairs of nodes alike, which makes
-# halving-doubling better than the ring at any size. In real clusters many nodes share cables and switches. How that
-# changes the ranking, up to 1,024 ranks, is the subject of [Further](05_allreduce_further.ipynb).
+# Above the picture you can read how far the formula is off in your run. If the title says that no method is clearly the
+# fastest, the runs differ more from each other than the methods do. The formula also leaves something out. It treats
+# all pairs of nodes alike, and so it prefers halving-doubling to the ring at any size. In a real cluster, where many
+# nodes share cables and switches, the ranking can change. [Further](05_allreduce_further.ipynb) follows that up to
+# 1,024 ranks.
 #
 # ## When the sum is wrong
 #
-# Suppose you have written your own ring. It passes the test with $2^r$, and it is faster than the all-reduce of the
-# library. Then you train with it, and the networks recognise fewer images than before. There is no error message. A
-# student reported exactly this in 2019, and you can read the story in [Further](05_allreduce_further.ipynb). The cause
-# was not found. In our case, you can find it.
+# Suppose you have written your own ring. It passes your test, and it is faster than the all-reduce of the library. Then
+# you train with it, and although there is no error message, your network recognises fewer images than before. A [report
+# from 2019](05_allreduce_further.ipynb) describes exactly this, and its author never found the cause. In our case you
+# can.
 #
-# We train the digits network of lesson 1 on four ranks, which average their weights after every step. We do it with
-# three all-reduces, and one of them is our `suspicious_ring`:
+# We train the digits network of lesson 1 on four ranks. Each rank takes a step with its own images, and then all of
+# them replace their weights by the average, which is the sum divided by 4. We do this with three all-reduces, and one
+# of them is our `suspicious_ring`:
 
 # %% tags=["here:05_digits"]
 from course_utils.lessons.allreduce import suspicious_ring, train_digits
@@ -372,10 +382,10 @@ for name, method in suspects.items():
     print(f"{name:16} recognises", *shares)
 
 # %% [markdown]
-# The first suspect is rounding. A computer stores a number of type `float32` with 24 binary digits, about 7 decimal
-# ones, and rounds after every addition. A ring adds the vectors in a different order, which is called a different
-# **bracketing**, so it rounds differently. One rounding changes a number by at most $2^{-24}$ of its size, which is
-# 0.00000006, or 6e-8.
+# The first suspect is rounding. A number of type `float32` has 24 significant binary digits, about 7 decimal digits,
+# and the computer rounds after every addition. So the result depends on the **bracketing**: ((a + b) + c) + d need not
+# equal (a + b) + (c + d), and a ring brackets differently from recursive doubling. But one rounding changes a number by
+# at most $2^{-24}$ of its size, which is 0.00000006, or 6e-8.
 #
 # **Predict.** Four ranks add up 10,000 random numbers each, in `float32`. How large is the worst error, relative to the
 # largest sum?
@@ -411,13 +421,12 @@ nearest = min(sizes_of_errors, key=lambda k: abs(np.log(worst / sizes_of_errors[
 course.measured("rounding", answer=nearest if worst else "a")
 
 # %% [markdown]
-# Rounding is not to blame. The errors are tiny, and they do not add up to anything that matters, because doubling and
-# the ring round differently and still train equally well.
+# Rounding is not to blame. The errors are tiny, and they don't add up to anything that matters either: doubling and the
+# right ring round differently, and yet they train equally well.
 #
-# Now you play detective. All the weights of the network form one vector of 3,610 numbers. You know how many rounds and
-# bytes a ring should need, and you have a ring that is right. The next cell compares the two. In the picture each
-# rank's vector is a strip, cut into its four blocks, and wrong numbers are orange. Say what is wrong before you open
-# the answer.
+# Now you play detective. All the weights of the network form one vector of 3,610 numbers, and you have a ring that is
+# right, so the next cell can compare the two. In the picture each rank's vector is a strip, cut into its four blocks,
+# and wrong numbers are orange. Make up your mind about what is wrong before you open the answer.
 
 # %% tags=["figure:05_suspicious"]
 from course_utils.lessons.allreduce import WEIGHTS, block_bounds
@@ -450,7 +459,8 @@ pictures.right_and_wrong(caught.results, right.results[0], bounds, "suspicious_r
 # numbers are never sent, so each rank keeps its own weights there and divides them by 4 in every step. In our test the
 # vector had 4,096 numbers. A block had 1,024, which is exactly two segments, so nothing was missing.
 #
-# This is why you should test with lengths that do *not* divide evenly.
+# So test with awkward lengths, which are a multiple neither of the number of ranks nor of the size of a segment. The
+# lengths of our own test, 50,000 and 8,000, would have caught this ring, but only by luck.
 # </details>
 
 # %%
@@ -459,10 +469,10 @@ ranks.stop()
 # %% [markdown]
 # ## What you can do now
 #
-# You can add up vectors on many ranks in several ways: in pairs, which takes the fewest rounds, or in blocks, which
-# takes the fewest bytes. You can predict the cost as rounds × $\alpha$ plus vectors × $\beta n$, and you know that with
-# the best methods each rank sends $2\,\frac{P-1}{P}$ vectors. When a sum comes out wrong, you count bytes, check which
-# numbers ended up where, and test with awkward lengths.
+# You can add up vectors on many ranks in several ways. Recursive doubling takes the fewest rounds, and halving-doubling
+# and the ring send the fewest bytes, $2\,\frac{P-1}{P}$ vectors from each rank. If all ranks send in every round, you
+# can predict the time as rounds × $\alpha$ plus vectors × $\beta n$. When a sum comes out wrong, you count bytes, check
+# which numbers ended up where, and test with awkward lengths.
 #
 # In the [exercises](../exercises/05_allreduce.ipynb) you write these methods yourself. In [lesson
 # 6](06_data_parallel.ipynb) you use such a sum to train a network on four ranks at once.

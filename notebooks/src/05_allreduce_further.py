@@ -8,17 +8,17 @@
 # shows you what decides this, and how you can find out for a network that you do not own.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
-# you can go to any section, because each of them stands alone. If a section complains that its ranks were stopped, run
-# the first code cell again.
+# you can go to any section, because each of them stands alone. JupyterLab lists them in its table of contents, on the
+# left. If a section complains that its ranks were stopped, run the first code cell again.
 #
-# 1. [Any number of ranks](#Any-number-of-ranks): what to do if it is not a power of two
-# 2. [Ranks that are not there](#Ranks-that-are-not-there): a thousand ranks in one process, each with its own clock
-# 3. [A ring that does not wait](#A-ring-that-does-not-wait): blocks in segments
-# 4. [Two trees](#Two-trees): how NCCL, the library for NVIDIA's GPUs, uses all the links of a tree
-# 5. [Numbers of two bytes](#Numbers-of-two-bytes): when rounding does matter
-# 6. [A report, redone](#A-report,-redone): a wrong formula, and a sum that depends on the timing
-# 7. [Several ranks on one node](#Several-ranks-on-one-node): fast links inside, slow links outside
-# 8. [1,024 GPUs](#1,024-GPUs): two real kinds of nodes, and a switch that adds
+# 1. *Any number of ranks*: what to do if it is not a power of two
+# 2. *Ranks that are not there*: a thousand ranks in one process, each with its own clock
+# 3. *A ring that does not wait*: blocks in segments
+# 4. *Two trees*: how NCCL, the library for NVIDIA's GPUs, uses all the links of a tree
+# 5. *Numbers of two bytes*: when rounding does matter
+# 6. *A report, redone*: a wrong formula, and a sum that depends on the timing
+# 7. *Several ranks on one node*: fast links inside, slow links outside
+# 8. *1,024 GPUs*: two real kinds of nodes, and a switch that adds
 #
 # *80 minutes · optional, after [lesson 5](05_allreduce.ipynb) · 8 ranks, about 10 minutes for each section*
 
@@ -644,9 +644,8 @@ def two_levels(comm, vector, node_size=2):
 
 
 # %% [markdown]
-# We run it on [virtual ranks](#Ranks-that-are-not-there), whose nodes have links of 100 Mbit/s and are not disturbed by
-# other programs. In the picture, you see phase 1 in the first round, phase 2 in the next two, and phase 3 in the last
-# one:
+# We run it on *virtual ranks*, whose nodes have links of 100 Mbit/s and are not disturbed by other programs. In the
+# picture, you see phase 1 in the first round, phase 2 in the next two, and phase 3 in the last one:
 
 # %% tags=["figure:05_levels_blocks"]
 from course_utils.lessons.allreduce import two_level
@@ -708,9 +707,9 @@ for order in ([0, 1, 2, 3], [0, 2, 1, 3]):
 #
 # ## 1,024 GPUs
 #
-# No laptop can run 1,024 ranks, but [virtual ranks](#Ranks-that-are-not-there) can. We add up vectors of 4 MB on up to
-# 128 nodes with 8 GPUs each. So that you do not have to wait for a million additions per rank, a vector has only 8,000
-# numbers, and each of them stands for 125 (`scale=125`): 8,000 × 125 × 4 bytes = 4 MB.
+# No laptop can run 1,024 ranks, but *virtual ranks* can. We add up vectors of 4 MB on up to 128 nodes with 8 GPUs each.
+# So that you do not have to wait for a million additions per rank, a vector has only 8,000 numbers, and each of them
+# stands for 125 (`scale=125`): 8,000 × 125 × 4 bytes = 4 MB.
 #
 # ### One link for 8 GPUs
 #

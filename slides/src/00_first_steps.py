@@ -1,4 +1,4 @@
-"""The pictures of deck 0 that its page does not have: who gives orders, who knows what, and what a check says."""
+"""The pictures of deck 0 that its page does not have: what each rank answers, and what a check says."""
 
 import textwrap
 from types import SimpleNamespace
@@ -13,33 +13,6 @@ RANK, NOTEBOOK = style.COLOURS["forward"], style.COLOURS["backward"]
 def doubled(comm):
     """A wrong answer to rank_squared."""
     return 2 * comm.rank
-
-
-def orders() -> Figure:
-    """One notebook, four ranks: a function goes out, results come back."""
-    picture, ax = _sketch("The notebook gives orders, the ranks do the work", 2.6)
-    _box(ax, 5, 2.2, "your notebook", NOTEBOOK)
-    for rank in range(4):
-        x = 1.4 + 2.4 * rank
-        _box(ax, x, 0.5, f"rank {rank}", RANK)
-        _arrow(ax, (4.6 + 0.2 * rank, 1.85), (x - 0.15, 0.85))
-        _arrow(ax, (x + 0.15, 0.85), (4.85 + 0.2 * rank, 1.85), style.FAINT)
-    ax.text(1.2, 1.6, "a function", color=style.SEND, fontsize=style.TEXT, ha="center")
-    ax.text(8.8, 1.6, "results", color=style.FAINT, fontsize=style.TEXT, ha="center")
-    picture.alt_text = "A box, your notebook, above four boxes, ranks 0 to 3; a function goes down, results come up."
-    return picture
-
-
-def nothing_shared(page: SimpleNamespace) -> Figure:
-    """Five processes, five variables of one name."""
-    picture, ax = _sketch("Five variables, one name", 1.5)
-    _box(ax, 1.4, 0.75, f'notebook\nx = "{page.x}"', NOTEBOOK)
-    for rank in range(4):
-        _box(ax, 3.7 + 1.8 * rank, 0.75, f"rank {rank}\nx = {10 * rank}", RANK)
-    picture.alt_text = (
-        "Five boxes side by side: the notebook, whose x is a text, and four ranks, whose x is 0, 10, 20, 30."
-    )
-    return picture
 
 
 def answers(page: SimpleNamespace) -> Figure:
@@ -113,9 +86,7 @@ def _arrow(ax, start: tuple[float, float], end: tuple[float, float], colour: str
 
 
 FIGURES = {
-    "00_orders": orders,
     "00_answers": answers,
-    "00_nothing_shared": nothing_shared,
     "00_failure": failure,
     "00_verdicts": verdicts,
     "00_allgather": allgather,

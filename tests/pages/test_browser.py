@@ -1,4 +1,4 @@
-"""What a learner sees: JupyterLab in Chromium runs lesson 4's first cells, and an exercise to a ✗ and to a ✓.
+"""What a learner sees: JupyterLab in Chromium runs lesson 0's first cells, and an exercise to a ✗ and to a ✓.
 
 The panels of verdicts, hints and progress are held to what makes them readable: a name for screen readers, contrast in
 both themes, no scrolling sideways in a narrow window.
@@ -29,7 +29,7 @@ TOKEN = "a-token-of-the-test"
 WAIT = 120_000  # ms: two busy cores
 # A page that does not come, and a key that is lost, are asked for again after this many ms, each time more patiently.
 LOADING, TRIES = (15_000, 30_000, 60_000, 90_000), (5_000, 15_000, 40_000, 60_000)
-FIRST_CELLS = 6  # code cells of the lesson that are run
+FIRST_CELLS = 5  # code cells of lesson 0 that are run: a picture, the ranks, their cores, a prediction, `%%px`
 CHROMIUM = shutil.which("chromium")
 LEAST_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3
 THEMES = ("Light", "Dark")
@@ -277,14 +277,14 @@ def code_positions(path: str) -> list[int]:
     return [position for position, cell in enumerate(cells) if cell.cell_type == "code"]
 
 
-def test_the_first_cells_of_lesson_4_run_in_the_browser(tab, lab, screenshots):
-    path = f"notebooks/{STEM}.ipynb"
+def test_the_first_cells_of_lesson_0_run_in_the_browser(tab, lab, screenshots):
+    path = "notebooks/00_first_steps.ipynb"
     notebook = Notebook(tab, lab, path)
     tab.wait_for_timeout(3000)  # for what JupyterLab may write into a notebook that it has just opened
     assert not notebook.unsaved()
     outputs = [notebook.run(position) for position in code_positions(path)[:FIRST_CELLS]]
-    notebook.shot(code_positions(path)[FIRST_CELLS - 1], screenshots / "lesson_4.png")
-    assert "4 ranks on this machine" in outputs[0]
+    notebook.shot(code_positions(path)[FIRST_CELLS - 1], screenshots / "lesson_0.png")
+    assert "4 ranks on this machine" in outputs[1]
     told = "\n".join(outputs)
     assert all(f"rank {rank}" in told for rank in range(4))
     assert not tab.get_by_text("Jupyter news").is_visible()
@@ -371,7 +371,7 @@ def test_panels_have_names_read_in_both_themes_and_fit_a_narrow_window(tab, lab,
 @pytest.mark.long
 def test_a_term_leads_to_its_entry_in_the_glossary(tab, lab, screenshots):
     """The entry is rendered, not shown as source, and scrolled to, although JupyterLab keeps a heading's capitals."""
-    Notebook(tab, lab, f"notebooks/{STEM}.ipynb")
+    Notebook(tab, lab, f"notebooks/{STEM}_further.ipynb")
     tab.locator(".jp-Notebook .jp-RenderedMarkdown a", has_text="VGG-11").first.click()
     entry = tab.locator(".jp-MarkdownViewer h3", has_text="VGG-11")
     entry.wait_for()

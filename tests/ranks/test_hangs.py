@@ -255,7 +255,7 @@ def catches_everything(comm):
 @pytest.mark.long
 def test_the_lines_of_ranks_that_had_to_be_ended_are_told(four_ranks) -> None:
     line = catches_everything.__code__.co_firstlineno + 3
-    with pytest.raises(RanksGone, match=rf"had to be ended\. rank 0 is waiting in recv\(source=1\), line {line} of "):
+    with pytest.raises(RanksGone, match=rf"had to be ended\. Rank 0 is waiting in recv\(source=1\), line {line} of "):
         four_ranks.run(catches_everything, ranks=2)
 
 

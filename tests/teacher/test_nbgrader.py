@@ -141,7 +141,7 @@ def test_right_answers_get_their_points_and_wrong_ones_none(course) -> None:
 def test_a_learner_can_validate_before_handing_in(course, tmp_path) -> None:
     notebook = shutil.copy(ROOT / "exercises" / f"{LESSON}.ipynb", tmp_path)
     said = run(course, "validate", str(answer(Path(notebook), WRONG, solutions()[1])))
-    assert "FAILED ON 1 CELL" in said.upper() and "doubled" in said
+    assert "FAILED ON 1 CELL" in said.upper() and "double the number" in said
 
 
 def test_a_check_raises_under_nbgrader_only(monkeypatch, capsys) -> None:

@@ -38,7 +38,10 @@ class PageRun:
 
 
 def figures_of(stem: str, root: Path = ROOT) -> list[str]:
-    """The names of the figures that a lesson's pages draw for its deck, in the order of the pages."""
+    """The names of the figures that a lesson's pages draw for its deck, in the order of the pages.
+
+    *Further* counts only if the deck shows one of its figures, because it would have to run for it.
+    """
     return [name for cells in _pages(stem, root) for cell in cells for name in _named(cell)]
 
 
@@ -92,9 +95,18 @@ def run_page(stem: str, settings: Mapping[str, Any], root: Path = ROOT) -> PageR
 
 
 def _pages(stem: str, root: Path) -> list[list[NotebookNode]]:
-    """The code cells of a lesson's page and of its *Further*; none where the deck has no page."""
+    """The code cells of a lesson's page, and of its *Further* if the deck shows one of its figures."""
     sources = [root / "notebooks" / "src" / f"{name}.py" for name in (stem, stem + FURTHER)]
-    return [[cell for cell in read_cells(source) if cell.cell_type == "code"] for source in sources if source.is_file()]
+    found = [
+        [cell for cell in read_cells(source) if cell.cell_type == "code"] for source in sources if source.is_file()
+    ]
+    deck = root / "slides" / "src" / f"{stem}.md"
+    shown = deck.read_text(encoding="utf-8") if deck.is_file() else ""
+    return [
+        cells
+        for number, cells in enumerate(found)
+        if number == 0 or any(f"figures/{name}.png" in shown for cell in cells for name in _named(cell))
+    ]
 
 
 def _up_to_last_figure(cells: list[NotebookNode]) -> list[NotebookNode]:

@@ -85,8 +85,8 @@ def error_text(predicted: Sequence[float], runs: Sequence[Sequence[float]]) -> s
     errors = relative_errors(predicted, map(statistics.median, runs))
     middle, worst = percent(statistics.median(errors)), percent(max(errors))
     return (
-        f"In the median of {len(errors)} cases the calculated time is off by {middle}, and in the worst case by "
-        f"{worst}. {found.value}"
+        f"Over {len(errors)} cases, the calculated time differs from the measured one by {middle} in the median and by "
+        f"{worst} at worst. {found.value}"
     )
 
 

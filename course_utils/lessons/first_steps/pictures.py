@@ -1,6 +1,6 @@
 """Drawings of lesson 0: the notebook and its ranks, and variables that only share their name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
@@ -35,17 +35,19 @@ def notebook_and_ranks(notebook: int, ranks: Sequence[int]) -> style.Picture:
     return picture
 
 
-def separate_variables(name: str, values: Mapping[str, object]) -> style.Picture:
+def separate_variables(name: str, notebook: object, ranks: Sequence[object]) -> style.Picture:
     """Draw one box for each process, with the value that a variable of this name has there.
 
     Args:
-        values: process ("notebook", "rank 0") → value.
+        notebook: the value in the notebook.
+        ranks: the value on each rank, in rank order.
     """
+    values = {"notebook": notebook} | {f"rank {rank}": value for rank, value in enumerate(ranks)}
     title = f"{count(len(values), 'process')}, and each has its own {name}"
     picture, ax = _sketch(title, 1.0)
-    for place, (process, value) in enumerate(values.items()):
-        colour = _RANK if process.startswith("rank") else _NOTEBOOK
-        _box(ax, _spread(place, len(values)), 0.5, f"{process}\n{name} = {value!r}", colour)
+    for position, (process, value) in enumerate(values.items()):
+        colour = _RANK if position else _NOTEBOOK
+        _box(ax, _spread(position, len(values)), 0.5, f"{process}\n{name} = {value!r}", colour)
     picture.alt_text = f"{title}: " + "; ".join(f"{process}: {value!r}" for process, value in values.items()) + "."
     return picture
 

@@ -46,7 +46,7 @@ class Entry:
 
 _TERMS = {
     "rank": (4, "a process, by its number"),
-    "world size": (4, "how many there are"),
+    "world size": (0, "how many there are"),
     "all-reduce": (5, "everybody gets the sum, or the mean"),
     "broadcast": (6, "all ranks begin with the same weights"),
     "sum or mean": (6, "who divides the sum of the gradients, and by what"),
