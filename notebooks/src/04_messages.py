@@ -32,9 +32,10 @@ ranks = course.start(4)
 # Python we call it through a library named mpi4py, which also gives us `comm`. NVIDIA's GPUs mostly use a library of
 # their own, NCCL, which you will meet in lesson 13. It has the same kinds of calls.
 #
-# In the next function, rank 0 calls `Send` and names the receiver. Rank 3 calls `Recv`, names the sender, and passes in
-# an array for the incoming numbers. Ranks 1 and 2 do neither. We make rank 0 sleep for 20 ms before it sends, to see
-# what rank 3 does in the meantime.
+# In lesson 0 you sent a word with `send`. For arrays there is a faster `Send`, with a capital letter. In the next
+# function, rank 0 calls it and names the receiver. Rank 3 calls `Recv`, names the sender, and passes in an array for
+# the incoming numbers. Ranks 1 and 2 do neither. We make rank 0 sleep for 20 ms before it sends, to see what rank 3
+# does in the meantime.
 
 
 # %% tags=["figure:04_first_message"]

@@ -276,7 +276,7 @@ def test_every_picture_is_described_and_no_words_collide_or_leave_it(make):
         ("ring of 4", "24 messages in 6 rounds, 5.8 ms"),
         ("collectives", "Bcast and Gather, 6 ms"),
         ("one kind of phase", "2 messages in 2 rounds, 799 µs"),
-        ("deadlock", "No end: rank 0 is waiting in recv from 1 and rank 1 is waiting in recv from 0"),
+        ("deadlock", "Stuck: rank 0 is waiting in recv from 1 and rank 1 is waiting in recv from 0"),
         ("nothing", "Nothing was sent and nothing was recorded"),
     ],
 )

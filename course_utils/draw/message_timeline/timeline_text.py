@@ -43,7 +43,7 @@ def stuck_text(events: Sequence[Event]) -> str:
     waits = {event.rank: call_text(event) for event in events if not math.isfinite(event.end)}
     if not waits:
         return ""
-    return f"no end: {join([f'rank {rank} is waiting in {call}' for rank, call in sorted(waits.items())])}"
+    return f"stuck: {join([f'rank {rank} is waiting in {call}' for rank, call in sorted(waits.items())])}"
 
 
 def phases_text(events: Sequence[Event]) -> str:
