@@ -5,7 +5,7 @@
 
 nbval (`--nbval-lax`) runs every cell and compares the outputs of those tagged `nbval-check-output`. Beside it:
 - a magic that does not exist prints a UsageError and counts as passed: here it fails;
-- no page does what works by luck, but for the cell that shows it;
+- no page does what works by luck, but for the cells that show it;
 - in an exercise untouched every check says ○, in a solution every check says ✓;
 - when the notebook has ended, no process that it started is left.
 This file is also the pytest plugin that does the first two.
@@ -134,15 +134,15 @@ def printed(outputs: list[dict]) -> str:
     return "\n".join(texts)
 
 
-LUCKY = "ranks.run(swap, 10"
-"""The cell of lesson 4 that shows what works by luck."""
+LUCKY = ("ranks.run(swap, 10", '"hasty ring": hasty_ring')
+"""What is in the cells that show what works by luck: lesson 4's short swap, and a ring with a race in Further 5."""
 
 
 def rejected(notebook: Path, source: str, text: str) -> str | None:
     """What is wrong with a cell that ran, or None."""
     if "UsageError:" in text:
         return f"a magic that does not exist: {text.strip()}"
-    if "By luck:" in text and LUCKY not in source:
+    if "By luck:" in text and not any(shown in source for shown in LUCKY):
         return f"the course's own code works by luck: {text.strip()}"
     if "course.check(" not in source:
         return None

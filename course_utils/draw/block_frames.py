@@ -111,7 +111,7 @@ class BlockFrames:
         complete = [any(row) and rank not in lacking for rank, row in enumerate(last)]
         after = f"After {count(self.rounds, 'round')}"
         if all(complete):
-            return f"{after} every rank holds the sum of all {size}"
+            return f"{after} every rank holds the sum of all {size} vectors"
         if any(complete):
             done = [rank for rank, whole in enumerate(complete) if whole]
             return f"{after} only {ranks_in_words(done)} {'holds' if len(done) == 1 else 'hold'} the whole sum"

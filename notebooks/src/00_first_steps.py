@@ -12,8 +12,9 @@
 # 10^{14}$ operations per second. It would need two billion seconds, and that is more than 60 years.
 #
 # The only practical way out is to use many GPUs and to split both the memory and the work among them. The next cell
-# calculates how much that helps. If you're reading this in JupyterLab, which `make lab` opens for you, click into the
-# cell and press Shift+Enter to run it. You can go through the whole page like that, cell by cell.
+# calculates how much that helps. If you aren't reading this in JupyterLab yet, the [README](../README.md) says how to
+# open it there. Then click into the cell and press Shift+Enter to run it. You can go through the whole page like that,
+# cell by cell.
 
 # %% tags=["figure:00_why_many"]
 import course_utils as course
@@ -24,13 +25,13 @@ planner_pictures.why_many(estimate)
 
 # %% [markdown]
 # The picture comes from a planner that you'll use yourself in lesson 11, and it is more careful than we were. It also
-# counts the **activations**, which are the intermediate results of a network, and the time in which the GPUs exchange
-# data. Where the memory of the GPUs is too small, it moves some of the optimizer's numbers to the main memory of the
-# machine. Even so, it is only a calculation. The real training took one and a half times as many GPU hours, partly
-# because the GPUs were slower than calculated, and partly because such a long run has to be saved, interrupted and
-# restarted.
+# counts the **activations**, a network's intermediate results, some operations that a parameter doesn't account for,
+# and the time the GPUs spend exchanging data. Where the GPUs don't have enough memory, it moves some of the optimizer's
+# numbers to the main memory of the machine. Even so, it's only an estimate. The real training took one and a half times
+# as many GPU hours, partly because the GPUs were slower than calculated, and partly because a run that long gets
+# interrupted and has to be restarted.
 #
-# Still, many GPUs turn a lifetime into a few months, and this course is about how they do that. Usually it means
+# Still, many GPUs turn a lifetime into two or three months, and this course is about how they do that. Usually it means
 # running many copies of the same program, one on each machine or GPU, and letting them exchange what they have
 # computed. You can learn nearly all of it on a laptop, because the copies can just as well run side by side on one
 # computer. They are slower there, but the program is the same.
@@ -50,15 +51,15 @@ ranks = course.start(4)
 # notebook. Each of them is called a **rank**, and each is a complete Python interpreter of its own, waiting for
 # something to do. The line under the cell also names the library that will carry messages between them.
 #
-# What do they have to work with? This picture shows your machine as it is now:
+# What do they have to work with? Here is your machine:
 
 # %% tags=["figure:00_cores"]
 ranks.picture()
 
 # %% [markdown]
 # A **core** is a part of the processor that works on one thing at a time. A blue bar doesn't mean that the rank is
-# using that core, only that it may. With one **thread**, as the number on the right says, a rank uses one core at a
-# time, and the operating system decides which.
+# using that core, only that it may. The number on the right is how many **threads** the rank computes with, and each
+# thread uses one core at a time.
 #
 # If you have more ranks than cores, the ranks have to take turns. Everything in the course will still work, but it will
 # take longer, and the lessons will tell you when that matters. You don't need a GPU.
@@ -88,9 +89,9 @@ print(f"I am process {os.getpid()}")
 # that a `%%px` cell defines stays on the ranks for later cells, which is handy for trying things out.
 #
 # Most of the time, though, you'll use a second way to run code on the ranks. You write a function, and `ranks.run`
-# sends a copy of it to every rank, along with the modules and variables that it uses, and calls it there once. The
-# return values come back to the notebook as a list, in the order of the ranks. Such a function always has a first
-# argument, `comm`. We'll need it in a moment.
+# sends a copy of it to every rank and calls it there once. If the function uses a module or a variable of the notebook,
+# a copy of that goes with it. The return values come back to the notebook as a list, in the order of the ranks. Such a
+# function always has a first argument, `comm`. We'll need it in a moment.
 
 # %% tags=["figure:00_orders"]
 import os
@@ -113,11 +114,11 @@ pictures.notebook_and_ranks(os.getpid(), run.results)
 #
 # ## Who am I?
 #
-# All ranks run the same code. To do different things, each of them has to know which one it is, so every rank has a
-# number, 0, 1, 2 or 3. This number is also called its **rank**, and the number of ranks is called the **world size**.
+# All ranks run the same code. To do different things, each has to know which one it is, so every rank has a number: 0,
+# 1, 2 or 3. This number is also called its **rank**, and the number of ranks is called the **world size**.
 #
-# Both numbers belong to an object called the **communicator**, usually written `comm`. It stands for a group of ranks
-# that can send each other messages, and the one that contains all of them is `MPI.COMM_WORLD`. **MPI**, the Message
+# Both numbers belong to an object called the **communicator**, usually written `comm`. A communicator stands for a
+# group of ranks that can send each other messages. The one for all the ranks is `MPI.COMM_WORLD`. **MPI**, the Message
 # Passing Interface, is the standard that our processes use to talk to each other. It's the subject of lesson 4.
 
 # %% tags=["nbval-check-output"]
@@ -133,7 +134,7 @@ print(f"I am rank {comm.rank} of {comm.size}")
 #
 # ## Nothing is shared
 #
-# Let's give the notebook and the ranks a variable of the same name. First in the notebook:
+# Let's create a variable with the same name in the notebook and on the ranks. In the notebook first:
 
 # %%
 x = "mine"
@@ -164,22 +165,22 @@ print(x)
 course.measured("whose_x", answer={"mine": "a", "30": "b"}.get(str(x), "c"))
 
 # %% [markdown]
-# The notebook still has its own `x`. And the ranks? We can fetch the variable from all four of them:
+# The notebook still has its own `x`. And the ranks? With `ranks.view.pull` we can fetch the variable from all four of
+# them:
 
 # %% tags=["figure:00_nothing_shared"]
 on_ranks = ranks.view.pull("x")
 pictures.separate_variables("x", x, on_ranks)
 
 # %% [markdown]
-# So there are five variables that happen to have the same name, one in each process. A rank can't see the `x` of a
-# different rank, and it can't see the notebook's either. Remember this sentence: **if another rank needs to know
-# something, you have to send it.**
+# So there are five variables that happen to have the same name, one in each process. A rank can't see another rank's
+# `x`, or the notebook's. Remember this sentence: **if another rank needs to know something, you have to send it.**
 #
 # ## A first message
 #
-# In the next function, rank 0 sends a word to rank 1, which passes it on to rank 2, and so on. `comm.send` names the
-# rank that the message goes to. `comm.recv` names the rank that it comes from, and waits until it arrives. Each rank
-# adds an exclamation mark before it passes the word on.
+# In the next function, rank 0 sends a word to rank 1, which passes it on to rank 2, and so on. In `comm.send` you name
+# the rank the message goes to. In `comm.recv` you name the rank it comes from, and the call waits until it arrives.
+# Each rank adds an exclamation mark before it passes the word on.
 
 
 # %%
@@ -215,14 +216,14 @@ course.measured("exclamation_marks", answer=run.results[3].count("!"))
 run.timeline()
 
 # %% [markdown]
-# Each row is a rank, time runs from left to right, and each arrow is a message. The dark bars are the calls of `send`,
-# which are over quickly. In a call of `recv`, the hatched part means that the message hasn't been sent yet. The plain
-# part lasts until the rank has the message, and on a computer with few cores a rank may have to wait there for its
-# turn. The sizes are those of the whole message, which is a little longer than the word, because Python adds some
-# information about the object.
+# Each row is a rank, time runs from left to right, and each arrow is a message. The dark bars are the calls to `send`,
+# which don't take long. In a call to `recv`, the hatched part means that the message hasn't been sent yet, and the
+# plain part lasts until the rank has it. On a computer with few cores, most of that may be waiting for a core, so don't
+# be surprised by a long plain bar. The sizes are in bytes, and they are for the whole message, to which Python adds
+# about 15 bytes of information about the object.
 #
-# No two of the three messages could travel at the same time, since no rank can pass on a word that it hasn't heard.
-# That's why the picture's title speaks of three rounds. Throughout the course, pictures like this one will show you
+# No two of the three messages could travel at the same time, since no rank can pass on a word it hasn't heard yet.
+# That's why the title of the picture says three rounds. Throughout the course, pictures like this one will show you
 # where the time goes. Each one is drawn from the run you have just done, on your own machine.
 #
 # ## When a rank fails
@@ -262,7 +263,7 @@ print(ranks.run(introduce).results)
 # %% [markdown]
 # ## When a rank hangs
 #
-# The other kind of failure is silent. In the next function, rank 3 waits for a message from rank 0, but rank 0 never
+# Another kind of failure is silent. In the next function, rank 3 waits for a message from rank 0, but rank 0 never
 # sends one:
 
 
@@ -296,9 +297,9 @@ course.answer("hang", answer="b")
 ranks.waits()
 
 # %% [markdown]
-# In this course, each rank also reports what it is doing. Once rank 0 had returned without sending anything, the
-# message could never arrive, so the course stopped the run and told you why. In the picture, an arrow points from the
-# waiting rank to the rank it was waiting for.
+# Here, each rank also reports what it is doing. Once rank 0 had returned without sending anything, the message could
+# never arrive. A wait that can never end is called a **deadlock**, and the course stops it and tells you why. In the
+# picture, an arrow points from the waiting rank to the rank it was waiting for.
 #
 # Whenever you see such a picture, ask two questions. What is this rank waiting for, and who should have sent it?
 
@@ -318,8 +319,8 @@ ranks.status()
 #
 # Every lesson has a notebook with exercises. In an exercise you write the body of a function, and `course.check` tries
 # it out, first on simulated ranks inside the notebook, called **virtual ranks**, and then on your real ones. In the
-# exercise that comes first, each rank has to return the square of its own number. Until you have written something, the
-# check shows a circle:
+# exercise `rank_squared`, for example, each rank has to return the square of its own number. Until you have written
+# something, the check shows a circle:
 
 
 # %%
@@ -348,8 +349,8 @@ course.check("rank_squared", rank_squared)
 course.hint("rank_squared")
 
 # %% [markdown]
-# You'll get the tick in the exercise notebook, which starts its own ranks. When you have finished with a notebook, stop
-# its ranks, so that they don't keep taking up memory:
+# You don't have to correct it here. In the exercise notebook you'll write it yourself and get a tick. When you have
+# finished with a notebook, stop its ranks, so that they don't go on using memory:
 
 # %%
 ranks.stop()
@@ -357,18 +358,18 @@ ranks.stop()
 # %% [markdown]
 # ## What you can do now
 #
-# You can start ranks, which are separate Python processes that share no variables, and each of which knows its own
-# number. You can run a function on all of them and get the results back. When a rank fails or hangs, you know where to
-# look and how to carry on.
+# You can start ranks, separate Python processes that share no variables and that each know their own number. You can
+# run a function on all of them and get the results back. When a rank fails or hangs, you know where to look and how to
+# carry on.
 #
-# The [exercises](../exercises/00_first_steps.ipynb) take another eight minutes. After that, this map shows where you
-# can go. An arrow leads from each lesson to those that build on it:
+# The [exercises](../exercises/00_first_steps.ipynb) take another eight minutes. The map below shows where you can go
+# after that. An arrow leads from each lesson to those that build on it:
 #
 # ![Map of the course, which lesson builds on which. One machine: 1 on 0, 2 on 1, 3 on 2. Messages: 4 on 0, 5 on 4.
 # Data parallelism: 6 on 2 and 5, 7 on 6, 8 on 6. Model and pipeline parallelism: 9 on 6, 10 on 9, 17 on 9. Mixtures: 11
 # on 7 and 10, 12 on 11, 16 on 11. At work: 13 on 7, 14 on 3 and 7. All of it: 15 on 8, 12, 13 and 14.](../docs/map.png)
 #
-# If you're not sure, take the lessons in order. If you would rather see processes talk first, there is a short way to
-# them. Go straight to [lesson 4](04_messages.ipynb) and [lesson 5](05_allreduce.ipynb), and come back to lessons
-# [1](01_sgd.ipynb) and [2](02_autodiff_and_optimizers.ipynb), about training on one machine, before you begin [lesson
+# If you're not sure, take the lessons in order. If you'd rather see processes talk first, take a shortcut: go straight
+# to [lesson 4](04_messages.ipynb) and [lesson 5](05_allreduce.ipynb), then come back to lessons [1](01_sgd.ipynb) and
+# [2](02_autodiff_and_optimizers.ipynb), on training on one machine, before you start [lesson
 # 6](06_data_parallel.ipynb). You won't need [lesson 3](03_hardware.ipynb) before [lesson 14](14_profiling.ipynb).

@@ -4,12 +4,12 @@
 # # How do processes talk?
 #
 # Imagine that you have reserved 64 GPUs for ten hours. After ten minutes, two processes begin to wait for each other.
-# The others soon need something from these two, so they stop as well. MPI gives no error message, and your job keeps
-# its GPUs. By morning you have paid for 640 GPU hours and trained for ten minutes.
+# The others soon need something from these two, so they stop as well. Nothing reports an error, and your job keeps its
+# GPUs. By morning you have paid for 640 GPU hours and trained for ten minutes.
 #
-# Once you know how messages work, you can see the cause of such an accident in two lines of code. In this lesson you
-# will send arrays from one process to another, cause a deadlock and avoid it, let many processes exchange data with a
-# single call, and predict how long a message takes. All parallel training in the later lessons is built from these
+# Once you know how messages work, you can spot the cause of such an accident in just two lines of code. In this lesson
+# you will send arrays from one process to another, cause a deadlock and avoid it, let many processes exchange data with
+# a single call, and predict how long a message takes. All parallel training in the later lessons is built from these
 # parts.
 #
 # *50 minutes · builds on [lesson 0](00_first_steps.ipynb) · 4 ranks*
@@ -27,15 +27,15 @@ ranks = course.start(4)
 # %% [markdown]
 # ## One sends, one receives
 #
-# Each rank has a memory of its own, so if one rank needs a vector that another rank has, the vector has to be sent. Our
+# Each rank has its own memory, so if one rank needs a vector that another rank has, the vector has to be sent. Our
 # ranks do this with **MPI**, the Message Passing Interface, a standard that supercomputers have used since 1994. In
-# Python we call it through a library named mpi4py, which also gives us `comm`. NVIDIA's GPUs mostly use a library of
-# their own, NCCL, which you will meet in lesson 13. It has the same kinds of calls.
+# Python we call it through a library named mpi4py, which also gives us `comm`. GPUs from NVIDIA mostly use NVIDIA's own
+# library, NCCL, which offers much the same calls. You will meet it in lesson 13.
 #
-# In lesson 0 you sent a word with `send`. For arrays there is a faster `Send`, with a capital letter. In the next
-# function, rank 0 calls it and names the receiver. Rank 3 calls `Recv`, names the sender, and passes in an array for
-# the incoming numbers. Ranks 1 and 2 do neither. We make rank 0 sleep for 20 ms before it sends, to see what rank 3
-# does in the meantime.
+# In lesson 0 you sent a word with `send`. For arrays there is a faster `Send`, with a capital letter. In the function
+# below, rank 0 calls it and names the receiver. Rank 3 calls `Recv`, names the sender, and passes in an array for the
+# incoming numbers. Ranks 1 and 2 do neither. We make rank 0 sleep for 20 ms before it sends, to see what rank 3 does in
+# the meantime.
 
 
 # %% tags=["figure:04_first_message"]
@@ -54,14 +54,14 @@ print(run.results)
 run.timeline()
 
 # %% [markdown]
-# Rank 3 began with a vector of threes, and now it holds the zeros of rank 0. In the picture the arrow is the message,
-# which consists of 1,000 numbers of 8 bytes each. A hatched bar means waiting, so you can see that rank 3 waited while
-# rank 0 was asleep. A `Recv` doesn't return before its message has arrived. We say that it **blocks**.
+# Rank 3 began with a vector of threes, and now it holds rank 0's zeros. In the picture the arrow is the message, which
+# consists of 1,000 numbers of 8 bytes each. A hatched bar means waiting, so you can see that rank 3 waited while rank 0
+# was asleep. A `Recv` doesn't return before its message has arrived. We say that it **blocks**.
 #
 # ## Two ranks that wait for each other
 #
-# Now two ranks want to swap their vectors, so both run the same two lines. First they send their own vector, then they
-# receive the other one.
+# Now two ranks want to swap their vectors. Both run the same code: each sends its own vector first and then receives
+# the other's.
 
 
 # %%
@@ -75,11 +75,12 @@ def swap(comm, length):
 
 # %% [markdown]
 # Will that work? It depends on when `Send` returns, and MPI libraries treat short and long messages differently. A
-# short message is copied into the library's own memory, a **buffer**, so that `Send` can return at once. This is called
-# *eager*. A long message would take up too much memory there, so `Send` waits until the receiver has called `Recv` and
-# there is an array for the data. This is called *rendezvous*.
+# short message is copied into a **buffer** in the library's own memory, so that `Send` can return at once. This is
+# known as the *eager* protocol. A long message would take up too much memory, so `Send` waits until the receiver has
+# called `Recv` and its array is ready for the data. That is the *rendezvous* protocol. Where short ends and long begins
+# depends on the library, but 80 bytes are short everywhere, and 8 MB are long.
 #
-# **Predict.** What will happen with 10 numbers, which are 80 bytes? And with a million, which are 8 MB?
+# **Predict.** What will happen with 10 numbers (80 bytes)? And with a million (8 MB)?
 
 # %%
 course.predict(
@@ -93,7 +94,10 @@ course.predict(
 )
 
 # %% tags=["nbval-check-output"]
-print(ranks.run(swap, 10, ranks=2).results)
+print(ranks.run(swap, 10, ranks=2).results)  # on the first two ranks
+
+# %% [markdown]
+# That was the short one. The error that you get for the long one is deliberate:
 
 # %% tags=["raises-exception"]
 ranks.run(swap, 1_000_000, ranks=2)
@@ -103,14 +107,13 @@ course.answer("swap", answer="b")
 ranks.timeline()
 
 # %% [markdown]
-# The error is deliberate. With a million numbers, rank 0 can't leave `Send` before rank 1 calls `Recv`. But rank 1 is
-# stuck in its own `Send`, which waits for rank 0 in turn. Neither of them will ever move again, and that is called a
-# **deadlock**.
+# With a million numbers, rank 0 can't leave `Send` before rank 1 calls `Recv`. But rank 1 is stuck in its own `Send`,
+# which in turn is waiting for rank 0. Neither will ever move again. This is a **deadlock**.
 #
 # On a cluster, silence would be your only clue. Here every rank reports what it is waiting for. If you draw an arrow
 # from each of these two ranks to the one it is waiting for, the arrows form a circle. And since no message is on its
-# way either, nothing can ever change again. That is how the course knew that it had to stop the run. It can show you
-# the circle:
+# way either, nothing can ever change again. That is how the course knew that it had to stop the run, and it can also
+# show you the circle:
 
 # %%
 ranks.waits()
@@ -118,16 +121,16 @@ ranks.waits()
 # %% [markdown]
 # Now look once more at the output of the *short* swap. The results were right, yet there was a warning that this worked
 # only by luck. After every run, the course goes through the recorded messages and asks what would have happened without
-# any buffers, and then the short swap gets stuck just like the long one. How long a message may be before it no longer
-# counts as short is different on every machine, because the MPI standard doesn't specify it. Such a program may run
-# happily for years, until somebody makes the arrays longer or moves to a new machine.
+# any buffers. In that case the short swap would have got stuck just like the long one. Since the MPI standard doesn't
+# say where short ends, such a program may run happily for years, until somebody makes the arrays longer or moves to a
+# machine with a smaller limit.
 #
 # ## Start now, wait later
 #
-# One way out is to start a message without waiting for it to finish. `Isend` and `Irecv` return immediately, which is
-# what the *I* stands for, and give you a **request**. Later you call `request.Wait()`, which returns as soon as you may
-# use the array again. Until then you mustn't change an array that is being sent, and you mustn't even read one that is
-# being filled.
+# One way out is to start sending and not to wait for the send to finish. `Isend` and `Irecv` return immediately, which
+# is what the *I* stands for, and give you a **request**. Later you call `request.Wait()`, which returns as soon as you
+# may use the array again. Until then you mustn't change an array that is being sent, and you mustn't even read one that
+# is being filled.
 #
 # In the next cell, every rank sends a million numbers to the rank on its right, all at once. The ranks form a ring, so
 # the right-hand neighbour of rank 3 is rank 0:
@@ -152,10 +155,11 @@ print(f"{run.results}: {run.messages} messages in {run.rounds} round")
 run.timeline()
 
 # %% [markdown]
-# No rank got stuck, because each of them could start its own message and go on to its `Recv`. A pale bar lasts from
-# `Isend` until `Wait` has returned. The ranks don't begin at exactly the same time, because they may have to wait for a
-# core, but none of the four messages needs one of the others. We say that they belong to one **round**. In a round,
-# each rank sends at most one message and receives at most one.
+# No rank got stuck, because each could start its send and move on to its `Recv`. (The same change would repair `swap`,
+# and that's your second exercise.) A pale bar lasts from `Isend` until `Wait` has returned. Four ranks that share a few
+# cores don't begin at the same time, and they slow each other down. But none of the four messages has to wait for one
+# of the others, so we say that they belong to one **round**. In a round, each rank sends at most one message and
+# receives at most one.
 #
 # If you like, you can now do the first two [exercises](../exercises/04_messages.ipynb), `pass_the_token` and
 # `exchange_without_deadlock`. You can also read on and do all of them at the end.
@@ -178,17 +182,19 @@ def one_after_the_other(comm, vector):
 # %% [markdown]
 # Rank 0 can send only one message per round, so for 4 ranks this takes 3 rounds. But after the first round *two* ranks
 # have the weights, so why shouldn't rank 1 help? In the second round, rank 0 can send them to rank 2 while rank 1 sends
-# them to rank 3, and then all four ranks have them. With more ranks it goes on like that. Since every rank that has the
-# weights passes them on, 8 ranks have them after 3 rounds, and 16 ranks after 4. This is called a **broadcast tree**.
+# them to rank 3, and then all four ranks have them. With more ranks, the pattern continues. Since every rank that has
+# the weights passes them on, 8 ranks have them after 3 rounds, and 16 ranks after 4. This is called a **broadcast
+# tree**.
 #
-# **Predict.** How many rounds does each of the two ways need for 64 ranks?
+# **Predict.** How many rounds does each method need for 64 ranks?
 
 # %%
 course.predict("broadcast_rounds", loop=..., tree=...)  # two numbers
 
 # %% [markdown]
 # We can run both with our 4 ranks. You will write `tree_broadcast` yourself in the third exercise. With
-# `course.per_rank`, each rank gets its own entry of a list, so here every rank begins with a different vector:
+# `course.per_rank`, each rank gets its own entry of a list. We give every rank a different vector, so that you can see
+# whose vector ends up where:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.messages import tree_broadcast
@@ -205,18 +211,18 @@ course.draw.blocks(loop, tree, titles=["loop", "tree"])
 
 # %% [markdown]
 # Each row of the picture is a rank. The four squares are the four quarters of its vector, and their colour tells you
-# whose numbers are in them. There is a column of pictures for each round. The tree sends exactly as many messages as
-# the loop, $P-1$ for $P$ ranks. But some of them travel at the same time, so it needs only $\lceil\log_2 P\rceil$
-# rounds instead of $P-1$. The brackets mean that the logarithm is rounded up. For 64 ranks that is 6 instead of 63.
+# whose numbers are in them. From left to right you see the start and then the state after each round. The tree sends
+# exactly as many messages as the loop, $P-1$ for $P$ ranks. But some of them travel at the same time, so it needs only
+# $\lceil\log_2 P\rceil$ rounds instead of $P-1$. The brackets mean that the logarithm is rounded up. For 64 ranks that
+# is 6 instead of 63.
 #
 # ## Collectives
 #
 # Patterns like this are so common that MPI has them built in. They are called **collectives**, because all the ranks of
-# a communicator have to make the same call, and the library chooses a good algorithm for it. Eight of them matter most
-# for training.
+# a communicator have to make the same call, and the library chooses a good algorithm for it. These eight are the ones
+# that you will meet most often.
 #
-# In four of these, one rank, which is called the **root**, gives or gets everything. In our examples the root is rank
-# 0:
+# In four of them one rank, the **root**, sends or receives everything. In our examples the root is rank 0:
 
 
 # %%
@@ -261,12 +267,12 @@ def reduce_scatter(comm, vector):
 
 
 # %% [markdown]
-# In mpi4py, a call that starts with a small letter accepts almost any Python object, because it turns the object into
-# bytes first. This is called *pickling*. A call that starts with a capital letter sends the memory of a NumPy array as
-# it is, which is much faster for long arrays. There is no reduce-scatter with a small letter, so we use this one.
+# In mpi4py, methods with lowercase names accept almost any Python object, because they turn the object into bytes
+# first, which is called *pickling*. Methods with capitalised names send a NumPy array's memory as it is, and that is
+# much faster for long arrays. There is no lowercase reduce-scatter, so we use `Reduce_scatter_block`.
 #
-# The next cell runs all but one of them. Each rank contributes a number, a vector of four numbers, or a list of four
-# items, whose names consist of the rank and a letter for the position.
+# The next cell runs all but one of them. Depending on the call, each rank contributes a number, a vector of four
+# numbers, or a list of four items. An item's name gives its rank and its position, so `2c` is the third item of rank 2.
 
 # %% tags=["nbval-check-output", "here:04_collectives"]
 number = course.per_rank([1, 10, 100, 1000])
@@ -312,15 +318,16 @@ course.measured("all_to_all", answer={"2a": "a", "0c": "b", "0b": "c"}[second[0]
 course.draw.blocks(*collectives.values(), titles=list(collectives))
 
 # %% [markdown]
-# Each pair of frames shows what the ranks give to the call, and what they get back. If you read the items of the
-# all-to-all as a table with a row for each rank, the call turns rows into columns.
+# Each before-and-after pair shows what the ranks put in and what they get out. In a broadcast or a scatter, only the
+# root's data count. If you read the items of the all-to-all as a table with a row for each rank, the call turns rows
+# into columns.
 #
 # The all-reduce is the one that you will meet most often. When four workers have each computed a gradient, this is how
 # they add them up. The next lesson looks inside it.
 #
-# Collectives have a price, because ranks may have to wait for each other. Suppose rank 3 arrives a tenth of a second
-# late, and rank 0 is on time. To finish an `allreduce`, rank 0 needs a number from every rank. In a broadcast from rank
-# 0, it only has to send, and the messages are short.
+# Collectives have a price: ranks may have to wait for each other. Suppose rank 3 arrives a tenth of a second late, and
+# rank 0 is on time. To finish an `allreduce`, rank 0 needs a number from every rank. In a broadcast, rank 0 only has to
+# send, and here the message is short.
 #
 # **Predict.** In which of the two does rank 0 have to wait for rank 3?
 
@@ -352,20 +359,20 @@ waits = " and ".join(name for name, run in runs.items() if rank_0_waits(run))
 where = {"broadcast": "a", "all-reduce": "b", "broadcast and all-reduce": "c"}
 busy = is_busy([[run.seconds] for run in runs.values()], planned=[0.1, 0.1])
 course.measured("late", busy=busy, answer=where.get(waits, "nowhere"))
-title = f"Rank 0 waits for rank 3 in the {waits or 'neither'}"
+title = f"Rank 0 waits for rank 3 in: {waits or 'neither of them'}"
 course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 
 # %% [markdown]
 # No rank can have the sum before rank 3 has contributed to it. So if training needs such a sum at every step, the
-# slowest worker sets the pace for everyone. In a broadcast the root may be able to carry on, but don't rely on it,
-# because with a long message it might have to wait as well.
+# slowest worker sets the pace for everyone. In a broadcast the root may be able to carry on, but don't rely on that.
+# MPI allows a collective to wait for all its ranks, and with a long message it often has to.
 #
 # ## What does a message cost?
 #
 # So far we have counted rounds, but how long does a round take? The clocks of two computers never agree exactly, so the
 # usual trick is to send a message there and back and to read a single clock. This is called a **ping-pong**. We take
-# the shortest of a hundred round trips, and half of it is the time of one message. Let's measure that for messages from
-# 1 byte to 300 KB:
+# the shortest of a hundred round trips and halve it to get the time of one message. Let's measure that for messages
+# from 1 byte to 1 MB:
 
 # %%
 from course_utils.lessons.messages import fit_alpha_beta, message_time
@@ -373,41 +380,43 @@ from course_utils.lessons.messages import pictures, ping_pong
 
 
 def sweep(comm, sizes):
+    ping_pong(comm, 1)  # to warm up
     return [ping_pong(comm, nbytes) for nbytes in sizes]
 
 
-sizes = [1, 10, 100, 1_000, 10_000, 30_000, 100_000, 300_000]
+sizes = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000]
 seconds = ranks.run(sweep, sizes, ranks=2).results[0]
 for nbytes, each in zip(sizes, seconds, strict=True):
     print(f"{nbytes:9,} bytes: {1e6 * each:7.1f} µs")
 
 # %% [markdown]
-# A thousand bytes take about as long as one, because part of the time is the same for every message, whatever its size.
-# This part is called the **latency** and written $\alpha$. The other part grows with the message. Every byte adds a
-# little, and the time per byte is written $\beta$. So a message of $n$ bytes takes about
+# On a quiet machine, a thousand bytes take about as long as one, because part of the time is the same for every
+# message, whatever its size. This part is called the **latency** and written $\alpha$. The other part grows with the
+# message. Every byte adds a little, and the time per byte is written $\beta$. So a message of $n$ bytes takes about
 #
 # $$T(n) = \alpha + \beta\, n .$$
 #
-# The function `fit_alpha_beta`, which you will write in the last exercise, finds the two numbers for which the relative
-# errors are the smallest:
+# The function `fit_alpha_beta`, which you will write in the last exercise, finds the $\alpha$ and $\beta$ that make the
+# relative errors as small as possible:
 
 # %% tags=["figure:04_alpha_beta"]
 alpha, beta = fit_alpha_beta(sizes, seconds)
 print(f"alpha: {1e6 * alpha:.1f} µs for each message")
-print(f"beta:  {1e6 * 1000 * beta:.2f} µs for each thousand bytes")
+print(f"beta:  {1e6 * 1000 * beta:.3f} µs for each thousand bytes")
 pictures.alpha_beta(sizes, seconds, alpha, beta)
 
 # %% [markdown]
-# The coloured line is the formula, which is a curve here because both axes are logarithmic. The dashed lines are its
-# two parts and the size at which they are equal. The points don't lie exactly on the curve, partly because MPI switches
-# methods as messages get longer. But a model with two numbers doesn't have to be exact. It only has to be good enough
-# to choose between two programs.
+# The coloured line is the formula, which is a curve here because both axes are logarithmic. Two of the dashed lines
+# show its two parts, and the vertical one marks the size at which they are equal. The points don't lie exactly on the
+# curve, because MPI switches methods as messages get longer, and because other programs on your computer get in the
+# way. But a model with two numbers doesn't have to be exact. It only has to be good enough to choose between two
+# programs.
 #
 # It also lets you calculate what you haven't measured. Take a machine with $\alpha$ = 10 µs and 0.5 µs for each
-# thousand bytes. A message of 2 MB is 2,000 times a thousand bytes, so it takes 10 + 2,000 × 0.5 = 1,010 µs.
+# thousand bytes. A message of 2 MB has 2,000 thousand bytes, so it takes 10 + 2,000 × 0.5 = 1,010 µs.
 #
-# **Predict.** How many µs does a message of 3 MB take on your machine? Use the two numbers that the last cell printed.
-# (Anything within a factor of 2 counts as right.)
+# **Predict.** How many microseconds will a message of 3 MB take on your machine? Use the two numbers that the last cell
+# printed. (Anything within a factor of 2 counts as right.)
 
 # %%
 course.predict("three_megabytes", within=2, microseconds=...)
@@ -418,24 +427,27 @@ course.measured(
     "three_megabytes", busy=is_busy([three]), microseconds=1e6 * np.median(three)
 )
 by_formula = message_time(3_000_000, alpha, beta)
-print(f"The formula predicts {1e6 * by_formula:.0f} µs.")
+factor = by_formula / np.median(three)
+print(f"The formula predicts {1e6 * by_formula:.0f} µs, {factor:.2f} times that.")
 
 # %% [markdown]
-# With a formula for one message you can calculate the cost of a whole pattern: the number of rounds times the time per
-# round. Getting 3 MB to 64 ranks takes 63 times the time of a single message if you use a loop, but only 6 times with a
-# tree. This holds as long as the messages of a round don't get in each other's way. On your computer they do, because
-# all the ranks share its memory and a few cores. That is why the next lesson gives every rank a network link of its
-# own, so that you can choose between algorithms in this way.
+# If your formula is off by some tens of percent, or even by a factor of two, that is normal for such a simple one. It's
+# good enough for a comparison. With a formula for one message you can calculate the cost of a whole pattern: the number
+# of rounds times the time per round. Getting 3 MB to 64 ranks takes as long as 63 messages with a loop, but only as
+# long as 6 with a tree. This holds as long as the messages of a round don't get in each other's way. On your computer
+# they do, because all the ranks share its memory and a few cores, and that is also why four messages at once took so
+# long above. In the next lesson, every rank therefore gets an emulated network link of its own, and there you can
+# compare algorithms in this way.
 
 # %% [markdown]
 # ## What is behind `course.start`
 #
-# One last thing before you stop the ranks. You may want to start some without this course one day, so you should know
-# what they are. They form an ordinary cluster of **ipyparallel**, a library for running Python in parallel, which calls
-# each process that waits for work an **engine**. Your notebook hands its work to a **controller**, and the controller
-# passes it on to the engines and brings the results back. Our engines were started by MPI's own starter program, which
-# is why each of them is also a rank. The next cell asks every engine for its process ID and draws what is now running
-# on your computer:
+# One last thing before you stop the ranks. One day you may want to start some without this course, so it helps to know
+# what they are. They form an ordinary cluster of **ipyparallel**, a library for running Python in parallel. It calls
+# each of these processes an **engine**. Your notebook hands its work to a **controller**, and the controller passes it
+# on to the engines and brings the results back. Our engines were started with MPI's `mpiexec`, which is why each of
+# them is also a rank. The next cell asks every engine for its process ID and draws what is now running on your
+# computer:
 
 # %% tags=["figure:04_cluster"]
 import os
@@ -444,11 +456,11 @@ processes = ranks.view.apply_sync(os.getpid)
 pictures.cluster(os.getpid(), ranks.controller, processes)
 
 # %% [markdown]
-# `ranks.view` is a `DirectView`, ipyparallel's object for addressing all engines at once, and its `apply_sync` has just
-# called a function on each of them. The view has other methods, too. In the next cell, `push` sets a variable on every
-# engine, and `scatter` cuts a list into one part for each of them. Then `execute` runs a line of code everywhere. At
-# the end, `pull` fetches a variable from every engine, and `gather` fetches the parts and joins them again. These are
-# not MPI's scatter and gather, although they do similar things:
+# `ranks.view` is a `DirectView`, ipyparallel's object for addressing several engines at once, in this case all of them.
+# Its `apply_sync` has just called a function on each. The view has other methods, too. In the next cell, `push` sets a
+# variable on every engine, and `scatter` cuts a list into one part for each of them. Then `execute` runs a line of code
+# everywhere. At the end, `pull` fetches a variable from every engine, and `gather` fetches the parts and joins them
+# again. They are not MPI's scatter and gather, though they do similar things:
 
 # %% tags=["nbval-check-output"]
 ranks.view.push({"factor": 10})
@@ -469,7 +481,7 @@ ranks.stop()
 #
 # You can send an array from one rank to another, and you know when `Recv` and `Send` have to wait. You can recognise a
 # deadlock, in which ranks wait for each other in a circle, and avoid it by starting a message first and waiting for it
-# later. You know what each collective moves, and where to, and you can predict the time of a message with $\alpha +
+# later. You know what each collective moves and where it goes, and you can predict the time of a message with $\alpha +
 # \beta n$.
 #
 # Next come the [exercises](../exercises/04_messages.ipynb), five short functions. Then [lesson 5](05_allreduce.ipynb)

@@ -27,16 +27,16 @@ ranks = course.start(8, link="50 Mbit/s", latency="3 ms")
 # %% [markdown]
 # In lesson 4 all messages went through the memory of your computer. From now on, each rank plays the part of a separate
 # computer, called a **node**, that is connected to the others by a network link of its own. The link carries 50 million
-# bits per second in each direction, which is 6.25 MB per second, and every message needs 3 ms more to arrive. Links and
-# latency are emulated, so that you can watch on one computer what would otherwise take eight. If your system doesn't
-# allow that, the line under the cell will tell you so. The times below are then those of your computer's memory, but
+# bits per second in each direction, which is 6.25 MB per second, and every message takes an extra 3 ms to arrive. Links
+# and latency are emulated, so that you can watch on one computer what would otherwise take eight. If your system
+# doesn't allow that, the line under the cell will tell you so. The times below then reflect your computer's memory, but
 # all the counts are the same.
 #
 # ## All vectors through one rank
 #
-# The operation that we need is called an all-reduce. Every rank starts with a vector and ends up with the sum of them
-# all. The obvious way to do this is to let rank 0 collect all the vectors, add them up, and send the sum back to
-# everyone.
+# The operation that we need is called an all-reduce. Every rank starts with a vector and ends up with the sum of all
+# the vectors. The obvious way to do this is to let rank 0 collect all the vectors, add them up, and send the sum back
+# to everyone.
 
 
 # %%
@@ -79,7 +79,7 @@ print(f"4 ranks: {1000 * one.seconds:.0f} ms")
 # Could we have known this time in advance? Each vector has 50,000 numbers of 4 bytes, which is 200 KB. Rank 0 has to
 # receive three of them, so 600 KB pass through its link. At 6.25 MB per second this takes 96 ms, and sending the sum to
 # three ranks takes another 96 ms. Then there is the latency, which adds 3 ms on the way in and 3 ms on the way out.
-# Together this makes 198 ms. Since handling the messages also takes your computer some time, the real figure will be a
+# That comes to 198 ms. Handling the messages also takes your computer some time, which is why the real figure is a
 # little higher.
 #
 # **Predict.** How many milliseconds will it take with 8 ranks? (Anything within a factor of 1.5 counts as right.)
@@ -103,18 +103,19 @@ one.blocks()
 
 # %% [markdown]
 # Rank 0 first collects everything, while the other ranks learn nothing new. Only then does the complete sum spread out
-# to them. Now let's see the same run on the clock:
+# to them. Now let's look at the same run as a timeline:
 
 # %% tags=["figure:05_gather"]
 one.timeline()
 
 # %% [markdown]
-# The block picture counted one message per round. On the clock all three vectors for rank 0 travel at the same time,
-# but nothing is gained by that, because they have to share its link and each takes three times as long as it would
-# alone. In the second half the link is just as full in the other direction. The send bars are so short because the
-# operating system accepts a whole vector immediately and sends it in the background.
+# The block picture shows one message per round, because that is how rounds are counted. In real time, all three vectors
+# for rank 0 travel together, but nothing is gained by that. They have to share its link, so each takes three times as
+# long as it would alone. In the second half the link is just as full in the other direction. The send bars are very
+# short here, since the messages now go through the operating system's network, which accepts a whole vector at once and
+# sends it in the background.
 #
-# Meanwhile the links of the other ranks are nearly idle, and so are their processors. This suggests two ideas. We could
+# Meanwhile the links of the other ranks are mostly idle, and so are their processors. This suggests two ideas. We could
 # let several pairs of ranks exchange data at the same time, and we could share the adding among all of them.
 #
 # ## First idea: meet in pairs
@@ -174,8 +175,8 @@ course.draw.blocks(tree, doubling, titles=["tree", "recursive doubling"], title=
 # in its sum can at most double.
 #
 # The price is that each round moves whole vectors. Look at the last frame of recursive doubling: all four ranks have
-# just done exactly the same addition, and for that every number had to cross the network. When vectors are long, this
-# is what takes the time.
+# just done exactly the same addition, and each of them had to receive a whole vector for it. When vectors are long,
+# this is what takes the time.
 #
 # ## Second idea: share the adding
 #
@@ -219,16 +220,17 @@ course.measured("halving", vectors=run.bytes_per_rank[0] / 200_000)
 # for each phase, and $2\,\frac{P-1}{P}$ in total. However many ranks there are, no rank sends more than two vectors.
 # This explains the 2.6 seconds at the top of the page, because sending 2 × 64 GB at 50 GB/s takes about that long.
 #
-# Could a cleverer method do with less? Take four ranks, and look at a single block. To complete it, three ranks have to
-# send their numbers to the fourth, and afterwards the result has to be sent to three ranks. That makes 6 times for this
-# block, and 24 times for all four of them. If four ranks share this evenly, each sends 6 blocks, which is 1.5 vectors.
-# So halving-doubling can't be beaten, unless the network itself learns to add, as some switches do.
+# Could a cleverer method send less? Take four ranks, and look at a single block. To complete it, three ranks have to
+# send their numbers to the fourth, and afterwards the result has to be sent to three ranks. That is 6 transfers for
+# this block, and 24 for all four of them. If four ranks share this evenly, each sends 6 blocks, which is 1.5 vectors.
+# So no method can send less than halving-doubling, unless the network itself can add, as some switches do.
 #
 # ## The ring
 #
-# In halving-doubling, long messages travel between ranks that are far apart, and in a real network several of them may
-# have to share one cable. The next method sends no more bytes, but every rank talks only to its neighbours. The ranks
-# form a **ring**, in which each one sends to the rank on its right and receives from the rank on its left:
+# Our emulated network has a link for every rank, but in a real one, several messages may have to share a cable,
+# especially if they go a long way. In halving-doubling, half a vector at a time travels to a rank that is far away. The
+# next method sends no more bytes, but every rank talks only to its neighbours. The ranks form a **ring**, in which each
+# one sends to the rank on its right and receives from the rank on its left:
 
 # %% tags=["figure:05_ring_blocks"]
 from course_utils.lessons.allreduce import ring_allreduce
@@ -257,14 +259,14 @@ course.measured("ring", rounds=run.rounds, vectors=sent)
 ring.timeline()  # of the run on four ranks
 
 # %% [markdown]
-# Each of the two phases takes $P-1$ rounds, and each round carries $\frac1P$ of the vector. So the ring sends exactly
-# as many bytes as halving-doubling, but it needs many more rounds. In return, only neighbours talk to each other, and
-# the number of ranks needn't be a power of two. The timeline shows the run on four ranks. You can see that a rank sends
-# and receives at the same time, and that the ranks need not keep in step: each goes on as soon as it has the block that
-# it needs. If nothing disturbed them, 6 rounds of 3 ms and 1.5 vectors of 32 ms would take 66 ms, a third of the 198 ms
-# through one rank.
+# The ring, too, is a reduce-scatter followed by an all-gather. Each of these two phases takes $P-1$ rounds, and each
+# round carries $\frac1P$ of the vector. So the ring sends exactly as many bytes as halving-doubling, but it needs many
+# more rounds. In return, only neighbours talk to each other, and the number of ranks needn't be a power of two. The
+# timeline shows the run on four ranks. Each pair of bars is one call to `Sendrecv`, which ends when the block from the
+# left has arrived. If nothing disturbed the ranks, 6 rounds of 3 ms and 1.5 vectors of 32 ms would take 66 ms, a third
+# of the 198 ms through one rank. Your run takes longer, because one computer has to play all four nodes.
 #
-# The ring is also your first [exercise](../exercises/05_allreduce.ipynb), which is why you see no code of it here. You
+# The ring is also your first [exercise](../exercises/05_allreduce.ipynb), which is why its code isn't shown here. You
 # can write it now, or read on and come back later.
 #
 # ## Which method is the fastest?
@@ -279,7 +281,7 @@ ring.timeline()  # of the run on four ranks
 # | halving-doubling | $2\log_2 P$ | $2\,\frac{P-1}{P}$ |
 # | ring | $2(P-1)$ | $2\,\frac{P-1}{P}$ |
 #
-# Let's count both for 8 ranks, to see whether the table is right:
+# Let's count rounds and vectors for 8 ranks and check the table:
 
 # %% tags=["nbval-check-output"]
 methods = {
@@ -296,14 +298,15 @@ for name, method in methods.items():
 
 # %% [markdown]
 # In the last three methods all ranks send in every round, and no rank can begin a round before it has finished the one
-# before. So if the ranks keep in step, the times of the rounds add up. From lesson 4 you know that a message of $n$
-# bytes takes $\alpha + \beta n$. If a whole vector has $n$ bytes, the all-reduce therefore takes
+# before. So the times of the rounds add up. From lesson 4 you know that a message takes $\alpha$, plus $\beta$ for each
+# byte. Over all the rounds, $\alpha$ is needed as many times as there are rounds, and the bytes add up to the number of
+# vectors in the table. If a whole vector has $n$ bytes, the all-reduce therefore takes
 #
 # $$\text{rounds} \times \alpha + \text{vectors} \times \beta n .$$
 #
-# Let us calculate one case for 8 ranks. On our network $\alpha$ is about 3 ms, and $\beta n$ is 2.6 ms for a vector of
-# 16 KB. Recursive doubling then takes 3 × 3 + 3 × 2.6 = 17 ms, halving-doubling takes 6 × 3 + 1.75 × 2.6 = 23 ms, and
-# the ring takes 14 × 3 + 1.75 × 2.6 = 47 ms.
+# Let's work through one case with 8 ranks. On our network $\alpha$ is about 3 ms, and $\beta n$ is 2.6 ms for a vector
+# of 16 KB. Recursive doubling then takes 3 × 3 + 3 × 2.6 = 17 ms, halving-doubling takes 6 × 3 + 1.75 × 2.6 = 23 ms,
+# and the ring takes 14 × 3 + 1.75 × 2.6 = 47 ms.
 #
 # **Predict.** By this formula, which of the three is the fastest for a vector of 400 KB, where $\beta n$ is 64 ms?
 
@@ -347,25 +350,25 @@ print(error_text(calculated, runs))
 pictures.crossings(lengths, measured, predicted)
 
 # %% [markdown]
-# By the formula, a short vector costs mostly rounds, and a long vector mostly bytes. So no method is the best for
-# everything, and that is why the libraries that you will meet later include several of them and choose by the size of
-# the vector and the number of ranks.
+# According to the formula, the time for a short vector depends mainly on the number of rounds, and the time for a long
+# one on the number of bytes. So no method is the best for everything, and that is why the libraries that you will meet
+# later include several of them and choose by the size of the vector and the number of ranks.
 #
-# Above the picture you can read how far the formula is off in your run. If the title says that no method is clearly the
-# fastest, the runs differ more from each other than the methods do. The formula also leaves something out. It treats
-# all pairs of nodes alike, and so it prefers halving-doubling to the ring at any size. In a real cluster, where many
-# nodes share cables and switches, the ranking can change. [Further](05_allreduce_further.ipynb) follows that up to
-# 1,024 ranks.
+# The line above the picture tells you how far off the formula is in your run. If the machine was too busy to tell, you
+# can run the cell again. And if no method is clearly the fastest, the runs differ more from each other than the methods
+# do. The formula also leaves something out. It treats all pairs of nodes alike, and so it prefers halving-doubling to
+# the ring at any size. In a real cluster, where many nodes share cables and switches, the ranking can change.
+# [Further](05_allreduce_further.ipynb) pursues this up to 1,024 ranks.
 #
 # ## When the sum is wrong
 #
 # Suppose you have written your own ring. It passes your test, and it is faster than the all-reduce of the library. Then
-# you train with it, and although there is no error message, your network recognises fewer images than before. A [report
-# from 2019](05_allreduce_further.ipynb) describes exactly this, and its author never found the cause. In our case you
-# can.
+# you train with it, and although there is no error message, your network recognises fewer images than before. This
+# happened to a student in 2019, who never found the cause. ([Further](05_allreduce_further.ipynb) tells the story and
+# names the report.) This time, you can find it.
 #
 # We train the digits network of lesson 1 on four ranks. Each rank takes a step with its own images, and then all of
-# them replace their weights by the average, which is the sum divided by 4. We do this with three all-reduces, and one
+# them replace their weights with the average, which is the sum divided by 4. We do this with three all-reduces, and one
 # of them is our `suspicious_ring`:
 
 # %% tags=["here:05_digits"]
@@ -387,8 +390,8 @@ for name, method in suspects.items():
 # equal (a + b) + (c + d), and a ring brackets differently from recursive doubling. But one rounding changes a number by
 # at most $2^{-24}$ of its size, which is 0.00000006, or 6e-8.
 #
-# **Predict.** Four ranks add up 10,000 random numbers each, in `float32`. How large is the worst error, relative to the
-# largest sum?
+# **Predict.** Four ranks add up 10,000 random numbers each, in `float32`. How large is the largest of the 10,000
+# errors, relative to the largest of the sums?
 
 # %%
 course.predict(
@@ -421,12 +424,13 @@ nearest = min(sizes_of_errors, key=lambda k: abs(np.log(worst / sizes_of_errors[
 course.measured("rounding", answer=nearest if worst else "a")
 
 # %% [markdown]
-# Rounding is not to blame. The errors are tiny, and they don't add up to anything that matters either: doubling and the
-# right ring round differently, and yet they train equally well.
+# Rounding is not to blame. The errors are tiny, and they don't add up to anything that matters either: recursive
+# doubling and the ordinary ring round differently, and yet they train equally well.
 #
-# Now you play detective. All the weights of the network form one vector of 3,610 numbers, and you have a ring that is
-# right, so the next cell can compare the two. In the picture each rank's vector is a strip, cut into its four blocks,
-# and wrong numbers are orange. Make up your mind about what is wrong before you open the answer.
+# Now it's your turn to play detective. All the weights of the network form one vector of 3,610 numbers, and you have a
+# ring that works, so the next cell runs both on vectors of this length and compares them. In the picture each rank's
+# vector is a strip, cut into its four blocks, and wrong numbers are orange. Make up your mind about what is wrong
+# before you open the answer.
 
 # %% tags=["figure:05_suspicious"]
 from course_utils.lessons.allreduce import WEIGHTS, block_bounds
@@ -459,8 +463,8 @@ pictures.right_and_wrong(caught.results, right.results[0], bounds, "suspicious_r
 # numbers are never sent, so each rank keeps its own weights there and divides them by 4 in every step. In our test the
 # vector had 4,096 numbers. A block had 1,024, which is exactly two segments, so nothing was missing.
 #
-# So test with awkward lengths, which are a multiple neither of the number of ranks nor of the size of a segment. The
-# lengths of our own test, 50,000 and 8,000, would have caught this ring, but only by luck.
+# So test with awkward lengths, ones that are multiples of neither the number of ranks nor the segment size. With the
+# 50,000 numbers that we used everywhere else, this ring would have been caught.
 # </details>
 
 # %%

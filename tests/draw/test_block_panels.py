@@ -31,7 +31,7 @@ def circles(picture):
 @pytest.mark.parametrize(
     ("frames", "title"),
     [
-        (ALL, "After 1 round every rank holds the sum of all 2"),
+        (ALL, "After 1 round every rank holds the sum of all 2 vectors"),
         (ONE_COMPLETE, "After 1 round only rank 0 holds the whole sum"),
         (MOVED, "All 2 ranks hold the data of rank 0"),
     ],

@@ -43,7 +43,10 @@ def test_an_all_reduce_begins_with_own_numbers_and_ends_with_all(virtual, name, 
     assert frames.rounds == run.rounds and not frames.incomplete()
     start = counts(frames, 0)
     assert (start == np.eye(size, dtype=int)[:, None, :]).all()
-    assert frames.finding() == f"After {run.rounds} rounds every rank holds the sum of all {size}" or run.rounds == 1
+    assert (
+        frames.finding() == f"After {run.rounds} rounds every rank holds the sum of all {size} vectors"
+        or run.rounds == 1
+    )
 
 
 @pytest.mark.parametrize("name", ["tree", "recursive doubling", "ring", "halving-doubling"])
@@ -247,6 +250,6 @@ def test_real_ranks_draw_the_same_blocks(four_ranks, virtual):
     run = four_ranks.run(all_reduce, ALGORITHMS["ring"], vectors(4))
     assert run.block_frames == virtual.run(all_reduce, ALGORITHMS["ring"], vectors(4), ranks=4).block_frames
     picture = run.blocks()
-    assert "After 6 rounds every rank holds the sum of all 4" in picture.alt_text
+    assert "After 6 rounds every rank holds the sum of all 4 vectors" in picture.alt_text
     both = course.draw.blocks(run, run, titles=["once", "again"], wrong=[(1, 2)])
     assert "Wrong: block 2 of rank 1" in both.alt_text

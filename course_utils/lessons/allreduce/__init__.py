@@ -13,7 +13,7 @@ from course_utils.lazy import attach
 if TYPE_CHECKING:
     from . import pictures
     from .algorithms import ALGORITHMS
-    from .allreduce_times import measure, medians, message_seconds, training_seconds, work_per_message
+    from .allreduce_times import measure, message_seconds, training_seconds, work_per_message
     from .async_ring import SEGMENT_BYTES, async_ring_allreduce, segments_per_block
     from .bandwidth import algorithm_bandwidth, bus_bandwidth
     from .blocks import block_bounds, blocks_of, fold_in, fold_out

@@ -19,11 +19,12 @@ from course_utils.draw.lines import (
 )
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.sentences import circles_text, fastest_text, idle_text, inner_text
-from course_utils.measuring import Compared
+from course_utils.measuring import Compared, is_busy, unless_busy
 from course_utils.trace.events import Event, pair_messages
 from course_utils.words import as_sentences, bytes_text, count, join, percent, seconds_text, time_unit
 
 _FINE = 400  # sizes at which a predicted line is drawn
+_ASIDE = 1.09  # how far points of one size are drawn apart, as a factor
 _FIXED = ("tree", "recursive doubling", "ring", "halving-doubling", "two levels", "asynchronous ring", "double tree")
 
 
@@ -85,7 +86,8 @@ def crossings(
         panel: tuple(fastest_of({name: runs[end] for name, runs in by_name.items()}) for end in (0, -1))
         for panel, by_name in measured.items()
     }
-    title = fastest_text(ends, sizes[0], sizes[-1])
+    busy = is_busy(runs for by_name in measured.values() for by_size in by_name.values() for runs in by_size)
+    title = unless_busy(busy, fastest_text(ends, sizes[0], sizes[-1]))
     subtitle = circles_text({panel: [at.size for at in own] for panel, own in rings.items()})
     marks = {name: Line2D([], [], color=colours[name], marker="o", markersize=4) for name in names}
     marks["dot: measured, line: calculated"] = Line2D([], [], color=style.INK, marker="o", markersize=4)
@@ -100,9 +102,10 @@ def crossings(
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.set_title(panel, fontsize=style.TEXT, fontweight="bold", pad=4)
-        for name, runs in by_name.items():
+        for position, (name, runs) in enumerate(by_name.items()):
             ax.plot(fine, lines[panel][name], color=colours[name], linewidth=1.6, zorder=2)
-            measured_points(ax, n, runs, colours[name])
+            aside = _ASIDE ** (position - (len(by_name) - 1) / 2)  # so that no point hides another
+            measured_points(ax, n * aside, runs, colours[name])
             shown = [*lines[panel][name], *(time for times in runs for time in times)]
             low, high = min(low, *shown), max(high, *shown)
         for at in rings[panel]:

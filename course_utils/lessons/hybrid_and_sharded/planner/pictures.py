@@ -249,7 +249,7 @@ def _against_published(estimate: TrainingEstimate) -> str:
     real, paper = (f"{hours / 1e6:.2f} million" for hours in (training.gpu_hours, most.gpu_hours))
     return (
         f"Calculated for H100 GPUs: {size}, activations of one text of {training.length:,} tokens."
-        f" {capital(days_text(most.seconds))} on {most.gpus} GPUs are {paper} GPU hours; the real training used {real}"
+        f" {capital(days_text(most.seconds))} on {most.gpus} GPUs is {paper} GPU hours; the real training used {real}"
     )
 
 
