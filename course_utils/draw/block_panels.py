@@ -220,7 +220,7 @@ def _caption(panels: Sequence[BlockFrames], marked: bool) -> str:
     texts.append("A dark frame marks what is new")
     if marked:
         texts.append("Blocks with a cross are wrong")
-    texts.append("Drawn from the same function, run once more with marked numbers")
+    texts.append("To draw this, the function was run again with each rank's numbers marked")
     return ". ".join(texts) + "."
 
 
@@ -239,7 +239,7 @@ def _comparison(panels: Sequence[BlockFrames], names: Sequence[str]) -> str:
     if all(panel.rounds == 1 for panel in panels):
         return "What each rank gives to the call, and what it gets back"
     needed = [f"{count(panel.rounds, 'round')} ({name})" for name, panel in zip(names, panels, strict=True)]
-    return f"What is where after each round: {join(needed)}"
+    return f"Who holds what after each round: {join(needed)}"
 
 
 def _alt_text(

@@ -1,15 +1,17 @@
 # %% [markdown]
 # # How do I run code on many processes?
 #
-# Suppose you want to train a modern language model. Take [Olmo 3](https://huggingface.co/allenai/Olmo-3-1125-32B),
-# which anyone can download. It has 32 billion **parameters**, the numbers that training adjusts, and during training
-# each of them usually takes up 16 bytes of memory: 2 for the parameter itself, 2 for its gradient, and 12 for what the
-# optimizer keeps. That makes 16 × 32 billion bytes, or 512 GB. But a large GPU, such as NVIDIA's H100, has only 80 GB.
+# Suppose you want to train a modern language model. Take [Olmo 3 32B](https://huggingface.co/allenai/Olmo-3-1125-32B),
+# which anyone can download. It has just over 32 billion **parameters**, the numbers that training adjusts, and during
+# training each of them usually takes up 16 bytes of memory: 2 for the parameter itself, 2 for its gradient, and 12 for
+# what the optimizer keeps. That makes 16 × 32 billion bytes, or 512 GB. But even a large GPU such as NVIDIA's H100 has
+# only 80 GB.
 #
-# Time is an even bigger problem. Olmo 3 was trained on 5.5 trillion **tokens**, which are words or pieces of words.
+# Time is an even bigger problem. Olmo 3 32B was trained on 5.5 trillion **tokens**, which are words or pieces of words.
 # Each token costs about six operations per parameter, two on the way through the network and four on the way back, so
-# the whole training takes 6 × 32 billion × 5.5 trillion, or about $10^{24}$ operations. An H100 manages about $5 \cdot
-# 10^{14}$ operations per second. It would need two billion seconds, and that is more than 60 years.
+# the whole training takes 6 × 32 billion × 5.5 trillion, or about $10^{24}$ operations. Suppose that an H100 manages $5
+# \cdot 10^{14}$ operations per second, which is half of what it can do at best. That comes to two billion seconds, or
+# more than 60 years.
 #
 # The only practical way out is to use many GPUs and to split both the memory and the work among them. The next cell
 # calculates how much that helps. If you aren't reading this in JupyterLab yet, the [README](../README.md) says how to
@@ -25,16 +27,15 @@ planner_pictures.why_many(estimate)
 
 # %% [markdown]
 # The picture comes from a planner that you'll use yourself in lesson 11, and it is more careful than we were. It also
-# counts the **activations**, a network's intermediate results, some operations that a parameter doesn't account for,
-# and the time the GPUs spend exchanging data. Where the GPUs don't have enough memory, it moves some of the optimizer's
-# numbers to the main memory of the machine. Even so, it's only an estimate. The real training took one and a half times
-# as many GPU hours, partly because the GPUs were slower than calculated, and partly because a run that long gets
-# interrupted and has to be restarted.
+# counts the **activations**, which are the network's intermediate results, and the time the GPUs spend exchanging data.
+# If the GPUs run short of memory, it moves part of what the optimizer keeps to the machine's main memory. Even so, it's
+# only an estimate. The real training took one and a half times as many GPU hours, partly because the GPUs were slower
+# than calculated, and partly because a run that long gets interrupted and has to be restarted.
 #
-# Still, many GPUs turn a lifetime into two or three months, and this course is about how they do that. Usually it means
-# running many copies of the same program, one on each machine or GPU, and letting them exchange what they have
-# computed. You can learn nearly all of it on a laptop, because the copies can just as well run side by side on one
-# computer. They are slower there, but the program is the same.
+# Still, with many GPUs a lifetime shrinks to two or three months. This course is about how. Usually it means running
+# many copies of the same program, one on each machine or GPU, and letting them exchange what they have computed. You
+# can learn nearly all of it on a laptop, because the copies can also run side by side on one computer. They are slower
+# there, but the program works in the same way.
 #
 # In this lesson you'll start four processes from this notebook, run code on all of them, send a first message, and
 # learn what to do when one of them fails or gets stuck.
@@ -51,15 +52,15 @@ ranks = course.start(4)
 # notebook. Each of them is called a **rank**, and each is a complete Python interpreter of its own, waiting for
 # something to do. The line under the cell also names the library that will carry messages between them.
 #
-# What do they have to work with? Here is your machine:
+# What can they use? Here is your machine:
 
 # %% tags=["figure:00_cores"]
 ranks.picture()
 
 # %% [markdown]
 # A **core** is a part of the processor that works on one thing at a time. A blue bar doesn't mean that the rank is
-# using that core, only that it may. The number on the right is how many **threads** the rank computes with, and each
-# thread uses one core at a time.
+# using that core, only that it may. The number on the right tells you how many **threads** the rank computes with, that
+# is, how many cores it can use at the same time.
 #
 # If you have more ranks than cores, the ranks have to take turns. Everything in the course will still work, but it will
 # take longer, and the lessons will tell you when that matters. You don't need a GPU.
@@ -88,10 +89,10 @@ print(f"I am process {os.getpid()}")
 # The same cell ran four times, once on each rank, and every line is labelled with the rank that printed it. Anything
 # that a `%%px` cell defines stays on the ranks for later cells, which is handy for trying things out.
 #
-# Most of the time, though, you'll use a second way to run code on the ranks. You write a function, and `ranks.run`
-# sends a copy of it to every rank and calls it there once. If the function uses a module or a variable of the notebook,
-# a copy of that goes with it. The return values come back to the notebook as a list, in the order of the ranks. Such a
-# function always has a first argument, `comm`. We'll need it in a moment.
+# Most of the time, though, you'll run code on the ranks in a different way. You write a function, and `ranks.run` sends
+# a copy of it to every rank and calls it there once. If the function uses a variable of the notebook, every rank gets a
+# copy of it. The return values come back to the notebook as a list, in the order of the ranks. The first argument of
+# such a function is always `comm`. More about it in a moment.
 
 # %% tags=["figure:00_orders"]
 import os
@@ -114,8 +115,8 @@ pictures.notebook_and_ranks(os.getpid(), run.results)
 #
 # ## Who am I?
 #
-# All ranks run the same code. To do different things, each has to know which one it is, so every rank has a number: 0,
-# 1, 2 or 3. This number is also called its **rank**, and the number of ranks is called the **world size**.
+# All ranks run the same code. If they are to do different things, each has to know which one it is. So every rank has a
+# number: 0, 1, 2 or 3. This number is also called its **rank**, and the number of ranks is called the **world size**.
 #
 # Both numbers belong to an object called the **communicator**, usually written `comm`. A communicator stands for a
 # group of ranks that can send each other messages. The one for all the ranks is `MPI.COMM_WORLD`. **MPI**, the Message
@@ -129,8 +130,7 @@ comm = MPI.COMM_WORLD
 print(f"I am rank {comm.rank} of {comm.size}")
 
 # %% [markdown]
-# A function for `ranks.run` doesn't have to look this up. It gets a communicator of all four ranks as its first
-# argument.
+# A function for `ranks.run` doesn't have to look this up. Its first argument is a communicator for all four ranks.
 #
 # ## Nothing is shared
 #
@@ -165,8 +165,7 @@ print(x)
 course.measured("whose_x", answer={"mine": "a", "30": "b"}.get(str(x), "c"))
 
 # %% [markdown]
-# The notebook still has its own `x`. And the ranks? With `ranks.view.pull` we can fetch the variable from all four of
-# them:
+# The notebook still has its own `x`. And the ranks? The next cell fetches the variable from all four of them:
 
 # %% tags=["figure:00_nothing_shared"]
 on_ranks = ranks.view.pull("x")
@@ -174,13 +173,13 @@ pictures.separate_variables("x", x, on_ranks)
 
 # %% [markdown]
 # So there are five variables that happen to have the same name, one in each process. A rank can't see another rank's
-# `x`, or the notebook's. Remember this sentence: **if another rank needs to know something, you have to send it.**
+# `x`, or the notebook's. Remember this sentence: **if a rank needs to know something, another rank has to send it.**
 #
 # ## A first message
 #
-# In the next function, rank 0 sends a word to rank 1, which passes it on to rank 2, and so on. In `comm.send` you name
-# the rank the message goes to. In `comm.recv` you name the rank it comes from, and the call waits until it arrives.
-# Each rank adds an exclamation mark before it passes the word on.
+# In the next function, rank 0 sends a word to rank 1, which passes it on to rank 2, and so on. `comm.send` takes the
+# number of the rank that the message goes to. `comm.recv` takes the number of the rank that it comes from, and waits
+# until it arrives. Each rank adds an exclamation mark before it passes the word on.
 
 
 # %%
@@ -217,10 +216,11 @@ run.timeline()
 
 # %% [markdown]
 # Each row is a rank, time runs from left to right, and each arrow is a message. The dark bars are the calls to `send`,
-# which don't take long. In a call to `recv`, the hatched part means that the message hasn't been sent yet, and the
-# plain part lasts until the rank has it. On a computer with few cores, most of that may be waiting for a core, so don't
-# be surprised by a long plain bar. The sizes are in bytes, and they are for the whole message, to which Python adds
-# about 15 bytes of information about the object.
+# which take very little time when messages are as small as these. The lighter bars are the calls to `recv`. Where such
+# a bar is hatched, the message hasn't been sent yet. The plain part is the time from then until it has arrived. If your
+# computer has only a few cores, a rank may spend most of that time waiting for a free core, so don't be surprised by a
+# long plain bar. The sizes are in bytes, and they include about 15 bytes that Python adds to each message to describe
+# the object.
 #
 # No two of the three messages could travel at the same time, since no rank can pass on a word it hasn't heard yet.
 # That's why the title of the picture says three rounds. Throughout the course, pictures like this one will show you
@@ -274,7 +274,8 @@ def wait_for_rank_0(comm):
 
 
 # %% [markdown]
-# An ordinary MPI program would let rank 3 wait forever, and your notebook with it.
+# An ordinary MPI program would let rank 3 wait forever, and your notebook with it. In this course, every rank keeps a
+# record of what it is waiting for.
 #
 # **Predict.** What will you see here?
 
@@ -297,11 +298,13 @@ course.answer("hang", answer="b")
 ranks.waits()
 
 # %% [markdown]
-# Here, each rank also reports what it is doing. Once rank 0 had returned without sending anything, the message could
-# never arrive. A wait that can never end is called a **deadlock**, and the course stops it and tells you why. In the
+# The records of the four ranks give the mistake away. Once rank 0 had returned without sending anything, the message
+# could never arrive. A wait that can never end is a **deadlock**, and the course stops it and tells you why. In the
 # picture, an arrow points from the waiting rank to the rank it was waiting for.
 #
-# Whenever you see such a picture, ask two questions. What is this rank waiting for, and who should have sent it?
+# Whenever you see a picture like this, ask two questions: what is this rank waiting for, and who should have sent it?
+#
+# And how are the ranks now?
 
 # %%
 ranks.status()
@@ -349,8 +352,8 @@ course.check("rank_squared", rank_squared)
 course.hint("rank_squared")
 
 # %% [markdown]
-# You don't have to correct it here. In the exercise notebook you'll write it yourself and get a tick. When you have
-# finished with a notebook, stop its ranks, so that they don't go on using memory:
+# You don't have to correct the function here. You'll write it in the exercise notebook, where a correct answer gets a
+# tick. When you're done with a notebook, stop its ranks to free their memory:
 
 # %%
 ranks.stop()
@@ -358,9 +361,9 @@ ranks.stop()
 # %% [markdown]
 # ## What you can do now
 #
-# You can start ranks, separate Python processes that share no variables and that each know their own number. You can
-# run a function on all of them and get the results back. When a rank fails or hangs, you know where to look and how to
-# carry on.
+# You can start ranks: separate Python processes that share no variables and each know their own number. You can run a
+# function on all of them and get the results back. When a rank fails or hangs, you know where to look and how to carry
+# on.
 #
 # The [exercises](../exercises/00_first_steps.ipynb) take another eight minutes. The map below shows where you can go
 # after that. An arrow leads from each lesson to those that build on it:
@@ -369,7 +372,7 @@ ranks.stop()
 # Data parallelism: 6 on 2 and 5, 7 on 6, 8 on 6. Model and pipeline parallelism: 9 on 6, 10 on 9, 17 on 9. Mixtures: 11
 # on 7 and 10, 12 on 11, 16 on 11. At work: 13 on 7, 14 on 3 and 7. All of it: 15 on 8, 12, 13 and 14.](../docs/map.png)
 #
-# If you're not sure, take the lessons in order. If you'd rather see processes talk first, take a shortcut: go straight
-# to [lesson 4](04_messages.ipynb) and [lesson 5](05_allreduce.ipynb), then come back to lessons [1](01_sgd.ipynb) and
-# [2](02_autodiff_and_optimizers.ipynb), on training on one machine, before you start [lesson
+# If you're not sure, take the lessons in order. If you'd rather see processes talk first, start with [lesson
+# 4](04_messages.ipynb) and [lesson 5](05_allreduce.ipynb). Then come back to lessons [1](01_sgd.ipynb) and
+# [2](02_autodiff_and_optimizers.ipynb), which cover training on one machine, before you start [lesson
 # 6](06_data_parallel.ipynb). You won't need [lesson 3](03_hardware.ipynb) before [lesson 14](14_profiling.ipynb).

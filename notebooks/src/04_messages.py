@@ -4,13 +4,13 @@
 # # How do processes talk?
 #
 # Imagine that you have reserved 64 GPUs for ten hours. After ten minutes, two processes begin to wait for each other.
-# The others soon need something from these two, so they stop as well. Nothing reports an error, and your job keeps its
-# GPUs. By morning you have paid for 640 GPU hours and trained for ten minutes.
+# The others soon need something from these two, so they stop as well. There is no error message, and so the job goes on
+# holding its GPUs. By morning you will have paid for 640 GPU hours and trained for ten minutes.
 #
-# Once you know how messages work, you can spot the cause of such an accident in just two lines of code. In this lesson
-# you will send arrays from one process to another, cause a deadlock and avoid it, let many processes exchange data with
-# a single call, and predict how long a message takes. All parallel training in the later lessons is built from these
-# parts.
+# The cause of such a hang can be as small as two lines of code, and once you know how messages work, you can spot them.
+# In this lesson you will send arrays from one process to another, cause a deadlock and avoid it, let many processes
+# exchange data with a single call, and predict how long a message takes. All parallel training in the later lessons is
+# built from these parts.
 #
 # *50 minutes · builds on [lesson 0](00_first_steps.ipynb) · 4 ranks*
 
@@ -29,8 +29,8 @@ ranks = course.start(4)
 #
 # Each rank has its own memory, so if one rank needs a vector that another rank has, the vector has to be sent. Our
 # ranks do this with **MPI**, the Message Passing Interface, a standard that supercomputers have used since 1994. In
-# Python we call it through a library named mpi4py, which also gives us `comm`. GPUs from NVIDIA mostly use NVIDIA's own
-# library, NCCL, which offers much the same calls. You will meet it in lesson 13.
+# Python we call it through a library named mpi4py, which also gives us `comm`. On NVIDIA's GPUs, programs mostly use
+# the company's own library, NCCL, whose calls are similar. You will meet it in lesson 13.
 #
 # In lesson 0 you sent a word with `send`. For arrays there is a faster `Send`, with a capital letter. In the function
 # below, rank 0 calls it and names the receiver. Rank 3 calls `Recv`, names the sender, and passes in an array for the
@@ -56,7 +56,7 @@ run.timeline()
 # %% [markdown]
 # Rank 3 began with a vector of threes, and now it holds rank 0's zeros. In the picture the arrow is the message, which
 # consists of 1,000 numbers of 8 bytes each. A hatched bar means waiting, so you can see that rank 3 waited while rank 0
-# was asleep. A `Recv` doesn't return before its message has arrived. We say that it **blocks**.
+# was asleep. `Recv` doesn't return until its message has arrived; in MPI terms, it **blocks**.
 #
 # ## Two ranks that wait for each other
 #
@@ -74,11 +74,12 @@ def swap(comm, length):
 
 
 # %% [markdown]
-# Will that work? It depends on when `Send` returns, and MPI libraries treat short and long messages differently. A
-# short message is copied into a **buffer** in the library's own memory, so that `Send` can return at once. This is
-# known as the *eager* protocol. A long message would take up too much memory, so `Send` waits until the receiver has
-# called `Recv` and its array is ready for the data. That is the *rendezvous* protocol. Where short ends and long begins
-# depends on the library, but 80 bytes are short everywhere, and 8 MB are long.
+# Will that work? It depends on when `Send` returns, and MPI libraries treat short and long messages differently. The
+# library copies a short message into memory of its own, a **buffer**. `Send` can return at once, even if nobody has
+# asked for the message yet (the *eager* protocol). For a long message, such a copy would cost too much time and memory.
+# Here `Send` waits until the other rank has called `Recv`, and the data then go straight into the receiver's array (the
+# *rendezvous* protocol). Where short ends and long begins depends on the library and its settings, but 80 bytes is
+# nearly always short, and 8 MB is long.
 #
 # **Predict.** What will happen with 10 numbers (80 bytes)? And with a million (8 MB)?
 
@@ -97,7 +98,7 @@ course.predict(
 print(ranks.run(swap, 10, ranks=2).results)  # on the first two ranks
 
 # %% [markdown]
-# That was the short one. The error that you get for the long one is deliberate:
+# That was the short one. The long one ends in an error, and it's meant to:
 
 # %% tags=["raises-exception"]
 ranks.run(swap, 1_000_000, ranks=2)
@@ -110,10 +111,10 @@ ranks.timeline()
 # With a million numbers, rank 0 can't leave `Send` before rank 1 calls `Recv`. But rank 1 is stuck in its own `Send`,
 # which in turn is waiting for rank 0. Neither will ever move again. This is a **deadlock**.
 #
-# On a cluster, silence would be your only clue. Here every rank reports what it is waiting for. If you draw an arrow
-# from each of these two ranks to the one it is waiting for, the arrows form a circle. And since no message is on its
-# way either, nothing can ever change again. That is how the course knew that it had to stop the run, and it can also
-# show you the circle:
+# In a plain MPI program, silence would be your only clue. Here every rank reports what it is waiting for. If you draw
+# an arrow from each of these two ranks to the one it is waiting for, the arrows form a circle. No rank in a circle can
+# move before another rank in it has moved, so nothing can ever change again. That is how the course knew to stop the
+# run. It can also draw the circle for you:
 
 # %%
 ranks.waits()
@@ -127,10 +128,10 @@ ranks.waits()
 #
 # ## Start now, wait later
 #
-# One way out is to start sending and not to wait for the send to finish. `Isend` and `Irecv` return immediately, which
-# is what the *I* stands for, and give you a **request**. Later you call `request.Wait()`, which returns as soon as you
-# may use the array again. Until then you mustn't change an array that is being sent, and you mustn't even read one that
-# is being filled.
+# One way out is to start the send without waiting for it to finish. That is what `Isend` does: it returns immediately
+# (the *I* stands for that) and gives you a **request**. Later you call `request.Wait()`, which returns as soon as you
+# may use the array again. Until then you mustn't change it. There is an `Irecv` as well, which starts a receive, and
+# its array you mustn't even read until the `Wait`.
 #
 # In the next cell, every rank sends a million numbers to the rank on its right, all at once. The ranks form a ring, so
 # the right-hand neighbour of rank 3 is rank 0:
@@ -156,10 +157,10 @@ run.timeline()
 
 # %% [markdown]
 # No rank got stuck, because each could start its send and move on to its `Recv`. (The same change would repair `swap`,
-# and that's your second exercise.) A pale bar lasts from `Isend` until `Wait` has returned. Four ranks that share a few
-# cores don't begin at the same time, and they slow each other down. But none of the four messages has to wait for one
-# of the others, so we say that they belong to one **round**. In a round, each rank sends at most one message and
-# receives at most one.
+# and that's your second exercise.) A pale bar lasts from `Isend` until `Wait` has returned. The bars begin and end at
+# different times, because the four ranks share a few cores and slow each other down. But no message *has* to wait for
+# another. On four separate computers, all of them could travel at once, so we say that they belong to one **round**. In
+# a round, each rank sends at most one message and receives at most one.
 #
 # If you like, you can now do the first two [exercises](../exercises/04_messages.ipynb), `pass_the_token` and
 # `exchange_without_deadlock`. You can also read on and do all of them at the end.
@@ -182,9 +183,9 @@ def one_after_the_other(comm, vector):
 # %% [markdown]
 # Rank 0 can send only one message per round, so for 4 ranks this takes 3 rounds. But after the first round *two* ranks
 # have the weights, so why shouldn't rank 1 help? In the second round, rank 0 can send them to rank 2 while rank 1 sends
-# them to rank 3, and then all four ranks have them. With more ranks, the pattern continues. Since every rank that has
-# the weights passes them on, 8 ranks have them after 3 rounds, and 16 ranks after 4. This is called a **broadcast
-# tree**.
+# them to rank 3, and then all four ranks have them. With more ranks, the pattern continues: in every round, each rank
+# that has the weights passes them on to one that doesn't. Such a **broadcast tree** reaches 8 ranks in 3 rounds and 16
+# ranks in 4.
 #
 # **Predict.** How many rounds does each method need for 64 ranks?
 
@@ -219,10 +220,11 @@ course.draw.blocks(loop, tree, titles=["loop", "tree"])
 # ## Collectives
 #
 # Patterns like this are so common that MPI has them built in. They are called **collectives**, because all the ranks of
-# a communicator have to make the same call, and the library chooses a good algorithm for it. These eight are the ones
-# that you will meet most often.
+# a communicator have to make the same call, and the library chooses a good algorithm for it. You'll meet eight of them
+# again and again.
 #
-# In four of them one rank, the **root**, sends or receives everything. In our examples the root is rank 0:
+# In four of them, the data all start at one rank, or all end up there. This rank is called the **root**. In our
+# examples it is rank 0:
 
 
 # %%
@@ -267,9 +269,9 @@ def reduce_scatter(comm, vector):
 
 
 # %% [markdown]
-# In mpi4py, methods with lowercase names accept almost any Python object, because they turn the object into bytes
-# first, which is called *pickling*. Methods with capitalised names send a NumPy array's memory as it is, and that is
-# much faster for long arrays. There is no lowercase reduce-scatter, so we use `Reduce_scatter_block`.
+# In mpi4py, methods with lowercase names accept almost any Python object, because they *pickle* it first, that is, they
+# turn it into bytes. Methods with capitalised names send a NumPy array's memory as it is, and that is much faster for
+# long arrays. There is no lowercase reduce-scatter, so we use `Reduce_scatter_block`.
 #
 # The next cell runs all but one of them. Depending on the call, each rank contributes a number, a vector of four
 # numbers, or a list of four items. An item's name gives its rank and its position, so `2c` is the third item of rank 2.
@@ -292,10 +294,10 @@ for name, run in collectives.items():
     print(f"{name:14}  rank 0: {run.results[0]},  rank 3: {run.results[3]}")
 
 # %% [markdown]
-# The sum of 1, 10, 100 and 1000 is 1111, so each rank's number is in it exactly once. In the reduce-scatter, the
-# vectors add up to [1111, 2222, 3333, 4444], and each rank gets one block of that.
+# The sum of 1, 10, 100 and 1000 is 1111, so every rank's number has been counted exactly once. In the reduce-scatter,
+# the vectors add up to [1111, 2222, 3333, 4444], and each rank gets one block of that.
 #
-# We have left out the all-to-all. Here, rank 0 gets the first item of everyone's list, so it ends up with `["0a", "1a",
+# We left out the all-to-all. In it, rank 0 gets the first item of everyone's list, so it ends up with `["0a", "1a",
 # "2a", "3a"]`.
 #
 # **Predict.** What does rank 2 get?
@@ -318,18 +320,20 @@ course.measured("all_to_all", answer={"2a": "a", "0c": "b", "0b": "c"}[second[0]
 course.draw.blocks(*collectives.values(), titles=list(collectives))
 
 # %% [markdown]
-# Each before-and-after pair shows what the ranks put in and what they get out. In a broadcast or a scatter, only the
-# root's data count. If you read the items of the all-to-all as a table with a row for each rank, the call turns rows
-# into columns.
+# Each before-and-after pair shows what the ranks put in and what they get out. Where a list of four is gathered or cut
+# up, every rank's part is drawn in its own column, and an empty square is a place that has nothing in it yet. In a
+# broadcast or a scatter, only the root's data count. If you read the items of the all-to-all as a table with a row for
+# each rank, the call turns rows into columns.
 #
-# The all-reduce is the one that you will meet most often. When four workers have each computed a gradient, this is how
-# they add them up. The next lesson looks inside it.
+# The one you'll meet most often is the all-reduce. When four workers have each computed a gradient, this is how they
+# add them up. The next lesson looks inside it.
 #
 # Collectives have a price: ranks may have to wait for each other. Suppose rank 3 arrives a tenth of a second late, and
 # rank 0 is on time. To finish an `allreduce`, rank 0 needs a number from every rank. In a broadcast, rank 0 only has to
 # send, and here the message is short.
 #
-# **Predict.** In which of the two does rank 0 have to wait for rank 3?
+# **Predict.** In which of the two does rank 0 have to wait for rank 3? (Most of the code below only finds out from the
+# recorded run whether it did. You can skip it.)
 
 # %%
 course.predict(
@@ -370,9 +374,8 @@ course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 # ## What does a message cost?
 #
 # So far we have counted rounds, but how long does a round take? The clocks of two computers never agree exactly, so the
-# usual trick is to send a message there and back and to read a single clock. This is called a **ping-pong**. We take
-# the shortest of a hundred round trips and halve it to get the time of one message. Let's measure that for messages
-# from 1 byte to 1 MB:
+# usual trick is a **ping-pong**: you send a message there and back, and read a single clock. This one does it a hundred
+# times and halves the shortest round trip to get the time of one message, for messages from 1 byte to 1 MB:
 
 # %%
 from course_utils.lessons.messages import fit_alpha_beta, message_time
@@ -390,14 +393,15 @@ for nbytes, each in zip(sizes, seconds, strict=True):
     print(f"{nbytes:9,} bytes: {1e6 * each:7.1f} µs")
 
 # %% [markdown]
-# On a quiet machine, a thousand bytes take about as long as one, because part of the time is the same for every
-# message, whatever its size. This part is called the **latency** and written $\alpha$. The other part grows with the
-# message. Every byte adds a little, and the time per byte is written $\beta$. So a message of $n$ bytes takes about
+# On a quiet machine, sending a thousand bytes takes about as long as sending one, because part of the time is the same
+# for every message, whatever its size. This part, the **latency**, is written $\alpha$. (Ours includes the time that
+# Python takes to make the calls.) The rest grows with the message: every byte adds a little time, $\beta$. So a message
+# of $n$ bytes takes about
 #
 # $$T(n) = \alpha + \beta\, n .$$
 #
-# The function `fit_alpha_beta`, which you will write in the last exercise, finds the $\alpha$ and $\beta$ that make the
-# relative errors as small as possible:
+# The function `fit_alpha_beta`, which you will write in the last exercise, finds the $\alpha$ and $\beta$ for which the
+# formula comes closest to the measured times, in percent:
 
 # %% tags=["figure:04_alpha_beta"]
 alpha, beta = fit_alpha_beta(sizes, seconds)
@@ -413,7 +417,7 @@ pictures.alpha_beta(sizes, seconds, alpha, beta)
 # programs.
 #
 # It also lets you calculate what you haven't measured. Take a machine with $\alpha$ = 10 µs and 0.5 µs for each
-# thousand bytes. A message of 2 MB has 2,000 thousand bytes, so it takes 10 + 2,000 × 0.5 = 1,010 µs.
+# thousand bytes. 2 MB is 2,000 times a thousand bytes, so a message of that size takes 10 + 2,000 × 0.5 = 1,010 µs.
 #
 # **Predict.** How many microseconds will a message of 3 MB take on your machine? Use the two numbers that the last cell
 # printed. (Anything within a factor of 2 counts as right.)
@@ -431,23 +435,21 @@ factor = by_formula / np.median(three)
 print(f"The formula predicts {1e6 * by_formula:.0f} µs, {factor:.2f} times that.")
 
 # %% [markdown]
-# If your formula is off by some tens of percent, or even by a factor of two, that is normal for such a simple one. It's
-# good enough for a comparison. With a formula for one message you can calculate the cost of a whole pattern: the number
-# of rounds times the time per round. Getting 3 MB to 64 ranks takes as long as 63 messages with a loop, but only as
-# long as 6 with a tree. This holds as long as the messages of a round don't get in each other's way. On your computer
-# they do, because all the ranks share its memory and a few cores, and that is also why four messages at once took so
-# long above. In the next lesson, every rank therefore gets an emulated network link of its own, and there you can
-# compare algorithms in this way.
+# Don't worry if your formula is 20 or 30 percent out, or even a factor of two. That's normal for one so simple.
+#
+# With a formula for one message, you can calculate the cost of a whole pattern: the number of rounds times the time per
+# round. To get 3 MB to 64 ranks, a loop needs the time of 63 messages, and a tree the time of only 6. This is true if
+# the messages of a round don't get in each other's way. On your computer they do, because all the ranks share its
+# memory and a few cores. That is why the next lesson gives every rank an emulated network link of its own.
 
 # %% [markdown]
-# ## What is behind `course.start`
+# ## What does `course.start` do?
 #
-# One last thing before you stop the ranks. One day you may want to start some without this course, so it helps to know
-# what they are. They form an ordinary cluster of **ipyparallel**, a library for running Python in parallel. It calls
-# each of these processes an **engine**. Your notebook hands its work to a **controller**, and the controller passes it
-# on to the engines and brings the results back. Our engines were started with MPI's `mpiexec`, which is why each of
-# them is also a rank. The next cell asks every engine for its process ID and draws what is now running on your
-# computer:
+# One last thing before you stop the ranks. One day you may want to start ranks without this course, so it helps to know
+# what they are. Behind them is **ipyparallel**, a library for running Python on many processes, each of which it calls
+# an **engine**. Your notebook hands its work to a **controller**, and the controller passes it on to the engines and
+# brings the results back. Our engines were started with MPI's `mpiexec`, which is why each of them is also a rank. The
+# next cell asks every engine for its process ID and draws what is now running on your computer:
 
 # %% tags=["figure:04_cluster"]
 import os
@@ -457,10 +459,10 @@ pictures.cluster(os.getpid(), ranks.controller, processes)
 
 # %% [markdown]
 # `ranks.view` is a `DirectView`, ipyparallel's object for addressing several engines at once, in this case all of them.
-# Its `apply_sync` has just called a function on each. The view has other methods, too. In the next cell, `push` sets a
-# variable on every engine, and `scatter` cuts a list into one part for each of them. Then `execute` runs a line of code
-# everywhere. At the end, `pull` fetches a variable from every engine, and `gather` fetches the parts and joins them
-# again. They are not MPI's scatter and gather, though they do similar things:
+# Its `apply_sync` has just called a function on each. In the next cell, `push` sets a variable on every engine, and
+# `scatter` cuts a list into one part for each of them. Then `execute` runs a line of code everywhere. At the end,
+# `pull` fetches a variable from every engine, and `gather` fetches the parts and joins them again. This `scatter` and
+# this `gather` do much the same as MPI's, but they always start and end in the notebook.
 
 # %% tags=["nbval-check-output"]
 ranks.view.push({"factor": 10})

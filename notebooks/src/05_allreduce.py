@@ -3,16 +3,16 @@
 # %% [markdown]
 # # How do P machines add up their vectors?
 #
-# When many machines train one network, each of them computes a gradient from its own part of the data. Before anyone
-# can take a step, every machine needs the sum of all these gradients. Adding up a few vectors does not sound hard. But
-# take the model from the beginning of lesson 0. Its gradient has 32 billion numbers of 2 bytes each, which is 64 GB. If
-# one of 512 GPUs collected the gradients of the others through a fast network link of 50 GB/s, it would need 511 × 64
-# GB ÷ 50 GB/s = 654 seconds to receive them, and as long again to send out the sum. That is 22 minutes for every step,
-# while computing the gradients takes a few seconds.
+# When many machines train one network, the simplest way is to let each of them compute a gradient from its own part of
+# the data. Before anyone can take a step, every machine then needs the sum of all these gradients. Adding up a few
+# vectors does not sound hard. But take the model from the beginning of lesson 0. Its gradient has 32 billion numbers of
+# 2 bytes each, which is 64 GB. If one of 512 GPUs collected the gradients of the others through a fast network link of
+# 50 GB/s, it would need 511 × 64 GB ÷ 50 GB/s = 654 seconds to receive them, and as long again to send out the sum.
+# That is 22 minutes for every step, while computing the gradients takes a few seconds.
 #
 # With the best method in this lesson, the same sum takes 2.6 seconds, because no machine sends or receives more than
-# twice the size of the vector. You will see how that works, predict what different methods cost, and find out why a sum
-# is wrong.
+# twice the size of the vector. You will see how that works, predict what different methods cost, and track down the bug
+# behind a wrong sum.
 #
 # *50 minutes · builds on [lesson 4](04_messages.ipynb) · 8 ranks*
 
@@ -34,9 +34,8 @@ ranks = course.start(8, link="50 Mbit/s", latency="3 ms")
 #
 # ## All vectors through one rank
 #
-# The operation that we need is called an all-reduce. Every rank starts with a vector and ends up with the sum of all
-# the vectors. The obvious way to do this is to let rank 0 collect all the vectors, add them up, and send the sum back
-# to everyone.
+# What we need is an all-reduce: every rank starts with a vector and ends up with the sum of all the vectors. The
+# obvious way to do this is to let rank 0 collect all the vectors, add them up, and send the sum back to everyone.
 
 
 # %%
@@ -77,10 +76,10 @@ print(f"4 ranks: {1000 * one.seconds:.0f} ms")
 
 # %% [markdown]
 # Could we have known this time in advance? Each vector has 50,000 numbers of 4 bytes, which is 200 KB. Rank 0 has to
-# receive three of them, so 600 KB pass through its link. At 6.25 MB per second this takes 96 ms, and sending the sum to
-# three ranks takes another 96 ms. Then there is the latency, which adds 3 ms on the way in and 3 ms on the way out.
-# That comes to 198 ms. Handling the messages also takes your computer some time, which is why the real figure is a
-# little higher.
+# receive three of them, so 600 KB pass through its link. At 6.25 MB per second this takes 96 ms, or 32 ms for each
+# vector, and sending the sum to three ranks takes another 96 ms. Then there is the latency, which adds 3 ms on the way
+# in and 3 ms on the way out. That comes to 198 ms. The real figure is a little higher, because every message also
+# carries addresses and other overhead, and has to be handled by your computer.
 #
 # **Predict.** How many milliseconds will it take with 8 ranks? (Anything within a factor of 1.5 counts as right.)
 
@@ -93,10 +92,10 @@ course.measured("through_one", busy=is_busy([eight]), ms=1000 * np.median(eight)
 
 # %% [markdown]
 # With 8 ranks, rank 0 has to receive seven vectors and send seven, and by our calculation that takes 7 × 32 + 7 × 32 +
-# 6 = 454 ms. So every machine that you add makes the sum slower.
+# 6 = 454 ms. Every machine you add makes the sum slower.
 #
-# Here is what each of four ranks holds after each round. Every row is a rank. The vector is drawn as four blocks, and
-# the colours in a block show whose numbers have been added into it so far:
+# Here is what each of the four ranks holds after each round. Every row is a rank. The vector is drawn as four blocks,
+# and the colours in a block show whose numbers have been added into it so far:
 
 # %% tags=["figure:05_obvious_blocks"]
 one.blocks()
@@ -109,25 +108,26 @@ one.blocks()
 one.timeline()
 
 # %% [markdown]
-# The block picture shows one message per round, because that is how rounds are counted. In real time, all three vectors
-# for rank 0 travel together, but nothing is gained by that. They have to share its link, so each takes three times as
-# long as it would alone. In the second half the link is just as full in the other direction. The send bars are very
-# short here, since the messages now go through the operating system's network, which accepts a whole vector at once and
-# sends it in the background.
+# In the block picture the vectors reach rank 0 one after the other, since a rank receives at most one message in a
+# round. In fact all three are on their way at the same time. That gains us nothing: they share the link of rank 0, so
+# each takes three times as long as it would alone. By the time the first has arrived, so have the others, and that is
+# why you can see only one long `Recv`. In the second half the link is just as full in the other direction. The send
+# bars are very short here, because the operating system accepts a whole vector immediately and sends it in the
+# background.
 #
 # Meanwhile the links of the other ranks are mostly idle, and so are their processors. This suggests two ideas. We could
 # let several pairs of ranks exchange data at the same time, and we could share the adding among all of them.
 #
 # ## First idea: meet in pairs
 #
-# Let rank 1 send its vector to rank 0, while rank 3 does the same with rank 2. Both receivers add. In the second round,
+# Let rank 1 send its vector to rank 0, while rank 3 sends its own to rank 2. Both receivers add. In the second round,
 # rank 2 sends its sum to rank 0, which now holds the sum of all four, and the broadcast tree of lesson 4 takes it back
-# to everyone in two more rounds. This all-reduce is called a **tree**. Rank 0 has to receive only two vectors instead
-# of three, and with 1,024 ranks it would be 10 instead of 1,023.
+# to everyone in two more rounds. With this **tree**, rank 0 has to receive only two vectors instead of three; with
+# 1,024 ranks, only 10 instead of 1,023.
 #
-# We can even skip the way back. Let ranks 0 and 1 send each other a copy of their vectors, while ranks 2 and 3 do the
-# same. Each rank adds what it receives to what it has. After this first round, ranks 0 and 1 both hold the sum of their
-# two vectors, and so do ranks 2 and 3. In the second round, rank 0 exchanges its sum with rank 2, and rank 1 with rank
+# We can even skip the way back. Let ranks 0 and 1 exchange copies of their vectors, while ranks 2 and 3 do the same.
+# Each rank adds what it receives to what it has. After this first round, ranks 0 and 1 both hold the sum of their two
+# vectors, and so do ranks 2 and 3. In the second round, rank 0 exchanges its sum with rank 2, and rank 1 with rank
 # 3. Now all four ranks hold the sum of everything.
 #
 # This method is called **recursive doubling**, because the distance between partners doubles from round to round, and
@@ -146,9 +146,10 @@ def recursive_doubling(comm, vector):
 
 
 # %% [markdown]
-# Here the operator `^` flips one binary digit of the rank. With a distance of 1 it pairs rank 0 with 1, and 2 with 3;
-# with a distance of 2 it pairs 0 with 2, and 1 with 3. And because `Sendrecv` sends and receives at the same time, two
-# partners can't end up in the deadlock of lesson 4.
+# Here the operator `^` flips one binary digit of the rank; for example, `0b10 ^ 0b01` is `0b11`. With a distance of 1
+# it pairs rank 0 with 1, and 2 with 3; with a distance of 2 it pairs 0 with 2, and 1 with 3. And because `Sendrecv`
+# sends and receives at the same time, two partners can't end up in the deadlock of lesson 4, however long their vectors
+# are.
 #
 # With four ranks, each rank sends its whole vector twice, once in each of two rounds.
 #
@@ -171,8 +172,8 @@ course.draw.blocks(tree, doubling, titles=["tree", "recursive doubling"], title=
 
 # %% [markdown]
 # With $P$ ranks, recursive doubling takes $\log_2 P$ rounds, so 8 ranks need 3 rounds and 1,024 ranks need only 10. No
-# all-reduce can manage with fewer, because a rank receives at most one message per round, and so the number of vectors
-# in its sum can at most double.
+# all-reduce can manage with fewer. In a round, a rank receives at most one message, so the number of vectors in its sum
+# can at most double.
 #
 # The price is that each round moves whole vectors. Look at the last frame of recursive doubling: all four ranks have
 # just done exactly the same addition, and each of them had to receive a whole vector for it. When vectors are long,
@@ -180,8 +181,8 @@ course.draw.blocks(tree, doubling, titles=["tree", "recursive doubling"], title=
 #
 # ## Second idea: share the adding
 #
-# The next method never does the same addition twice. Little by little, each rank becomes responsible for one part of
-# the vector. Here it is with four ranks; watch rank 0 as you read on:
+# The next method never does the same addition twice. Step by step, each rank takes charge of a smaller and smaller part
+# of the vector. Here it is with four ranks; watch rank 0 as you read on:
 
 # %% tags=["figure:05_halving_blocks"]
 from course_utils.lessons.allreduce import halving_doubling_allreduce
@@ -190,23 +191,25 @@ halving = run_and_check(halving_doubling_allreduce, P=4)
 halving.blocks()
 
 # %% [markdown]
-# In round 1, ranks 0 and 2 meet and agree to split the work. Rank 0 takes the left half of the vector, and rank 2 takes
-# the right half. So rank 0 sends only its right half, rank 2 sends only its left half, and each adds what arrives to
-# its own half. Ranks 1 and 3 do the same.
+# In round 1, ranks 0 and 2 pair up and split the work. Rank 0 takes the left half of the vector, and rank 2 takes the
+# right half. So rank 0 sends only its right half, rank 2 sends only its left half, and each adds what arrives to its
+# own half. Ranks 1 and 3 do the same.
 #
-# In round 2, ranks 0 and 1 meet. Both are responsible for the left half, each with the sum of two ranks, and now they
-# split it again, while ranks 2 and 3 split the right half. After that each rank has one quarter of the vector, and its
-# quarter is complete. Up to here, this is the **reduce-scatter** that you know from lesson 4.
+# In round 2, ranks 0 and 1 pair up. Both are in charge of the left half, and each of them holds the sum of two ranks'
+# vectors. Now they split it again, while ranks 2 and 3 do the same with the right half. Each rank is left with one
+# quarter of the vector, and that quarter is complete. Up to here, this is the **reduce-scatter** that you know from
+# lesson 4.
 #
-# In rounds 3 and 4 the ranks meet again in the opposite order and pass on what is finished, first one quarter and then
-# two. Nothing is added any more. This is an **all-gather**, and at its end everyone has all four quarters. Because the
-# ranks first halve the part that they work on and then double the part that they know, the whole method is called
-# **halving-doubling**.
+# In rounds 3 and 4 the ranks meet again in reverse order and pass on what is finished, first one quarter and then two.
+# There is nothing left to add. This is an **all-gather**, and at its end everyone has all four quarters. Because the
+# ranks first halve the part they work on and then double the part they have, the whole method is called
+# **halving-doubling**. You will write it in an exercise.
 #
 # How much does a rank send? In round 1 it sends half of its vector, in round 2 a quarter, and on the way back a quarter
 # and then a half. That adds up to 1.5 vectors.
 #
-# **Predict.** With 8 ranks there are three rounds in each phase. How many vectors does each rank send in total?
+# **Predict.** With 8 ranks, the reduce-scatter takes three rounds, and so does the all-gather. How many vectors does
+# each rank send in total?
 
 # %%
 course.predict("halving", vectors=...)
@@ -220,17 +223,18 @@ course.measured("halving", vectors=run.bytes_per_rank[0] / 200_000)
 # for each phase, and $2\,\frac{P-1}{P}$ in total. However many ranks there are, no rank sends more than two vectors.
 # This explains the 2.6 seconds at the top of the page, because sending 2 × 64 GB at 50 GB/s takes about that long.
 #
-# Could a cleverer method send less? Take four ranks, and look at a single block. To complete it, three ranks have to
-# send their numbers to the fourth, and afterwards the result has to be sent to three ranks. That is 6 transfers for
-# this block, and 24 for all four of them. If four ranks share this evenly, each sends 6 blocks, which is 1.5 vectors.
-# So no method can send less than halving-doubling, unless the network itself can add, as some switches do.
+# Could a cleverer method send less? Take four ranks, and look at a single block. Before any rank can have the sum of
+# this block, the numbers of the three others must have left their ranks, and that takes three transfers, whatever route
+# they go. After that, three ranks still lack the sum, which takes another three. That is 6 transfers for this block,
+# and 24 for all four blocks. If four ranks share them evenly, each sends 6 blocks, which is 1.5 vectors. So the busiest
+# rank can't send less than it does in halving-doubling, unless the network itself can add, as some switches do.
 #
 # ## The ring
 #
 # Our emulated network has a link for every rank, but in a real one, several messages may have to share a cable,
-# especially if they go a long way. In halving-doubling, half a vector at a time travels to a rank that is far away. The
-# next method sends no more bytes, but every rank talks only to its neighbours. The ranks form a **ring**, in which each
-# one sends to the rank on its right and receives from the rank on its left:
+# especially if they go a long way. In our halving-doubling, half of each vector goes to a rank that is half the machine
+# away. The next method sends no more bytes, but every rank talks only to its neighbours. The ranks form a **ring**, in
+# which each one sends to the rank on its right and receives from the rank on its left:
 
 # %% tags=["figure:05_ring_blocks"]
 from course_utils.lessons.allreduce import ring_allreduce
@@ -263,8 +267,9 @@ ring.timeline()  # of the run on four ranks
 # round carries $\frac1P$ of the vector. So the ring sends exactly as many bytes as halving-doubling, but it needs many
 # more rounds. In return, only neighbours talk to each other, and the number of ranks needn't be a power of two. The
 # timeline shows the run on four ranks. Each pair of bars is one call to `Sendrecv`, which ends when the block from the
-# left has arrived. If nothing disturbed the ranks, 6 rounds of 3 ms and 1.5 vectors of 32 ms would take 66 ms, a third
-# of the 198 ms through one rank. Your run takes longer, because one computer has to play all four nodes.
+# left has arrived, so both bars are long. Compare it with the first timeline: now all four ranks are busy from
+# beginning to end. If nothing disturbs them, 6 rounds of 3 ms and 1.5 vectors of 32 ms take 66 ms, a third of the 198
+# ms through one rank. This was a single run, so it may have been disturbed. In the next section we'll repeat every run.
 #
 # The ring is also your first [exercise](../exercises/05_allreduce.ipynb), which is why its code isn't shown here. You
 # can write it now, or read on and come back later.
@@ -273,7 +278,7 @@ ring.timeline()  # of the run on four ranks
 #
 # Here are the five methods side by side, for $P$ ranks, where $P$ is a power of two:
 #
-# | method | rounds | vectors sent by the busiest rank |
+# | method | rounds | vectors that the busiest rank sends |
 # |---|---|---|
 # | through one rank | $2(P-1)$ | $P-1$ |
 # | tree | $2\log_2 P$ | $\log_2 P$ |
@@ -297,10 +302,11 @@ for name, method in methods.items():
     print(f"{name:20}{run.rounds:3} rounds, {vectors:.2f} vectors")
 
 # %% [markdown]
-# In the last three methods all ranks send in every round, and no rank can begin a round before it has finished the one
-# before. So the times of the rounds add up. From lesson 4 you know that a message takes $\alpha$, plus $\beta$ for each
-# byte. Over all the rounds, $\alpha$ is needed as many times as there are rounds, and the bytes add up to the number of
-# vectors in the table. If a whole vector has $n$ bytes, the all-reduce therefore takes
+# In the first two methods, rank 0 first receives that many vectors and then sends as many. In the last three, all ranks
+# send and receive at the same time in every round, and no rank can begin a round before it has finished the one before.
+# So the times of the rounds add up. From lesson 4 you know that a message takes $\alpha$, plus $\beta$ for each byte.
+# All in all we pay $\alpha$ once per round, and $\beta$ for every byte that a rank sends. If a whole vector has $n$
+# bytes, the all-reduce takes
 #
 # $$\text{rounds} \times \alpha + \text{vectors} \times \beta n .$$
 #
@@ -308,7 +314,8 @@ for name, method in methods.items():
 # of 16 KB. Recursive doubling then takes 3 × 3 + 3 × 2.6 = 17 ms, halving-doubling takes 6 × 3 + 1.75 × 2.6 = 23 ms,
 # and the ring takes 14 × 3 + 1.75 × 2.6 = 47 ms.
 #
-# **Predict.** By this formula, which of the three is the fastest for a vector of 400 KB, where $\beta n$ is 64 ms?
+# **Predict.** According to this formula, which of the three is the fastest for a vector of 400 KB, where $\beta n$ is
+# 64 ms?
 
 # %%
 names = ["recursive doubling", "halving-doubling", "ring"]
@@ -316,8 +323,9 @@ course.predict("fastest", answer=..., choices=dict(zip("abc", names, strict=True
 
 # %% [markdown]
 # Does the clock agree? The next cell measures $\alpha$ and $\beta$ with a ping-pong and then runs the three methods in
-# turn, three times each. It is long, and you needn't read it. In the picture, the lines are calculated from $\alpha$
-# and $\beta$. The points are measured, and a thin line through a point reaches from the fastest run to the slowest:
+# turn, three times each. It is long, and you can skip the code. In the picture, the lines are calculated from $\alpha$
+# and $\beta$. A point is the median of three measured runs, and a thin line through it reaches from the fastest run to
+# the slowest. Points for the same size are drawn side by side:
 
 # %% tags=["figure:05_crossings"]
 from course_utils.lessons.allreduce import Network, error_text, measure, message_seconds
@@ -350,26 +358,33 @@ print(error_text(calculated, runs))
 pictures.crossings(lengths, measured, predicted)
 
 # %% [markdown]
-# According to the formula, the time for a short vector depends mainly on the number of rounds, and the time for a long
-# one on the number of bytes. So no method is the best for everything, and that is why the libraries that you will meet
-# later include several of them and choose by the size of the vector and the number of ranks.
+# For the shortest vector, the clock should agree that recursive doubling is the fastest. For the longest it should be
+# the slowest, because the time for a short vector depends mainly on the number of rounds, and the time for a long one
+# on the number of bytes. Halving-doubling and the ring send equally many bytes, so for the longest vector they come
+# close to each other, and where the title says that two methods *tie*, three runs aren't enough to tell them apart. No
+# method is the best for everything. That is why libraries for MPI include several and choose by the size of the vector
+# and the number of ranks.
 #
-# The line above the picture tells you how far off the formula is in your run. If the machine was too busy to tell, you
-# can run the cell again. And if no method is clearly the fastest, the runs differ more from each other than the methods
-# do. The formula also leaves something out. It treats all pairs of nodes alike, and so it prefers halving-doubling to
-# the ring at any size. In a real cluster, where many nodes share cables and switches, the ranking can change.
-# [Further](05_allreduce_further.ipynb) pursues this up to 1,024 ranks.
+# The line above the picture tells you how far off the formula is in your run. If your machine was too busy for the
+# figures to mean much, run the cell again. Many points in the middle lie below their lines, and this is no accident: an
+# emulated link that has been idle for a moment lets the first 16 KB through at once, which no cable does.
+#
+# The formula also leaves something out. It treats all pairs of nodes alike. Halving-doubling therefore always beats the
+# ring, since it sends the same bytes in fewer rounds, and its longer distances cost nothing. In a real cluster, where
+# many nodes share cables and switches, the ranking can change. [Further](05_allreduce_further.ipynb) follows this up to
+# 1,024 ranks.
 #
 # ## When the sum is wrong
 #
 # Suppose you have written your own ring. It passes your test, and it is faster than the all-reduce of the library. Then
-# you train with it, and although there is no error message, your network recognises fewer images than before. This
-# happened to a student in 2019, who never found the cause. ([Further](05_allreduce_further.ipynb) tells the story and
-# names the report.) This time, you can find it.
+# you train with it. There is no error message, and yet your network recognises fewer images than before. Something like
+# this happened to a student in 2019, who wondered whether rounding was to blame, and could not find out.
+# ([Further](05_allreduce_further.ipynb) tells the story and names the report.) We have built a ring that goes wrong in
+# this way, and you can find out why.
 #
 # We train the digits network of lesson 1 on four ranks. Each rank takes a step with its own images, and then all of
-# them replace their weights with the average, which is the sum divided by 4. We do this with three all-reduces, and one
-# of them is our `suspicious_ring`:
+# them replace their weights with the average, which is the sum divided by 4. We train three times, each time with a
+# different all-reduce. The third is our `suspicious_ring`. The percentages are those of ranks 0 to 3:
 
 # %% tags=["here:05_digits"]
 from course_utils.lessons.allreduce import suspicious_ring, train_digits
@@ -386,12 +401,12 @@ for name, method in suspects.items():
 
 # %% [markdown]
 # The first suspect is rounding. A number of type `float32` has 24 significant binary digits, about 7 decimal digits,
-# and the computer rounds after every addition. So the result depends on the **bracketing**: ((a + b) + c) + d need not
-# equal (a + b) + (c + d), and a ring brackets differently from recursive doubling. But one rounding changes a number by
-# at most $2^{-24}$ of its size, which is 0.00000006, or 6e-8.
+# and the computer rounds after every addition. So the result depends on how the additions are grouped: ((a + b) + c) +
+# d need not equal (a + b) + (c + d), and a ring groups them differently from recursive doubling. But one rounding
+# changes a number by at most $2^{-24}$ of its size, which is 0.00000006, or 6e-8.
 #
-# **Predict.** Four ranks add up 10,000 random numbers each, in `float32`. How large is the largest of the 10,000
-# errors, relative to the largest of the sums?
+# **Predict.** Four ranks all-reduce vectors of 10,000 random numbers, in `float32`. How large is the worst error in the
+# 10,000 sums, compared with the largest sum?
 
 # %%
 course.predict(
@@ -424,13 +439,14 @@ nearest = min(sizes_of_errors, key=lambda k: abs(np.log(worst / sizes_of_errors[
 course.measured("rounding", answer=nearest if worst else "a")
 
 # %% [markdown]
-# Rounding is not to blame. The errors are tiny, and they don't add up to anything that matters either: recursive
-# doubling and the ordinary ring round differently, and yet they train equally well.
+# Rounding is not to blame. The errors are tiny, nor do they grow into anything that matters during training. Recursive
+# doubling and the ordinary ring round differently, and yet they train equally well. (With numbers of only 2 bytes it
+# would be another story; see Further.)
 #
-# Now it's your turn to play detective. All the weights of the network form one vector of 3,610 numbers, and you have a
-# ring that works, so the next cell runs both on vectors of this length and compares them. In the picture each rank's
-# vector is a strip, cut into its four blocks, and wrong numbers are orange. Make up your mind about what is wrong
-# before you open the answer.
+# Now it's your turn to play detective. All the weights of the network form one vector of 3,610 numbers. The next cell
+# adds up vectors of this length with a ring that works and with the suspicious one, and compares the results. In the
+# picture each rank's vector is a strip, cut into its four blocks, and wrong numbers are orange. Make up your mind about
+# what is wrong before you open the answer.
 
 # %% tags=["figure:05_suspicious"]
 from course_utils.lessons.allreduce import WEIGHTS, block_bounds
@@ -452,8 +468,8 @@ pictures.right_and_wrong(caught.results, right.results[0], bounds, "suspicious_r
 # %% [markdown]
 # <details><summary>What is wrong?</summary>
 #
-# All the rounds are there, but bytes are missing. On every rank it is the *end of each block* that was never added.
-# This ring sends a block in segments of 512 numbers, with the line
+# All the rounds are there, but bytes are missing. On every rank, the *end of each block* was never added. This ring
+# cuts each block into segments of 512 numbers and sends them one by one. The cut is made here:
 #
 # ```python
 # return [block[k * SEGMENT : (k + 1) * SEGMENT] for k in range(len(block) // SEGMENT)]
@@ -463,8 +479,8 @@ pictures.right_and_wrong(caught.results, right.results[0], bounds, "suspicious_r
 # numbers are never sent, so each rank keeps its own weights there and divides them by 4 in every step. In our test the
 # vector had 4,096 numbers. A block had 1,024, which is exactly two segments, so nothing was missing.
 #
-# So test with awkward lengths, ones that are multiples of neither the number of ranks nor the segment size. With the
-# 50,000 numbers that we used everywhere else, this ring would have been caught.
+# So test with awkward lengths that don't divide evenly into anything, like this 3,610. And test with a different number
+# in every place. Our vectors of equal numbers would not notice if two blocks were swapped.
 # </details>
 
 # %%
@@ -475,8 +491,8 @@ ranks.stop()
 #
 # You can add up vectors on many ranks in several ways. Recursive doubling takes the fewest rounds, and halving-doubling
 # and the ring send the fewest bytes, $2\,\frac{P-1}{P}$ vectors from each rank. If all ranks send in every round, you
-# can predict the time as rounds × $\alpha$ plus vectors × $\beta n$. When a sum comes out wrong, you count bytes, check
-# which numbers ended up where, and test with awkward lengths.
+# can predict the time as rounds × $\alpha$ plus vectors × $\beta n$. When a sum comes out wrong, you know to count
+# bytes, to check which numbers ended up where, and to test with awkward lengths.
 #
 # In the [exercises](../exercises/05_allreduce.ipynb) you write these methods yourself. In [lesson
-# 6](06_data_parallel.ipynb) you use such a sum to train a network on four ranks at once.
+# 6](06_data_parallel.ipynb) you use an all-reduce to train a network on four ranks at once.

@@ -29,7 +29,7 @@ def kinds_of(rows: Rows) -> dict[str, Patch]:
         "send": (Patch(facecolor=style.SEND), any(mark.event.kind == "send" for mark in front)),
         "receive": (Patch(facecolor=style.RECEIVE), any(mark.event.kind == "recv" for mark in front)),
         "collective": (Patch(facecolor=style.TOGETHER), any(mark.event.kind == "collective" for mark in front)),
-        "request not yet waited for": (
+        "request, until its Wait returns": (
             Patch(facecolor=paler(style.RECEIVE), edgecolor=style.SEND, linewidth=0.8),
             any(mark.in_background and not mark.stuck for mark in rows.marks),
         ),

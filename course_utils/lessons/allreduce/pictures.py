@@ -93,7 +93,7 @@ def crossings(
     marks["dot: measured, line: calculated"] = Line2D([], [], color=style.INK, marker="o", markersize=4)
     ring = {"linestyle": "", "marker": "o", "color": style.INK, "markersize": 9, "markerfacecolor": "none"}
     if any(rings.values()):
-        marks["from here on a different line is the lowest"] = Line2D([], [], **ring)
+        marks["the lowest line changes"] = Line2D([], [], **ring)
     above = style.legend_height(list(marks), 0.66, 0.04) + 0.3
     layout = {"left": 0.66, "right": 0.04, "below": 0.55, "above": above, "side_by_side": True}
     picture, axes = style.new_picture(title, subtitle, heights=[2.5] * len(measured), **layout)
@@ -123,11 +123,10 @@ def crossings(
     return picture
 
 
-def fastest_of(runs: Mapping[str, Sequence[float]]) -> str | None:
-    """The algorithm that is faster than every other, by the rule for ties; None where there is none."""
+def fastest_of(runs: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
+    """The algorithm that is faster than every other, and those that tie with it."""
     best = min(runs, key=lambda name: float(np.median(runs[name])))
-    others = [Compared(runs[best], other) for name, other in runs.items() if name != best]
-    return best if all(pair.first_is_faster for pair in others) else None
+    return tuple(name for name in runs if name == best or not Compared(runs[best], runs[name]).first_is_faster)
 
 
 def over_ranks(

@@ -85,8 +85,8 @@ def error_text(predicted: Sequence[float], runs: Sequence[Sequence[float]]) -> s
     errors = relative_errors(predicted, map(statistics.median, runs))
     middle, worst = percent(statistics.median(errors)), percent(max(errors))
     return (
-        f"Over {len(errors)} cases, the calculated time differs from the measured one by {middle} in the median and by "
-        f"{worst} at worst. {found.value}"
+        f"In {len(errors)} cases, the median difference between the calculated time and the measured one is {middle}, "
+        f"and the largest is {worst}. {found.value}"
     )
 
 
@@ -161,35 +161,32 @@ def rounding_text(errors: Mapping[str, float], loss: float) -> str:
 # --- titles of pictures ---------------------------------------------------------------------------------------------
 
 
-def fastest_text(ends: Mapping[str, tuple[str | None, ...]], smallest: float, largest: float) -> str:
+def fastest_text(ends: Mapping[str, tuple[Sequence[str], ...]], smallest: float, largest: float) -> str:
     """Which algorithm is the fastest for the smallest and for the largest vector.
 
     Args:
-        ends: for each number of ranks ("4 ranks"), the fastest for the smallest and for the largest vector; None where
-            none is clearly the fastest.
+        ends: for each number of ranks ("4 ranks"), the fastest for the smallest and for the largest vector; several
+            names where they tie.
         smallest, largest: bytes.
     """
-    panels: dict[tuple[str | None, ...], list[str]] = {}
+    panels: dict[tuple[Sequence[str], ...], list[str]] = {}
     for panel, names in ends.items():
         panels.setdefault(names, []).append(panel)
     clauses = []
     for names, alike in panels.items():
         short, long = names
-        on = f"on {join(alike)}"
-        if short is None and long is None:
-            clauses.append(f"{on}, no algorithm is clearly the fastest")
-        elif short == long:
-            clauses.append(f"{on}, {short} is the fastest at both ends")
-        elif short and long:
-            ends_text = f"{short} is the fastest for {bytes_text(smallest)} and {long} for {bytes_text(largest)}"
-            clauses.append(f"{on}, {ends_text}")
+        if short == long:
+            text = f"{_fastest(short)} at both ends"
+        elif len(short) == len(long) == 1:
+            text = f"{_fastest(short)} for {bytes_text(smallest)} and {long[0]} for {bytes_text(largest)}"
         else:
-            parts = [
-                f"{name or 'no algorithm'} is {'' if name else 'clearly '}the fastest for {bytes_text(size)}"
-                for name, size in ((short, smallest), (long, largest))
-            ]
-            clauses.append(f"{on}, {' and '.join(parts)}")
+            text = f"{_fastest(short)} for {bytes_text(smallest)}, and {_fastest(long)} for {bytes_text(largest)}"
+        clauses.append(f"on {join(alike)}, {text}")
     return capital("; ".join(clauses))
+
+
+def _fastest(names: Sequence[str]) -> str:
+    return f"{join(names)} {'is the fastest' if len(names) == 1 else 'tie'}"
 
 
 def circles_text(sizes: Mapping[str, Sequence[float]]) -> str:
@@ -200,8 +197,8 @@ def circles_text(sizes: Mapping[str, Sequence[float]]) -> str:
     """
     changes = [f"on {panel} at {join([bytes_text(size) for size in own])}" for panel, own in sizes.items() if own]
     if not changes:
-        return "By the calculation, the same algorithm is the fastest for all these sizes"
-    return f"By the calculation, the fastest algorithm changes {join(changes)}"
+        return "According to the formula, the same algorithm is the fastest for all these sizes"
+    return f"According to the formula, the fastest algorithm changes {join(changes)}"
 
 
 def ranking_text(values: Mapping[str, Sequence[float]], world_size: int) -> str:
