@@ -45,7 +45,7 @@ class Entry:
 
 
 _TERMS = {
-    "rank": (4, "a process, by its number"),
+    "rank": (0, "a process, by its number"),
     "world size": (0, "how many there are"),
     "all-reduce": (5, "everybody gets the sum, or the mean"),
     "broadcast": (6, "all ranks begin with the same weights"),
