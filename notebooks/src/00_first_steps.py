@@ -2,15 +2,15 @@
 # # How do I run code on many processes?
 #
 # Suppose you want to train a modern language model. Take [Olmo 3 32B](https://huggingface.co/allenai/Olmo-3-1125-32B),
-# which anyone can download. It has just over 32 billion **parameters**, the numbers that training adjusts, and during
-# training each of them usually takes up 16 bytes of memory: 2 for the parameter itself, 2 for its gradient, and 12 for
-# what the optimizer keeps. That makes 16 × 32 billion bytes, or 512 GB. But even a large GPU such as NVIDIA's H100 has
-# only 80 GB.
+# which anyone can download. It has just over 32 billion **parameters**, the numbers that training adjusts. During
+# training, each of them usually takes up 16 bytes of memory: 2 for the parameter itself, 2 for its gradient, and 12 for
+# the optimizer, which keeps a more exact copy of the parameter and two averages of its gradients. That makes 16 × 32
+# billion bytes, or 512 GB. But a GPU of the kind that it was trained on, an NVIDIA H100, has only 80 GB.
 #
 # Time is an even bigger problem. Olmo 3 32B was trained on 5.5 trillion **tokens**, which are words or pieces of words.
 # Each token costs about six operations per parameter, two on the way through the network and four on the way back, so
-# the whole training takes 6 × 32 billion × 5.5 trillion, or about $10^{24}$ operations. Suppose that an H100 manages $5
-# \cdot 10^{14}$ operations per second, which is half of what it can do at best. That comes to two billion seconds, or
+# the whole training takes 6 × 32 billion × 5.5 trillion, or about $10^{24}$ operations. Say that an H100 manages $5
+# \cdot 10^{14}$ operations per second, about half its peak for 2-byte numbers. That comes to two billion seconds, or
 # more than 60 years.
 #
 # The only practical way out is to use many GPUs and to split both the memory and the work among them. The next cell
@@ -26,15 +26,16 @@ estimate = estimate_training("Olmo 3 32B")
 planner_pictures.why_many(estimate)
 
 # %% [markdown]
-# The picture comes from a planner that you'll use yourself in lesson 11, and it is more careful than we were. It also
-# counts the **activations**, which are the network's intermediate results, and the time the GPUs spend exchanging data.
-# If the GPUs run short of memory, it moves part of what the optimizer keeps to the machine's main memory. Even so, it's
-# only an estimate. The real training took one and a half times as many GPU hours, partly because the GPUs were slower
-# than calculated, and partly because a run that long gets interrupted and has to be restarted.
+# The picture comes from a planner, which you'll use yourself in lesson 11. The planner is more careful than we were. It
+# also counts the memory for the **activations**, which are the network's intermediate results, the work of comparing
+# the tokens of a text with one another, and the time the GPUs spend exchanging data. Where GPUs run short of memory, it
+# assumes that part of the optimizer's numbers is kept in the machine's main memory instead. Even so, it's only an
+# estimate. The real training took one and a half times as many GPU hours as the planner says, partly because the GPUs
+# were slower than calculated, and partly because a run that long gets interrupted and has to be restarted.
 #
-# Still, with many GPUs a lifetime shrinks to two or three months. This course is about how. Usually it means running
-# many copies of the same program, one on each machine or GPU, and letting them exchange what they have computed. You
-# can learn nearly all of it on a laptop, because the copies can also run side by side on one computer. They are slower
+# Still, with many GPUs a lifetime shrinks to two or three months. This course shows you how it is done. Usually you run
+# many copies of the same program, one on each machine or GPU, and let them exchange what they have computed. You can
+# learn nearly all of it on a laptop, because the copies can also run side by side on one computer. They are slower
 # there, but the program works in the same way.
 #
 # In this lesson you'll start four processes from this notebook, run code on all of them, send a first message, and
@@ -50,17 +51,16 @@ ranks = course.start(4)
 # %% [markdown]
 # That's all it takes. Four Python processes are now running on your computer, alongside the one that runs this
 # notebook. Each of them is called a **rank**, and each is a complete Python interpreter of its own, waiting for
-# something to do. The line under the cell also names the library that will carry messages between them.
-#
-# What can they use? Here is your machine:
+# something to do. The line under the cell names the library that will carry messages between them, MPICH for example.
+# The rest of the line is easier to see in a picture:
 
 # %% tags=["figure:00_cores"]
 ranks.picture()
 
 # %% [markdown]
 # A **core** is a part of the processor that works on one thing at a time. A blue bar doesn't mean that the rank is
-# using that core, only that it may. The number on the right tells you how many **threads** the rank computes with, that
-# is, how many cores it can use at the same time.
+# using that core, only that it may. The number on the right is the number of **threads** the rank computes with. A rank
+# with one thread uses one core at a time, whichever happens to be free.
 #
 # If you have more ranks than cores, the ranks have to take turns. Everything in the course will still work, but it will
 # take longer, and the lessons will tell you when that matters. You don't need a GPU.
@@ -72,7 +72,7 @@ ranks.picture()
 # Your operating system gives every running process a number, its process ID. We're about to ask every rank for its ID,
 # and then the notebook for its own. Before we do that, write down what you expect. You'll find questions like this
 # throughout the course, because a result is much easier to remember if you have tried to predict it. If you have no
-# idea, leave the dots and go on.
+# idea, leave the dots where they are and move on.
 #
 # **Predict.** How many different process IDs will we see, including the notebook's?
 
@@ -90,9 +90,9 @@ print(f"I am process {os.getpid()}")
 # that a `%%px` cell defines stays on the ranks for later cells, which is handy for trying things out.
 #
 # Most of the time, though, you'll run code on the ranks in a different way. You write a function, and `ranks.run` sends
-# a copy of it to every rank and calls it there once. If the function uses a variable of the notebook, every rank gets a
-# copy of it. The return values come back to the notebook as a list, in the order of the ranks. The first argument of
-# such a function is always `comm`. More about it in a moment.
+# a copy of it to every rank and calls it there once. The return values come back to the notebook as a list, in the
+# order of the ranks. The first argument of such a function is always `comm`, which `ranks.run` supplies. More on that
+# in a moment.
 
 # %% tags=["figure:00_orders"]
 import os
@@ -106,7 +106,7 @@ def process_id(comm):
 
 run = ranks.run(process_id)
 different = {os.getpid()} | set(run.results)  # a set keeps each number only once
-course.measured("processes", answer=len(different))
+course.measured("processes", answer=len(different))  # next to your prediction
 pictures.notebook_and_ranks(os.getpid(), run.results)
 
 # %% [markdown]
@@ -130,7 +130,8 @@ comm = MPI.COMM_WORLD
 print(f"I am rank {comm.rank} of {comm.size}")
 
 # %% [markdown]
-# A function for `ranks.run` doesn't have to look this up. Its first argument is a communicator for all four ranks.
+# A function for `ranks.run` doesn't have to look for its communicator. It gets one for all four ranks as its first
+# argument.
 #
 # ## Nothing is shared
 #
@@ -162,7 +163,7 @@ course.predict(
 
 # %%
 print(x)
-course.measured("whose_x", answer={"mine": "a", "30": "b"}.get(str(x), "c"))
+course.measured("whose_x", answer="a" if x == "mine" else "b")
 
 # %% [markdown]
 # The notebook still has its own `x`. And the ranks? The next cell fetches the variable from all four of them:
@@ -173,13 +174,26 @@ pictures.separate_variables("x", x, on_ranks)
 
 # %% [markdown]
 # So there are five variables that happen to have the same name, one in each process. A rank can't see another rank's
-# `x`, or the notebook's. Remember this sentence: **if a rank needs to know something, another rank has to send it.**
+# `x`, or the notebook's. Which one does a function see that the notebook sends to the ranks?
+
+
+# %% tags=["nbval-check-output"]
+def show_x(comm):
+    return x
+
+
+print(ranks.run(show_x).results)
+
+# %% [markdown]
+# It was written in the notebook, so it sees the notebook's `x`. `ranks.run` sends a copy of such variables along with
+# the function. Between the ranks, nothing travels on its own. Remember this sentence: **if a rank needs something that
+# another rank has, it has to be sent.**
 #
 # ## A first message
 #
 # In the next function, rank 0 sends a word to rank 1, which passes it on to rank 2, and so on. `comm.send` takes the
-# number of the rank that the message goes to. `comm.recv` takes the number of the rank that it comes from, and waits
-# until it arrives. Each rank adds an exclamation mark before it passes the word on.
+# number of the rank that the message goes to. `comm.recv` takes the number of the rank that the message comes from, and
+# waits until it has arrived. Each rank adds an exclamation mark before it passes the word on.
 
 
 # %%
@@ -216,15 +230,15 @@ run.timeline()
 
 # %% [markdown]
 # Each row is a rank, time runs from left to right, and each arrow is a message. The dark bars are the calls to `send`,
-# which take very little time when messages are as small as these. The lighter bars are the calls to `recv`. Where such
-# a bar is hatched, the message hasn't been sent yet. The plain part is the time from then until it has arrived. If your
-# computer has only a few cores, a rank may spend most of that time waiting for a free core, so don't be surprised by a
-# long plain bar. The sizes are in bytes, and they include about 15 bytes that Python adds to each message to describe
-# the object.
+# which take very little time when messages are this small. The lighter bars are the calls to `recv`. Hatching means
+# that the rank is waiting for a message that hasn't been sent yet. In the plain part of the bar, the message has been
+# sent and is being received. If your computer has only a few cores, a rank may spend most of that time waiting for a
+# free core, so don't be surprised by a long plain bar or a late start. The sizes are in bytes, and they include about
+# 15 bytes that Python adds to each message to describe the object.
 #
-# No two of the three messages could travel at the same time, since no rank can pass on a word it hasn't heard yet.
-# That's why the title of the picture says three rounds. Throughout the course, pictures like this one will show you
-# where the time goes. Each one is drawn from the run you have just done, on your own machine.
+# The three messages had to travel one after another, since no rank can pass on a word it hasn't heard yet. Each of the
+# three steps is called a *round*, and the title of the picture counts them. Throughout the course, pictures like this
+# one will show you where the time goes. Each one is drawn from the run you have just done, on your own machine.
 #
 # ## When a rank fails
 #
@@ -274,8 +288,8 @@ def wait_for_rank_0(comm):
 
 
 # %% [markdown]
-# An ordinary MPI program would let rank 3 wait forever, and your notebook with it. In this course, every rank keeps a
-# record of what it is waiting for.
+# In an ordinary MPI program, rank 3 would wait forever. In this course, every rank keeps a record of what it is waiting
+# for.
 #
 # **Predict.** What will you see here?
 
@@ -298,13 +312,13 @@ course.answer("hang", answer="b")
 ranks.waits()
 
 # %% [markdown]
-# The records of the four ranks give the mistake away. Once rank 0 had returned without sending anything, the message
-# could never arrive. A wait that can never end is a **deadlock**, and the course stops it and tells you why. In the
-# picture, an arrow points from the waiting rank to the rank it was waiting for.
+# The records of the four ranks reveal the mistake. Once rank 0 had returned without sending anything, the message could
+# never arrive. A wait that can never end is a **deadlock**, and the course stops it and tells you why. In the picture,
+# an arrow points from the waiting rank to the rank it was waiting for.
 #
 # Whenever you see a picture like this, ask two questions: what is this rank waiting for, and who should have sent it?
 #
-# And how are the ranks now?
+# What state are the ranks in now?
 
 # %%
 ranks.status()
@@ -316,7 +330,7 @@ ranks.status()
 # |---|---|
 # | a cell that takes too long | Press the ■ button in the toolbar. It stops the cell on the ranks too. |
 # | ranks that have died, or behave strangely | Run `ranks.restart()`. You get four new ranks without any variables. |
-# | a notebook that doesn't respond at all | Choose *Kernel → Restart Kernel* in the menu, and start again. |
+# | a notebook that doesn't respond at all | Choose *Kernel → Restart Kernel* in the menu, and run the page again. |
 #
 # ## How you will practise
 #
@@ -334,8 +348,8 @@ def rank_squared(comm):
 course.check("rank_squared", rank_squared)
 
 # %% [markdown]
-# If the answer is wrong, it shows a cross. Next to it you see which rank was wrong, what it returned and what it should
-# have returned, along with a question to help you find the mistake:
+# If your answer is wrong, the check shows a cross. Beside it you see the first rank that was wrong, what it returned
+# and what it should have returned, along with a question to help you find the mistake:
 
 
 # %%
@@ -372,7 +386,7 @@ ranks.stop()
 # Data parallelism: 6 on 2 and 5, 7 on 6, 8 on 6. Model and pipeline parallelism: 9 on 6, 10 on 9, 17 on 9. Mixtures: 11
 # on 7 and 10, 12 on 11, 16 on 11. At work: 13 on 7, 14 on 3 and 7. All of it: 15 on 8, 12, 13 and 14.](../docs/map.png)
 #
-# If you're not sure, take the lessons in order. If you'd rather see processes talk first, start with [lesson
-# 4](04_messages.ipynb) and [lesson 5](05_allreduce.ipynb). Then come back to lessons [1](01_sgd.ipynb) and
+# If you're not sure where to go, take the lessons in order. If you'd rather see processes talk first, start with
+# [lesson 4](04_messages.ipynb) and [lesson 5](05_allreduce.ipynb). Then come back to lessons [1](01_sgd.ipynb) and
 # [2](02_autodiff_and_optimizers.ipynb), which cover training on one machine, before you start [lesson
 # 6](06_data_parallel.ipynb). You won't need [lesson 3](03_hardware.ipynb) before [lesson 14](14_profiling.ipynb).

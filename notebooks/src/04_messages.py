@@ -4,13 +4,14 @@
 # # How do processes talk?
 #
 # Imagine that you have reserved 64 GPUs for ten hours. After ten minutes, two processes begin to wait for each other.
-# The others soon need something from these two, so they stop as well. There is no error message, and so the job goes on
-# holding its GPUs. By morning you will have paid for 640 GPU hours and trained for ten minutes.
+# The others soon need something from these two, so they stop as well. In a plain MPI program, that gives no error
+# message, so the job goes on holding its GPUs. By morning you will have paid for 640 GPU hours and trained for ten
+# minutes.
 #
-# The cause of such a hang can be as small as two lines of code, and once you know how messages work, you can spot them.
-# In this lesson you will send arrays from one process to another, cause a deadlock and avoid it, let many processes
-# exchange data with a single call, and predict how long a message takes. All parallel training in the later lessons is
-# built from these parts.
+# It can take only two lines of code to cause a hang like this. Once you know how messages work, you can spot those
+# lines. In this lesson you will send arrays from one process to another, cause a deadlock and avoid it, let many
+# processes exchange data with a single call, and predict how long a message takes. All parallel training in the later
+# lessons is built from these parts.
 #
 # *50 minutes · builds on [lesson 0](00_first_steps.ipynb) · 4 ranks*
 
@@ -29,8 +30,9 @@ ranks = course.start(4)
 #
 # Each rank has its own memory, so if one rank needs a vector that another rank has, the vector has to be sent. Our
 # ranks do this with **MPI**, the Message Passing Interface, a standard that supercomputers have used since 1994. In
-# Python we call it through a library named mpi4py, which also gives us `comm`. On NVIDIA's GPUs, programs mostly use
-# the company's own library, NCCL, whose calls are similar. You will meet it in lesson 13.
+# Python we call it through a library named mpi4py, which also gives us `comm`, the communicator that you know from
+# lesson 0. On NVIDIA's GPUs, most programs use NVIDIA's own library, NCCL, which has calls with similar names. You will
+# meet it in lesson 13.
 #
 # In lesson 0 you sent a word with `send`. For arrays there is a faster `Send`, with a capital letter. In the function
 # below, rank 0 calls it and names the receiver. Rank 3 calls `Recv`, names the sender, and passes in an array for the
@@ -56,7 +58,7 @@ run.timeline()
 # %% [markdown]
 # Rank 3 began with a vector of threes, and now it holds rank 0's zeros. In the picture the arrow is the message, which
 # consists of 1,000 numbers of 8 bytes each. A hatched bar means waiting, so you can see that rank 3 waited while rank 0
-# was asleep. `Recv` doesn't return until its message has arrived; in MPI terms, it **blocks**.
+# was asleep. `Recv` doesn't return until its message has arrived. We say that it **blocks**.
 #
 # ## Two ranks that wait for each other
 #
@@ -75,11 +77,11 @@ def swap(comm, length):
 
 # %% [markdown]
 # Will that work? It depends on when `Send` returns, and MPI libraries treat short and long messages differently. The
-# library copies a short message into memory of its own, a **buffer**. `Send` can return at once, even if nobody has
-# asked for the message yet (the *eager* protocol). For a long message, such a copy would cost too much time and memory.
-# Here `Send` waits until the other rank has called `Recv`, and the data then go straight into the receiver's array (the
-# *rendezvous* protocol). Where short ends and long begins depends on the library and its settings, but 80 bytes is
-# nearly always short, and 8 MB is long.
+# library copies a short message into memory of its own, a **buffer**, so that `Send` can return at once, even if the
+# other rank hasn't asked for the message yet (the *eager* protocol). For a long message, such a copy would cost too
+# much time and memory. In that case `Send` waits until the other rank has called `Recv`, and the data then go into the
+# receiver's array (the *rendezvous* protocol). Where short ends and long begins depends on the library and its
+# settings, but 80 bytes is nearly always short, and 8 MB nearly always long.
 #
 # **Predict.** What will happen with 10 numbers (80 bytes)? And with a million (8 MB)?
 
@@ -129,9 +131,9 @@ ranks.waits()
 # ## Start now, wait later
 #
 # One way out is to start the send without waiting for it to finish. That is what `Isend` does: it returns immediately
-# (the *I* stands for that) and gives you a **request**. Later you call `request.Wait()`, which returns as soon as you
-# may use the array again. Until then you mustn't change it. There is an `Irecv` as well, which starts a receive, and
-# its array you mustn't even read until the `Wait`.
+# (the *I* stands for that) and gives you a **request**. Later you call `request.Wait()`, which returns once it is safe
+# to change the array again. There is also `Irecv`, which starts a receive. You mustn't even read its array until `Wait`
+# has returned.
 #
 # In the next cell, every rank sends a million numbers to the rank on its right, all at once. The ranks form a ring, so
 # the right-hand neighbour of rank 3 is rank 0:
@@ -157,13 +159,14 @@ run.timeline()
 
 # %% [markdown]
 # No rank got stuck, because each could start its send and move on to its `Recv`. (The same change would repair `swap`,
-# and that's your second exercise.) A pale bar lasts from `Isend` until `Wait` has returned. The bars begin and end at
-# different times, because the four ranks share a few cores and slow each other down. But no message *has* to wait for
-# another. On four separate computers, all of them could travel at once, so we say that they belong to one **round**. In
-# a round, each rank sends at most one message and receives at most one.
+# and that's your second exercise.) A pale bar runs from `Isend` until `Wait` has returned. The bars begin at different
+# times, and some are much longer than others, because the four ranks start at different moments and may have to wait
+# for one of a few cores. But no message *has* to wait for another. On four separate computers, all four messages could
+# travel at once, so we say that they belong to one **round**. In a round, each rank sends at most one message and
+# receives at most one.
 #
 # If you like, you can now do the first two [exercises](../exercises/04_messages.ipynb), `pass_the_token` and
-# `exchange_without_deadlock`. You can also read on and do all of them at the end.
+# `exchange_without_deadlock`. Or read on, and do all of them at the end.
 #
 # ## From one to all
 #
@@ -219,9 +222,9 @@ course.draw.blocks(loop, tree, titles=["loop", "tree"])
 #
 # ## Collectives
 #
-# Patterns like this are so common that MPI has them built in. They are called **collectives**, because all the ranks of
-# a communicator have to make the same call, and the library chooses a good algorithm for it. You'll meet eight of them
-# again and again.
+# Patterns like this are so common that MPI has them built in. They are called **collectives** because every rank of a
+# communicator has to make the same call. The library then chooses an algorithm. You'll meet eight of them again and
+# again.
 #
 # In four of them, the data all start at one rank, or all end up there. This rank is called the **root**. In our
 # examples it is rank 0:
@@ -297,7 +300,7 @@ for name, run in collectives.items():
 # The sum of 1, 10, 100 and 1000 is 1111, so every rank's number has been counted exactly once. In the reduce-scatter,
 # the vectors add up to [1111, 2222, 3333, 4444], and each rank gets one block of that.
 #
-# We left out the all-to-all. In it, rank 0 gets the first item of everyone's list, so it ends up with `["0a", "1a",
+# We left out the all-to-all. There, rank 0 gets the first item of everyone's list, so it ends up with `["0a", "1a",
 # "2a", "3a"]`.
 #
 # **Predict.** What does rank 2 get?
@@ -320,10 +323,10 @@ course.measured("all_to_all", answer={"2a": "a", "0c": "b", "0b": "c"}[second[0]
 course.draw.blocks(*collectives.values(), titles=list(collectives))
 
 # %% [markdown]
-# Each before-and-after pair shows what the ranks put in and what they get out. Where a list of four is gathered or cut
-# up, every rank's part is drawn in its own column, and an empty square is a place that has nothing in it yet. In a
-# broadcast or a scatter, only the root's data count. If you read the items of the all-to-all as a table with a row for
-# each rank, the call turns rows into columns.
+# Each before-and-after pair shows what the ranks put in and what they get out. Where there are four columns, column 0
+# is for what comes from rank 0 or goes to it, and so on. An empty square holds nothing. In a broadcast or a scatter,
+# only the root's data count. If you read the items of the all-to-all as a table with a row for each rank, the call
+# turns rows into columns.
 #
 # The one you'll meet most often is the all-reduce. When four workers have each computed a gradient, this is how they
 # add them up. The next lesson looks inside it.
@@ -332,8 +335,7 @@ course.draw.blocks(*collectives.values(), titles=list(collectives))
 # rank 0 is on time. To finish an `allreduce`, rank 0 needs a number from every rank. In a broadcast, rank 0 only has to
 # send, and here the message is short.
 #
-# **Predict.** In which of the two does rank 0 have to wait for rank 3? (Most of the code below only finds out from the
-# recorded run whether it did. You can skip it.)
+# **Predict.** In which of the two does rank 0 have to wait for rank 3?
 
 # %%
 course.predict(
@@ -353,7 +355,7 @@ def late(comm, operation):
         comm.allreduce(7)
 
 
-def rank_0_waits(run):
+def rank_0_waits(run):  # looks it up in the recording; you can skip the rest
     calls = [event for event in run.events if event.rank == 0]
     return max(call.end - call.start for call in calls) > 0.05
 
@@ -363,27 +365,46 @@ waits = " and ".join(name for name, run in runs.items() if rank_0_waits(run))
 where = {"broadcast": "a", "all-reduce": "b", "broadcast and all-reduce": "c"}
 busy = is_busy([[run.seconds] for run in runs.values()], planned=[0.1, 0.1])
 course.measured("late", busy=busy, answer=where.get(waits, "nowhere"))
-title = f"Rank 0 waits for rank 3 in: {waits or 'neither of them'}"
+title = f"Rank 0 waits for rank 3 in {f'the {waits}' if waits else 'neither call'}"
 course.draw.timelines(*runs.values(), titles=list(runs), title=title)
 
 # %% [markdown]
 # No rank can have the sum before rank 3 has contributed to it. So if training needs such a sum at every step, the
 # slowest worker sets the pace for everyone. In a broadcast the root may be able to carry on, but don't rely on that.
-# MPI allows a collective to wait for all its ranks, and with a long message it often has to.
+# The MPI standard lets any collective hold a rank back until the others have arrived, and with a long message the root
+# may have to wait for those it sends to.
 #
 # ## What does a message cost?
 #
 # So far we have counted rounds, but how long does a round take? The clocks of two computers never agree exactly, so the
-# usual trick is a **ping-pong**: you send a message there and back, and read a single clock. This one does it a hundred
-# times and halves the shortest round trip to get the time of one message, for messages from 1 byte to 1 MB:
+# usual trick is a **ping-pong**: you send a message there and back, and read a single clock. We make a hundred round
+# trips and halve the shortest to get the time of one message:
+
 
 # %%
-from course_utils.lessons.messages import fit_alpha_beta, message_time
-from course_utils.lessons.messages import pictures, ping_pong
+def ping_pong(comm, nbytes):
+    message = np.zeros(nbytes, np.uint8)
+    round_trips = []
+    for _ in range(100):
+        start = time.perf_counter()
+        if comm.rank == 0:
+            comm.Send(message, dest=1)
+            comm.Recv(message, source=1)
+        else:
+            comm.Recv(message, source=0)
+            comm.Send(message, dest=0)
+        round_trips.append(time.perf_counter() - start)
+    return min(round_trips) / 2
 
 
+# %% [markdown]
+# Here are the times for messages from 1 byte to 1 MB:
+
+
+# %%
 def sweep(comm, sizes):
     ping_pong(comm, 1)  # to warm up
+
     return [ping_pong(comm, nbytes) for nbytes in sizes]
 
 
@@ -393,17 +414,20 @@ for nbytes, each in zip(sizes, seconds, strict=True):
     print(f"{nbytes:9,} bytes: {1e6 * each:7.1f} µs")
 
 # %% [markdown]
-# On a quiet machine, sending a thousand bytes takes about as long as sending one, because part of the time is the same
-# for every message, whatever its size. This part, the **latency**, is written $\alpha$. (Ours includes the time that
-# Python takes to make the calls.) The rest grows with the message: every byte adds a little time, $\beta$. So a message
-# of $n$ bytes takes about
+# On a quiet machine, sending a thousand bytes takes about as long as sending one, because nearly all of this time is
+# the same for every message, whatever its size. This fixed part, the **latency**, is written $\alpha$. (Much of ours is
+# the time that the course takes to record each message. On its own, MPI takes only a microsecond or two inside one
+# computer.) The rest grows with the message: every byte adds a little time, $\beta$. So a message of $n$ bytes takes
+# about
 #
 # $$T(n) = \alpha + \beta\, n .$$
 #
-# The function `fit_alpha_beta`, which you will write in the last exercise, finds the $\alpha$ and $\beta$ for which the
-# formula comes closest to the measured times, in percent:
+# The function `fit_alpha_beta`, which you will write in the last exercise, finds the $\alpha$ and $\beta$ that make the
+# formula's percentage errors as small as possible:
 
 # %% tags=["figure:04_alpha_beta"]
+from course_utils.lessons.messages import fit_alpha_beta, message_time, pictures
+
 alpha, beta = fit_alpha_beta(sizes, seconds)
 print(f"alpha: {1e6 * alpha:.1f} µs for each message")
 print(f"beta:  {1e6 * 1000 * beta:.3f} µs for each thousand bytes")
@@ -411,10 +435,10 @@ pictures.alpha_beta(sizes, seconds, alpha, beta)
 
 # %% [markdown]
 # The coloured line is the formula, which is a curve here because both axes are logarithmic. Two of the dashed lines
-# show its two parts, and the vertical one marks the size at which they are equal. The points don't lie exactly on the
-# curve, because MPI switches methods as messages get longer, and because other programs on your computer get in the
-# way. But a model with two numbers doesn't have to be exact. It only has to be good enough to choose between two
-# programs.
+# show its two parts, and the vertical one marks the size at which they are equal. The title also gives $1/\beta$, the
+# speed at which a long message travels. The points don't lie exactly on the curve, because MPI and the processor treat
+# short and long messages differently. But a model with two numbers doesn't have to be exact. It only has to be good
+# enough to choose between two programs.
 #
 # It also lets you calculate what you haven't measured. Take a machine with $\alpha$ = 10 µs and 0.5 µs for each
 # thousand bytes. 2 MB is 2,000 times a thousand bytes, so a message of that size takes 10 + 2,000 × 0.5 = 1,010 µs.
@@ -432,24 +456,27 @@ course.measured(
 )
 by_formula = message_time(3_000_000, alpha, beta)
 factor = by_formula / np.median(three)
-print(f"The formula predicts {1e6 * by_formula:.0f} µs, {factor:.2f} times that.")
+print(
+    f"The formula predicts {1e6 * by_formula:.0f} µs, {factor:.2f} times the measured time."
+)
 
 # %% [markdown]
-# Don't worry if your formula is 20 or 30 percent out, or even a factor of two. That's normal for one so simple.
+# Don't worry if your formula is out by 20 or 30 percent, or even by a factor of two. For such a simple formula, that's
+# normal.
 #
 # With a formula for one message, you can calculate the cost of a whole pattern: the number of rounds times the time per
-# round. To get 3 MB to 64 ranks, a loop needs the time of 63 messages, and a tree the time of only 6. This is true if
-# the messages of a round don't get in each other's way. On your computer they do, because all the ranks share its
-# memory and a few cores. That is why the next lesson gives every rank an emulated network link of its own.
+# round. To get 3 MB to 64 ranks, a loop takes as long as 63 messages, and a tree only as long as 6. This holds if the
+# messages of a round don't get in each other's way. On your computer they do, because all the ranks share its memory
+# and a few cores. That is why the next lesson gives every rank an emulated network link of its own.
 
 # %% [markdown]
 # ## What does `course.start` do?
 #
-# One last thing before you stop the ranks. One day you may want to start ranks without this course, so it helps to know
-# what they are. Behind them is **ipyparallel**, a library for running Python on many processes, each of which it calls
-# an **engine**. Your notebook hands its work to a **controller**, and the controller passes it on to the engines and
-# brings the results back. Our engines were started with MPI's `mpiexec`, which is why each of them is also a rank. The
-# next cell asks every engine for its process ID and draws what is now running on your computer:
+# Before you stop the ranks, let's look at what they are, because one day you may want to start some without this
+# course. Behind them is **ipyparallel**, a library for running Python in many processes, which it calls **engines**.
+# Your notebook hands its work to a **controller**, and the controller passes it on to the engines and brings the
+# results back. Our engines were started with MPI's `mpiexec`, which is why each of them is also a rank. The next cell
+# asks every engine for its process ID and draws how the processes are connected:
 
 # %% tags=["figure:04_cluster"]
 import os
@@ -462,7 +489,7 @@ pictures.cluster(os.getpid(), ranks.controller, processes)
 # Its `apply_sync` has just called a function on each. In the next cell, `push` sets a variable on every engine, and
 # `scatter` cuts a list into one part for each of them. Then `execute` runs a line of code everywhere. At the end,
 # `pull` fetches a variable from every engine, and `gather` fetches the parts and joins them again. This `scatter` and
-# this `gather` do much the same as MPI's, but they always start and end in the notebook.
+# this `gather` do much the same as MPI's, except that the notebook always plays the part of the root.
 
 # %% tags=["nbval-check-output"]
 ranks.view.push({"factor": 10})
@@ -486,6 +513,6 @@ ranks.stop()
 # later. You know what each collective moves and where it goes, and you can predict the time of a message with $\alpha +
 # \beta n$.
 #
-# Next come the [exercises](../exercises/04_messages.ipynb), five short functions. Then [lesson 5](05_allreduce.ipynb)
-# asks how $P$ machines add up their vectors. [Further](04_messages_further.ipynb) shows you how to start a cluster on
-# your own, what pickling costs, and how to have the ranks try out training settings for you.
+# Next come the [exercises](../exercises/04_messages.ipynb): five short functions to write. Then [lesson
+# 5](05_allreduce.ipynb) asks how $P$ machines add up their vectors. [Further](04_messages_further.ipynb) shows you how
+# to start a cluster on your own, what pickling costs, and how to have the ranks try out training settings for you.

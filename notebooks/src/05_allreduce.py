@@ -269,7 +269,8 @@ ring.timeline()  # of the run on four ranks
 # timeline shows the run on four ranks. Each pair of bars is one call to `Sendrecv`, which ends when the block from the
 # left has arrived, so both bars are long. Compare it with the first timeline: now all four ranks are busy from
 # beginning to end. If nothing disturbs them, 6 rounds of 3 ms and 1.5 vectors of 32 ms take 66 ms, a third of the 198
-# ms through one rank. This was a single run, so it may have been disturbed. In the next section we'll repeat every run.
+# ms through one rank. A single run like this one may have been disturbed, so in the next section we'll repeat every
+# run.
 #
 # The ring is also your first [exercise](../exercises/05_allreduce.ipynb), which is why its code isn't shown here. You
 # can write it now, or read on and come back later.
@@ -358,12 +359,12 @@ print(error_text(calculated, runs))
 pictures.crossings(lengths, measured, predicted)
 
 # %% [markdown]
-# For the shortest vector, the clock should agree that recursive doubling is the fastest. For the longest it should be
-# the slowest, because the time for a short vector depends mainly on the number of rounds, and the time for a long one
-# on the number of bytes. Halving-doubling and the ring send equally many bytes, so for the longest vector they come
-# close to each other, and where the title says that two methods *tie*, three runs aren't enough to tell them apart. No
-# method is the best for everything. That is why libraries for MPI include several and choose by the size of the vector
-# and the number of ranks.
+# For the shortest vector, the clock should agree that recursive doubling is the fastest. For the longest, it should be
+# the slowest on 8 ranks, because the time for a short vector depends mainly on the number of rounds, and the time for a
+# long one on the number of bytes. Halving-doubling and the ring send equally many bytes, so for the longest vector they
+# come close to each other, and where the title says that two methods *tie*, three runs aren't enough to tell them
+# apart. No method is the best for everything. That is why libraries for MPI include several and choose by the size of
+# the vector and the number of ranks.
 #
 # The line above the picture tells you how far off the formula is in your run. If your machine was too busy for the
 # figures to mean much, run the cell again. Many points in the middle lie below their lines, and this is no accident: an
