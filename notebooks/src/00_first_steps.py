@@ -4,8 +4,9 @@
 # Suppose you want to train a modern language model. Take [Olmo 3 32B](https://huggingface.co/allenai/Olmo-3-1125-32B),
 # which anyone can download. It has just over 32 billion **parameters**, the numbers that training adjusts. During
 # training, each of them usually takes up 16 bytes of memory: 2 for the parameter itself, 2 for its gradient, and 12 for
-# the optimizer, which keeps a more exact copy of the parameter and two averages of its gradients. That makes 16 × 32
-# billion bytes, or 512 GB. But a GPU of the kind that it was trained on, an NVIDIA H100, has only 80 GB.
+# the optimizer, which keeps three more numbers of 4 bytes: a more precise copy of the parameter and two running
+# averages, of its gradient and of the gradient's square. That makes 16 × 32 billion bytes, or 512 GB. But the GPUs it
+# was trained on, NVIDIA H100s, have only 80 GB each.
 #
 # Time is an even bigger problem. Olmo 3 32B was trained on 5.5 trillion **tokens**, which are words or pieces of words.
 # Each token costs about six operations per parameter, two on the way through the network and four on the way back, so
@@ -27,13 +28,13 @@ planner_pictures.why_many(estimate)
 
 # %% [markdown]
 # The picture comes from a planner, which you'll use yourself in lesson 11. The planner is more careful than we were. It
-# also counts the memory for the **activations**, which are the network's intermediate results, the work of comparing
-# the tokens of a text with one another, and the time the GPUs spend exchanging data. Where GPUs run short of memory, it
-# assumes that part of the optimizer's numbers is kept in the machine's main memory instead. Even so, it's only an
-# estimate. The real training took one and a half times as many GPU hours as the planner says, partly because the GPUs
-# were slower than calculated, and partly because a run that long gets interrupted and has to be restarted.
+# also counts three things that we left out: the memory for the network's intermediate results (the **activations**),
+# the work of comparing the tokens of a text with one another, and the time the GPUs spend exchanging data. With 8 GPUs,
+# it assumes that some of the optimizer's numbers are kept in the machine's main memory. Even so, it's only an estimate.
+# The real training took one and a half times as many GPU hours as the planner says, partly because the GPUs were slower
+# than calculated, and partly because a run that long gets interrupted and has to be restarted.
 #
-# Still, with many GPUs a lifetime shrinks to two or three months. This course shows you how it is done. Usually you run
+# Still, with 512 GPUs a lifetime shrinks to two or three months. This course shows you how it is done. Usually you run
 # many copies of the same program, one on each machine or GPU, and let them exchange what they have computed. You can
 # learn nearly all of it on a laptop, because the copies can also run side by side on one computer. They are slower
 # there, but the program works in the same way.
@@ -174,7 +175,7 @@ pictures.separate_variables("x", x, on_ranks)
 
 # %% [markdown]
 # So there are five variables that happen to have the same name, one in each process. A rank can't see another rank's
-# `x`, or the notebook's. Which one does a function see that the notebook sends to the ranks?
+# `x`, or the notebook's. If the notebook sends a function to the ranks, whose `x` does it see?
 
 
 # %% tags=["nbval-check-output"]
@@ -183,17 +184,18 @@ def show_x(comm):
 
 
 print(ranks.run(show_x).results)
+print(ranks.view.pull("x"))
 
 # %% [markdown]
-# It was written in the notebook, so it sees the notebook's `x`. `ranks.run` sends a copy of such variables along with
-# the function. Between the ranks, nothing travels on its own. Remember this sentence: **if a rank needs something that
-# another rank has, it has to be sent.**
+# `show_x` was written in the notebook, so it sees the notebook's `x`. `ranks.run` sent a copy along with the function,
+# and the ranks' own variables are still what they were. From one rank to another, nothing travels by itself. Remember
+# this sentence: **if one rank needs something that another rank has, the other rank has to send it.**
 #
 # ## A first message
 #
-# In the next function, rank 0 sends a word to rank 1, which passes it on to rank 2, and so on. `comm.send` takes the
-# number of the rank that the message goes to. `comm.recv` takes the number of the rank that the message comes from, and
-# waits until it has arrived. Each rank adds an exclamation mark before it passes the word on.
+# In the next function, rank 0 sends a word to rank 1, which passes it on to rank 2, and so on. `comm.send` takes a
+# message and the number of the rank that it goes to. `comm.recv` takes the number of the rank that the message comes
+# from, and waits until it has arrived. Each rank adds an exclamation mark before it passes the word on.
 
 
 # %%
@@ -262,8 +264,8 @@ ranks.run(share)
 
 # %% [markdown]
 # Rank 0 divided by zero, and the report names the rank, the error and the line. In an ordinary MPI program, the other
-# ranks might now wait forever for a message from rank 0, or the whole program might be aborted. Here the ranks survive
-# and are ready for the next call:
+# ranks might now wait forever for rank 0, or the whole program might be aborted. Here the ranks survive and are ready
+# for the next call:
 
 
 # %% tags=["nbval-check-output"]
@@ -335,7 +337,7 @@ ranks.status()
 # ## How you will practise
 #
 # Every lesson has a notebook with exercises. In an exercise you write the body of a function, and `course.check` tries
-# it out, first on simulated ranks inside the notebook, called **virtual ranks**, and then on your real ones. In the
+# it out, first on **virtual ranks**, which are simulated inside the notebook, and then on your real ones. In the
 # exercise `rank_squared`, for example, each rank has to return the square of its own number. Until you have written
 # something, the check shows a circle:
 

@@ -4,14 +4,14 @@
 # # How do processes talk?
 #
 # Imagine that you have reserved 64 GPUs for ten hours. After ten minutes, two processes begin to wait for each other.
-# The others soon need something from these two, so they stop as well. In a plain MPI program, that gives no error
-# message, so the job goes on holding its GPUs. By morning you will have paid for 640 GPU hours and trained for ten
-# minutes.
+# The others soon need something from these two, so they stop as well. Unless somebody has set a time limit, there is no
+# error message, and the job goes on holding its GPUs. By morning you will have paid for 640 GPU hours and trained for
+# ten minutes.
 #
-# It can take only two lines of code to cause a hang like this. Once you know how messages work, you can spot those
-# lines. In this lesson you will send arrays from one process to another, cause a deadlock and avoid it, let many
-# processes exchange data with a single call, and predict how long a message takes. All parallel training in the later
-# lessons is built from these parts.
+# Two lines of code are enough to cause a hang like this. Once you know how messages work, you can spot them. In this
+# lesson you will send arrays from one process to another, cause a deadlock and avoid it, let many processes exchange
+# data with a single call, and predict how long a message takes. All parallel training in the later lessons is built
+# from these parts.
 #
 # *50 minutes · builds on [lesson 0](00_first_steps.ipynb) · 4 ranks*
 
@@ -31,8 +31,8 @@ ranks = course.start(4)
 # Each rank has its own memory, so if one rank needs a vector that another rank has, the vector has to be sent. Our
 # ranks do this with **MPI**, the Message Passing Interface, a standard that supercomputers have used since 1994. In
 # Python we call it through a library named mpi4py, which also gives us `comm`, the communicator that you know from
-# lesson 0. On NVIDIA's GPUs, most programs use NVIDIA's own library, NCCL, which has calls with similar names. You will
-# meet it in lesson 13.
+# lesson 0. When NVIDIA's GPUs train a network, it is usually NVIDIA's own library, NCCL, which has calls with similar
+# names. You will meet it in lesson 13.
 #
 # In lesson 0 you sent a word with `send`. For arrays there is a faster `Send`, with a capital letter. In the function
 # below, rank 0 calls it and names the receiver. Rank 3 calls `Recv`, names the sender, and passes in an array for the
@@ -79,9 +79,9 @@ def swap(comm, length):
 # Will that work? It depends on when `Send` returns, and MPI libraries treat short and long messages differently. The
 # library copies a short message into memory of its own, a **buffer**, so that `Send` can return at once, even if the
 # other rank hasn't asked for the message yet (the *eager* protocol). For a long message, such a copy would cost too
-# much time and memory. In that case `Send` waits until the other rank has called `Recv`, and the data then go into the
-# receiver's array (the *rendezvous* protocol). Where short ends and long begins depends on the library and its
-# settings, but 80 bytes is nearly always short, and 8 MB nearly always long.
+# much time and memory. In that case `Send` waits until the other rank has called `Recv` (or has started to receive in
+# some other way), and the data then go into the receiver's array (the *rendezvous* protocol). Where short ends and long
+# begins depends on the library and its settings, but 80 bytes is nearly always short, and 8 MB nearly always long.
 #
 # **Predict.** What will happen with 10 numbers (80 bytes)? And with a million (8 MB)?
 
@@ -100,7 +100,8 @@ course.predict(
 print(ranks.run(swap, 10, ranks=2).results)  # on the first two ranks
 
 # %% [markdown]
-# That was the short one. The long one ends in an error, and it's meant to:
+# That was the short one. The long one ends in an error, and it's meant to. The ranks survive it, so you can simply go
+# on:
 
 # %% tags=["raises-exception"]
 ranks.run(swap, 1_000_000, ranks=2)
@@ -113,27 +114,27 @@ ranks.timeline()
 # With a million numbers, rank 0 can't leave `Send` before rank 1 calls `Recv`. But rank 1 is stuck in its own `Send`,
 # which in turn is waiting for rank 0. Neither will ever move again. This is a **deadlock**.
 #
-# In a plain MPI program, silence would be your only clue. Here every rank reports what it is waiting for. If you draw
-# an arrow from each of these two ranks to the one it is waiting for, the arrows form a circle. No rank in a circle can
-# move before another rank in it has moved, so nothing can ever change again. That is how the course knew to stop the
-# run. It can also draw the circle for you:
+# In an ordinary MPI program, silence would be your only clue. Here every rank reports what it is waiting for. If you
+# draw an arrow from each of these two ranks to the one it is waiting for, the arrows form a circle. No rank in a circle
+# can move before another rank in it has moved, so nothing can ever change again. That is how the course knew to stop
+# the run. It can also draw the circle for you:
 
 # %%
 ranks.waits()
 
 # %% [markdown]
 # Now look once more at the output of the *short* swap. The results were right, yet there was a warning that this worked
-# only by luck. After every run, the course goes through the recorded messages and asks what would have happened without
-# any buffers. In that case the short swap would have got stuck just like the long one. Since the MPI standard doesn't
-# say where short ends, such a program may run happily for years, until somebody makes the arrays longer or moves to a
-# machine with a smaller limit.
+# only by luck. After every run, the course goes through the recorded messages and asks what would have happened if
+# there were no buffers. In that case the short swap would have got stuck just like the long one. Since the MPI standard
+# doesn't say where short ends, such a program may run happily for years, until somebody makes the arrays longer or
+# moves to a machine with a smaller limit.
 #
 # ## Start now, wait later
 #
-# One way out is to start the send without waiting for it to finish. That is what `Isend` does: it returns immediately
-# (the *I* stands for that) and gives you a **request**. Later you call `request.Wait()`, which returns once it is safe
-# to change the array again. There is also `Irecv`, which starts a receive. You mustn't even read its array until `Wait`
-# has returned.
+# One way out is to start the send without waiting for it to finish. That is what `Isend` does: it returns at once (the
+# *I* stands for *immediate*) and gives you a **request**. MPI may go on reading your array for a while. Later you call
+# `request.Wait()`, which returns once it is safe to change the array again. There is also `Irecv`, which starts a
+# receive. You mustn't even read its array until `Wait` has returned.
 #
 # In the next cell, every rank sends a million numbers to the rank on its right, all at once. The ranks form a ring, so
 # the right-hand neighbour of rank 3 is rank 0:
@@ -159,11 +160,11 @@ run.timeline()
 
 # %% [markdown]
 # No rank got stuck, because each could start its send and move on to its `Recv`. (The same change would repair `swap`,
-# and that's your second exercise.) A pale bar runs from `Isend` until `Wait` has returned. The bars begin at different
-# times, and some are much longer than others, because the four ranks start at different moments and may have to wait
-# for one of a few cores. But no message *has* to wait for another. On four separate computers, all four messages could
-# travel at once, so we say that they belong to one **round**. In a round, each rank sends at most one message and
-# receives at most one.
+# and that's your second exercise.) A pale bar runs from `Isend` until `Wait` has returned. It can outlast its message,
+# because the rank calls `Wait` only after its own `Recv`. The bars don't begin at the same time, because the ranks
+# don't, and when four ranks share a few cores everything takes longer, too. But no message *has* to wait for another.
+# On four separate computers, all four messages could travel at once, so we say that they belong to one **round**. In a
+# round, each rank sends at most one message and receives at most one.
 #
 # If you like, you can now do the first two [exercises](../exercises/04_messages.ipynb), `pass_the_token` and
 # `exchange_without_deadlock`. Or read on, and do all of them at the end.
@@ -249,7 +250,7 @@ def reduce(comm, number):
 
 # %% [markdown]
 # The other four are the **all-gather**, the **all-to-all**, the **all-reduce** and the **reduce-scatter**. In these,
-# every rank gets something from all the others:
+# every rank gets something from every other rank:
 
 
 # %%
@@ -276,8 +277,9 @@ def reduce_scatter(comm, vector):
 # turn it into bytes. Methods with capitalised names send a NumPy array's memory as it is, and that is much faster for
 # long arrays. There is no lowercase reduce-scatter, so we use `Reduce_scatter_block`.
 #
-# The next cell runs all but one of them. Depending on the call, each rank contributes a number, a vector of four
-# numbers, or a list of four items. An item's name gives its rank and its position, so `2c` is the third item of rank 2.
+# The next cell runs seven of the eight collectives. Depending on the call, each rank contributes a number, a vector of
+# four numbers, or a list of four items. An item's name gives its rank and its position, so `2c` is the third item of
+# rank 2.
 
 # %% tags=["nbval-check-output", "here:04_collectives"]
 number = course.per_rank([1, 10, 100, 1000])
@@ -323,13 +325,13 @@ course.measured("all_to_all", answer={"2a": "a", "0c": "b", "0b": "c"}[second[0]
 course.draw.blocks(*collectives.values(), titles=list(collectives))
 
 # %% [markdown]
-# Each before-and-after pair shows what the ranks put in and what they get out. Where there are four columns, column 0
-# is for what comes from rank 0 or goes to it, and so on. An empty square holds nothing. In a broadcast or a scatter,
-# only the root's data count. If you read the items of the all-to-all as a table with a row for each rank, the call
-# turns rows into columns.
+# Each before-and-after pair shows what the ranks put in and what they get out. Where there are four columns, each
+# belongs to one rank, and the first of them is for what comes from rank 0 or is going to it. An empty square holds
+# nothing. In a broadcast or a scatter, only the root's data count. If you read the items of the all-to-all as a table
+# with a row for each rank, the call turns rows into columns.
 #
-# The one you'll meet most often is the all-reduce. When four workers have each computed a gradient, this is how they
-# add them up. The next lesson looks inside it.
+# The one you'll meet most often is the all-reduce. When four workers have each computed a gradient, an all-reduce adds
+# the four gradients up. The next lesson looks inside it.
 #
 # Collectives have a price: ranks may have to wait for each other. Suppose rank 3 arrives a tenth of a second late, and
 # rank 0 is on time. To finish an `allreduce`, rank 0 needs a number from every rank. In a broadcast, rank 0 only has to
@@ -422,8 +424,8 @@ for nbytes, each in zip(sizes, seconds, strict=True):
 #
 # $$T(n) = \alpha + \beta\, n .$$
 #
-# The function `fit_alpha_beta`, which you will write in the last exercise, finds the $\alpha$ and $\beta$ that make the
-# formula's percentage errors as small as possible:
+# The function `fit_alpha_beta`, which you will write in the last exercise, finds the $\alpha$ and $\beta$ for which the
+# formula's errors, in percent and squared, have the smallest sum:
 
 # %% tags=["figure:04_alpha_beta"]
 from course_utils.lessons.messages import fit_alpha_beta, message_time, pictures
@@ -436,12 +438,12 @@ pictures.alpha_beta(sizes, seconds, alpha, beta)
 # %% [markdown]
 # The coloured line is the formula, which is a curve here because both axes are logarithmic. Two of the dashed lines
 # show its two parts, and the vertical one marks the size at which they are equal. The title also gives $1/\beta$, the
-# speed at which a long message travels. The points don't lie exactly on the curve, because MPI and the processor treat
-# short and long messages differently. But a model with two numbers doesn't have to be exact. It only has to be good
-# enough to choose between two programs.
+# speed at which a long message travels. The points don't lie exactly on the curve, for example because MPI treats short
+# and long messages differently. But a formula with two numbers doesn't have to be exact. It only has to be good enough
+# to choose between two programs.
 #
-# It also lets you calculate what you haven't measured. Take a machine with $\alpha$ = 10 µs and 0.5 µs for each
-# thousand bytes. 2 MB is 2,000 times a thousand bytes, so a message of that size takes 10 + 2,000 × 0.5 = 1,010 µs.
+# It also lets you calculate what you haven't measured. Take a machine with $\alpha$ = 10 µs and $\beta$ = 0.5 µs for
+# each thousand bytes. A message of 2 MB is 2,000 times a thousand bytes, so it takes 10 + 2,000 × 0.5 = 1,010 µs.
 #
 # **Predict.** How many microseconds will a message of 3 MB take on your machine? Use the two numbers that the last cell
 # printed. (Anything within a factor of 2 counts as right.)
@@ -510,8 +512,8 @@ ranks.stop()
 #
 # You can send an array from one rank to another, and you know when `Recv` and `Send` have to wait. You can recognise a
 # deadlock, in which ranks wait for each other in a circle, and avoid it by starting a message first and waiting for it
-# later. You know what each collective moves and where it goes, and you can predict the time of a message with $\alpha +
-# \beta n$.
+# later. You know which data each collective moves and where they end up, and you can predict the time of a message with
+# $\alpha + \beta n$.
 #
 # Next come the [exercises](../exercises/04_messages.ipynb): five short functions to write. Then [lesson
 # 5](05_allreduce.ipynb) asks how $P$ machines add up their vectors. [Further](04_messages_further.ipynb) shows you how

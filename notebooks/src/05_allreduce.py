@@ -29,8 +29,8 @@ ranks = course.start(8, link="50 Mbit/s", latency="3 ms")
 # computer, called a **node**, that is connected to the others by a network link of its own. The link carries 50 million
 # bits per second in each direction, which is 6.25 MB per second, and every message takes an extra 3 ms to arrive. Links
 # and latency are emulated, so that you can watch on one computer what would otherwise take eight. If your system
-# doesn't allow that, the line under the cell will tell you so. The times below then reflect your computer's memory, but
-# all the counts are the same.
+# doesn't allow that, the line under the cell will tell you so. The times below then show how fast your computer's
+# memory is, but all the counts are the same.
 #
 # ## All vectors through one rank
 #
@@ -75,11 +75,12 @@ one = run_and_check(through_one, P=4)
 print(f"4 ranks: {1000 * one.seconds:.0f} ms")
 
 # %% [markdown]
-# Could we have known this time in advance? Each vector has 50,000 numbers of 4 bytes, which is 200 KB. Rank 0 has to
-# receive three of them, so 600 KB pass through its link. At 6.25 MB per second this takes 96 ms, or 32 ms for each
-# vector, and sending the sum to three ranks takes another 96 ms. Then there is the latency, which adds 3 ms on the way
-# in and 3 ms on the way out. That comes to 198 ms. The real figure is a little higher, because every message also
-# carries addresses and other overhead, and has to be handled by your computer.
+# Could we have predicted this? Each vector has 50,000 numbers of 4 bytes, which is 200 KB. Rank 0 has to receive three
+# of them, so 600 KB pass through its link. At 6.25 MB per second this takes 96 ms, or 32 ms for each vector, and
+# sending the sum to three ranks takes another 96 ms. Then there is the latency. The three vectors are on their way at
+# the same time, so it adds only 3 ms on the way in, and another 3 ms on the way out. That comes to 198 ms. The real
+# figure is a little higher, because every message also carries addresses and other overhead, and has to be handled by
+# your computer.
 #
 # **Predict.** How many milliseconds will it take with 8 ranks? (Anything within a factor of 1.5 counts as right.)
 
@@ -92,10 +93,11 @@ course.measured("through_one", busy=is_busy([eight]), ms=1000 * np.median(eight)
 
 # %% [markdown]
 # With 8 ranks, rank 0 has to receive seven vectors and send seven, and by our calculation that takes 7 × 32 + 7 × 32 +
-# 6 = 454 ms. Every machine you add makes the sum slower.
+# 6 = 454 ms. Every machine you add slows the all-reduce down.
 #
-# Here is what each of the four ranks holds after each round. Every row is a rank. The vector is drawn as four blocks,
-# and the colours in a block show whose numbers have been added into it so far:
+# Here is what each of the four ranks holds after each round. A **round** lets every rank send at most one message and
+# receive at most one. Every row is a rank. The vector is drawn as four blocks, and the colours in a block show whose
+# numbers have been added into it so far:
 
 # %% tags=["figure:05_obvious_blocks"]
 one.blocks()
@@ -108,12 +110,12 @@ one.blocks()
 one.timeline()
 
 # %% [markdown]
-# In the block picture the vectors reach rank 0 one after the other, since a rank receives at most one message in a
-# round. In fact all three are on their way at the same time. That gains us nothing: they share the link of rank 0, so
-# each takes three times as long as it would alone. By the time the first has arrived, so have the others, and that is
-# why you can see only one long `Recv`. In the second half the link is just as full in the other direction. The send
-# bars are very short here, because the operating system accepts a whole vector immediately and sends it in the
-# background.
+# In the block picture the vectors reach rank 0 one after the other, because we count rounds as if a rank could receive
+# only one message at a time. Here, all three really travel at once. That gains us little: they share the link of rank
+# 0, so each takes three times as long as it would alone. By the time the first has arrived, so have the others, and
+# that is why you can see only one long `Recv`. In the second half the link is just as full in the other direction. The
+# send bars are very short here, because the operating system accepts a vector of this size immediately and sends it in
+# the background.
 #
 # Meanwhile the links of the other ranks are mostly idle, and so are their processors. This suggests two ideas. We could
 # let several pairs of ranks exchange data at the same time, and we could share the adding among all of them.
@@ -172,8 +174,8 @@ course.draw.blocks(tree, doubling, titles=["tree", "recursive doubling"], title=
 
 # %% [markdown]
 # With $P$ ranks, recursive doubling takes $\log_2 P$ rounds, so 8 ranks need 3 rounds and 1,024 ranks need only 10. No
-# all-reduce can manage with fewer. In a round, a rank receives at most one message, so the number of vectors in its sum
-# can at most double.
+# all-reduce can do it in fewer. In a round, a rank receives at most one message, so the number of vectors in its sum
+# can at most double, and it has to grow from 1 to $P$.
 #
 # The price is that each round moves whole vectors. Look at the last frame of recursive doubling: all four ranks have
 # just done exactly the same addition, and each of them had to receive a whole vector for it. When vectors are long,
@@ -223,18 +225,18 @@ course.measured("halving", vectors=run.bytes_per_rank[0] / 200_000)
 # for each phase, and $2\,\frac{P-1}{P}$ in total. However many ranks there are, no rank sends more than two vectors.
 # This explains the 2.6 seconds at the top of the page, because sending 2 × 64 GB at 50 GB/s takes about that long.
 #
-# Could a cleverer method send less? Take four ranks, and look at a single block. Before any rank can have the sum of
-# this block, the numbers of the three others must have left their ranks, and that takes three transfers, whatever route
-# they go. After that, three ranks still lack the sum, which takes another three. That is 6 transfers for this block,
-# and 24 for all four blocks. If four ranks share them evenly, each sends 6 blocks, which is 1.5 vectors. So the busiest
-# rank can't send less than it does in halving-doubling, unless the network itself can add, as some switches do.
+# Could a cleverer method send less? Take four ranks, and look at a single block. Before any rank can have its sum, each
+# of the three others must have sent its numbers somewhere, which makes three transfers. When the first rank has the
+# sum, the other three still need it, and that takes at least three more. That is 6 transfers for this block, and 24 for
+# all four blocks. If four ranks share them evenly, each sends 6 blocks, which is 1.5 vectors. So the busiest rank can't
+# send less than it does in halving-doubling, unless the network itself can add, as some switches do.
 #
 # ## The ring
 #
 # Our emulated network has a link for every rank, but in a real one, several messages may have to share a cable,
-# especially if they go a long way. In our halving-doubling, half of each vector goes to a rank that is half the machine
-# away. The next method sends no more bytes, but every rank talks only to its neighbours. The ranks form a **ring**, in
-# which each one sends to the rank on its right and receives from the rank on its left:
+# especially if they go a long way. In our halving-doubling, half of each vector goes to a rank halfway across the
+# cluster. The next method sends no more bytes, but every rank talks only to its neighbours. The ranks form a **ring**,
+# in which each one sends to the rank on its right and receives from the rank on its left:
 
 # %% tags=["figure:05_ring_blocks"]
 from course_utils.lessons.allreduce import ring_allreduce
@@ -260,17 +262,20 @@ course.predict("ring", rounds=..., vectors=...)
 run = run_and_check(ring_allreduce, P=8)
 sent = run.bytes_per_rank[0] / 200_000
 course.measured("ring", rounds=run.rounds, vectors=sent)
-ring.timeline()  # of the run on four ranks
+
+rings = [run_and_check(ring_allreduce, P=4) for _ in range(5)]
+fastest = min(rings, key=lambda run: run.seconds)
+fastest.timeline()
 
 # %% [markdown]
 # The ring, too, is a reduce-scatter followed by an all-gather. Each of these two phases takes $P-1$ rounds, and each
 # round carries $\frac1P$ of the vector. So the ring sends exactly as many bytes as halving-doubling, but it needs many
 # more rounds. In return, only neighbours talk to each other, and the number of ranks needn't be a power of two. The
-# timeline shows the run on four ranks. Each pair of bars is one call to `Sendrecv`, which ends when the block from the
-# left has arrived, so both bars are long. Compare it with the first timeline: now all four ranks are busy from
-# beginning to end. If nothing disturbs them, 6 rounds of 3 ms and 1.5 vectors of 32 ms take 66 ms, a third of the 198
-# ms through one rank. A single run like this one may have been disturbed, so in the next section we'll repeat every
-# run.
+# timeline shows the fastest of five runs on four ranks. Each pair of bars is one call to `Sendrecv`, and the hatched
+# parts are times when a rank waits for its neighbour. In the first timeline everyone waited for rank 0. Here all four
+# links are in use in every round, and undisturbed, 6 rounds of 3 ms and 1.5 vectors of 32 ms should take 66 ms, a third
+# of the 198 ms through one rank. But a ring is sensitive. If one rank is held up, perhaps because your computer is
+# busy, the rank to its right has to wait, then the next one, and so on.
 #
 # The ring is also your first [exercise](../exercises/05_allreduce.ipynb), which is why its code isn't shown here. You
 # can write it now, or read on and come back later.
@@ -303,30 +308,32 @@ for name, method in methods.items():
     print(f"{name:20}{run.rounds:3} rounds, {vectors:.2f} vectors")
 
 # %% [markdown]
-# In the first two methods, rank 0 first receives that many vectors and then sends as many. In the last three, all ranks
-# send and receive at the same time in every round, and no rank can begin a round before it has finished the one before.
-# So the times of the rounds add up. From lesson 4 you know that a message takes $\alpha$, plus $\beta$ for each byte.
-# All in all we pay $\alpha$ once per round, and $\beta$ for every byte that a rank sends. If a whole vector has $n$
-# bytes, the all-reduce takes
+# In the last three methods, all ranks send and receive at the same time in every round, and no rank can begin a round
+# before it has finished the one before. So the times of the rounds add up. From lesson 4 you know that a message takes
+# $\alpha$, plus $\beta$ for each byte. In total, we pay $\alpha$ once per round, and $\beta$ for every byte that a rank
+# sends. If a whole vector has $n$ bytes, the all-reduce takes
 #
 # $$\text{rounds} \times \alpha + \text{vectors} \times \beta n .$$
 #
-# Let's work through one case with 8 ranks. On our network $\alpha$ is about 3 ms, and $\beta n$ is 2.6 ms for a vector
-# of 16 KB. Recursive doubling then takes 3 × 3 + 3 × 2.6 = 17 ms, halving-doubling takes 6 × 3 + 1.75 × 2.6 = 23 ms,
-# and the ring takes 14 × 3 + 1.75 × 2.6 = 47 ms.
+# (This is not the time of the first two methods, in which rank 0 receives all its vectors before it sends as many.)
+#
+# Let's work through one case with 8 ranks. On our network $\alpha$ is about 3 ms and $\beta$ is 0.16 ms for each KB, so
+# $\beta n$ is 2.6 ms for a vector of 16 KB. Recursive doubling then takes 3 × 3 + 3 × 2.6 = 17 ms, halving-doubling
+# takes 6 × 3 + 1.75 × 2.6 = 23 ms, and the ring takes 14 × 3 + 1.75 × 2.6 = 47 ms.
 #
 # **Predict.** According to this formula, which of the three is the fastest for a vector of 400 KB, where $\beta n$ is
 # 64 ms?
 
 # %%
 names = ["recursive doubling", "halving-doubling", "ring"]
-course.predict("fastest", answer=..., choices=dict(zip("abc", names, strict=True)))
+choices = dict(zip("abc", names, strict=True))
+course.predict("fastest", answer=..., choices=choices)  # "a", "b" or "c"
 
 # %% [markdown]
 # Does the clock agree? The next cell measures $\alpha$ and $\beta$ with a ping-pong and then runs the three methods in
-# turn, three times each. It is long, and you can skip the code. In the picture, the lines are calculated from $\alpha$
-# and $\beta$. A point is the median of three measured runs, and a thin line through it reaches from the fastest run to
-# the slowest. Points for the same size are drawn side by side:
+# turn, three times each. It is long, and you can skip the code. In the picture, whose axes are logarithmic, the lines
+# are calculated from $\alpha$ and $\beta$. A point is the median of three measured runs, and a thin line through it
+# reaches from the fastest run to the slowest. Points for the same size are drawn side by side:
 
 # %% tags=["figure:05_crossings"]
 from course_utils.lessons.allreduce import Network, error_text, measure, message_seconds
@@ -359,29 +366,28 @@ print(error_text(calculated, runs))
 pictures.crossings(lengths, measured, predicted)
 
 # %% [markdown]
-# For the shortest vector, the clock should agree that recursive doubling is the fastest. For the longest, it should be
-# the slowest on 8 ranks, because the time for a short vector depends mainly on the number of rounds, and the time for a
-# long one on the number of bytes. Halving-doubling and the ring send equally many bytes, so for the longest vector they
-# come close to each other, and where the title says that two methods *tie*, three runs aren't enough to tell them
-# apart. No method is the best for everything. That is why libraries for MPI include several and choose by the size of
-# the vector and the number of ranks.
+# Recursive doubling should come out fastest for the shortest vector and, on 8 ranks, slowest for the longest. The time
+# for a short vector depends mainly on the number of rounds, and the time for a long one on the number of bytes.
+# Halving-doubling and the ring send the same number of bytes, so they come close to each other for the longest vector.
+# If the title says that they *tie*, three runs weren't enough to tell them apart. No single method is best for
+# everything. That is why libraries for MPI include several and choose by the size of the vector and the number of
+# ranks.
 #
 # The line above the picture tells you how far off the formula is in your run. If your machine was too busy for the
 # figures to mean much, run the cell again. Many points in the middle lie below their lines, and this is no accident: an
-# emulated link that has been idle for a moment lets the first 16 KB through at once, which no cable does.
+# emulated link that has been idle for a moment lets the first 16 KB through at once, something no real cable does.
 #
-# The formula also leaves something out. It treats all pairs of nodes alike. Halving-doubling therefore always beats the
-# ring, since it sends the same bytes in fewer rounds, and its longer distances cost nothing. In a real cluster, where
-# many nodes share cables and switches, the ranking can change. [Further](05_allreduce_further.ipynb) follows this up to
-# 1,024 ranks.
+# The formula also leaves out the time that adding takes, and it treats all pairs of nodes alike. By the formula,
+# halving-doubling therefore beats the ring on four or more ranks, since it sends the same bytes in fewer rounds, and
+# its longer distances cost nothing. In a real cluster, where many nodes share cables and switches, the ranking can
+# change. [Further](05_allreduce_further.ipynb) follows this up to 1,024 ranks.
 #
 # ## When the sum is wrong
 #
 # Suppose you have written your own ring. It passes your test, and it is faster than the all-reduce of the library. Then
 # you train with it. There is no error message, and yet your network recognises fewer images than before. Something like
-# this happened to a student in 2019, who wondered whether rounding was to blame, and could not find out.
-# ([Further](05_allreduce_further.ipynb) tells the story and names the report.) We have built a ring that goes wrong in
-# this way, and you can find out why.
+# this happened to a student in 2019, who never found the cause. ([Further](05_allreduce_further.ipynb) tells the story
+# and names the report.) We have built a ring that goes wrong in much the same way, and your job is to find out why.
 #
 # We train the digits network of lesson 1 on four ranks. Each rank takes a step with its own images, and then all of
 # them replace their weights with the average, which is the sum divided by 4. We train three times, each time with a
@@ -407,7 +413,7 @@ for name, method in suspects.items():
 # changes a number by at most $2^{-24}$ of its size, which is 0.00000006, or 6e-8.
 #
 # **Predict.** Four ranks all-reduce vectors of 10,000 random numbers, in `float32`. How large is the worst error in the
-# 10,000 sums, compared with the largest sum?
+# 10,000 sums, as a fraction of the largest sum?
 
 # %%
 course.predict(
@@ -440,9 +446,9 @@ nearest = min(sizes_of_errors, key=lambda k: abs(np.log(worst / sizes_of_errors[
 course.measured("rounding", answer=nearest if worst else "a")
 
 # %% [markdown]
-# Rounding is not to blame. The errors are tiny, nor do they grow into anything that matters during training. Recursive
-# doubling and the ordinary ring round differently, and yet they train equally well. (With numbers of only 2 bytes it
-# would be another story; see Further.)
+# Rounding is not to blame. The errors are tiny, and they don't grow into anything that matters during this training.
+# Recursive doubling and the ordinary ring round differently, and yet they train equally well. (With numbers of only 2
+# bytes, it would be a different story; see Further.)
 #
 # Now it's your turn to play detective. All the weights of the network form one vector of 3,610 numbers. The next cell
 # adds up vectors of this length with a ring that works and with the suspicious one, and compares the results. In the
@@ -480,8 +486,8 @@ pictures.right_and_wrong(caught.results, right.results[0], bounds, "suspicious_r
 # numbers are never sent, so each rank keeps its own weights there and divides them by 4 in every step. In our test the
 # vector had 4,096 numbers. A block had 1,024, which is exactly two segments, so nothing was missing.
 #
-# So test with awkward lengths that don't divide evenly into anything, like this 3,610. And test with a different number
-# in every place. Our vectors of equal numbers would not notice if two blocks were swapped.
+# So test with awkward lengths, such as 3,607, which is a prime number. And test with a different number in every place.
+# A test with equal numbers, like ours, doesn't notice if two blocks are swapped.
 # </details>
 
 # %%

@@ -85,8 +85,8 @@ def error_text(predicted: Sequence[float], runs: Sequence[Sequence[float]]) -> s
     errors = relative_errors(predicted, map(statistics.median, runs))
     middle, worst = percent(statistics.median(errors)), percent(max(errors))
     return (
-        f"In {len(errors)} cases, the median difference between the calculated time and the measured one is {middle}, "
-        f"and the largest is {worst}. {found.value}"
+        f"In {len(errors)} cases, the calculated time is off by {middle} of the measured one in the median, and by "
+        f"{worst} at most. {found.value}"
     )
 
 

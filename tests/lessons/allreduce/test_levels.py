@@ -121,7 +121,7 @@ def test_calculated_times_are_trusted_as_far_as_they_are_near() -> None:
     assert sentences.trust([1.0, 1.0, 2.0], [one, one, one]) is sentences.Trust.ROUGH
     assert sentences.trust([2.0, 2.0], [one, one]) is sentences.Trust.FAR
     assert sentences.trust([1.0, 1.0], [[1.0, 2.0, 3.0]] * 2) is sentences.Trust.BUSY
-    assert "the largest is 10\N{NO-BREAK SPACE}%" in sentences.error_text([1.1, 1.0], [one, one])
+    assert "by 10\N{NO-BREAK SPACE}%" in sentences.error_text([1.1, 1.0], [one, one])
     assert sentences.error_text([1.0, 1.0], [[1.0, 2.0, 3.0]] * 2) == f"{BUSY}."
 
 
