@@ -102,7 +102,7 @@ def cluster(notebook: int, controller: str, engines: Sequence[int], title: str |
     """
     if not engines:
         raise CourseError("cluster: give the process of one engine at least.")
-    found = "What you run on the ranks goes through the controller; their messages do not"
+    found = "Code reaches the ranks through the controller; messages bypass it"
     heading = (title, found) if title else (found, "")
     ranks = len(engines)
     picture, (ax,) = style.new_picture(*heading, heights=[0.56 * max(ranks, 2)], left=0.15, right=0.15, below=0.15)
