@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import NullLocator
 
 from course_utils.draw import style
 from course_utils.draw.bars import (
@@ -23,7 +22,6 @@ from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import GIB, 
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import EVERY_OTHER, FULL, NOTHING
 from course_utils.lessons.hybrid_and_sharded.planner.training_times import TrainingEstimate, TrainingTime
 from course_utils.words import (
-    LONG_TIMES,
     as_sentences,
     bytes_text,
     capital,
@@ -36,13 +34,6 @@ from course_utils.words import (
 
 LAPTOP = 16e9
 """Bytes of memory that many laptops have."""
-_ROUND_TIMES = {
-    "1 day": LONG_TIMES["day"],
-    "1 month": LONG_TIMES["year"] / 12,
-    "1 year": LONG_TIMES["year"],
-    "10 years": 10 * LONG_TIMES["year"],
-    "100 years": 100 * LONG_TIMES["year"],
-}
 _ROW = 0.66  # inches
 _AGAIN = {EVERY_OTHER: "half", FULL: "all"}
 _ON_PAPER = (
@@ -238,7 +229,7 @@ def why_many_finding(estimate: TrainingEstimate) -> str:
     name, long, short = estimate.training.name, days_text(few.seconds), days_text(many.seconds)
     if few.fits:
         return f"Training {name} takes {long} on {count(few.gpus, 'GPU')} and {short} on {many.gpus}"
-    lacking = f"{count(few.gpus, 'GPU')} would take {long}, and {'has' if few.gpus == 1 else 'have'} too little memory"
+    lacking = f"{count(few.gpus, 'GPU')} would take {long}, if {'it' if few.gpus == 1 else 'they'} had enough memory"
     return f"On paper, {many.gpus} GPUs train {name} in {short}; {lacking}"
 
 
@@ -266,26 +257,20 @@ def _memory_panel(ax: Axes, estimate: TrainingEstimate, need: str, machines: Map
 
 
 def _times_panel(ax: Axes, times: Sequence[TrainingTime], rows: Sequence[str]) -> None:
-    """Bars on a logarithmic axis, from a quarter of the shortest time to the longest."""
-    start, longest = min(time.seconds for time in times) / 4, max(time.seconds for time in times)
-    ax.set_xscale("log")
-    ax.set_xlim(start, longest)
-    marks = {name: seconds for name, seconds in _ROUND_TIMES.items() if start <= seconds <= longest}
-    ax.set_xticks(list(marks.values()), list(marks), fontsize=style.SMALL)
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.grid(axis="x", color=style.GRID, linewidth=1)
-    ax.set_axisbelow(True)
+    """A bar for each number of GPUs; a note stands in the bar where it has room, and else behind the time."""
+    longest = max(time.seconds for time in times)
+    ax.set_xlim(0, longest)
+    ax.xaxis.set_visible(False)
     for row, time in enumerate(times):
-        look = look_of(style.COLOURS["computing"] if time.fits else None)
-        ax.barh(row, time.seconds - start, left=start, height=0.68, **look)
-        write_end(ax, row, time.seconds, days_text(time.seconds), bold=True)
-        if time.note:
+        ax.barh(row, time.seconds, height=0.68, **look_of(style.COLOURS["computing"] if time.fits else None))
+        inside = time.note and time.seconds > longest / 2
+        write_end(ax, row, time.seconds, days_text(time.seconds) if inside or not time.note else str(time), bold=True)
+        if inside:
             ink = style.ink_on(style.COLOURS["computing"]) if time.fits else style.INK
             box = None if time.fits else {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
             at = {"xytext": (8, 0), "textcoords": "offset points", "va": "center_baseline", "bbox": box}
-            ax.annotate(time.note, (start, row), fontsize=style.SMALL, color=ink, **at)
-    ax.tick_params(axis="x", length=0)
-    _name_panel(ax, "time, on a logarithmic scale", rows)
+            ax.annotate(time.note, (0, row), fontsize=style.SMALL, color=ink, **at)
+    _name_panel(ax, "time", rows)
 
 
 def _name_panel(ax: Axes, name: str, rows: Collection[str]) -> None:
