@@ -4,7 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from course_utils.words import count, ranks_in_words
+from course_utils.words import capital, count, ranks_in_words
+
+IN_AND_OUT = "What each rank gives to the call, and what it gets back"
+"""The title of a picture that shows only before and after."""
 
 
 @dataclass(frozen=True)
@@ -127,9 +130,5 @@ class BlockFrames:
         if everywhere and len(sources) == 1:
             source = next(iter(sources))
             held = f"all {self.world_size} ranks hold the data of rank {source}"
-            return f"After {count(self.rounds, 'round')} {held}" if self.rounds > 1 else held[:1].upper() + held[1:]
-        return (
-            "What each rank gives to the call, and what it gets back"
-            if self.rounds == 1
-            else "What each rank holds after each round"
-        )
+            return f"After {count(self.rounds, 'round')} {held}" if self.rounds > 1 else capital(held)
+        return IN_AND_OUT if self.rounds == 1 else "What each rank holds after each round"

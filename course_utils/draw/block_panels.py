@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle, Patch, Rectangle
 
 from course_utils.draw import style
-from course_utils.draw.block_frames import Block, BlockFrames, BlockPiece
+from course_utils.draw.block_frames import IN_AND_OUT, Block, BlockFrames, BlockPiece
 from course_utils.errors import CourseError
 from course_utils.words import count, join
 
@@ -237,7 +237,7 @@ def _heading(panels: Sequence[BlockFrames], names: Sequence[str], wrong: int) ->
 
 def _comparison(panels: Sequence[BlockFrames], names: Sequence[str]) -> str:
     if all(panel.rounds == 1 for panel in panels):
-        return "What each rank gives to the call, and what it gets back"
+        return IN_AND_OUT
     needed = [f"{count(panel.rounds, 'round')} ({name})" for name, panel in zip(names, panels, strict=True)]
     return f"Who holds what after each round: {join(needed)}"
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from course_utils.draw import style
 from course_utils.words import count
 
-_RANK, _NOTEBOOK = style.COLOURS["forward"], style.COLOURS["backward"]
+RANK, NOTEBOOK = style.COLOURS["forward"], style.COLOURS["backward"]
 
 
 def notebook_and_ranks(notebook: int, ranks: Sequence[int]) -> style.Picture:
@@ -17,14 +17,14 @@ def notebook_and_ranks(notebook: int, ranks: Sequence[int]) -> style.Picture:
         notebook: its process number.
         ranks: the process number of each rank, in rank order.
     """
-    picture, ax = _sketch(f"{count(len(ranks) + 1, 'process')}: the notebook and {count(len(ranks), 'rank')}", 2.7)
-    _box(ax, 5, 2.3, f"your notebook\nprocess {notebook}", _NOTEBOOK)
+    picture, ax = sketch(f"{count(len(ranks) + 1, 'process')}: the notebook and {count(len(ranks), 'rank')}", 2.7)
+    box(ax, 5, 2.3, f"your notebook\nprocess {notebook}", NOTEBOOK)
     for rank, process in enumerate(ranks):
         x = _spread(rank, len(ranks))
-        _box(ax, x, 0.5, f"rank {rank}\nprocess {process}", _RANK)
+        box(ax, x, 0.5, f"rank {rank}\nprocess {process}", RANK)
         side = 0.5 * (rank - (len(ranks) - 1) / 2)
-        _arrow(ax, (5 + side - 0.1, 1.85), (x - 0.18, 0.95), style.SEND)
-        _arrow(ax, (x + 0.18, 0.95), (5 + side + 0.1, 1.85), style.FAINT)
+        arrow(ax, (5 + side - 0.1, 1.85), (x - 0.18, 0.95))
+        arrow(ax, (x + 0.18, 0.95), (5 + side + 0.1, 1.85), style.FAINT)
     ax.text(1.6, 1.75, "a function goes out", color=style.SEND, fontsize=style.TEXT, ha="center")
     ax.text(8.4, 1.75, "results come back", color=style.FAINT, fontsize=style.TEXT, ha="center")
     numbers = ", ".join(f"rank {rank} is process {process}" for rank, process in enumerate(ranks))
@@ -44,10 +44,10 @@ def separate_variables(name: str, notebook: object, ranks: Sequence[object]) -> 
     """
     values = {"notebook": notebook} | {f"rank {rank}": value for rank, value in enumerate(ranks)}
     title = f"{count(len(values), 'process')}, and each has its own {name}"
-    picture, ax = _sketch(title, 1.0)
+    picture, ax = sketch(title, 1.0)
     for position, (process, value) in enumerate(values.items()):
-        colour = _RANK if position else _NOTEBOOK
-        _box(ax, _spread(position, len(values)), 0.5, f"{process}\n{name} = {value!r}", colour)
+        colour = RANK if position else NOTEBOOK
+        box(ax, _spread(position, len(values)), 0.5, f"{process}\n{name} = {value!r}", colour)
     picture.alt_text = f"{title}: " + "; ".join(f"{process}: {value!r}" for process, value in values.items()) + "."
     return picture
 
@@ -57,18 +57,20 @@ def _spread(position: int, number: int) -> float:
     return 10 * (position + 0.5) / number
 
 
-def _sketch(title: str, height: float) -> tuple[style.Picture, Axes]:
-    """A picture ten units wide and `height` units high, without axes."""
+def sketch(title: str, height: float) -> tuple[style.Picture, Axes]:
+    """Return an empty picture and its axes, ten units wide and `height` units high; its deck draws on one, too."""
     picture, (ax,) = style.new_picture(title, heights=[height * 0.68], left=0.1, right=0.1, below=0.1)
     ax.set(xlim=(0, 10), ylim=(0, height + 0.1))
     ax.axis("off")
     return picture, ax
 
 
-def _box(ax: Axes, x: float, y: float, text: str, colour: str) -> None:
+def box(ax: Axes, x: float, y: float, text: str, colour: str) -> None:
+    """Draw a box with its text, in a `sketch`, around this point."""
     frame = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": colour, "linewidth": 2}
     ax.text(x, y, text, ha="center", va="center", fontsize=style.TEXT, color=style.INK, bbox=frame, zorder=3)
 
 
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str) -> None:
+def arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str = style.SEND) -> None:
+    """Draw an arrow, in a `sketch`."""
     ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.2})

@@ -259,10 +259,7 @@ def _reply_to(work: Callable[[], object]) -> Reply:
             reply = Reply(rank, "raised", error=_describe_mpi_exception(error))
     reply.ended = time.perf_counter()
     reply.events = recorder.events
-    own = [request for request in recorder.open.values() if request.by_learner]
-    reply.never_waited_for = tuple(f"{request.text}{request.source_line}" for request in own)
-    forgotten = [f"no call waits for {text}" for text in reply.never_waited_for]
-    reply.notes = tuple(dict.fromkeys([*recorder.notes, *forgotten]))
+    reply.take_notes([request for request in recorder.open.values() if request.by_learner], recorder.notes)
     reply.uncounted = tuple(recorder.uncounted)
     return reply
 

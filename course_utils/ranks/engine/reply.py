@@ -5,7 +5,7 @@ import io
 import pickle
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +90,12 @@ class Reply:
     def clean(self) -> bool:
         """Whether no request of this rank was left open."""
         return not self.never_waited_for
+
+    def take_notes(self, left_open: Iterable[Any], notes: Iterable[str]) -> None:
+        """Keep which of the learner's requests were left open, and what went well by luck only: notes, and these."""
+        self.never_waited_for = tuple(f"{request.text}{request.source_line}" for request in left_open)
+        forgotten = [f"no call waits for {text}" for text in self.never_waited_for]
+        self.notes = tuple(dict.fromkeys([*notes, *forgotten]))
 
 
 _CACHED = type(functools.cache(len))

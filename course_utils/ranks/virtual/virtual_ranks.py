@@ -422,9 +422,7 @@ class _VirtualCall:
         reply.arguments, reply.events, reply.ended = own, [event for event in me.events if event], me.clock
         reply.output = "".join(me.printed)
         mine = [request for request in me.open.values() if request.by_learner and not request.inactive]
-        reply.never_waited_for = tuple(f"{request.text}{request.source_line}" for request in mine)
-        forgotten = [f"no call waits for {text}" for text in reply.never_waited_for]
-        reply.notes = tuple(dict.fromkeys([*me.notes, *forgotten]))
+        reply.take_notes(mine, me.notes)
         return reply
 
     def outcome(self, replies: list[Reply]) -> VirtualRun:

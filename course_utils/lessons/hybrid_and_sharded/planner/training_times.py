@@ -110,10 +110,6 @@ class TrainingEstimate:
     cluster: Cluster
     times: tuple[TrainingTime, ...]
 
-    def faster_than_published(self, time: TrainingTime) -> float:
-        """How much faster than the published speed the planner is on these GPUs: 0.1 for 10 %; below 0 if slower."""
-        return self.training.tokens / (time.seconds * time.gpus) / self.training.speed - 1
-
     def __str__(self) -> str:
         lines = [f"{name:<18}{bytes_text(amount):>8}" for name, amount in self.memory.parts().items()]
         lines.append(f"{'together':<18}{bytes_text(self.memory.total):>8}")
