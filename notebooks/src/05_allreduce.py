@@ -273,9 +273,10 @@ fastest.timeline()
 # more rounds. In return, only neighbours talk to each other, and the number of ranks needn't be a power of two. The
 # timeline shows the fastest of five runs on four ranks. Each pair of bars is one call to `Sendrecv`, and the hatched
 # parts are times when a rank waits for its neighbour. In the first timeline everyone waited for rank 0. Here all four
-# links are in use in every round, and undisturbed, 6 rounds of 3 ms and 1.5 vectors of 32 ms should take 66 ms, a third
-# of the 198 ms through one rank. But a ring is sensitive. If one rank is held up, perhaps because your computer is
-# busy, the rank to its right has to wait, then the next one, and so on.
+# links are in use in every round. By calculation, 6 rounds of 3 ms and 1.5 vectors of 32 ms take 66 ms, a third of the
+# 198 ms through one rank. (Your run may even be a little faster; the next section tells you why.) But a ring is
+# sensitive. If one rank is held up, perhaps because your computer is busy, the rank to its right has to wait, then the
+# next one, and so on.
 #
 # The ring is also your first [exercise](../exercises/05_allreduce.ipynb), which is why its code isn't shown here. You
 # can write it now, or read on and come back later.
