@@ -5,24 +5,34 @@ import numpy as np
 DIGITS = (2, 5)
 
 
-def two_digits() -> tuple[np.ndarray, np.ndarray]:
-    """The 359 images of a 2 or a 5 as two numbers each, and which of them are a 5.
-
-    The numbers: how much ink is in the left half, and how much in its lower part. Each has mean 0 and standard
-    deviation 1 over the images.
+def digit_images() -> tuple[np.ndarray, np.ndarray]:
+    """Return the 359 images of a 2 or a 5, and which of them show a 5.
 
     Returns:
-        x: (359, 2), float64; y: (359,), 1.0 for a 5 and 0.0 for a 2.
+        images: (359, 8, 8), float64, from 0 for paper to 16 for ink; y: (359,), 1.0 for a 5 and 0.0 for a 2.
 
-    Source: Alpaydin & Kaynak 1998, UCI "Optical recognition of handwritten digits", as scikit-learn holds them.
+    Source: Alpaydin & Kaynak 1998, UCI "Optical recognition of handwritten digits", as scikit-learn distributes them.
     """
     from sklearn.datasets import load_digits
 
     images, label = load_digits(return_X_y=True)
     chosen = np.isin(label, DIGITS)
-    left = images[chosen].reshape(-1, 8, 8)[:, :, :4]
+    return images[chosen].reshape(-1, 8, 8), (label[chosen] == DIGITS[1]).astype(float)
+
+
+def two_digits() -> tuple[np.ndarray, np.ndarray]:
+    """Return two numbers for each of the 359 images, and which of the images show a 5.
+
+    The first number is the amount of ink in the left half, the second the amount in the lower left quarter. Both are
+    shifted and scaled to mean 0 and standard deviation 1 over the images.
+
+    Returns:
+        x: (359, 2), float64; y: (359,), 1.0 for a 5 and 0.0 for a 2.
+    """
+    images, y = digit_images()
+    left = images[:, :, :4]
     ink = np.stack([left.mean(axis=(1, 2)), left[:, 4:].mean(axis=(1, 2))], axis=1)
-    return (ink - ink.mean(axis=0)) / ink.std(axis=0), (label[chosen] == DIGITS[1]).astype(float)
+    return (ink - ink.mean(axis=0)) / ink.std(axis=0), y
 
 
 def probability(w: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from course_utils.draw import style
 from course_utils.draw.curves import as_numbers
@@ -223,6 +224,33 @@ def distances_finding(data: Mapping[str, np.ndarray]) -> str:
     grow = [name for name in data if name not in shrink]
     parts = [f"{join(names)} {verb}" for names, verb in ((shrink, "came nearer"), (grow, "went away")) if names]
     return "; ".join(parts)
+
+
+def images_with_regions(images: Sequence[np.ndarray], numbers: np.ndarray, names: Sequence[str], title: str) -> Figure:
+    """Draw images side by side, the left half of each framed and its lower left quarter shaded.
+
+    Args:
+        images: square, the ink of each pixel.
+        numbers: the two numbers of each image, shape (images, 2): ink in the left half, ink in the lower left quarter.
+        names: what each image shows.
+    """
+    room = {"left": 0.4, "right": 0.4, "below": 0.62, "above": 0.3}
+    picture, axes = style.new_picture(title, heights=[2.1] * len(images), side_by_side=True, **room)
+    described = []
+    for ax, image, (half, quarter), name in zip(axes, images, numbers, names, strict=True):
+        size = len(image)
+        ax.imshow(image, cmap="Greys", extent=(0, size, 0, size), interpolation="nearest")
+        frame = {"edgecolor": style.CURVES[0], "linewidth": 2.2, "clip_on": False}
+        ax.add_patch(Rectangle((0, 0), size / 2, size, facecolor="none", **frame))
+        ax.add_patch(Rectangle((0, 0), size / 2, size / 2, facecolor=style.CURVES[4], alpha=0.35, linewidth=0))
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set(visible=True, color=style.FAINT)
+        ax.set_title(name, fontsize=style.TEXT, fontweight="bold")
+        text = f"left half: {half:+.2f}, lower left: {quarter:+.2f}".replace("-", "−")
+        ax.set_xlabel(text, fontsize=style.TEXT)
+        described.append(f"{name}, {text}")
+    picture.alt_text = f"{title}. {'; '.join(described)}."
+    return picture
 
 
 MARKS = "o^"
