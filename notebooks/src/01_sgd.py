@@ -6,8 +6,8 @@
 # Training the language model of lesson 0 would keep a single GPU busy for more than 60 years. Nearly all of that time
 # is spent in a loop that fits in a few lines of Python. The loop takes some examples, finds out how the weights should
 # change, and changes them a little. How many examples it takes and how far it goes are two numbers that people have to
-# choose. If the second is only 5 % too large, training can fail where it would have worked, and you will see that
-# happen on this page.
+# choose. If the second is only 5 % too large, the loop can lead away from the solution instead of towards it, and you
+# will see that happen on this page.
 #
 # After this lesson you can write the loop, say how reliable a step is if it looks at only a few examples, and find the
 # largest step that works. You will also see why several computers can share the work of a single step, which is what
@@ -28,8 +28,8 @@ import numpy as np
 import course_utils as course
 from course_utils.lessons.sgd import best_weights, digit_images, pictures, two_digits
 
-images, y = digit_images()  # y is 1 for a 5 and 0 for a 2
-x, y = two_digits()  # two numbers for each image, shape (359, 2)
+images, _ = digit_images()
+x, y = two_digits()  # two numbers for each image; y is 1 for a 5 and 0 for a 2
 some = [95, 258]
 title = "The same amount of ink on the left, but the 2 has more of it at the bottom"
 pictures.images_with_regions(images[some], x[some], ["a 2", "a 5"], title)
@@ -80,9 +80,8 @@ def loss(w):
 #
 # This slope is the **gradient**, written $\nabla L$. For each weight, it is how fast the loss grows when the weight
 # grows. For our model, calculus gives a short formula. When the score of an image grows, its loss changes at the rate
-# $p
-# - y$, where $y$ is 1 for a 5 and 0 for a 2. When weight $w_0$ grows, the score changes at the rate $x_0$. So the
-#   gradient of a single image is $(p - y)\,x$, and the gradient of $n$ images is the mean
+# $p-y$, where $y$ is 1 for a 5 and 0 for a 2. When weight $w_0$ grows, the score changes at the rate $x_0$. So the
+# gradient of a single image is $(p-y)\,x$, and the gradient of $n$ images is the mean
 #
 # $$\nabla L(w) = \frac{1}{n} \sum_{i=1}^{n} (p_i - y_i)\, x_i .$$
 #
@@ -159,10 +158,9 @@ def sgd(batch_size, rate=1.0, epochs=5):
 
 # %% [markdown]
 # With a batch size of 64, an epoch has five full batches and a sixth one with the remaining 39 images. That makes 6
-# steps in an epoch and 30 in five epochs. In the same way, a batch size of 1 gives 1,795 steps, 8 gives 225, and 359
-# gives only
-# 5. Each image is used five times in any case. So you can have many steps in unreliable directions, or a few in
-#    reliable ones.
+# steps in an epoch and 30 in five epochs. In the same way, a batch size of 1 gives 1,795 steps, a batch size of 8 gives
+# 225, and 359 gives 5. Each image is used five times in any case. You can have many steps in unreliable directions, or
+# a few in reliable ones.
 #
 # **Predict.** After five epochs with a rate of 1, which batch size will have the lowest loss?
 
@@ -239,9 +237,9 @@ pictures.noise_line(batch_sizes, {name: measured}, {name: predicted}, title)
 
 # %% [markdown]
 # The noise of $B$ images is $\sigma/\sqrt{B}$, which is the line in the picture. To halve the noise, you have to look
-# at four times as many images. On one processor, this speaks for small batches. On many machines it is less clear,
-# because they can look at the images of a large batch at the same time. Lesson 6 asks how large a batch is worth having
-# then. (Within an epoch no image is drawn twice, so the noise of SGD is really a little smaller.
+# at four times as many images. On one processor, this is an argument for small batches. On many machines it is less
+# clear, because they can look at the images of a large batch at the same time. Lesson 6 asks how large a batch is worth
+# having then. (Within an epoch no image is drawn twice, so the noise of SGD is really a little smaller.
 # [Further](01_sgd_further.ipynb) shows by how much.)
 #
 # ## How large may a step be?
@@ -321,8 +319,8 @@ pictures.distances(curves, title, y="distance from the star")
 # they lead away, until they reach ground that is less curved.
 #
 # So the steepest direction sets the limit. Nearly the whole way to the star leads *along* the valley, where much larger
-# steps would be safe, but with such steps we would be thrown out sideways. The same happens in networks with millions
-# of weights. [Further](01_sgd_further.ipynb) calculates the curvature in all directions at once.
+# steps would be safe, but with such steps we would be thrown out sideways. A network with millions of weights has steep
+# and gentle directions, too. [Further](01_sgd_further.ipynb) calculates the curvature in all directions at once.
 #
 # ## Momentum: a ball instead of a hiker
 #
@@ -365,7 +363,8 @@ for beta in [0, 0.8, 0.9]:
     too_high = [step for step, w in enumerate(path) if loss(w) > loss(best) + 0.001]
     print(f"β = {beta}: {max(too_high) + 1} steps")
     rolls[f"β = {beta}"] = path[:31]
-title = "The first 30 steps with a rate of 2, with and without momentum"
+lowest = min(rolls, key=lambda name: loss(rolls[name][-1]))
+title = f"After 30 steps with a rate of 2, {lowest} has the lowest loss"
 pictures.trajectories(loss, rolls, best, title, together=True)
 
 # %% [markdown]
@@ -427,8 +426,8 @@ course.draw.loss_curves({"SGD": losses}, title)
 # %% [markdown]
 # An epoch has 44 full batches and one with the remaining 29 images, so 15 epochs have 15 × 45 = 675 steps. The curve is
 # ragged because each step sees different images, which is the noise that you have measured. This loop is at the heart
-# of nearly every training. Larger programs add to it, for example by changing the rate as they go, but you will always
-# find a batch, its gradient, and a step.
+# of nearly every training. Larger programs add to it, for example by changing the rate as they go, but you will
+# recognise the batch, its gradient and the step.
 #
 # ## The same gradient, in four parts
 #
@@ -454,11 +453,21 @@ for k in range(4):  # the network has four arrays
 # We do, and it couldn't be otherwise. The gradient of the batch is a sum over 64 images, divided by 64. The mean of the
 # four parts is a quarter of four sums, each divided by 16. In both, every image counts 1/64. (Only the last digits can
 # differ, because the computer rounds in a different order. And if the parts had different sizes, the larger ones would
-# have to count more.)
-#
+# have to count more.) The next picture shows the gradients of the ten biases of the output, one for each digit:
+
+# %% tags=["figure:01_parts"]
+biases = {f"part {k + 1}": parts[k][3] for k in range(4)}
+assert np.allclose(np.mean(list(biases.values()), axis=0), whole[3], rtol=0, atol=1e-12)
+title = "The gradients of the parts differ, but their mean is that of the batch"
+name = "all 64 images = mean of the four parts"
+pictures.parts_and_whole(
+    biases, whole[3], title, x="bias of the output", y="gradient", name=name
+)
+
+# %% [markdown]
 # To compute the gradient of its part, the loop needed the weights and 16 images, and nothing from the other parts. So
 # four computers could do this at the same time, if each of them had a copy of the weights. They would have to
-# communicate only for the mean, once in each step. [Lesson 4](04_messages.ipynb) shows how computers exchange numbers,
+# communicate only once in each step, for the mean. [Lesson 4](04_messages.ipynb) shows how computers exchange numbers,
 # and in [lesson 6](06_data_parallel.ipynb) four ranks train a network together in this way.
 #
 # ## What you can do now
@@ -473,11 +482,11 @@ for k in range(4):  # the network has four arrays
 # 2](02_autodiff_and_optimizers.ipynb) asks who computes the gradient. [Further](01_sgd_further.ipynb) is about
 # curvature in many dimensions, the largest rate with momentum, and batches in which no image is drawn twice.
 #
-# ### To read
+# **To read**
 #
-# - Gabriel Goh, 2017, [Why Momentum Really Works](https://distill.pub/2017/momentum/), for pictures that you can move
-#   with the mouse.
-# - Léon Bottou, Frank Curtis and Jorge Nocedal, 2018, [Optimization Methods for Large-Scale Machine
-#   Learning](https://arxiv.org/abs/1606.04838), for the theory behind SGD and its noise.
-# - Sebastian Ruder, 2016, [An overview of gradient descent optimization algorithms](https://arxiv.org/abs/1609.04747),
-#   for a short tour of what comes after momentum.
+# - Goh (2017), [*Why Momentum Really Works*](https://distill.pub/2017/momentum/), has pictures of balls and valleys
+#   that you can change with the mouse.
+# - Bottou, Curtis and Nocedal (2018), [*Optimization Methods for Large-Scale Machine
+#   Learning*](https://arxiv.org/abs/1606.04838), gives the theory behind SGD and its noise.
+# - Ruder (2016), [*An overview of gradient descent optimization algorithms*](https://arxiv.org/abs/1609.04747), is a
+#   short tour of what came after momentum.

@@ -193,19 +193,15 @@ print(f"2 / λ predicts {predicted:.3f}, and bisection finds {found:.3f}")
 # at the start and below the limit at the star:
 
 # %%
-start = np.zeros(2)
-print(
-    f"limit at the start: {largest_stable_lr(hessian(start)):.2f}, at the star: {predicted:.2f}"
-)
-path = descend(gradient, start, 10.0, 400)
-heights = [height(w) for w in path]
-print("loss in the first steps:", *[f"{value:.2f}" for value in heights[:10]])
-print(f"at the end: {heights[-1]:.4f}, and the lowest is {height(best):.4f}")
+path = descend(gradient, np.zeros(2), 10.0, 400)
+for step in [0, 2, 4, 6, 8, 10, 20, 400]:
+    limit = largest_stable_lr(hessian(path[step]))
+    print(f"step {step:3}: loss {height(path[step]):.3f}, limit {limit:5.2f}")
 
 # %% [markdown]
-# The loss goes down, up again, and then down to the lowest value. While the limit is too low for this rate, the steps
-# throw the weights from side to side. But they also carry them along the valley, to ground that is less curved, and
-# from there the path leads to the star. You will see the same in a network, in the last section.
+# The loss goes down, up again, and then down to the lowest value. While the limit is below 10, the steps are too long,
+# and the path jumps from side to side. But it also moves along the valley, to ground that is less curved, where the
+# limit is higher, and from there it leads to the star. You will see the same in a network, in the last section.
 #
 # ## The largest rate with momentum
 #
@@ -319,12 +315,12 @@ course.draw.over_numbers(steps, relative, title, across=across, up=up, log=True)
 #
 # So for a network, you can't calculate the largest rate once and for all from the curvature at the start. And in many
 # larger networks the curvature does not fall at first. If each step uses all the examples, it grows during the training
-# until it reaches about $2/\eta$, whatever the rate is, and then stays there for a long time. [Cohen and
+# until it reaches about $2/\eta$, and then stays there for a long time, whichever rate you choose. [Cohen and
 # others](https://arxiv.org/abs/2103.00065) discovered this in 2021 and called it the *edge of stability*.
 #
-# ### To read
+# **To read**
 #
-# - Jeremy Cohen and others, 2021, [Gradient Descent on Neural Networks Typically Occurs at the Edge of
-#   Stability](https://arxiv.org/abs/2103.00065). The first ten pages are mostly pictures.
-# - Gabriel Goh, 2017, [Why Momentum Really Works](https://distill.pub/2017/momentum/), for the limit with momentum and
+# - Cohen and others (2021), [*Gradient Descent on Neural Networks Typically Occurs at the Edge of
+#   Stability*](https://arxiv.org/abs/2103.00065), shows the same measurement for many networks, mostly in pictures.
+# - Goh (2017), [*Why Momentum Really Works*](https://distill.pub/2017/momentum/), derives the limit with momentum, and
 #   much more.

@@ -1,7 +1,7 @@
 """Lesson 1, How does a network learn? Read `gradient_descent` first.
 
-`logistic` has a loss with two weights, which can be drawn as a map; `digits_network` reads handwritten
-digits.
+`logistic` is a model with two weights, so its loss can be drawn as a map. `digits_network` is a small network for
+handwritten digits.
 """
 
 from typing import TYPE_CHECKING

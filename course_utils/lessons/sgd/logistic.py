@@ -1,4 +1,4 @@
-"""Logistic regression with two weights: is this digit a 2 or a 5? Small enough for its loss to be drawn as a map."""
+"""Logistic regression that tells a 2 from a 5 with two weights, so that its loss can be drawn as a map."""
 
 import numpy as np
 
@@ -36,34 +36,34 @@ def two_digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def probability(w: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """How likely the model finds class 1 for each row of x: 1 / (1 + exp(−w·x)), shape (n,)."""
+    """Return the probability that each row of x is in class 1: 1 / (1 + exp(−w·x)), shape (n,)."""
     return 0.5 * (1 + np.tanh(x @ w / 2))  # the same function, without an overflow
 
 
 def loss(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
-    """The mean of −log(the probability given to the right class)."""
+    """Return the mean of −log(the probability of the right class)."""
     score = x @ w
     return float(np.mean(np.logaddexp(0, score) - y * score))
 
 
 def gradients(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The gradient of each example's loss by itself, shape (n, 2)."""
+    """Return the gradient of each example's loss, shape (n, 2)."""
     return (probability(w, x) - y)[:, None] * x
 
 
 def gradient(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The gradient of the loss, shape (2,): the mean over the examples."""
+    """Return the gradient of the loss, shape (2,), which is the mean over the examples."""
     return gradients(w, x, y).mean(axis=0)
 
 
 def hessian(w: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The second derivatives of the loss at w, shape (2, 2): the mean of p (1 − p) x xᵀ. The labels do not matter."""
+    """Return the second derivatives of the loss at w, shape (2, 2): the mean of p (1 − p) x xᵀ, whatever the labels."""
     p = probability(w, x)
     return x.T @ (x * (p * (1 - p))[:, None]) / len(x)
 
 
 def best_weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The weights of the smallest loss, by Newton's method: w ← w − H⁻¹ ∇L until the gradient is 0 to rounding."""
+    """Find the weights with the lowest loss by Newton's method: w ← w − H⁻¹ ∇L, until the gradient is 0 to rounding."""
     w = np.zeros(x.shape[1])
     for _ in range(50):
         w -= np.linalg.solve(hessian(w, x), gradient(w, x, y))

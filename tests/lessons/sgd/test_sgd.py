@@ -158,7 +158,7 @@ def test_paths_on_a_map(task, together):
     picture = trajectories(lambda w: logistic.loss(w, x, y), paths, best, "Three rates", together=together)
     maps = [ax for ax in picture.axes if ax.lines]
     assert len(maps) == (1 if together else 3)
-    assert "rate 8 goes from (0, 0)" in picture.alt_text and "above the smallest" in picture.alt_text
+    assert "rate 8 goes from (0, 0)" in picture.alt_text and "above the lowest" in picture.alt_text
 
 
 def test_a_path_of_three_weights_is_rejected():
@@ -175,13 +175,13 @@ def test_noise_beside_its_line_says_how_far_apart_they_are():
 
 def test_distances_say_what_shrinks_and_what_grows():
     picture = distances({"slow": [1.0, 0.5, 0.1], "fast": [1.0, 2.0, math.inf]})
-    assert "slow came nearer; fast went away" in picture.alt_text
+    assert "slow gets closer; fast moves away" in picture.alt_text
 
 
 def test_points_of_two_classes(task):
     x, y, best, _ = task
     plain, line = (two_classes(x, y, ("a 2", "a 5"), weights=w) for w in (None, best))
-    assert "177 points are a 2, 182 are a 5" in plain.alt_text
-    assert "88\N{NO-BREAK SPACE}% of the points apart" in line.alt_text
+    assert "a 2: 177 points; a 5: 182 points" in plain.alt_text
+    assert "88\N{NO-BREAK SPACE}% of the points are on the right side" in line.alt_text
     with pytest.raises(CourseError, match="a class for each"):
         two_classes(x, y[1:], ("a 2", "a 5"))
