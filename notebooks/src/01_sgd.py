@@ -260,7 +260,7 @@ curvature = 0.5
 for rate in [3.0, 3.9, 4.0, 4.1]:
     d = 1.0
     visited = []
-    for _ in range(6):
+    for _ in range(5):
         slope = curvature * d
         d = d - rate * slope
         visited.append(f"{d:5.2f}")

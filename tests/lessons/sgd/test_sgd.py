@@ -110,16 +110,26 @@ def test_what_the_page_says_of_its_walks(task):
     assert max(np.diff(losses)) > 0.05 and losses[-1] - logistic.loss(best, x, y) < 1e-9
 
 
+def loss_after_five_epochs(x, y, batch_size, rate):
+    """Run SGD as the pages do."""
+    rng, w = np.random.default_rng(0), np.zeros(2)
+    for _ in range(5):
+        for batch in gradient_descent.minibatches(len(x), batch_size, rng):
+            gradient_descent.sgd_step([w], [logistic.gradient(w, x[batch], y[batch])], rate)
+    return logistic.loss(w, x, y)
+
+
 def test_few_examples_a_step_and_many_steps_go_farthest(task):
     x, y, _, _ = task
-    ends = {}
-    for size in (1, 8, 64, 359):
-        rng, w = np.random.default_rng(0), np.zeros(2)
-        for _ in range(5):
-            for batch in gradient_descent.minibatches(len(x), size, rng):
-                gradient_descent.sgd_step([w], [logistic.gradient(w, x[batch], y[batch])], 1.0)
-        ends[size] = logistic.loss(w, x, y)
+    ends = {size: loss_after_five_epochs(x, y, size, 1.0) for size in (1, 8, 64, 359)}
     assert ends[8] < min(ends[1], ends[64]) and ends[64] < ends[359]
+
+
+def test_a_larger_batch_needs_a_larger_rate(task):
+    x, y, _, _ = task
+    rates = 10 ** np.arange(-1.5, 1.01, 0.25)  # those of the page's slider
+    best = {size: min(rates, key=lambda rate: loss_after_five_epochs(x, y, size, rate)) for size in (1, 8, 64)}
+    assert [round(rate, 2) for rate in best.values()] == [0.18, 1.78, 5.62]
 
 
 def test_bisection_finds_the_edge():
