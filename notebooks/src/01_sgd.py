@@ -363,7 +363,8 @@ for beta in [0, 0.8, 0.9]:
     too_high = [step for step, w in enumerate(path) if loss(w) > loss(best) + 0.001]
     print(f"β = {beta}: {max(too_high) + 1} steps")
     rolls[f"β = {beta}"] = path[:31]
-lowest = min(rolls, key=lambda name: loss(rolls[name][-1]))
+ends = [loss(path[-1]) for path in rolls.values()]
+lowest = list(rolls)[np.argmin(ends)]
 title = f"After 30 steps with a rate of 2, {lowest} has the lowest loss"
 pictures.trajectories(loss, rolls, best, title, together=True)
 

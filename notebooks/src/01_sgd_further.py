@@ -101,7 +101,7 @@ with_sliders(
 # %%
 course.predict("without_replacement", within=1.05, factor=...)
 
-# %% tags=["figure:01_no_image_twice"]
+# %%
 from course_utils.lessons.sgd import gradient_noise, predicted_noise
 
 of_each_image = gradients(np.zeros(2), x, y)  # where the walk begins
@@ -271,7 +271,7 @@ course.draw.over_numbers(
 # so there is no noise. As it goes along, it compares the largest curvature with $2/\eta$, the curvature from which on
 # descent should fail. In the picture, this limit is the number 1.
 
-# %% tags=["figure:01_flatter"]
+# %%
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from course_utils.lessons.sgd import flat, loss_and_gradients, new_network, unflat
