@@ -136,9 +136,8 @@ pictures.noise_line(sizes, noise, line, title)
 # number $\lambda$ is called an **eigenvalue** of the Hessian. It is the curvature in that direction.
 #
 # In each of the main directions, descent near the star behaves exactly as it does on a parabola, independently of the
-# others. So it fails as soon as the rate exceeds $2/\lambda$ in one of them, and the largest eigenvalue decides:
-#
-# $$\eta < \frac{2}{\lambda_\text{max}}$$
+# others. So it fails as soon as the rate exceeds $2/\lambda$ in one of them. The largest eigenvalue decides, and the
+# rate has to be below $2/\lambda_\text{max}$.
 #
 # For our model the Hessian is again a mean over the images:
 #
@@ -262,10 +261,10 @@ course.draw.over_numbers(
 #
 # ## A network finds flatter ground
 #
-# The Hessian of a network with 2,410 weights has 2,410 rows and columns, and nobody writes it down. But to find its
-# largest eigenvalue, you only need to know what it does to a vector $u$, and that is easy to find out. Nudge the
-# weights a tiny bit in the direction $u$, compute the gradient before and after, and divide the difference by the size
-# of the nudge. That gives $H u$ without $H$. SciPy's function `eigsh` needs nothing more.
+# The Hessian of a network with 2,410 weights has 2,410 rows and columns, which is more than we want to calculate. But
+# to find its largest eigenvalue, you only need to know what it does to a vector $u$, and that is easy to find out.
+# Nudge the weights a tiny bit in the direction $u$, compute the gradient before and after, and divide the difference by
+# the size of the nudge. That gives $H u$ without $H$. SciPy's function `eigsh` needs nothing more.
 #
 # The next cell trains the digits network of the first page with three learning rates. Each step uses all 1,437 images,
 # so there is no noise. As it goes along, it compares the largest curvature with $2/\eta$, the curvature from which on
@@ -315,15 +314,15 @@ across, up = "before step", "largest curvature ÷ (2 / rate)"
 course.draw.over_numbers(steps, relative, title, across=across, up=up, log=True)
 
 # %% [markdown]
-# A training that starts above the limit can't stay where it is. Its first steps are too long for the ground it stands
-# on, so they take it somewhere else, and it can only come to rest where the curvature is below $2/\eta$. In this way a
-# large rate chooses flat ground. ([Lewkowycz and others](https://arxiv.org/abs/2003.02218) studied this in 2020 and
-# called it the *catapult mechanism*.) In our network the curvature also falls with the small rate, because with this
-# loss it becomes small when the network is sure of its answers.
+# A training that starts above the limit can't stay where it is. Its first steps are too long for the ground at the
+# start, so they take it somewhere else, and it can only come to rest where the curvature is below $2/\eta$. In this way
+# a large rate chooses flat ground. [Lewkowycz and others](https://arxiv.org/abs/2003.02218) studied this in 2020 and
+# called it the *catapult mechanism*. In our network the curvature also falls with the small rate, probably because with
+# this loss it becomes small when the network is sure of its answers.
 #
 # So for a network, you can't calculate the largest rate once and for all from the curvature at the start. And in many
 # larger networks the curvature does not fall at first. If each step uses all the examples, it grows during the training
-# until it reaches about $2/\eta$, and then stays there for a long time, whichever rate you choose. [Cohen and
+# until it reaches about $2/\eta$, and then stays there for a long time, for a wide range of rates. [Cohen and
 # others](https://arxiv.org/abs/2103.00065) discovered this in 2021 and called it the *edge of stability*.
 #
 # **To read**

@@ -271,7 +271,7 @@ def two_classes(
         x: the examples, shape (n, 2). y: the class of each, 0 or 1.
         names: of the two classes. axes: what the two numbers are.
         weights: of a logistic regression, shape (2,); the line on which its probability is one half is drawn.
-        title: of the picture; the finding (how many points of each class, or how many are on the right side of the
+        title: of the picture; the finding (how many points of each class, or how many are on the correct side of the
             line) then becomes the subtitle.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y)
@@ -281,7 +281,7 @@ def two_classes(
         )
     found = f"{names[0]}: {int((y == 0).sum())} points; {names[1]}: {int((y == 1).sum())} points"
     if weights is not None:
-        found = f"{percent(np.mean((x @ weights > 0) == (y == 1)))} of the points are on the right side of the line"
+        found = f"{percent(np.mean((x @ weights > 0) == (y == 1)))} of the points are on the correct side of the line"
     heading = (title, found) if title else (found, "")
     words = [*names, *([] if weights is None else ["undecided"])]
     right = 0.65 + max(style.text_width(word, style.TEXT) for word in words) / style.DOTS

@@ -192,6 +192,6 @@ def test_points_of_two_classes(task):
     x, y, best, _ = task
     plain, line = (two_classes(x, y, ("a 2", "a 5"), weights=w) for w in (None, best))
     assert "a 2: 177 points; a 5: 182 points" in plain.alt_text
-    assert "88\N{NO-BREAK SPACE}% of the points are on the right side" in line.alt_text
+    assert "88\N{NO-BREAK SPACE}% of the points are on the correct side" in line.alt_text
     with pytest.raises(CourseError, match="a class for each"):
         two_classes(x, y[1:], ("a 2", "a 5"))
