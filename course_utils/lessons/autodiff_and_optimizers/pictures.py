@@ -5,12 +5,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
 from course_utils.draw import style
 from course_utils.draw.bars import SharesPanel, shares
+from course_utils.lessons.autodiff_and_optimizers.autodiff import topological_order
 from course_utils.words import bytes_text, percent, seconds_text, time_unit
 
 KINDS = {"input": "#D9D9D9", "parameter": style.COLOURS["weight gradient"], "operation": "#9CC9E8"}
@@ -35,6 +37,35 @@ class Box:
     kind: str = "operation"
 
 
+def graph(last: Any, title: str, *, given: Collection[str] = (), visited: Sequence[Any] = ()) -> Figure:
+    """Draw the graph of all nodes that `last` was computed from.
+
+    Args:
+        last: a `Node`, or any object with `parents`, `name`, `value` and `gradient`.
+        given: names of the inputs that are data; all other inputs are learned.
+        visited: the nodes in the order of a backward walk. With it, the arrows point backwards, every box has its
+            number in this order and shows its gradient if it has one. If all values are single numbers, the arrows
+            show the parts that are passed along them in this order.
+    """
+    nodes = topological_order(last)
+    boxes, edges = boxes_of(nodes, given, gradients=bool(visited))
+    order = [nodes.index(node) for node in visited]
+    numbers = visited and all(np.size(node.value) == 1 for node in nodes)
+    parts = [value_text(part) for part in parts_passed(nodes, visited)] if numbers else []
+    return computation_graph(boxes, edges, title, order=order, backward=bool(visited), parts=parts)
+
+
+def parts_passed(nodes: Sequence[Any], visited: Sequence[Any]) -> list[Any]:
+    """Return the part that each edge of `boxes_of(nodes)` carries if the graph is walked in this order."""
+    gradients: dict[Any, Any] = {visited[0]: 1.0}
+    passed: dict[Any, Sequence[Any]] = {}
+    for node in visited:
+        passed[node] = node.rule(gradients.get(node, 0.0)) if node.rule else ()
+        for parent, part in zip(node.parents, passed[node], strict=True):
+            gradients[parent] = gradients.get(parent, 0.0) + part
+    return [part for node in nodes for part in passed[node]]
+
+
 def computation_graph(
     boxes: Sequence[Box],
     edges: Sequence[tuple[int, int]],
@@ -42,6 +73,7 @@ def computation_graph(
     *,
     order: Sequence[int] = (),
     backward: bool = False,
+    parts: Sequence[str] = (),
 ) -> Figure:
     """Draw a graph without cycles from left to right, inputs before what is computed from them.
 
@@ -50,6 +82,7 @@ def computation_graph(
         edges: (from, to), as indices into `boxes`; twice where a node is used twice.
         order: some or all indices in the order in which they are visited, shown as numbers on the boxes.
         backward: draw the arrows the other way, in the colour of the backward pass.
+        parts: a few letters for each edge, to be written at its arrow.
     """
     places = lay_out(boxes, edges)
     columns = 1 + max(x for x, _ in places)
@@ -66,10 +99,10 @@ def computation_graph(
     ax.set_ylim(bottom + 0.5, top - 0.5 - jump / ROW)
     handles = {WORDS[kind]: Patch(facecolor=KINDS[kind], edgecolor=style.INK, linewidth=0.6) for kind in used}
     style.draw_legend(ax, handles)
-    draw_arrows(ax, places, edges, backward)
+    draw_arrows(ax, places, edges, backward, parts)
     for index, box in enumerate(boxes):
         draw_box(ax, box, places[index], list(order).index(index) + 1 if index in order else None)
-    picture.alt_text = graph_text(boxes, edges, title, order)
+    picture.alt_text = graph_text(boxes, edges, title, order, parts)
     return picture
 
 
@@ -96,9 +129,10 @@ def boxes_of(
 
 def value_text(value: Any) -> str:
     """A single number with few digits, or an array's shape: "(64, 10)"."""
-    if value.size == 1:
-        return f"{value.item():.4g}"
-    return " × ".join(str(side) for side in value.shape)
+    array = np.asarray(value)
+    if array.size == 1:
+        return f"{array.item():.4g}"
+    return " × ".join(str(side) for side in array.shape)
 
 
 def lay_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[tuple[int, float]]:
@@ -126,12 +160,16 @@ def lay_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[tupl
 
 
 def draw_arrows(
-    ax: Axes, places: Sequence[tuple[int, float]], edges: Sequence[tuple[int, int]], backward: bool
+    ax: Axes,
+    places: Sequence[tuple[int, float]],
+    edges: Sequence[tuple[int, int]],
+    backward: bool,
+    parts: Sequence[str] = (),
 ) -> None:
-    """An arrow for each edge: two between the same boxes run above each other, one over a box is bent."""
+    """Draw an arrow for each edge: two between the same boxes run above each other, one over a box is bent."""
     colour = style.COLOURS["backward"] if backward else style.COLOURS["forward"]
     drawn: Counter = Counter()
-    for a, b in edges:
+    for number, (a, b) in enumerate(edges):
         (x0, y0), (x1, y1) = places[a], places[b]
         drawn[a, b] += 1
         twice = list(edges).count((a, b)) > 1
@@ -141,6 +179,15 @@ def draw_arrows(
         if x1 - x0 > 1:
             rise = BOX[1] / ROW / 2
             start, end, bend = (x0 + 0.1, y0 - rise), (x1 - 0.1, y1 - rise), -0.3
+        if parts:
+            top = y0 - BOX[1] / ROW / 2 - 0.15 * (x1 - x0)  # of the bent arrow
+            below = drawn[a, b] == 2
+            middle = (x0 + x1) / 2, top if bend else start[1]
+            offset = (0, -2) if below else (0, 2)
+            properties = {"ha": "center", "va": "top" if below else "bottom", "color": style.INK}
+            ax.annotate(
+                parts[number], middle, offset, textcoords="offset points", fontsize=style.SMALL, zorder=4, **properties
+            )
         if backward:
             start, end, bend = end, start, -bend
         properties = {"arrowstyle": "-|>", "mutation_scale": 11, "color": colour, "linewidth": 1.6, "zorder": 1}
@@ -168,14 +215,18 @@ def draw_box(ax: Axes, box: Box, centre: tuple[int, float], number: int | None) 
         ax.text(*at, str(number), fontsize=style.SMALL - 0.5, fontweight="bold", bbox=badge, **(text | {"zorder": 4}))
 
 
-def graph_text(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], title: str, order: Sequence[int]) -> str:
-    """The graph in words: each computed box, and what it comes from."""
+def graph_text(
+    boxes: Sequence[Box], edges: Sequence[tuple[int, int]], title: str, order: Sequence[int], passed: Sequence[str] = ()
+) -> str:
+    """Return the graph in words: each box, the boxes that it was computed from, and the parts passed back to them."""
     parts = []
     for index, box in enumerate(boxes):
         sources = [boxes[a].label for a, b in edges if b == index]
         note = f" ({box.note})".replace("\n", ", ") if box.note else ""
         parts.append(f"{box.label}{note} from {' and '.join(sources)}" if sources else f"{box.label}{note}")
     visited = f" Visited in this order: {', '.join(boxes[i].label for i in order)}." if order else ""
+    sent = [f"{boxes[b].label} to {boxes[a].label} {part}" for (a, b), part in zip(edges, passed, strict=False)]
+    visited += f" Parts passed back: {', '.join(sent)}." if sent else ""
     return f"{title}. A graph: {'; '.join(parts)}.{visited}"
 
 
