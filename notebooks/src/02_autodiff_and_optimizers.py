@@ -327,7 +327,7 @@ def forward():
     return cross_entropy(model(photos), labels)
 
 
-times = measure_ready_order(model, forward, repeats=7)  # times of seven passes
+times = measure_ready_order(model, forward, repeats=5)  # times of five passes
 one_forward, one_backward = np.median(times.forwards), np.median(times.ends)
 print(f"forward:  {1000 * one_forward:.0f} ms")
 print(f"backward: {1000 * one_backward:.0f} ms")

@@ -131,9 +131,9 @@ curves, results = {}, []
 for name, (rate, trainings) in best.items():
     losses, accuracy = trainings[rate]
     curves[f"{name}, rate {rate}"] = np.reshape(losses, (8, -1)).mean(axis=1)
-    results.append(f"{name} {accuracy:.1%}")
+    results.append(f"{name} recognises {accuracy:.1%}")
     assert accuracy >= 0.95
-title = f"At the best of six rates, {' and '.join(results)} of the test images"
+title = f"At its best rate, {' and '.join(results)} of the images"
 course.draw.loss_curves(curves, title, x="epoch")
 
 # %% [markdown]

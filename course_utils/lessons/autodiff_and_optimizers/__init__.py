@@ -1,6 +1,6 @@
 """Lesson 2, Who computes the gradient? Read `autodiff` first: reverse mode in about 170 lines.
 
-`optimizers` has Adam and what optimizers remember; `ready_order` records when each gradient is ready.
+`optimizers` has Adam and counts what optimizers keep; `ready_order` records when each gradient is ready.
 """
 
 from typing import TYPE_CHECKING

@@ -57,12 +57,12 @@ def graph(last: Any, title: str, *, given: Collection[str] = (), visited: Sequen
 
 def parts_passed(nodes: Sequence[Any], visited: Sequence[Any]) -> list[Any]:
     """Return the part that each edge of `boxes_of(nodes)` carries if the graph is walked in this order."""
-    gradients: dict[Any, Any] = {visited[0]: 1.0}
+    gradients: dict[Any, Any] = {visited[0]: np.float64(1)}
     passed: dict[Any, Sequence[Any]] = {}
     for node in visited:
-        passed[node] = node.rule(gradients.get(node, 0.0)) if node.rule else ()
+        passed[node] = node.rule(gradients.get(node, np.float64(0))) if node.rule else ()
         for parent, part in zip(node.parents, passed[node], strict=True):
-            gradients[parent] = gradients.get(parent, 0.0) + part
+            gradients[parent] = gradients.get(parent, 0) + part
     return [part for node in nodes for part in passed[node]]
 
 
@@ -109,9 +109,10 @@ def computation_graph(
 def boxes_of(
     nodes: Sequence[Any], given: Collection[str] = (), gradients: bool = False
 ) -> tuple[list[Box], list[tuple[int, int]]]:
-    """Boxes and edges of nodes that know their `parents`, `name` and `value` (and `gradient`), all in `nodes`.
+    """Return a box for each node, and an edge for each time that a node was used by another.
 
     Args:
+        nodes: each with `parents`, all of which are in `nodes`, `name`, `value` and perhaps `gradient`.
         given: names of inputs that are data; all others are learned. Plain numbers are given as well.
         gradients: show each node's gradient (or its shape) under its value.
     """
@@ -128,7 +129,7 @@ def boxes_of(
 
 
 def value_text(value: Any) -> str:
-    """A single number with few digits, or an array's shape: "(64, 10)"."""
+    """Return a single number with few digits, or the shape of an array: "64 × 10"."""
     array = np.asarray(value)
     if array.size == 1:
         return f"{array.item():.4g}"
@@ -136,7 +137,7 @@ def value_text(value: Any) -> str:
 
 
 def lay_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[tuple[int, float]]:
-    """(column, row) of each box: an operation right of all it needs, an input just left of its first use."""
+    """Return (column, row) of each box: operations right of all their parents, inputs just left of their first use."""
     parents = {i: [a for a, b in edges if b == i] for i in range(len(boxes))}
     children = {i: [b for a, b in edges if a == i] for i in range(len(boxes))}
     column = [0] * len(boxes)
@@ -197,7 +198,7 @@ def draw_arrows(
 
 
 def draw_box(ax: Axes, box: Box, centre: tuple[int, float], number: int | None) -> None:
-    """One box with its label and note, and its number in the order of visits at its corner."""
+    """Draw one box with its label and note, and at its corner its number in the order of visits."""
     x, y = centre
     wide, high = BOX[0] / COLUMN, BOX[1] / ROW
     properties = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": KINDS[box.kind], "edgecolor": style.INK}
@@ -211,7 +212,7 @@ def draw_box(ax: Axes, box: Box, centre: tuple[int, float], number: int | None) 
         ax.text(x, first + step * index, line, fontsize=size, fontweight=weight, **text)
     if number is not None:
         badge = {"boxstyle": "circle,pad=0.18", "facecolor": "white", "edgecolor": style.COLOURS["backward"]}
-        at = (x + wide / 2, y - high / 2)
+        at = (x + wide / 2 - 0.1 / COLUMN, y - high / 2)  # left of the arrows and their parts
         ax.text(*at, str(number), fontsize=style.SMALL - 0.5, fontweight="bold", bbox=badge, **(text | {"zorder": 4}))
 
 
@@ -233,15 +234,15 @@ def graph_text(
 def gradient_readiness(
     layers: Sequence[tuple[str, int, float]], end: float, title: str, passes: Sequence[float] = ()
 ) -> Figure:
-    """Draw a backward pass: a row for each layer, a bar while it is worked on, a line while its gradient could be sent.
+    """Draw a backward pass: a row for each layer, a bar during its work, then a line while its gradient could be sent.
 
-    Below, on the same axis of time, the share of all gradient bytes that is ready.
+    Below, on the same axis of time, is the share of all gradient bytes that is ready.
 
     Args:
         layers: (name, bytes of its gradients, seconds at which they were ready), in order of readiness.
         end: length of the backward pass in seconds.
-        title: said first; the finding then stands under it.
-        passes: how long each pass took, where times are medians of several; their spread is said.
+        title: of the picture; the finding is written below it.
+        passes: how long each pass took, if times are medians of several. The label of the axis then gives their range.
     """
     scale, unit = time_unit(end)
     found = ready_finding(layers, end)
@@ -274,7 +275,7 @@ def gradient_readiness(
 
 
 def draw_share(ax: Axes, layers: Sequence[tuple[str, int, float]], end: float, scale: float) -> None:
-    """The share of gradient bytes that is ready, as a staircase over the time, with half of the time marked."""
+    """Draw the share of gradient bytes that is ready as a staircase over time, and mark half of the time."""
     total = sum(size for _, size, _ in layers)
     times, shares = [0.0], [0.0]
     for _, size, seconds in layers:
@@ -294,23 +295,23 @@ def draw_share(ax: Axes, layers: Sequence[tuple[str, int, float]], end: float, s
 
 
 def share_at(layers: Sequence[tuple[str, int, float]], seconds: float) -> float:
-    """The share of all gradient bytes that is ready `seconds` after the backward pass began."""
+    """Return the share of all gradient bytes that is ready `seconds` after the backward pass began."""
     total = sum(size for _, size, _ in layers)
     return sum(size for _, size, ready in layers if ready <= seconds) / total if total else 0.0
 
 
 def ready_finding(layers: Sequence[tuple[str, int, float]], end: float) -> str:
-    """What a backward pass shows: how much of the gradient is ready when half of the time is over."""
+    """Return what a backward pass shows: how much of the gradient is ready when half of the time is over."""
     half = share_at(layers, end / 2)
     first, last = layers[0][0], layers[-1][0]
     return f"{first} is ready first, {last} last; at half time {percent(half)} of the bytes are ready"
 
 
 def bytes_per_parameter(kept: Mapping[str, Mapping[str, float]], title: str) -> Figure:
-    """Draw a bar for each way of training: bytes that it keeps for one parameter, by what they hold.
+    """Draw a bar for each optimizer, with the bytes that training with it keeps for one parameter.
 
     Args:
-        kept: name of the way → {"parameters": 4, "gradients": 4, "optimizer state": 8}.
+        kept: name of the optimizer → {"parameters": 4, "gradients": 4, "optimizer state": 8}.
     """
     panel = SharesPanel("bytes per parameter", kept, say=lambda amount: f"{amount:.3g} B")
     return shares([panel], title)
