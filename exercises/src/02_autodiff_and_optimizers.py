@@ -44,7 +44,7 @@ from course_utils.lessons.autodiff_and_optimizers import Node, unbroadcast
 x = Node(1.0, "x")
 a = x * x
 y = a + a.exp()
-for node in (y, *y.parents, a):
+for node in (y, *y.parents):
     print(f"{node.name:3} was computed from", [parent.name for parent in node.parents])
 
 # %% [markdown]

@@ -4,10 +4,10 @@
 # # Who computes the gradient?
 #
 # To train a network, you have to know how the loss changes with each of its weights. For the small network of lesson 1,
-# we worked out the 2,410 slopes by hand. If you add a layer, you have to do it again, and a mistake in the formula
-# gives you no error message. You could also nudge one weight, run the network again and see what happens to the loss.
-# But a network with nine million weights would have to run nine million times. At 0.05 seconds for a run, a single
-# gradient would take you more than five days.
+# we worked out the formulas for these slopes by hand. If you add a layer, you have to do it again, and a mistake in a
+# formula gives you no error message. You could also nudge one weight, run the network again and see what happens to the
+# loss. But then a network with nine million weights has to run nine million times. If a run takes 0.05 seconds, that is
+# 450,000 seconds, more than five days for a single gradient.
 #
 # PyTorch finds all nine million slopes in about the time of two more runs, without being given a single formula. In
 # this lesson you build a program that does the same. You will also be able to say which part of a gradient is ready
@@ -74,8 +74,9 @@ pictures.graph(y, f"y = x · x + x = {y.value:g} is made of three nodes", given=
 #
 # ## Walking back
 #
-# The gradient of a node tells us how much $y$ grows for each unit that this node grows. We start at the end. The
-# gradient of `y` itself is 1, because $y$ grows by 1 when $y$ grows by 1. Then we go back one node at a time:
+# The gradient of a node tells us how fast $y$ grows when this node grows a little. If the gradient is 7, for example,
+# $y$ grows by about 0.007 when the node grows by 0.001. We start at the end. The gradient of `y` itself is 1, because
+# $y$ grows just as fast as $y$. Then we go back one node at a time:
 #
 # - The node `y` is a sum. If either of its parents grows by a little, the sum grows by just as much. So `y` passes a 1
 #   to `product` and a 1 to `x`.
@@ -85,17 +86,15 @@ pictures.graph(y, f"y = x · x + x = {y.value:g} is made of three nodes", given=
 # - By now `x` has received a 1 and two 3s. When $x$ grows, it grows in all three places where it is used, so we add up
 #   the parts and get 7.
 #
-# You can check this with a calculator. If $x$ grows from 3 to 3.001, then $y$ grows from 12 to 12.007001, which is 7
-# times 0.001 and a tiny bit more.
+# You can check this with a calculator. If $x$ grows from 3 to 3.001, then $y$ grows from 12 to 12.007001.
 #
-# This is the **chain rule**. Let $c$ stand for the children of a node $x$, with one $c$ for each arrow. Then
+# This is the **chain rule**. Let $x$ be any node, and let $c$ stand for its children, one for each arrow. Then
 #
 # $$\text{gradient}(x) = \sum_{c} \text{gradient}(c) \cdot \frac{\partial c}{\partial x} ,$$
 #
-# where the fraction $\frac{\partial c}{\partial x}$ is how much $c$ grows for each unit that $x$ grows at this arrow,
-# if nothing else changes. A node's rule computes these products. It takes the gradient of the node, called `g` in the
-# class, and returns one part for each parent. With that, the walk is only a few lines. It gets a list of the nodes in
-# the order of its visits:
+# where the fraction $\frac{\partial c}{\partial x}$ is the slope of $c$ if only the $x$ at this arrow changes. A node's
+# rule computes these products. It takes the gradient of the node, called `g` in the class, and returns one part for
+# each parent. With that, the walk is only a few lines. It gets a list of the nodes in the order of its visits:
 
 
 # %%
@@ -186,7 +185,7 @@ a.name, b.name, y.name = "a", "b", "y"
 
 walk(level_by_level(y))
 course.measured("walked_by_level", answer={36: "a", 4: "b"}[x.gradient])
-title = f"Level by level, x gets {x.gradient:g} instead of 36"
+title = f"Level by level, x gets {x.gradient:g} instead of {2 * 2 + 4 * 2**3}"
 pictures.graph(y, title, given=["x"], visited=level_by_level(y))
 
 # %% [markdown]
@@ -216,8 +215,8 @@ print([node.name for node in topological_order(y)], "gradient of x:", x.gradient
 #
 # If every weight were a node of its own, the graph of a network would be enormous. So from now on, the value of a node
 # is a whole NumPy array. The course has such a `Node` in `course_utils/lessons/autodiff_and_optimizers/autodiff.py`. It
-# is the class above with more operations, about 170 lines in all, and its method `backward()` does what our function
-# does. Two of its rules need some thought.
+# is the class above with more operations, in a file of about 170 lines, and its method `backward()` does what our
+# function does. Two of its rules need some thought.
 #
 # The first has to do with **broadcasting**. If you add a row of 3 numbers to a matrix with 4 rows, NumPy repeats the
 # row 4 times. So each of the 3 numbers is used four times, and its four parts have to be added up:
@@ -241,8 +240,8 @@ print(row.gradient)
 #
 # You will write this rule in the second exercise. We can now build the network of lesson 1, which computes ten scores
 # for each image. *Softmax* turns the scores $z_1, \dots, z_{10}$ into probabilities by dividing each $e^{z_k}$ by the
-# sum of all ten. The loss is the **cross entropy**, the mean of $-\log$ of the probability that the network gave to the
-# right digit. Its rule is the third exercise.
+# sum $e^{z_1} + \dots + e^{z_{10}}$. The loss is the **cross entropy**, the mean of $-\log$ of the probability that the
+# network gave to the right digit. Its rule is the third exercise.
 
 
 # %%
@@ -424,18 +423,18 @@ pictures.gradient_readiness(
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad s \leftarrow \beta_2 s + (1 - \beta_2)\, g^2$$
 #
 # Since $\beta_1$ is usually 0.9, the new $m$ is nine tenths of the old one plus one tenth of the latest gradient. For
-# $s$, the usual $\beta_2$ is 0.999. Both averages start at 0, so at first they are too small. Adam corrects this by
-# dividing, and then moves the weight $w$ with the learning rate $\eta$:
+# $s$, the usual $\beta_2$ is 0.999. Both averages start at 0, so at first they are too small. Adam corrects this by two
+# divisions, and then moves the weight $w$ with the learning rate $\eta$:
 #
 # $$\hat m = \frac{m}{1 - \beta_1^t} \qquad \hat s = \frac{s}{1 - \beta_2^t}$$
 #
 # $$w \leftarrow w - \eta\, \frac{\hat m}{\sqrt{\hat s} + \varepsilon}$$
 #
-# Suppose that the gradient of a weight is 0.5. After the first step, $m$ is 0.05 and $s$ is 0.00025. Divided by 0.1 and
-# 0.001, they become 0.5 and 0.25, and $0.5 / \sqrt{0.25}$ is 1, so the weight moves by one learning rate. (The tiny
-# $\varepsilon$, usually $10^{-8}$, only prevents a division by zero.) If the gradient is 0.005, the same calculation
-# gives 1 again. As long as the sign of its gradient stays the same, a weight with small gradients moves as far as one
-# with large ones.
+# Suppose that the gradient of a weight is 0.5. After the first step, $m$ is 0.05 and $s$ is 0.00025. Divided by $1 -
+# 0.9$ and $1 - 0.999$, they become 0.5 and 0.25, and $0.5 / \sqrt{0.25}$ is 1, so the weight moves by one learning
+# rate. (The tiny $\varepsilon$, usually $10^{-8}$, only prevents a division by zero.) If the gradient is 0.005, the
+# same calculation gives 1 again. As long as the gradients stay the same, a weight with small ones moves as far as a
+# weight with large ones.
 #
 # You will write this step in the fourth exercise. Many large language models are trained with a variant, **AdamW**,
 # which also makes each weight a little smaller in each step. It keeps the same two averages.
@@ -499,9 +498,9 @@ pictures.bytes_per_parameter(bars, title)
 #
 # **To read**
 #
-# - Karpathy (2020), [*micrograd*](https://github.com/karpathy/micrograd). An autodiff for single numbers in about a
+# - Karpathy (2020), [*micrograd*](https://github.com/karpathy/micrograd), is an autodiff for single numbers in about a
 #   hundred lines, very much like ours.
 # - Baydin and others (2018), [*Automatic differentiation in machine learning: a
-#   survey*](https://arxiv.org/abs/1502.05767). What else there is besides the backward walk.
-# - Kingma and Ba (2015), [*Adam: a method for stochastic optimization*](https://arxiv.org/abs/1412.6980). Algorithm 1
-#   is the step that you have just seen.
+#   survey*](https://arxiv.org/abs/1502.05767), explains what else there is besides the backward walk.
+# - Kingma and Ba (2015), [*Adam: a method for stochastic optimization*](https://arxiv.org/abs/1412.6980), has the step
+#   that you have just seen as its algorithm 1.
