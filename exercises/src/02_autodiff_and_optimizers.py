@@ -116,7 +116,9 @@ print(unbroadcast(seven_parts, (3, 4)))
 #
 # The formulas are those of the page, with $m$ for a mean and $s$ for a square:
 #
-# $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad s \leftarrow \beta_2 s + (1 - \beta_2)\, g^2$$
+# $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g$$
+#
+# $$s \leftarrow \beta_2 s + (1 - \beta_2)\, g^2$$
 #
 # $$w \leftarrow w - \eta\, \frac{\hat m}{\sqrt{\hat s} + \varepsilon}$$
 #

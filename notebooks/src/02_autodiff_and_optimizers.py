@@ -236,12 +236,13 @@ print(row.gradient)
 # row of $c$ by the matching entry of $b$ and add up. For all entries of $a$ together, this is again a product of
 # matrices. If $g$ is the gradient of $c$, and $b^T$ is $b$ with its rows and columns swapped, then
 #
-# $$\text{gradient}(a) = g\, b^T \quad \text{and, in the same way,} \quad \text{gradient}(b) = a^T g .$$
+# $$\text{gradient}(a) = g\, b^T \qquad \text{gradient}(b) = a^T g ,$$
 #
-# You will write this rule in the second exercise. We can now build the network of lesson 1, which computes ten scores
-# for each image. *Softmax* turns the scores $z_1, \dots, z_{10}$ into probabilities by dividing each $e^{z_k}$ by the
-# sum $e^{z_1} + \dots + e^{z_{10}}$. The loss is the **cross entropy**, the mean of $-\log$ of the probability that the
-# network gave to the right digit. Its rule is the third exercise.
+# where the second formula follows in the same way as the first. You will write this rule in the second exercise. We can
+# now build the network of lesson 1, which computes ten scores for each image. *Softmax* turns the scores $z_1, \dots,
+# z_{10}$ into probabilities by dividing each $e^{z_k}$ by the sum $e^{z_1} + \dots + e^{z_{10}}$. The loss is the
+# **cross entropy**, the mean of $-\log$ of the probability that the network gave to the right digit. Its rule is the
+# third exercise.
 
 
 # %%
@@ -385,7 +386,7 @@ sides.update({"conv7": 2, "conv8": 2, "linear": 1})  # the result is side × sid
 for name, side in sides.items():
     weights = model.get_submodule(name).weight.numel()
     work = weights * side**2 / 1e6
-    print(f"{name:6} {weights:9,} weights, {work:4.1f} million multiplications")
+    print(f"{name:6} {weights:9,} weights, {work:5.2f} million multiplications")
 
 # %% [markdown]
 # **Predict.** Suppose that each layer's backward pass takes time in proportion to its multiplications, which are 153
@@ -420,7 +421,9 @@ pictures.gradient_readiness(
 # weight. It keeps two **running averages** for each weight, $m$ of its gradient $g$ and $s$ of the square. These are
 # updated in each step, the first of which has the number $t = 1$:
 #
-# $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad s \leftarrow \beta_2 s + (1 - \beta_2)\, g^2$$
+# $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g$$
+#
+# $$s \leftarrow \beta_2 s + (1 - \beta_2)\, g^2$$
 #
 # Since $\beta_1$ is usually 0.9, the new $m$ is nine tenths of the old one plus one tenth of the latest gradient. For
 # $s$, the usual $\beta_2$ is 0.999. Both averages start at 0, so at first they are too small. Adam corrects this by two
