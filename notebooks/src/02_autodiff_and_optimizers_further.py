@@ -64,7 +64,7 @@ def train(step, epochs=8):
 
 
 # %%
-from course_utils.lessons.autodiff_and_optimizers.optimizers import adam_step
+from course_utils.lessons.autodiff_and_optimizers import optimizers
 
 
 def sgd(rate):
@@ -80,7 +80,8 @@ def adam(rate):
     numbers = itertools.count(1)  # next(numbers) is 1, then 2, then 3 …
 
     def step(weights, gradients):
-        adam_step(weights, gradients, means, squares, next(numbers), rate)
+        number = next(numbers)
+        optimizers.adam_step(weights, gradients, means, squares, number, rate)
 
     return step
 
