@@ -22,11 +22,10 @@ from course_utils.lessons.autodiff_and_optimizers import Node, unbroadcast
 # No messages are sent in these exercises, so you need no ranks. The check calls your function in a separate process,
 # where an endless loop does no harm.
 #
-# ## To warm up
+# ## A warm-up on paper
 #
-# This one has no check. The class `Node` on the page has rules for `+` and `*`. What would be the rule for a
-# difference, `a - b`, and what would be the rule for `a.exp()`, which is $e^a$? Write both on paper before you open the
-# answer.
+# The class `Node` on the page has rules for `+` and `*`. What would be the rule for a difference, `a - b`, and what
+# would be the rule for `a.exp()`, which is $e^a$? Write both on paper before you open the answer.
 #
 # <details><summary>Answer</summary>
 #
