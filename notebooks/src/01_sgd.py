@@ -134,9 +134,9 @@ pictures.trajectories(loss, {"gradient descent": path}, best, title)
 # ## A few images are enough for a step
 #
 # Each of these steps used all 359 images. ImageNet, a famous collection of photos, has 1.28 million images to train on,
-# and a network trained in this way would have to look at all of them before its first step. Data sets of this size are
-# one reason why people train on many machines. But long before all the images have been looked at, a few of them will
-# have shown roughly which way is down.
+# and a network trained in this way would have to look at all of them before its first step. Collections of this size
+# are one reason why people train on many machines. But long before all the images have been looked at, a few of them
+# will have shown roughly which way is down.
 #
 # **Stochastic gradient descent**, or SGD, makes use of that. It divides the images at random into small groups. Each
 # group is called a **batch**, and its mean gradient is used for one step. When every image has been used once, an
@@ -246,7 +246,7 @@ pictures.noise_line(batch_sizes, {name: measured}, {name: predicted}, title)
 # at four times as many images. If images are looked at one after the other, this is an argument for small batches. It
 # is less clear for hardware that can look at many images at the same time, and lesson 6 asks how large a batch many
 # machines should use. Within an epoch, no image is drawn twice, which makes the noise smaller. For batches that are
-# small compared with the data set this hardly matters, and [Further](01_sgd_further.ipynb) shows how much it is for
+# small compared with all the images this hardly matters, and [Further](01_sgd_further.ipynb) shows how much it is for
 # large ones.
 #
 # ## How large may a step be?

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         predicted_noise,
         sgd_step,
     )
-    from .logistic import best_weights, digit_images, gradients, two_digits
+    from .logistic import best_weights, digit_images, gradients, loss, probability, two_digits
     from .pictures import parts_and_whole
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
