@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from .sentences import (
         clinics_text,
         is_busy_race,
+        largest_rate,
         link_text,
+        link_title,
         local_text,
         mean_text,
         neighbours_text,

@@ -56,6 +56,7 @@ def races(
             ax.set_xlim(0, longest[what])
             _finish(ax, what if row == len(rows) - 1 else "", lowest)
             ax.set_title(f"{setting}, against {what}", fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
+        left.set_ylabel("test images recognised", fontsize=style.TEXT)
         right.tick_params(labelleft=False)
     style.draw_legend(left_axes[0], marks, offset=0.28)
     text = "; ".join(
