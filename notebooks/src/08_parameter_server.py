@@ -46,13 +46,15 @@ images = course.data.digits_arrays()
 from course_utils.lessons.parameter_server import Pace, train_synchronously
 
 pace = Pace(seconds=0.008)
-three_steps = ranks.run(train_synchronously, images, 3, pace=pace, ranks=5)
-three_steps.timeline("Four workers and a server that waits: three steps")
+runs = [ranks.run(train_synchronously, images, 3, pace=pace, ranks=5) for _ in range(3)]
+fastest = min(runs, key=lambda run: run.seconds)
+fastest.timeline("Four workers and a server that waits: three steps")
 
 # %% [markdown]
-# Rank 0, in the top row, is the server. The gradients of the four workers all arrive through its link, so they take 4 ×
-# 1.5 = 6 ms, and the new weights take another 6 ms to go out. With the 8 ms for computing, a step should take about 20
-# ms. During 12 of them the workers wait, although each worker's own link is in use for only 3 ms.
+# This is the fastest of three runs. Rank 0, in the top row, is the server. The gradients of the four workers all arrive
+# through its link, so they take 4 × 1.5 = 6 ms, and the new weights take another 6 ms to go out. With the 8 ms for
+# computing, a step should take about 20 ms. During 12 of them the workers wait, although each worker's own link is in
+# use for only 3 ms.
 #
 # The server's link is **saturated** during this time, which means that it carries as much as it can. How bad is that,
 # compared with an all-reduce? Take a longer vector of 100 KB, which needs 8 ms for a link. With four workers, the
@@ -162,9 +164,10 @@ def train(comm, pace, updates):
     work(comm, weights, next_gradient)
 
 
-run = ranks.run(train, pace, 12, ranks=5)
-print("updates by worker:", *run.results[0])
-run.timeline("Four workers, and a server that takes whoever comes first")
+runs = [ranks.run(train, pace, 12, ranks=5) for _ in range(3)]
+fastest = min(runs, key=lambda run: run.seconds)
+print("updates by worker:", *fastest.results[0])
+fastest.timeline("Four workers, and a server that takes whoever comes first")
 
 # %% [markdown]
 # Each worker starts on its next gradient as soon as the server has answered it. It doesn't matter to a worker what the
