@@ -5,7 +5,7 @@ as long as a larger one would compute: ranks that sleep share two cores without 
 virtual ranks nobody sleeps: that time passes on the rank's clock.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -80,29 +80,38 @@ class Pace:
 
     Attributes:
         seconds: on every worker.
-        straggler: the rank that is slower, None for none.
-        factor: by how much.
+        straggler: the rank that is slower, or None if all are equally fast.
+        factor: how many times longer a gradient takes on the straggler.
+        share: for which share of its gradients the straggler is slower; they are drawn by chance, with a fixed seed.
     """
 
     seconds: float = 0.005
     straggler: int | None = None
     factor: float = 5.0
+    share: float = 1.0
 
     def of(self, rank: int) -> float:
-        """Seconds that this rank takes for a gradient."""
+        """Return the seconds that this rank takes for a gradient, on the straggler for a slow one."""
         return self.seconds * (self.factor if rank == self.straggler else 1.0)
+
+    def gradients_of(self, rank: int) -> Iterator[float]:
+        """Yield the seconds that each of this rank's gradients takes, without end."""
+        rng = np.random.default_rng(rank)
+        while True:
+            yield self.of(rank) if rng.random() < self.share else self.seconds
 
 
 def own_gradients(
     comm: "MPI.Intracomm", data: Arrays, *, pace: Pace = Pace(), batch_size: int = 32
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """A function: weights → the gradient of this worker's next batch, after as long as its pace says.
+    """Return a function of the weights: the gradient of this worker's next batch, after as long as its pace asks for.
 
     Rank 0 is the server; worker r of W has every W-th image. Nothing moves between ranks.
     """
     workers = max(1, comm.size - 1)
     batches = own_batches(data, (comm.rank - 1) % workers, workers, batch_size, comm.rank)
-    return lambda weights: _paced_gradient(comm, weights, next(batches), pace.of(comm.rank))
+    seconds = pace.gradients_of(comm.rank)
+    return lambda weights: _paced_gradient(comm, weights, next(batches), next(seconds))
 
 
 def train_synchronously(
@@ -128,7 +137,7 @@ def train_synchronously(
         parameter_server_step(comm, parameters, gradient, rate)
         if update % every == 0:
             history.snapshot(update, parameters)
-    return _curve(history, data, batch_size * (comm.size - 1)) if comm.rank == SERVER else None
+    return training_curve(history, data, batch_size * (comm.size - 1)) if comm.rank == SERVER else None
 
 
 def train_asynchronously(
@@ -154,7 +163,7 @@ def train_asynchronously(
         return None
     rate_of = (lambda age: staleness_scaled_lr(rate, age)) if scaled else (lambda age: rate)
     history = serve(comm, parameters, rate_of, updates, every)
-    return _curve(history, data, batch_size)
+    return training_curve(history, data, batch_size)
 
 
 def train_locally(
@@ -182,7 +191,7 @@ def train_locally(
     for number in range(1, rounds + 1):
         local_sgd_round(comm, parameters, gradient, [next(batches) for _ in range(local_steps)], rate)
         history.snapshot(number, parameters)
-    return _curve(history, data, batch_size * local_steps * comm.size) if comm.rank == 0 else None
+    return training_curve(history, data, batch_size * local_steps * comm.size) if comm.rank == 0 else None
 
 
 def train_clinics(
@@ -261,7 +270,12 @@ def _paced_gradient(
         return flat_gradient(weights, *batch)
 
 
-def _curve(history: ServerHistory, data: Arrays, examples_per_update: int) -> Curve:
+def training_curve(history: ServerHistory, data: Arrays, examples_per_update: int) -> Curve:
+    """Return the curve of a training from what its rank 0 kept: accuracies are calculated now, off the clock.
+
+    Args:
+        examples_per_update: training images behind each update.
+    """
     train_x, _, test_x, test_y = data
     return Curve(
         [updates * examples_per_update / len(train_x) for updates in history.updates],

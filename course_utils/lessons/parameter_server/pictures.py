@@ -74,7 +74,7 @@ def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtit
     Args:
         virtual: a line. real: dots beside it.
     """
-    parts = {"rate": "updates in a second", "staleness": "mean staleness", "accuracy": "test images recognised"}
+    parts = {"rate": "updates per second", "staleness": "mean staleness", "accuracy": "test images recognised"}
     marks = {
         "virtual workers": Line2D([], [], color=style.CURVES[0], marker="o", markersize=4),
         "real workers": Line2D([], [], color=style.CURVES[1], marker="D", markersize=7, linestyle=""),
@@ -95,7 +95,7 @@ def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtit
         label(ax, "workers" if ax is axes[-1] else "", words, above=True)
     style.draw_legend(axes[0], marks, offset=0.28)
     text = "; ".join(
-        f"{kind}, {run.workers}: {run.rate:.0f} updates in a second, staleness {run.staleness:.0f}, "
+        f"{kind}, {run.workers}: {run.rate:.0f} updates per second, staleness {run.staleness:.0f}, "
         f"{percent(run.accuracy)} recognised"
         for kind, runs in {"virtual": virtual, "real": real}.items()
         for run in runs
