@@ -3,10 +3,10 @@
 # %% [markdown]
 # # Further: what if nobody waits?
 #
-# Two offices want to train one model with a billion weights, and the line between them carries 1 Gbit/s. A gradient of
-# 4 GB takes 32 seconds on that line. If the machines compute for one second per step, they wait for 97% of the time,
-# and faster machines would not help at all. Asynchronous training would not help either, because the line would still
-# be full.
+# Two offices want to train one model with a billion weights, and the line between them carries 1 Gbit/s. With 4 bytes
+# per weight, a gradient has 4 GB, and that takes 32 seconds on the line. If the machines compute for one second per
+# step, they wait for 97% of the time, and faster machines would not help at all. Asynchronous training would not help
+# either, because the line would still be full.
 #
 # This notebook tries the other ways out. You can drop what arrives last, talk less often, or talk to fewer ranks. At
 # the end, four clinics train a network together although their images never leave the house, and you will see how much
@@ -38,7 +38,7 @@ from course_utils.words import percent
 ranks = course.start(8, link="100 Mbit/s")
 images = course.data.digits_arrays()
 train_x, train_y, test_x, test_y = images
-vector = first_weights(seed=0).nbytes  # 2,410 weights of 8 bytes each: 19 KB
+vector_bytes = first_weights(seed=0).nbytes  # 2,410 weights of 8 bytes each: 19 KB
 
 # %% [markdown]
 # ## Two hundred workers
@@ -309,8 +309,10 @@ for k in local_steps:
     run = ranks.run(train_locally, k, ranks=4)
     sent.append(run.bytes_per_rank[0])
     ends.append(run.results[0])
-course.measured("local_bytes", fourth=sent[1] / vector, sixteenth=sent[2] / vector)
-by_formula = {"sent": [vector * 64 / k for k in local_steps]}
+course.answer(
+    "local_bytes", fourth=sent[1] / vector_bytes, sixteenth=sent[2] / vector_bytes
+)
+by_formula = {"sent": [vector_bytes * 64 / k for k in local_steps]}
 course.draw.over_numbers(
     local_steps,
     {"sent": sent},
@@ -407,7 +409,7 @@ lowest = min(losses, key=lambda name: losses[name][-1])
 letters = {name: letter for letter, name in names.items()}
 course.measured("diloco", answer=letters[lowest])
 most, least = sent["a mean at every step"][-1], sent["an outer step"][-1]
-course.measured("diloco_bytes", times=most / least)
+course.answer("diloco_bytes", times=most / least)
 title = f"After 16 rounds of 16 steps the loss is lowest with {lowest}"
 pictures.loss_over_bytes(sent, losses, title, outer_text(sent, losses))
 
@@ -459,7 +461,7 @@ def train(comm, take_step, steps, steps_without_gradient=0):
 
 
 # %% [markdown]
-# The first page's ring all-reduce on 4 ranks has 6 rounds, and each rank sends $2\cdot\frac34 = 1.5$ vectors.
+# The ring all-reduce of lesson 5 has 6 rounds on 4 ranks, and each rank sends $2\cdot\frac34 = 1.5$ vectors.
 #
 # **Predict.** How many vectors does each of 8 ranks send per step with `neighbours_step`? And with `all_reduce_step`?
 
@@ -474,10 +476,10 @@ methods = {"neighbours": neighbours_step, "all-reduce": all_reduce_step}
 curves, per_step = {}, {}
 for name, take_step in methods.items():
     run = ranks.run(train, take_step, 90)
-    per_step[name] = run.bytes_per_rank[0] / vector / 90
+    per_step[name] = run.bytes_per_rank[0] / vector_bytes / 90
     means = np.mean(run.results, axis=0)  # the ranks' mean weights after each step
     curves[name] = [loss_and_gradients(unflat(w), train_x, train_y)[0] for w in means]
-course.measured(
+course.answer(
     "neighbours", neighbours=per_step["neighbours"], all_reduce=per_step["all-reduce"]
 )
 title = neighbours_text(curves["neighbours"], curves["all-reduce"])
@@ -560,8 +562,9 @@ pictures.who_has_what(counts, "clinic", "digit", title)
 # After its local training, clinic $r$ has the weights $w_r$. If it has $n_r$ of all $n$ images, it counts for a share
 # of $\frac{n_r}{n}$ in the mean, $w = \sum_r \frac{n_r}{n}\,w_r$. If one clinic with 300 images has the weight 1.0 and
 # one with 100 images has 2.0, the mean is $\frac{300}{400}\cdot 1.0 + \frac{100}{400}\cdot 2.0 = 1.25$. The
-# [exercise](../exercises/08_parameter_server.ipynb) `federated_average` calculates this with a single all-reduce, so
-# that no clinic sees the weights of a single other clinic.
+# [exercise](../exercises/08_parameter_server.ipynb) `federated_average` calculates this with a single all-reduce, and
+# each clinic receives only the mean. An all-reduce is not built to keep secrets, though. In lesson 5's ring, the first
+# block that a rank receives is one of its neighbour's own.
 #
 # Why count by images? Let each clinic take *one* step with *all* its images. Then the weighted mean should be the step
 # that a single clinic with all the images would have taken, because the mean gradient over all images is the weighted
@@ -753,7 +756,7 @@ from course_utils.lessons.allreduce import Network, predicted_seconds
 
 mobile = Network(alpha=0.1, beta=8 / 10e6)  # seconds, and seconds per byte
 for name in ("ring", "halving-doubling"):
-    seconds = predicted_seconds(name, 128, vector, mobile)
+    seconds = predicted_seconds(name, 128, vector_bytes, mobile)
     print(f"{name:17} {seconds:5.1f} s for 19 KB on 128 clinics")
 
 # %% [markdown]
@@ -762,8 +765,8 @@ for name in ("ring", "halving-doubling"):
 # every other all-reduce of lesson 5, all ranks have to take part until the end. A phone whose battery dies stops
 # everyone. A system with millions of phones that Google describes ([Bonawitz and others,
 # 2019](https://arxiv.org/abs/1902.01046)) therefore uses a server. It invites more phones than it needs and takes the
-# first ones that answer, just as in section 2. If there must be no server, averaging with neighbours is the better
-# choice, because a missing rank is missed only by its neighbours.
+# first ones that answer, just as in section 2. If there must be no server, averaging with neighbours is easier to
+# repair. Only two ranks notice that their neighbour is gone, and they can go on with each other.
 
 # %%
 ranks.stop()

@@ -1,7 +1,7 @@
 """Lesson 8, What if nobody waits? Read `server` first.
 
-`local_sgd` talks less: weights are averaged now and then; `outer_optimizer` makes a step of their mean change;
-`digits_trainings` trains in all these ways.
+In `local_sgd` ranks average their weights now and then, in `outer_optimizer` their mean change becomes a step of its
+own, and in `neighbours` each rank averages with two others only. `digits_trainings` trains in all these ways.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""The digits trained with nobody, everybody or hardly anybody waiting: synchronous, asynchronous, and local SGD.
+"""The digits trained with synchronous, asynchronous and local SGD, among clinics, and in DiLoCo's rounds.
 
-The small network of lesson 1 in one flat vector. Its gradient takes less than a millisecond, so each rank also sleeps
-as long as a larger one would compute: ranks that sleep share two cores without getting into each other's way. On
-virtual ranks nobody sleeps: that time passes on the rank's clock.
+The weights of lesson 1's small network are one flat vector. Its gradient takes less than a millisecond, so each rank
+also sleeps for as long as a larger network would compute. Ranks that sleep can share two cores without getting in each
+other's way. A virtual rank does not sleep: the time passes on its clock.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ class Curve:
         epochs: passes over all training images, counted over all workers, at each point.
         seconds: since the beginning, at each point.
         accuracies: the share of test images recognised, at each point.
-        staleness: of every update; empty where nothing can be stale.
+        staleness: of every update; empty if nothing can be stale.
     """
 
     epochs: list[float]
@@ -49,21 +49,21 @@ class Curve:
     staleness: list[int]
 
     def reached(self, accuracy: float) -> float | None:
-        """The seconds after which the accuracy was reached first; None where it never was."""
+        """Return the seconds after which the accuracy was reached first, or None if it never was."""
         return next((s for s, a in zip(self.seconds, self.accuracies, strict=True) if a >= accuracy), None)
 
     def epochs_to(self, accuracy: float) -> float | None:
-        """The epochs after which the accuracy was reached first; None where it never was."""
+        """Return the epochs after which the accuracy was reached first, or None if it never was."""
         return next((e for e, a in zip(self.epochs, self.accuracies, strict=True) if a >= accuracy), None)
 
 
 @dataclass(frozen=True)
 class Served:
-    """What an asynchronous server got from its workers.
+    """What an asynchronous server received from its workers.
 
     Attributes:
         workers: how many.
-        rate: updates a second, in the second half of the training.
+        rate: updates per second, in the second half of the training.
         staleness: mean, of the updates after each worker's first.
         accuracy: share of test images recognised at the end.
     """
@@ -124,7 +124,7 @@ def train_synchronously(
     pace: Pace = Pace(),
     every: int = 10,
 ) -> Curve | None:
-    """A parameter server that waits for every worker at every step. Rank 0 returns the curve, workers nothing.
+    """Train with a server that waits for every worker at every step. Rank 0 returns the curve, workers nothing.
 
     Args:
         updates: of the server; each uses one batch of every worker.
@@ -151,7 +151,7 @@ def train_asynchronously(
     pace: Pace = Pace(),
     every: int = 30,
 ) -> Curve | None:
-    """A parameter server that waits for nobody. Rank 0 returns the curve, workers nothing.
+    """Train with a server that waits for no worker. Rank 0 returns the curve, workers nothing.
 
     Args:
         updates: of the server; each uses one batch of one worker.
@@ -176,10 +176,10 @@ def train_locally(
     rate: float = 0.1,
     pace: Pace = Pace(),
 ) -> Curve | None:
-    """Local SGD without a server: every rank works, and all average their weights after this many steps.
+    """Train by local SGD: no rank is a server, and all average their weights after this many local steps.
 
-    With one local step it is synchronous SGD by all-reduce: the mean of the weights after a step from the same weights
-    is a step against the mean of the gradients. Rank 0 returns the curve, the others nothing.
+    With one local step this is synchronous SGD by all-reduce, because the mean of the weights after a step from the
+    same weights is a step against the mean of the gradients. Rank 0 returns the curve, the others nothing.
     """
     batches = own_batches(data, comm.rank, comm.size, batch_size, comm.rank)
     parameters, history = first_weights(0), ServerHistory()
@@ -205,7 +205,7 @@ def train_clinics(
     batch_size: int = 16,
     rate: float = 0.05,
 ) -> list[float]:
-    """Federated averaging: clinics train on their own images, only weights travel. Returns each round's accuracy.
+    """Train by federated averaging: clinics use their own images and send only weights. Return each round's accuracy.
 
     Args:
         shards: of each rank, the indices of its images; see `skewed_shards`.
@@ -234,10 +234,10 @@ def train_in_rounds(
     batch_size: int = 32,
     rate: float = 0.003,
 ) -> list[float]:
-    """AdamW on every rank's own images, three ways; the loss on all training images after each round, on every rank.
+    """Train with AdamW on every rank's own images in one of three ways; return the loss on all images after each round.
 
     Args:
-        rounds: each of so many inner steps.
+        rounds: each of `inner_steps` steps.
         method: "every step" for the mean gradient at every step, "mean" for the mean weights after each round, "outer"
             for DiLoCo's outer step after each round.
         rate: of AdamW, whose state stays on its rank.
@@ -264,7 +264,7 @@ def train_in_rounds(
 def _paced_gradient(
     comm: "MPI.Intracomm", weights: np.ndarray, batch: tuple[np.ndarray, np.ndarray], seconds: float
 ) -> np.ndarray:
-    """The gradient of the batch, after as long as a larger network would compute; a phase of the trace."""
+    """Return the batch's gradient after the time that a larger network would need; this is a phase of the trace."""
     with phase("gradient"):
         compute_for(comm, seconds)
         return flat_gradient(weights, *batch)

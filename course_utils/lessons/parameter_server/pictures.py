@@ -1,4 +1,4 @@
-"""What waiting does to training: accuracy against epochs and against seconds, and how old gradients were."""
+"""Pictures of trainings that wait or do not: accuracy over epochs and seconds, staleness, bytes, and who has what."""
 
 from collections.abc import Mapping, Sequence
 
@@ -69,10 +69,10 @@ def races(
 
 
 def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtitle: str = "") -> Figure:
-    """Draw updates in a second, mean staleness and accuracy over the number of workers, one under the other.
+    """Draw updates per second, mean staleness and accuracy over the number of workers, one under the other.
 
     Args:
-        virtual: a line. real: dots beside it.
+        virtual: drawn as a line. real: drawn as dots.
     """
     parts = {"rate": "updates per second", "staleness": "mean staleness", "accuracy": "test images recognised"}
     marks = {
@@ -105,7 +105,7 @@ def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtit
 
 
 def _finish(ax, x: str, lowest: float) -> None:
-    """The axes' look: shares in percent, a grid, no box."""
+    """Give axes their style: shares in percent, a grid, no box."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(style.FAINT)
     ax.tick_params(labelsize=style.TEXT, color=style.FAINT)

@@ -23,19 +23,19 @@ def parameter_server_step(
     gradient: np.ndarray,
     rate: float,
 ) -> None:
-    """One synchronous step: all gradients go to the server, its new weights go back to every
-    worker.
+    """Take one synchronous step: all gradients go to the server, and its new weights go back to
+    every worker.
 
     Rank 0 is the server, all other ranks are workers. It waits for all P − 1 gradients, takes one
-    step against their mean, w ← w − rate · mean, and answers each worker with the new weights:
-    2 (P − 1) messages from one rank to another, and every single one passes the server's link.
+    step against their mean, w ← w − rate · mean, and answers each worker with the new weights.
+    These are 2 (P − 1) messages from one rank to another, and all of them pass the server's link.
     A server without workers leaves its weights as they are.
 
     Args:
         parameters: (n,), on the server the weights; those of a worker may be out of date. On return
             the new weights, in this array, on all ranks.
-        gradient: (n,), of the same dtype, and not changed. The server has no data: its own is not
-            looked at.
+        gradient: (n,), of the same dtype, and not changed. The server has no data, so its own
+            gradient is ignored.
         rate: the learning rate.
 
     Source: Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server", §3.
@@ -58,16 +58,17 @@ def parameter_server_step(
 
 
 def measure_staleness(log: list[tuple[str, int]]) -> list[int]:
-    """The staleness of every update: how many others the server made since its worker fetched.
+    """Return the staleness of every update: how many others the server made since its worker
+    fetched.
 
     Args:
-        log: what the server did, in order: ("fetch", worker) when it gave a worker the present
+        log: what the server did, in order: ("fetch", worker) when it gave a worker the current
             weights, and ("push", worker) when it updated them with a gradient that this worker has
-            computed at the weights that it fetched last. A worker fetches before it pushes; it may
+            computed at the weights that it fetched last. A worker fetches before it pushes. It may
             push several times for one fetch, or fetch and never push.
 
     Returns:
-        One number for each push, in order; 0 where no update lies between fetch and push.
+        One number for each push, in order; 0 if no update lies between fetch and push.
 
     Source: Ho et al. 2013, "More Effective Distributed ML via a Stale Synchronous Parallel
     Parameter Server", §2.
@@ -86,7 +87,7 @@ def measure_staleness(log: list[tuple[str, int]]) -> list[int]:
 
 
 def staleness_scaled_lr(rate: float, staleness: int) -> float:
-    """The learning rate for a gradient of staleness τ: rate / τ, and the whole rate where τ is 0.
+    """Return the learning rate for a gradient of staleness τ: rate / τ, or the whole rate if τ is 0.
 
     Raises:
         ValueError: the staleness is below 0.
@@ -99,7 +100,7 @@ def staleness_scaled_lr(rate: float, staleness: int) -> float:
 
 
 def _now() -> float:
-    """This rank's clock: of a virtual rank, its virtual time."""
+    """Return the time on this rank's clock, in seconds; a virtual rank has virtual time."""
     from mpi4py import MPI
 
     return MPI.Wtime()
@@ -136,7 +137,7 @@ def serve(
     updates: int,
     every: int = 10,
 ) -> ServerHistory:
-    """The asynchronous server: update with each gradient as it comes, and answer its worker at once.
+    """Be an asynchronous server: update with each gradient when it arrives, and answer its worker at once.
 
     Args:
         parameters: (n,), changed in place.
@@ -173,7 +174,7 @@ def serve(
 
 
 def work(comm: "MPI.Intracomm", parameters: np.ndarray, next_gradient: Callable[[np.ndarray], np.ndarray]) -> int:
-    """An asynchronous worker: fetch, compute, push, until the server says stop; returns how many gradients it pushed.
+    """Be an asynchronous worker: fetch, compute and push until the server stops it, and return how many were used.
 
     Args:
         parameters: (n,), overwritten with what the server sends.
