@@ -140,8 +140,8 @@ ranks = course.start(4)
 # 1.0 + 100 · 2.0) ÷ 400 = 1.25. A clinic may have no patients at all. If none of them has any, all keep the weights
 # that they have.
 #
-# No rank, not even rank 0, may get to know the weights of a single clinic. You may use only one all-reduce, so both
-# sums have to fit into it.
+# No rank may collect the weights of single clinics, not even rank 0. You may use only one all-reduce, so both sums have
+# to fit into it.
 
 # %% tags=["exercise"]
 # federated_average

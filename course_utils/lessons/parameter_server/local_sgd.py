@@ -49,8 +49,8 @@ def federated_average(comm: "MPI.Intracomm", parameters: np.ndarray, examples: i
     examples.
 
     w ← Σ nᵣ wᵣ / Σ nᵣ, with one all-reduce. The number of examples travels at the end of the
-    weighted vector, and only the sum is shared. If no rank has an example, the weights stay as
-    they are.
+    weighted vector, and a rank receives nothing but the sums. If no rank has an example, the
+    weights stay as they are.
 
     Args:
         parameters: (n,), float32 or float64: this rank's weights after its local training; changed
@@ -69,7 +69,7 @@ def federated_average(comm: "MPI.Intracomm", parameters: np.ndarray, examples: i
 
 
 def skewed_shards(labels: np.ndarray, clinics: int, skew: float, rng: np.random.Generator) -> list[np.ndarray]:
-    """Deal examples out to clinics that see different things: each label is divided by shares drawn from a Dirichlet.
+    """Divide examples among clinics that see different things: for each label, the shares are drawn from a Dirichlet.
 
     Args:
         labels: (n,), the class of each example.

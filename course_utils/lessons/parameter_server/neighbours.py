@@ -1,4 +1,4 @@
-"""D-PSGD: no rank knows the mean. Each averages with its two neighbours on a ring, and goes its own step.
+"""D-PSGD: no rank knows the mean. Each averages with its two neighbours on a ring, and takes a step of its own.
 
 Parameters are one flat NumPy vector.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load M
 
 
 def neighbours_step(comm: "MPI.Intracomm", parameters: np.ndarray, gradient: np.ndarray, rate: float) -> None:
-    """One step of D-PSGD: the mean with both neighbours, minus this rank's own gradient.
+    """Take one step of D-PSGD: the mean with both neighbours, minus the rate times this rank's own gradient.
 
     wᵣ ← (wᵣ₋₁ + wᵣ + wᵣ₊₁) / 3 − rate · gᵣ. Each rank sends its weights to the left and to the right: two vectors,
     whatever P, in two rounds.
@@ -29,7 +29,7 @@ def neighbours_step(comm: "MPI.Intracomm", parameters: np.ndarray, gradient: np.
         rate: the learning rate.
 
     Raises:
-        ValueError: fewer than three ranks: the neighbours would be one.
+        ValueError: there are fewer than three ranks, so that both neighbours would be the same rank.
 
     Source: Lian et al. 2017, "Can Decentralized Algorithms Outperform Centralized Algorithms?", algorithm 1.
     """
@@ -43,17 +43,19 @@ def neighbours_step(comm: "MPI.Intracomm", parameters: np.ndarray, gradient: np.
 
 
 def shrinking(world_size: int) -> float:
-    """The share of the ranks' distance that is left after a step without gradients: W's second largest eigenvalue.
+    """Return which share of the ranks' distance from their mean is left after a step without gradients.
 
-    Of those of a ring, (1 + 2 cos(2πk / P)) / 3, the one farthest from 0 but for k = 0.
+    On a ring, a step multiplies the wave cos(2πkr / P) over the ranks r by (1 + 2 cos(2πk / P)) / 3, because its two
+    neighbours add up to 2 cos(2πk / P) times the rank's own value. The wave with k = 0 is the mean, which stays as it
+    is. Of all others, the one that shrinks least decides.
 
-    Source: Lian et al. 2017, assumption 1.3, the spectral gap.
+    Source: Lian et al. 2017, assumption 1.3, the spectral gap: the factors are the eigenvalues of the mixing matrix.
     """
     return max(abs(1 + 2 * math.cos(2 * math.pi * k / world_size)) / 3 for k in range(1, world_size))
 
 
 def consensus_distance(parameters: Sequence[np.ndarray]) -> float:
-    """How far the ranks' weights differ: the root of the mean squared distance from their mean.
+    """Return how far the ranks' weights differ: the root of the mean squared distance from their mean.
 
     Args:
         parameters: of each rank, (n,).
@@ -72,11 +74,11 @@ def train_among_neighbours(
     batch_size: int = 16,
     rate: float = 0.3,
 ) -> list[np.ndarray]:
-    """Train the digits, each rank on every P-th image; this rank's weights before the first step and after each.
+    """Train the digits, each rank on every P-th image; return its weights before the first step and after each.
 
     Args:
-        method: "neighbours" for `neighbours_step`, "all-reduce" for the mean of all gradients, round lesson 5's ring.
-        only_average: so many steps at the end without gradients.
+        method: "neighbours" for `neighbours_step`, "all-reduce" for the mean of all gradients by lesson 5's ring.
+        only_average: how many steps without gradients follow at the end.
     """
     batches = own_batches(data, comm.rank, comm.size, batch_size, comm.rank)
     parameters = first_weights(0)

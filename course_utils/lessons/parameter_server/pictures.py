@@ -1,4 +1,4 @@
-"""What waiting does to training: accuracy against epochs and against seconds, and how old gradients were."""
+"""Pictures of trainings that wait or do not: accuracy over epochs and seconds, staleness, bytes, and who has what."""
 
 from collections.abc import Mapping, Sequence
 
@@ -70,12 +70,12 @@ def races(
 
 
 def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtitle: str = "") -> Figure:
-    """Draw updates in a second, mean staleness and accuracy over the number of workers, one under the other.
+    """Draw updates per second, mean staleness and accuracy over the number of workers, one under the other.
 
     Args:
-        virtual: a line. real: dots beside it.
+        virtual: drawn as a line. real: drawn as dots.
     """
-    parts = {"rate": "updates in a second", "staleness": "mean staleness", "accuracy": "test images recognised"}
+    parts = {"rate": "updates per second", "staleness": "mean staleness", "accuracy": "test images recognised"}
     marks = {
         "virtual workers": Line2D([], [], color=style.CURVES[0], marker="o", markersize=4),
         "real workers": Line2D([], [], color=style.CURVES[1], marker="D", markersize=7, linestyle=""),
@@ -96,7 +96,7 @@ def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtit
         label(ax, "workers" if ax is axes[-1] else "", words, above=True)
     style.draw_legend(axes[0], marks, offset=0.28)
     text = "; ".join(
-        f"{kind}, {run.workers}: {run.rate:.0f} updates in a second, staleness {run.staleness:.0f}, "
+        f"{kind}, {run.workers}: {run.rate:.0f} updates per second, staleness {run.staleness:.0f}, "
         f"{percent(run.accuracy)} recognised"
         for kind, runs in {"virtual": virtual, "real": real}.items()
         for run in runs
@@ -106,7 +106,7 @@ def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtit
 
 
 def _finish(ax, x: str, lowest: float) -> None:
-    """The axes' look: shares in percent, a grid, no box."""
+    """Give axes their style: shares in percent, a grid, no box."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(style.FAINT)
     ax.tick_params(labelsize=style.TEXT, color=style.FAINT)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from course_utils.lessons.parameter_server.digits_trainings import Curve, Served
-from course_utils.measuring import BUSY, NEAR, Compared, is_busy, tied
+from course_utils.measuring import BUSY, NEAR, Compared, is_busy, larger, tied
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _FULL = 0.05  # a link within this share of its highest rate is full
@@ -62,7 +62,7 @@ def staleness_text(workers: int, histograms: Mapping[str, Sequence[int]]) -> tup
 
 
 def served_text(virtual: Sequence[Served], real: Sequence[Served]) -> tuple[str, str]:
-    """From how many workers on the server makes no more updates; and how far virtual rates are from real ones.
+    """Say how many workers fill the server's link, and how far virtual rates are from real ones.
 
     Args:
         virtual: by rising number of workers. real: some of these numbers.
@@ -71,15 +71,15 @@ def served_text(virtual: Sequence[Served], real: Sequence[Served]) -> tuple[str,
     full = next(run for run in virtual if run.rate >= (1 - _FULL) * most)
     last = virtual[-1]
     if full is last:
-        title = f"{last.workers} virtual workers: the server's link is not full yet"
+        title = f"With {last.workers} virtual workers, the server's link is not full yet"
     else:
-        title = f"Virtual workers: {last.workers} bring no more than {full.workers} do, and older gradients"
+        title = f"{last.workers} virtual workers bring no more updates than {full.workers} do, but older gradients"
     rates = {run.workers: run.rate for run in virtual}
     if is_busy([[1 / run.rate] for run in real], planned=[1 / rates[run.workers] for run in real]):
         return title, BUSY
     errors = [abs(rates[run.workers] / run.rate - 1) for run in real]
     errors_text = [f"{percent(error)} with {run.workers}" for error, run in zip(errors, real, strict=True)]
-    text = f"Virtual and real workers' updates in a second differ by {join(errors_text)} workers"
+    text = f"Virtual and real workers differ in updates per second by {join(errors_text)} workers"
     return title, text if real else ""
 
 
@@ -173,12 +173,12 @@ def races_text(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: float,
 
 
 def local_text(local_steps: Sequence[int], nbytes: Sequence[float], accuracies: Sequence[float]) -> str:
-    """How far local steps cut the bytes, and whether the accuracy paid for it."""
+    """Say how far local steps cut the bytes, and whether the accuracy paid for it."""
     few, most, kept = accuracies[0], accuracies[-1], holds_up_to(local_steps, accuracies)
-    start = f"From {bytes_text(nbytes[0])} to {bytes_text(nbytes[-1])} with {local_steps[-1]} local steps"
+    start = f"{local_steps[-1]} local steps send {bytes_text(nbytes[-1])} instead of {bytes_text(nbytes[0])}"
     if kept == local_steps[-1]:
-        return f"{start}, and no fewer images: {percent(few)}, then {percent(most)}"
-    return f"{start}; the accuracy holds up to {kept}, then falls to {percent(most)}"
+        return f"{start} and lose no accuracy ({percent(most)} against {percent(few)})"
+    return f"{start}, but beyond {kept} the accuracy falls, from {percent(few)} to {percent(most)}"
 
 
 def holds_up_to(local_steps: Sequence[int], accuracies: Sequence[float]) -> int:
@@ -224,7 +224,7 @@ def rounds_to(accuracies: Sequence[float], target: float) -> int | None:
 
 
 def clinics_text(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes: float) -> str:
-    """How many bytes a clinic sends to reach the target, and how many local epochs it computes for that.
+    """Say how many bytes a clinic sends to reach the target, and how many local epochs it computes for that.
 
     Args:
         by_epochs: local epochs → the accuracy after every round. nbytes: what a clinic sends in a round.
@@ -236,22 +236,22 @@ def clinics_text(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes
         if rounds is None:
             texts.append(f"{name}: not reached in {len(accuracies)} rounds")
         else:
-            texts.append(f"{name}: {bytes_text(rounds * nbytes)} and {rounds * epochs} epochs of work")
-    return f"To {percent(target)}, {'; '.join(texts)}"
+            texts.append(f"{name}: {bytes_text(rounds * nbytes)}, {count(rounds * epochs, 'epoch')} computed")
+    return f"Up to {percent(target)}, {'; '.join(texts)}"
 
 
 def mean_text(weighted: float, unweighted: float) -> str:
-    """Whether counting every clinic alike costs accuracy."""
-    start = f"counted by number {percent(weighted)}, alike {percent(unweighted)}"
+    """Say whether counting every clinic alike costs accuracy."""
+    start = f"{percent(weighted)} are recognised if clinics count by images, {percent(unweighted)} if they count alike"
     if weighted - unweighted > _APART:
-        return f"{start}: the small clinics drown the large one"
+        return f"{start}. Counted alike, the three small clinics outweigh the large one"
     if unweighted - weighted > _APART:
-        return f"{start}: here the small clinics help, but nobody could know"
-    return f"{start}: no difference that 360 test images could show"
+        return f"{start}. The small clinics happen to help here, which could not be known in advance"
+    return f"{start}. With 360 test images, that is no difference"
 
 
 def outer_text(sent: Mapping[str, Sequence[float]], losses: Mapping[str, Sequence[float]]) -> str:
-    """What bought most: the lowest loss at the end, and how many times as many bytes the others have sent for theirs.
+    """Say which way ends with the lowest loss, and what it and the others have sent.
 
     Args:
         sent: the way → bytes of one rank up to each point.
@@ -259,13 +259,32 @@ def outer_text(sent: Mapping[str, Sequence[float]], losses: Mapping[str, Sequenc
     """
     best = min(losses, key=lambda name: losses[name][-1])
     others = join([f"{losses[name][-1]:.2g} ({name}, {bytes_text(sent[name][-1])})" for name in losses if name != best])
-    return f"Lowest: {losses[best][-1]:.2g} with {best}, for {bytes_text(sent[best][-1])}; beside it {others}"
+    start = f"A loss of {losses[best][-1]:.2g} with {best}, for {bytes_text(sent[best][-1])}"
+    return f"{start}, against {others}"
 
 
 def neighbours_text(neighbours: Sequence[float], everybody: Sequence[float]) -> str:
-    """How the last losses of two trainings compare: ranks that average with neighbours, and ranks that all average."""
+    """Compare the last losses of ranks that average with their neighbours and of ranks that all-reduce gradients."""
     neighbours_loss, other = neighbours[-1], everybody[-1]
     if tied(neighbours_loss, other):
-        return "Among neighbours the loss ends where the all-reduce's does"
+        return "Averaging with neighbours ends at the same loss as the all-reduce"
     side = "above" if neighbours_loss > other else "below"
-    return f"Among neighbours the loss ends {percent(abs(neighbours_loss / other - 1))} {side} the all-reduce's"
+    share = percent(abs(neighbours_loss / other - 1))
+    return f"Averaging with neighbours ends with a loss {share} {side} that of the all-reduce"
+
+
+def backup_text(ways: Mapping[str, Sequence[Curve]], waits: str, drops: str, busy: bool = False) -> str:
+    """Say how much time a synchronous server saves that drops the latest gradients, for the same number of images.
+
+    Args:
+        ways: the runs of each way of training, all through the same number of images.
+        waits, drops: the way that waits for all workers, and the one with a backup worker.
+        busy: whether the runs scatter too much to compare them.
+    """
+    if busy:
+        return BUSY
+    slow, quick = (statistics.median(run.seconds[-1] for run in ways[name]) for name in (waits, drops))
+    ends = f"{seconds_text(quick)} against {seconds_text(slow)} for the same number of images"
+    if larger(slow, quick):
+        return f"A backup worker saves {percent(1 - quick / slow)} of the time: {ends}"
+    return f"A backup worker saves no time here: {ends}"

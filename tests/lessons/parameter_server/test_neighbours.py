@@ -63,6 +63,8 @@ def test_with_the_all_reduce_all_ranks_stay_equal_and_neighbours_come_together(f
 
 def test_the_sentence_compares_losses_and_distance() -> None:
     told = sentences.neighbours_text([2.0, 0.5], [2.0, 0.4])
-    assert told.replace("\N{NO-BREAK SPACE}", " ") == "Among neighbours the loss ends 25 % above the all-reduce's"
+    assert told.replace("\N{NO-BREAK SPACE}", " ") == (
+        "Averaging with neighbours ends with a loss 25 % above that of the all-reduce"
+    )
     assert "below" in sentences.neighbours_text([2.0, 0.4], [2.0, 0.5])
-    assert "ends where" in sentences.neighbours_text([2.0, 0.4], [2.0, 0.401])
+    assert "the same loss" in sentences.neighbours_text([2.0, 0.4], [2.0, 0.401])

@@ -1,5 +1,7 @@
 """What is measured about servers, stale gradients and local training, and the sentences that are chosen from it."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -18,6 +20,7 @@ from course_utils.lessons.parameter_server.digits_trainings import (
 from course_utils.lessons.parameter_server.experiments import served
 from course_utils.lessons.parameter_server.outer_optimizer import AdamW, outer_step
 from course_utils.lessons.parameter_server.pictures import loss_over_bytes
+from course_utils.measuring import BUSY
 from course_utils.trace.events import phase_seconds
 
 
@@ -128,22 +131,22 @@ def test_most_runs_must_have_reached_the_target() -> None:
 
 def test_fewer_bytes_are_praised_only_where_the_accuracy_holds() -> None:
     assert said.holds_up_to([1, 8], [0.95, 0.94]) == said.holds_up_to([1, 8, 64], [0.95, 0.94, 0.8]) == 8
-    assert "no fewer images" in said.local_text([1, 8], [1e6, 125e3], [0.95, 0.94])
-    assert "holds up to 8, then falls" in said.local_text([1, 8, 64], [1e6, 125e3, 2e4], [0.95, 0.94, 0.8])
+    assert "lose no accuracy" in said.local_text([1, 8], [1e6, 125e3], [0.95, 0.94])
+    assert "beyond 8 the accuracy falls" in said.local_text([1, 8, 64], [1e6, 125e3, 2e4], [0.95, 0.94, 0.8])
 
 
 def test_clinics_bytes_and_work_to_an_accuracy() -> None:
     assert said.rounds_to([0.5, 0.9, 0.8], 0.85) == 2 and said.rounds_to([0.5], 0.85) is None
     text = said.clinics_text({1: [0.5, 0.6, 0.86], 20: [0.9, 0.9, 0.9], 5: [0.1] * 3}, 0.85, 20_000)
     assert text.replace("\N{NO-BREAK SPACE}", " ") == (
-        "To 85 %, 1 local epoch: 60 KB and 3 epochs of work; 20 local epochs: 20 KB and 20 epochs of work; "
-        "5 local epochs: not reached in 3 rounds"
+        "Up to 85 %, 1 local epoch: 60 KB, 3 epochs computed; "
+        "20 local epochs: 20 KB, 20 epochs computed; 5 local epochs: not reached in 3 rounds"
     )
 
 
 @pytest.mark.parametrize(
     ("weighted", "unweighted", "sentence"),
-    [(0.97, 0.9, "drown"), (0.9, 0.97, "nobody could know"), (0.95, 0.945, "no difference")],
+    [(0.97, 0.9, "outweigh"), (0.9, 0.97, "happen to help"), (0.95, 0.945, "no difference")],
 )
 def test_the_unweighted_mean_is_judged_by_what_it_cost(weighted, unweighted, sentence) -> None:
     assert sentence in said.mean_text(weighted, unweighted)
@@ -210,6 +213,26 @@ def test_virtual_workers_compute_what_real_ones_do(workers):
 def test_a_full_link_is_found_and_said():
     virtual = [Served(1, 90.0, 0.0, 0.9), Served(7, 640.0, 6.0, 0.9), Served(200, 648.0, 199.0, 0.1)]
     title, found = said.served_text(virtual, [Served(7, 800.0, 6.0, 0.9)])
-    assert "200 bring no more than 7 do" in title and "20\N{NO-BREAK SPACE}% with 7 workers" in found
+    assert "200 virtual workers bring no more updates than 7 do" in title
+    assert "20\N{NO-BREAK SPACE}% with 7 workers" in found
     assert "not full yet" in said.served_text(virtual[:2], [])[0]
-    assert "virtual, 200: 648 updates in a second" in pictures.served(virtual, virtual[:1], title).alt_text
+    assert "virtual, 200: 648 updates per second" in pictures.served(virtual, virtual[:1], title).alt_text
+
+
+@pytest.mark.parametrize(
+    ("all_five", "first_four", "sentence"),
+    [(4.0, 2.6, "saves 35\N{NO-BREAK SPACE}% of the time"), (2.6, 2.6, "no time here"), (2.6, 4.0, "no time here")],
+)
+def test_a_backup_worker_is_praised_only_if_it_saves_time(all_five, first_four, sentence) -> None:
+    ways = {"all five": [curve((all_five, 0.9))] * 3, "first four": [curve((first_four, 0.9))] * 3}
+    assert sentence in said.backup_text(ways, "all five", "first four")
+    assert said.backup_text(ways, "all five", "first four", busy=True) == BUSY
+
+
+def test_a_straggler_can_be_slow_for_a_share_of_its_gradients() -> None:
+    pace = Pace(0.02, straggler=1, factor=5, share=0.25)
+    late, other = ([*itertools.islice(pace.gradients_of(rank), 2000)] for rank in (1, 2))
+    assert set(late) == {0.02, 0.1} and set(other) == {0.02}
+    assert late.count(0.1) / 2000 == pytest.approx(0.25, abs=0.05)
+    assert late == [*itertools.islice(pace.gradients_of(1), 2000)], "another run draws other ones"
+    assert {*itertools.islice(Pace(0.02, straggler=1).gradients_of(1), 100)} == {0.1}
