@@ -387,12 +387,13 @@ course.predict("server_late", within=1.5, synchronous=..., asynchronous=..., loc
 # The next cell runs each training three times, with equal workers and with the straggler. Each line in the picture is
 # one run, drawn against epochs (passes over the training images) on the left and against seconds on the right.
 
-# %%
+# %% tags=["figure:08_races"]
 from course_utils.lessons.parameter_server import is_busy_race, race, races_text
 from course_utils.lessons.parameter_server import reached_table, slower, straggler_text
 
 paces = {"equal workers": Pace(0.008), "a straggler": Pace(0.008, straggler=2)}
-races = race(ranks, images, paces, runs=3)
+repeats = 3
+races = race(ranks, images, paces, repeats)
 times = slower(races)
 busy = is_busy_race(races)
 course.measured("server_late", busy=busy, **times)
@@ -425,13 +426,13 @@ pictures.races(races, title, subtitle, target=0.95)
 # | 5 | one model on many phones | each trains alone, then a server averages | all but the slowest |
 # | 6 | one model in several data centres | hundreds of steps alone, then a mean | all, but rarely |
 #
-# These are examples of what most systems of that kind do. Row by row, you can read about them in
-# [ZeRO](https://arxiv.org/abs/1910.02054) and [FSDP](https://arxiv.org/abs/2304.11277), [Mudigere and others
-# (2022)](https://arxiv.org/abs/2104.05158), [Monolith (2022)](https://arxiv.org/abs/2209.07663), [AReaL
-# (2025)](https://arxiv.org/abs/2505.24298), and [Bonawitz and others (2019)](https://arxiv.org/abs/1902.01046). Row 6
-# is the method of **DiLoCo** ([Douillard and others, 2023](https://arxiv.org/abs/2311.08105)), in which ranks that are
-# far apart train alone for hundreds of steps before they average. In row 4 the staleness has a limit, and when it is
-# reached, the GPUs that write answers have to wait.
+# These are examples of what most systems of that kind do. The sources, from row 1 to row 5, are
+# [ZeRO](https://arxiv.org/abs/1910.02054) and [FSDP](https://arxiv.org/abs/2304.11277), which are a subject of lesson
+# 11, [Mudigere and others (2022)](https://arxiv.org/abs/2104.05158), [Monolith
+# (2022)](https://arxiv.org/abs/2209.07663), [AReaL (2025)](https://arxiv.org/abs/2505.24298), and [Bonawitz and others
+# (2019)](https://arxiv.org/abs/1902.01046). Row 6 is the method of **DiLoCo** ([Douillard and others,
+# 2023](https://arxiv.org/abs/2311.08105)), in which ranks that are far apart train alone for hundreds of steps before
+# they average. In row 4 the staleness has a limit, and when it is reached, the GPUs that write answers have to wait.
 #
 # So most large trainings are synchronous. Within a data centre the machines are nearly equal and the links are fast,
 # and a result that can be repeated is worth a lot. The other rows are cases where the machines, the links or the work
