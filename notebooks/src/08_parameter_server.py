@@ -14,7 +14,7 @@
 # calculate how old the gradients are on average, find a learning rate that old gradients can bear, and learn to tell
 # when it is better to wait.
 #
-# *40 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 8 ranks*
+# *50 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 8 ranks*
 
 # %%
 import numpy as np
@@ -396,8 +396,20 @@ course.draw.over_numbers(
 # the weights about as far, each of them gets a quarter of the rate, 0.15. In all three ways the workers compute 224
 # gradients in total.
 #
-# First all workers are equal, and a gradient takes 8 ms. Then worker 2 becomes slower. Let's calculate what happens if
-# it is *twice* as slow. Messages are short compared with the gradients, so we leave them out.
+# First all workers are equal, and a gradient takes 8 ms. Then one of them becomes slower. Here are two synchronous
+# steps in which rank 2 is *twice* as slow. (`train_locally` is local SGD, and with a single local step it is
+# synchronous training.)
+
+# %%
+from course_utils.lessons.parameter_server import train_locally
+
+twice = Pace(0.008, straggler=2, factor=2)
+late = ranks.run(train_locally, images, 2, local_steps=1, pace=twice, ranks=4)
+late.timeline("Two synchronous steps in which rank 2 is twice as slow")
+
+# %% [markdown]
+# By what factor does this straggler slow down each of the three ways? Messages are short compared with the gradients,
+# so we leave them out.
 #
 # - Synchronous training takes one step in every 8 ms. With the straggler all ranks wait until it has finished, after 16
 #   ms, so the training takes twice as long.
@@ -406,8 +418,8 @@ course.draw.over_numbers(
 # - In asynchronous training three workers carry on as before, and the slow one delivers half of what it did. Together
 #   they work like 3.5 workers instead of 4, so the training takes 4 ÷ 3.5 = 1.14 times longer.
 #
-# **Predict.** Now let worker 2 be *five* times slower, so that a gradient takes it 40 ms. How many times longer does
-# each training take than with equal workers?
+# **Predict.** Now let the straggler be *five* times slower, so that a gradient takes it 40 ms. How many times longer
+# does each training take than with equal workers?
 
 # %%
 course.predict("server_late", within=1.5, synchronous=..., asynchronous=..., local=...)
