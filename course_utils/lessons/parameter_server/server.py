@@ -87,7 +87,7 @@ def measure_staleness(log: list[tuple[str, int]]) -> list[int]:
 
 
 def staleness_scaled_lr(rate: float, staleness: int) -> float:
-    """Return the learning rate for a gradient of staleness τ: rate / τ, or the whole rate if τ is 0.
+    """Return the rate for a gradient of staleness τ: rate / τ, or the whole rate if τ is 0.
 
     Raises:
         ValueError: the staleness is below 0.
