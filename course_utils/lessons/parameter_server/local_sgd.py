@@ -1,4 +1,4 @@
-"""Local SGD: every rank trains by itself for a while, then the ranks average their weights instead of gradients.
+"""Local SGD: every rank trains by itself for a while, and then the ranks average their weights.
 
 Among clinics that may not share their data this is federated averaging. Parameters are one flat NumPy vector.
 """
@@ -19,33 +19,34 @@ def local_sgd_round(
     batches: Iterable[Any],
     rate: float,
 ) -> None:
-    """Do one round of local SGD: a step for each of this rank's batches, then the mean of all
-    weights.
+    """Make one round of local SGD: a step for each of this rank's batches, then the mean of all
+    ranks' weights.
 
-    The steps need no messages. At the end there is one all-reduce of the weights, to which each
-    rank contributes n numbers of their dtype once, whatever the number of batches. Ranks may have
-    different numbers of batches, even none. All ranks count alike in the mean.
+    The steps need no messages. At the end there is one all-reduce of the weights, so each rank
+    contributes n numbers of their dtype once, whatever the number of batches. Ranks may have
+    different numbers of batches, or none, and all ranks count equally.
 
     Args:
         parameters: (n,), equal on all ranks before and after; changed in place.
-        gradient: (weights, batch) → the gradient, (n,). It may be a part of the batch, so do not
-            change either of them.
-        batches: this rank's, in order.
+        gradient: (weights, batch) → the gradient, (n,), which may be part of the batch. Neither the
+            gradient nor the batch may be changed.
+        batches: this rank's batches, in order.
         rate: the learning rate of the local steps.
 
     Source: Stich 2019, "Local SGD Converges Fast and Communicates Little", algorithm 1.
     """
-    # Every rank takes its own steps, without a message.
+    # First every rank takes its steps, without a message.
     for batch in batches:
         parameters -= rate * gradient(parameters, batch)
-    # Then all ranks continue from the mean of their weights.
+    # Then all of them continue from the mean.
     total = np.empty_like(parameters)
     comm.Allreduce(parameters, total)
     parameters[:] = total / comm.size
 
 
 def federated_average(comm: "MPI.Intracomm", parameters: np.ndarray, examples: int) -> None:
-    """Replace the weights by their mean over all ranks, each counted by its number of examples.
+    """Replace the weights by their mean over all ranks, in which each rank counts by its number of
+    examples.
 
     w ← Σ nᵣ wᵣ / Σ nᵣ, with one all-reduce. The number of examples travels at the end of the
     weighted vector, and a rank receives nothing but the sums. If no rank has an example, the

@@ -20,7 +20,6 @@ def races(
     subtitle: str = "",
     target: float | None = None,
     lowest: float = 0.5,
-    wide: bool = False,
 ) -> Figure:
     """Draw accuracy against epochs (left) and against seconds (right), one row for each setting.
 
@@ -28,7 +27,6 @@ def races(
         rows: the setting ("no straggler") → the way of training → all its runs; every run is a thin line.
         target: an accuracy that is marked by a dashed line.
         lowest: where the axis of accuracy begins.
-        wide: for a slide.
     """
     if not rows or not all(runs for ways in rows.values() for runs in ways.values()):
         raise CourseError("races: at least one setting, and one run of every way of training.")
@@ -36,7 +34,7 @@ def races(
     colours = {name: style.CURVES[index % len(style.CURVES)] for index, name in enumerate(names)}
     marks = {name: Line2D([], [], color=colours[name], linewidth=2) for name in names}
     above = style.legend_height(list(marks)) + 0.22
-    margins = {"above": above, "between": 0.8, "width": style.SLIDE_WIDTH if wide else style.WIDTH}
+    margins = {"above": above, "between": 0.8, "width": style.WIDTH}
     picture, left_axes = style.new_picture(title, subtitle, heights=[1.75] * len(rows), **margins)
     longest = {
         what: max(getattr(run, what)[-1] for ways in rows.values() for runs in ways.values() for run in runs)
@@ -56,6 +54,7 @@ def races(
             ax.set_xlim(0, longest[what])
             _finish(ax, what if row == len(rows) - 1 else "", lowest)
             ax.set_title(f"{setting}, against {what}", fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
+        left.set_ylabel("test images recognised", fontsize=style.TEXT)
         right.tick_params(labelleft=False)
     style.draw_legend(left_axes[0], marks, offset=0.28)
     text = "; ".join(

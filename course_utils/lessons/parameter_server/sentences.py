@@ -7,47 +7,58 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from course_utils.lessons.parameter_server.digits_trainings import Curve, Served
-from course_utils.measuring import BUSY, NEAR, Compared, is_busy, larger, relative_errors, tied
+from course_utils.measuring import BUSY, NEAR, Compared, is_busy, larger, tied
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _FULL = 0.05  # a link within this share of its highest rate is full
 _APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test images
 
 
-def link_text(
-    workers: Sequence[int],
-    server: Sequence[Sequence[float]],
-    ring: Sequence[Sequence[float]],
-    predicted: Sequence[float],
-) -> str:
-    """How much longer a step through the server takes than the ring, and whether the prediction held.
+def link_title(workers: Sequence[int], server: Sequence[Sequence[float]], ring: Sequence[Sequence[float]]) -> str:
+    """Return how long the two take with the most workers, or `BUSY`.
 
     Args:
-        server, ring: for each number of workers the seconds of all runs. predicted: the server's.
+        server, ring: for each number of workers the seconds of all runs.
     """
-    if is_busy([*server, *ring]):
+    if is_busy([server[-1], ring[-1]]):
         return BUSY
-    slow, fast = statistics.median(server[-1]), statistics.median(ring[-1])
-    errors = relative_errors(predicted, map(statistics.median, server))
-    worst = max(errors)
-    text = f"With {workers[-1]} workers: {seconds_text(slow)} through the server, {seconds_text(fast)} round the ring. "
-    if worst <= NEAR:
-        return text + f"The server's predictions are off by {percent(worst)} at most."
-    if statistics.median(errors) <= NEAR:
-        return text + f"The server's predictions are off by {percent(statistics.median(errors))} in the middle."
-    return text + f"The prediction is off by up to {percent(worst)}: the link is not all that costs time here."
+    through, around = seconds_text(statistics.median(server[-1])), seconds_text(statistics.median(ring[-1]))
+    return f"With {workers[-1]} workers: {through} through the server, {around} around the ring"
 
 
-def staleness_text(workers: int, histograms: Mapping[str, Sequence[int]]) -> str:
-    """The mean staleness of every setting beside workers − 1, and how old the oldest gradient was."""
-    means = {setting: float(np.mean(ages)) for setting, ages in histograms.items()}
-    oldest = [f"{max(ages)} ({setting})" for setting, ages in histograms.items()]
-    near = all(abs(mean - (workers - 1)) <= NEAR * max(1, workers - 1) for mean in means.values())
-    means_text = join([f"{mean:.2f}" for mean in means.values()])
-    start = f"The mean is {means_text}" + (
-        f": near {workers} − 1 each time" if near else f"; {workers - 1} was predicted"
+def link_text(server: Sequence[Sequence[float]], predicted: Sequence[float]) -> str:
+    """Return how far the calculation for the server was off and in which direction, or `BUSY`.
+
+    A run that took longer than calculated spent time on something besides the link. One that was faster did not, so
+    nothing is blamed then.
+
+    Args:
+        server: for each number of workers the seconds of all runs.
+        predicted: for each number of workers the seconds that were calculated.
+    """
+    if is_busy(server):
+        return BUSY
+    ratios = [statistics.median(runs) / plan for runs, plan in zip(server, predicted, strict=True)]
+    worst = max(ratios, key=lambda ratio: abs(ratio - 1))
+    if abs(worst - 1) <= NEAR:
+        return f"The times for the server are within {percent(abs(worst - 1))} of the calculation"
+    if worst > 1:
+        return (
+            f"The server took up to {percent(worst - 1)} longer than calculated, so the link isn't all that takes time"
+        )
+    return f"The server took up to {percent(1 - worst)} less time than calculated, so the link let more through"
+
+
+def staleness_text(workers: int, histograms: Mapping[str, Sequence[int]]) -> tuple[str, str]:
+    """Return a title with the mean staleness of every setting and workers − 1, and a line on the oldest gradients."""
+    means = [float(np.mean(ages)) for ages in histograms.values()]
+    near = all(abs(mean - (workers - 1)) <= NEAR * max(1, workers - 1) for mean in means)
+    means_text = join([f"{mean:.2f}" for mean in means])
+    title = f"The mean staleness is {means_text}, " + (
+        f"close to {workers} − 1" if near else f"but {workers - 1} was predicted"
     )
-    return f"{start}. The oldest gradient: {join(oldest)}"
+    oldest = join([f"{max(ages)} ({setting})" for setting, ages in histograms.items()])
+    return title, f"Staleness of the oldest gradient: {oldest}"
 
 
 def served_text(virtual: Sequence[Served], real: Sequence[Served]) -> tuple[str, str]:
@@ -72,24 +83,27 @@ def served_text(virtual: Sequence[Served], real: Sequence[Served]) -> tuple[str,
     return title, text if real else ""
 
 
-def rates_text(rates: Sequence[float], fresh: Sequence[float], stale: Sequence[float], scaled: Sequence[float]) -> str:
-    """At which rates stale gradients spoil the training, and whether scaled rates mend it.
+def largest_rate(rates: Sequence[float], accuracies: Sequence[float], target: float) -> float:
+    """Return the largest rate that reached the target; 0 if none did."""
+    return max([rate for rate, accuracy in zip(rates, accuracies, strict=True) if accuracy >= target], default=0.0)
+
+
+def rates_text(
+    rates: Sequence[float], fresh: Sequence[float], stale: Sequence[float], scaled: Sequence[float], target: float
+) -> tuple[str, str]:
+    """Return a title, how large the rate may be with old gradients, and a line on how large it may be if scaled.
 
     Args:
         fresh: the accuracy at each rate with one worker. stale: with many. scaled: with many and scaled rates.
+        target: the accuracy at which a training counts as successful.
     """
-    spoiled = [i for i, rate in enumerate(rates) if fresh[i] - stale[i] > 0.1]
-    if not spoiled:
-        return "At none of these rates do old gradients cost more than a tenth of the images"
-    first = spoiled[0]
-    start = f"At rate {rates[first]:g} one worker ends at {percent(fresh[first])}, old gradients at "
-    start += percent(stale[first])
-    mended = [i for i in spoiled if scaled[i] - stale[i] > 0.1]
-    if mended:
-        return f"{start}; scaled by their age, at {percent(scaled[mended[0]])}" + (
-            "" if mended[0] == first else f" (rate {rates[mended[0]]:g})"
-        )
-    return f"{start}; scaling by age does not mend it here"
+    one, many, cured = (largest_rate(rates, accuracies, target) for accuracies in (fresh, stale, scaled))
+    title = f"Largest rate that succeeds: {_rate_text(one)} with fresh gradients, {_rate_text(many)} with old ones"
+    return title, f"Success: at least {percent(target)}. Rates divided by the staleness: up to {_rate_text(cured)}"
+
+
+def _rate_text(rate: float) -> str:
+    return f"{rate:g}" if rate else "none"
 
 
 def median_to(runs: Sequence[Curve], target: float) -> float | None:
@@ -112,11 +126,11 @@ def first_to(ways: Mapping[str, Sequence[Curve]], target: float) -> list[str]:
 
 
 def first_text(ways: Mapping[str, Sequence[Curve]], target: float) -> str:
-    """Who reaches the target first; nobody is first where the best two are a tie."""
+    """Return who reaches the target first; if the best two are a tie, neither is."""
     first = first_to(ways, target)
     if len(first) > 1:
-        return f"{join(first)} are too near to each other to call"
-    return f"{first[0]} is first at {percent(target)}" if first else f"nobody reaches {percent(target)}"
+        return f"{join(first)} reach {percent(target)} too close together to call"
+    return f"{first[0]} reaches {percent(target)} first" if first else f"none reaches {percent(target)}"
 
 
 def compared(first: Sequence[Curve], second: Sequence[Curve], target: float) -> Compared:
@@ -149,8 +163,10 @@ def _most(runs: Sequence[Curve], target: float) -> float:
     return max(s for s in (run.reached(target) for run in runs) if s is not None)
 
 
-def races_text(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: float) -> str:
-    """For every setting, who is first at the target, in seconds."""
+def races_text(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: float, busy: bool = False) -> str:
+    """Return for every setting which way reaches the target first, in seconds; nothing on a busy machine."""
+    if busy:
+        return ""
     return ". ".join(
         f"{setting[:1].upper()}{setting[1:]}: {first_text(ways, target)}" for setting, ways in rows.items()
     )
@@ -199,9 +215,7 @@ def straggler_text(times: Mapping[str, float], busy: bool = False) -> str:
     if busy:
         return BUSY
     waits, goes_on = times["synchronous"], times["asynchronous"]
-    if waits >= 2 and waits >= 1.5 * goes_on:
-        return f"One straggler: waiting takes {waits:.1f} times as long, not waiting {goes_on:.1f} times"
-    return f"Waiting costs {waits:.1f} times the seconds, not waiting {goes_on:.1f} times"
+    return f"One straggler: {waits:.1f} times as long with waiting, {goes_on:.1f} times without"
 
 
 def rounds_to(accuracies: Sequence[float], target: float) -> int | None:

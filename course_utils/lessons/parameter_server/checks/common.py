@@ -28,6 +28,6 @@ def sums_alone(outcome: Outcome, enough: int, what: str = "weights are") -> Find
     for rank, reply in enumerate(outcome.attempt.replies):
         put_in, pickled = outcome.run.bytes_per_rank[rank], any(event.name.islower() for event in reply.events or ())
         if put_in > enough + HEADERS * pickled:
-            words = f"the {what} right, but rank {{rank}} put in {{got:,}} bytes; {{expected:,}} are enough"
+            words = f"the {what} right, but rank {{rank}} contributed {{got:,}} bytes; {{expected:,}} are enough"
             return own("needless-bytes", words, rank=rank, got=put_in, expected=enough)
     return None
