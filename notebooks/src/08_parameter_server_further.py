@@ -709,13 +709,14 @@ print("The digit was a", y[0])
 #
 # ### Does asynchronous training scale?
 #
-# The slides of SURF's course, from 2022, warn that with a server, training "does not scale well", because "parameter
-# servers create a communication bottleneck". The next slide is about asynchronous SGD, and there they write that it
-# "generally scales well, because there is no 'barrier' that induces wait time". Both sentences are reasonable, but they
-# are about different limits. Without a barrier, no worker waits for another *worker*. It may still have to wait for the
-# *link*, and with one server and our numbers, seven workers fill it. If the link is ten times faster, the second
-# sentence is right up to many more workers. A worker then needs 8 + 2 × 0.154 = 8.3 ms, so it takes about 8.3 ÷ 0.154 =
-# 54 workers to fill the link:
+# SURF runs the computers that research in the Netherlands shares, and teaches people to use them. The slides of its
+# course from 2022 warn that with a server, training "does not scale well", because "parameter servers create a
+# communication bottleneck". The next slide is about asynchronous SGD, and there they write that it "generally scales
+# well, because there is no 'barrier' that induces wait time". Both sentences are reasonable, but they are about
+# different limits. Without a barrier, no worker waits for another *worker*. It may still have to wait for the *link*,
+# and with one server and our numbers, seven workers fill it. If the link is ten times faster, the second sentence is
+# right up to many more workers. A worker then needs 8 + 2 × 0.154 = 8.3 ms, so it takes about 8.3 ÷ 0.154 = 54 workers
+# to fill the link:
 
 # %% tags=["here:08_scales"]
 from course_utils.lessons.parameter_server import served
