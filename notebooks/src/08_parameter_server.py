@@ -14,7 +14,7 @@
 # calculate how old the gradients are on average, find a learning rate that old gradients can bear, and learn to tell
 # when it is better to wait.
 #
-# *40 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 8 ranks*
+# *50 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 8 ranks*
 
 # %%
 import numpy as np
@@ -80,8 +80,9 @@ nbytes, bytes_per_second = 100_000, 12.5e6
 workers = [2, 4, 7]
 measured = link_seconds(ranks, workers, nbytes)  # {"server": ..., "ring": ...}
 busy = is_busy([measured["server"][-1], measured["ring"][-1]])
-server, ring = (1000 * np.median(measured[name][-1]) for name in ("server", "ring"))
-course.measured("server_ms", busy=busy, server=server, ring=ring)
+server_ms = 1000 * np.median(measured["server"][-1])
+ring_ms = 1000 * np.median(measured["ring"][-1])
+course.measured("server_ms", busy=busy, server=server_ms, ring=ring_ms)
 
 one_vector = nbytes / bytes_per_second
 predicted = {
@@ -90,8 +91,16 @@ predicted = {
 }
 title = link_title(workers, measured["server"], measured["ring"])
 subtitle = link_text(measured["server"], predicted["server"])
-axes = {"across": "workers", "up": "time for 100 KB", "unit": seconds_text}
-course.draw.over_numbers(workers, measured, title, subtitle, predicted=predicted, **axes)
+course.draw.over_numbers(
+    workers,
+    measured,
+    title,
+    subtitle,
+    predicted=predicted,
+    across="workers",
+    up="time for 100 KB",
+    unit=seconds_text,
+)
 
 # %% [markdown]
 # If a vector has $n$ bytes and a link takes $\beta$ for each of them, then $W$ workers occupy the server's link for
@@ -279,10 +288,15 @@ for tau in staleness:
 course.answer("old_news", six_steps_ago=largest[4])
 
 tau = np.array(staleness)
-lines, formula = {"limit": largest}, {"limit": 2 * np.cos(np.pi * tau / (2 * tau + 1))}
-title = f"Slopes that are 6 steps old allow a rate of {largest[4]:g} instead of 2"
-axes = {"across": "staleness τ, in steps", "up": "largest rate", "dots": "tried out"}
-course.draw.over_numbers(staleness, lines, title, predicted=formula, **axes)
+course.draw.over_numbers(
+    staleness,
+    {"limit": largest},
+    f"Slopes that are 6 steps old allow a rate of {largest[4]:g} instead of 2",
+    predicted={"limit": 2 * np.cos(np.pi * tau / (2 * tau + 1))},
+    across="staleness τ, in steps",
+    up="largest rate",
+    dots="tried out",
+)
 
 # %% [markdown]
 # Our rule of thumb is a little too generous. The line in the picture is the exact limit, $2 \cos \frac{\pi\tau}{2\tau +
@@ -303,8 +317,15 @@ rates = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6]
 def accuracies(W, scaled=False):
     ends = []
     for rate in rates:
-        options = {"rate": rate, "scaled": scaled, "pace": Pace(0.002)}
-        run = ranks.run(train_asynchronously, images, 200, ranks=W + 1, **options)
+        run = ranks.run(
+            train_asynchronously,
+            images,
+            200,
+            rate=rate,
+            scaled=scaled,
+            pace=Pace(0.002),  # 2 ms for each gradient, so that it doesn't take long
+            ranks=W + 1,
+        )
         ends.append(run.results[0].accuracies[-1])
     return ends
 
@@ -332,8 +353,16 @@ course.measured("stale_rate", rate=largest_rate(rates, stale, 0.85))
 scaled = accuracies(W=7, scaled=True)
 lines = {"one worker": fresh, "seven": stale, "seven, rate ÷ staleness": scaled}
 title, subtitle = rates_text(rates, fresh, stale, scaled, 0.85)
-axes = {"across": "learning rate", "up": "test images recognised", "unit": percent}
-course.draw.over_numbers(rates, lines, title, subtitle, limits=(0, 1), **axes)
+course.draw.over_numbers(
+    rates,
+    lines,
+    title,
+    subtitle,
+    across="learning rate",
+    up="test images recognised",
+    unit=percent,
+    limits=(0, 1),
+)
 
 # %% [markdown]
 # When gradients are too old for the learning rate, there is no error message. The network just doesn't learn. By the
@@ -367,8 +396,20 @@ course.draw.over_numbers(rates, lines, title, subtitle, limits=(0, 1), **axes)
 # the weights about as far, each of them gets a quarter of the rate, 0.15. In all three ways the workers compute 224
 # gradients in total.
 #
-# First all workers are equal, and a gradient takes 8 ms. Then worker 2 becomes slower. Let's calculate what happens if
-# it is *twice* as slow. Messages are short compared with the gradients, so we leave them out.
+# First all workers are equal, and a gradient takes 8 ms. Then one of them becomes slower. Here are two synchronous
+# steps in which rank 2 is *twice* as slow. (`train_locally` is local SGD, and with a single local step it is
+# synchronous training.)
+
+# %%
+from course_utils.lessons.parameter_server import train_locally
+
+twice = Pace(0.008, straggler=2, factor=2)
+late = ranks.run(train_locally, images, 2, local_steps=1, pace=twice, ranks=4)
+late.timeline("Two synchronous steps in which rank 2 is twice as slow")
+
+# %% [markdown]
+# By what factor does this straggler slow down each of the three ways? Messages are short compared with the gradients,
+# so we leave them out.
 #
 # - Synchronous training takes one step in every 8 ms. With the straggler all ranks wait until it has finished, after 16
 #   ms, so the training takes twice as long.
@@ -377,8 +418,8 @@ course.draw.over_numbers(rates, lines, title, subtitle, limits=(0, 1), **axes)
 # - In asynchronous training three workers carry on as before, and the slow one delivers half of what it did. Together
 #   they work like 3.5 workers instead of 4, so the training takes 4 ÷ 3.5 = 1.14 times longer.
 #
-# **Predict.** Now let worker 2 be *five* times slower, so that a gradient takes it 40 ms. How many times longer does
-# each training take than with equal workers?
+# **Predict.** Now let the straggler be *five* times slower, so that a gradient takes it 40 ms. How many times longer
+# does each training take than with equal workers?
 
 # %%
 course.predict("server_late", within=1.5, synchronous=..., asynchronous=..., local=...)
@@ -395,7 +436,8 @@ paces = {"equal workers": Pace(0.008), "a straggler": Pace(0.008, straggler=2)}
 repeats = 3
 races = race(ranks, images, paces, repeats)
 times = slower(races)
-busy = is_busy_race(races)
+synchronous_ms = 56 * (8 + 1.5 * 1.54)  # with equal workers: 56 gradients and all-reduces
+busy = is_busy_race(races, synchronous_ms / 1000)
 course.measured("server_late", busy=busy, **times)
 print(reached_table(races, 0.95))
 title, subtitle = straggler_text(times, busy), races_text(races, 0.95, busy)

@@ -1,4 +1,4 @@
-"""What measurements of parameter servers, stale gradients and local training say: sentences chosen by the numbers."""
+"""The sentences about parameter servers, stale gradients and local training, chosen by the measured numbers."""
 
 import math
 import statistics
@@ -107,18 +107,18 @@ def _rate_text(rate: float) -> str:
 
 
 def median_to(runs: Sequence[Curve], target: float) -> float | None:
-    """The median of the seconds to the target; None where half of the runs, or more, never reached it."""
+    """Return the median of the seconds to the target; None if half of the runs or more never reached it."""
     return _median([run.reached(target) for run in runs])
 
 
 def _median(values: Sequence[float | None]) -> float | None:
-    """The median of those that are not None; None where half of them, or more, are."""
+    """Return the median of those that are not None; None if half of them or more are."""
     found = [value for value in values if value is not None]
     return statistics.median(found) if 2 * len(found) > len(values) else None
 
 
 def first_to(ways: Mapping[str, Sequence[Curve]], target: float) -> list[str]:
-    """Who reaches the target first in seconds, from the medians; with those that are a tie with it, the best first."""
+    """Return the way that reaches the target first, by the median seconds, followed by those that tie with it."""
     times = {name: median_to(runs, target) for name, runs in ways.items()}
     there = sorted((seconds, name) for name, seconds in times.items() if seconds is not None)
     names = [name for _, name in there]
@@ -134,7 +134,7 @@ def first_text(ways: Mapping[str, Sequence[Curve]], target: float) -> str:
 
 
 def compared(first: Sequence[Curve], second: Sequence[Curve], target: float) -> Compared:
-    """The seconds to the target of two ways that ran by turns; rounds in which neither came there do not count."""
+    """Return the seconds to the target of two ways that ran by turns, if at least one reached it in that round."""
     seconds = [[run.reached(target) for run in runs] for runs in (first, second)]
     ends = [[math.inf if end is None else end for end in each] for each in seconds]
     pairs = [pair for pair in zip(*ends, strict=True) if min(pair) < math.inf]
@@ -142,7 +142,7 @@ def compared(first: Sequence[Curve], second: Sequence[Curve], target: float) -> 
 
 
 def reached_table(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: float) -> str:
-    """For every setting and way the seconds to the target, with their range, and the epochs."""
+    """Return a table of the seconds to the target, with their range, and of the epochs, for every setting and way."""
     lines = [f"To {percent(target)}:"]
     for setting, ways in rows.items():
         for name, runs in ways.items():
@@ -182,12 +182,12 @@ def local_text(local_steps: Sequence[int], nbytes: Sequence[float], accuracies: 
 
 
 def holds_up_to(local_steps: Sequence[int], accuracies: Sequence[float]) -> int:
-    """The most local steps that cost no accuracy."""
+    """Return the largest number of local steps that cost no accuracy."""
     return max(k for k, each in zip(local_steps, accuracies, strict=True) if each >= accuracies[0] - _APART)
 
 
 def slower(rows: Mapping[str, Mapping[str, Sequence[Curve]]]) -> dict[str, float]:
-    """How many times as long each way takes in the last setting as in the first, from the medians of all runs."""
+    """Return how many times longer each way takes in the last setting than in the first, by the medians of all runs."""
     first, *_, last = rows.values()
     return {
         name: statistics.median(run.seconds[-1] for run in last[name])
@@ -196,21 +196,26 @@ def slower(rows: Mapping[str, Mapping[str, Sequence[Curve]]]) -> dict[str, float
     }
 
 
-def is_busy_race(rows: Mapping[str, Mapping[str, Sequence[Curve]]]) -> bool:
-    """Whether the runs of one training scatter too much to compare trainings (`measuring.is_busy`).
+def is_busy_race(rows: Mapping[str, Mapping[str, Sequence[Curve]]], planned: float | None = None) -> bool:
+    """Return whether the machine was too busy to compare trainings (`measuring.is_busy`).
 
     Args:
         rows: setting → way → its runs.
+        planned: seconds that "synchronous" training takes in the first setting by calculation. A busy machine may
+            stretch all runs alike, and then their scatter does not show it.
     """
-    return is_busy([run.seconds[-1] for run in runs] for ways in rows.values() for runs in ways.values())
+    if is_busy([run.seconds[-1] for run in runs] for ways in rows.values() for runs in ways.values()):
+        return True
+    first = next(iter(rows.values()))
+    return planned is not None and is_busy([[run.seconds[-1] for run in first["synchronous"]]], planned=[planned])
 
 
 def straggler_text(times: Mapping[str, float], busy: bool = False) -> str:
-    """What a straggler cost those who wait and those who do not.
+    """Return what a straggler cost with waiting and without it, or `BUSY`.
 
     Args:
-        times: how many times as long "synchronous" and "asynchronous" training took with it.
-        busy: as `is_busy_race` says.
+        times: how many times longer "synchronous" and "asynchronous" training took with it.
+        busy: the result of `is_busy_race`.
     """
     if busy:
         return BUSY
@@ -219,7 +224,7 @@ def straggler_text(times: Mapping[str, float], busy: bool = False) -> str:
 
 
 def rounds_to(accuracies: Sequence[float], target: float) -> int | None:
-    """After how many rounds the target was reached first; None for never."""
+    """Return after how many rounds the target was first reached; None if it never was."""
     return next((number for number, share in enumerate(accuracies, 1) if share >= target), None)
 
 

@@ -120,6 +120,8 @@ def test_a_straggler_s_price_is_named_with_and_without_waiting() -> None:
     assert times == pytest.approx({"synchronous": 4.0, "asynchronous": 1.0})
     assert said.straggler_text(times) == "One straggler: 4.0 times as long with waiting, 1.0 times without"
     assert not said.is_busy_race({"equal": rows["equal"]})
+    took = rows["equal"]["synchronous"][0].seconds[-1]
+    assert not said.is_busy_race(rows, planned=took) and said.is_busy_race({"equal": rows["equal"]}, planned=took / 2)
 
 
 def test_most_runs_must_have_reached_the_target() -> None:
