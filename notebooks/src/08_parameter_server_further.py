@@ -45,8 +45,9 @@ vector_bytes = first_weights(seed=0).nbytes  # 2,410 weights of 8 bytes each: 19
 #
 # On the first page, an asynchronous server had seven workers. Would two hundred make it faster? Your computer cannot
 # run so many processes, but it can run as many **virtual ranks** ([lesson 5](05_allreduce.ipynb)) as you like. They
-# take turns in this notebook, and each has a clock of its own. They compute real gradients, and each clock goes on by 8
-# ms for one. Messages pass a link of 100 Mbit/s, which carries one vector of 19,280 bytes in 1.54 ms.
+# take turns in this notebook, and each has a clock of its own. They compute real gradients, and each gradient moves the
+# clock of its worker forward by 8 ms. Messages pass a link of 100 Mbit/s, which carries one vector of 19,280 bytes in
+# 1.54 ms.
 #
 # Let us first follow a single worker. It computes for 8 ms, its gradient travels for 1.54 ms, and the new weights
 # travel back for 1.54 ms. That makes 11.1 ms for one update, or 90 updates per second. As long as the server's link has
@@ -167,10 +168,10 @@ def train_with_the_first(comm, needed, steps, pace):
 from course_utils.lessons.parameter_server import train_synchronously
 
 ranks = course.start(6)  # one server and five workers, without links
-quick, rates = Pace(seconds=0), {"rate": 0.5, "every": 1}
+quick = Pace(seconds=0)
 ours, dropped = ranks.run(train_with_the_first, 5, 20, quick).results[0]
-theirs = ranks.run(train_synchronously, images, 20, pace=quick, **rates).results[0]
-assert ours.accuracies == theirs.accuracies and dropped == 0
+run = ranks.run(train_synchronously, images, 20, rate=0.5, every=1, pace=quick)
+assert ours.accuracies == run.results[0].accuracies and dropped == 0
 
 # %% [markdown]
 # Now one worker becomes unreliable. A gradient takes 20 ms, but on worker 1 some gradients take 100 ms, chosen at
@@ -418,8 +419,9 @@ pictures.loss_over_bytes(sent, losses, title, outer_text(sent, losses))
 # velocity is calculated by each rank for itself. AdamW's means and squares are never sent.
 #
 # Going up to seven times farther is only good if the ranks do not go far enough by themselves. If the inner steps are
-# long already, the outer step overshoots. You can try this by setting AdamW's rate in `diloco` to 0.02. In the paper,
-# language models take 500 steps between two outer steps, and they send 500 times less than with a mean at every step.
+# long already, the outer step overshoots. You can try this by setting AdamW's rate in `diloco` to 0.05, and comparing
+# the outer step with the plain mean. In the paper, language models take 500 steps between two outer steps, and they
+# send 500 times less than with a mean at every step.
 #
 # ## Only with neighbours
 #
@@ -673,10 +675,11 @@ course.draw.over_numbers(
 # ### What a gradient gives away
 #
 # The images stay in the house, but do the weights keep the secret? Suppose a clinic takes one step with a *single*
-# image $x$ and sends its gradient. The first layer computes $x_1 w_{1j} + x_2 w_{2j} + \dots + b_j$ for each hidden
-# neuron $j$. Let $\delta_j$ be the derivative of the loss with respect to this number. By the chain rule, the
-# derivative with respect to $b_j$ is $\delta_j$, and the one with respect to $w_{ij}$ is $x_i\,\delta_j$. Whoever has
-# the gradient can divide the second by the first, and gets pixel $x_i$. We need no training and no guessing for that:
+# image $x$ and sends its new weights. The difference from the old weights is the rate times the gradient, so the
+# receiver knows the gradient. The first layer computes $x_1 w_{1j} + x_2 w_{2j} + \dots + b_j$ for each hidden neuron
+# $j$. Let $\delta_j$ be the derivative of the loss with respect to this number. By the chain rule, the derivative with
+# respect to $b_j$ is $\delta_j$, and the one with respect to $w_{ij}$ is $x_i\,\delta_j$. So the receiver divides the
+# second by the first and gets pixel $x_i$. No training and no guessing is needed for that:
 
 # %% tags=["nbval-check-output", "here:08_leak"]
 x, y = train_x[8:9], train_y[8:9]  # one image, and its digit
@@ -706,13 +709,14 @@ print("The digit was a", y[0])
 #
 # ### Does asynchronous training scale?
 #
-# The slides of SURF's course, from 2022, warn that with a server, training "does not scale well", because "parameter
-# servers create a communication bottleneck". The next slide is about asynchronous SGD, and there they write that it
-# "generally scales well, because there is no 'barrier' that induces wait time". Both sentences are reasonable, but they
-# are about different limits. Without a barrier, no worker waits for another *worker*. It may still have to wait for the
-# *link*, and with one server and our numbers, seven workers fill it. If the link is ten times faster, the second
-# sentence is right up to many more workers. A worker then needs 8 + 2 × 0.154 = 8.3 ms, so it takes about 8.3 ÷ 0.154 =
-# 54 workers to fill the link:
+# SURF runs the computers that research in the Netherlands shares, and teaches people to use them. The slides of its
+# course from 2022 warn that with a server, training "does not scale well", because "parameter servers create a
+# communication bottleneck". The next slide is about asynchronous SGD, and there they write that it "generally scales
+# well, because there is no 'barrier' that induces wait time". Both sentences are reasonable, but they are about
+# different limits. Without a barrier, no worker waits for another *worker*. It may still have to wait for the *link*,
+# and with one server and our numbers, seven workers fill it. If the link is ten times faster, the second sentence is
+# right up to many more workers. A worker then needs 8 + 2 × 0.154 = 8.3 ms, so it takes about 8.3 ÷ 0.154 = 54 workers
+# to fill the link:
 
 # %% tags=["here:08_scales"]
 from course_utils.lessons.parameter_server import served
@@ -746,7 +750,7 @@ for link in ("100 Mbit/s", "1 Gbit/s"):
 # research collaboration at low cost and without a server, and says that ring-based all-reduce is "specifically well
 # suited for highly distributed network structures".
 #
-# The idea is federated averaging, and the report calls it by that name. The clinics above need no server, because an
+# The idea is federated learning, and the report mentions it by that name. Our clinics need no server, because an
 # all-reduce gives the mean to all of them. You have seen that "only the parameters" is less private than it sounds. And
 # the ring? It needs $2(P-1)$ rounds, and with mobile devices each round costs a long latency. Suppose there are 128
 # clinics, with 100 ms of latency and 10 Mbit/s. The formulas of lesson 5 give:

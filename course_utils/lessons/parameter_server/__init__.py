@@ -16,16 +16,14 @@ if TYPE_CHECKING:
         flat_gradient,
         own_gradients,
         train_asynchronously,
-        train_clinics,
         train_in_rounds,
-        train_locally,
         train_synchronously,
         training_curve,
     )
-    from .experiments import WAYS, link_seconds, race, served
+    from .experiments import link_seconds, race, served
     from .flat_network import own_batches, unflat
     from .local_sgd import federated_average, local_sgd_round, skewed_shards
-    from .neighbours import consensus_distance, shrinking, train_among_neighbours
+    from .neighbours import consensus_distance, shrinking
     from .outer_optimizer import AdamW, outer_step
     from .sentences import (
         backup_text,
@@ -47,6 +45,6 @@ if TYPE_CHECKING:
         staleness_text,
         straggler_text,
     )
-    from .server import GRADIENT, SERVER, STOP, WEIGHTS, ServerHistory, measure_staleness, step_seconds
+    from .server import GRADIENT, SERVER, STOP, WEIGHTS, ServerHistory, measure_staleness
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

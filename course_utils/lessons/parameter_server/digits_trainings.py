@@ -1,4 +1,4 @@
-"""The digits trained with synchronous, asynchronous and local SGD, among clinics, and in DiLoCo's rounds.
+"""The digits trained with synchronous, asynchronous and local SGD, and in DiLoCo's rounds.
 
 The weights of lesson 1's small network are one flat vector. Its gradient takes less than a millisecond, so each rank
 also sleeps for as long as a larger network would compute. Ranks that sleep can share two cores without getting in each
@@ -13,7 +13,7 @@ import numpy as np
 
 from course_utils.lessons.messages.played_computation import compute_for
 from course_utils.lessons.parameter_server.flat_network import first_weights, flat_gradient, own_batches, unflat
-from course_utils.lessons.parameter_server.local_sgd import federated_average, local_sgd_round
+from course_utils.lessons.parameter_server.local_sgd import local_sgd_round
 from course_utils.lessons.parameter_server.outer_optimizer import AdamW, outer_step
 from course_utils.lessons.parameter_server.server import (
     SERVER,
@@ -25,7 +25,6 @@ from course_utils.lessons.parameter_server.server import (
     work,
 )
 from course_utils.lessons.sgd.digits_network import Arrays, accuracy, loss_and_gradients
-from course_utils.lessons.sgd.gradient_descent import minibatches
 from course_utils.trace.recorder import phase
 
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
@@ -192,36 +191,6 @@ def train_locally(
         local_sgd_round(comm, parameters, gradient, [next(batches) for _ in range(local_steps)], rate)
         history.snapshot(number, parameters)
     return training_curve(history, data, batch_size * local_steps * comm.size) if comm.rank == 0 else None
-
-
-def train_clinics(
-    comm: "MPI.Intracomm",
-    data: Arrays,
-    shards: list[np.ndarray],
-    rounds: int,
-    *,
-    local_epochs: int = 1,
-    weighted: bool = True,
-    batch_size: int = 16,
-    rate: float = 0.05,
-) -> list[float]:
-    """Train by federated averaging: clinics use their own images and send only weights. Return each round's accuracy.
-
-    Args:
-        shards: of each rank, the indices of its images; see `skewed_shards`.
-        local_epochs: passes over its own images that a clinic makes between two averages.
-        weighted: whether a clinic counts by its number of images, or all alike.
-    """
-    train_x, train_y, test_x, test_y = data
-    x, y = train_x[shards[comm.rank]], train_y[shards[comm.rank]]
-    rng, parameters, accuracies = np.random.default_rng(comm.rank), first_weights(0), []
-    for _ in range(rounds):
-        for _ in range(local_epochs):
-            for batch in minibatches(len(x), batch_size, rng):
-                parameters -= rate * flat_gradient(parameters, x[batch], y[batch])
-        federated_average(comm, parameters, len(x) if weighted else 1)
-        accuracies.append(accuracy(unflat(parameters), test_x, test_y))
-    return accuracies
 
 
 def train_in_rounds(
