@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         own_gradients,
         train_asynchronously,
         train_in_rounds,
+        train_locally,
         train_synchronously,
         training_curve,
     )
