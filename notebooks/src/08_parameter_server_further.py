@@ -178,7 +178,7 @@ assert ours.accuracies == run.results[0].accuracies and dropped == 0
 # random. Here are ten steps in which the server takes the first four of five gradients. Look for the long bars of
 # worker 1, and at what the others do in the meantime:
 
-# %% tags=["here:08_backup_steps"]
+# %%
 from course_utils.words import count
 
 unreliable = Pace(seconds=0.02, straggler=1, factor=5, share=0.25)
