@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from course_utils.lazy import attach
 
 if TYPE_CHECKING:
-    from . import digits_network, gradient_descent, pictures
+    from . import gradient_descent, pictures
     from .digits_network import accuracy, flat, loss_and_gradients, new_network, train_digits, unflat
     from .gradient_descent import (
         bisect,
