@@ -59,7 +59,7 @@ def opinions(page: SimpleNamespace) -> Figure:
 
 def one_step(page: SimpleNamespace) -> Figure:
     """The page's two steps side by side: with six all-reduces, and with one for all gradients."""
-    return course.draw.timelines(page.six, page.one, titles=page.titles, side_by_side=True)
+    return course.draw.timelines(page.six, page.single, titles=page.titles, side_by_side=True)
 
 
 def means_of_a_shard(data):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         critical_text,
         exchange_text,
         fastest_text,
+        phase_bars,
         phase_durations,
         quickest,
         sent_text,
@@ -41,7 +42,10 @@ if TYPE_CHECKING:
     from .timed_steps import last_step
     from .train_way import train_way
     from .training import (
+        History,
         Sgd,
+        accuracy,
+        batches,
         digits_mlp,
         flat_parameters,
         local_norm_mlp,

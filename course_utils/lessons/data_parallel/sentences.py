@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from course_utils.measuring import BUSY, Compared, is_busy, larger
-from course_utils.trace.events import Event
+from course_utils.trace.events import Event, phase_seconds
 from course_utils.words import bytes_text, join, number_text, seconds_text
 
 if TYPE_CHECKING:
@@ -20,6 +20,14 @@ def phase_durations(events: Sequence[Event], name: str, rank: int = 0) -> list[f
     return [
         event.end - event.start for event in events if (event.kind, event.name, event.rank) == ("phase", name, rank)
     ]
+
+
+def phase_bars(events: Sequence[Event]) -> dict[str, dict[str, float]]:
+    """The seconds of each phase on each rank, as `draw.stacked_bars` takes them: "rank 0" → phase → seconds."""
+    bars: dict[str, dict[str, float]] = {}
+    for (rank, name), seconds in sorted(phase_seconds(events).items(), key=lambda entry: entry[0][0]):
+        bars.setdefault(f"rank {rank}", {})[name] = seconds
+    return bars
 
 
 def quickest(runs: Sequence[Traced]) -> Traced:
