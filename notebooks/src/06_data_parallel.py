@@ -15,7 +15,7 @@
 # You will turn a serial training loop into a parallel one, prove that both do the same, and learn to recognise the
 # mistakes that nothing warns you about.
 #
-# *60 minutes · builds on lessons [2](02_autodiff_and_optimizers.ipynb) and [5](05_allreduce.ipynb) · 4 ranks*
+# *50 minutes · builds on lessons [2](02_autodiff_and_optimizers.ipynb) and [5](05_allreduce.ipynb) · 4 ranks*
 
 # %%
 import time

@@ -4,6 +4,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from course_utils.measuring import BUSY, Compared, is_busy, larger
 from course_utils.trace.events import Event, phase_seconds
 from course_utils.words import bytes_text, join, number_text, seconds_text
@@ -77,18 +79,20 @@ def climbs_text(losses: Mapping[str, Sequence[float]]) -> str:
     return "; ".join(findings)
 
 
-def best_rates_text(last_losses: Mapping[str, Sequence[float]], times: Sequence[float]) -> str:
-    """With how many times one rank's learning rate each optimizer ends lowest.
+def best_rates_text(name: str, rates: Sequence[float], losses: np.ndarray) -> str:
+    """Which learning rate gives the lowest loss for each of two batches, and how many times larger the second is.
 
     Args:
-        last_losses: optimizer → the loss at the end, for each of `times`.
-        times: one rank's rate.
+        name: of the optimizer.
+        rates: that were tried, rising.
+        losses: trainings × two sizes of batch (32 and 128 images) × rates.
     """
-    best_rates = []
-    for name, losses in last_losses.items():
-        best = min(range(len(times)), key=lambda index: losses[index])
-        best_rates.append(f"{name} with {number_text(times[best])} times the rate")
-    return f"Lowest loss: {', '.join(best_rates)}"
+    small, large = (rates[index] for index in np.median(losses, axis=0).argmin(axis=1))
+    if large == small:
+        comparison = "the same for 128"
+    else:
+        comparison = f"{large:g} for 128, {number_text(large / small)} times as large"
+    return f"{name}'s best rate is {small:g} for 32 images and {comparison}"
 
 
 def waiting_text(communication: Sequence[float], late: int) -> str:
