@@ -54,5 +54,6 @@ if TYPE_CHECKING:
         train_parallel,
         train_serial,
     )
+    from .training_loop import train_data_parallel
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

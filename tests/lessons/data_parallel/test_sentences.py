@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import numpy as np
+
 from course_utils.lessons.data_parallel import sentences, training
 from course_utils.lessons.data_parallel.timed_steps import last_step
 from course_utils.ranks.run import Run
@@ -63,7 +65,15 @@ def test_the_loss_of_the_whole_batch_is_the_mean_of_the_shares():
     assert training.mean_losses(histories) == [2.0, 4.0]
 
 
-def test_the_best_rate_of_each_optimizer_is_told():
-    losses = {"SGD": [0.3, 0.2, 0.1], "AdamW": [0.03, 0.02, 0.04]}
-    said = sentences.best_rates_text(losses, [1, 2, 4])
-    assert said == "Lowest loss: SGD with 4 times the rate, AdamW with 2 times the rate"
+def test_the_best_rates_of_two_batches_are_compared():
+    losses = np.array([[[0.3, 0.1, 0.2], [0.4, 0.3, 0.2]], [[0.3, 0.2, 0.2], [0.1, 0.3, 0.2]]])
+    said = sentences.best_rates_text("SGD", [0.1, 0.2, 0.4], losses)
+    assert said == "SGD's best rate is 0.2 for 32 images and 0.4 for 128, 2 times as large"
+    assert sentences.best_rates_text("SGD", [0.1, 0.2, 0.4], losses[:, ::-1][:, [1, 1]]).endswith(
+        "and the same for 128"
+    )
+
+
+def test_phases_become_a_bar_for_each_rank():
+    events = [phase(1, "forward", 0, 2), phase(0, "forward", 0, 1), phase(0, "step", 1, 3), phase(0, "forward", 3, 4)]
+    assert sentences.phase_bars(events) == {"rank 0": {"forward": 2, "step": 2}, "rank 1": {"forward": 2}}

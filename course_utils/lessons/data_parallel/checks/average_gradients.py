@@ -140,7 +140,7 @@ def _one_by_one(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="gradients",
-    number=3,
+    number=4,
     minutes=10,
     difficulty=2,
     turn="sum over the ranks, then divide",

@@ -83,7 +83,7 @@ def _unlike_calls(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="gradients",
-    number=2,
+    number=3,
     minutes=5,
     difficulty=1,
     turn="send each of rank 0's tensors to all",

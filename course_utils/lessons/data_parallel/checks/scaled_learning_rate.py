@@ -52,7 +52,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="gradients",
-    number=4,
+    number=5,
     minutes=5,
     difficulty=1,
     turn="one of two rules, and a straight line that leads to it",

@@ -77,7 +77,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="shards",
-    number=1,
+    number=2,
     minutes=10,
     difficulty=2,
     turn="draw the order, fill it up, take every world_size-th",

@@ -159,7 +159,7 @@ def _unlike_means(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="batch_norm",
-    number=5,
+    number=6,
     minutes=20,
     difficulty=3,
     turn="gather all sums in one tensor, and share them once",
