@@ -227,13 +227,13 @@ course.predict(
 )
 
 # %% tags=["figure:06_same_loss"]
-run = ranks.run(train, data, epochs, backend="gloo")
-losses = mean_losses(run.results)  # the mean of the four ranks' losses, at each step
+parallel = ranks.run(train, data, epochs, backend="gloo")
+losses = mean_losses(parallel.results)  # the mean of the four ranks' losses, at each step
 difference = np.abs(np.subtract(losses, serial.losses)).max()
 assert difference <= 1e-6, difference
 letter = "a" if difference == 0 else "b" if difference < 1e-12 else "c"
 course.measured("apart", answer=letter)
-print("recognised:", *(f"{history.test_accuracy:.1%}" for history in run.results))
+print("recognised:", *(f"{history.test_accuracy:.1%}" for history in parallel.results))
 course.draw.loss_curves({"serial": serial.losses, "4 ranks": losses})
 
 # %% [markdown]
@@ -267,7 +267,8 @@ def in_one_vector(model):
 
 
 # %%
-from course_utils.lessons.data_parallel import last_step, quickest
+from course_utils.lessons.data_parallel import exchange_text, last_step, phase_durations
+from course_utils.lessons.data_parallel import quickest
 
 
 def train_on_ranks(data=data, share_gradients=in_one_vector, **options):
@@ -278,6 +279,11 @@ def train_on_ranks(data=data, share_gradients=in_one_vector, **options):
 
 correct = train_on_ranks()
 assert np.allclose(mean_losses(correct.results), serial.losses[:22], atol=1e-6)
+seconds = {
+    "six messages": phase_durations(parallel.events, "communication"),
+    "one message": phase_durations(correct.events, "communication"),
+}
+print(exchange_text(seconds))
 few = [part[:128] for part in data]  # enough for two steps; we draw the second
 six = quickest([last_step(train_on_ranks(few, average_gradients)) for _ in range(3)])
 single = quickest([last_step(train_on_ranks(few)) for _ in range(3)])
@@ -285,10 +291,10 @@ titles = ["six messages", "one message"]
 course.draw.timelines(six, single, titles=titles)
 
 # %% [markdown]
-# The picture shows one step with each method, the fastest of three. The `assert` has compared the losses with the
-# serial run, and from now on we use the single vector. It has a price, though: nothing can be sent before the *last*
-# gradient is ready. In lesson 7 you will collect gradients in a few larger messages instead, and send the first of them
-# while the backward pass is still going on.
+# The line above the picture compares all the steps, and the picture shows one step with each method, the fastest of
+# three. The `assert` has compared the losses with the serial run, and from now on we use the single vector. It has a
+# price, though: nothing can be sent before the *last* gradient is ready. In lesson 7 you will collect gradients in a
+# few larger messages instead, and send the first of them while the backward pass is still going on.
 #
 # ## A sum is a longer step
 #
@@ -374,9 +380,9 @@ course.predict(
 )
 
 # %% tags=["figure:06_scaling"]
-alone = train_serial(data, epochs, batch_size=32, rate=0.1)
-by_four = np.reshape(alone.losses, (-1, 4)).mean(axis=1)  # four steps are 128 images
-curves = {f"one rank: {alone.test_accuracy:.1%}": by_four}
+one_rank = train_serial(data, epochs, batch_size=32, rate=0.1)
+by_four = np.reshape(one_rank.losses, (-1, 4)).mean(axis=1)  # four steps are 128 images
+curves = {f"one rank: {one_rank.test_accuracy:.1%}": by_four}
 shares = []
 for rate in (0.1, 0.2, 0.4):
     run = train_on_ranks(rate=rate, epochs=epochs, batch_size=128)
@@ -482,7 +488,7 @@ course.predict(
 )
 
 # %% tags=["figure:06_straggler"]
-from course_utils.lessons.data_parallel import phase_bars, phase_durations, waiting_text
+from course_utils.lessons.data_parallel import phase_bars, waiting_text
 from course_utils.measuring import Compared, unless_busy
 
 

@@ -1,4 +1,4 @@
-"""What runs of data-parallel training say, in a sentence: written here once, chosen by the numbers."""
+"""The sentences about runs of data-parallel training, chosen by the numbers."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ def phase_bars(events: Sequence[Event]) -> dict[str, dict[str, float]]:
 
 
 def quickest(runs: Sequence[Traced]) -> Traced:
-    """Of several runs of the same, that whose events span the least time: the one least disturbed by other work."""
+    """Of several runs of the same program, the one whose events span the least time: it was disturbed the least."""
     return min(runs, key=lambda run: max(event.end for event in run.events) - min(event.start for event in run.events))
 
 
@@ -51,12 +51,12 @@ def exchange_text(seconds: Mapping[str, Sequence[float]]) -> str:
         for name, each in seconds.items()
     )
     if larger(long, short):
-        return f"In a step: {durations}. The first takes {number_text(long / short)} times as long"
-    return f"In a step: {durations}. No difference here"
+        return f"Communication in a step: {durations}. The first takes {number_text(long / short)} times as long"
+    return f"Communication in a step: {durations}. No clear difference"
 
 
 def vectors_sent(run: "TrainingRun") -> list[float]:
-    """How many times the bytes of all gradients each node sent in a step, by its kernel's count; [] without links."""
+    """How many times the bytes of all gradients each node sent in a step, as its kernel counts; [] without links."""
     return [nbytes / run.gradient_bytes / run.steps for nbytes in run.sent]
 
 
@@ -64,17 +64,17 @@ def sent_text(run: "TrainingRun") -> str:
     """What each node sent, and all together."""
     vectors = vectors_sent(run)
     if not vectors:
-        return f"{run.way}: nothing to count, the ranks share one memory"
+        return f"{run.way}: there is nothing to count, because the ranks share one memory"
     amounts = ", ".join(f"{value:.2f}" for value in vectors)
-    return f"{run.way}: ranks 0 to {len(vectors) - 1} send {amounts} vectors a step, together {sum(vectors):.1f}"
+    return f"{run.way}: ranks 0 to {len(vectors) - 1} send {amounts} gradients in a step, {sum(vectors):.1f} in total"
 
 
 def climbs_text(losses: Mapping[str, Sequence[float]]) -> str:
-    """How far above its first value each loss climbs on its way."""
+    """How far above its first value each loss rises."""
     findings = []
     for name, values in losses.items():
         times = max(values) / values[0]
-        climbs = f"climbs to {times:.1f} times" if larger(times, 1) else "hardly climbs above"
+        climbs = f"rises to {times:.1f} times" if larger(times, 1) else "hardly rises above"
         findings.append(f"{name}: the loss {climbs} its first value")
     return "; ".join(findings)
 
@@ -103,13 +103,13 @@ def waiting_text(communication: Sequence[float], late: int) -> str:
     """
     others = [seconds for rank, seconds in enumerate(communication) if rank != late]
     if not larger(min(others), communication[late]):
-        return f"Rank {late} is late, but all wait"
+        return f"Rank {late} is late, but all ranks wait"
     times = statistics.fmean(others) / communication[late]
     return f"Rank {late} is late: the others' communication takes {number_text(times)} times as long as its own"
 
 
 def fastest_text(sizes: Sequence[int], seconds: Mapping[str, Sequence[Sequence[float]]]) -> str:
-    """Which program is the fastest at each size, where one is faster than every other by the rule for ties.
+    """Which program is the fastest at each size, if it is faster than every other by the rule for ties.
 
     Args:
         sizes: bytes.
@@ -122,13 +122,13 @@ def fastest_text(sizes: Sequence[int], seconds: Mapping[str, Sequence[Sequence[f
         runs = {name: by_size[index] for name, by_size in seconds.items()}
         best = min(runs, key=lambda name: statistics.median(runs[name]))
         level = [name for name in runs if name != best and not Compared(runs[best], runs[name]).first_is_faster]
-        first = f"{best} first" if not level else f"no clear difference between {join([best, *level])}"
+        first = f"{best} is the fastest" if not level else f"no clear difference between {join([best, *level])}"
         findings.append(f"{bytes_text(size)}: {first}")
     return "; ".join(findings)
 
 
 def critical_text(sizes: Sequence[int], steps: Sequence[int], noise_scale: float) -> str:
-    """What larger batches save at both ends of the sizes, beside the noise scale.
+    """The noise scale, and what a larger batch saves at both ends of the sizes.
 
     Args:
         sizes: of the batch, rising.
