@@ -5,8 +5,8 @@
 #
 # On the [first page](06_data_parallel.ipynb), four ranks gave the same losses as one process, down to the last digits.
 # One of the networks on this page can't do that, although every line of the training loop is right. And one training
-# repeats its first 22 batches for ever, because a single call is missing. You will also find out when it is no longer
-# worth adding ranks.
+# repeats its first 22 batches in every epoch, because a single call is missing. You will also find out when it is no
+# longer worth adding ranks.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
 # you can go to any section, because each of them stands alone. If a section complains that its ranks were stopped, run
@@ -128,8 +128,8 @@ report_figures.total_time(tasks)
 # ## Whose all-reduce?
 #
 # "It is important to pick a communication backend with an efficient implementation", say the slides of SURF, and "the
-# most efficient implementation may vary per hardware". Let's try three on this machine: the `Allreduce` of MPI, the
-# `all_reduce` of gloo, and the ring of lesson 5. All three send over the same links, in turn.
+# most efficient implementation may vary per hardware". Let's compare the `Allreduce` of MPI, the `all_reduce` of gloo,
+# and the ring of lesson 5. All three send over the same links, in turn.
 #
 # From lesson 5 you know that a short vector is fastest with few rounds, and a long vector with few bytes. A ring of
 # four ranks takes six rounds for any vector. A library can choose a different method for each size.
@@ -207,7 +207,7 @@ print("without set_epoch:", different_batches(False))
 # own, whose mean is 4.5. Now the same image gets 6 − 4.5 = 1.5. So the network computes something different, before
 # there is any gradient to average.
 #
-# There are two cures. The first is to share the statistics: in each batch norm, the ranks all-reduce the sum of the
+# There are two cures. The first is to share the statistics. In each batch norm, the ranks all-reduce the sum of the
 # numbers, the sum of their squares, and how many there are. From these, every rank computes the mean and the spread of
 # the whole batch. This costs an all-reduce on the way forward and another on the way back. PyTorch calls it
 # `SyncBatchNorm`, and you write it in an exercise (`sync_batch_norm`).

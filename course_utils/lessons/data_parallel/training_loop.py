@@ -1,7 +1,5 @@
 """The loop of data-parallel training as one function, in which every message can be seen."""
 
-from collections.abc import Sequence
-
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -12,24 +10,24 @@ def train_data_parallel(
     model: nn.Module,
     x: torch.Tensor,
     y: torch.Tensor,
-    batches: Sequence[torch.Tensor],
+    batches: list[torch.Tensor],
     rate: float,
 ) -> list[float]:
-    """Train the model on all ranks together, in place, with one step for each batch: exactly as one
-    process would train it that began with the weights of rank 0.
+    """Train the model on all ranks together, in place, with one step for each batch.
 
     Every rank calls this with the same images and the same batches, but the weights of its model
-    are its own. A rank computes the loss for its share of each batch only. A step subtracts rate
-    times the gradient of the *whole* batch's mean loss from each parameter.
+    are its own. In the end all models are equal: what one process would have trained from the
+    weights of rank 0. A rank computes the loss for its share of each batch only. A step subtracts
+    rate times the gradient of the *whole* batch's mean loss from each parameter.
 
     Args:
-        model: returns a row of scores for each image; all of its parameters are trained.
+        model: returns a row of scores for each image. All of its parameters are trained.
         x, y: all images, and the class of each.
-        batches: the indices of the images in each batch; their number can be divided by the number
-            of ranks.
+        batches: the indices of the images in each batch. Their number is divisible by the number of
+            ranks.
 
     Returns:
-        The mean cross entropy of each whole batch before its step, the same on every rank.
+        For each step the mean cross entropy of the whole batch before it, the same on every rank.
 
     Source: Goyal et al. 2017, "Accurate, Large Minibatch SGD", §2 and §3.
     """
