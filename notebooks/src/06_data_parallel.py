@@ -153,8 +153,8 @@ print("after the all-reduce:  ", mean[:, 0].round(6))
 # in `dist` uses it unless you pass a different one with `group=`, as you will in lesson 11.
 #
 # The library that carries a group's messages is its **backend**. Ours is **gloo**, which comes with PyTorch and needs
-# no special hardware. On NVIDIA's GPUs you would use NCCL. [Further](06_data_parallel_further.ipynb) compares gloo with
-# MPI and with your ring.
+# no special hardware. On NVIDIA's GPUs you would use NCCL (lesson 13). [Further](06_data_parallel_further.ipynb)
+# compares gloo with MPI and with your ring.
 #
 # ## The training loop
 #
