@@ -165,7 +165,7 @@ print("after the all-reduce:  ", mean[:, 0].round(6))
 # %%
 def broadcast_parameters(model):
     for parameter in model.parameters():
-        dist.broadcast(parameter.data, src=0)
+        dist.broadcast(parameter.data, src=0)  # .data: autograd doesn't record this
 
 
 def average_gradients(model):
@@ -461,7 +461,7 @@ course.measured("replicas", answer="c" if same else closer)
 
 # %% [markdown]
 # All four take the same step, each from a different point, so the distances never change. And the step is right for
-# none of them, because it is the mean of gradients at four different points. The last two lines show what that does to
+# none of them, because it is the mean of gradients at four different points. The two percentages show what that does to
 # the result.
 #
 # No error is raised, because `all_reduce` can't know that its gradients don't belong together. So compare the weights
@@ -475,8 +475,7 @@ course.measured("replicas", answer="c" if same else closer)
 # long each rank spends in each part of its steps. The part *communication* begins when the rank calls `share_gradients`
 # and ends when it has the result.
 #
-# Without the sleep, all ranks call `share_gradients` at about the same time, and have the result a few milliseconds
-# later.
+# Without the sleep, all ranks call `share_gradients` at about the same time, and all have the result soon after.
 #
 # **Predict.** With the sleep, whose communication takes the longest?
 
