@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
     from .buckets import Bucket, accumulate_gradients, make_buckets, overlapped
     from .compressed_training import train_compressed
+    from .image_folders import images_for_training
     from .pictures import behind_the_step, bucket_sweep, compression_methods
     from .scaling import amdahl, scaling_efficiency, serial_share
     from .sentences import (
@@ -29,5 +30,6 @@ if TYPE_CHECKING:
         width_text,
     )
     from .step_times import ALONE, one_step, slowest, small_vgg, step_times
+    from .torchrun import TRAIN_PROGRAM, run_torchrun
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
