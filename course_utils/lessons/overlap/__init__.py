@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .pictures import behind_the_step, bucket_sweep, compression_methods
     from .scaling import amdahl, scaling_efficiency, serial_share
     from .sentences import (
+        amdahl_text,
         batch_letter,
         batch_text,
         best_text,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         line_text,
         loopback_letter,
         loopback_text,
+        speed_up_text,
         width_text,
     )
     from .step_times import ALONE, one_step, slowest, small_vgg, step_times
