@@ -203,11 +203,12 @@ def test_what_compression_cost(accuracy, said) -> None:
 
 def test_pictures_tell_what_they_show() -> None:
     picture = bucket_sweep({1000: [0.2, 0.3], 4000: [0.1, 0.2]}, MODEL.step, 4000, 0.06, "A finding")
-    assert "Predicted optimum 4 KB" in picture.alt_text and "1 KB: 250 ms" in picture.alt_text
+    assert "Calculated optimum 4 KB" in picture.alt_text and "1 KB: 250 ms" in picture.alt_text
     assert "a step: none: 1 MB; top-k: 100 KB." in compression_methods(FOUND, "x").alt_text
     events = step_of_events(0) + step_of_events(1)
     picture = behind_the_step({"loop": events, "hooks": events}, "One step")
-    assert "10 ms of 50 ms (loop) and 10 ms of 50 ms (hooks)" in picture.alt_text
+    assert "Waiting for messages: 10 ms (loop) and 10 ms (hooks)" in picture.alt_text
+    assert "for 10 ms of 50 ms" in behind_the_step({"loop": events}, "One step").alt_text
     assert "1 all-reduce between 20 ms and 50 ms" in picture.alt_text
 
 
