@@ -296,7 +296,7 @@ bucket_sweep(runs, lambda n: computing + exposed_with(n), best, computing, title
 #
 # This is a step with buckets, below the other two:
 
-# %% tags=["figure:07_in_buckets"]
+# %%
 steps["buckets"] = one_step(ranks, methods[best], batch)
 behind_the_step(steps, "One step on rank 0, in three versions")
 
