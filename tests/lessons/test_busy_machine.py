@@ -146,10 +146,7 @@ TIMED = {
     "02_autodiff_and_optimizers": {"backward_price", "ready_at_half_time"},
     "03_hardware": {"balance", "moved", "small_layers", "backward", "threads", "brent", "files", "workers"},
     "06_data_parallel": {"same_backend", "straggler"},
-    "07_overlap": {
-        *("overlap_hidden", "overlap_bucket", "overlap_ddp", "overlap_batch"),
-        *("overlap_scaling", "width", "overlap_loopback"),
-    },
+    "07_overlap": {"overlap_ddp", "overlap_batch"},
     "08_parameter_server": {"server_ms", "server_late"},
     "09_model_parallel": {"model_idle"},
     "10_pipeline": {"pipeline_idle", "pipeline_bubble", "pipeline_1f1b", "pipeline_interleaved", "pipeline_zero"},

@@ -1,7 +1,7 @@
-"""Lesson 7, Why is DDP faster than my loop? Read `buckets` first: communication behind the backward pass.
+"""Lesson 7, Why is DDP faster than my loop? Read `buckets` first: communication during the backward pass.
 
-`step_times` measures what is exposed, `bucket_size` predicts it, `compression` sends fewer bytes, `scaling` says what
-more ranks bring. `played_hardware` plays a processor and a link for each rank, where there are none.
+`step_times` measures how much is exposed, and `bucket_size` calculates it. `compression` sends fewer bytes, and
+`scaling` is about more ranks. `played_hardware` stands in for a processor and a link of each rank's own.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .pictures import behind_the_step, bucket_sweep, compression_methods
     from .scaling import amdahl, scaling_efficiency, serial_share
     from .sentences import (
+        amdahl_text,
         batch_letter,
         batch_text,
         best_text,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         line_text,
         loopback_letter,
         loopback_text,
+        speed_up_text,
         width_text,
     )
     from .step_times import ALONE, one_step, slowest, small_vgg, step_times
