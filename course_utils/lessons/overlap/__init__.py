@@ -10,11 +10,11 @@ from course_utils.lazy import attach
 
 if TYPE_CHECKING:
     from .bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
-    from .buckets import Bucket, accumulate_gradients, make_buckets, overlapped
+    from .buckets import Bucket, make_buckets, overlapped
     from .compressed_training import train_compressed
     from .image_folders import images_for_training
     from .pictures import behind_the_step, bucket_sweep, compression_methods
-    from .scaling import amdahl, scaling_efficiency, serial_share
+    from .scaling import scaling_efficiency
     from .sentences import (
         amdahl_text,
         batch_letter,
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         compression_text,
         efficiency_text,
         fewer_bytes_text,
-        hidden_share,
         hiding_text,
         line_text,
         loopback_letter,

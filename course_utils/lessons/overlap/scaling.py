@@ -1,4 +1,4 @@
-"""What more ranks gain: scaling efficiency, Amdahl's formula, and how much communication is exposed."""
+"""What more ranks gain: scaling efficiency, and how much communication is exposed."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,29 +31,6 @@ def scaling_efficiency(
     if kind == "weak":
         return seconds_alone / seconds_together
     raise ValueError(f'kind is "strong" or "weak", not {kind!r}')
-
-
-def serial_share(speedup: float, world_size: int) -> float:
-    """Return the share of the work that P ranks cannot divide, if they are `speedup` times as fast as one (Amdahl).
-
-    It is above 1 if P ranks are slower than one, and below 0 if they are more than P times as fast.
-
-    Raises:
-        ValueError: fewer than two ranks, or the speedup is not above zero.
-
-    Source: Karp and Flatt 1990, "Measuring parallel processor performance".
-    """
-    if world_size < 2 or speedup <= 0:
-        raise ValueError("a serial share needs two ranks at least, and a speedup above zero")
-    return (world_size / speedup - 1) / (world_size - 1)
-
-
-def amdahl(serial: float, world_size: int) -> float:
-    """Return how many times as fast as one P ranks are at most, if a share `serial` of the work cannot be divided.
-
-    Source: Amdahl 1967, "Validity of the single processor approach to achieving large scale computing capabilities".
-    """
-    return 1 / (serial + (1 - serial) / world_size)
 
 
 def exposed_seconds(

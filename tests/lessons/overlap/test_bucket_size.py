@@ -24,7 +24,6 @@ from course_utils.lessons.overlap.bucket_size import (
 from course_utils.lessons.overlap.buckets import overlapped
 from course_utils.lessons.overlap.compressed_training import Compressed, train_compressed
 from course_utils.lessons.overlap.pictures import behind_the_step, bucket_sweep, compression_methods, on_rank, waited
-from course_utils.lessons.overlap.scaling import amdahl, serial_share
 from course_utils.lessons.overlap.step_times import (
     ALONE,
     StepTimes,
@@ -177,13 +176,13 @@ def test_strong_scaling_in_words(speed_up, said) -> None:
 
 
 def test_amdahls_formula_is_not_applied_to_two_ranks_that_gain_nothing() -> None:
-    share = serial_share(1.6, 2)
-    said = plain(sentences.amdahl_text(share, {4: amdahl(share, 4), 64: amdahl(share, 64)}, {2: 1.6, 4: 1.9}))
+    by_formula = {workers: 1 / (0.25 + 0.75 / workers) for workers in (4, 64)}
+    said = plain(sentences.amdahl_text(2 / 1.6 - 1, by_formula, {2: 1.6, 4: 1.9}))
     assert "25 % of the work can't be divided" in said
     assert "4 ranks are 2.3 times as fast as one (measured: 1.90)" in said
     assert said.endswith(" and 64 ranks are 3.8 times as fast as one")
-    assert "no gain" in sentences.amdahl_text(serial_share(0.8, 2), {4: 0.7}, {2: 0.8})
-    assert "finds no work that can't be divided" in sentences.amdahl_text(serial_share(2.1, 2), {4: 4.4}, {2: 2.1})
+    assert "no gain" in sentences.amdahl_text(2 / 0.8 - 1, {4: 0.7}, {2: 0.8})
+    assert "finds no work that can't be divided" in sentences.amdahl_text(2 / 2.1 - 1, {4: 4.4}, {2: 2.1})
 
 
 FOUND = {"none": Compressed(1e6, 0.04, 0.95), "top-k": Compressed(1e5, 0.02, 0.93)}
