@@ -1,4 +1,4 @@
-"""Pictures for `train.py`: CIFAR-10 if it is here or can be fetched, and otherwise handwritten digits as files."""
+"""Pictures for `train.py`, the program of the lesson. CIFAR-10 if there is one, and otherwise handwritten digits."""
 
 from pathlib import Path
 

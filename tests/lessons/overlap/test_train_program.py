@@ -19,7 +19,7 @@ from course_utils.lessons.overlap.torchrun import TRAIN_PROGRAM, run_torchrun, t
 from course_utils.torchvision_repair import load_torchvision
 
 load_torchvision()
-from course_utils.lessons.overlap.training_program.train import vgg11  # noqa: E402 - it imports torchvision
+from course_utils.lessons.overlap.training_program.vgg_on_cifar10 import vgg11  # noqa: E402 - it imports torchvision
 
 
 def test_it_imports_torch_and_torchvision_and_nothing_else() -> None:
