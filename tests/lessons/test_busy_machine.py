@@ -148,10 +148,7 @@ TIMED = {
     "03_hardware": {"balance", "moved", "small_layers", "backward", "threads", "brent", "files", "workers"},
     "06_data_parallel": {"straggler"},
     "06_data_parallel_further": {"same_backend"},
-    "07_overlap": {
-        *("overlap_hidden", "overlap_bucket", "overlap_ddp", "overlap_batch"),
-        *("overlap_scaling", "width", "overlap_loopback"),
-    },
+    "07_overlap": {"overlap_ddp", "overlap_batch"},
     "08_parameter_server": {"server_ms", "server_late"},
     "09_model_parallel": {"model_idle"},
     "10_pipeline": {"pipeline_idle", "pipeline_bubble", "pipeline_1f1b", "pipeline_interleaved", "pipeline_zero"},

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .replicas import (
         BUCKET_BYTES,
         Replica,
-        all_reduce_each,
         all_reduce_flat,
         torch_ddp,
         train_replicas,
