@@ -63,6 +63,20 @@ def count(layer: nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple[int, int]
     return flops, x.element_size() * (x.numel() + y.numel())
 
 
+def count_layers(model: nn.Sequential, x: torch.Tensor) -> dict[str, tuple[int, int]]:
+    """Return the FLOPs and the least bytes of all layers of a kind together, for a batch x, by kind."""
+    found: dict[str, tuple[int, int]] = {}
+    with torch.no_grad():
+        for layer in model:
+            y = layer(x.clone())
+            if kind := kind_of(layer):
+                flops, nbytes = count(layer, x, y)
+                others = found.get(kind, (0, 0))
+                found[kind] = others[0] + flops, others[1] + nbytes
+            x = y
+    return found
+
+
 def time_layers(
     model: nn.Sequential, x: torch.Tensor, peak: float, bandwidth: float, threads: int | None = None, repeats: int = 9
 ) -> list[Layer]:

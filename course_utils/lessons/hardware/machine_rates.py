@@ -5,6 +5,7 @@ counts the bytes that it asks for; `numbers_moved` measures how many the hardwar
 """
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,15 @@ def using_threads(threads: int | None = None) -> Iterator[int]:
         yield threads
     finally:
         torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def without_onednn() -> Iterator[None]:
+    """Let torch compute convolutions without oneDNN, the library that it leaves them to on a CPU."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own switch warns about GPUs that it was not built for
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield
 
 
 def matmul_rate() -> Measured:
