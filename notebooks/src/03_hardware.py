@@ -62,7 +62,8 @@ peak = matmul.rate(2 * 1024**3)  # so many FLOPs, divided by each of the nine ti
 print("computing:", rate_text(peak, "GFLOP per second"))
 
 # %% [markdown]
-# We take the median of these rates as the **peak** of your machine, the highest rate at which it computes.
+# We take the median of these rates as the **peak** of your machine, its highest computing rate as far as we can measure
+# it.
 #
 # The second limit is the **bandwidth** of the memory, the number of bytes per second that can move between memory and
 # processor. A processor keeps the numbers that it used last in a **cache**, a small and fast memory next to its cores.
@@ -134,7 +135,7 @@ flops, nbytes = linear_layer(64, 4096, 4096)
 course.answer("intensity", flop_per_byte=flops / nbytes)
 
 # %% [markdown]
-# It is 31 FLOP per byte, a little less than 64 × 0.5, because the inputs and outputs of 64 images do count a little.
+# That is a little less than 64 × 0.5, because the inputs and outputs of 64 images do count a little.
 #
 # ## The roofline
 #
@@ -153,13 +154,19 @@ course.answer("intensity", flop_per_byte=flops / nbytes)
 
 # %% tags=["figure:03_batches"]
 layer = torch.nn.Linear(4096, 4096, bias=False)
+
+
+def time_batch(images):
+    x = torch.rand(images, 4096)
+    with torch.no_grad():  # forward only
+        return measure(lambda: layer(x), repeats=5)
+
+
 seconds, dots = {}, {}
-with torch.no_grad():
-    for images in (1, 4, 16, 64, 256):
-        x = torch.rand(images, 4096)
-        seconds[images] = measure(lambda x=x: layer(x), repeats=5)
-        flops, nbytes = linear_layer(images, 4096, 4096)
-        dots[f"batch {images}"] = (flops / nbytes, seconds[images].rate(flops))
+for images in (1, 4, 16, 64, 256):
+    seconds[images] = time_batch(images)
+    flops, nbytes = linear_layer(images, 4096, 4096)
+    dots[f"batch {images}"] = (flops / nbytes, seconds[images].rate(flops))
 title, found = sentences.batches_text(seconds)
 pictures.roofline(dots, peak.median, bandwidth.median, title, found)
 
@@ -216,11 +223,11 @@ course.predict(
 
 # %% tags=["figure:03_layers"]
 timed = layer_costs.time_layers(model, images, peak.median, bandwidth.median)
-small = [one for one in timed if one.kind in ("norm", "relu", "pool")]
-share = sum(one.measured.median for one in small)
-share /= sum(one.measured.median for one in timed)
+small = [each for each in timed if each.kind in ("norm", "relu", "pool")]
+share = sum(each.measured.median for each in small)
+share /= sum(each.measured.median for each in timed)
 answer = "a" if share < 0.02 else "b" if share <= 0.1 else "c"
-busy = is_busy(one.measured.values for one in timed)
+busy = is_busy(each.measured.values for each in timed)
 course.measured("small_layers", busy=busy, answer=answer)
 
 ridge = peak.median / bandwidth.median
@@ -231,10 +238,10 @@ pictures.layer_roofline(timed, peak.median, bandwidth.median, title)
 # %% [markdown]
 # Above, each dot is one layer, and a thin grey line leads from it to what the roof allows. Below, a wide grey bar shows
 # how long each layer takes by the roofline, and a narrow one how long it really took. All batch norms, ReLUs and
-# poolings lie on the left, where a faster processor gains nothing. This is why libraries *fuse* such layers with the
-# convolution before them, which saves writing its results to memory and reading them back. But if a layer takes much
-# longer than its grey bar, its program is to blame, and not the memory. [Further](03_hardware_further.ipynb) finds out
-# what slows down pooling.
+# poolings lie on the left, where a faster processor gains nothing. This is why libraries try to *fuse* such layers with
+# the convolution before them, which saves writing its results to memory and reading them back. But if a layer takes
+# much longer than its grey bar, its program is to blame, and not the memory. [Further](03_hardware_further.ipynb) finds
+# out what slows down pooling.
 #
 # ## Backward takes about twice as long as forward
 #
@@ -326,7 +333,7 @@ pictures.chain_and_tree()
 # the one before, while the tree can do four of them at once, then two, then one. The number of tasks on the longest
 # path is called the **depth** $D$. It is 7 for the chain and 3 for the tree.
 #
-# Suppose each task takes one unit of time. If $p$ **workers** share them evenly, they need $W/p$. They also need at
+# Suppose each task takes one unit of time. If $p$ **workers** share them, they need at least $W/p$. They also need at
 # least $D$, since the tasks on the longest path wait for each other. If no worker is idle while a task is ready, their
 # time $T_p$ lies between two bounds, which are named after Brent ([1974](https://doi.org/10.1145/321812.321815); the
 # upper one goes back to [Graham, 1969](https://doi.org/10.1137/0117039)):
@@ -374,23 +381,21 @@ pictures.between_bounds(measured, bounds, {}, "32 numbers, added by p workers", 
 # ## The faster a machine computes, the harder it is to feed
 #
 # In the following table, your machine and the server processor compute with numbers of 4 bytes, and the others with
-# numbers of 2 bytes, in which most large models are trained. The last column is the speed of the link to the next
-# machine of its kind, in each direction.
+# numbers of 2 bytes, in which most large models are trained. A link leads to the next machine of the same kind, and its
+# speed is for each direction.
 
 # %%
+from IPython.display import Markdown
+
 from course_utils.lessons.hardware import data_sheets
 
 mine = data_sheets.this_machine(peak.median, bandwidth.median)
 machines = [mine, *data_sheets.MACHINES]
-print(sentences.machines_table(machines))
+Markdown(sentences.machines_table(machines))
 
 # %% [markdown]
-# All rows but the first are peaks, from AMD's page on the [EPYC
-# 9755](https://www.amd.com/en/products/processors/server/epyc/9005-series/amd-epyc-9755.html), NVIDIA's pages on the
-# [H100](https://www.nvidia.com/en-us/data-center/h100/) and the [DGX
-# H100](https://docs.nvidia.com/dgx/dgxh100-user-guide/introduction-to-dgxh100.html), Google's on the [TPU
-# v5p](https://docs.cloud.google.com/tpu/docs/v5p-training), and section 3.3 of [*The Llama 3 Herd of
-# Models*](https://arxiv.org/abs/2407.21783). The module `data_sheets` shows what was calculated from them.
+# All rows but the first are peaks, taken or calculated from the documents in the last column. The module `data_sheets`
+# has the details, and later lessons calculate with it.
 #
 # While it moves one number, an H100 could do 590 operations, many more than the server processor with its 154. This
 # explains the half trillion at the top of this page. To add two vectors of 2-byte numbers, an H100 moves 6 bytes per
@@ -419,8 +424,8 @@ pictures.rooflines(machines, programs, title)
 #
 # Two measurements and a count tell you whether arithmetic or memory limits a program. If it does too few operations for
 # each byte, a faster processor won't help, but a larger batch may. The backward pass takes about twice as long as the
-# forward pass. More threads help until every core has one, and no number of workers can be faster than the depth. Fast
-# machines are harder to feed than slow ones, and the links between them are slower than their memory.
+# forward pass. More threads help at best until every core has one, and no number of workers can be faster than the
+# depth. Fast machines are harder to feed than slow ones, and the links between them are slower than their memory.
 #
 # Next come the [exercises](../exercises/03_hardware.ipynb). Then [lesson 4](04_messages.ipynb) shows how processes
 # talk. [Further](03_hardware_further.ipynb) finds out what your memory really moves, reads photos from a disk, and

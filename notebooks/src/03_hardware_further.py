@@ -212,9 +212,9 @@ for storage in read:
     cold[storage] = reading_speed.time_reading(*arguments, cold=True)
     warm[storage] = reading_speed.time_reading(*arguments, cold=False)
 
-if all(one.cold for one in cold.values()):
+if all(reading.cold for reading in cold.values()):
     ratio = cold["one file each"].seconds.median / cold["packed"].seconds.median
-    busy = is_busy(one.seconds.values for one in cold.values())
+    busy = is_busy(reading.seconds.values for reading in cold.values())
     course.measured("files", busy=busy, times_longer=ratio)
 bars = reading_speed.groups(cold, warm)
 found = sentences.reading_sentence(cold, warm)

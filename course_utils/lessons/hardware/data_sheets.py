@@ -21,8 +21,8 @@ class Machine:
         memory: bytes.
         link: bytes per second, in each direction, from it to machines of its kind; None if it has no such link, or if
             the link is no part of the machine.
-        source: the document that the figures are from, and what was calculated from them.
-        address: where to find the document.
+        source: the document that the figures are from, and `address`, where to find it.
+        note: what was calculated from them, and how.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Machine:
     number_bytes: int = 2
     source: str = ""
     address: str = ""
+    note: str = ""
 
     @property
     def ridge(self) -> float:
@@ -71,8 +72,9 @@ SERVER = Machine(
     number_bytes=4,
     bandwidth=CHANNELS * 8 * TRANSFERS,
     memory=CHANNELS * 64e9,
-    source="AMD, EPYC 9755, with 12 modules of 64 GB; 64 operations per tick: Yee 2024, Zen 5's AVX-512",
+    source="AMD, EPYC 9755",
     address="https://www.amd.com/en/products/processors/server/epyc/9005-series/amd-epyc-9755.html",
+    note="With 12 modules of 64 GB. Operations per tick: Yee 2024, Zen5's AVX512 teardown, numberworld.org.",
 )
 A100 = Machine(
     name="GPU: NVIDIA A100",
@@ -80,8 +82,9 @@ A100 = Machine(
     bandwidth=2.039e12,
     memory=80e9,
     link=300e9,
-    source="NVIDIA, A100 data sheet (SXM, 80 GB); NVLink 600 GB/s in both directions together",
+    source="NVIDIA, A100",
     address="https://www.nvidia.com/en-us/data-center/a100/",
+    note="SXM with 80 GB, without sparsity. NVLink has 600 GB/s in both directions together.",
 )
 H100 = Machine(
     name="GPU: NVIDIA H100",
@@ -89,23 +92,25 @@ H100 = Machine(
     bandwidth=3.35e12,
     memory=80e9,
     link=450e9,
-    source="NVIDIA, H100 data sheet (SXM), without sparsity; NVLink 900 GB/s in both directions together",
+    source="NVIDIA, H100",
     address="https://www.nvidia.com/en-us/data-center/h100/",
+    note="SXM, without sparsity, which halves the data sheet's rate. NVLink has 900 GB/s in both directions together.",
 )
 H200 = replace(
     H100,
     name="GPU: NVIDIA H200",
     bandwidth=4.8e12,
     memory=141e9,
-    source="NVIDIA, H200 data sheet (SXM), without sparsity",
+    source="NVIDIA, H200",
     address="https://www.nvidia.com/en-us/data-center/h200/",
 )
 NODE = replace(
     H100.times(8),
     name="node: DGX with 8 H100",
     link=8 * INFINIBAND_400,
-    source="NVIDIA, DGX H100 user guide: 8 H100s, each with a network card of 400 Gbit/s",
+    source="NVIDIA, DGX H100",
     address="https://docs.nvidia.com/dgx/dgxh100-user-guide/introduction-to-dgxh100.html",
+    note="8 H100s, each with a network card of 400 Gbit/s.",
 )
 TPU = Machine(
     name="TPU v5p",
@@ -113,15 +118,17 @@ TPU = Machine(
     bandwidth=2765e9,
     memory=95 * 2**30,
     link=600e9,
-    source="Google Cloud, TPU v5p; 1,200 GB/s to its neighbours in both directions together",
+    source="Google, TPU v5p",
     address="https://docs.cloud.google.com/tpu/docs/v5p-training",
+    note="A chip has 1,200 GB/s to its neighbours in both directions together. A single job gets at most 6,144 chips.",
 )
 POD = replace(TPU.times(8960), name="pod: 8,960 TPU v5p")
 CLUSTER = replace(
     H100.times(16_384),
     name="cluster: 16,384 H100",
-    source="Grattafiori and others 2024, The Llama 3 Herd of Models, section 3.3: 16,384 of its H100s train Llama 3",
+    source="Grattafiori and others 2024",
     address="https://arxiv.org/abs/2407.21783",
+    note="The GPUs that trained Llama 3 405B, in nodes of eight, each with 400 Gbit/s (section 3.3).",
 )
 
 MACHINES = (SERVER, H100, NODE, POD, CLUSTER)

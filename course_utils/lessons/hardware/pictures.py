@@ -1,4 +1,4 @@
-"""Drawings of lesson 3: the roofline with a network's layers under it, and time over the number of hands."""
+"""Drawings of lesson 3: rooflines with programs under them, and the time that more and more workers take."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -181,7 +181,7 @@ def packed_file(samples: Sequence[bytes]) -> Figure:
 
 
 def layer_times(layers: "Sequence[Layer]", title: str, subtitle: str = "") -> Figure:
-    """Draw each layer's time alone, as predicted and as measured: the lower half of `layer_roofline`."""
+    """Draw the predicted and the measured time of each layer, the lower half of `layer_roofline`."""
     picture, (ax,) = style.new_picture(title, subtitle, heights=[2.4], above=0.25, below=0.75, left=0.95)
     draw_times(ax, layers)
     picture.alt_text = f"Time of each layer. {title}. {subtitle} {layers_text(layers)}"
@@ -189,7 +189,7 @@ def layer_times(layers: "Sequence[Layer]", title: str, subtitle: str = "") -> Fi
 
 
 def layers_text(layers: "Sequence[Layer]") -> str:
-    """The layers in words, kind by kind: where they lie on the roofline, and how far from it."""
+    """Describe the layers, kind by kind: where they are on the roofline, and how far from it."""
     by_kind: dict[str, list[Layer]] = {}
     for layer in layers:
         by_kind.setdefault(layer.kind, []).append(layer)
@@ -197,7 +197,7 @@ def layers_text(layers: "Sequence[Layer]") -> str:
 
 
 def kind_text(kind: str, layers: "Sequence[Layer]") -> str:
-    """Layers of one kind in words."""
+    """Describe the layers of one kind."""
     intensities = [layer.intensity for layer in layers]
     factors = [layer.measured.median / layer.predicted for layer in layers]
     predicted = sum(layer.predicted for layer in layers)
@@ -210,7 +210,7 @@ def kind_text(kind: str, layers: "Sequence[Layer]") -> str:
 
 
 def range_text(values: Sequence[float]) -> str:
-    """From the smallest to the largest: "7.9 to 133"; one number where they are equal."""
+    """Return the smallest and the largest value, "7.9 to 133", or one number if they are equal."""
     low, high = f"{min(values):.3g}", f"{max(values):.3g}"
     return low if low == high else f"{low} to {high}"
 
@@ -264,7 +264,7 @@ def roof_line(ax: Axes, x: np.ndarray, peak: float, bandwidth: float) -> tuple[f
 
 
 def draw_times(ax: Axes, layers: "Sequence[Layer]") -> None:
-    """For each layer a wide grey bar, the roofline's prediction, and a narrow one in it, the measurement."""
+    """Draw for each layer a wide grey bar, the roofline's prediction, and a narrow one in it, the measurement."""
     positions = np.arange(len(layers))
     measured = np.array([layer.measured.median for layer in layers])
     predicted = np.array([layer.predicted for layer in layers])
@@ -345,7 +345,7 @@ def between_bounds(
     Args:
         measured: in units of a task, by the number of workers.
         bounds: (lower, upper) in the same units.
-        others: further lines over the same numbers of workers, by name.
+        others: more lines over the same numbers of workers, by name.
     """
     counts = sorted(measured)
     right = room_for_names(["max(W/p, D)", *others])

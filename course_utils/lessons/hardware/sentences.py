@@ -49,17 +49,16 @@ def batches_text(seconds: Mapping[int, Measured]) -> tuple[str, str]:
 
 
 def machines_table(machines: Sequence[Machine]) -> str:
-    """Machines as a table in plain text: rates, memory, operations for each byte and each number moved, link."""
-    rows = [("", "computes", "memory moves", "memory", "FLOP/byte", "FLOP/number", "link")]
+    """Machines as a table in Markdown: rates, memory, operations for each byte and each number moved, link, source."""
+    heads = "", "computes", "memory moves", "memory", "FLOP per byte", "FLOP per number", "link", "source"
+    rows = [heads, ("---", *["---:"] * (len(heads) - 2), "---")]
     for machine in machines:
         amounts = with_prefix(machine.flops, "FLOP/s"), with_prefix(machine.bandwidth, "B/s")
-        link = with_prefix(machine.link, "B/s") if machine.link else "–"
         counts = f"{machine.ridge:.0f}", f"{machine.balance:.0f}"
-        rows.append((machine.name, *amounts, with_prefix(machine.memory, "B"), *counts, link))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows
-    )
+        link = with_prefix(machine.link, "B/s") if machine.link else "–"
+        source = f"[{machine.source}]({machine.address})" if machine.address else machine.source
+        rows.append((machine.name, *amounts, with_prefix(machine.memory, "B"), *counts, link, source))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def machines_title(machine: Machine, operations: float) -> str:
