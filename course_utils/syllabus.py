@@ -79,7 +79,7 @@ class Lesson:
 
 LESSONS: tuple[Lesson, ...] = (
     Lesson("00_first_steps", "How do I run code on many processes?", 40, 4),
-    Lesson("01_sgd", "How does a network learn?", 50, 0, (0,)),
+    Lesson("01_sgd", "How does a network learn?", 50, 0, (0,), further_minutes=30),
     Lesson("02_autodiff_and_optimizers", "Who computes the gradient?", 50, 0, (1,)),
     Lesson("03_hardware", "What limits one machine?", 45, 0, (2,), further_minutes=45),
     Lesson("04_messages", "How do processes talk?", 50, 4, (0,), further_minutes=20),

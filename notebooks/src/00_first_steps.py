@@ -392,3 +392,10 @@ ranks.stop()
 # [lesson 4](04_messages.ipynb) and [lesson 5](05_allreduce.ipynb). Then come back to lessons [1](01_sgd.ipynb) and
 # [2](02_autodiff_and_optimizers.ipynb), which cover training on one machine, before you start [lesson
 # 6](06_data_parallel.ipynb). You won't need [lesson 3](03_hardware.ipynb) before [lesson 14](14_profiling.ipynb).
+#
+# **To read**
+#
+# - Hugging Face's [Ultra-Scale Playbook](https://huggingface.co/spaces/nanotron/ultrascale-playbook) (2025) shows how
+#   large language models are trained on thousands of GPUs.
+# - The package that starts your ranks is [ipyparallel](https://ipyparallel.readthedocs.io/). You will meet it in lesson
+#   4.

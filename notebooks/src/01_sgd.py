@@ -3,111 +3,151 @@
 # %% [markdown]
 # # How does a network learn?
 #
-# After this lesson you can **write** the loop that trains every network, **predict** which learning rate is too large
-# for it, and **choose** a batch size, knowing how much noise it brings.
+# Training the language model of lesson 0 would keep a single GPU busy for more than 60 years. Nearly all of that time
+# is spent in a loop that fits in a few lines of Python. The loop takes some examples, finds out how the weights should
+# change, and changes them a little. How many examples it takes and how far it goes are two numbers that people have to
+# choose. If the second is only 5 % too large, the loop can lead away from the solution instead of towards it, and you
+# will see that happen on this page.
+#
+# After this lesson you can write the loop, say how reliable a step is if it looks at only a few examples, and find the
+# largest step that works. You will also see why several computers can share the work of a single step, which is what
+# the rest of this course is about.
 #
 # *50 minutes · builds on [lesson 0](00_first_steps.ipynb) · no ranks*
 
 # %% [markdown]
-# Learning needs a task. Here is one that fits on a map: 359 handwritten images, each a 2 or a 5. Two numbers describe
-# an image: how much ink is in its left half, and how much of this ink is in the lower part of that half. (Both are
-# shifted and scaled to mean 0 and standard deviation 1.)
+# ## Is it a 2 or a 5?
+#
+# A large network has billions of numbers to learn. We begin with a model that has only two, because then we can draw
+# everything on a map. It has to tell handwritten 2s from handwritten 5s. There are 359 images, and we describe each of
+# them by two numbers, the amount of ink in its left half (framed below) and in its lower left quarter (shaded).
 
 # %%
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.sgd import best_weights, gradients, pictures, two_digits
+from course_utils.lessons.sgd import best_weights, digit_images, pictures, two_digits
 
-x, y = two_digits()  # shapes (359, 2) and (359,); y is 1 for a 5, 0 for a 2
-inks = ["ink in the left half", "ink in the lower left quarter"]
-pictures.two_classes(x, y, ["a 2", "a 5"], inks, title="Each point is an image")
+images, _ = digit_images()
+x, y = two_digits()  # two numbers for each image; y is 1 for a 5 and 0 for a 2
+some = [95, 258]
+title = "The same amount of ink on the left, but the 2 has more of it at the bottom"
+pictures.images_with_regions(images[some], x[some], ["a 2", "a 5"], title)
 
 # %% [markdown]
-# Of a 2 and a 5 with the same amount of ink on the left, the 2 usually has more of it at the bottom: the dots lie above
-# the triangles. The smallest model that can learn this has two **weights**, $w = (w_0, w_1)$. It weighs the two numbers
-# of an image, adds them up, $w \cdot x = w_0 x_0 + w_1 x_1$, and turns this sum into a probability that the image is a
-# 5:
+# Over all the images, both numbers have a mean of 0 and a standard deviation of 1, so a negative number means less ink
+# than average. Here every image is a point:
+
+# %%
+inks = ["ink in the left half", "ink in the lower left quarter"]
+title = "Among images with the same ink on the left, the 2s tend to lie above the 5s"
+pictures.two_classes(x, y, ["a 2", "a 5"], inks, title=title)
+
+# %% [markdown]
+# The smallest model that can learn this multiplies each of the two numbers of an image, $x_0$ and $x_1$, by a
+# **weight** and adds the results. That gives the image a score, $s = w_0 x_0 + w_1 x_1$. A formula then turns the score
+# into the probability that the image is a 5:
 #
-# $$p = \frac{1}{1 + e^{-w \cdot x}}$$
+# $$p = \frac{1}{1 + e^{-s}}$$
 #
-# How wrong is the model? The **loss** is the mean, over the images, of $-\log$ of the probability that the model gave
-# to the right answer. A model that is sure and right pays nothing; a model that is sure and wrong pays much. This is
-# **logistic regression**.
+# A score of 0 gives $p$ = 0.5, and a score of 3 gives 0.95. This model is called **logistic regression**.
+#
+# We also need a number that tells us how wrong the model is, its **loss**. For a single image, it is minus the natural
+# logarithm of the probability that the model assigned to the right answer. Suppose that $p$ is 0.95. If the image
+# really is a 5, the loss is −log 0.95 = 0.05. But if it is a 2, the model gave the right answer a probability of only
+# 0.05, and the loss is −log 0.05 = 3.0. Being sure and wrong costs a lot. The loss of the model is the mean over all
+# the images:
 
 
 # %%
 def probability(w, x):
-    return 1 / (1 + np.exp(-x @ w))
+    score = x @ w  # w[0] * x[:, 0] + w[1] * x[:, 1]
+    return 1 / (1 + np.exp(-score))
 
 
-def loss(w, x=x, y=y):
-    score = np.where(y == 1, x @ w, -x @ w)  # large: right and sure
-    return np.mean(np.log(1 + np.exp(-score)))  # -log of its probability
+def loss(w):
+    p = probability(w, x)
+    p_of_right_answer = np.where(y == 1, p, 1 - p)
+    return -np.log(p_of_right_answer + 1e-12).mean()  # because log(0) is infinite
 
 
 # %% [markdown]
-# ## Downhill
+# ## The gradient points uphill
 #
-# Picture the loss as a landscape: a place is a choice of weights, its height is the loss. Learning is walking
-# downhill in fog: all you feel is the slope under your feet.
+# You can think of the loss as a landscape. Every choice of the two weights is a point on the map, and the loss is the
+# height there. We want to get to the lowest point without knowing where it is, but we can find out how steep the ground
+# is under our feet.
 #
-# That slope is the **gradient** $\nabla L$: for each weight, how fast the loss grows with it. For this model, calculus
-# gives the mean, over the images, of *(answer minus truth) times input*:
+# This slope is the **gradient**, written $\nabla L$. For each weight, it is how fast the loss grows when the weight
+# grows. For our model, calculus gives a short formula. When the score of an image grows, its loss changes at the rate
+# $p-y$, where $y$ is 1 for a 5 and 0 for a 2. When weight $w_0$ grows, the score changes at the rate $x_0$. So the
+# gradient of a single image is $(p-y)\,x$, and the gradient of $n$ images is the mean
 #
-# $$\nabla L(w) = \frac{1}{n} \sum_{i=1}^{n} (p_i - y_i)\, x_i$$
+# $$\nabla L(w) = \frac{1}{n} \sum_{i=1}^{n} (p_i - y_i)\, x_i .$$
 #
-# Do not trust a formula: change one weight a little, and see how the loss changes.
+# You don't have to believe the calculus. Let's nudge a weight by a millionth and see how much the loss changes:
 
 
 # %% tags=["nbval-check-output"]
-def gradient(w, x=x, y=y):
+def gradient(w, x, y):
     return (probability(w, x) - y) @ x / len(x)
 
 
-w, tiny = np.array([1.0, -0.5]), 1e-6
-by_trying = [(loss(w + step) - loss(w - step)) / (2 * tiny) for step in tiny * np.eye(2)]
-print("formula:", gradient(w).round(6), " by trying:", np.round(by_trying, 6))
+w = np.zeros(2)
+formula = gradient(w, x, y)
+for k in range(2):
+    nudged = w.copy()
+    nudged[k] += 1e-6
+    by_nudging = (loss(nudged) - loss(w)) / 1e-6
+    print(f"weight {k}: {formula[k]:.2f} by the formula, {by_nudging:.2f} by nudging")
 
 # %% [markdown]
-# **Gradient descent** takes one step after the other against the gradient:
+# The gradient points uphill, so we go the opposite way:
 #
 # $$w \leftarrow w - \eta\, \nabla L(w)$$
 #
-# $\eta$ (eta) is the **learning rate**: how far to go for a given slope. Here is the whole algorithm.
+# The number $\eta$ (eta) is the **learning rate**. With a rate of 4 and the gradient (−0.12, 0.17) that we have just
+# seen, the weights change by (0.48, −0.68). **Gradient descent** takes one such step after another:
 
 # %% tags=["figure:01_downhill"]
-w, rate = np.zeros(2), 4.0
+w = np.zeros(2)
 path = [w]
 for _ in range(40):
-    w = w - rate * gradient(w)
+    w = w - 4.0 * gradient(w, x, y)
     path.append(w)
-right = np.mean((probability(w, x) > 0.5) == (y == 1))
-print(f"after 40 steps, {right:.0%} of the images are read right")
 
-best = best_weights(x, y)  # of the smallest loss: the star on the map
-pictures.trajectories(loss, {"gradient descent": path}, best, "40 steps downhill")
+correct = (probability(w, x) > 0.5) == (y == 1)
+print(f"After 40 steps, {correct.mean():.0%} of the images are classified correctly.")
 
-# %% [markdown]
-# A map as hikers use it: each line joins points of equal loss, dark is high, the star is the lowest place. Each step
-# starts at a right angle to the line, because the gradient points straight uphill. The path soon reaches the floor of a
-# long, narrow valley. There the slope is small, and so are the steps.
+best = best_weights(x, y)  # found with a different method, for comparison
+title = "40 steps of gradient descent, most of them in a long, narrow valley"
+pictures.trajectories(loss, {"gradient descent": path}, best, title)
 
 # %% [markdown]
-# ## One look at a few images
+# This is a hiker's map. Each line joins points with the same loss, darker areas are higher, and the star marks the
+# lowest point. The path starts at the white circle. Where the ground is steep, the steps are long. But soon the path
+# reaches the floor of a long, narrow valley, which is almost level, and there the steps become short, although the rate
+# is still the same.
 #
-# Each of those steps looked at all 359 images. With a million images, that is a long look for one step.
+# ## A few images are enough for a step
 #
-# **Stochastic gradient descent** (SGD) looks at a few images, a **batch**, uses their mean gradient in the place of the
-# true one, and steps. Then comes the next batch. An **epoch** goes once through all images, in a new random order.
-
+# Each of these steps used all 359 images. ImageNet, a famous collection of photos, has 1.28 million images to train on,
+# and a network that works like this would have to look at all of them before its first step. Data sets of this size are
+# one reason why people train on many machines. But long before all the images have been looked at, a few of them will
+# have shown roughly which way is down.
+#
+# **Stochastic gradient descent**, or SGD, makes use of that. It divides the images at random into small groups. Each
+# group is called a **batch**, and its mean gradient is used for one step. When every image has been used once, an
+# **epoch** is over, and the images are shuffled for the next one. The function `minibatches`, which you will write in
+# the first exercise, yields the positions of the images in each batch of an epoch:
 
 # %%
 from course_utils.lessons.sgd import minibatches
 
 
 def sgd(batch_size, rate=1.0, epochs=5):
-    rng, w = np.random.default_rng(0), np.zeros(2)
+    rng = np.random.default_rng(0)  # the source of random numbers
+    w = np.zeros(2)
     path = [w]
     for _ in range(epochs):
         for batch in minibatches(len(x), batch_size, rng):
@@ -117,303 +157,337 @@ def sgd(batch_size, rate=1.0, epochs=5):
 
 
 # %% [markdown]
-# With each batch size we go through the images five times, with rate 1. Small batches mean more steps: 1,795 with a
-# batch of 1, but 5 with a batch of 359. They also mean worse directions.
+# With a batch size of 64, an epoch has five full batches and a sixth one with the remaining 39 images. That makes 6
+# steps in an epoch and 30 in five epochs. In the same way, a batch size of 1 gives 1,795 steps, a batch size of 8 gives
+# 225, and 359 gives 5. Each image is used five times in any case. You can have many steps in unreliable directions, or
+# a few in reliable ones.
 #
-# **Predict.** Which batch size ends nearest to the smallest loss?
+# **Predict.** After five epochs with a rate of 1, which batch size will have the lowest loss?
 
 # %%
 course.predict(
     "nearest_batch",
     answer=...,  # "a", "b", "c" or "d"
     choices={
-        "a": "1: the most steps",
-        "b": "8",
-        "c": "64",
-        "d": "359: no step goes astray",
+        "a": "1 image (1,795 steps)",
+        "b": "8 images (225 steps)",
+        "c": "64 images (30 steps)",
+        "d": "359 images (5 steps)",
     },
 )
 
 # %% tags=["figure:01_four_batches"]
-sizes = [1, 8, 64, 359]
-columns = 2  # of maps
-paths = {f"batch of {size}": sgd(size) for size in sizes}
-ends = [loss(path[-1]) for path in paths.values()]
-course.measured("nearest_batch", answer="abcd"[np.argmin(ends)])
-nearest = list(paths)[np.argmin(ends)]
-title = f"Each image seen five times: the {nearest} ends nearest"
+paths = {f"batch size {size}": sgd(size) for size in (1, 8, 64, 359)}
+losses = [loss(path[-1]) for path in paths.values()]
+course.measured("nearest_batch", answer="abcd"[np.argmin(losses)])
+
+columns = 2  # how many maps are drawn side by side
+title = f"After five epochs, {list(paths)[np.argmin(losses)]} has the lowest loss"
 pictures.trajectories(loss, paths, best, title, columns=columns)
 
 # %% [markdown]
-# A batch of 359 walks straight and hardly gets anywhere: five steps are few. A batch of 1 is near the star first, and
-# then dances round it, because every image pulls its own way. (The middle of its dance is a little beyond the star,
-# where the valley is flatter.) A batch of 8 is the bargain: 225 steps, each roughly right. With 64 there are 30 steps,
-# again too few.
+# With all 359 images in a batch, the steps point in the right direction, but five steps don't get far. With a single
+# image, the path reaches the area around the star and then keeps wandering about, because each step follows one image
+# only. A batch of 8 is a good compromise here. With a different rate the result could be different, and in
+# [Further](01_sgd_further.ipynb) you can try that with two sliders.
 #
-# Try other sizes and rates. (The slider needs a running kernel; the page goes on without it.)
-
-# %%
-from ipywidgets import FloatLogSlider, SelectionSlider
-
-from course_utils.draw import with_sliders
-
-
-def show(batch_size, rate):
-    return pictures.trajectories(
-        loss, {f"batch of {batch_size}": sgd(batch_size, rate)}, best
-    )
-
-
-with_sliders(
-    show,
-    batch_size=SelectionSlider(options=[1, 2, 4, 8, 16, 32, 64, 359], value=8),
-    rate=FloatLogSlider(value=1.0, min=-1.5, max=0.5, step=0.25),
-)
-
-
-# %% [markdown]
-# ## How much noise?
+# ## Noise falls with the square root of the batch size
 #
-# How far is a batch's gradient from that of all images? Let us measure: draw 2,000 batches, and take the root of the
-# mean squared distance. That is the gradient's **noise**.
+# How unreliable is the gradient of a batch? Let's draw many batches at random and measure how far the gradient of each
+# is from the gradient of all the images. We square these distances, take their mean, and take the square root. The
+# result is called the **noise** of the gradient.
 #
-# **Predict.** How many times smaller is the noise with a batch 100 times as large?
+# Let $\sigma$ (sigma) be the noise if a batch is a single image. The gradient of four images is the mean of four such
+# gradients, so its error is the mean of their errors. If the images are drawn independently, these errors point in
+# unrelated directions and partly cancel. What adds up is not their lengths but the means of their *squared* lengths. So
+# the sum of four errors has a mean square of $4\sigma^2$, which is a noise of $2\sigma$, and their mean has a quarter
+# of that, $\sigma/2$. Four times the images give half the noise.
+#
+# **Predict.** By what factor is the noise of 100 images smaller than the noise of one?
 
 # %%
 course.predict("noise_ratio", within=1.2, answer=...)  # a number
 
 # %% tags=["figure:01_noise"]
-from course_utils.lessons.sgd import gradient_noise, predicted_noise
+w = np.zeros(2)  # where all our paths begin
+of_each_image = (probability(w, x) - y).reshape(-1, 1) * x  # 359 gradients
+of_all = of_each_image.mean(axis=0)
+rng = np.random.default_rng(0)
 
-each = gradients(np.zeros(2), x, y)  # one row per image, at the start of the walk
-sizes = [1, 2, 5, 10, 20, 50, 100, 200, 359]
-rng, noise, line = np.random.default_rng(0), {}, {}
-for name, replace in {"any images": True, "no image twice": False}.items():
-    noise[name] = [gradient_noise(each, B, rng, replace=replace) for B in sizes]
-    line[name] = [predicted_noise(each, B, replace) for B in sizes]
 
-ratio = noise["any images"][0] / noise["any images"][sizes.index(100)]
+def noise(batch_size, draws=2000):
+    squares = []
+    for _ in range(draws):
+        batch = rng.integers(len(x), size=batch_size)  # any images, even twice
+        error = of_each_image[batch].mean(axis=0) - of_all
+        squares.append(error @ error)  # the squared length
+    return np.sqrt(np.mean(squares))
+
+
+batch_sizes = [1, 2, 5, 10, 20, 50, 100, 200]
+measured = [noise(size) for size in batch_sizes]
+sigma = np.sqrt((of_each_image - of_all).var(axis=0).sum())
+predicted = [sigma / np.sqrt(size) for size in batch_sizes]
+
+ratio = measured[0] / measured[batch_sizes.index(100)]
 course.measured("noise_ratio", answer=ratio)
-off = np.divide(noise["any images"], line["any images"]) - 1
-assert np.abs(off).max() < 0.1  # every dot is near its line
-title = f"100 times the batch: 1/{ratio:.0f} of the noise"
-pictures.noise_line(sizes, noise, line, title)
+name = "images drawn independently"
+title = f"A batch of 100 images has 1/{ratio:.0f} of the noise of one image"
+pictures.noise_line(batch_sizes, {name: measured}, {name: predicted}, title)
 
 # %% [markdown]
-# Blue: images drawn at random, perhaps the same image twice. Errors partly cancel: the mean of $B$ images has the noise
-# $\sigma/\sqrt{B}$, where $\sigma$ is the noise of one image. **Four times the work for half the noise.**
+# The noise of $B$ images is $\sigma/\sqrt{B}$, which is the line in the picture. To halve the noise, you have to look
+# at four times as many images. On one processor, this is an argument for small batches. On many machines it is less
+# clear, because they can look at the images of a large batch at the same time. Lesson 6 asks how large a batch is worth
+# having then. (Within an epoch no image is drawn twice, so the noise of SGD is really a little smaller.
+# [Further](01_sgd_further.ipynb) shows by how much.)
 #
-# Orange: no image twice, as in an epoch. A batch of nearly all images has nearly their mean: the line is multiplied by
-# $\sqrt{(n-B)/(n-1)}$. With all 359 that is 0. A logarithmic axis has no 0, so there is no dot.
-
-# %% [markdown]
 # ## How large may a step be?
 #
-# If the rate is slightly too large, the loss goes up instead of down. Where is the edge? Take the simplest valley, a
-# parabola $\tfrac{\lambda}{2} d^2$ at distance $d$ from its lowest point. Its slope is $\lambda d$, so a step makes
+# On the floor of the valley, larger steps would have helped. What stops us? Take the simplest landscape that has a
+# lowest point, a parabola. At a distance $d$ from the lowest point, let its height be $\tfrac{\lambda}{2} d^2$, so that
+# its slope is $\lambda d$. The number $\lambda$ (lambda) is the **curvature**, which is how fast the slope changes as
+# you walk. One step of gradient descent changes the distance by the rate times the slope:
 #
-# $$d \leftarrow d - \eta \lambda d = (1 - \eta\lambda)\, d.$$
+# $$d \leftarrow d - \eta \lambda d = (1 - \eta\lambda)\, d$$
 #
-# $\lambda$ (lambda) is the **curvature**: how fast the slope changes as you walk.
+# So each step multiplies the distance by the same number, $1 - \eta\lambda$. Take a curvature of 0.5. With a rate of 2,
+# this number is 0, and the first step lands exactly on the lowest point. With a rate of 3 it is −0.5, so each step
+# crosses over to the other side and ends at half the distance. Larger rates do this:
 
 # %% tags=["nbval-check-output"]
 curvature = 0.5
-for rate in [2.0, 3.9, 4.1]:
-    d, visited = 1.0, []
-    for _ in range(6):
-        d = d - rate * curvature * d
-        visited.append(round(d, 2) + 0.0)  # + 0.0 turns -0 into 0
-    print(f"rate {rate}: {visited}")
+for rate in [3.0, 3.9, 4.0, 4.1]:
+    d = 1.0
+    visited = []
+    for _ in range(5):
+        slope = curvature * d
+        d = d - rate * slope
+        visited.append(f"{d:5.2f}")
+    print(f"rate {rate}:", *visited)
 
 # %% [markdown]
-# With rate 2 one step is enough. With 3.9 each step lands on the other side, a little nearer; with 4.1 it lands a
-# little farther away. The edge is at $|1 - \eta\lambda| = 1$, hence $\eta = 2/\lambda$.
+# With a rate of 4.1, each step ends farther away than the one before. The limit is the rate that makes $1 -
+# \eta\lambda$ equal to −1, and that is $\eta = 2/\lambda$. For a curvature of 0.5 it is 4, and for a curvature of 1 it
+# is 2.
 #
-# A valley of two weights has a curvature in every direction. The **Hessian** $H$ says how fast each part of the
-# gradient changes with each weight: all second derivatives. Its **eigenvalues** are the curvatures along the main
-# directions, here along the valley and across it. For our model the Hessian is a mean again:
-#
-# $$H(w) = \frac{1}{n} \sum_{i} p_i (1 - p_i)\, x_i x_i^\top$$
+# Our valley has two weights, and it is not a parabola. But near the star, a cut through it in any direction looks very
+# much like one. The curvature is largest straight across the valley, from the lower left to the upper right on the map,
+# so this is where steps fail first. At the star the slope is 0. The next cell goes a thousandth to the upper right and
+# divides the slope there by the distance:
 
-
-# %% tags=["nbval-check-output"]
-def hessian(w):
-    p = probability(w, x)
-    return (x * (p * (1 - p))[:, None]).T @ x / len(x)
-
-
-along, across = np.linalg.eigvalsh(hessian(best))
-print(f"curvature along the valley: {along:.4f}, across it: {across:.4f}")
+# %%
+across = np.array([1.0, 1.0]) / np.sqrt(2)  # an arrow of length 1
+start = best + 0.001 * across
+slope = gradient(start, x, y) @ across  # the slope in the direction of the arrow
+print(f"curvature across the valley: {slope / 0.001:.3f}")
 
 # %% [markdown]
-# **Predict.** From a place very near the star, what is the largest rate that still leads to it? A number, please.
-#
-# Then try. We start a thousandth beside the star, take 500 steps, and ask whether we are nearer than before. We know a
-# rate that works and a rate that fails. We try the rate in the middle, and so on: *bisection*.
+# **Predict.** What is the largest rate for which gradient descent, if it starts this close to the star, still gets
+# closer? (Your answer counts as right if it is within 5 %.)
 
 # %%
 course.predict("largest_rate", within=1.05, answer=...)
 
-# %%
-from course_utils.lessons.sgd import bisect, descend, largest_stable_lr
-
-nearby = best + 0.001
-
-
-def comes_nearer(rate, momentum=0.0):
-    path = descend(gradient, nearby, rate, 500, momentum)
-    return np.linalg.norm(path[-1] - best) < np.linalg.norm(nearby - best)
-
-
-predicted = largest_stable_lr(hessian(best))
-found = bisect(comes_nearer, 0.1 * predicted, 10 * predicted)
-assert abs(found / predicted - 1) < 0.05
-print(f"2 / λ predicts {predicted:.3f}; measured: {found:.3f}")
-course.measured("largest_rate", answer=found)
 
 # %% tags=["figure:01_too_long"]
-apart = {}
-for share in [0.5, 0.95, 1.05, 1.5]:
-    path = descend(gradient, nearby, share * predicted, 120)
-    apart[f"{share} · 2/λ"] = np.linalg.norm(path - best, axis=1)
-title = f"2/λ = {predicted:.1f}: below it steps lead to the star, above it away"
-pictures.distances(apart, title, y="distance from the star")
+def distances_from_star(rate):
+    w = start
+    distances = [np.linalg.norm(w - best)]
+    for _ in range(120):
+        w = w - rate * gradient(w, x, y)
+        distances.append(np.linalg.norm(w - best))
+    return distances
+
+
+gets_closer = []
+for rate in np.arange(8, 16, 0.1):
+    distances = distances_from_star(rate)
+    if distances[-1] < distances[0]:
+        gets_closer.append(rate)
+largest = max(gets_closer)
+course.measured("largest_rate", answer=largest)
+
+curves = {}
+for factor in [0.5, 0.95, 1.05, 1.5]:
+    curves[f"{factor} × {largest:.1f}"] = distances_from_star(factor * largest)
+title = f"The largest rate that leads to the star is {largest:.1f}"
+pictures.distances(curves, title, y="distance from the star")
 
 # %% [markdown]
-# The *largest* eigenvalue decides, the curvature across the valley, although nearly the whole way lies *along* it. That
-# is the misery of narrow valleys: the steep direction forbids long steps, the flat one needs them. (The blue kink: with
-# half of this rate, one step goes the whole way across.)
+# The formula gives 2 ÷ 0.169 = 11.8. With a rate 5 % below that, the steps lead to the star. With a rate 5 % above it,
+# they lead away, until they reach ground that is less curved.
 #
-# Too large a rate does not explode here: the distance grows and then stays. Far from the star the loss is nearly a
-# straight slope, so the steps stop growing.
-
-# %% [markdown]
-# <details><summary>Where is the Hessian taken? An honest footnote</summary>
+# So the steepest direction sets the limit. Nearly the whole way to the star leads *along* the valley, where much larger
+# steps would be safe, but with such steps we would be thrown out sideways. A network with millions of weights has steep
+# and gentle directions, too. [Further](01_sgd_further.ipynb) calculates the curvature in all directions at once.
 #
-# At the star. The bound says whether descent *stays* there. It is exact for a parabola, and near a minimum every smooth
-# loss is nearly a parabola. At $w = 0$ our λ is more than twice as large, so 2/λ is less than half of that at the star.
-# Start there with a rate of 10: the loss first jumps up, then comes down to the star all the same. A large network's λ
-# changes all the time during training.
-# </details>
-
-# %% [markdown]
-# ## A ball, not a hiker
+# ## Momentum: a ball instead of a hiker
 #
-# A hiker forgets each step. A ball rolls on. **Momentum** keeps a velocity $v$, which remembers a share $\beta$ (beta)
-# of itself and takes up each new gradient:
+# Gradient descent forgets each step as soon as it has been taken, like a hiker who stops after every step to feel which
+# way is down. A ball keeps rolling. Descent with **momentum** has a velocity $v$, which keeps a share $\beta$ (beta) of
+# itself in each step and adds the new gradient. The weights follow the velocity:
 #
-# $$v \leftarrow \beta v + \nabla L(w) \qquad w \leftarrow w - \eta v$$
+# $$v \leftarrow \beta v + \nabla L(w), \qquad w \leftarrow w - \eta v$$
 #
-# Where gradients point the same way, step after step, the velocity grows to $1/(1-\beta)$ gradients; and a ball that
-# comes from a steep slope brings its speed along.
+# Suppose that the gradient is 1 in every step and $\beta$ is 0.5. The velocity is 1 after the first step, 0.5 × 1 + 1 =
+# 1.5 after the second, then 1.75, then 1.875. It approaches 2, because 2 no longer changes: 0.5 × 2 + 1 = 2. So the
+# ball's steps become twice as long as the hiker's.
 #
-# How many steps does the hiker take, with rate 2, until the loss is within 0.001 of the smallest? Look, and then
-# **predict**: how many steps does the ball take with $\beta = 0.8$ and the same rate?
-
-
-# %% tags=["nbval-check-output"]
-def steps_needed(path):
-    above = np.array([loss(w) for w in path]) - loss(best)
-    return int(np.flatnonzero(above > 0.001)[-1]) + 1  # the one after the last above
-
-
-walk = descend(gradient, np.zeros(2), 2.0, 400)
-print("without momentum:", steps_needed(walk), "steps")
+# **Predict.** Which velocity does the ball approach if the gradient is still 1 and $\beta$ is 0.8?
 
 # %%
-course.predict("steps_with_momentum", within=3, answer=...)
+course.predict("velocity", answer=...)
+
+# %% [markdown]
+# Here are three values of $\beta$ in our valley, where 0 means no momentum. For each of them, the cell counts the steps
+# after which the loss stays within 0.001 of the lowest loss.
 
 # %% tags=["figure:01_ball"]
-rolls = {"β = 0": walk}
-for beta in [0.8, 0.95]:
-    rolls[f"β = {beta}"] = descend(gradient, np.zeros(2), 2.0, 400, beta)
-    print(f"β = {beta}: {steps_needed(rolls[f'β = {beta}'])} steps")
-course.measured("steps_with_momentum", answer=steps_needed(rolls["β = 0.8"]))
-first = {name: path[:31] for name, path in rolls.items()}
-nearest = min(first, key=lambda name: loss(first[name][-1]))
-title = f"After 30 steps with rate 2, {nearest} is nearest"
-pictures.trajectories(loss, first, best, title, together=True)
+course.answer("velocity", answer=1 / (1 - 0.8))
+
+
+def with_momentum(beta, rate=2.0, steps=400):
+    w, v = np.zeros(2), np.zeros(2)
+    path = [w]
+    for _ in range(steps):
+        v = beta * v + gradient(w, x, y)
+        w = w - rate * v
+        path.append(w)
+    return path
+
+
+rolls = {}
+for beta in [0, 0.8, 0.9]:
+    path = with_momentum(beta)
+    too_high = [step for step, w in enumerate(path) if loss(w) > loss(best) + 0.001]
+    print(f"β = {beta}: {max(too_high) + 1} steps")
+    rolls[f"β = {beta}"] = path[:31]
+ends = [loss(path[-1]) for path in rolls.values()]
+lowest = list(rolls)[np.argmin(ends)]
+title = f"After 30 steps with a rate of 2, {lowest} has the lowest loss"
+pictures.trajectories(loss, rolls, best, title, together=True)
 
 # %% [markdown]
-# Along the valley all gradients point the same way, and the velocity adds them up: to $1/(1-\beta)$ of them, five
-# for $\beta = 0.8$. That is the steady gain. The rest is speed from the steep start: where the hiker creeps, the ball
-# still rolls fast. With too much memory the ball rolls past the star and has to come back.
+# While the gradient stays the same, momentum makes the steps up to $1/(1-\beta)$ times as long, or five times for
+# $\beta$ = 0.8. Here it saves even more than that, because the ground becomes less steep on the way, and the velocity
+# still contains the larger gradients of earlier steps. But with $\beta$ = 0.9 the ball rolls past the star and has to
+# come back. Momentum also needs memory, since the velocity has as many numbers as there are weights.
 #
-# Across the valley, long steps make the gradients point to and fro, and in the velocity they partly cancel. So longer
-# steps are *stable*. Polyak's bound (1964) is $2(1+\beta)/\lambda$:
+# ## The same loop trains a network
+#
+# Now let's read all ten digits with a small network. It has 32 **hidden units**. Each of them multiplies the 64 pixels
+# of an image by 64 weights, adds the results and one more number, its bias, and replaces a negative result by 0. Each
+# of the ten digits then gets a score from the 32 hidden units in the same way, but without the replacing. The digit
+# with the highest score is the network's answer.
+
 
 # %%
-from functools import partial  # the same function, some arguments given
+def scores(weights, x):
+    first, first_bias, second, second_bias = weights
+    hidden = np.maximum(x @ first + first_bias, 0)
+    return hidden @ second + second_bias
 
-for beta in [0.0, 0.5, 0.8]:
-    predicted = largest_stable_lr(hessian(best), beta)
-    found = bisect(partial(comes_nearer, momentum=beta), 1.0, 100.0)
-    assert abs(found / predicted - 1) < 0.05
-    print(f"β = {beta}: predicted {predicted:.2f}, measured {found:.2f}")
 
 # %% [markdown]
-# ## All ten digits
+# A formula turns the ten scores into ten probabilities, and the loss is again minus the logarithm of the probability of
+# the right digit. The network has 64 × 32 + 32 + 32 × 10 + 10 = 2,410 numbers to learn, in four arrays. A landscape in
+# 2,410 dimensions can't be drawn, but the loop doesn't need a drawing. It needs the gradient, which the function
+# `loss_and_gradients` calculates with formulas that we worked out by hand. Lesson 2 shows how a computer can find them.
 #
-# Now a network. Each of 32 **hidden units** weighs the 64 pixels of an image, and each of 10 digits weighs the hidden
-# units. Each unit and each digit also adds a number of its own, its *bias*. All these are called weights: 2,410 numbers
-# in four arrays. Nobody can draw the landscape of this loss, but nothing else changes. Its gradient comes from
-# `loss_and_gradients`, 12 lines written by hand.
+# We train with 1,437 images for 15 epochs, with a batch size of 32. The function `sgd_step`, your second exercise,
+# takes the step for all four arrays.
 #
-# The loop below trains *every* network. This one sees 1,437 images. **Predict**: after the training, what share of 360
-# other images, which it never saw, does it read right?
+# **Predict.** How many steps will that be in total?
 
 # %%
-from course_utils.lessons.sgd import accuracy, loss_and_gradients, new_network, sgd_step
+course.predict("steps", within=1.001, answer=...)
+
+# %% tags=["figure:01_digits"]
+from course_utils.lessons.sgd import loss_and_gradients, new_network, sgd_step
 
 train_x, train_y, test_x, test_y = course.data.digits_arrays()
 rng = np.random.default_rng(0)
-weights, losses = new_network(rng), []
+weights = new_network(rng)  # random numbers to start from
+losses = []
 for _ in range(15):  # epochs
     for batch in minibatches(len(train_x), 32, rng):
-        now, slopes = loss_and_gradients(weights, train_x[batch], train_y[batch])
-        sgd_step(weights, slopes, rate=0.1)
-        losses.append(now)
+        batch_x, batch_y = train_x[batch], train_y[batch]
+        batch_loss, gradients = loss_and_gradients(weights, batch_x, batch_y)
+        sgd_step(weights, gradients, rate=0.1)
+        losses.append(batch_loss)
 
-# %%
-course.predict("digits_read", within=1.02, answer=...)  # between 0 and 1
-
-# %% tags=["figure:01_digits"]
-share = accuracy(weights, test_x, test_y)
-assert share >= 0.95
-course.measured("digits_read", answer=share)
-course.draw.loss_curves({"SGD": losses}, f"{share:.1%} of the test images are read right")
+course.measured("steps", answer=len(losses))
+correct = scores(weights, test_x).argmax(axis=1) == test_y
+title = (
+    f"Of {len(test_x)} new images, the network classifies {correct.mean():.1%} correctly"
+)
+course.draw.loss_curves({"SGD": losses}, title)
 
 # %% [markdown]
-# The curve is ragged: each step sees another batch of 32, and that is the noise you measured. It goes down
-# nevertheless.
+# An epoch has 44 full batches and one with the remaining 29 images, so 15 epochs have 15 × 45 = 675 steps. The curve is
+# ragged because each step sees different images, which is the noise that you have measured. This loop is at the heart
+# of nearly every training. Larger programs add to it, for example by changing the rate as they go, but you will
+# recognise the batch, its gradient and the step.
 #
 # ## The same gradient, in four parts
 #
-# One last experiment, and the reason why this course exists. A batch of 64 images: one gradient. Now cut the batch
-# into four parts of 16, find the gradient of each part *by itself*, and take the mean of the four.
+# Finally, here is the reason why this course exists. We take a batch of 64 images and compute its gradient. Then we cut
+# the batch into four parts of 16 images, compute the gradient of each part separately, and take the mean of the four.
+# Do we get the same?
 
 # %% tags=["nbval-check-output"]
-batch = np.arange(64)
-whole = loss_and_gradients(weights, train_x[batch], train_y[batch])[1]
-parts = [
-    loss_and_gradients(weights, train_x[part], train_y[part])[1]
-    for part in np.split(batch, 4)
-]
-for k in range(4):
-    mean = np.mean([part[k] for part in parts], axis=0)
-    print(f"array {k}: equal to 1e-12:", np.allclose(mean, whole[k], rtol=0, atol=1e-12))
+_, whole = loss_and_gradients(weights, train_x[:64], train_y[:64])
+
+parts = []
+for first in [0, 16, 32, 48]:
+    part = slice(first, first + 16)
+    _, gradients = loss_and_gradients(weights, train_x[part], train_y[part])
+    parts.append(gradients)
+
+for k in range(4):  # the network has four arrays
+    mean = (parts[0][k] + parts[1][k] + parts[2][k] + parts[3][k]) / 4
+    equal = np.allclose(mean, whole[k], rtol=0, atol=1e-12)
+    print(f"array {k}: equal to 12 decimal places: {equal}")
 
 # %% [markdown]
-# The mean of a batch is the mean of the means of its equally large parts, and no part needs another part. So four
-# computers could work *at the same time*, if only they could take the mean at the end. [Lesson 4](04_messages.ipynb)
-# shows how computers talk, and [lesson 6](06_data_parallel.ipynb) how four of them train as one.
+# We do, and it couldn't be otherwise. The gradient of the batch is a sum over 64 images, divided by 64. The mean of the
+# four parts is a quarter of four sums, each divided by 16. In both, every image counts 1/64. (Only the last digits can
+# differ, because the computer rounds in a different order. And if the parts had different sizes, the larger ones would
+# have to count more.) The next picture shows the gradients of the ten biases of the output, one for each digit:
+
+# %% tags=["figure:01_parts"]
+biases = {f"part {k + 1}": parts[k][3] for k in range(4)}
+assert np.allclose(np.mean(list(biases.values()), axis=0), whole[3], rtol=0, atol=1e-12)
+title = "The gradients of the parts differ, but their mean is that of the batch"
+name = "all 64 images = mean of the four parts"
+pictures.parts_and_whole(
+    biases, whole[3], title, x="bias of the output", y="gradient", name=name
+)
 
 # %% [markdown]
-# ## What you take with you
+# To compute the gradient of its part, the loop needed the weights and 16 images, and nothing from the other parts. So
+# four computers could do this at the same time, if each of them had a copy of the weights. They would have to
+# communicate only once in each step, for the mean. [Lesson 4](04_messages.ipynb) shows how computers exchange numbers,
+# and in [lesson 6](06_data_parallel.ipynb) four ranks train a network together in this way.
 #
-# You can **write** the loop: draw a batch, find its gradient, take a step against it. You can **predict** the rate at
-# which it fails: $2/\lambda$ of the steepest direction, and why a narrow valley wants momentum. And you can **choose**
-# a batch size: its noise is $\sigma/\sqrt{B}$, so half the noise costs four times the work.
+# ## What you can do now
 #
-# Next: [the exercises](../exercises/01_sgd.ipynb). Then [lesson 2](02_autodiff_and_optimizers.ipynb) asks who computes
-# the gradient.
+# You can write the loop that trains a network: take a batch, compute its gradient, and step against it. You know that
+# the noise of a batch of $B$ images is $\sigma/\sqrt{B}$, that descent fails when the learning rate exceeds $2/\lambda$
+# for the curvature $\lambda$ in the steepest direction, and that momentum can make steps $1/(1-\beta)$ times as long.
+# Most importantly, you know that the gradient of a batch is the mean of the gradients of its equal parts, each of which
+# can be computed on its own.
+#
+# In the [exercises](../exercises/01_sgd.ipynb) you write the pieces of the loop. [Lesson
+# 2](02_autodiff_and_optimizers.ipynb) asks who computes the gradient. [Further](01_sgd_further.ipynb) is about
+# curvature in many dimensions, the largest rate with momentum, and batches in which no image is drawn twice.
+#
+# **To read**
+#
+# - Goh (2017), [*Why Momentum Really Works*](https://distill.pub/2017/momentum/), has pictures of balls and valleys
+#   that you can change with the mouse.
+# - Bottou, Curtis and Nocedal (2018), [*Optimization Methods for Large-Scale Machine
+#   Learning*](https://arxiv.org/abs/1606.04838), gives the theory behind SGD and its noise.
+# - Ruder (2016), [*An overview of gradient descent optimization algorithms*](https://arxiv.org/abs/1609.04747), is a
+#   short tour of what came after momentum.

@@ -221,7 +221,7 @@ course.predict(
     choices={"a": "below 2%", "b": "2% to 10%", "c": "more than 10%"},
 )
 
-# %% tags=["figure:03_layers"]
+# %%
 timed = layer_costs.time_layers(model, images, peak.median, bandwidth.median)
 small = [each for each in timed if each.kind in ("norm", "relu", "pool")]
 share = sum(each.measured.median for each in small)

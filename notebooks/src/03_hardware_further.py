@@ -108,7 +108,7 @@ course.draw.measured_bars({"2 × 2 pooling": pair.bars}, pair.title, found)
 # it is there. Without it, torch copies the windows of the image into a matrix and multiplies that. Both ways do the
 # same arithmetic. Here is the fourth convolution of VGG-11 with oneDNN and without it, by turns:
 
-# %% tags=["figure:03_libraries"]
+# %%
 conv4, x = model.conv4, torch.randn(batch, 256, 8, 8)
 
 
@@ -119,7 +119,7 @@ def with_matrices():
 
 with torch.no_grad():
     assert torch.allclose(conv4(x), with_matrices(), atol=1e-4)
-    names = "oneDNN", "with matrices"
+    names = "the convolution of oneDNN", "a product of matrices"
     pair = compare(lambda: conv4(x), with_matrices, names=names, rounds=5)
 course.draw.measured_bars({"conv4, forward": pair.bars}, pair.title)
 
@@ -324,7 +324,7 @@ ranks.stop()
 # Their first figure shows *iterations*, as they call 20 batches in a row, and splits the time of each into forward,
 # backward and step. Ours have 2 batches each:
 
-# %% tags=["figure:03_iterations"]
+# %% tags=["here:03_iterations"]
 training = step_shares.time_training(model, iterations=10, passes=2, batch=batch)
 print(sentences.shares_sentence(training))
 ratio = training.ratio().median
@@ -340,7 +340,7 @@ course.draw.stacked_bars(training.bars, unless_busy(busy, title), "")
 # From our iterations we can calculate how long a whole epoch of 50,000 images would take. Next to it are the figures of
 # the report. They are hatched, because we haven't measured them:
 
-# %% tags=["figure:03_epoch"]
+# %% tags=["here:03_epoch"]
 here = {"CPU": training.epoch()}
 if torch.cuda.is_available():
     on_gpu = step_shares.time_training(vgg11(seed=0), batch=256, device="cuda")
@@ -419,7 +419,7 @@ for name, graph in {"chain": chain_sum(32), "tree": tree_sum(32)}.items():
 # 31 additions, each of which has to wait for the one before. Let's run the tree once more. The smaller bound is the
 # dashed line:
 
-# %% tags=["figure:03_min_bound"]
+# %% tags=["here:03_min_bound"]
 tree, unit = tree_sum(32), 0.008
 measured, bounds = {}, {}
 for p in (1, 2, 4, 8, 16):

@@ -518,3 +518,12 @@ ranks.stop()
 # Next come the [exercises](../exercises/04_messages.ipynb): five short functions to write. Then [lesson
 # 5](05_allreduce.ipynb) asks how $P$ machines add up their vectors. [Further](04_messages_further.ipynb) shows you how
 # to start a cluster on your own, what pickling costs, and how to have the ranks try out training settings for you.
+#
+# **To read**
+#
+# - The [mpi4py tutorial](https://mpi4py.readthedocs.io/en/stable/tutorial.html) has a short example of every call on
+#   this page.
+# - Lawrence Livermore's [MPI tutorial](https://hpc-tutorials.llnl.gov/mpi/) goes further, with exercises in C and
+#   Fortran.
+# - The [MPI standard](https://www.mpi-forum.org/docs/) is the place to look when you want to know what a call really
+#   promises.

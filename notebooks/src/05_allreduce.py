@@ -504,3 +504,13 @@ ranks.stop()
 #
 # In the [exercises](../exercises/05_allreduce.ipynb) you write these methods yourself. In [lesson
 # 6](06_data_parallel.ipynb) you use an all-reduce to train a network on four ranks at once.
+#
+# **To read**
+#
+# - Thakur, Rabenseifner and Gropp (2005), *Optimization of Collective Communication Operations in MPICH*, explains
+#   which method an MPI library chooses, and why.
+# - Patarasuk and Yuan (2009), *Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations*, is the paper on
+#   the ring.
+# - Gibiansky (2017), [*Bringing HPC Techniques to Deep
+#   Learning*](https://andrew.gibiansky.com/blog/machine-learning/baidu-allreduce/), brought the ring to the training of
+#   networks.

@@ -198,8 +198,9 @@ course.draw.over_numbers(examples, lines, said, predicted=theory, log=True, **lo
 
 # %% [markdown]
 # Few examples and many weights: cut the weights. Many examples and few weights, as in convolutions: cut the batch.
-# SURF's table calls the communication of data parallelism "low to moderate", that of model parallelism "high": with 16
-# examples you measured the opposite. FlexFlow finds this by searching: lesson 12.
+# SURF's table calls the communication of data parallelism "low to moderate" and that of model parallelism "high". Its
+# slide adds that these are "very generic statements (there are exceptions)", and with 16 examples you have measured an
+# exception. FlexFlow finds such cuts by searching, as you will see in lesson 12.
 #
 # ## Two layers, one message
 #
@@ -521,6 +522,15 @@ pictures.memory(computed, {way: run.results[0] for way, run in runs.items()})
 #
 # Next: [the exercises](../exercises/09_model_parallel.ipynb). Lesson 10: how are all stages kept busy? Lesson 11:
 # which mixture?
+#
+# **To read**
+#
+# - Shoeybi and others (2019), [*Megatron-LM*](https://arxiv.org/abs/1909.08053), cuts a transformer's layers as this
+#   page does.
+# - Korthikanti and others (2022), [*Reducing Activation Recomputation in Large Transformer
+#   Models*](https://arxiv.org/abs/2205.05198), counts the memory of activations.
+# - Chen and others (2016), [*Training Deep Nets with Sublinear Memory Cost*](https://arxiv.org/abs/1604.06174), is the
+#   paper on checkpointing.
 
 # %%
 ranks.stop()

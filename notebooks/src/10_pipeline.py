@@ -562,6 +562,14 @@ course.draw.above_bound(cases, title, "Simulated, by the puzzles' times")
 #
 # Next: [the exercises](../exercises/10_pipeline.ipynb). Then
 # [lesson 11](11_hybrid_and_sharded.ipynb): which mixture?
+#
+# **To read**
+#
+# - Huang and others (2019), [*GPipe*](https://arxiv.org/abs/1811.06965), introduced micro-batches for pipelines.
+# - Narayanan and others (2021), [*Efficient Large-Scale Language Model Training on GPU
+#   Clusters*](https://arxiv.org/abs/2104.04473), introduced the interleaved schedule.
+# - Qi and others (2024), [*Zero Bubble Pipeline Parallelism*](https://arxiv.org/abs/2401.10241), splits the backward
+#   pass in two.
 
 # %%
 ranks.stop()

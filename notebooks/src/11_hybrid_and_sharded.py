@@ -565,6 +565,14 @@ course.draw.shares([panel], utilizations_text(reached), "From published numbers"
 # - **count**: with one backward pass a step, ZeRO's stages 1 and 2 send no byte more; stage 3 sends half as much again.
 #
 # Next: [the exercises](../exercises/11_hybrid_and_sharded.ipynb). In lesson 12 the machine chooses.
+#
+# **To read**
+#
+# - Rajbhandari and others (2020), [*ZeRO*](https://arxiv.org/abs/1910.02054), describes the three stages.
+# - Zhao and others (2023), [*PyTorch FSDP*](https://arxiv.org/abs/2304.11277), describes what became of them in
+#   PyTorch.
+# - Shazeer and others (2018), [*Mesh-TensorFlow*](https://arxiv.org/abs/1811.02084), was the first to give a mesh of
+#   devices names for its axes.
 
 # %%
 ranks.stop()

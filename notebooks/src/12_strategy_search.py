@@ -577,8 +577,14 @@ print(wrapped(unless_busy(busy, times_text(middle))))
 # - **Simulate**: a task begins when its device is free and what it waits for has ended. Then run, and show the error.
 # - **Search**: a walk that only goes downhill gets stuck. And what is found must train as one process does.
 #
-# Next: [the exercises](../exercises/12_strategy_search.ipynb). To read: Jia, Zaharia and Aiken 2018, *Beyond Data and
-# Model Parallelism*.
+# Next: [the exercises](../exercises/12_strategy_search.ipynb).
+#
+# **To read**
+#
+# - Jia, Zaharia and Aiken (2018), [*Beyond Data and Model Parallelism for Deep Neural
+#   Networks*](https://arxiv.org/abs/1807.05358), is the paper on FlexFlow.
+# - Zheng and others (2022), [*Alpa*](https://arxiv.org/abs/2201.12023), searches in two levels, inside operators and
+#   between them.
 
 # %%
 ranks.stop()

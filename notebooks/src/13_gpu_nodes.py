@@ -665,6 +665,14 @@ pictures.log_map(first.log, "The loudest line is not the cause")
 # died: checkpoints, agreed stops, and a log that shows which rank failed first.
 #
 # Next: [the exercises](../exercises/13_gpu_nodes.ipynb). Then [lesson 14](14_profiling.ipynb): where did the time go?
+#
+# **To read**
+#
+# - The [manual of torchrun](https://docs.pytorch.org/docs/stable/elastic/run.html) lists what it tells each process,
+#   and how it restarts them.
+# - NVIDIA's page on the [performance of
+#   nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) derives the bus bandwidth of each
+#   collective.
 
 # %%
 ranks.stop()

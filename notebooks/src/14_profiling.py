@@ -523,8 +523,14 @@ course.draw.measured_bars(fed_bars(fed), fed_text(fed), title, x="time of a step
 # ranks, on one clock, and read who waits for whom. You can **name** the cause: one late rank, messages that take
 # turns with computing, gaps, crumbs, tiny messages.
 #
-# Next: [the exercises](../exercises/14_profiling.ipynb), five slow programs among them. To read: *Holistic Trace
-# Analysis*, Meta's tool for traces of many ranks. Lesson 15: can I now read any framework's manual?
+# Next: [the exercises](../exercises/14_profiling.ipynb), five slow programs among them. Lesson 15: can I now read any
+# framework's manual?
+#
+# **To read**
+#
+# - The manual of [torch.profiler](https://docs.pytorch.org/docs/stable/profiler.html) lists what can be recorded.
+# - [Holistic Trace Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis) is Meta's tool for traces of
+#   many ranks.
 
 # %%
 ranks.stop()

@@ -416,6 +416,15 @@ course.report()
 # or mean, who starts equal, who keeps what, who dies.
 #
 # Next: [the exercises](../exercises/15_read_the_manual.ipynb), the capstone among them. After that: your own training.
+#
+# **To read**
+#
+# - Ben-Nun and Hoefler (2018), [*Demystifying Parallel and Distributed Deep
+#   Learning*](https://arxiv.org/abs/1802.09941), surveys the whole field.
+# - PyTorch's [overview of its distributed packages](https://docs.pytorch.org/tutorials/beginner/dist_overview.html)
+#   tells you which one to choose.
+# - Google DeepMind's [*How to Scale Your Model*](https://jax-ml.github.io/scaling-book/) (2025) calculates everything
+#   for TPUs, and lately for GPUs.
 
 # %%
 ranks.stop()

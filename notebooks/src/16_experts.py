@@ -421,6 +421,15 @@ course.draw.timelines(*runs.values(), titles=list(runs), title=levels_text(count
 # - You can **add up** gradients: an expert's over the ranks that hold it, divided by the number of *all* ranks.
 #
 # Next: [the exercises](../exercises/16_experts.ipynb).
+#
+# **To read**
+#
+# - Shazeer and others (2017), [*Outrageously Large Neural Networks*](https://arxiv.org/abs/1701.06538), introduced the
+#   layer of experts with a learned router.
+# - Fedus and others (2021), [*Switch Transformers*](https://arxiv.org/abs/2101.03961), sends each token to a single
+#   expert.
+# - Wang and others (2024), [*Auxiliary-Loss-Free Load Balancing Strategy for
+#   Mixture-of-Experts*](https://arxiv.org/abs/2408.15664), balances with a bias instead of a loss.
 
 # %%
 ranks.stop()

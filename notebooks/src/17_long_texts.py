@@ -434,6 +434,14 @@ print(difference_text(run.results))
 #   the ranks.
 #
 # Next: [the exercises](../exercises/17_long_texts.ipynb). After that: your own long text.
+#
+# **To read**
+#
+# - Liu and others (2023), [*Ring Attention with Blockwise Transformers*](https://arxiv.org/abs/2310.01889), is the
+#   paper on the ring.
+# - Jacobs and others (2023), [*DeepSpeed Ulysses*](https://arxiv.org/abs/2309.14509), exchanges tokens for heads.
+# - Milakov and Gimelshein (2018), [*Online normalizer calculation for softmax*](https://arxiv.org/abs/1805.02867),
+#   shows why attention can be computed block by block.
 
 # %%
 ranks.stop()

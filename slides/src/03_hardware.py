@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 import course_utils as course
 from course_utils.lessons.hardware import pictures, sentences
-from course_utils.measuring import rate_text
+from course_utils.measuring import is_busy, rate_text, unless_busy
 from course_utils.words import percent
 
 DRAFT = {"PAGE": {"batch": 2, "count": 125}}
@@ -38,7 +38,8 @@ def layer_times(page: SimpleNamespace) -> Figure:
     small = sum(layer.flops for layer in page.timed if layer.kind in ("norm", "relu", "pool"))
     share = percent(small / sum(layer.flops for layer in page.timed))
     title = f"Batch norm, ReLU and pooling: {share} of the arithmetic, {percent(page.share)} of the time"
-    return pictures.layer_times(page.timed, title)
+    busy = is_busy(layer.measured.values for layer in page.timed)
+    return pictures.layer_times(page.timed, unless_busy(busy, title))
 
 
 FIGURES = {"03_two_rates": two_rates, "03_roof": roof, "03_layer_times": layer_times}

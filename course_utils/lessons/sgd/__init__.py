@@ -1,7 +1,7 @@
 """Lesson 1, How does a network learn? Read `gradient_descent` first.
 
-`logistic` has a loss with two weights, which can be drawn as a map; `digits_network` reads handwritten
-digits.
+`logistic` is a model with two weights, so its loss can be drawn as a map. `digits_network` is a small network for
+handwritten digits.
 """
 
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from course_utils.lazy import attach
 
 if TYPE_CHECKING:
     from . import digits_network, gradient_descent, pictures
-    from .digits_network import accuracy, loss_and_gradients, new_network, train_digits
+    from .digits_network import accuracy, flat, loss_and_gradients, new_network, train_digits, unflat
     from .gradient_descent import (
         bisect,
         descend,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         predicted_noise,
         sgd_step,
     )
-    from .logistic import best_weights, gradients, two_digits
+    from .logistic import best_weights, digit_images, gradients, two_digits
     from .pictures import parts_and_whole
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,6 +1,6 @@
-"""A small network for the handwritten digits, in NumPy, its backward pass written by hand (lesson 2 automates that).
+"""A small network for handwritten digits in NumPy. Its backward pass is written by hand, which lesson 2 automates.
 
-Its parameters are a list of four arrays: the weights and the bias of a hidden layer, those of the output.
+Its parameters are a list of four arrays: weights and biases of the hidden layer, weights and biases of the output.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,20 +16,20 @@ Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass
 class DigitsRun:
-    """What a training leaves behind."""
+    """The results of a training."""
 
     losses: list[float]
-    """The loss on the batch of each step, before the step."""
+    """The loss of each step's batch, before the step."""
     test_accuracy: float
-    """The share of the test images whose digit is found at the end."""
+    """The share of the test images that are classified correctly at the end."""
     parameters: list[np.ndarray]
     """The weights at the end."""
 
 
 def new_network(rng: np.random.Generator, hidden: int = 32) -> list[np.ndarray]:
-    """Fresh parameters: (64, hidden), (hidden,), (hidden, 10), (10,), float64. Weights are random, biases 0.
+    """Return new parameters: (64, hidden), (hidden,), (hidden, 10), (10,), float64. Weights are random, biases are 0.
 
-    The weights of a layer have standard deviation √(2 / inputs), which keeps the numbers' size from layer to layer.
+    The weights of a layer have standard deviation √(2 / inputs), so that numbers keep their size from layer to layer.
 
     Source: He et al. 2015, "Delving Deep into Rectifiers", §2.2.
     """
@@ -39,12 +39,12 @@ def new_network(rng: np.random.Generator, hidden: int = 32) -> list[np.ndarray]:
 
 
 def flat(parameters: Sequence[np.ndarray]) -> np.ndarray:
-    """All parameters in one vector, (n,), as messages carry them."""
+    """Copy all parameters into one vector, (n,), as it is sent in messages."""
     return np.concatenate([parameter.ravel() for parameter in parameters])
 
 
 def unflat(vector: np.ndarray) -> list[np.ndarray]:
-    """The network's four arrays as views of the vector."""
+    """Return the network's four arrays as views of the vector."""
     hidden = (len(vector) - 10) // (64 + 1 + 10)
     shapes = [(64, hidden), (hidden,), (hidden, 10), (10,)]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
@@ -52,7 +52,7 @@ def unflat(vector: np.ndarray) -> list[np.ndarray]:
 
 
 def scores(parameters: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
-    """Forward: a score for each of the ten digits, shape (n, 10); the largest is the network's answer."""
+    """Return a score for each of the ten digits, shape (n, 10); the highest is the network's answer."""
     first, first_bias, second, second_bias = parameters
     return np.maximum(x @ first + first_bias, 0) @ second + second_bias
 
@@ -60,10 +60,10 @@ def scores(parameters: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
 def loss_and_gradients(
     parameters: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray
 ) -> tuple[float, list[np.ndarray]]:
-    """The mean of −log(the probability given to the right digit) over a batch, and its gradient for each parameter.
+    """Return the mean of −log(the probability of the right digit) over a batch, and its gradient for each parameter.
 
     Args:
-        x: (batch, 64) images. y: (batch,) the digit in each.
+        x: (batch, 64) images. y: (batch,) the digit in each image.
     """
     first, first_bias, second, second_bias = parameters
     hidden = np.maximum(x @ first + first_bias, 0)
@@ -80,7 +80,7 @@ def loss_and_gradients(
 
 
 def accuracy(parameters: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray) -> float:
-    """The share of the images x whose digit y has the largest score."""
+    """Return the share of the images x whose digit y has the highest score."""
     return float((scores(parameters, x).argmax(axis=1) == y).mean())
 
 
@@ -97,8 +97,8 @@ def train_digits(
     """Train a new network on the digits.
 
     Args:
-        step: called as step(parameters, gradients, rate) after each batch; changes the parameters in place.
-        batches: called as batches(n, batch_size, rng) once an epoch; gives the indices of each batch.
+        step: called as step(parameters, gradients, rate) for each batch; changes the parameters in place.
+        batches: called as batches(n, batch_size, rng) in each epoch; yields the indices of each batch.
     """
     train_x, train_y, test_x, test_y = data
     rng = np.random.default_rng(seed)

@@ -1,7 +1,6 @@
-"""Gradient descent, batch by batch: one step against the gradient, with momentum, and how long a step may be.
+"""Gradient descent in NumPy: batches, a step against the gradient, a step with momentum, and the largest rate.
 
-Everything is NumPy in one process. A model is its list of parameters, arrays of any shape; a gradient is a list of
-arrays of the same shapes.
+A model is a list of parameters, which are arrays of any shape. Its gradient is a list of arrays of the same shapes.
 """
 
 import math
@@ -11,21 +10,21 @@ import numpy as np
 
 
 def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """The batches of one epoch: the numbers 0 … n − 1 in a new random order, cut into pieces.
+    """Shuffle the numbers 0 … n − 1 and cut them into the batches of one epoch.
 
-    Every example is in exactly one batch, and no batch is empty. The last one is shorter where
-    `batch_size` does not divide n. All randomness comes from `rng`: the same seed gives the same
+    Every example is in exactly one batch, and no batch is empty. If `batch_size` does not divide n,
+    the last batch is shorter. All randomness comes from `rng`, so the same seed gives the same
     batches.
 
     Yields:
-        Indices of the examples of one batch, int64, shape (batch_size,) or shorter.
+        The indices of the examples in one batch, int64, shape (batch_size,) or shorter.
 
-    Source: Bottou 2012, "Stochastic Gradient Descent Tricks", which advises to shuffle.
+    Source: Bottou 2012, "Stochastic Gradient Descent Tricks", which recommends shuffling.
     """
-    # A new order in every epoch: batches of the same examples again and again would teach less.
+    # The order is new in every epoch, so that examples meet in new batches.
     order = rng.permutation(n)
     for start in range(0, n, batch_size):
-        # A slice that reaches beyond the end is shorter, so the last examples are not lost.
+        # A slice that reaches beyond the end is simply shorter, so no example is lost.
         yield order[start : start + batch_size]
 
 
@@ -36,18 +35,19 @@ def sgd_step(
 ) -> None:
     """Move every parameter against its gradient, in place: w ← w − rate · g.
 
-    Whoever else holds one of these arrays sees its new numbers. The gradients stay as they are.
+    The arrays themselves change, so everyone who holds one of them sees the new numbers. The
+    gradients stay as they are.
 
     Args:
-        parameters: float arrays of any shapes, also `()`, a single number; changed.
+        parameters: float arrays of any shape, including `()`, a single number; changed.
         gradients: one for each parameter, of the same shape; read.
         rate: the learning rate η.
 
     Source: Robbins & Monro 1951, "A Stochastic Approximation Method".
     """
     for parameter, gradient in zip(parameters, gradients, strict=True):
-        # -= writes into the array itself;
-        # parameter = parameter - … would make a new one that nobody else sees.
+        # `-=` writes into the array itself. `parameter = parameter - …` would make a new array
+        # and leave the one in the list unchanged.
         parameter -= rate * gradient
 
 
@@ -58,13 +58,13 @@ def momentum_step(
     rate: float,
     momentum: float = 0.9,
 ) -> None:
-    """One step with momentum, in place: v ← momentum · v + g, then w ← w − rate · v.
+    """Take one step with momentum, in place: v ← momentum · v + g, then w ← w − rate · v.
 
     Args:
-        parameters: float arrays of any shapes, also `()`, a single number; changed.
+        parameters: float arrays of any shape, including `()`, a single number; changed.
         gradients: one for each parameter, of the same shape; read.
-        velocities: one for each parameter, of the same shape, zeros before the first step;
-            changed, for the next call.
+        velocities: one for each parameter, of the same shape, all zeros before the first step;
+            changed, because the next call needs them.
         rate: the learning rate η.
         momentum: the share β of the old velocity that is kept, 0 ≤ β < 1.
 
@@ -72,31 +72,30 @@ def momentum_step(
     `torch.optim.SGD` does the same.
     """
     for parameter, gradient, velocity in zip(parameters, gradients, velocities, strict=True):
-        # The velocity first: the step already goes along with the newest gradient.
+        # The velocity comes first, so that this step already contains the new gradient.
         velocity *= momentum
         velocity += gradient
         parameter -= rate * velocity
 
 
 def largest_stable_lr(hessian: np.ndarray, momentum: float = 0.0) -> float:
-    """The learning rate η above which descent leaves a minimum.
+    """Return the learning rate η above which descent moves away from a minimum.
 
-    The eigenvalues λ of the Hessian are the curvatures of the loss there. Along the direction of
-    each, a step multiplies the distance from the minimum by 1 − η λ. In no direction may the
-    distance grow. Momentum makes the bound 1 + momentum times as large.
+    The eigenvalues λ of the Hessian are the curvatures of the loss in its main directions. In each
+    of them, a step without momentum multiplies the distance from the minimum by 1 − η λ, and the
+    distance must not grow in any direction. With momentum the limit is 2 (1 + momentum) / λ.
 
     Args:
         hessian: (n, n), symmetric; the second derivatives of the loss at a minimum, so that no
-            eigenvalue is below 0; read.
+            eigenvalue is negative; read.
         momentum: the β of `momentum_step`.
 
     Returns:
-        The bound, a float; `math.inf` where the loss is flat (every eigenvalue is 0).
+        The limit, a float; `math.inf` if the loss is flat, that is, if every eigenvalue is 0.
 
     Source: LeCun, Bottou, Orr & Müller 1998, "Efficient BackProp", §5; Polyak 1964 with momentum.
     """
-    # The distance must not grow along any eigenvector, so the largest eigenvalue decides.
-    # They come sorted.
+    # The steepest direction is the first to fail. NumPy sorts the eigenvalues, the largest last.
     steepest = np.linalg.eigvalsh(hessian)[-1]
     return 2 * (1 + momentum) / float(steepest) if steepest > 0 else math.inf
 
@@ -108,7 +107,7 @@ def descend(
     steps: int,
     momentum: float = 0.0,
 ) -> np.ndarray:
-    """The path of gradient descent from `start`: shape (steps + 1, *start.shape), the start first.
+    """Return the path of gradient descent from `start`, shape (steps + 1, *start.shape), the start first.
 
     Args:
         gradient: of the loss, at a point.
@@ -123,10 +122,10 @@ def descend(
 
 
 def bisect(holds: Callable[[float], bool], low: float, high: float, tries: int = 20) -> float:
-    """The largest number for which `holds` is true, to (high − low) / 2^tries: halve, and keep the half with the edge.
+    """Return the largest number for which `holds` is true, to within (high − low) / 2^tries, by bisection.
 
     Args:
-        holds: true up to some number between low and high, false from there on.
+        holds: true up to some number between low and high, and false above it.
     """
     for _ in range(tries):
         middle = (low + high) / 2
@@ -137,12 +136,12 @@ def bisect(holds: Callable[[float], bool], low: float, high: float, tries: int =
 def gradient_noise(
     gradients: np.ndarray, batch_size: int, rng: np.random.Generator, draws: int = 2000, replace: bool = False
 ) -> float:
-    """How far the gradient of a random batch is from that of all examples: the root of the mean squared distance.
+    """Measure the root mean square distance between the gradient of a random batch and that of all examples.
 
     Args:
-        gradients: (n, parameters), the gradient of each example by itself.
+        gradients: (n, parameters), the gradient of each single example.
         draws: the number of batches that are drawn.
-        replace: whether one example may be drawn twice into a batch. Without, a batch is as in `minibatches`.
+        replace: whether an example can be in a batch twice. If not, the batches are like those of `minibatches`.
     """
     everything = gradients.mean(axis=0)
     squares = 0.0
@@ -153,9 +152,9 @@ def gradient_noise(
 
 
 def predicted_noise(gradients: np.ndarray, batch_size: int, replace: bool = False) -> float:
-    """What `gradient_noise` comes to with very many draws: σ / √B, times √((n − B) / (n − 1)) without replacement.
+    """Return the noise that `gradient_noise` approaches: σ / √B, times √((n − B) / (n − 1)) without replacement.
 
-    σ² is the mean squared distance of one example's gradient from the mean of all n.
+    Here σ² is the mean squared distance between one example's gradient and the mean of all n.
 
     Source: Cochran 1977, "Sampling Techniques", theorem 2.2 (the finite population correction).
     """

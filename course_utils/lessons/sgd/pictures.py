@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from course_utils.draw import style
 from course_utils.draw.curves import as_numbers
@@ -34,10 +35,10 @@ def trajectories(
     Args:
         loss: of a point, shape (2,).
         paths: by name, the points one after the other, shape (steps + 1, 2).
-        best: the point of the smallest loss, marked with a star.
-        title: said first; the finding (how far above the smallest loss each path ends) then stands under it.
+        best: the point with the lowest loss, marked with a star.
+        title: of the picture; the finding (how far above the lowest loss each path ends) then becomes the subtitle.
         together: all paths on one map.
-        columns: how many maps stand side by side.
+        columns: how many maps are drawn side by side.
     """
     data = {name: _points(name, path) for name, path in paths.items()}
     if not data:
@@ -79,10 +80,10 @@ def trajectories(
 
 
 def paths_finding(loss: Callable, data: Mapping[str, np.ndarray], best: np.ndarray | None) -> str:
-    """Where the paths end: their loss above the smallest, and which ends lowest."""
+    """Return the title that tells how far above the lowest loss each path ends."""
     least = 0.0 if best is None else float(loss(best))
     ends = {name: float(loss(path[-1])) - least for name, path in data.items()}
-    what = "loss at the end" if best is None else "loss at the end, above the smallest possible"
+    what = "loss at the end" if best is None else "loss at the end, above the lowest possible"
     ends_text = join([f"{end:.2g} ({name.replace(' ', chr(0xA0))})" for name, end in ends.items()])
     return f"{what.capitalize()}: {ends_text}"
 
@@ -95,7 +96,7 @@ def _points(name: str, path: np.ndarray) -> np.ndarray:
 
 
 def _parts(area: Axes, columns: int) -> list[Axes]:
-    """The columns that an axes' area is divided into; the first is the area itself, made narrower."""
+    """Divide an axes' area into columns; the first is the area itself, made narrower."""
     box, gap = area.get_position(), 0.03 if columns > 1 else 0.0
     width = (box.width - gap * (columns - 1)) / columns
     parts = [area, *(area.figure.add_axes((0, 0, 1, 1)) for _ in range(columns - 1))]
@@ -108,7 +109,7 @@ def _parts(area: Axes, columns: int) -> list[Axes]:
 
 
 def _window(paths: Sequence[np.ndarray], best: np.ndarray | None, shape: float) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of the map: all paths and a margin, as wide as `shape` times its height, so that angles are true."""
+    """Return the corners of a map with room for all paths, `shape` times as wide as high, so that angles are true."""
     points = np.concatenate([*paths, *([] if best is None else [np.reshape(best, (1, 2))])])
     low, high = points.min(axis=0), points.max(axis=0)
     middle, sides = (low + high) / 2, 1.24 * (high - low)
@@ -152,9 +153,9 @@ def noise_line(
     """Draw the noise of a batch's gradient over the batch size, both logarithmic, with a line for each prediction.
 
     Args:
-        measured: by name, the noise at each batch size: dots.
-        predicted: by the same names, what theory says: lines.
-        title: said first; the finding (how far dots are from their lines) then stands under it.
+        measured: by name, the noise at each batch size, drawn as dots.
+        predicted: by the same names, the noise according to the theory, drawn as lines.
+        title: of the picture; the finding (how far the dots are from their lines) then becomes the subtitle.
     """
     sizes = np.asarray(batch_sizes, dtype=float)
     dots = {name: as_numbers(name, values) for name, values in measured.items()}
@@ -171,7 +172,7 @@ def noise_line(
     ax.set(xscale="log", yscale="log")
     in_words(ax.xaxis, sizes)
     in_words(ax.yaxis, round_numbers(*ax.get_ylim()))
-    label(ax, "examples in a batch", "distance from the whole gradient")
+    label(ax, "images in a batch", "noise of the gradient")
     ax.plot([], [], "o-", color=style.INK, markersize=4, linewidth=1.4, label=PREDICTED)
     ax.legend(loc="lower left", fontsize=style.TEXT, frameon=False)
     text = "; ".join(f"{name}: {', '.join(f'{v:.3g}' for v in values)}" for name, values in dots.items())
@@ -180,7 +181,7 @@ def noise_line(
 
 
 def noise_finding(dots: Mapping[str, np.ndarray], lines: Mapping[str, np.ndarray]) -> str:
-    """How far the measured noise is from what was predicted, at most."""
+    """Return the sentence that tells how far the measured noise is from the prediction at most."""
     far = []
     for name, values in dots.items():
         known = lines[name] > 1e-9 * lines[name].max()
@@ -191,11 +192,11 @@ def noise_finding(dots: Mapping[str, np.ndarray], lines: Mapping[str, np.ndarray
 def distances(
     curves: Mapping[str, Sequence[float]], title: str | None = None, *, y: str = "distance", x: str = "step"
 ) -> Figure:
-    """Draw distances over the steps on a logarithmic axis: what shrinks falls, what grows rises.
+    """Draw distances over the steps on a logarithmic axis.
 
     Args:
-        curves: by name, the distance at each step, the start first.
-        title: said first; the finding (which shrink, which grow) then stands under it.
+        curves: by name, the distance before the first step and after each step.
+        title: of the picture; the finding (which distances shrink and which grow) then becomes the subtitle.
     """
     data = {name: as_numbers(name, values) for name, values in curves.items()}
     found = distances_finding(data)
@@ -218,11 +219,39 @@ def distances(
 
 
 def distances_finding(data: Mapping[str, np.ndarray]) -> str:
-    """Which of the distances end shorter than they began, and which longer."""
+    """Return the sentence that tells which distances end shorter than they began, and which longer."""
     shrink = [name for name, values in data.items() if values[-1] < values[0]]
     grow = [name for name in data if name not in shrink]
-    parts = [f"{join(names)} {verb}" for names, verb in ((shrink, "came nearer"), (grow, "went away")) if names]
+    verbs = (shrink, "gets closer", "get closer"), (grow, "moves away", "move away")
+    parts = [f"{join(names)} {singular if len(names) == 1 else plural}" for names, singular, plural in verbs if names]
     return "; ".join(parts)
+
+
+def images_with_regions(images: Sequence[np.ndarray], numbers: np.ndarray, names: Sequence[str], title: str) -> Figure:
+    """Draw images side by side, the left half of each framed and its lower left quarter shaded.
+
+    Args:
+        images: square, the ink of each pixel.
+        numbers: the two numbers of each image, shape (images, 2): ink in the left half, ink in the lower left quarter.
+        names: what each image shows.
+    """
+    room = {"left": 0.4, "right": 0.4, "below": 0.62, "above": 0.3}
+    picture, axes = style.new_picture(title, heights=[2.1] * len(images), side_by_side=True, **room)
+    described = []
+    for ax, image, (half, quarter), name in zip(axes, images, numbers, names, strict=True):
+        size = len(image)
+        ax.imshow(image, cmap="Greys", extent=(0, size, 0, size), interpolation="nearest")
+        frame = {"edgecolor": style.CURVES[0], "linewidth": 2.2, "clip_on": False}
+        ax.add_patch(Rectangle((0, 0), size / 2, size, facecolor="none", **frame))
+        ax.add_patch(Rectangle((0, 0), size / 2, size / 2, facecolor=style.CURVES[4], alpha=0.35, linewidth=0))
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set(visible=True, color=style.FAINT)
+        ax.set_title(name, fontsize=style.TEXT, fontweight="bold")
+        text = f"left half: {half:+.2f}, lower left: {quarter:+.2f}".replace("-", "−")
+        ax.set_xlabel(text, fontsize=style.TEXT)
+        described.append(f"{name}, {text}")
+    picture.alt_text = f"{title}. {'; '.join(described)}."
+    return picture
 
 
 MARKS = "o^"
@@ -241,17 +270,18 @@ def two_classes(
     Args:
         x: the examples, shape (n, 2). y: the class of each, 0 or 1.
         names: of the two classes. axes: what the two numbers are.
-        weights: of a logistic regression: the line where its probability is one half is drawn, shape (2,).
-        title: said first; the finding (how many of each, or how many are told apart) then stands under it.
+        weights: of a logistic regression, shape (2,); the line on which its probability is one half is drawn.
+        title: of the picture; the finding (how many points of each class, or how many are on the correct side of the
+            line) then becomes the subtitle.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y)
     if x.ndim != 2 or x.shape[1] != 2 or y.shape != x.shape[:1]:
         raise CourseError(
             f"two_classes: needs points of two numbers and a class for each, not {x.shape} and {y.shape}."
         )
-    found = f"{int((y == 0).sum())} points are {names[0]}, {int((y == 1).sum())} are {names[1]}"
+    found = f"{names[0]}: {int((y == 0).sum())} points; {names[1]}: {int((y == 1).sum())} points"
     if weights is not None:
-        found = f"The line tells {percent(np.mean((x @ weights > 0) == (y == 1)))} of the points apart"
+        found = f"{percent(np.mean((x @ weights > 0) == (y == 1)))} of the points are on the correct side of the line"
     heading = (title, found) if title else (found, "")
     words = [*names, *([] if weights is None else ["undecided"])]
     right = 0.65 + max(style.text_width(word, style.TEXT) for word in words) / style.DOTS
@@ -269,12 +299,14 @@ def two_classes(
     ax.set_ylabel(axes[1], fontsize=style.TEXT)
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=style.TEXT, handlelength=1.2)
     centres = [", ".join(f"{value:.2g}" for value in x[y == index].mean(axis=0)) for index in (0, 1)]
-    picture.alt_text = f"{found}. The middle of {names[0]} is at ({centres[0]}), that of {names[1]} at ({centres[1]})."
+    picture.alt_text = (
+        f"{found}. The points of {names[0]} are centred at ({centres[0]}), those of {names[1]} at ({centres[1]})."
+    )
     return picture
 
 
 def parts_and_whole(
-    parts: Mapping[str, Sequence[float]], whole: Sequence[float], title: str, x: str, name: str
+    parts: Mapping[str, Sequence[float]], whole: Sequence[float], title: str, x: str, name: str, y: str = ""
 ) -> Figure:
     """Draw the values of each part of a batch as dots, four parts at most, and those of the whole batch as lines.
 
@@ -283,6 +315,7 @@ def parts_and_whole(
         whole: as many values.
         x: what the values are.
         name: what the lines are.
+        y: the label of the vertical axis.
     """
     picture, (ax,) = style.new_picture(title, heights=[2.7], left=0.75, above=0.3)
     places = np.arange(len(whole))
@@ -291,7 +324,7 @@ def parts_and_whole(
         marker_style = {"color": style.CURVES[number], "markersize": 6, "marker": "osD^"[number], "linestyle": "none"}
         ax.plot(places + 0.14 * (number - 1.5), values, label=part, **marker_style)
     ax.set_xticks(places)
-    label(ax, x, "", grid="y")
+    label(ax, x, y, grid="y")
     legend_position = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0), "ncols": 5, "frameon": False}
     ax.legend(
         fontsize=style.SMALL, columnspacing=0.9, handletextpad=0.3, handlelength=1.2, borderaxespad=0, **legend_position

@@ -110,16 +110,26 @@ def test_what_the_page_says_of_its_walks(task):
     assert max(np.diff(losses)) > 0.05 and losses[-1] - logistic.loss(best, x, y) < 1e-9
 
 
+def loss_after_five_epochs(x, y, batch_size, rate):
+    """Run SGD as the pages do."""
+    rng, w = np.random.default_rng(0), np.zeros(2)
+    for _ in range(5):
+        for batch in gradient_descent.minibatches(len(x), batch_size, rng):
+            gradient_descent.sgd_step([w], [logistic.gradient(w, x[batch], y[batch])], rate)
+    return logistic.loss(w, x, y)
+
+
 def test_few_examples_a_step_and_many_steps_go_farthest(task):
     x, y, _, _ = task
-    ends = {}
-    for size in (1, 8, 64, 359):
-        rng, w = np.random.default_rng(0), np.zeros(2)
-        for _ in range(5):
-            for batch in gradient_descent.minibatches(len(x), size, rng):
-                gradient_descent.sgd_step([w], [logistic.gradient(w, x[batch], y[batch])], 1.0)
-        ends[size] = logistic.loss(w, x, y)
+    ends = {size: loss_after_five_epochs(x, y, size, 1.0) for size in (1, 8, 64, 359)}
     assert ends[8] < min(ends[1], ends[64]) and ends[64] < ends[359]
+
+
+def test_a_larger_batch_needs_a_larger_rate(task):
+    x, y, _, _ = task
+    rates = 10 ** np.arange(-1.5, 1.01, 0.25)  # those of the page's slider
+    best = {size: min(rates, key=lambda rate: loss_after_five_epochs(x, y, size, rate)) for size in (1, 8, 64)}
+    assert [round(rate, 2) for rate in best.values()] == [0.18, 1.78, 5.62]
 
 
 def test_bisection_finds_the_edge():
@@ -158,7 +168,7 @@ def test_paths_on_a_map(task, together):
     picture = trajectories(lambda w: logistic.loss(w, x, y), paths, best, "Three rates", together=together)
     maps = [ax for ax in picture.axes if ax.lines]
     assert len(maps) == (1 if together else 3)
-    assert "rate 8 goes from (0, 0)" in picture.alt_text and "above the smallest" in picture.alt_text
+    assert "rate 8 goes from (0, 0)" in picture.alt_text and "above the lowest" in picture.alt_text
 
 
 def test_a_path_of_three_weights_is_rejected():
@@ -175,13 +185,13 @@ def test_noise_beside_its_line_says_how_far_apart_they_are():
 
 def test_distances_say_what_shrinks_and_what_grows():
     picture = distances({"slow": [1.0, 0.5, 0.1], "fast": [1.0, 2.0, math.inf]})
-    assert "slow came nearer; fast went away" in picture.alt_text
+    assert "slow gets closer; fast moves away" in picture.alt_text
 
 
 def test_points_of_two_classes(task):
     x, y, best, _ = task
     plain, line = (two_classes(x, y, ("a 2", "a 5"), weights=w) for w in (None, best))
-    assert "177 points are a 2, 182 are a 5" in plain.alt_text
-    assert "88\N{NO-BREAK SPACE}% of the points apart" in line.alt_text
+    assert "a 2: 177 points; a 5: 182 points" in plain.alt_text
+    assert "88\N{NO-BREAK SPACE}% of the points are on the correct side" in line.alt_text
     with pytest.raises(CourseError, match="a class for each"):
         two_classes(x, y[1:], ("a 2", "a 5"))

@@ -1,1 +1,1 @@
-"""The exercises of lesson 1: batches, steps against the gradient, and how long a step may be."""
+"""The exercises of lesson 1: batches, steps against the gradient, and the largest learning rate."""

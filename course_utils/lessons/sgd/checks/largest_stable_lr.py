@@ -1,4 +1,4 @@
-"""The check of `largest_stable_lr`: Hessians whose eigenvalues are known, because they were made from them."""
+"""The check of `largest_stable_lr`, with Hessians that are made from known eigenvalues."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -65,15 +65,15 @@ EXERCISE = Exercise(
     number=4,
     minutes=10,
     difficulty=2,
-    turn="find the largest eigenvalue, and the rate that it allows",
-    title="how long may a step be?",
+    turn="find the largest eigenvalue and the rate that it allows",
+    title="the largest learning rate",
     cases=_cases,
     hints=(
-        "Along one direction of curvature λ a step turns the distance d into (1 − η λ) d. Between which two numbers "
-        "must 1 − η λ lie? Of all directions, which one sets the limit for η?",
-        "`np.linalg.eigvalsh(hessian)` gives the eigenvalues of a symmetric matrix, the largest last. The bound is "
-        "2 · (1 + momentum) / largest, and `math.inf` where the largest is 0.",
+        "In a direction with curvature λ, a step changes the distance d to (1 − η λ) d. Which two numbers must 1 − η λ "
+        "lie between, so that the distance does not grow? Which of all the directions sets the limit for η?",
+        "`np.linalg.eigvalsh(hessian)` returns the eigenvalues of a symmetric matrix, the largest last. The limit is "
+        "2 · (1 + momentum) / largest, or `math.inf` if the largest is 0.",
     ),
     symptoms={"it is nearly right": _nearly},
-    praise=lambda outcome: "the bound is right for curved, nearly flat and flat losses, with momentum and without",
+    praise=lambda outcome: "the limit is right for curved, nearly flat and flat losses, with momentum and without",
 )

@@ -1,4 +1,4 @@
-"""The check of `minibatches`: each example once, the right lengths, new companions in every epoch, all from `rng`."""
+"""The check of `minibatches`: each example once, the right lengths, a new order in every epoch, all from `rng`."""
 
 import itertools
 import random
@@ -18,16 +18,16 @@ STILL = 12  # more examples than chance leaves where they were: it leaves one
 
 
 def epochs(function: Callable, n: int, batch_size: int, seed: int) -> object:
-    """The batches of several epochs from one generator, and of the first from another generator with the same seed.
+    """Collect the batches of several epochs from one generator, and of the first from a second one with the same seed.
 
-    Returns a dictionary, which also says what became of the generators that all programs share; what cannot be
-    iterated comes back as it is.
+    Returns a dictionary, which also tells whether the generators that all programs share were left alone. If the
+    function returns something that cannot be iterated, that is returned as it is.
     """
     shared, rng = shared_generators(), np.random.default_rng(seed)
     first = function(n, batch_size, rng)
     if not hasattr(first, "__iter__"):
         return first
-    most = 2 * n + 2  # whoever never ends is stopped
+    most = 2 * n + 2  # stops a function that never ends
     drawn = [list(itertools.islice(first, most))]
     number = EPOCHS_OF_TWO if n == 2 else EPOCHS
     for generator in (*[rng] * (number - 1), np.random.default_rng(seed)):
@@ -36,7 +36,7 @@ def epochs(function: Callable, n: int, batch_size: int, seed: int) -> object:
 
 
 def shared_generators() -> tuple:
-    """Where the generators of `random` and of `np.random` are."""
+    """Return the states of the generators of `random` and of `np.random`."""
     _, numbers, position, *_ = np.random.get_state()
     return random.getstate(), numbers.tobytes(), position
 
@@ -78,9 +78,9 @@ def _what_is_wrong(outcome: Outcome) -> Finding | None:
     if n >= MIXED or n == 2:
         wrong = wrong or _wrong_places([first, second, *later], n)
     if not wrong and first != again:
-        return own("not-repeatable", "two generators of the same seed gave different batches")
+        return own("not-repeatable", "two generators with the same seed gave different batches")
     if not wrong and not found["shared"]:
-        words = "a generator that all programs share, of `random` or `np.random`, is not where it was"
+        words = "your function used a generator that all programs share, that of `random` or `np.random`"
         return own("shared-generator", words)
     return wrong
 
@@ -110,17 +110,17 @@ def _wrong_numbers(which: str, batches: list[list[int]], n: int, size: int) -> F
     order = [index for batch in batches for index in batch]
     outside = [index for index in order if not 0 <= index < n]
     if outside:
-        words = "the {which} epoch holds the index {index}, and there are {examples}"
+        words = "the {which} epoch has the index {index}, but there are {examples}"
         return found("index-outside", words, index=outside[0])
     never = n - len(set(order))
     if never and len(order) > n - never:
-        words = "the {which} epoch draws some examples more than once, and {never} of {n} never"
+        words = "the {which} epoch has some examples more than once, and {never} of {n} not at all"
         return found("drawn-twice", words, never=never)
     if never:
-        words = "{never} of {n} examples {verb} in no batch of the {which} epoch"
+        words = "{never} of {n} examples {verb} not in any batch of the {which} epoch"
         return found("left-out", words, never=never, verb="is" if never == 1 else "are")
     if len(order) > n:
-        words = "the {which} epoch holds {indices} indices, and there are {examples}"
+        words = "the {which} epoch has {indices} indices, but there are {examples}"
         return found("too-many-indices", words, indices=len(order))
     got, wanted = [len(batch) for batch in batches], _lengths(n, size)
     if got and not wanted:
@@ -135,15 +135,15 @@ def _wrong_order(batches: list[list[int]], n: int) -> Finding | None:
     steps = np.diff(np.concatenate(batches))
     spans = [max(batch) - min(batch) for batch in batches if len(batch) > 1]
     if spans and np.mean(spans) < n / 3 and sum(steps < 0) > 1:
-        words = "the second batch holds only examples between {least} and {most}"
+        words = "the second batch has only examples between {least} and {most}"
         return own("neighbours-together", words, least=min(batches[1]), most=max(batches[1]))
     if np.unique(steps, return_counts=True)[1].max() > len(steps) / 2:
-        return own("even-distances", "neighbours in the order always have the same distance")
+        return own("even-distances", "neighbours in the order are always the same distance apart")
     return None
 
 
 def _wrong_company(first: list[list[int]], second: list[list[int]]) -> Finding | None:
-    """Whether those who were in one batch meet again: in most batches, or all of a single large one."""
+    """Tell whether examples of one batch are together again, in most batches or in a whole large one."""
     if first == second:
         return own("same-order", "the second epoch has the same order as the first")
     where = {index: number for number, batch in enumerate(second) for index in batch}
@@ -152,19 +152,19 @@ def _wrong_company(first: list[list[int]], second: list[list[int]]) -> Finding |
         np.mean([where[example] == where[other] for example, other in itertools.pairwise(batch)]) for batch in large
     ]
     if again and (np.mean(again) > 0.5 or max(again) == 1):
-        return own("same-companions", "in the second epoch, examples meet the same companions as in the first")
+        return own("same-companions", "in the second epoch, the same examples are together in a batch as in the first")
     return None
 
 
 def _wrong_places(epochs: list[list[list[int]]], n: int) -> Finding | None:
-    """Whether examples stay where they are: one in all epochs, or many in the first."""
+    """Tell whether examples keep their positions: one of them in all epochs, or many in the first."""
     orders = [np.concatenate(batches) for batches in epochs if sum(map(len, batches)) == n]
     still = np.flatnonzero((np.array(orders) == orders[0]).all(axis=0))
     if len(still):
-        words = "example {example} stands at the same place in all of {epochs} epochs"
+        words = "example {example} is at the same position in all {epochs} epochs"
         return own("not-moved", words, example=int(orders[0][still[0]]), epochs=len(orders))
     left = int(sum(orders[0] == np.arange(n)))
-    words = "{left} of {n} examples stand at the same place as before the shuffling"
+    words = "{left} of {n} examples are at the same position as before the shuffling"
     return own("not-moved", words, left=left, n=n) if left > STILL else None
 
 
@@ -186,10 +186,10 @@ EXERCISE = Exercise(
     title="shuffled batches, the last one shorter",
     cases=_cases,
     hints=(
-        "Think of a pack of cards, numbered from 0. What do you do first, so that every card is dealt exactly once "
-        "and nobody knows when? And what does a slice do that reaches beyond the end of an array?",
-        "`order = rng.permutation(n)`; then, for each start in `range(0, n, batch_size)`, "
-        "yield `order[start : start + batch_size]`.",
+        "Think of a pack of cards, numbered from 0. What do you do first, so that every card is dealt exactly once, in "
+        "an order that you can't foresee? And what do you get from a slice that reaches beyond the end of an array?",
+        "Let `order = rng.permutation(n)`. Then, for each `start` in `range(0, n, batch_size)`, yield "
+        "`order[start : start + batch_size]`.",
     ),
-    praise=lambda outcome: "each example once an epoch, in new company every time; the last batch takes what is left",
+    praise=lambda outcome: "each epoch has every example once, in a new order; the last batch takes what is left",
 )

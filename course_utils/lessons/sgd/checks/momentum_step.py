@@ -1,4 +1,4 @@
-"""The check of `momentum_step`: weights and velocities after several steps, as a sum over all gradients gives them."""
+"""The check of `momentum_step`: weights and velocities after several steps, compared with sums over all gradients."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
@@ -20,7 +20,7 @@ def after_steps(
     momentum: float | None,
     views: bool,
 ) -> dict:
-    """What the arrays hold after one step for each rate, seen by somebody else who holds them too."""
+    """Return what is in the arrays after one step for each rate, as seen by the network that holds them too."""
     weights, speeds = working_copies(parameters, views), working_copies(velocities, views)
     rest = () if momentum is None else (momentum,)
     for each, rate in zip(gradients, rates, strict=True):
@@ -55,7 +55,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
     yield case("one step, the velocity not 0", [(3,)])
     yield case("one step from rest", [(3,)], at_rest=True)
-    yield case("three steps, another rate each", LAYERS, 3)
+    yield case("three steps with different rates", LAYERS, 3)
     yield case("three steps, momentum 0.5", LAYERS, 3, momentum=0.5)
     yield case("two steps without momentum", [(4,)], 2, momentum=0.0, key="no-momentum")
     yield case("three steps in float32, momentum 0.8", LAYERS, 3, momentum=0.8, dtype="float32")
@@ -74,7 +74,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 
 def _after(weights: list, gradients: list, speeds: list, rates: list, momentum: float | None) -> dict:
-    """The result, each velocity as a sum over the gradients so far."""
+    """Calculate the result, with each velocity as a sum over the gradients so far."""
     beta = DEFAULT if momentum is None else momentum
     moved, moving = [w.astype("float64") for w in weights], [v.astype("float64") for v in speeds]
     for index, start in enumerate(speeds):
@@ -91,14 +91,14 @@ EXERCISE = Exercise(
     number=3,
     minutes=10,
     difficulty=2,
-    turn="renew each velocity in place, then move the weights by it",
-    title="a step that remembers the steps before",
+    turn="change each velocity in place, then move the weights with it",
+    title="a step with momentum",
     cases=_cases,
     hints=(
-        "A ball rolls: the slope changes its velocity, and the velocity changes its place. Which of the two comes "
-        "first, and in which array must the velocity be, so that the next call finds it?",
-        "For each parameter, gradient and velocity: `velocity *= momentum`, `velocity += gradient`, "
-        "`parameter -= rate * velocity`.",
+        "A slope changes the velocity of a ball, and the velocity changes its position. Which of the two happens first "
+        "here? And into which array do you have to write the new velocity, so that the next call finds it?",
+        "For each parameter, gradient and velocity, write three lines: `velocity *= momentum`, "
+        "`velocity += gradient`, and `parameter -= rate * velocity`.",
     ),
     praise=lambda outcome: "weights and velocities are right after one step and after three, and stay in their arrays",
 )

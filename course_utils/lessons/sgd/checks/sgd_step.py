@@ -1,4 +1,4 @@
-"""The check of `sgd_step`: weights after one step, in place; in the end the learner's step learns to read digits."""
+"""The check of `sgd_step`: weights after one step, in place; at the end the learner's step trains a network."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -12,26 +12,26 @@ from course_utils.lessons.sgd.checks.common import Shapes, arrays, working_copie
 from course_utils.lessons.sgd.digits_network import train_digits
 
 ENOUGH = 0.95  # of the test images
-STARTS = (2, 10, 14, 16, 18, 19, 20, 22, 26, 28, 29)  # first weights that read well over 95 % after the right steps
+STARTS = (2, 10, 14, 16, 18, 19, 20, 22, 26, 28, 29)  # seeds that lead well over 95 % with the right steps
 LAYERS = ((64, 32), (32,), (32, 10), (10,))
 
 
 def after_a_step(function: Callable, parameters: Sequence, gradients: Sequence, rate: float, views: bool) -> dict:
-    """What the arrays hold after the learner's step, seen by somebody else who holds them too."""
+    """Return what is in the arrays after the learner's step, as seen by the network that holds them too."""
     held = working_copies(parameters, views)
     function(list(held), gradients, rate)
     return {"parameters": held}
 
 
 def after_other_steps(function: Callable, parameters: Sequence, *rest: object) -> dict:
-    """The same after the steps of another network, of which nothing may stay."""
+    """Return the same after the steps of a different network, which must leave no traces."""
     for _ in range(2):
         after_a_step(function, parameters, *rest)
     return after_a_step(function, parameters, *rest)
 
 
 def digits_read(function: Callable, data: tuple, seed: int) -> float:
-    """The share of the test images that a small network finds, trained with the learner's step."""
+    """Train a small network with the learner's step; return the share of test images that it classifies correctly."""
 
     def batches(n: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
         return np.array_split(rng.permutation(n), n // size)  # not `minibatches`: graders hide that exercise's answer
@@ -83,7 +83,7 @@ def _digits(rng: np.random.Generator) -> Case:
 
 def _too_few(outcome: Outcome) -> Finding | None:
     share = outcome.results[0]
-    words = "{got:.1%} of the test images are read, expected {expected:.0%}"
+    words = "{got:.1%} of the test images are classified correctly, expected {expected:.0%}"
     return None if share >= ENOUGH else own("too-few-images", words, got=share, expected=ENOUGH)
 
 
@@ -96,11 +96,12 @@ EXERCISE = Exercise(
     title="one step against the gradient, in place",
     cases=_cases,
     hints=(
-        "You walk through two lists side by side. The network holds the same arrays as your list: what is the "
-        "difference between `w = w - 1` and `w -= 1` for an array that somebody else holds too?",
-        "For each parameter and its gradient (`zip`): `parameter -= rate * gradient`.",
+        "You go through two lists side by side. The network holds the same arrays as your list. If you write "
+        "`w = w - 1`, does the network see the change? And if you write `w -= 1`?",
+        "Loop over `zip(parameters, gradients)`, and write `parameter -= rate * gradient` for each pair.",
     ),
     praise=lambda outcome: (
-        f"every array moves in place; with your step a network reads {outcome.results[0]:.1%} of the test digits"
+        f"every array changes in place; trained with your step, a network classifies {outcome.results[0]:.1%} "
+        "of the test images correctly"
     ),
 )
