@@ -36,8 +36,8 @@ def arithmetic_intensity(
 
 
 def roofline_time(layers: Sequence[tuple[float, float]], peak: float, bandwidth: float) -> float:
-    """Return how many seconds the layers take at least if they run one after the other, on a machine
-    that can compute while it moves bytes.
+    """Return how many seconds the layers take at least if they run one after the other, on a
+    machine that can compute while it moves bytes.
 
     Args:
         layers: (FLOPs, bytes) of each layer; there may be none.
