@@ -106,6 +106,19 @@ def cifar10(limit: int | None = None) -> Split:
     return _images("CIFAR10", limit)
 
 
+def cifar10_folder() -> Path:
+    """The folder that holds CIFAR-10 as `torchvision.datasets.CIFAR10` reads it; fetched first if it is not there.
+
+    Raises:
+        CourseError: it is not there and cannot be fetched.
+    """
+    try:
+        _load("CIFAR10", train=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise CourseError(str(error)) from error
+    return data_folder()
+
+
 def mnist(limit: int | None = None) -> Split:
     """MNIST: images of shape (count, 1, 28, 28) in float32, ten classes; 60,000 to train on and 10,000 to test on.
 

@@ -4,10 +4,14 @@ The wheel of torchvision 0.28.0 is linked against CUDA. Beside a CPU build of to
 and `import torchvision` fails with "operator torchvision::nms does not exist", because it describes two of those
 operators to torch without asking whether they are there. Declaring the two first lets the import pass; the operators
 themselves stay missing, and the course needs none of them.
+
+`python -m course_utils.torchvision_repair FILE …` runs a program that imports torchvision by itself.
 """
 
 import importlib
+import runpy
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 
 _SCHEMAS = (
@@ -42,3 +46,18 @@ def _declare_operators() -> None:
     for schema in _SCHEMAS:
         library.define(schema)
     _declared.append(library)
+
+
+def run_program(arguments: Sequence[str]) -> None:
+    """Run a Python program as `python FILE …` would, in which `import torchvision` works.
+
+    Args:
+        arguments: the program's file, then its own arguments.
+    """
+    load_torchvision()
+    sys.argv[:] = arguments
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    run_program(sys.argv[1:])

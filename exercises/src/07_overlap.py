@@ -3,12 +3,12 @@
 # %% [markdown]
 # # Exercises: why is DDP faster than my loop?
 #
-# Here you take apart what `DistributedDataParallel` does and put it together again: buckets,
-# hooks, messages behind the backward pass, and fewer of them. The exercises belong to
-# [lesson 7](../notebooks/07_overlap.ipynb).
+# In this notebook you write the parts of `DistributedDataParallel` that [lesson 7](../notebooks/07_overlap.ipynb) only
+# used: the function that fills buckets, and the hooks that send them during the backward pass. Three shorter exercises
+# follow. All five together take about an hour. The first two are enough to go on.
 #
-# The check looks at more than the numbers. It reads from the trace when every all-reduce left,
-# how many there were, and how many bytes each rank sent.
+# The check looks at more than the results. It records when every all-reduce starts, how many there are, and how many
+# bytes each rank sends.
 
 # %%
 import contextlib
@@ -29,72 +29,84 @@ ranks = course.start(4)
 ranks.load_torch()
 
 # %% [markdown]
-# ## 1 · Which gradients travel together?
+# ## 1 · Filling buckets
 #
-# The backward pass begins with the last layer, so the last gradient is ready first. Fill
-# buckets in that order; here with a limit of 10 bytes:
+# The backward pass begins with the last layer, so the last gradient is ready first. Go through the gradients from the
+# last to the first, and put each of them into the open bucket as long as it fits. If it doesn't fit, it begins a new
+# bucket. Here are six gradients, with a limit of 10 bytes:
 #
-# ```
-# place         0      1      2      3      4      5
+# ```text
+# index         0      1      2      3      4      5
 # bytes         8      5      4      3      2      6
-#                                         └── 0 ───┘    8 bytes (with place 3: 11)
-#                           └── 1 ───┘                  7 bytes (with place 1: 12)
-#                    └ 2 ┘
-#             └ 3 ┘
+#                                         └── A ───┘    6 + 2 = 8 bytes; with gradient 3 it would be 11
+#                           └── B ───┘                  3 + 4 = 7 bytes; with gradient 1 it would be 12
+#                    └ C ┘                              5 bytes; with gradient 0 it would be 13
+#             └ D ┘                                     8 bytes
 # ```
 #
-# The result is `[[5, 4], [3, 2], [1], [0]]`. No ranks are needed.
+# The result is `[[5, 4], [3, 2], [1], [0]]`. A bucket that holds exactly 10 bytes is allowed. A gradient that is larger
+# than the limit gets a bucket of its own.
+#
+# If `dtypes` is given, it lists the type of each gradient. A vector can hold only one type, so a bucket must be closed
+# when the next gradient has a different type.
 
 # %% tags=["exercise"]
 # make_buckets
 
 # %% [markdown]
-# ## 2 · Gradients that travel behind the backward pass
+# ## 2 · Buckets that leave during the backward pass
 #
-# A **hook** is a function of yours that torch calls when something has happened. This one is
-# called each time a gradient has arrived in `parameter.grad`:
-# `parameter.register_post_accumulate_grad_hook(function)`. Try it:
+# PyTorch calls a hook each time a gradient is complete. You can watch it do so:
 
 
 # %% tags=["nbval-check-output"]
-def who_comes_first():
+def shapes_in_order():
     model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4), nn.Linear(4, 5))
-    came = []
+    shapes = []
+
+    def ready(parameter):
+        shapes.append(tuple(parameter.shape))
+
     for parameter in model.parameters():
-        parameter.register_post_accumulate_grad_hook(
-            lambda one: came.append(tuple(one.shape))
-        )
+        parameter.register_post_accumulate_grad_hook(ready)
     model(torch.ones(1, 2)).sum().backward()
-    return came
+    return shapes
 
 
-who_comes_first()
-
-# %% [markdown]
-# Hang a hook on every gradient, and let each bucket leave as soon as all its gradients have come:
-#
-# ```
-# computes   layer 3 │ layer 2 │ layer 1 │ layer 0 │ finish()    │ step
-# sends              └ bucket 0 ───┘└ bucket 1 ──┘ └ bucket 2 ───┘
-#                                                    ▲ only this has to be waited for
-# ```
-#
-# `Bucket` is ready for you. `Bucket(parameters)` holds a list of parameters, in the order in
-# which they become ready. `bucket.missing` says how many of their gradients have not come: *your*
-# hook takes one off for each that comes. `bucket.start()` begins the all-reduce and returns at
-# once, `bucket.work` is None until then, and `bucket.finish()` waits, puts the means into
-# `parameter.grad` and sets `missing` back.
+shapes_in_order()
 
 # %% [markdown]
-# Three things to think of before you type:
+# In the lesson, the hook of every parameter started an all-reduce. Now it has to find out whether a bucket is complete,
+# and start that. Your function registers the hooks once, and it returns the function `finish`, which is called after
+# every backward pass:
 #
-# - An all-reduce adds the first vector of one rank to the first of the others, the second to
-#   the second. If ranks start their buckets in different orders, what is added?
-# - Some batch may leave a parameter out. Its gradient never comes.
-# - Some parameters are frozen, and one may stand in the list twice.
+# ```text
+# processor   layer 3 │ layer 2 │ layer 1 │ layer 0 │ finish()    │ step
+# link                └ bucket 0 ───┘└ bucket 1 ──┘ └ bucket 2 ───┘
+#                                                     only this is exposed
+# ```
 #
-# Use your own `make_buckets`. As long as it is not right, `from course_utils.lessons.overlap import
-# make_buckets` lets you go on (not where you are marked: there you need your own).
+# The class `Bucket` does the sending for you:
+#
+# - `Bucket(parameters)` takes a list of parameters, in the order in which their gradients become ready.
+# - `bucket.missing` is the number of gradients that are still to come. Your hook has to reduce it by 1 for each
+#   gradient.
+# - `bucket.start()` starts the all-reduce and returns at once. Until then, `bucket.work` is `None`.
+# - `bucket.finish()` waits for the all-reduce, writes the means into `parameter.grad`, and prepares the bucket for the
+#   next backward pass. So call it only for a bucket that has been started.
+#
+# In a real training, three more things can happen, and your function should deal with them:
+#
+# - On some rank, gradients may become ready in a different order. An all-reduce adds the first vector of one rank to
+#   the first of the others, so all ranks have to start their buckets in the same order, namely bucket 0 first. A
+#   complete bucket has to wait for an incomplete one before it.
+# - A batch may not use some parameter. Then its gradient never arrives, and its bucket doesn't become complete. The
+#   other ranks are waiting for it all the same, so `finish` has to start whatever hasn't been started.
+# - Some parameters may be frozen, with `requires_grad` set to `False`. They get no gradient and belong to no bucket.
+#   And a parameter may be listed twice, in which case only its first position counts.
+#
+# Use your own `make_buckets`, and give it the types as well. Until it is right, you can go on with `from
+# course_utils.lessons.overlap import make_buckets`. If this notebook is marked, you need your own.
 
 # %% tags=["exercise"]
 # overlapped_allreduce
@@ -102,54 +114,71 @@ who_comes_first()
 # %% [markdown]
 # ## 3 · A large batch in small pieces
 #
-# A batch of 1024 images may not fit into the memory. Four micro-batches of 256 do, one after
-# the other: `backward()` adds to the gradients that are there.
+# A batch of 1,024 images may not fit into memory, but four micro-batches of 256 images do, one after the other. Each
+# `backward()` adds its gradients to those that are already there:
 #
-# ```
-# forward backward │ forward backward │ forward backward │ forward backward + all-reduce
-#      quiet       │      quiet       │      quiet       │
+# ```text
+# forward, backward │ forward, backward │ forward, backward │ forward, backward, all-reduce
+#     no_sync       │     no_sync       │     no_sync       │
 # ```
 #
-# Inside `with module.no_sync():` a `DistributedDataParallel` sends nothing. Its forward pass
-# notes whether the next backward pass is to send, so both belong inside.
+# `cross_entropy` returns the *mean* loss of a micro-batch. You want the mean over all examples. If there are
+# micro-batches with 6, 6 and 2 examples, this is
+#
+# $$\tfrac{6}{14} L_1 + \tfrac{6}{14} L_2 + \tfrac{2}{14} L_3 ,$$
+#
+# so multiply each loss by its share of the examples before you call `backward()`. The function returns this sum as a
+# `float`.
+#
+# During the forward pass, DDP makes a note of whether the next backward pass has to send. So both passes belong inside
+# `with module.no_sync():`. The context manager `contextlib.nullcontext()` does nothing and is useful for the last
+# micro-batch.
 
 # %% tags=["exercise"]
 # accumulate_gradients
 
 # %% [markdown]
-# ## 4 · What is left of P ranks?
+# ## 4 · How efficient are P ranks?
 #
-# One rank needs 8 s. Four ranks that share its work need 2.5 s each: you pay for 10 s, and 8 s
-# were of use.
+# This exercise uses strong scaling, from the lesson, and weak scaling, which
+# [Further](../notebooks/07_overlap_further.ipynb) explains. Suppose that one rank needs 8 s for some work. If four
+# ranks share it and need 2.5 s, you pay for 4 × 2.5 = 10 s, and one rank would have done the same in 8 s. The
+# **efficiency** is the useful part of what you pay for:
 #
-# ```
-# alone      ████████████████     8 s
+# ```text
+# one rank   ████████████████     8 s
+#
 # rank 0     █████                2.5 s
-# rank 1     █████                2.5 s    strong: 8 s ÷ 10 s = 0.8
+# rank 1     █████                2.5 s
 # rank 2     █████                2.5 s
-# rank 3     █████                2.5 s
+# rank 3     █████                2.5 s     strong scaling: 8 s ÷ 10 s = 0.8
 # ```
 #
-# In weak scaling each of the four does as much as the single rank did: how much is of use then?
+# In weak scaling, each of the four ranks does as much work as the single rank did. If they need 10 s, you pay for 40 s,
+# and one rank would have taken 4 × 8 = 32 s for the same work. The efficiency is again 0.8.
 
 # %% tags=["exercise"]
 # scaling_efficiency
 
 # %% [markdown]
-# ## 5 · Send the largest, owe the rest
+# ## 5 · Send the largest numbers and remember the rest
 #
-# Most entries of a gradient are small. Send the k largest with their places; what is left is
-# not thrown away but added to the next gradient. With k = 1:
+# This exercise belongs to the section on smaller messages in [Further](../notebooks/07_overlap_further.ipynb). Most
+# numbers in a gradient are small. To save bytes, each rank sends only the $k$ numbers of the largest magnitude,
+# together with their positions. What it leaves out is not lost, because it adds it to the next gradient. Here is an
+# example with $k = 1$:
 #
+# ```text
+# gradient         0.1   -2.0    0.3
+# + error          0.4    0.0    0.1      left out in earlier steps
+# = corrected      0.5   -2.0    0.4
+#
+# sent                   -2.0             index 1, value -2.0
+# new error        0.5    0.0    0.4      left out so far
 # ```
-# gradient        0.1   -2.0    0.3
-# + error         0.4    0.0    0.1      what is owed from before
-# = corrected     0.5   -2.0    0.4
-# sent                  -2.0             index 1, value -2.0
-# owed from now   0.5    0.0    0.4
-# ```
 #
-# The function chooses; sending is the hook's task.
+# Your function only chooses the numbers and returns them. If $k$ is larger than the length of the gradient, all of them
+# are sent. The two arguments must keep their values.
 
 # %% tags=["exercise"]
 # top_k_with_error_feedback
@@ -157,8 +186,9 @@ who_comes_first()
 # %% [markdown]
 # ## Does it train?
 #
-# Your `overlapped_allreduce` in a real training, on the handwritten digits. When it is right,
-# the ranks end with equal weights:
+# When your `overlapped_allreduce` is right, you can train with it. The next lines train the handwritten digits of
+# lesson 6 on four ranks. Each rank returns the share of test images that it recognises, and because all ranks have the
+# same weights, the four shares must be equal:
 #
 # ```python
 # from course_utils.lessons.data_parallel import Replica, train_replicas
@@ -171,11 +201,14 @@ who_comes_first()
 # [history.test_accuracy for history in run.results]
 # ```
 
+# %% [markdown]
+# ## How far are you?
+
 # %%
 course.progress()
 
 # %% [markdown]
-# Next: [lesson 8](../notebooks/08_parameter_server.ipynb), where nobody waits for anybody.
+# In [lesson 8](../notebooks/08_parameter_server.ipynb), no worker waits for the others any more.
 
 # %%
 ranks.stop()

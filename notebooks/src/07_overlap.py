@@ -3,8 +3,15 @@
 # %% [markdown]
 # # Why is DDP faster than my loop?
 #
-# After this lesson you can **hide** messages behind the backward pass, **predict** how large a bucket should be, and
-# **judge** what more workers, rarer messages and smaller ones bring.
+# The network ResNet-50 has 25.6 million weights of 4 bytes, so its gradient takes 102 MB. Suppose four machines train
+# it together, and each has a link of 10 Gbit/s, which is 1.25 GB per second. In a ring of four, every machine sends 1.5
+# times its gradient, as you know from lesson 5. That is 154 MB, and it takes 123 ms. If the forward and backward passes
+# take 250 ms, a step of lesson 6's loop takes 373 ms, and the processors spend a third of it waiting. That adds up to
+# eight hours a day.
+#
+# Most of this waiting can be avoided, although every byte still has to be sent. PyTorch's `DistributedDataParallel`
+# does it, and in this lesson you build the same thing from two calls of PyTorch. You also learn to calculate how much
+# waiting is left, and how many machines are worth paying for.
 #
 # *60 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 4 ranks*
 
@@ -14,37 +21,72 @@ from functools import partial
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
 
 import course_utils as course
+from course_utils.measuring import unless_busy
 
 ranks = course.start(4, link="400 Mbit/s")
-linked = ranks.facts["network"] is not None
+linked = ranks.facts["network"] is not None  # False if your system allows no links
 ranks.load_torch()
 
 # %% [markdown]
-# Four **nodes** again, as in lesson 6, each behind a link of 400 million bits a second: emulated on this machine,
-# whose cores they share. (Where your system forbids it, a line says so.)
+# As in lesson 6, each of our four ranks is a **node** with a link of its own. The link carries 400 million bits per
+# second, which is 50 MB. The links are emulated, and all four nodes share the processor of your computer.
 #
-# Lesson 6 left us with a loop: forward, backward, then an all-reduce for each gradient. Here it trains VGG-11 with a
-# quarter of its channels. Its 580 thousand weights are 34 arrays, so there are 34 gradients, 2.3 MB together. Each node
-# takes 32 images a step.
+# ## First the network is idle, then the processor
+#
+# A training step on every rank consists of four parts:
+#
+# ```python
+# loss = cross_entropy(module(x), y)  # forward pass
+# loss.backward()                     # backward pass
+# finish()                            # when this returns, the gradients are averaged
+# optimizer.step()
+# ```
+#
+# On this page we write several versions of `finish`. Each of our functions gets the model and returns a `Replica`,
+# which holds two things: the module for the forward pass, and the function to call as `finish`. The first version is
+# the loop of lesson 6, with one all-reduce for each gradient:
 
-# %% tags=["figure:07_loop"]
-from course_utils.lessons.data_parallel import all_reduce_each
-from course_utils.lessons.overlap import behind_the_step, one_step
 
-batch = 32  # images on each node
-steps = {"loop": one_step(ranks, all_reduce_each, batch)}
-behind_the_step(steps, "One step of lesson 6's loop, on node 0")
+# %%
+from course_utils.lessons.data_parallel import Replica
+
+
+def loop(model):
+    def finish():
+        for parameter in model.parameters():
+            dist.all_reduce(parameter.grad)
+            parameter.grad /= dist.get_world_size()
+
+    return Replica(model, finish)
+
 
 # %% [markdown]
-# First the processor works, and the network is silent. Then come 34 all-reduces, each a line, and the processor waits.
-# You pay for both all the time.
+# We train VGG-11, a network of eight convolutions and one linear layer, with a quarter of its usual channels. Its 580
+# thousand weights are kept in 34 arrays, so there are 34 gradients, and together they take 2.3 MB. Every rank takes 32
+# images per step. Here is one step:
+
+# %% tags=["figure:07_loop"]
+from course_utils.lessons.overlap import behind_the_step, one_step
+
+batch = 32  # images on each rank
+steps = {"loop": one_step(ranks, loop, batch)}
+behind_the_step(steps, "One step with the loop, on rank 0")
+
+# %% [markdown]
+# The upper lane shows what the processor of rank 0 is doing, and each thin line in the lower one is an all-reduce.
+# During the forward and the backward pass, nothing is sent. Then the 34 all-reduces follow one after the other, and now
+# it is the processor that has nothing to do. You pay for the processor and the network all the time, and one of them is
+# always idle.
 #
-# ## How much could hide?
+# ## The last layer's gradient is ready first
 #
-# [Lesson 2](02_autodiff_and_optimizers.ipynb) watched the backward pass: the last layer's gradient is ready first, long
-# before the end. Here it is again, while all four nodes compute:
+# Do the messages have to wait for the whole backward pass? In [lesson 2](02_autodiff_and_optimizers.ipynb) you saw that
+# it works its way from the last layer to the first. The next cell measures when each layer's gradient is ready, while
+# all four ranks are computing:
 
 # %% tags=["figure:07_ready"]
 from course_utils.lessons.autodiff_and_optimizers import gradient_readiness, layers
@@ -52,34 +94,68 @@ from course_utils.lessons.overlap import backward_times
 
 times, names = ranks.run(backward_times, batch, 7, backend="gloo").results[0]
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
-gradient_readiness(by_layer, times.end, "A backward pass on node 0", times.ends)
+gradient_readiness(
+    by_layer, times.end, "The last layer's gradient is ready first", times.ends
+)
 
 # %% [markdown]
-# The pink lines are time in which a gradient only waits. Let each leave the moment it is ready, while the backward
-# pass goes on: that is **overlap**. Whatever is still under way when the backward pass ends is **exposed**
-# communication: the only part that costs time.
+# A pink line begins when the gradient of that layer is complete. From then on it just lies in memory until the backward
+# pass is over, although it could already be travelling. Sending messages while the processor is computing is called
+# **overlap**. If some of them are still under way when the backward pass ends, the processor has to wait for them. This
+# part of the communication is **exposed**, and the rest is hidden. Only the exposed part makes a step longer.
+#
+# Let's calculate an example. A network has three layers, and its backward pass takes 30 ms, so that the gradients of
+# layers 3, 2 and 1 are ready after 10, 20 and 30 ms. Each all-reduce takes 12 ms. The loop sends nothing before 30 ms,
+# and then it takes 3 × 12 ms, so all 36 ms are exposed.
+#
+# Now let each gradient leave as soon as it is ready, unless the link is still busy with the one before. The first
+# all-reduce runs from 10 to 22 ms. The second gradient is ready at 20 ms but has to wait for the link, so its
+# all-reduce runs from 22 to 34 ms, and the third from 34 to 46 ms. The backward pass ended at 30 ms, so only 16 ms are
+# exposed instead of 36. A function can do this for any number of messages:
+
+
+# %% tags=["nbval-check-output"]
+def exposed(ready, durations, backward_end):
+    link_free = 0  # when the link has finished with the messages so far
+    for ready_at, duration in zip(ready, durations, strict=True):
+        start = max(ready_at, link_free)
+        link_free = start + duration
+    return max(0, link_free - backward_end)
+
+
+print(exposed([10, 20, 30], [12, 12, 12], backward_end=30), "ms")
 
 # %% [markdown]
-# ## Hooks
-#
-# Two things are needed. The first is a **hook**: a function that torch calls when a parameter's gradient is complete.
-# The second is an all-reduce that does not wait. With `async_op=True` it returns at once and hands you a `work`;
-# `work.wait()` waits. (In lesson 4 they were `Isend` and its request.)
-#
-# **Predict**, in the last line of the next cell: what percentage of the loop's communication will hide?
+# **Predict.** On a slower network, each of the three all-reduces takes 15 ms. How many milliseconds are exposed?
 
 # %%
-from course_utils.lessons.data_parallel import Replica
+course.predict("overlap_exposed", ms=...)
+
+# %%
+course.answer("overlap_exposed", ms=exposed([10, 20, 30], [15, 15, 15], 30))
+
+# %% [markdown]
+# The link is busy from 10 ms to 55 ms without a break, so 25 ms are exposed. The other 20 ms are hidden, because the
+# link could already work from 10 to 30 ms.
+#
+# ## Two calls are enough
+#
+# To do this in PyTorch you need two things. The first is a **hook**, a function of yours that PyTorch calls when
+# something has happened. With `register_post_accumulate_grad_hook` it calls your function as soon as the gradient of a
+# parameter is complete, in the middle of `backward()`. The second is an all-reduce that doesn't wait. If you pass
+# `async_op=True`, `dist.all_reduce` only starts the operation and returns an object at once. Its method `wait()` later
+# waits for the end, like that of a request of `Isend` in lesson 4.
 
 
-def start_when_ready(model):
+# %%
+def hooks(model):
     under_way = []
 
-    def ready(parameter):  # called within backward()
+    def ready(parameter):  # PyTorch calls this during backward()
         work = dist.all_reduce(parameter.grad, async_op=True)
         under_way.append((work, parameter))
 
-    def finish():  # called after backward()
+    def finish():  # the training step calls this after backward()
         for work, parameter in under_way:
             work.wait()
             parameter.grad /= dist.get_world_size()
@@ -87,81 +163,87 @@ def start_when_ready(model):
 
     for parameter in model.parameters():
         parameter.register_post_accumulate_grad_hook(ready)
-    return Replica(model, finish)  # what to call forward, and after backward()
+    return Replica(model, finish)
 
-
-course.predict("overlap_hidden", within=1.5, percent=...)  # 0 to 100
 
 # %% tags=["figure:07_hooks"]
-steps["hooks"] = one_step(ranks, start_when_ready, batch)
-behind_the_step(steps, "One step on node 0, with the loop and with hooks")
+steps["hooks"] = one_step(ranks, hooks, batch)
+behind_the_step(steps, "One step on rank 0, with the loop and with hooks")
 
 # %% [markdown]
-# Now messages travel *while* the backward pass is at work; many stand in a queue. But do four nodes still train as one
-# process does? The proof is lesson 6's: handwritten digits in float64, 22 steps, against one process.
+# With hooks, messages start during the backward pass, whose end is the dashed line. Their lines are long, because they
+# begin when an all-reduce is *started*, and many of them then queue for the link. What matters is when the last one
+# ends. All ranks run the same model, so they start their all-reduces in the same order, and the first of one rank is
+# added to the first of the others.
+#
+# Is the result still right? As in lesson 6, one process trains with handwritten digits, in numbers of 8 bytes, and then
+# four ranks do the same together. The losses of all 22 steps must agree:
 
 # %%
 from course_utils.lessons.data_parallel import train_replicas, train_serial
 
 data = course.data.digits("float64")
 serial = train_serial(data, batch_size=64, rate=0.2)
-options = {"batch_size": 64, "rate": 0.2, "backend": "gloo"}
-run = ranks.run(train_replicas, data, start_when_ready, **options)
-losses = np.mean([history.losses for history in run.results], axis=0)
-apart = np.abs(losses - serial.losses).max()
-assert apart <= 1e-6, apart
-print(f"22 steps, at most {apart:.0e} apart: the same")
+
+
+def difference_from_one_process(method):
+    options = {"batch_size": 64, "rate": 0.2, "backend": "gloo"}
+    run = ranks.run(train_replicas, data, method, **options)
+    losses = np.mean([history.losses for history in run.results], axis=0)
+    return np.abs(losses - serial.losses).max()
+
+
+for name, method in {"loop": loop, "hooks": hooks}.items():
+    difference = difference_from_one_process(method)
+    assert difference <= 1e-6, difference
+    print(f"{name}: 22 steps, and the losses differ by at most {difference:.0e}")
 
 # %% [markdown]
-# Now the clock. A machine is never quite the same twice, so we measure by turns (lesson 3): a step with the loop, one
-# with hooks, one **without any communication**, and again. The time by which a step is longer than
-# the one without communication is exposed.
+# Now for the clock. We measure by turns, as in lesson 3: a step without any communication, a step with the loop, a step
+# with hooks, and so on for three rounds. Whatever a step takes beyond the one without communication is exposed.
 
 # %% tags=["figure:07_exposed"]
 from course_utils.lessons.data_parallel import unsynchronised
-from course_utils.lessons.overlap import ALONE, hidden_share, hiding_text, step_times
+from course_utils.lessons.overlap import ALONE, hiding_text, step_times
 
 rounds = 3
-ways = {ALONE: unsynchronised, "loop": all_reduce_each, "hooks": start_when_ready}
-taken = step_times(ranks, ways, batch, rounds, warm_up=1)
-hidden = 100 * hidden_share(taken, "hooks", "loop")
-course.measured("overlap_hidden", busy=taken.is_busy, percent=round(hidden))
+methods = {ALONE: unsynchronised, "loop": loop, "hooks": hooks}
+taken = step_times(ranks, methods, batch, rounds, warm_up=1)
 course.draw.stacked_bars(taken.bars, hiding_text(taken, "hooks", "loop"))
 
 # %% [markdown]
-# What stays exposed is a queue: the backward pass ends before the last message has left. Can the
-# queue be made shorter?
+# In the picture with the two lanes you can see what is still exposed: the messages to the right of the dashed line,
+# which the link hasn't carried by the end of the backward pass. We can't save any bytes here, but perhaps there needn't
+# be 34 messages.
 #
-# ## Why buckets?
+# ## A few large messages cost less than many small ones
 #
-# Lesson 5: a message of $n$ bytes takes $\alpha + \beta n$. So does a whole all-reduce, and we make 34, most of them
-# of a few hundred bytes. Better to send several gradients as one vector, a **bucket**. But a bucket that holds *all*
-# gradients must wait for the first layer's: nothing hides. Here are $\alpha$ and $\beta$ of a whole all-reduce (not of
-# one message, as in lesson 5), from vectors of four sizes:
+# In lesson 5 the time of a message of $n$ bytes was $\alpha + \beta n$. A whole all-reduce on a given number of ranks
+# follows the same formula, with an $\alpha$ and a $\beta$ of its own. With 34 all-reduces we pay $\alpha$ 34 times,
+# although most of them hold only a few hundred bytes. It is cheaper to copy several gradients into one vector, a
+# **bucket**, and to send that.
+#
+# But a bucket can leave only when the *last* of its gradients is ready. Look at the three layers again, and suppose
+# that each gradient has 2 MB, that $\alpha$ is 9 ms, and that $\beta$ is 3 ms per MB. One gradient takes 9 + 2 × 3 = 15
+# ms, and we already know that 25 ms are exposed if each is sent on its own. If all three are in one bucket, it leaves
+# at 30 ms and takes 9 + 6 × 3 = 27 ms. We pay $\alpha$ only once, but nothing is hidden, and 27 ms are exposed.
+#
+# **Predict.** How many milliseconds are exposed if the gradient of layer 3 is sent on its own, and those of layers 2
+# and 1 as one bucket?
 
 # %%
-from course_utils.lessons.overlap import BucketModel, all_reduce_line, line_text
-from course_utils.words import wrapped
+course.predict("overlap_bucket", ms=...)
 
-alpha, beta = all_reduce_line(ranks)
-model = BucketModel.of(times, names, alpha, beta)
-print(wrapped(line_text(alpha, beta, len(model.sizes), sum(model.sizes))))
+# %%
+course.answer("overlap_bucket", ms=exposed([10, 30], [9 + 2 * 3, 9 + 4 * 3], 30))
 
 # %% [markdown]
-# Between 34 buckets and a single one lies an optimum. A bucket starts when its last gradient is ready *and* the bucket
-# before it has gone. What ends after the backward pass is exposed (`free` is when the link is free, `backward` when the
-# backward pass ends):
+# The first all-reduce runs from 10 to 25 ms. The bucket leaves at 30 ms and takes 9 + 4 × 3 = 21 ms, all of them
+# exposed. So two messages are better here than three, and better than one.
 #
-# ```
-# for bucket in buckets:
-#     start = max(free, ready of its last gradient)
-#     free = start + alpha + beta * bytes
-# exposed = max(0, free - backward)
-# ```
-#
-# The library's `exposed_seconds` does this, for the buckets that `make_buckets`, your first exercise, has made. For
-# example, take six gradients, from the first layer to the last, and buckets of at most 100 bytes. The last layer's
-# gradient is ready first, so the buckets begin there:
+# How large should buckets be for our network? The function `make_buckets`, which you will write in the first exercise,
+# fills them in the order in which gradients become ready, from the last to the first. Here are six gradients, with a
+# limit of 100 bytes:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.overlap import make_buckets
@@ -171,57 +253,67 @@ for bucket in make_buckets(gradient_bytes, 100):
     print("gradients", bucket, "with", sum(gradient_bytes[i] for i in bucket), "bytes")
 
 # %% [markdown]
-# **Predict.** Where is the optimum, for 2.3 MB?
+# Gradient 3 is larger than the limit, so it gets a bucket of its own. Next we measure $\alpha$ and $\beta$ of
+# all-reduces on our four ranks. The object `timing` keeps them, together with the number of bytes of each gradient and
+# the time at which it is ready. From these, the function below calculates what is exposed for any size of bucket, just
+# as you did by hand:
 
 # %%
-course.predict(
-    "overlap_bucket",
-    answer=...,  # "a", "b", "c" or "d"
-    choices={
-        "a": "below 50 KB",
-        "b": "50 to 500 KB",
-        "c": "0.5 to 1.5 MB",
-        "d": "more: all in one",
-    },
-)
+from course_utils.lessons.overlap import BucketModel, all_reduce_line, line_text
+from course_utils.words import wrapped
+
+alpha, beta = all_reduce_line(ranks)
+timing = BucketModel.of(times, names, alpha, beta)
+print(wrapped(line_text(alpha, beta, len(timing.sizes), sum(timing.sizes))))
+
+
+def exposed_with(bucket_bytes):
+    ready, durations = [], []
+    for bucket in make_buckets(timing.sizes, bucket_bytes):
+        ready.append(max(timing.ready[i] for i in bucket))
+        nbytes = sum(timing.sizes[i] for i in bucket)
+        durations.append(alpha + beta * nbytes)
+    return exposed(ready, durations, timing.backward)
+
+
+# %% [markdown]
+# Is the calculation any good? We try several sizes on the ranks, among them the one that should be best. This takes
+# hooks that fill buckets, which you will write in the second exercise; `overlapped` is our own version. In the picture,
+# the blue area is the measured time for computing, and the line adds the exposed time that we calculate:
 
 # %% tags=["figure:07_sweep"]
 from course_utils.lessons.overlap import best_text, bucket_sweep, overlapped, sizes_to_try
-from course_utils.measuring import BUSY
 
-best, sizes = sizes_to_try(model)
-ways = {size: partial(overlapped, bucket_bytes=size) for size in sizes}
-swept = step_times(ranks, {ALONE: unsynchronised} | ways, batch, rounds, warm_up=1)
+best, sizes = sizes_to_try(timing)
+of_size = {size: partial(overlapped, bucket_bytes=size) for size in sizes}
+swept = step_times(ranks, {ALONE: unsynchronised} | of_size, batch, rounds, warm_up=1)
 runs = {size: swept.seconds[size] for size in sizes}
-fastest = min(sizes, key=swept.median)
-letter = "abcd"[np.searchsorted([50_000, 500_000, 1_500_000], fastest)]
-course.measured("overlap_bucket", busy=swept.is_busy, answer=letter)
-free, said = swept.median(ALONE), BUSY if swept.is_busy else best_text(best, runs)
-bucket_sweep(runs, lambda n: free + model.exposed(n), best, free, said)
+computing = swept.median(ALONE)
+title = unless_busy(swept.is_busy, best_text(best, runs))
+bucket_sweep(runs, lambda n: computing + exposed_with(n), best, computing, title)
 
 # %% [markdown]
-# On the left every gradient pays $\alpha$; on the right nothing hides. The jumps are real: a few bytes more, and two
-# layers share a bucket. The line knows when gradients are ready, $\alpha$, $\beta$ and the computing (the light blue
-# area); it does not know that four nodes share this machine's cores.
+# On the left, a bucket holds one gradient or a few very small ones, so $\alpha$ is paid most often. On the right, there
+# is a single bucket and nothing can be hidden. The line has steps because with a few more bytes one more gradient fits
+# into a bucket. It assumes that sending costs the processor nothing. In our emulation the processor has to move the
+# messages as well, so some points may well lie above the line.
 #
-# `overlapped` is your exercise `overlapped_allreduce`: the hooks from above, with buckets. Here it runs with the size
-# that was predicted to be best:
+# This is a step with buckets, below the other two:
 
 # %%
-steps["buckets"] = one_step(ranks, ways[best], batch)
-behind_the_step(steps, "One step on node 0, three ways")
+steps["buckets"] = one_step(ranks, of_size[best], batch)
+behind_the_step(steps, "One step on rank 0, in three versions")
 
 # %% [markdown]
-# ## DDP
+# ## DDP does the same
 #
-# PyTorch's `DistributedDataParallel` (**DDP**) is the same idea in C++: broadcast once, hooks, buckets, asynchronous
-# all-reduces; `backward()` returns with the means.
+# PyTorch's `DistributedDataParallel`, or **DDP** for short, works on the same idea. When you wrap a model in it, rank 0
+# broadcasts its weights. During every backward pass, hooks fill buckets, each full bucket starts an all-reduce that
+# doesn't wait, and `backward()` returns when all gradients are averaged. So `finish` has nothing left to do. DDP's
+# hooks are written in C++, and ours in Python.
 #
-# ```
-# module = DistributedDataParallel(model, bucket_cap_mb=1)
-# ```
-#
-# **Predict.** How many times as long does a step take with *our* buckets as with DDP?
+# **Predict.** With the same limit for the size of a bucket, how many times longer does a step take with our buckets
+# than with DDP? If both take the same time, the answer is 1. (Anything within a factor of 1.1 counts as right.)
 
 # %%
 course.predict("overlap_ddp", within=1.1, times=...)
@@ -229,311 +321,294 @@ course.predict("overlap_ddp", within=1.1, times=...)
 # %% tags=["figure:07_ddp"]
 from course_utils.lessons.data_parallel import torch_ddp
 
-ways = {ALONE: unsynchronised, "loop": all_reduce_each}
-ways |= {"ours": partial(overlapped, bucket_bytes=best)}
-ways |= {"DDP": partial(torch_ddp, bucket_bytes=best)}
-taken = step_times(ranks, ways, batch, rounds)
-as_long = taken.compared("DDP", "ours").times
-course.measured("overlap_ddp", busy=taken.is_busy, times=round(as_long, 2))
-print(taken.compared("ours", "DDP"))
+ddp = partial(torch_ddp, bucket_bytes=best)  # wraps the model in DDP
+methods = {ALONE: unsynchronised, "loop": loop, "ours": of_size[best], "DDP": ddp}
+for name in ("ours", "DDP"):
+    assert difference_from_one_process(methods[name]) <= 1e-6
+taken = step_times(ranks, methods, batch, rounds)
+pair = taken.compared("DDP", "ours")
+busy = taken.is_busy or pair.is_busy
+course.measured("overlap_ddp", busy=busy, times=round(pair.times, 2))
+print(pair)
 course.draw.stacked_bars(taken.bars, hiding_text(taken, "DDP", "loop"))
 
 # %% [markdown]
-# So that is the answer to this page's question. DDP sends *fewer* messages than the loop, and sends them *earlier*. No
-# magic, and nothing that you could not write. (By itself DDP takes buckets of 25 MB, the first of 1 MB, so that
-# something can start early; and it finds them in its second step. In the first it sends one vector.)
+# We would expect the two to be close. Nearly all of the time goes into computing gradients and carrying bytes, which
+# are the same for both, and a few calls of Python per step hardly matter. So what DDP has over the loop is that it
+# sends fewer messages, and that it sends them earlier.
 #
-# **Predict.** Now each node takes 64 images, twice the computing. What becomes of the exposed communication of *our*
-# buckets?
+# What is in DDP's buckets? We can look, because DDP lets us replace its all-reduce by a function of our own. Ours
+# writes down what is in the bucket and then starts the usual all-reduce. We keep the default size and take two steps:
+
+# %% tags=["nbval-check-output"]
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+from course_utils.lessons.overlap import small_vgg
+from course_utils.vgg import random_images
+
+
+def buckets_of_ddp():
+    model = small_vgg(seed=0)
+    name_of = {parameter: name for name, parameter in model.named_parameters()}
+    module = DistributedDataParallel(model)
+    lines = []
+
+    def write_down(_, bucket):
+        names = [name_of[parameter] for parameter in bucket.parameters()]
+        content = f"{len(names)} gradients, from {names[0]} to {names[-1]}"
+        lines.append(f"  {bucket.buffer().nbytes:,} bytes: {content}")
+        return allreduce_hook(None, bucket)
+
+    module.register_comm_hook(None, write_down)
+    x, y = random_images(8)
+    for step in range(1, 3):
+        lines.append(f"step {step}")
+        cross_entropy(module(x), y).backward()
+    return lines
+
+
+print(*ranks.run(buckets_of_ddp, backend="gloo").results[0], sep="\n")
+
+# %% [markdown]
+# In its first step, DDP sends everything as one bucket and watches the order in which gradients become ready. From the
+# second step on, it fills buckets in that order. The first of them has a limit of 1 MiB ($2^{20}$ bytes), so that it
+# can leave early, and the others have a limit of 25 MiB. With `bucket_cap_mb` you can set another limit for all of
+# them. Unlike `make_buckets`, DDP closes a bucket when it has *reached* the limit, so it may hold a little more.
+#
+# So leave out the first step if you time DDP. And if all your gradients fit into 25 MiB, as ours do, try a smaller
+# limit.
+#
+# ## What can be hidden depends on the batch
+#
+# With 64 images on each rank instead of 32, a step computes about twice as long, but the gradients have as many bytes
+# as before. In our example with three messages of 15 ms, gradients would be ready after 20, 40 and 60 ms. Each message
+# is then over before the next gradient is ready, and only the last one is exposed, which makes 15 ms instead of 25.
+#
+# **Predict.** What happens to the exposed communication of *our* buckets if we take twice as many images?
 
 # %%
 course.predict(
     "overlap_batch",
     answer=...,  # "a", "b" or "c"
-    choices={"a": "it doubles", "b": "it stays", "c": "it shrinks"},
+    choices={"a": "it doubles", "b": "it stays the same", "c": "it shrinks"},
 )
 
 # %% tags=["figure:07_larger_batch"]
 from course_utils.lessons.overlap import batch_letter, batch_text
 
-two = {ALONE: unsynchronised, "ours": ways["ours"]}
+two = {ALONE: unsynchronised, "ours": methods["ours"]}
 more = step_times(ranks, two, 2 * batch, rounds, warm_up=1)
-busy, letter = taken.is_busy or more.is_busy, batch_letter(taken, more, "ours")
-course.measured("overlap_batch", busy=busy, answer=letter)
+busy = taken.is_busy or more.is_busy
+course.measured("overlap_batch", busy=busy, answer=batch_letter(taken, more, "ours"))
 bars = {f"{batch} images": taken.bars["ours"], f"{2 * batch} images": more.bars["ours"]}
 course.draw.stacked_bars(bars, batch_text(taken, more, "ours"))
 
 # %% [markdown]
-# There are as many bytes as before, and twice the time to hide them behind. At best, the shorter of two times hides:
-# the communication, or what is left of the backward pass when the first bucket leaves. So overlap gains most where both
-# are equal. Did the exposed part stay in your run? The last bucket holds the first layer, and leaves at the very end,
-# whatever the batch.
+# The exposed part can't become shorter than the last message. This message holds the gradient of the first layer, which
+# is ready only at the very end, however long the backward pass is. If almost nothing else was exposed before, a larger
+# batch doesn't help.
 #
-# ## The one that nobody uses
+# All of this works because something else carries the messages while the processor computes, such as the network card
+# of a node. If ranks on one computer exchange messages through its memory, a processor has to copy them, and when all
+# cores are busy computing, there is nothing to hide them behind. [Further](07_overlap_further.ipynb) measures it.
 #
-# torch has an older way for several GPUs of one machine: `nn.DataParallel(model)`, one process with a thread (lesson 3)
-# for each GPU. What does it do in *every* forward pass? Its own source says so:
+# ## More workers have less to hide behind
+#
+# In the opposite case the batch stays the same, say 384 images, and we divide it among more and more workers. This is
+# called **strong scaling**, and at best $P$ workers are $P$ times as fast as one. Each worker then computes for a
+# shorter time, but it sends at least as many bytes as before, so there is less to hide them behind. Let's try it with
+# DDP on one, two and four ranks:
 
-# %% tags=["here:07_data_parallel"]
-import inspect
+# %% tags=["figure:07_strong"]
+from course_utils.lessons.overlap import speed_up_text
 
-from torch import nn
+both = {ALONE: unsynchronised, "DDP": ddp}
+scaled = {}
+for P in (1, 2, 4):
+    scaled[P] = step_times(ranks, both, 384 // P, rounds, world_size=P)
+alone = scaled[1].median(ALONE)
+speed_ups = {P: alone / scaled[P].median("DDP") for P in (2, 4)}
 
-source = inspect.getsource(nn.DataParallel.forward).splitlines()
-for name in ("scatter", "replicate", "parallel_apply", "gather"):
-    print(next(line.strip() for line in source if f"self.{name}(" in line))
-print("GPUs that it would use here:", nn.DataParallel(nn.Linear(2, 2)).device_ids)
+cores = len({core for fact in ranks.facts["ranks"] for core in fact["cores"]})
+busy = any(times.is_busy for times in scaled.values())
+bars = {"1 rank": scaled[1].bars[ALONE]}
+bars |= {f"{P} ranks": scaled[P].bars["DDP"] for P in (2, 4)}
+course.draw.stacked_bars(bars, unless_busy(busy, speed_up_text(speed_ups, cores)))
 
 # %% [markdown]
-# It deals the images out, copies the *whole model* to each GPU, runs all copies, and collects the outputs on the first
-# GPU. So the first GPU sends $P-1$ models and receives $P-1$ gradients each step: lesson 6's gather-scatter. And one
-# Python serves all threads: its **global interpreter lock** (GIL) lets only one run at a time. Without GPUs the list is
-# empty, and `forward` just calls the model.
-# [torch's manual](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html) says: take DDP, on one
-# machine, too.
+# The blue part of a bar is the computing. On your computer it can only shrink as long as every rank has a core to
+# itself.
 #
-# ## More workers
+# Even on real nodes there is a limit, which Gene Amdahl described in 1967. Suppose a share $s$ of the work can't be
+# divided, so that it takes as long with $P$ workers as with one. The rest, $1-s$, takes $\frac1P$ of its time. Then $P$
+# workers are
 #
-# **Strong scaling**: more workers share the same work, and are at best $P$ times as fast. **Weak scaling**: each worker
-# has as much work as a single one had, and the time at best stays the same. `scaling_efficiency` says how much of that
-# best is reached. **Predict** both for DDP on 4 nodes, which share this machine's cores, in percent:
+# $$\frac{1}{s + \frac{1-s}{P}}$$
+#
+# times as fast as one. For example, if two workers are 1.6 times as fast, then $s + \frac{1-s}{2} = \frac{1}{1.6}$, and
+# this gives $s = \frac{2}{1.6} - 1 = 0.25$. Four workers are then 1 ÷ (0.25 + 0.75 ÷ 4) = 2.3 times as fast, 64 workers
+# are 3.8 times as fast, and no number of workers reaches $1/s = 4$. So it's worth timing two machines before you rent
+# 64.
 
 # %%
-course.predict("overlap_scaling", within=1.25, strong=..., weak=...)
-
-# %%
-from course_utils.lessons.data_parallel import train_way
-from course_utils.lessons.overlap import efficiency_text, scaling_efficiency
+from course_utils.lessons.overlap import amdahl_text
 
 
-def train(workers, number):  # VGG-11 again, this number of images
-    way = "DDP" if workers > 1 else "one process"
-    options = {"images": number, "steps": 3, "bucket_bytes": best}
-    return train_way(ranks, way, world_size=workers, keep=number == images, **options)
+def amdahl(s, P):
+    return 1 / (s + (1 - s) / P)
 
 
-images = 252  # divides by 1, 2, 3 and 4
-same_work = {P: train(P, images) for P in (1, 2, 3, 4)}
-as_much_each = {1: train(1, images // 4), 2: train(2, images // 2), 4: same_work[4]}
-together = {P: run.step.median for P, run in same_work.items()}
-each = {P: run.step.median for P, run in as_much_each.items()}
-strong = {P: scaling_efficiency(together[1], together[P], P) for P in (2, 3, 4)}
-weak = {P: scaling_efficiency(each[1], each[P], P, "weak") for P in (2, 4)}
-
-# %% tags=["figure:07_workers"]
-from course_utils.lessons.data_parallel import report_figures
-from course_utils.measuring import is_busy, unless_busy
-
-percent = {"strong": round(100 * strong[4]), "weak": round(100 * weak[4])}
-timed = [*same_work.values(), *as_much_each.values()]
-busy = is_busy(run.step.values for run in timed)
-course.measured("overlap_scaling", busy=busy, **percent)
-cores = same_work[4].cores
-found = (("strong", strong), ("weak", weak))
-findings = [efficiency_text(kind, reached, cores) for kind, reached in found]
-print(unless_busy(busy, "\n".join(findings)))
-report_figures.time_by_workers(list(same_work.values()))
+share = 2 / speed_ups[2] - 1  # the share that two ranks can't divide
+by_formula = {P: amdahl(share, P) for P in (4, 64)}
+print(unless_busy(busy, wrapped(amdahl_text(share, by_formula, speed_ups))))
 
 # %% [markdown]
-# The hatched bars are what three students of the course CS744 published in 2020, for VGG-11 in full width. They had
-# four virtual machines of one computer, with five cores each, and emulated links, as ours are. From 437 to 153 seconds:
-# an efficiency of 0.71. From 3 to 4 workers they gained little. Their reason: the model is small. What each rank sends
-# does not shrink with $P$, while its part of the computing does. Did you gain more from 3 to 4?
+# This is only a rough guide, because exposed communication, and on your computer the shared cores, count as work that
+# can't be divided, and both change with the number of ranks. If you take a larger batch along with more workers, there
+# is more to hide behind. Further follows this up, and also looks at wider networks and at what processors and links are
+# doing meanwhile.
 #
-# Two old formulas say how far this goes. **Amdahl** (1967): if a part $s$ of the work cannot be divided, $P$ workers
-# are at most $1/(s + (1-s)/P)$ times as fast, so never more than $1/s$ times. **Gustafson** (1988): people with more
-# workers take on more work. If $P$ workers spend a part $s$ of their time on what cannot be divided, they do
-# $s + (1-s)P$ times as much as one. The first is strong scaling, the second weak. Which $s$ do your two workers show,
-# and what does it promise for 64?
+# ## Fewer messages
+#
+# If a batch doesn't fit into memory, you can cut it into **micro-batches** and run a forward and a backward pass for
+# each of them. PyTorch adds every gradient to what is already in `parameter.grad`, and the optimizer takes its step
+# after the last one. This is called **gradient accumulation**. By default, DDP averages gradients in *every* backward
+# pass, although only their sum is needed. Inside `with module.no_sync():` it sends nothing.
 
 # %%
-from course_utils.lessons.overlap import amdahl, serial_share
-
-share = serial_share(together[1] / together[2], world_size=2)
-line = {P: amdahl(share, P) for P in (2, 3, 4, 64)}
-print(f"A part of {share:.0%} cannot be divided")
-for P, times in line.items():
-    speedup = together[1] / together[P] if P in together else None
-    seen = "not measured" if speedup is None else f"measured {speedup:.2f}"
-    print(f"{P:2} workers: {times:.2f} times as fast by the formula, {seen}")
-
-# %% [markdown]
-# Here this part is mostly communication, and cores that all nodes have in common. Both change with $P$, so the formula
-# is a guide. (More than 100 %? Then two workers are slower than one.)
-#
-# The students also looked at processors and network. So do we, with the counters of the
-# operating system. *User*: your program computes. *System*: the system works for it, mostly on messages.
-
-# %% tags=["here:07_cpu_by_workers"]
-report_figures.cpu_by_workers(list(same_work.values()))
-
-# %% tags=["here:07_traffic_by_workers"]
-several = [run for run in same_work.values() if run.sent]
-report_figures.traffic_by_workers(
-    several
-) if several else "No links, so nothing to count."
-
-# %% [markdown]
-# Each node must send $2\frac{P-1}{P}$ times the gradient, as lesson 5 says. (In the picture of the processors, one that
-# waits for a message counts as not busy.)
-#
-# ## A wider model
-#
-# "Don't try to parallelize very light workloads", lesson 6 quotes. So make the network wider: VGG-11 with 2, 4 and 8
-# channels in its first layer. Twice the channels make four times the weights: four times the bytes, and about four
-# times the computing. **Predict:** what becomes of the messages' share of a step?
-
-# %%
-course.predict("width", answer=..., choices={"a": "it shrinks", "b": "it grows"})
-
-# %% tags=["figure:07_width"]
-from course_utils.lessons.overlap import width_text
-from course_utils.vgg import vgg11
-
-channels, both = [2, 4, 8], {ALONE: unsynchronised, "DDP": ways["DDP"]}
-timed = []
-for number in channels:
-    build = partial(vgg11, number / 64, 10, True)  # of 64 channels; 10 classes, norms
-    timed.append(step_times(ranks, both, batch, 5, build))
-shares = [each.exposed_shares("DDP") for each in timed]
-first, last = np.median(shares[0]), np.median(shares[-1])
-busy = any(each.is_busy for each in timed)
-course.measured("width", busy=busy, answer="a" if last < first else "b")
-look = {"across": "channels of the first layer", "up": "messages' share of a step"}
-title = unless_busy(busy, width_text(channels, shares))
-course.draw.over_numbers(channels, {"DDP": shares}, title, unit="{:.0%}".format, **look)
-
-# %% [markdown]
-# Bytes and computing grow together: by them alone the share would hardly move. What does not grow is each message's
-# $\alpha$, most of a small model's exchange. A model is easy to share where each weight is used often in a step: with a
-# larger batch, or larger images.
-#
-# ## Rarer messages
-#
-# Does a large batch not fit into memory? Take several small **micro-batches**: their gradients add up in
-# `parameter.grad`, then comes the step. That is **gradient accumulation**. But DDP sends in every backward pass.
-# **Predict**, in the last line of the next cell: with 4 micro-batches, how many times fewer bytes leave a node if only
-# the last one sends?
-
-# %%
-from course_utils.lessons.overlap import accumulate_gradients, small_vgg
+from course_utils.lessons.overlap import fewer_bytes_text
 from course_utils.trace.kernel_counters import node_bytes
 
 
-def bytes_of_a_step(quietly):
-    module = torch_ddp(small_vgg(0)).module
-    x, y = torch.randn(32, 3, 32, 32), torch.randint(10, (32,))
-    micro_batches = list(zip(x.split(8), y.split(8), strict=True))
-    dist.barrier()  # the weights' broadcast has arrived
+def bytes_of_a_step(sync_every_time):
+    module = DistributedDataParallel(small_vgg(seed=0))
+    x, y = random_images(32)
+    dist.barrier()  # wait until the first weights have arrived
     before = node_bytes()
-    for group in [micro_batches] if quietly else [[one] for one in micro_batches]:
-        accumulate_gradients(module, group)  # sends at its end
+    for number in range(4):  # four micro-batches of 8 images
+        micro = slice(8 * number, 8 * number + 8)
+        if sync_every_time or number == 3:
+            cross_entropy(module(x[micro]), y[micro]).backward()
+        else:
+            with module.no_sync():
+                cross_entropy(module(x[micro]), y[micro]).backward()
     dist.barrier()
     return node_bytes()[0] - before[0] if before else None
 
 
+# %% [markdown]
+# **Predict.** How many times fewer bytes leave a rank with `no_sync` than without it?
+
+# %%
 course.predict("overlap_accumulation", times=...)
 
 # %%
-from course_utils.lessons.overlap import fewer_bytes_text
-
 if linked:
-    often = ranks.run(bytes_of_a_step, False, backend="gloo").results
-    once = ranks.run(bytes_of_a_step, True, backend="gloo").results
+    often = ranks.run(bytes_of_a_step, True, backend="gloo").results
+    once = ranks.run(bytes_of_a_step, False, backend="gloo").results
     course.measured("overlap_accumulation", times=round(sum(often) / sum(once), 1))
     print(fewer_bytes_text(often, once, micro_batches=4))
+else:
+    print("Without links, no bytes are counted.")
 
 # %% [markdown]
-# `accumulate_gradients` is your exercise; its heart is `with module.no_sync():`. It gives the gradient of the large
-# batch.
-#
-# ## Smaller messages
-#
-# A **communication hook** takes the place of DDP's all-reduce, and may lose something:
-#
-# - **fp16**: 16 bits a number;
-# - **top-k**: the 2 % of largest magnitude, with their places: 12 bytes for each. The rest is added to the next
-#   gradient (**error feedback**);
-# - **PowerSGD**: a matrix of $m \times n$ numbers as the product of two thin ones, $m \times 2$ and $2 \times n$; only
-#   these $2(m + n)$ numbers travel.
-#
-# The network is lesson 6's with wider layers: 1.2 MB of gradients, most of them in a matrix of 512 × 512. **Predict.**
-# Which way sends least, with four nodes?
-
-# %%
-course.predict(
-    "overlap_compression",
-    answer=...,  # "a", "b", "c" or "d"
-    choices={"a": "none", "b": "fp16", "c": "top-k", "d": "PowerSGD"},
-)
-
-# %% tags=["figure:07_compressed"]
-from course_utils.lessons.overlap import compression_methods, compression_text
-from course_utils.lessons.overlap import train_compressed
-
-small = course.data.digits("float32")
-hows = ["none", "fp16", "top-k", "PowerSGD"]
-options = {"epochs": 2, "rate": 0.5, "share": 0.02, "rank": 2, "backend": "gloo"}
-trained = {how: ranks.run(train_compressed, small, how, **options) for how in hows}
-found = {how: run.results[0] for how, run in trained.items()}
-if linked:
-    sent = [found[how].bytes_per_step for how in hows]
-    course.measured("overlap_compression", answer="abcd"[np.argmin(sent)])
-compression_methods(found, compression_text(found))
-
-# %% [markdown]
-# The bytes are the operating system's count. Top-k's numbers go from everybody to everybody: its advantage shrinks with
-# $P$. torch sends PowerSGD's first two steps whole: most of its bytes are theirs. Look at all three columns: twice as
-# fast and half as good is not a gain. One of the 360 test images is 0.3 %, so a difference of 1 % is luck. (Your last
-# exercise: `top_k_with_error_feedback`.)
-#
-# ## On one machine
-#
-# Why all those links? Take them away: two ranks talk through one memory. We compare our buckets with `flat`, which
-# sends all gradients as one vector at the end. **Predict.** What does hiding bring now?
-
-# %%
-course.predict(
-    "overlap_loopback",
-    answer=...,  # "a", "b" or "c"
-    choices={"a": "a faster step", "b": "nothing", "c": "a slower step"},
-)
-
-# %% tags=["figure:07_loopback"]
-from course_utils.lessons.data_parallel import all_reduce_flat
-from course_utils.lessons.overlap import loopback_letter, loopback_text
-
-ranks = course.start(2)
-ways = {ALONE: unsynchronised, "flat": all_reduce_flat}
-ways |= {"ours": partial(overlapped, bucket_bytes=best)}
-memory = step_times(ranks, ways, batch, rounds=4, warm_up=1)
-letter = loopback_letter(memory, "flat", "ours")
-course.measured("overlap_loopback", busy=memory.is_busy, answer=letter)
-said = BUSY if memory.is_busy else loopback_text(memory, "flat", "ours", cores, ranks=2)
-course.draw.stacked_bars(memory.bars, said)
-
-# %% [markdown]
-# A message through memory is work *for a processor*: it copies. Where all cores compute, there is nothing to hide
-# behind. Overlap needs somebody else who carries, such as a network card. Even on GPUs, hidden is not free: an
-# all-reduce adds, so it runs on a GPU's own cores and takes some of them from the backward pass.
-#
-# ## What you take with you
-#
-# You can **hide** messages behind the backward pass, **predict** the best bucket from $\alpha$, $\beta$ and the ready
-# order, and **judge** what more workers, rarer and smaller messages bring.
-#
-# Do you want the students' whole report from your own runs? Lesson 6 kept three of its ways; add DDP on the same links,
-# in a new cell:
-#
-# ```
-# ranks = course.start(4, link="200 Mbit/s")
-# for P in (2, 4):
-#     train_way(ranks, "DDP", world_size=P, images=96, steps=3)
-# course.report()
-# ```
-#
-# Next: [the exercises](../exercises/07_overlap.ipynb). To read: Li and others 2020, *PyTorch Distributed*, §3.
-# Lesson 8: what if nobody waits?
+# Only one of four backward passes sends its gradients, so a quarter of the bytes is sent. To get the gradient of the
+# whole batch, you still have to weight each micro-batch by its share of the images. You will do that in the exercise
+# `accumulate_gradients`. Another idea is to make the messages themselves smaller, which you can try out in Further.
+# There you will also meet `nn.DataParallel`, PyTorch's older method for several GPUs in one process.
 
 # %%
 ranks.stop()
+
+# %% [markdown]
+# ## A whole program, started with torchrun
+#
+# Until now, the course has started the ranks for you and provided the model. Elsewhere you have to do that yourself. So
+# here is a complete program that needs nothing but torch and torchvision. It trains VGG-11 with DDP on the images of
+# CIFAR-10, and you can take it home:
+
+# %%
+from IPython.display import Markdown
+
+from course_utils.lessons.overlap import TRAIN_PROGRAM
+
+Markdown(f"```python\n{TRAIN_PROGRAM.read_text()}```")
+
+# %% [markdown]
+# You have met nearly all of its lines before. Three things are new:
+#
+# - **torchrun**, which comes with torch, starts the processes. It sets a few variables in the environment of each of
+#   them. `RANK` and `WORLD_SIZE` are the rank and the number of processes, which `init_process_group` reads.
+#   `LOCAL_RANK` is the number of the process on its own machine, and also the number of the GPU that it should use.
+# - The `sums` of all ranks are added up by an all-reduce. Each rank tests the network on its own share of the test
+#   images, so no image is counted twice.
+# - The network has **group norm** in place of the batch norm of lesson 3. It takes its mean and variance within a
+#   single image, so it doesn't matter how the images are distributed among the ranks.
+#
+# Now we start the program, first with four processes and then with one. A step takes 64 images in both cases, 16 on
+# each rank or all 64 in one process. So that you needn't wait long, the network has an eighth of its channels. If
+# CIFAR-10 can't be downloaded, the line below will tell you, and the same program trains on handwritten digits, which
+# it enlarges from 8 × 8 to 32 × 32 pixels.
+
+# %% tags=["here:07_train"]
+import shutil
+import tempfile
+from pathlib import Path
+
+from course_utils.lessons.overlap import images_for_training, run_torchrun
+
+folder = Path(tempfile.mkdtemp())
+shutil.copy(TRAIN_PROGRAM, folder / "train.py")
+data = images_for_training(folder)
+options = f"--data {data} --images 5000 --width 0.125 --epochs 4 --double"
+
+command = "torchrun --standalone --nproc-per-node"
+run_torchrun(f"{command} 4 train.py {options} --save four.pt", folder)
+run_torchrun(f"{command} 1 train.py {options} --save one.pt", folder)
+
+# %% [markdown]
+# **Accuracy** is the share of the test images that the network recognises. The program keeps the loss and the accuracy
+# of each epoch in its checkpoint, so we can compare the two runs:
+
+# %%
+four = torch.load(folder / "four.pt")["history"]
+one = torch.load(folder / "one.pt")["history"]
+shutil.rmtree(folder)
+
+print("epoch   accuracy on 4 ranks   accuracy in one process")
+for epoch in range(len(one)):
+    print(f"{epoch + 1:5}{four[epoch][1]:22.1%}{one[epoch][1]:26.1%}")
+assert np.allclose(four, one, rtol=0, atol=1e-6)
+
+# %% [markdown]
+# Loss and accuracy must agree in every epoch, to within a millionth. That is why we asked for 64-bit numbers with
+# `--double`. Without it, the four ranks add up the same gradients in a different order, and every sum is rounded to 24
+# binary digits. Training can amplify such tiny differences, so that after a few epochs the two accuracies may be a few
+# percent apart, although neither run is better than the other.
+#
+# `--standalone` means that there are no other machines. On a cluster, the program stays as it is. You leave out
+# `--standalone` and start one torchrun on each node, which you tell where to find the others. [Lesson
+# 13](13_gpu_nodes.ipynb) shows how to do that with Slurm, and what a program needs for going on after a crash.
+
+# %% [markdown]
+# ## What you take with you
+#
+# DDP is faster than a loop after the backward pass because it starts sending as soon as the first gradients are ready,
+# and because it packs them into a few buckets. Only exposed communication makes a step longer. You can calculate it
+# from the times at which gradients are ready, $\alpha$ and $\beta$ of an all-reduce, and the size of a bucket. A larger
+# batch on each rank hides more, and more ranks for the same batch hide less. From the speed of two workers, Amdahl's
+# formula tells you what to expect of 64. And `train.py` is yours to keep.
+#
+# In the [exercises](../exercises/07_overlap.ipynb) you write the buckets and the hooks yourself. [Lesson
+# 8](08_parameter_server.ipynb) asks what happens if workers don't wait for each other at all.
+#
+# **To read**
+#
+# - Shen Li and others, 2020, [PyTorch Distributed: Experiences on Accelerating Data Parallel
+#   Training](https://arxiv.org/abs/2006.15704). Section 3 explains the design of DDP, including the size of its
+#   buckets.
+# - PyTorch's [notes on DDP](https://docs.pytorch.org/docs/stable/notes/ddp.html), which describe what happens inside
+#   it, and when parameters without a gradient cause trouble.
+# - Gene Amdahl, 1967, [Validity of the single processor approach to achieving large scale computing
+#   capabilities](https://doi.org/10.1145/1465482.1465560). Where the limit of strong scaling comes from, on three
+#   pages.

@@ -1,7 +1,7 @@
-"""Lesson 7, Why is DDP faster than my loop? Read `buckets` first: communication behind the backward pass.
+"""Lesson 7, Why is DDP faster than my loop? Read `buckets` first: communication during the backward pass.
 
-`step_times` measures what is exposed, `bucket_size` predicts it, `compression` sends fewer bytes, `scaling` says what
-more ranks bring. `played_hardware` plays a processor and a link for each rank, where there are none.
+`step_times` measures how much is exposed, and `bucket_size` calculates it. `compression` sends fewer bytes, and
+`scaling` is about more ranks. `played_hardware` stands in for a processor and a link of each rank's own.
 """
 
 from typing import TYPE_CHECKING
@@ -10,24 +10,27 @@ from course_utils.lazy import attach
 
 if TYPE_CHECKING:
     from .bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
-    from .buckets import Bucket, accumulate_gradients, make_buckets, overlapped
+    from .buckets import Bucket, make_buckets, overlapped
     from .compressed_training import train_compressed
+    from .image_folders import images_for_training
     from .pictures import behind_the_step, bucket_sweep, compression_methods
-    from .scaling import amdahl, scaling_efficiency, serial_share
+    from .scaling import scaling_efficiency
     from .sentences import (
+        amdahl_text,
         batch_letter,
         batch_text,
         best_text,
         compression_text,
         efficiency_text,
         fewer_bytes_text,
-        hidden_share,
         hiding_text,
         line_text,
         loopback_letter,
         loopback_text,
+        speed_up_text,
         width_text,
     )
     from .step_times import ALONE, one_step, slowest, small_vgg, step_times
+    from .torchrun import TRAIN_PROGRAM, run_torchrun
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,7 +1,8 @@
-"""How large a bucket should be: the step time over the bucket size, predicted from three things that one can measure.
+"""How large a bucket should be: the step time over the bucket size, calculated from three measurements.
 
-When each gradient is ready (lesson 2), what an all-reduce of n bytes takes, alpha + beta · n (lesson 5), and how long
-the computing lasts. Small buckets start early and pay alpha often; large ones pay it rarely and start late.
+They are the times at which gradients are ready (lesson 2), the time alpha + beta · n of an all-reduce of n bytes
+(lesson 5), and the time for computing. Small buckets start early and pay alpha often; large ones pay it rarely and
+start late.
 """
 
 import statistics
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
 
 SIZES = (4_000, 150_000, 600_000, 2_400_000)
-"""Bytes of the all-reduces that a line is laid through."""
+"""Bytes of the all-reduces to which alpha and beta are fitted."""
 
 
 @dataclass(frozen=True)
 class BucketModel:
-    """What one needs to know to predict a step.
+    """What has to be known to calculate the time of a step.
 
     Attributes:
         names: of the parameters, in the order of `model.parameters()`.
@@ -54,7 +55,7 @@ class BucketModel:
 
     @classmethod
     def of(cls, times: BackwardTimes, order: Sequence[str], alpha: float, beta: float) -> "BucketModel":
-        """Put the measurements together; `order` is that of `model.named_parameters()`."""
+        """Put the measurements together. The names in `order` are in the order of `model.named_parameters()`."""
         sizes = dict(zip(times.names, times.bytes, strict=True))
         ready = dict(zip(times.names, times.median.tolist(), strict=True))
         names = tuple(name for name in order if name in sizes)
@@ -62,46 +63,46 @@ class BucketModel:
         return cls(names, tuple(map(sizes.get, names)), tuple(map(ready.get, names)), forward, times.end, alpha, beta)
 
     def all_reduce(self, nbytes: float) -> float:
-        """Seconds of one all-reduce."""
+        """Return the seconds of one all-reduce."""
         return self.alpha + self.beta * nbytes
 
     def communication(self, bucket_bytes: int) -> float:
-        """Seconds of all the buckets' all-reduces, one after the other."""
+        """Return the seconds of all the buckets' all-reduces, one after the other."""
         buckets = make_buckets(self.sizes, bucket_bytes)
         return sum(self.all_reduce(sum(self.sizes[index] for index in places)) for places in buckets)
 
     def exposed(self, bucket_bytes: int) -> float:
-        """Seconds that a step waits after its backward pass."""
+        """Return for how many seconds a step waits after its backward pass."""
         return exposed_seconds(self.ready, self.sizes, self.backward, bucket_bytes, self.all_reduce)
 
     def step(self, bucket_bytes: int) -> float:
-        """Seconds of a step: forward, backward, and what of the communication does not hide."""
+        """Return the seconds of a step: forward, backward, and exposed communication."""
         return self.forward + self.backward + self.exposed(bucket_bytes)
 
     def best(self, candidates: Sequence[int]) -> int:
-        """The bucket size with the shortest step; of several that are as good within 2 %, the middle one."""
+        """Return the bucket size with the shortest step. Of several within 2 % of it, return the middle one."""
         shortest = min(map(self.step, candidates))
         good = [size for size in sorted(candidates) if self.step(size) <= 1.02 * shortest]
         return good[len(good) // 2]
 
 
 def sizes_to_try(model: BucketModel) -> tuple[int, list[int]]:
-    """The predicted best bucket size, and sizes around it, from hardly more than one gradient each to all in one."""
+    """Return the best bucket size, and sizes to compare it with, from about one gradient each to all in one."""
     whole = sum(model.sizes)
     between, ends = ([in_thousands(whole * share) for share in shares] for shares in ((0.03, 0.12, 0.3), (0.002, 1.05)))
     best = model.best(sorted({*map(in_thousands, np.geomspace(whole / 500, whole, 200).tolist()), *between, *ends}))
     tried = [size for size in between if not 0.45 < size / best < 2.2]
     tried += [size for size in ends if not 0.75 < size / best < 1.33]
-    return best, sorted({best, *tried})  # apart from each other, so that a picture can name them
+    return best, sorted({best, *tried})  # far enough apart for a picture to label them
 
 
 def in_thousands(nbytes: float) -> int:
-    """The nearest whole thousand of bytes, at least one."""
+    """Round to the nearest thousand, but at least to one thousand."""
     return max(1000, 1000 * round(nbytes / 1000))
 
 
 def time_all_reduces(sizes: Sequence[int], runs: int) -> dict[int, list[float]]:
-    """On every rank: the seconds of all-reduces of each number of bytes, by turns, after one that does not count."""
+    """Time all-reduces of several sizes by turns, on every rank; a first round does not count."""
 
     def all_reduce(vector: torch.Tensor) -> float:
         dist.barrier()
@@ -113,7 +114,7 @@ def time_all_reduces(sizes: Sequence[int], runs: int) -> dict[int, list[float]]:
 
 
 def all_reduce_line(ranks: "Ranks", sizes: Sequence[int] = SIZES, runs: int = 5) -> tuple[float, float]:
-    """alpha (seconds) and beta (seconds per byte) of torch's all-reduce on these ranks."""
+    """Measure alpha (in seconds) and beta (in seconds per byte) of torch's all-reduce on these ranks."""
     seconds = slowest(ranks.run(time_all_reduces, list(sizes), runs, backend="gloo").results)
     return fit_alpha_beta(list(seconds), [statistics.median(runs) for runs in seconds.values()])
 
@@ -121,7 +122,7 @@ def all_reduce_line(ranks: "Ranks", sizes: Sequence[int] = SIZES, runs: int = 5)
 def backward_times(
     batch: int, repeats: int, build: Callable[[int], nn.Module] = small_vgg
 ) -> tuple[BackwardTimes, list[str]]:
-    """On every rank, all at once and without messages: when gradients are ready; and the parameters' names in order."""
+    """Measure on every rank, without messages, when gradients are ready; also return the parameters' names in order."""
     model = build(0).train()
     x, y = random_images(batch)
 

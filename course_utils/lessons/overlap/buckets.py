@@ -1,9 +1,9 @@
-"""Data parallelism that hides its messages: buckets of gradients travel while the backward pass is still at work.
+"""Data parallelism that hides its messages: buckets of gradients are sent during the backward pass.
 
-Gradients become ready from the last layer to the first. A *bucket* is a few of them, sent as one vector as soon as all
-of them are ready, with an all-reduce that does not wait. At the end only what is still on its way has to be waited for:
-the *exposed* communication. `DistributedDataParallel` does the same in C++.
-Everything here talks through torch.distributed's default group.
+Gradients become ready from the last layer to the first. A *bucket* holds a few of them, which are sent as one vector as
+soon as all of them are ready, with an all-reduce that does not wait. When the backward pass ends, a rank has to wait
+only for what is still being sent, the *exposed* communication. `DistributedDataParallel` does the same in C++.
+All functions use torch.distributed's default group.
 """
 
 import contextlib
@@ -24,20 +24,21 @@ def make_buckets(
     bucket_bytes: int,
     dtypes: Sequence[Any] | None = None,
 ) -> list[list[int]]:
-    """Group gradients into buckets in the order in which they are ready: the last parameter's
+    """Group gradients into buckets in the order in which they become ready, the last parameter's
     first.
 
-    A bucket is closed when the next gradient would make it larger than `bucket_bytes`, or is of
-    another dtype: a vector has only one. A gradient that is larger by itself gets a bucket of its
-    own. Nothing moves between ranks: all make the same buckets.
+    A bucket is closed when the next gradient would make it larger than `bucket_bytes`, or when the
+    next gradient has a different dtype, because a vector has only one. A gradient that is larger
+    than `bucket_bytes` gets a bucket of its own. Nothing is sent; all ranks make the same buckets.
 
     Args:
         sizes: bytes of each gradient, in the order of `model.parameters()`.
         bucket_bytes: the most that a bucket may hold.
-        dtypes: of each gradient; None where all are alike.
+        dtypes: of each gradient; None if all have the same.
 
     Returns:
-        The buckets in the order in which they are sent; each lists places in `sizes`, falling.
+        The buckets in the order in which they are sent. Each is a list of indices into `sizes`,
+        from the largest to the smallest.
 
     Source: Li et al. 2020, "PyTorch Distributed", §3.2.2 (bucketing) and §3.2.3 (their order).
     """
@@ -55,12 +56,12 @@ def make_buckets(
 
 
 class Bucket:
-    """Some parameters whose gradients travel together, as one vector.
+    """Some parameters whose gradients are sent together, as one vector.
 
     Attributes:
         parameters: in the order in which their gradients become ready, all of one dtype.
         missing: how many of their gradients are not ready yet in this backward pass.
-        work: the all-reduce on its way; None before `start` and after `finish`.
+        work: the all-reduce under way; None before `start` and after `finish`.
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
@@ -69,7 +70,7 @@ class Bucket:
         self.work: Any = None
 
     def start(self) -> None:
-        """Begin the all-reduce and return at once. A parameter without a gradient puts in zeros."""
+        """Start the all-reduce and return at once. A parameter without a gradient counts as zeros."""
         gradients = [
             torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in self.parameters
         ]
@@ -77,7 +78,7 @@ class Bucket:
         self.work = dist.all_reduce(self._flat, async_op=True)
 
     def finish(self) -> None:
-        """Wait for the all-reduce, put the means into `parameter.grad`, and be ready for the next backward pass."""
+        """Wait for the all-reduce, write the means into `parameter.grad`, and prepare for the next backward pass."""
         self.work.wait()
         pieces = self._flat.split([parameter.numel() for parameter in self.parameters])
         for parameter, piece in zip(self.parameters, pieces, strict=True):
@@ -89,18 +90,19 @@ def overlapped_allreduce(
     parameters: Sequence[nn.Parameter],
     bucket_bytes: int = BUCKET_BYTES,
 ) -> Callable[[], None]:
-    """From now on average the gradients during every backward pass; returns what ends a pass,
+    """Average the gradients during every backward pass from now on, and return the function
     `finish`.
 
-    Each gradient calls a hook the moment it is ready. When the last one of a bucket has come, the
-    bucket starts its all-reduce and the backward pass goes on. Buckets start in their order on
-    every rank, whatever the order in which they fill up: otherwise different vectors would be
-    added. `finish()`, called after each `backward()`, starts what is left (a parameter that this
-    batch did not use counts as zeros), waits, and puts the means into `parameter.grad`.
+    Every parameter gets a hook, which is called when its gradient is ready. When a bucket's last
+    gradient is ready, the bucket starts its all-reduce, and the backward pass goes on. On every
+    rank buckets start in the same order, even if they become complete in a different one;
+    otherwise different vectors would be added. `finish()` is called after each `backward()`. It
+    starts the buckets that are left (a parameter that this batch did not use counts as zeros),
+    waits for all of them, and writes the means into `parameter.grad`.
 
     Args:
-        parameters: same shapes and order on all ranks. Frozen ones are left out; one that stands
-            there twice counts once, in its first place.
+        parameters: same shapes and order on all ranks. Frozen ones are left out, and one that is
+            listed twice counts once, at its first position.
         bucket_bytes: see `make_buckets`.
 
     Source: Li et al. 2020, "PyTorch Distributed", algorithm 1.
@@ -113,8 +115,8 @@ def overlapped_allreduce(
 
     def ready(parameter: nn.Parameter) -> None:
         bucket_of[parameter].missing -= 1
-        # Start in order, up to the first bucket that still waits:
-        # the n-th all-reduce is the same bucket's on all ranks.
+        # Start in order, up to the first bucket that is incomplete:
+        # so the n-th all-reduce belongs to the same bucket on all ranks.
         for bucket in buckets:
             if bucket.missing > 0:
                 break
@@ -122,8 +124,8 @@ def overlapped_allreduce(
                 bucket.start()
 
     def finish() -> None:
-        # Some parameters had no gradient in this pass.
-        # The other ranks wait for their buckets all the same.
+        # Some parameters had no gradient in this pass,
+        # but the other ranks are waiting for their buckets all the same.
         for bucket in buckets:
             if bucket.work is None:
                 bucket.start()
@@ -138,32 +140,31 @@ def overlapped_allreduce(
 def accumulate_gradients(
     module: DistributedDataParallel, micro_batches: Sequence[tuple[torch.Tensor, torch.Tensor]]
 ) -> float:
-    """The gradient of one large batch, made of small ones that fit: only the last one talks to the
-    others.
+    """Compute the gradient of a large batch from micro-batches, and average it over the ranks once.
 
     Every micro-batch adds its gradients to `parameter.grad`, weighted by its share of the examples.
-    Until the last one `module.no_sync()` keeps the hooks quiet; then each bucket is averaged over
-    the ranks once.
+    All but the last run inside `module.no_sync()`, so that nothing is sent; during the last
+    backward pass, every bucket is averaged over the ranks.
 
     Args:
-        module: its old gradients were cleared before the call; the loss is the mean cross-entropy.
-        micro_batches: (x, y) pairs, at least one. Each has at least one example; some may have more
-            than others.
+        module: its old gradients were cleared before the call. The loss is the mean cross-entropy.
+        micro_batches: at least one pair (x, y). Each has at least one example, and some may have
+            more than others.
 
     Returns:
-        The loss of this rank's whole batch.
+        The mean loss over all examples of this rank.
 
     Source: Li et al. 2020, "PyTorch Distributed", §3.2.4 (gradient accumulation).
     """
     examples = sum(len(x) for x, _ in micro_batches)
     total = 0.0
     for number, (x, y) in enumerate(micro_batches, start=1):
-        # DDP's hooks would start an all-reduce in every backward pass;
-        # only the last has the whole sum.
+        # DDP's hooks would start all-reduces in every backward pass,
+        # but only the last one has the whole sum.
         quiet = module.no_sync() if number < len(micro_batches) else contextlib.nullcontext()
         with quiet:
-            # Each loss is a mean over its own examples:
-            # weighted by their share they add up to the mean over all.
+            # Each loss is a mean over its own examples.
+            # Weighted by their shares, the losses add up to the mean over all examples.
             loss = cross_entropy(module(x), y) * (len(x) / examples)
             loss.backward()
         total += loss.item()
@@ -171,9 +172,9 @@ def accumulate_gradients(
 
 
 def overlapped(model: nn.Module, bucket_bytes: int = BUCKET_BYTES) -> Replica:
-    """Buckets of gradients travel while the backward pass is still at work: task 3, written by hand."""
+    """Average buckets of gradients during the backward pass, with `overlapped_allreduce`."""
     return Replica(model, overlapped_allreduce(list(model.parameters()), bucket_bytes))
 
 
 ALL_WAYS: dict[str, Callable[[nn.Module], Replica]] = {**WAYS, "overlapped": overlapped}
-"""Lesson 6's ways to keep replicas equal, and this one."""
+"""Lesson 6's methods of keeping replicas equal, and this one."""

@@ -15,23 +15,23 @@ from torch.nn.parallel import DistributedDataParallel
 def top_k_with_error_feedback(
     gradient: torch.Tensor, error: torch.Tensor, k: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The k entries of largest magnitude of gradient + error, and the error that is left.
+    """Return the k numbers of the largest magnitude in gradient + error, and the error that is left.
 
-    Nothing moves between ranks.
+    Nothing is sent. The arguments keep their values.
 
     Args:
-        gradient: (n,), this step's.
+        gradient: (n,), of this step.
         error: (n,), what earlier steps have left out; zeros at first.
-        k: how many entries to send; where it is more than n, all are.
+        k: how many numbers to send. If it is more than n, all of them are sent.
 
     Returns:
-        (indices, values, error): int64 (k,) and values (k,), what is to be sent, in any order;
-        error (n,), what is not, for the next step. Among equal magnitudes any may be chosen. The
-        arguments are left as they are.
+        (indices, values, error). The indices, int64 of shape (k,), and the values, of shape (k,),
+        are to be sent, in any order. The error, of shape (n,), is what is left for the next step.
+        Of equal magnitudes any may be chosen.
 
     Source: Stich, Cordonnier, Jaggi 2018, "Sparsified SGD with Memory", algorithm 1.
     """
-    # What earlier steps left out competes again, so no direction is forgotten for good.
+    # What earlier steps left out is considered again, so nothing is lost for good.
     corrected = gradient + error
     indices = corrected.abs().topk(min(k, len(corrected))).indices
     values = corrected[indices]

@@ -1,4 +1,4 @@
-"""Drawings of lesson 7: a step on one node, the step time over the bucket size, and what compressed gradients bring."""
+"""Pictures of lesson 7: a step on one rank, the step time over the bucket size, and what compressed gradients gain."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -26,12 +26,12 @@ def bucket_sweep(
     computing: float,
     title: str,
 ) -> Figure:
-    """Draw the step time over the bucket size: runs measured, a line predicted, the predicted optimum marked.
+    """Draw the step time over the bucket size: measured runs, a calculated line, and the calculated optimum.
 
     Args:
         measured: bucket size in bytes → the seconds of all steps.
-        predicted: seconds of a step for a bucket size.
-        best: the bucket size with the shortest predicted step.
+        predicted: the calculated seconds of a step for a bucket size.
+        best: the bucket size with the shortest calculated step.
         computing: seconds of a step without communication.
     """
     sizes, runs = sorted(measured), [measured[size] for size in sorted(measured)]
@@ -47,7 +47,7 @@ def bucket_sweep(
     ax.plot(best, scale * predicted(best), "o", color=sent, markersize=15, markerfacecolor="none", markeredgewidth=2)
     highest = max(scale * line.max(), middle.max())
     slowest = scale * max(max(own) for own in runs)
-    top = max(1.15 * highest, 1.05 * min(slowest, 2 * highest))  # a step far above all is cut
+    top = max(1.15 * highest, 1.05 * min(slowest, 2 * highest))  # a step far above all others is cut off
     ax.set_ylim(0, top)
     ax.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.3)
     in_words(ax.xaxis, sizes, bytes_text)
@@ -56,14 +56,14 @@ def bucket_sweep(
     ax.text(np.sqrt(sizes[0] * sizes[1]), scale * computing * 0.94, "computing", **words)
     marks = {
         "measured (all runs)": Line2D([], [], color=style.INK, marker="o", markersize=5),
-        "predicted": Line2D([], [], color=sent, linewidth=2.2),
-        "predicted optimum": Line2D(
+        "calculated": Line2D([], [], color=sent, linewidth=2.2),
+        "calculated optimum": Line2D(
             [], [], linestyle="", marker="o", color=sent, markersize=11, markerfacecolor="none"
         ),
     }
     style.draw_legend(ax, marks)
     text = "; ".join(f"{bytes_text(size)}: {seconds_text(np.median(measured[size]))}" for size in sizes)
-    picture.alt_text = f"Step time over bucket size. {title}. Predicted optimum {bytes_text(best)}. {text}."
+    picture.alt_text = f"Step time over bucket size. {title}. Calculated optimum {bytes_text(best)}. {text}."
     return picture
 
 
@@ -90,19 +90,19 @@ _PROCESSOR, _MESSAGES = 0.3, 0.85  # inches
 
 
 def behind_the_step(steps: Mapping[str, Sequence[Event]], title: str) -> Figure:
-    """Draw rank 0's steps as two lanes: the processor's phases, and a line for each all-reduce from start to end.
+    """Draw rank 0's steps as two lanes each: the processor's phases, and a line for each all-reduce.
 
     Args:
         steps: name → the events of one step.
-        title: said first; how much of each step is spent waiting then stands under it.
+        title: what is shown; it is drawn under the finding, which is how long the processor waits in each step.
     """
     own = {name: on_rank(events, 0) for name, events in steps.items()}
     span = max(event.end for events in own.values() for event in events)
     scale, unit = time_unit(span)
     heights = [_PROCESSOR + _MESSAGES] * len(own)
     margins = {"left": 0.95, "right": 0.2, "above": 0.6 if len(own) > 1 else 0.35, "between": 0.62}
-    found = f"Waiting for messages: {join([waiting_text(name, events) for name, events in own.items()])}"
-    picture, axes = style.new_picture(title, found, heights=heights, **margins)
+    found = waiting_text(own)
+    picture, axes = style.new_picture(found, title, heights=heights, **margins)
     for ax, (name, events) in zip(axes, own.items(), strict=True):
         _draw(ax, events, scale, span)
         ax.set_xlim(0, 1.01 * span * scale)
@@ -120,7 +120,7 @@ def behind_the_step(steps: Mapping[str, Sequence[Event]], title: str) -> Figure:
 
 
 def on_rank(events: Sequence[Event], rank: int) -> list[Event]:
-    """The phases and collectives of one rank, counted from its first event."""
+    """Return the phases and collectives of one rank, with times since its first event."""
     own = [event for event in events if event.rank == rank and event.kind in ("phase", "collective")]
     begin = min((event.start for event in own), default=0.0)
     moved = [(event, event.start - begin, event.end - begin) for event in own]
@@ -128,18 +128,22 @@ def on_rank(events: Sequence[Event], rank: int) -> list[Event]:
 
 
 def waited(events: Sequence[Event]) -> float:
-    """Seconds that the processor waits for messages."""
+    """Return for how many seconds the processor waits for messages."""
     return sum(event.end - event.start for event in events if event.name == "communication")
 
 
-def waiting_text(name: str, events: Sequence[Event]) -> str:
-    """`240 ms of 345 ms (loop)`."""
-    whole = max(event.end for event in events)
-    return f"{seconds_text(waited(events))} of {seconds_text(whole)} ({name})"
+def waiting_text(steps: Mapping[str, Sequence[Event]]) -> str:
+    """Return how long the processor waits in each step, and out of how long if there is only one step."""
+    waits = {name: seconds_text(waited(events)) for name, events in steps.items()}
+    if len(steps) > 1:
+        return f"Waiting for messages: {join([f'{seconds} ({name})' for name, seconds in waits.items()])}"
+    [(name, seconds)] = waits.items()
+    whole = max(event.end for event in steps[name])
+    return f"The processor waits for messages for {seconds} of {seconds_text(whole)}"
 
 
 def description(events: Sequence[Event]) -> str:
-    """One step in words."""
+    """Describe one step in words, for the text alternative."""
     phases = [event for event in events if event.kind == "phase"]
     messages = [event for event in events if event.kind == "collective"]
     spans = ", ".join(
@@ -153,7 +157,7 @@ def description(events: Sequence[Event]) -> str:
 
 
 def _draw(ax: Axes, events: Sequence[Event], scale: float, span: float) -> None:
-    """The two lanes of one step; the processor's is 1 high and stands above 0, the messages hang below."""
+    """Draw the two lanes of one step: the processor's is above 0 and 1 high, and the messages are below 0."""
     depth = _MESSAGES / _PROCESSOR
     pixels = ax.get_position().width * style.WIDTH * style.DOTS / span
     for event in events:

@@ -1,4 +1,4 @@
-"""What more ranks bring: scaling efficiency, and how much of the communication can hide behind the backward pass."""
+"""What more ranks gain: scaling efficiency, and how much communication is exposed."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,16 +11,16 @@ def scaling_efficiency(
     world_size: int,
     kind: str = "strong",
 ) -> float:
-    """The share of P ranks' work that is of use: 1 is perfect. Nothing moves between ranks.
+    """Return the useful share of the time that P ranks take; 1 is perfect. Nothing is sent.
 
     Args:
-        seconds_alone: of one rank.
-        seconds_together: of `world_size` ranks.
-        kind: "strong": together they do the work of the one, at best in 1/P of its time.
-            "weak": each does as much as the one, at best in the same time.
+        seconds_alone: the time of one rank.
+        seconds_together: the time of `world_size` ranks.
+        kind: "strong" if together they do the work of the one rank, at best in 1/P of its time;
+            "weak" if each of them does as much work as the one rank, at best in the same time.
 
     Raises:
-        ValueError: `kind` is neither, or a number is not above zero.
+        ValueError: `kind` is neither of these, or a number is not greater than zero.
 
     Source: Amdahl 1967 (strong) and Gustafson 1988, "Reevaluating Amdahl's law" (weak).
     """
@@ -33,29 +33,6 @@ def scaling_efficiency(
     raise ValueError(f'kind is "strong" or "weak", not {kind!r}')
 
 
-def serial_share(speedup: float, world_size: int) -> float:
-    """The share of the work that P ranks cannot share, if they are `speedup` times as fast as one (Amdahl).
-
-    Above 1 where P ranks are slower than one, below 0 where they are more than P times as fast.
-
-    Raises:
-        ValueError: fewer than two ranks, or the speedup is not above zero.
-
-    Source: Karp and Flatt 1990, "Measuring parallel processor performance".
-    """
-    if world_size < 2 or speedup <= 0:
-        raise ValueError("a serial share needs two ranks at least, and a speedup above zero")
-    return (world_size / speedup - 1) / (world_size - 1)
-
-
-def amdahl(serial: float, world_size: int) -> float:
-    """How many times as fast P ranks are at most, if a share `serial` of the work cannot be shared.
-
-    Source: Amdahl 1967, "Validity of the single processor approach to achieving large scale computing capabilities".
-    """
-    return 1 / (serial + (1 - serial) / world_size)
-
-
 def exposed_seconds(
     ready: Sequence[float],
     sizes: Sequence[int],
@@ -63,10 +40,10 @@ def exposed_seconds(
     bucket_bytes: int,
     all_reduce_seconds: Callable[[int], float],
 ) -> float:
-    """Predict how long a step waits for messages after its backward pass, with buckets of a given size.
+    """Calculate how long a step waits for messages after its backward pass, with buckets of a given size.
 
-    A bucket starts when its last gradient is ready and the bucket before it has been sent: the link does one thing at a
-    time. What is sent after the end of the backward pass is exposed.
+    A bucket starts when its last gradient is ready and the bucket before it has been sent, because the link carries one
+    after the other. What is sent after the end of the backward pass is exposed.
 
     Args:
         ready: seconds after the beginning of the backward pass at which each gradient is ready, in the order of

@@ -1,53 +1,53 @@
-"""What measurements of overlap say, in a sentence: written here once, chosen by the numbers."""
+"""Sentences about measurements of overlap, chosen by the numbers."""
 
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.overlap.step_times import StepTimes
-from course_utils.measuring import AGREEING, BUSY, TIE, Compared, tied
-from course_utils.words import bytes_text, count, number_text, percent, seconds_text
+from course_utils.measuring import AGREEING, BUSY, TIE, Compared, tied, times_text
+from course_utils.words import bytes_text, count, join, number_text, percent, seconds_text
 
 if TYPE_CHECKING:
     from course_utils.lessons.overlap.compressed_training import Compressed
 
 
 def line_text(alpha: float, beta: float, gradients: int, nbytes: int) -> str:
-    """What all gradients cost one by one and as one vector, by alpha and beta."""
+    """Return alpha and beta in words, and what all gradients cost by them: sent one by one, and as one vector."""
     each, flat = gradients * alpha + beta * nbytes, alpha + beta * nbytes
     return (
-        f"alpha {seconds_text(alpha)}, beta {seconds_text(1e6 * beta)} for a MB. "
-        f"{gradients} gradients one by one: {seconds_text(each)}; "
-        f"all {bytes_text(nbytes)} at once: {seconds_text(flat)}"
+        f"alpha is {seconds_text(alpha)}, and beta is {seconds_text(1e6 * beta)} per MB. "
+        f"Sent one by one, the {gradients} gradients take {seconds_text(each)}. "
+        f"All {bytes_text(nbytes)} in one message take {seconds_text(flat)}."
     )
 
 
 def hidden_share(times: StepTimes, method: str, plain: str) -> float:
-    """Which share of the communication of `plain`, which hides nothing, hides with `method`; never below 0."""
+    """Return the share of the communication exposed by `plain` that `method` hides; never below 0."""
     exposed = times.exposed(plain)
     return max(0.0, 1 - times.exposed(method) / exposed) if exposed else 0.0
 
 
 def hiding_text(times: StepTimes, method: str, plain: str) -> str:
-    """How much of the step's communication one way hides that another leaves exposed."""
+    """Return how much communication each of the two leaves exposed, and whether that is a difference."""
     if times.is_busy:
         return BUSY
     before, after = (exposed_text(times.exposed(name)) for name in (plain, method))
-    text, pair = f"{plain}: {before} of communication exposed; {method}: {after}", times.compared(method, plain)
+    text, pair = f"Exposed communication: {before} with {plain}, {after} with {method}", times.compared(method, plain)
     if pair.first_is_faster:
-        return f"{text}. {percent(hidden_share(times, method, plain))} less"
+        return f"{text}, {percent(hidden_share(times, method, plain))} less"
     if pair.is_tie:
-        return f"{text}. {count(len(times.seconds[method]), 'round')} show no clear difference"
-    return f"{text}. It hides nothing here"
+        return f"{text}; {count(len(times.seconds[method]), 'round')} show no clear difference"
+    return f"{text}; nothing is hidden here"
 
 
 def exposed_text(seconds: float) -> str:
-    """Exposed communication in words: "12 ms", or "none"."""
+    """Return the seconds in words: "12 ms", or "none"."""
     return seconds_text(seconds) if seconds else "none"
 
 
 def batch_letter(before: StepTimes, after: StepTimes, method: str) -> str:
-    """What became of a way's exposed communication: "a" much more, "b" as much, "c" less."""
+    """Return what happened to the exposed communication of a method: "a" much more, "b" about as much, "c" less."""
     small, large = before.exposed(method), after.exposed(method)
     if abs(large - small) <= TIE * before.median(method):
         return "b"
@@ -55,15 +55,15 @@ def batch_letter(before: StepTimes, after: StepTimes, method: str) -> str:
 
 
 def batch_text(before: StepTimes, after: StepTimes, method: str) -> str:
-    """What of a way's communication is exposed with one batch and with twice as many images."""
+    """Return how much communication of a method is exposed with one batch and with twice as many images."""
     if before.is_busy or after.is_busy:
         return BUSY
     small, large = (exposed_text(times.exposed(method)) for times in (before, after))
-    return f"{method}: {small} of communication exposed; with twice the images {large}"
+    return f"Exposed communication: {small}, and {large} with twice the images"
 
 
 def best_text(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
-    """The bucket size that was predicted to be best, against the one that was measured to be.
+    """Return the bucket size that was calculated to be the best, and the one that was measured to be.
 
     Args:
         measured: bucket size → the seconds of all steps.
@@ -71,32 +71,32 @@ def best_text(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
     middle = {size: statistics.median(seconds) for size, seconds in measured.items()}
     best = min(middle, key=middle.__getitem__)
     near = min(middle, key=lambda size: abs(size - predicted))
-    text = f"Best bucket: predicted {bytes_text(predicted)}, measured {bytes_text(best)}"
+    text = f"Best bucket size: {bytes_text(predicted)} calculated, {bytes_text(best)} measured"
     if best == near:
         return text
     more = middle[near] / middle[best] - 1
     if Compared(measured[best], measured[near]).is_tie:
-        return f"{text}; the two are {percent(more)} apart, which is noise"
-    return f"{text}, which is {percent(more)} faster"
+        return f"{text}; their steps differ by {percent(more)}, which is noise"
+    return f"{text}, whose step is {percent(more)} faster"
 
 
 def loopback_letter(times: StepTimes, plain: str, method: str) -> str:
-    """ "a" where hiding made a step faster, "c" where it made it slower, "b" where the two are a tie."""
+    """Return "a" if hiding made a step faster, "c" if it made it slower, "b" if the two are a tie."""
     pair = times.compared(method, plain)
     return "b" if pair.is_tie else "a" if pair.first_is_faster else "c"
 
 
 def loopback_text(times: StepTimes, plain: str, method: str, cores: int, ranks: int) -> str:
-    """Whether hiding pays where messages go through memory and every core is busy."""
+    """Return whether hiding pays if messages go through memory and every core is busy."""
     pair = times.compared(method, plain)
     if pair.is_busy:
         return BUSY
-    why = "; a core was free, or memory is slow" if pair.first_is_faster else ""
+    why = "; probably a core was free, or the memory is slow" if pair.first_is_faster else ""
     return f"{ranks} ranks on {cores} cores: {pair}{why}"
 
 
 def efficiency_text(kind: str, efficiencies: Mapping[int, float], cores: int) -> str:
-    """Strong or weak scaling in words.
+    """Return the efficiency of strong or weak scaling in words.
 
     Args:
         efficiencies: by the number of ranks.
@@ -108,12 +108,56 @@ def efficiency_text(kind: str, efficiencies: Mapping[int, float], cores: int) ->
     return f"{kind} scaling: {text} (at most {percent(cores / most)} with {most} ranks on {cores} cores)"
 
 
+def speed_up_text(speed_ups: Mapping[int, float], cores: int) -> str:
+    """Return how many times as fast several ranks are as one, and whether they have to share cores.
+
+    Args:
+        speed_ups: by the number of ranks; the largest is reported.
+        cores: of this computer.
+    """
+    most = max(speed_ups)
+    speed_up = speed_ups[most]
+    if tied(speed_up, 1):
+        text = f"{most} ranks are no faster than one"
+    elif speed_up > 1:
+        text = f"{most} ranks are {times_text(speed_up)} times as fast as one"
+    else:
+        text = f"{most} ranks are slower than one and take {times_text(1 / speed_up)} times as long"
+    return f"{text}, on {count(cores, 'core')}" if most > cores else text
+
+
+def amdahl_text(share: float, by_formula: Mapping[int, float], speed_ups: Mapping[int, float]) -> str:
+    """Return what Amdahl's formula concludes from two ranks, next to what was measured with more.
+
+    Args:
+        share: of the work that two ranks could not divide; 1 or more if two ranks are not faster than one.
+        by_formula: the formula's speed-up, by the number of ranks.
+        speed_ups: measured, by the number of ranks; two are among them.
+    """
+    two = times_text(speed_ups[2])
+    if share >= 1:
+        return (
+            f"Two ranks are {two} times as fast as one here, which is no gain. So the formula finds no work that more "
+            "ranks could divide"
+        )
+    if share <= 0:
+        return f"Two ranks are {two} times as fast as one, so the formula finds no work that can't be divided"
+    factors = []
+    for number, factor in by_formula.items():
+        seen = f" (measured: {times_text(speed_ups[number])})" if number in speed_ups else ""
+        factors.append(f"{number} ranks are {times_text(factor)} times as fast as one{seen}")
+    return (
+        f"Two ranks are {two} times as fast as one, so {percent(share)} of the work can't be divided. "
+        f"According to the formula, {join(factors)}"
+    )
+
+
 def compression_text(found: Mapping[str, "Compressed"]) -> str:
-    """Which way of compressing sent least, and what that cost in accuracy against none."""
+    """Return which compression sent the fewest bytes, and what that cost in accuracy."""
     plain = found["none"]
     if plain.bytes_per_step is None:
         best = max(found, key=lambda how: found[how].accuracy)
-        return f"No links, so no bytes to count; {best} recognises most, {percent(found[best].accuracy)}"
+        return f"Without links no bytes are counted; {best} recognises the most, {percent(found[best].accuracy)}"
     least = min(found, key=lambda how: found[how].bytes_per_step)
     times = number_text(plain.bytes_per_step / found[least].bytes_per_step)
     lost = round(100 * (plain.accuracy - found[least].accuracy), 1)
@@ -122,15 +166,16 @@ def compression_text(found: Mapping[str, "Compressed"]) -> str:
 
 
 def fewer_bytes_text(often: Sequence[int], once: Sequence[int], micro_batches: int) -> str:
-    """How much less each node sent when only the last micro-batch talked."""
+    """Return how many times fewer bytes each rank sent if only the last micro-batch's backward pass sends."""
     times = statistics.fmean(often) / statistics.fmean(once)
-    text = f"A node sent {bytes_text(statistics.fmean(often))} and {bytes_text(statistics.fmean(once))}"
-    near = "as many as there are micro-batches" if tied(times, micro_batches) else "by the kernel's count"
-    return f"{text}: {number_text(times)} times less, {near}"
+    every, last = (bytes_text(statistics.fmean(sent)) for sent in (often, once))
+    text = f"A rank sent {every} if every backward pass sends, and {last} if only the last one does"
+    why = f", because there are {micro_batches} micro-batches" if tied(times, micro_batches) else ""
+    return f"{text}: {number_text(times)} times fewer{why}"
 
 
 def width_text(channels: Sequence[int], shares: Sequence[Sequence[float]]) -> str:
-    """What becomes of the messages' share of a step as the network grows wider.
+    """Return what happens to the share of a step that messages take as the network grows wider.
 
     Args:
         channels: rising.
@@ -138,7 +183,7 @@ def width_text(channels: Sequence[int], shares: Sequence[Sequence[float]]) -> st
     """
     first, last = (statistics.median(each) for each in (shares[0], shares[-1]))
     text = (
-        f"From {channels[0]} to {channels[-1]} channels messages go from {percent(first)} to {percent(last)} of a step"
+        f"From {channels[0]} to {channels[-1]} channels, messages go from {percent(first)} to {percent(last)} of a step"
     )
     agree = sum(
         (first_share > other) == (first > last) for first_share, other in zip(shares[0], shares[-1], strict=True)

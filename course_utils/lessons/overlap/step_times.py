@@ -1,7 +1,7 @@
-"""How long one training step takes with each of several ways to keep replicas equal, measured by turns.
+"""How long one training step takes with each of several methods of keeping replicas equal, measured by turns.
 
-One of the ways should be `replicas.unsynchronised`, which sends nothing: what a step takes beyond it is its *exposed*
-communication.
+One of the methods should be `replicas.unsynchronised`, which sends nothing. Whatever a step takes beyond that is its
+*exposed* communication.
 """
 
 import statistics
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Way = Callable[[nn.Module], Replica]
 """Makes a replica of a model, as the functions of `course_utils.lessons.data_parallel.replicas` do."""
 ALONE = "no communication"
-"""The name of `replicas.unsynchronised` among the ways."""
+"""The name of `replicas.unsynchronised` among the methods."""
 
 
 def small_vgg(seed: int) -> nn.Module:
@@ -40,34 +40,34 @@ class StepTimes:
     """Steps that were timed by turns, round by round.
 
     Attributes:
-        seconds: for each way the step of each round, on the rank that took longest.
+        seconds: for each method the step of each round, on the rank that took the longest.
     """
 
     seconds: dict[str, list[float]]
 
     def median(self, method: str) -> float:
-        """The median step of a way, in seconds."""
+        """Return the median step of a method, in seconds."""
         return statistics.median(self.seconds[method])
 
     def compared(self, first: str, second: str) -> Compared:
-        """Two of the ways, round by round."""
+        """Compare two of the methods, round by round."""
         return Compared(self.seconds[first], self.seconds[second], (first, second))
 
     @property
     def is_busy(self) -> bool:
-        """Whether a way that sends something was faster than none: then other work has spoilt the measurement."""
+        """Whether a method that sends something was faster than none, so that other work has spoilt the measurement."""
         return is_busy([taken for method, taken in self.seconds.items() if method != ALONE], part=self.seconds[ALONE])
 
     def exposed(self, method: str) -> float:
-        """The exposed communication of a way, in seconds: its median step beyond that of `alone`; never below 0."""
+        """Return the exposed communication of a method in seconds: its median step beyond `ALONE`'s, never below 0."""
         return max(0.0, self.median(method) - self.median(ALONE))
 
     def exposed_by_round(self, method: str) -> list[float]:
-        """The same for each round by itself: the way's step beyond the one of `alone` next to it. For a spread."""
+        """Return the same for each round: the method's step beyond `ALONE`'s in that round."""
         return [step - free for step, free in zip(self.seconds[method], self.seconds[ALONE], strict=True)]
 
     def exposed_shares(self, method: str) -> list[float]:
-        """`exposed_by_round` as a share of the way's step; never below 0."""
+        """Return `exposed_by_round` as shares of the method's steps, never below 0."""
         return [
             max(0.0, beyond) / step
             for beyond, step in zip(self.exposed_by_round(method), self.seconds[method], strict=True)
@@ -75,9 +75,9 @@ class StepTimes:
 
     @property
     def bars(self) -> dict[str, dict[str, float]]:
-        """For `draw.stacked_bars`: for each way the seconds of its computing and of its exposed communication.
+        """For each method, the seconds of its computing and of its exposed communication, for `draw.stacked_bars`.
 
-        Together they are the median step; where that is shorter than the one of `alone`, nothing counts as exposed.
+        Together they are the median step. If that is shorter than `ALONE`'s, nothing counts as exposed.
         """
         free = self.median(ALONE)
         bars = {ALONE: {"computing": free}}
@@ -91,7 +91,7 @@ class StepTimes:
 def time_steps(
     ways: Mapping[str, Way], batch: int, rounds: int, build: Callable[[int], nn.Module], warm_up: int
 ) -> dict[str, list[float]]:
-    """On every rank: the seconds of one step of each way, again and again by turns.
+    """Time one step of each method on every rank, by turns.
 
     Every way has a model of its own, and all ranks the same ones; images are random numbers of shape (3, 32, 32), as
     time does not depend on what they show. All ranks meet before each step.
@@ -123,7 +123,7 @@ def step_times(
     world_size: int | None = None,
     warm_up: int = 2,
 ) -> StepTimes:
-    """Time the ways on the first `world_size` ranks; see `time_steps`. DDP needs two steps to find its buckets."""
+    """Time the methods on the first `world_size` ranks; see `time_steps`. DDP forms its buckets in its second step."""
     run = ranks.run(
         time_steps, dict(ways), batch, rounds, build=build, warm_up=warm_up, backend="gloo", ranks=world_size
     )
@@ -131,7 +131,7 @@ def step_times(
 
 
 def slowest(results: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, list[float]]:
-    """For each way and round the seconds of the rank that took longest."""
+    """Return for each method and round the seconds of the rank that took the longest."""
     return {
         method: [max(each) for each in zip(*(seconds[method] for seconds in results), strict=True)]
         for method in results[0]
@@ -139,12 +139,12 @@ def slowest(results: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, list[
 
 
 def one_step(ranks: "Ranks", wrap: Way, batch: int = 32, build: Callable[[int], nn.Module] = small_vgg) -> list[Event]:
-    """The events of one training step on all ranks, the fourth: for a timeline."""
+    """Run four training steps on all ranks and return the events of the last, for a timeline."""
     run = ranks.run(time_steps, {"way": wrap}, batch, 1, build=build, warm_up=3, backend="gloo")
     return last_step(run).events
 
 
 def step_seconds(events: Sequence[Event], rank: int = 0) -> float:
-    """The median time from the beginning of one forward pass of a rank to that of the next."""
+    """Return the median time from the start of one forward pass of a rank to the start of the next."""
     begins = sorted(event.start for event in events if event.rank == rank and event.name == "forward")
     return statistics.median(late - early for early, late in zip(begins, begins[1:], strict=False))

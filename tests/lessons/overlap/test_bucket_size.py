@@ -105,10 +105,10 @@ def test_exposed_is_what_a_step_takes_beyond_one_without_communication() -> None
 @pytest.mark.parametrize(
     ("ours", "said"),
     [
-        ([1.5] * 3, "ours: 500 ms. 50 % less"),
-        ([1.0] * 3, "ours: none. 100 % less"),
-        ([1.5, 2.5, 1.5], "ours: 500 ms. 3 rounds show no clear difference"),
-        ([2.2] * 3, "It hides nothing here"),
+        ([1.5] * 3, "500 ms with ours, 50 % less"),
+        ([1.0] * 3, "none with ours, 100 % less"),
+        ([1.5, 2.5, 1.5], "500 ms with ours; 3 rounds show no clear difference"),
+        ([2.2] * 3, "nothing is hidden here"),
     ],
 )
 def test_what_is_said_of_hiding(ours, said) -> None:
@@ -121,16 +121,16 @@ def test_what_becomes_of_the_exposed_communication(ours, letter) -> None:
     after = times_of(alone=[1.0], ours=[ours])
     assert sentences.batch_letter(before, after, "ours") == letter
     said = sentences.batch_text(before, after, "ours")
-    assert said.startswith("ours: 500 ms of communication exposed; with")
+    assert plain(said).startswith("Exposed communication: 500 ms, and ") and said.endswith(" with twice the images")
     assert sentences.batch_text(before, times_of(alone=[1.0], ours=[0.5]), "ours") == BUSY
 
 
 @pytest.mark.parametrize(
     ("small", "said"),
     [
-        ([1.2, 1.3], "predicted 1 MB, measured 1 MB"),
+        ([1.2, 1.3], "1 MB calculated, 1 MB measured"),
         ([0.99, 0.99], "noise"),
-        ([0.5, 0.5], "measured 1 KB, which is 100 % faster"),
+        ([0.5, 0.5], "1 KB measured, whose step is 100 % faster"),
     ],
 )
 def test_the_best_bucket_in_words(small, said) -> None:
@@ -154,10 +154,35 @@ def test_scaling_alpha_and_bytes_in_words() -> None:
     assert plain(sentences.efficiency_text("strong", {4: 0.6}, cores=2)).endswith("on 2 cores)")
     assert plain(sentences.efficiency_text("weak", {2: 0.9}, cores=8)) == "weak scaling: 90 % with 2"
     said = sentences.line_text(0.005, 2e-8, 34, 2_000_000)
-    assert "alpha 5 ms, beta 20 ms for a MB" in said and "one by one: 210 ms" in said and "at once: 45 ms" in said
-    assert "4 times less, as many as" in sentences.fewer_bytes_text([8, 8], [2, 2], 4)
+    assert "alpha is 5 ms, and beta is 20 ms per MB" in said and "34 gradients take 210 ms" in said
+    assert said.endswith("in one message take 45 ms.")
+    assert sentences.fewer_bytes_text([8, 8], [2, 2], 4).endswith("4 times fewer, because there are 4 micro-batches")
     for often, once in ((36, 10), (8, 4)):
-        assert sentences.fewer_bytes_text([often] * 2, [once] * 2, 4).endswith(" times less, by the kernel's count")
+        assert sentences.fewer_bytes_text([often] * 2, [once] * 2, 4).endswith(" times fewer")
+
+
+@pytest.mark.parametrize(
+    ("speed_up", "said"),
+    [
+        (2.4, "4 ranks are 2.4 times as fast as one"),
+        (1.01, "4 ranks are no faster than one"),
+        (0.5, "4 ranks are slower than one and take 2 times as long"),
+    ],
+)
+def test_strong_scaling_in_words(speed_up, said) -> None:
+    speed_ups = {2: 1.6, 4: speed_up}
+    assert sentences.speed_up_text(speed_ups, cores=4) == said
+    assert sentences.speed_up_text(speed_ups, cores=2) == f"{said}, on 2 cores"
+
+
+def test_amdahls_formula_is_not_applied_to_two_ranks_that_gain_nothing() -> None:
+    by_formula = {workers: 1 / (0.25 + 0.75 / workers) for workers in (4, 64)}
+    said = plain(sentences.amdahl_text(2 / 1.6 - 1, by_formula, {2: 1.6, 4: 1.9}))
+    assert "25 % of the work can't be divided" in said
+    assert "4 ranks are 2.3 times as fast as one (measured: 1.90)" in said
+    assert said.endswith(" and 64 ranks are 3.8 times as fast as one")
+    assert "no gain" in sentences.amdahl_text(2 / 0.8 - 1, {4: 0.7}, {2: 0.8})
+    assert "finds no work that can't be divided" in sentences.amdahl_text(2 / 2.1 - 1, {4: 4.4}, {2: 2.1})
 
 
 FOUND = {"none": Compressed(1e6, 0.04, 0.95), "top-k": Compressed(1e5, 0.02, 0.93)}
@@ -171,17 +196,18 @@ def test_what_compression_cost(accuracy, said) -> None:
     found = FOUND | {"top-k": Compressed(1e5, 0.02, accuracy)}
     assert sentences.compression_text(found) == f"top-k sends 10 times less and recognises {said}"
     unknown = {how: dataclasses.replace(one, bytes_per_step=None) for how, one in found.items()}
-    assert sentences.compression_text(unknown).startswith("No links")
+    assert sentences.compression_text(unknown).startswith("Without links")
     assert "not counted" in compression_methods(unknown, "x").alt_text
 
 
 def test_pictures_tell_what_they_show() -> None:
     picture = bucket_sweep({1000: [0.2, 0.3], 4000: [0.1, 0.2]}, MODEL.step, 4000, 0.06, "A finding")
-    assert "Predicted optimum 4 KB" in picture.alt_text and "1 KB: 250 ms" in picture.alt_text
+    assert "Calculated optimum 4 KB" in picture.alt_text and "1 KB: 250 ms" in picture.alt_text
     assert "a step: none: 1 MB; top-k: 100 KB." in compression_methods(FOUND, "x").alt_text
     events = step_of_events(0) + step_of_events(1)
     picture = behind_the_step({"loop": events, "hooks": events}, "One step")
-    assert "10 ms of 50 ms (loop) and 10 ms of 50 ms (hooks)" in picture.alt_text
+    assert "Waiting for messages: 10 ms (loop) and 10 ms (hooks)" in picture.alt_text
+    assert "for 10 ms of 50 ms" in behind_the_step({"loop": events}, "One step").alt_text
     assert "1 all-reduce between 20 ms and 50 ms" in picture.alt_text
 
 

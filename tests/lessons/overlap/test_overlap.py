@@ -14,7 +14,7 @@ from course_utils.lessons.data_parallel import training
 from course_utils.lessons.data_parallel.replicas import Replica, torch_ddp, train_replicas
 from course_utils.lessons.overlap.buckets import accumulate_gradients, make_buckets, overlapped_allreduce
 from course_utils.lessons.overlap.compression import compress, top_k_with_error_feedback
-from course_utils.lessons.overlap.scaling import amdahl, exposed_seconds, scaling_efficiency, serial_share
+from course_utils.lessons.overlap.scaling import exposed_seconds, scaling_efficiency
 
 
 def test_buckets_hold_every_gradient_once_the_last_first(seed) -> None:
@@ -128,16 +128,6 @@ def test_accumulated_gradients_are_those_of_the_whole_batch_and_travel_once(four
 )
 def test_scaling_efficiency(kind, together, efficiency) -> None:
     assert scaling_efficiency(8.0, together, 4, kind) == efficiency
-
-
-@pytest.mark.parametrize("serial", [0.0, 0.1, 0.5, 1.0])
-def test_the_serial_share_is_amdahls_law_turned_round(serial) -> None:
-    assert amdahl(serial, 1) == 1
-    for world_size in (2, 3, 64):
-        assert serial_share(amdahl(serial, world_size), world_size) == pytest.approx(serial)
-    assert serial_share(0.5, 2) > 1  # two that are slower than one
-    with pytest.raises(ValueError, match="two ranks at least"):
-        serial_share(1.0, 1)
 
 
 @pytest.mark.parametrize("arguments", [(1.0, 1.0, 4, "sideways"), (0.0, 1.0, 4), (1.0, -1.0, 4), (1.0, 1.0, 0)])

@@ -157,16 +157,17 @@ EXERCISE = Exercise(
     number=3,
     minutes=10,
     difficulty=2,
-    turn="forward and backward for each micro-batch, and quiet until the last",
+    turn="forward and backward for each micro-batch, with no_sync for all but the last",
     title="a large batch in small pieces, sent once",
     cases=_cases,
     needs_torch=True,
     picture=False,
     hints=(
-        "The loss of a micro-batch is the mean over its examples. By what must it be multiplied so that the sum over "
-        "all micro-batches is the mean over all examples? And in which backward pass are the gradients complete?",
-        "`loss = cross_entropy(module(x), y) * len(x) / examples` and `loss.backward()` for each; all but the last, "
-        "forward pass included, inside `with module.no_sync():`. Return the sum of `loss.item()`.",
+        "The loss of a micro-batch is the mean over its own examples. By what do you have to multiply it so that the "
+        "sum over all micro-batches is the mean over all examples? And after which backward pass are the gradients "
+        "complete?",
+        "For each micro-batch, `loss = cross_entropy(module(x), y) * len(x) / examples` and then `loss.backward()`. "
+        "For all but the last, both lines belong inside `with module.no_sync():`. Return the sum of `loss.item()`.",
     ),
     praise=lambda outcome: (
         f"micro-batch by micro-batch the gradients of the whole batch of {ranks(outcome.world_size)}; "

@@ -64,15 +64,15 @@ EXERCISE = Exercise(
     number=1,
     minutes=10,
     difficulty=1,
-    turn="from the last to the first; close a bucket when the next does not fit",
-    title="which gradients travel together?",
+    turn="from the last to the first; begin a new bucket when a gradient does not fit",
+    title="which gradients share a bucket?",
     cases=_cases,
     hints=(
-        "You go through the gradients from the last to the first. What do you have to know at each, to decide whether "
-        "it still goes into the open bucket?",
-        "`for index in reversed(range(len(sizes)))`: open a new bucket where there is none yet, where `sizes[index]` "
-        "is more than the room left in the last one, or where its dtype differs; then append `index` to the "
-        "last bucket.",
+        "You go through the gradients from the last to the first. What do you have to know at each of them to decide "
+        "whether it still fits into the open bucket?",
+        "`for index in reversed(range(len(sizes)))`: begin a new bucket if there is none yet, if `sizes[index]` is "
+        "larger than the room left in the last one, or if its dtype is different. Then append `index` to the last "
+        "bucket.",
     ),
     praise=lambda outcome: (
         f"every gradient once, the last first; the last case made {count(len(outcome.results[0]), 'bucket')} "

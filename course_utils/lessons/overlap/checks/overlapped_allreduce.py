@@ -120,10 +120,10 @@ def _late(outcome: Outcome, rank: int, calls: Sequence["Event"]) -> Finding | No
         starts = [call.start for call in calls if backward.start <= call.start][: len(buckets)]
         begun = sum(start <= backward.end for start in starts)
         if under_way < begun:
-            words = f"{RIGHT} {backward_pass} stood still until an all-reduce was done"
+            words = f"{RIGHT} {backward_pass} waited until an all-reduce was done"
             return own("stood-still", words, rank=rank, step=step)
         if not begun and could(buckets, order, 0):
-            words = f"{RIGHT} nothing had left when {backward_pass} was at its end"
+            words = f"{RIGHT} nothing had been sent when {backward_pass} ended"
             return own("nothing-had-left", words, rank=rank, step=step)
         for position in sorted({*marks, 0}, reverse=True):
             until = marks.get(position, backward.end) if position else backward.end
@@ -158,17 +158,18 @@ EXERCISE = Exercise(
     number=2,
     minutes=25,
     difficulty=3,
-    turn="buckets, a hook on every gradient, and what ends a pass",
-    title="gradients that travel behind the backward pass",
+    turn="buckets, a hook for every parameter, and a function that finishes the pass",
+    title="buckets that leave during the backward pass",
     cases=_cases,
     needs_torch=True,
     picture=False,
     hints=(
-        "A hook learns that one gradient is ready. What must it count to know that a bucket is full, and what must it "
-        "ask before a full bucket may leave, so that all ranks send in the same order?",
-        "In the hook: `bucket_of[parameter].missing -= 1`, then go through the buckets from the first, stop at one "
-        "with something missing, and `start()` those whose `work` is None. `finish` starts those left, then calls "
-        "`bucket.finish()` of each. Hang the hook on with `parameter.register_post_accumulate_grad_hook(ready)`.",
+        "The hook is told that one gradient is ready. What does it have to count to know that a bucket is complete? "
+        "And what does it have to check before a complete bucket may leave, so that all ranks send in the same order?",
+        "Write a hook `ready(parameter)` and register it for every parameter. It does "
+        "`bucket_of[parameter].missing -= 1`. Then it goes through the buckets from the first, stops at the first one "
+        "in which something is missing, and calls `start()` of those whose `work` is None. `finish` starts the buckets "
+        "that are left, and then calls `bucket.finish()` of each.",
     ),
     symptoms={
         "other buckets travel, and one stands in the list twice": _in_the_case("listed-twice", "other-buckets"),

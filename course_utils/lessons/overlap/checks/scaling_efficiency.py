@@ -56,14 +56,14 @@ EXERCISE = Exercise(
     minutes=5,
     difficulty=1,
     turn="the useful seconds of all ranks, divided by all their seconds",
-    title="the share of P ranks' work that is of use",
+    title="how efficient are P ranks?",
     cases=_cases,
     hints=(
-        "P ranks, each busy for seconds_together: how many seconds of work did you pay for, and in how many would one "
-        "rank have done the same?",
-        "Paid: world_size · seconds_together. Of use: seconds_alone where they share one rank's work (strong), "
-        "world_size · seconds_alone where each does as much as one (weak). Before that, a ValueError for what makes "
-        "no sense.",
+        "P ranks are busy for seconds_together each. For how many seconds do you pay in total, and how many seconds "
+        "would one rank have needed for the same work?",
+        "You pay for world_size · seconds_together. One rank would have needed seconds_alone for the same work in "
+        "strong scaling, and world_size · seconds_alone in weak scaling. Before you divide, raise a ValueError if "
+        "`kind` is unknown or a number is not greater than zero.",
     ),
-    praise=lambda outcome: "strong and weak scaling, and what makes no sense is rejected",
+    praise=lambda outcome: "strong and weak scaling are right, and what makes no sense is rejected",
 )

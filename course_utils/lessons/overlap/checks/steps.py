@@ -91,7 +91,7 @@ def named(k: int, step: int) -> str:
 
 def unwaited(step: int) -> str:
     """What a learner calls the number of all-reduces that are left after `finish`."""
-    return f"the number of all-reduces that nobody waited for before the step (step {step})"
+    return f"the number of all-reduces that were not waited for before the step (step {step})"
 
 
 def step_of(case: Case, name: str) -> int | None:

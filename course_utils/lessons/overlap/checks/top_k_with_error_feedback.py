@@ -185,21 +185,22 @@ EXERCISE = Exercise(
     number=5,
     minutes=10,
     difficulty=2,
-    turn="add what is owed, choose the largest, keep the rest",
-    title="send the largest entries, owe the rest",
+    turn="add the error, choose the largest, keep the rest",
+    title="send the largest numbers and remember the rest",
     cases=_cases,
     needs_torch=True,
     picture=False,
     hints=(
-        "What was left out earlier is not lost: to what do you add it before you choose? And of what you chose from, "
-        "what is left when the chosen entries are taken out?",
-        "`corrected = gradient + error`; `indices = corrected.abs().topk(min(k, len(corrected))).indices`; the values "
-        "are `corrected[indices]`, with their signs; the new error is a copy of `corrected` with zeros at `indices`.",
+        "What was left out earlier must not be lost. To what do you add it before you choose the largest numbers? And "
+        "what is left when you take the chosen numbers out?",
+        "`corrected = gradient + error`, and `indices = corrected.abs().topk(min(k, len(corrected))).indices`. The "
+        "values are `corrected[indices]`, with their signs. The new error is a copy of `corrected` with zeros at "
+        "`indices`.",
     ),
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} sent {_bytes(outcome, 0):,} bytes each in "
         f"{count(len(outcome.case.arguments[0][0]), 'step')}, {_share(outcome):.0%} of their gradients; "
-        "what was sent and what is owed add up to all of them"
+        "what was sent and what is left add up to all of them"
     ),
 )
 

@@ -1,0 +1,83 @@
+"""A program started with torchrun from a notebook, as one types it into a terminal."""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import threading
+from functools import cache
+from pathlib import Path
+
+from course_utils.errors import CourseError
+from course_utils.machine import ranks_python
+from course_utils.system import LOOPBACK
+
+TRAIN_PROGRAM = Path(__file__).parent / "training_program" / "vgg_on_cifar10.py"
+"""The program at the end of the lesson, `train.py` on its page. It can be copied anywhere."""
+REPAIR = "course_utils.torchvision_repair"
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",  # no warnings of gloo's about the machine's name
+    "PET_LOCAL_ADDR": "127.0.0.1",  # else the processes would meet at the machine's name: on a Mac it may mean nothing
+    "GLOO_SOCKET_IFNAME": LOOPBACK,
+}
+
+
+def run_torchrun(command: str, folder: Path, seconds: float = 900.0) -> None:
+    """Run a command that begins with `torchrun` in a folder, and print each line of its output as it comes.
+
+    Each process computes with one thread, as torchrun has it with several. If the installed torchvision does not fit
+    to torch, the program is started through `course_utils.torchvision_repair`, and a line says so. An interrupt ends
+    the command and all processes that it has started.
+
+    Raises:
+        CourseError: the command fails, or takes longer than `seconds`.
+    """
+    launcher, *words = shlex.split(command)
+    if launcher != "torchrun":
+        raise CourseError(f"The command has to begin with `torchrun`, not with `{launcher}`.")
+    if not torchvision_loads(ranks_python()):
+        print(f"(torchvision does not fit to torch here, so {REPAIR} starts the program.)")
+        program = next(number for number, word in enumerate(words) if word.endswith(".py"))
+        words[program:program] = ["-m", REPAIR]
+    process = subprocess.Popen(
+        [ranks_python(), "-m", "torch.distributed.run", *words],
+        cwd=folder,
+        env={**os.environ, **_ENVIRONMENT},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    too_long = threading.Event()
+
+    def end() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def end_late() -> None:
+        too_long.set()
+        end()
+
+    clock = threading.Timer(seconds, end_late)
+    clock.start()
+    try:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+        process.wait()
+    finally:
+        clock.cancel()
+        end()
+        process.wait()
+    if too_long.is_set():
+        raise CourseError(f"torchrun has not ended after {seconds:.0f} s; it is ended now.")
+    if process.returncode:
+        raise CourseError(f"The program failed, with exit code {process.returncode}. Its last lines say why.")
+
+
+@cache
+def torchvision_loads(python: str) -> bool:
+    """Whether a plain `import torchvision` works in this Python."""
+    return subprocess.run([python, "-c", "import torchvision"], capture_output=True, check=False).returncode == 0

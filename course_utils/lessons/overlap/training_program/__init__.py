@@ -1,0 +1,1 @@
+"""A whole training program, for torchrun and without the course: what readers take home."""

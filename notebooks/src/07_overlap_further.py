@@ -1,0 +1,413 @@
+# The optional second notebook of lesson 7. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # Further: why is DDP faster than my loop?
+#
+# In 2020, three students trained a network with one machine, with two, with three and with four. The fourth machine
+# made an epoch only 10% shorter. They thought that with more images to train on it would have had more to do. You will
+# find out here why it would have changed nothing, and what would have helped instead.
+#
+# Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
+# you can go to any section, because each of them stands alone. If a section complains that its ranks were stopped, run
+# the first code cell again.
+#
+# 1. *A report, redone*: VGG-11, exchanged in three ways and on one to four nodes
+# 2. *More images for more workers*: weak scaling, and a formula of Gustafson
+# 3. *A wider network, or more images*: what changes the share of the messages
+# 4. *Smaller messages*: three ways to send fewer bytes
+# 5. *Without a network*: hiding messages that go through memory
+# 6. *One process for all GPUs*: `nn.DataParallel`
+#
+# *60 minutes · optional, after [lesson 7](07_overlap.ipynb) · 4 ranks, about 10 minutes for each section*
+
+# %%
+from functools import partial
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import course_utils as course
+from course_utils.lessons.data_parallel import torch_ddp, unsynchronised
+from course_utils.lessons.overlap import ALONE, step_times
+from course_utils.measuring import is_busy, unless_busy
+
+ranks = course.start(4, link="200 Mbit/s")
+ranks.load_torch()
+linked = ranks.facts["network"] is not None  # False if your system allows no links
+cores = len({core for fact in ranks.facts["ranks"] for core in fact["cores"]})
+ddp = partial(torch_ddp, bucket_bytes=500_000)
+both = {ALONE: unsynchronised, "DDP": ddp}  # a step without messages, and one with DDP
+
+# %% [markdown]
+# The links carry 200 million bits per second here, which is 25 MB per second. As on the first page, our network is
+# VGG-11 with a quarter of its channels, and its gradients are 2.3 MB.
+#
+# ## A report, redone
+#
+# Ng, Chen and Blakely, students at the University of Wisconsin, trained the whole VGG-11 on CIFAR-10 with up to four
+# virtual machines of five cores each, 256 images per step. Their [report](../docs/sources.md) calls the training in one
+# process *task 1*. In *task 2a* rank 0 gathers all gradients and scatters their mean. *Task 2b* makes an all-reduce for
+# each gradient after the backward pass, like our loop, and *task 3* is DDP. [Further 6](06_data_parallel_further.ipynb)
+# shows the code of the two task 2 versions. Let's run all four with our smaller network.
+#
+# How long does the communication of each method take? In task 2a, the link of rank 0 has to carry three gradients in
+# and then three means out. With 2.3 MB each and 25 MB per second, this makes 6 × 2.3 ÷ 25 = 0.55 s. In a ring of four
+# ranks, every link carries 1.5 × 2.3 MB in, and at the same time as much out.
+#
+# **Predict.** How many seconds do the all-reduces of task 2b take at least?
+
+# %%
+course.predict("report_all_reduce", within=1.3, seconds=...)
+
+# %%
+from course_utils.lessons.data_parallel import report_figures, train_way
+
+task = partial(train_way, ranks, images=96, steps=3)  # keeps every run for the report
+alone, gathered = task("one process"), task("gather-scatter")
+each = task("all-reduce, each")
+on_nodes = {P: task("DDP", world_size=P) for P in (2, 3, 4)}
+
+course.answer("report_all_reduce", seconds=1.5 * each.gradient_bytes / 25e6)
+print(f"task 2b waited {each.exposed.median:.2f} s for its messages in each step")
+
+# %% [markdown]
+# The calculation gives 0.14 s. The measured time also contains the latency of 34 all-reduces and the time in which a
+# rank waits for the others to finish their backward pass.
+#
+# The runs are kept, and `course.report()` draws the figures of the students' report from them, with the same numbers as
+# in the report: figures 4 to 11, and tables 1 to 3. Where the students published numbers, theirs are next to yours, as
+# hatched bars. If you have also done lesson 3, the report begins with its figures 1 to 3. It takes a little while to
+# draw:
+
+# %% tags=["here:07_report"]
+course.report(latest=True)
+
+# %% [markdown]
+# Here is what to look for.
+#
+# *Figures 4 to 6* show the order of the methods. In the report every task is faster than the one before it. The title
+# of figure 6 tells you whether it is so in your run, and the text under it compares the forward passes. In figure 5 the
+# backward pass and the communication of tasks 2a and 2b are drawn one after the other. The report has no such bar for
+# task 3, because its messages travel during the backward pass and "we cannot use the same timing methods". On the first
+# page you have measured their exposed part by comparing with a step without communication.
+#
+# *Figures 7 to 9* show the processor and the link of every node over time. In task 2a, node 0 sends and receives more
+# than the others. In the other two, all nodes have the same work, which the students found, too.
+#
+# *Figure 11* shows bytes per second, and the report concludes from it that task 2b sends less than 60% of what task 2a
+# sends, and less than 80% of task 3. But tasks 2b and 3 send the same bytes in every step, so the one that takes less
+# time has to send more per second. If DDP needs 80% of the time, then the slower loop sends 80% of DDP's bytes per
+# second, although it sends just as many in total. The 60% can't be explained in this way, as [Further
+# 6](06_data_parallel_further.ipynb) shows.
+#
+# *Tables 1 to 3* compare one, two, three and four workers with DDP. In the report an epoch takes 437, 228, 170 and 153
+# seconds. The efficiency of four workers is therefore 437 ÷ (4 × 153) = 71%, and from three to four, the time shrinks
+# by only a tenth. What a node sends per step doesn't become less with more workers, but each computes for a shorter
+# time. On the computer of the students each worker had five cores of its own. If your ranks share fewer cores than
+# that, your gain is smaller still.
+#
+# The report's last picture, *figure 12*, puts tasks 2b and 3 next to each other on a single node. There is no other
+# node to exchange gradients with, so why should they differ? The students noticed something else. The operating system
+# took about 10% of the processor's time during the whole run, while with four nodes it took 3%. Let's see what it takes
+# here:
+
+# %% tags=["here:07_single_node"]
+single = [
+    task(method, world_size=1, keep=False) for method in ("all-reduce, each", "DDP")
+]
+for run in [*single, each, on_nodes[4]]:
+    user = 100 * np.mean(run.user) / run.seconds
+    system = 100 * np.mean(run.system) / run.seconds
+    workers = f"{run.world_size} worker{'s' if run.world_size > 1 else ''}"
+    print(f"{run.way:17} {workers:10} user {user:5.1f}%, system {system:4.1f}% of a core")
+
+# %% [markdown]
+# *User* is the time in which your program computes, and *system* is what the operating system does for it. With one
+# worker there are no messages, so the system time must have another source. One possibility is memory. A single worker
+# computes with the whole batch, so its arrays are four times as large, and the operating system has to find and clear
+# memory for them again and again. The report doesn't say, and we can't tell from these numbers either. On your nodes
+# the system time may well be higher with four workers, because sending and receiving is its work, too.
+#
+# ## More images for more workers
+#
+# On the first page, one, two and four ranks shared 384 images. Many people do something different when they get more
+# workers: they take a larger batch along. If every worker has as much to do as the single one had before, this is
+# called **weak scaling**. At best, the time stays the same.
+#
+# To compare the two, we calculate an **efficiency**, which says how much of the best possible result is reached. For
+# example, suppose that one worker takes 400 ms. If four workers do the same work in 160 ms, while 100 ms would be the
+# best, then the efficiency of strong scaling is 100 ÷ 160 = 63%. If four workers do *four times* the work in 500 ms,
+# while 400 ms would be the best, the efficiency of weak scaling is 400 ÷ 500 = 80%. In an exercise you write the
+# function `scaling_efficiency`.
+#
+# Now each rank takes 48 images. If four ranks share two cores, the computing alone takes twice as long as on one rank,
+# so that the efficiency is at most 50%. With four cores or more it could be 100%, but for the exposed communication.
+#
+# **Predict.** What is the efficiency of weak scaling with DDP on four ranks of your computer, in percent?
+
+# %%
+course.predict("overlap_weak", within=1.25, percent=...)
+
+# %% tags=["figure:07_weak"]
+from course_utils.lessons.overlap import efficiency_text, scaling_efficiency
+
+scaled = {P: step_times(ranks, both, 48, rounds=5, world_size=P) for P in (1, 2, 4)}
+alone_48 = scaled[1].median(ALONE)
+weak = {
+    P: scaling_efficiency(alone_48, scaled[P].median("DDP"), P, "weak") for P in (2, 4)
+}
+busy = any(times.is_busy for times in scaled.values())
+course.measured("overlap_weak", busy=busy, percent=round(100 * weak[4]))
+bars = {"1 rank, 48 images": scaled[1].bars[ALONE]}
+bars |= {f"{P} ranks, {48 * P} images": scaled[P].bars["DDP"] for P in (2, 4)}
+title = unless_busy(busy, efficiency_text("Weak", weak, cores))
+course.draw.stacked_bars(bars, title)
+
+# %% [markdown]
+# The blue parts would all have the same length if every rank had a core to itself. The rest is exposed communication.
+#
+# Amdahl's formula on the first page says that a part that can't be divided limits the speed-up, even with any number of
+# workers. In 1988 John Gustafson objected that people with more machines don't solve the same problem faster, but a
+# larger one in the same time. Suppose $P$ workers spend a share $s$ of their time on something that more workers don't
+# make faster, and the rest on work that grows with their number. In the same time, one worker could do the first part,
+# and only $\frac1P$ of the second. So $P$ workers do $s + (1 - s)P$ times as much as one.
+#
+# For example, if four workers spend a quarter of every step waiting for messages, they do 0.25 + 0.75 × 4 = 3.25 times
+# as much as one. With 64 workers and the same share it would be 0.25 + 0.75 × 64 = 48.25 times, while a quarter that
+# can't be divided in Amdahl's sense allows 3.8 times. There is no contradiction, because the two shares mean different
+# things. Amdahl's is a share of the time of *one* worker, and Gustafson's is a share of the time of *all* of them,
+# which solve a larger problem. But Gustafson's reasoning has a limit too: a larger batch isn't always a better one, as
+# the section on batch sizes in [Further 6](06_data_parallel_further.ipynb) shows.
+#
+# ## A wider network, or more images
+#
+# Why did the fourth worker bring so little? The students answered that VGG-11 is a fairly small network, and that
+# CIFAR-10 has only a few hundred megabytes. With a larger network, or with more images to train on, each node would
+# compute for longer and spend a smaller share of its time on communication. Is that so? Let's take the two in turn.
+#
+# With *more images* there are more steps in an epoch. But each step takes the same number of images and sends the same
+# gradients, and it doesn't matter to it whether 200 or 200,000 steps follow. So the share of communication stays the
+# same, and only the epoch becomes longer. What does change the share is a larger *batch*, as you saw on the first page.
+#
+# A larger *network* has more to compute in every step, but also more to send. How do the two grow? Suppose we double
+# the channels of every layer. A convolution has a 3 × 3 filter for each pair of an input channel and an output channel,
+# and there are four times as many pairs. So the gradients have four times as many bytes. And every weight is used as
+# often as before, once for each pixel and image, so that there is also four times as much to compute.
+#
+# **Predict.** We double the channels of every layer, from 8 to 16 in the first one. How many times more bytes are there
+# to send, and how many times more floating-point operations to do?
+
+# %%
+course.predict("width", within=1.1, bytes=..., operations=...)
+
+# %% tags=["figure:07_width"]
+from torch.utils.flop_counter import FlopCounterMode
+
+from course_utils.lessons.overlap import width_text
+from course_utils.vgg import vgg11
+
+
+def bytes_and_operations(number):
+    model = vgg11(number / 64, classes=10)
+    with FlopCounterMode(display=False) as counter:
+        model(torch.zeros(32, 3, 32, 32)).sum().backward()
+    numbers = sum(parameter.numel() for parameter in model.parameters())
+    return np.array([4 * numbers, counter.get_total_flops()])
+
+
+more_bytes, more_operations = bytes_and_operations(16) / bytes_and_operations(8)
+course.answer("width", bytes=more_bytes, operations=more_operations)
+
+channels, timed = [4, 8, 16], []
+for number in channels:
+    build = partial(
+        vgg11, number / 64, 10, True
+    )  # of 64 channels; 10 classes, batch norm
+    timed.append(step_times(ranks, both, 32, rounds=5, build=build))
+shares = [times.exposed_shares("DDP") for times in timed]
+busy = any(times.is_busy for times in timed)
+title = unless_busy(busy, width_text(channels, shares))
+axes = {"across": "channels of the first layer", "up": "exposed share of a step"}
+course.draw.over_numbers(channels, {"DDP": shares}, title, unit="{:.0%}".format, **axes)
+
+# %% [markdown]
+# Both grow about fourfold, and a little less only because an image has three channels however wide the network is. So
+# by the bytes and the operations alone, the share of communication would hardly change. Two other things can change it.
+# The latency $\alpha$ of a message doesn't grow with the network, and this makes the share shrink. On the other hand, a
+# processor does more operations per second in wide layers than in narrow ones, so the computing may take less than four
+# times as long, and then the share grows. The picture shows which of them is stronger on your computer.
+#
+# Neither of them would have helped the students much. A network is easy to share if each weight is used many times in a
+# step, and this means large batches, or large images for a convolution.
+#
+# ## Smaller messages
+#
+# If the bytes are what takes the time, we could send fewer. DDP lets you replace its all-reduce with a function of your
+# own, a **communication hook**. It is given a bucket, and has to return a **future**, which is an object that will hold
+# the averaged gradients once they have arrived. This hook sends 16-bit numbers instead of 32-bit ones:
+
+
+# %%
+def fp16_hook(state, bucket):
+    short = bucket.buffer().half() / dist.get_world_size()
+    future = dist.all_reduce(short, async_op=True).get_future()
+    return future.then(lambda arrived: arrived.value()[0].float())
+
+
+def mean_gradient(hook):
+    torch.manual_seed(0)
+    module = nn.parallel.DistributedDataParallel(nn.Linear(1_000, 10))
+    if hook:
+        module.register_comm_hook(None, hook)
+    images = torch.randn(
+        8, 1_000, generator=torch.Generator().manual_seed(dist.get_rank())
+    )
+    module(images).square().mean().backward()
+    return module.module.weight.grad
+
+
+# %% tags=["nbval-check-output"]
+exact = ranks.run(mean_gradient, None, backend="gloo").results[0]
+short = ranks.run(mean_gradient, fp16_hook, backend="gloo").results
+assert all(torch.equal(short[0], other) for other in short)  # all ranks have the same
+error = (short[0] - exact).abs().max() / exact.abs().max()
+print(f"the gradients differ by less than one percent: {bool(0 < error < 0.01)}")
+
+# %% [markdown]
+# The sum is a little wrong, but equally wrong on all ranks, so the replicas stay equal. Two other methods leave out
+# much more:
+#
+# - **Top-k** sends only the $k$ numbers of the largest magnitude, here 2% of them, each with its position. The rest is
+#   kept and added to the next gradient, which is called **error feedback**. Every rank has different positions, so
+#   there is nothing to add up on the way: each rank has to send its numbers to all the others.
+# - **PowerSGD** replaces a matrix of $m \times n$ numbers with the product of two thin matrices, of $m \times 2$ and $2
+#   \times n$ numbers. The ranks average only these two. In torch's version the first two steps send the whole
+#   gradients.
+#
+# We compare them on the digits network of lesson 6 with 512 hidden units. It has three matrices, of 64 × 512, 512 × 512
+# and 512 × 10, and 301,000 numbers in total, which are 1.2 MB. The training takes 22 steps on four ranks. With an
+# ordinary ring a rank sends 1.5 × 1.2 = 1.8 MB in each step.
+#
+# With top-k, 2% of 301,000 are 6,020 numbers. Each takes 4 bytes, and its position takes 8, so these are 72 KB for each
+# of three other ranks, or 217 KB. With PowerSGD, the thin matrices have 2 × (64 + 512 + 512 + 512 + 512 + 10) = 4,244
+# numbers. The 1,034 biases are sent as they are, so it averages 5,278 numbers of 4 bytes, and a ring sends 1.5 times as
+# much, which is 32 KB. But in two of the 22 steps it sends 1.8 MB.
+#
+# **Predict.** How many KB does a rank send per step with PowerSGD, on average over the 22 steps?
+
+# %%
+course.predict("overlap_power_sgd", within=1.25, KB=...)
+
+# %% tags=["figure:07_compressed"]
+from course_utils.lessons.overlap import compression_methods, compression_text
+from course_utils.lessons.overlap import train_compressed
+
+data = course.data.digits("float32")
+settings = {"epochs": 2, "rate": 0.5, "share": 0.02, "rank": 2, "backend": "gloo"}
+found = {}
+for method in ("none", "fp16", "top-k", "PowerSGD"):
+    found[method] = ranks.run(train_compressed, data, method, **settings).results[0]
+if linked:
+    kilobytes = found["PowerSGD"].bytes_per_step / 1000
+    course.measured("overlap_power_sgd", KB=round(kilobytes))
+compression_methods(found, compression_text(found))
+
+# %% [markdown]
+# By calculation it is (2 × 1,806 + 20 × 32) ÷ 22 = 193 KB, and most of it is sent in the first two steps. In a longer
+# training PowerSGD would therefore come close to 32 KB. The measured numbers are a little higher, because the operating
+# system also counts the addresses and the other overhead of every message.
+#
+# Top-k has a weakness that you can read off its calculation. With $P$ ranks each of them sends to $P - 1$ others, so
+# that its advantage over a ring shrinks with every rank that you add. And look at all columns of the picture. One of
+# the 360 test images is 0.3%, so a difference of 1% may be luck. But if a method sends a tenth of the bytes and then
+# needs more steps to reach the same accuracy, you may have gained nothing.
+#
+# In the exercise `top_k_with_error_feedback` you write the heart of top-k.
+#
+# ## Without a network
+#
+# Why do we go to the trouble of emulating links? Let's see what happens without them. Two ranks now send their messages
+# through the memory of your computer, and we compare our buckets with a method called `flat`, which sends all gradients
+# as one vector when the backward pass is over.
+#
+# A message through memory has to be copied, and the copying is done by a processor core. If each of two ranks has a
+# core for its computing and there is a third core that is free, the copying can go on at the same time. If there are
+# only two cores, no core is left that could do it.
+#
+# **Predict.** What does sending during the backward pass bring on your computer?
+
+# %%
+print(f"Your ranks may use {cores} cores.")
+course.predict(
+    "overlap_loopback",
+    answer=...,  # "a", "b" or "c"
+    choices={"a": "a faster step", "b": "nothing", "c": "a slower step"},
+)
+
+# %% tags=["figure:07_loopback"]
+from course_utils.lessons.data_parallel import all_reduce_flat
+from course_utils.lessons.overlap import loopback_letter, loopback_text, overlapped
+
+two = course.start(2)
+methods = {ALONE: unsynchronised, "flat": all_reduce_flat}
+methods |= {"ours": partial(overlapped, bucket_bytes=500_000)}
+memory = step_times(two, methods, 32, rounds=4, warm_up=1)
+letter = loopback_letter(memory, "flat", "ours")
+course.measured("overlap_loopback", busy=memory.is_busy, answer=letter)
+title = unless_busy(memory.is_busy, loopback_text(memory, "flat", "ours", cores, ranks=2))
+two.stop()
+course.draw.stacked_bars(memory.bars, title)
+
+# %% [markdown]
+# Overlap needs something else that does the carrying while the processor computes. Between the nodes of a cluster that
+# is the network card. Between GPUs hidden communication isn't free either: an all-reduce has to add, so it runs on some
+# of the GPU's own cores and takes them from the backward pass.
+#
+# ## One process for all GPUs
+#
+# PyTorch has an older method for several GPUs in one machine, which you can still find in many programs. It is a single
+# line, `model = nn.DataParallel(model)`, and needs neither torchrun nor ranks, because it uses one process with a
+# thread for each GPU. What does it do in every forward pass? We can read it in its source:
+
+# %% tags=["here:07_data_parallel"]
+import inspect
+
+source = inspect.getsource(nn.DataParallel.forward).splitlines()
+for name in ("scatter", "replicate", "parallel_apply", "gather"):
+    print(next(line.strip() for line in source if f"self.{name}(" in line))
+print("GPUs that it would use here:", nn.DataParallel(nn.Linear(2, 2)).device_ids)
+
+# %% [markdown]
+# The first GPU distributes the images, and then `replicate` broadcasts the *whole model* to all the others. They
+# compute, and `gather` brings their outputs back to the first GPU, which usually computes the loss for everyone. In the
+# backward pass the gradients are added up on the first GPU.
+#
+# Compare this with DDP. There, the weights are broadcast once, before the training, and afterwards only gradients
+# travel. `nn.DataParallel` sends weights in every forward pass and gradients in every backward pass. The first GPU
+# needs memory for all outputs, and has more to do than the others. And in the usual build of Python the threads of one
+# process take turns, because only the one that holds the **global interpreter lock** (GIL) can run Python code. So
+# PyTorch's [manual](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html) recommends DDP even on a
+# single machine. If the list of GPUs above is empty, `nn.DataParallel` just calls the model.
+
+# %%
+ranks.stop()
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can tell from a report's numbers what a method really sends, and you know that more images change nothing about
+# the share of communication in a step, while a larger batch does. You can calculate the efficiency of strong and of
+# weak scaling, and estimate how many bytes a compressed gradient has before you try it.
+#
+# Now go on with the [exercises](../exercises/07_overlap.ipynb) or with [lesson 8](08_parameter_server.ipynb).
+#
+# **To read**
+#
+# - Gustafson, 1988, [*Reevaluating Amdahl's law*](https://doi.org/10.1145/42411.42415): two pages on why scientists
+#   with a thousand processors were not disappointed.
+# - Vogels, Karimireddy and Jaggi, 2019, [*PowerSGD*](https://arxiv.org/abs/1905.13727): how a method that is this short
+#   can be made to work.
+# - Stich, Cordonnier and Jaggi, 2018, [*Sparsified SGD with Memory*](https://arxiv.org/abs/1809.07599): why error
+#   feedback makes top-k converge.
