@@ -18,7 +18,7 @@
 # 5. *Without a network*: hiding messages that go through memory
 # 6. *One process for all GPUs*: `nn.DataParallel`
 #
-# *60 minutes · optional, after [lesson 7](07_overlap.ipynb) · 4 ranks, about 10 minutes for each section*
+# *40 minutes · optional, after [lesson 7](07_overlap.ipynb) · 4 ranks, about 7 minutes for each section*
 
 # %%
 from functools import partial
@@ -369,7 +369,7 @@ course.draw.stacked_bars(memory.bars, title)
 #
 # PyTorch has an older method for several GPUs in one machine, which you can still find in many programs. It is a single
 # line, `model = nn.DataParallel(model)`, and needs neither torchrun nor ranks, because it uses one process with a
-# thread for each GPU. What does it do in every forward pass? We can read it in its source:
+# thread (lesson 3) for each GPU. What does it do in every forward pass? We can read it in its source:
 
 # %% tags=["here:07_data_parallel"]
 import inspect
