@@ -236,7 +236,8 @@ print(row.gradient)
 # %% [markdown]
 # The second is the rule for a product of matrices, $c = a\,b$. Let's begin with a small one:
 #
-# $$\begin{pmatrix} a_1 & a_2 \end{pmatrix} \begin{pmatrix} 3 & 5 \\ 4 & 6 \end{pmatrix} = \begin{pmatrix} 3a_1 + 4a_2 & 5a_1 + 6a_2 \end{pmatrix}$$
+# $$\begin{pmatrix} a_1 & a_2 \end{pmatrix} \begin{pmatrix} 3 & 5 \\ 4 & 6 \end{pmatrix} =
+# \begin{pmatrix} 3a_1 + 4a_2 & 5a_1 + 6a_2 \end{pmatrix}$$
 #
 # Suppose that the gradients of the two results are $g_1$ and $g_2$. If $a_1$ grows a little, the first result grows by
 # 3 times that and the second by 5 times that, so the gradient of $a_1$ is $3g_1 + 5g_2$. In the same way, the gradient
@@ -399,7 +400,9 @@ weights, work = {}, {}
 for name, side in sides.items():
     weights[name] = model.get_submodule(name).weight.numel()
     work[name] = weights[name] * side**2 / 1e6
-    print(f"{name:6} {weights[name]:9,} weights, {work[name]:5.2f} million multiplications")
+    print(
+        f"{name:6} {weights[name]:9,} weights, {work[name]:5.2f} million multiplications"
+    )
 
 # %% [markdown]
 # **Predict.** In the forward pass these are 153 million multiplications in all, and in the backward pass twice as many
@@ -424,7 +427,10 @@ course.answer("ready_after_a_quarter", percent=round(percent))
 # a norm layer counts with the convolution before it
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
 pictures.gradient_readiness(
-    by_layer, times.end, "A backward pass of VGG-11, from the last layer to the first", times.ends
+    by_layer,
+    times.end,
+    "A backward pass of VGG-11, from the last layer to the first",
+    times.ends,
 )
 
 # %% [markdown]
