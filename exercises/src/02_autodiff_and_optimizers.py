@@ -3,11 +3,12 @@
 # %% [markdown]
 # # Exercises: who computes the gradient?
 #
-# Four functions. With the first three you write the heart of an autodiff. The fourth is a step of Adam, one of the most
-# used optimizers. They belong to [lesson 2](../notebooks/02_autodiff_and_optimizers.ipynb).
+# In this notebook you write four functions of [lesson 2](../notebooks/02_autodiff_and_optimizers.ipynb). The first
+# three are the heart of an autodiff: the order of the walk, the rule for a product of matrices, and the rule of the
+# loss. The fourth is a step of Adam. They take about an hour in all, and you can do them in any order.
 #
-# Replace the line `raise NotImplementedError`, run the cell, and the next one checks it: against PyTorch, with new
-# numbers each time.
+# In each of them, replace the line `raise NotImplementedError`, run the cell, and then run the cell after it. It
+# compares your function with PyTorch, or with what must be true of any correct answer, using new numbers each time.
 
 # %%
 from collections.abc import Sequence
@@ -18,27 +19,44 @@ import course_utils as course
 from course_utils.lessons.autodiff_and_optimizers import Node, unbroadcast
 
 # %% [markdown]
-# Nothing here talks to anybody, so no ranks are needed. The check runs your function in a process of its own, where an
-# endless loop does no harm. Try your functions in this notebook first. A graph to play with:
+# No messages are sent in these exercises, so you need no ranks. The check calls your function in a separate process,
+# where an endless loop does no harm.
+#
+# ## A warm-up on paper
+#
+# The class `Node` on the page has rules for `+` and `*`. What would be the rule for a difference, `a - b`, and what
+# would be the rule for `a.exp()`, which is $e^a$? Write both on paper before you open the answer.
+#
+# <details><summary>Answer</summary>
+#
+# If $a$ grows by a little, $a - b$ grows by just as much, and if $b$ grows, it becomes smaller by as much. So the first
+# rule returns `g, -g`. The slope of $e^a$ is $e^a$, which is the value of the new node. There is only one parent, so
+# the second rule returns a tuple with a single part: `(g * math.exp(self.value),)`.
+# </details>
+#
+# ## 1 · Parents before children
+#
+# Your function gets the last node of a graph and returns a list of all the nodes that this node was computed from, and
+# of the node itself. Every node must be in the list once, and after all of its parents. Here is a graph to try it on:
 
 # %% tags=["nbval-check-output"]
 x = Node(1.0, "x")
 a = x * x
 y = a + a.exp()
-print(y.name, "came from", [parent.name for parent in y.parents])
+for node in (y, *y.parents):
+    print(f"{node.name:3} was computed from", [parent.name for parent in node.parents])
 
 # %% [markdown]
-# ## 1 · Parents before children
-#
-# Draw the graph of `y` above, and write down an order in which each node stands after all its parents. Is there another
-# one? (`Node(1.0) + Node(2.0)` has two.) Your function finds any such order. `y` was made from `a` in two ways: is `a`
-# listed twice?
+# Draw this graph, and write down an order in which every node comes after all of its parents. For this graph there is
+# only one, with the names x, \*, exp, +. For `Node(1.0) + Node(2.0)` there are two, and either of them is correct. Note
+# that two arrows lead from `a`, to `exp` and to `+`, and two lead from `x` to `a`, but each node may be in the list
+# only once.
 
 # %% tags=["exercise"]
 # topological_order
 
 # %% [markdown]
-# Try it on `y`: which names do you expect, and in which order?
+# To try your function before you check it, print the names and compare them with your drawing:
 #
 # ```python
 # [node.name for node in topological_order(y)]
@@ -46,9 +64,26 @@ print(y.name, "came from", [parent.name for parent in y.parents])
 #
 # ## 2 · Backward through a product
 #
-# Start with two plain matrices, and write the three shapes side by side. Then stacks: `(7, 2, 3) @ (3, 4)` uses one
-# matrix seven times. `unbroadcast(gradient, shape)` makes a gradient of this shape: it adds up what belongs to the same
-# number.
+# This is the rule for `a @ b`. Your function gets $g$, the gradient of the product, and the two matrices. It returns
+# their gradients, which you know from the page:
+#
+# $$\text{gradient}(a) = g\, b^T \qquad \text{gradient}(b) = a^T g$$
+#
+# Begin with two plain matrices. If `a` has the shape (2, 3) and `b` has (3, 4), what are the shapes of $g$ and of the
+# two results?
+#
+# Then allow *stacks* of matrices. An array of the shape (7, 2, 3) is a stack of seven matrices with 2 rows and 3
+# columns. In `(7, 2, 3) @ (3, 4)`, NumPy multiplies each of the seven by the same (3, 4) matrix, so this matrix is used
+# seven times, and its seven parts have to be added up. The function `unbroadcast(gradient, shape)` does that. It adds
+# up a gradient until it has the given shape:
+
+# %% tags=["nbval-check-output"]
+seven_parts = np.ones((7, 3, 4))
+print(unbroadcast(seven_parts, (3, 4)))
+
+# %% [markdown]
+# It does nothing if the shape is already right, so you can call it in every case. Your function has to work for
+# matrices and for stacks of any shapes that `@` accepts, and it must not change the arrays it is given.
 
 # %% tags=["exercise"]
 # matmul_backward
@@ -56,13 +91,21 @@ print(y.name, "came from", [parent.name for parent in y.parents])
 # %% [markdown]
 # ## 3 · Where the walk begins
 #
-# A network's scores are called **logits**. Softmax makes probabilities of a row $z$ of them, and the loss is
-# $-\log p_k$ for the right class $k$, averaged over all rows:
+# The scores that a network gives to the classes are called **logits**. Softmax turns a row $z$ of logits into
+# probabilities $p$. If the right class is number $k$, the loss of this row is $-\log p_k$:
 #
 # $$p_j = \frac{e^{z_j}}{\sum_i e^{z_i}} \qquad -\log p_k = \log \sum_i e^{z_i} - z_k$$
 #
-# Take the derivative of the second formula with respect to $z_j$, for $j = k$ and for the others. On paper, it fits on
-# two lines. Then think of logits in the thousands: how large is $e^{2000}$?
+# The cross entropy is the mean of this over all rows. Work out on paper how $-\log p_k$ changes with each $z_j$. The
+# derivative of $\log \sum_i e^{z_i}$ with respect to $z_j$ is $e^{z_j} / \sum_i e^{z_i}$, which you have seen before.
+# The second term, $z_k$, matters only if $j = k$.
+#
+# For example, take two classes with the logits $z = (0, 0)$, so that both probabilities are $\frac12$. If the right
+# class is number 0, the gradient of this row is $(-\frac12, \frac12)$. With four rows like this, the mean divides
+# everything by 4.
+#
+# There is one difficulty. If a logit is 2000, then $e^{2000}$ is larger than any number that the computer can hold. But
+# if you subtract the same number from all logits of a row, its softmax stays the same.
 
 # %% tags=["exercise"]
 # softmax_cross_entropy_backward
@@ -70,18 +113,32 @@ print(y.name, "came from", [parent.name for parent in y.parents])
 # %% [markdown]
 # ## 4 · A step of Adam
 #
-# Let the gradient be 1 in every step, and `beta1` 0.9. On paper: what is the mean after step 1, after step 2? Divide
-# each by $1 - 0.9^{\text{step}}$.
+# The formulas are those of the page, with $m$ for a mean and $s$ for a square:
 #
-# The arrays that you are given belong to somebody else as well: fill them, do not replace them.
+# $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g$$
+#
+# $$s \leftarrow \beta_2 s + (1 - \beta_2)\, g^2$$
+#
+# $$w \leftarrow w - \eta\, \frac{\hat m}{\sqrt{\hat s} + \varepsilon}$$
+#
+# $$\hat m = \frac{m}{1 - \beta_1^t} \qquad \hat s = \frac{s}{1 - \beta_2^t}$$
+#
+# Suppose the gradient is 1 in every step, and `beta1` is 0.9. What is the mean after step 1, and what is it after step
+# 2? Divide the first by $1 - 0.9$ and the second by $1 - 0.9^2$. If you get 1 both times, you have understood the
+# correction.
+#
+# Your function gets lists of arrays, one array for each parameter of a network, and returns nothing. Instead, it has to
+# change the arrays of parameters, means and squares themselves, because the caller goes on using them. In NumPy, `w -=
+# 1` changes an array, whereas `w = w - 1` makes a new one that the caller never sees.
 
 # %% tags=["exercise"]
 # adam_step
 
 # %% [markdown]
-# ## Done?
+# ## When you are done
 #
-# Put your own functions into the course's autodiff. Does `x` get its $2 + 2e$?
+# You can put your own functions into the course's autodiff. At $x = 1$, the gradient of $y = x^2 + e^{x^2}$ is $2 +
+# 2e$, about 7.44. Does your order find it?
 #
 # ```python
 # from course_utils.lessons.autodiff_and_optimizers import autodiff
@@ -91,8 +148,9 @@ print(y.name, "came from", [parent.name for parent in y.parents])
 # x.gradient
 # ```
 #
-# In the same way `autodiff.matmul_backward` and `autodiff.softmax_cross_entropy_backward` take yours, in lesson 2's
-# notebook too. Does the network still learn its digits?
+# In the same way, you can set `autodiff.matmul_backward` and `autodiff.softmax_cross_entropy_backward`. If you do this
+# at the top of the notebook [Further](../notebooks/02_autodiff_and_optimizers_further.ipynb), the network there learns
+# to read digits with your own code.
 
 # %%
 course.progress()

@@ -3,11 +3,11 @@
 # %% [markdown]
 # # Exercises: can P workers train as one?
 #
-# Five functions, and with them you have written the core of a data-parallel library. They belong to
-# [lesson 6](../notebooks/06_data_parallel.ipynb).
+# In these six exercises you write the training loop of [lesson 6](../notebooks/06_data_parallel.ipynb), and then the
+# parts that a real program needs around it.
 #
-# Replace the line `raise NotImplementedError`, run the cell, and the next one checks it on real processes: with 1 to
-# 4 ranks and new numbers each time.
+# Replace the line `raise NotImplementedError` with your code and run the cell. The next cell checks your function on
+# real processes, with 1 to 4 ranks and new numbers each time.
 
 # %%
 import math
@@ -15,6 +15,7 @@ import math
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.nn.functional import cross_entropy
 
 import course_utils as course
 from course_utils.lessons.data_parallel import all_reduce_sum
@@ -23,9 +24,9 @@ ranks = course.start(4)
 ranks.load_torch()
 
 # %% [markdown]
-# In `torch.distributed` every rank makes the same calls in the same order, and there is no `comm`:
-# `dist.get_rank()`, `dist.get_world_size()`, `dist.all_reduce(tensor)`, `dist.broadcast(tensor, src=0)`. The last two
-# change the tensor in place. Try one:
+# All ranks make the same calls to `torch.distributed` in the same order. You need four of them: `dist.get_rank()`,
+# `dist.get_world_size()`, `dist.all_reduce(tensor)` and `dist.broadcast(tensor, src=0)`. The last two write their
+# result into the tensor that you give them. Try one:
 
 
 # %% tags=["nbval-check-output"]
@@ -38,49 +39,78 @@ def sum_of_ranks():
 ranks.run(sum_of_ranks, backend="gloo").results
 
 # %% [markdown]
-# ## 1 · Which examples are mine?
+# ## 1 · The training loop
 #
-# Every rank calls this by itself and must get a shard that fits those of the others. Seed and epoch are all they have
-# in common. On paper first: 10 examples, 4 ranks. How long is each shard? Which examples occur twice?
+# Can you write the loop without looking at the page? Every rank calls your function with the same images and batches,
+# but with a model whose weights are its own. In the end, all four models must be what one process would have trained
+# from rank 0's weights, and the loss at every step must be that of one process, too.
+#
+# Each rank may compute only its own share of each batch. All shares have the same size. A step subtracts rate ×
+# gradient from every parameter, and you can write it yourself, because `torch.no_grad()` lets you change a parameter in
+# place. How you send the gradients is up to you.
+
+# %% tags=["exercise"]
+# train_data_parallel
+
+# %% [markdown]
+# ## 2 · Which examples are mine?
+#
+# In the loop, the number of images could be divided evenly. Here it need not be. Every rank calls this function by
+# itself, and all it has in common with the other ranks are the seed and the epoch.
+#
+# Work through a small case on paper first. With 10 examples and 4 ranks, how long is each shard? And which examples
+# appear twice?
 
 # %% tags=["exercise"]
 # shard_indices
 
 # %% [markdown]
-# ## 2 · One model for all
+# ## 3 · One model for all ranks
 #
-# Make every replica equal to rank 0's. The optimizer already holds the model's tensors: do not replace them, fill
-# them.
+# Copy the model of rank 0 to all other ranks. The loop on the page did this for the parameters. Write a version that
+# works for any model, including one with buffers. An optimizer may already hold the model's tensors, so don't replace
+# them. Write new numbers into them.
 
 # %% tags=["exercise"]
 # broadcast_parameters
 
 # %% [markdown]
-# ## 3 · The mean of all gradients
+# ## 4 · The mean of all gradients
 #
-# The heart of it. Two traps are in the docstring: one parameter is frozen, and one rank has nothing to contribute.
-# What happens to the others if it stays away?
+# This function, too, must work for any model. Two cases need care. A parameter may be frozen, which means that it isn't
+# trained. And in some batches a rank may have no gradient for a parameter, for example because its images didn't use
+# that part of the network. What happens to the other ranks if it doesn't take part?
 
 # %% tags=["exercise"]
 # average_gradients
 
 # %% [markdown]
-# ## 4 · The rate for a larger batch
+# ## 5 · The rate for a larger batch
 #
-# No ranks needed here, only a straight line. At which step is it at `base`, and at which has it arrived?
+# This function needs no ranks. If the warm-up takes 4 steps and the rate rises from 0.1 to 0.5, the rates of steps 0 to
+# 5 are 0.1, 0.2, 0.3, 0.4, 0.5 and 0.5.
 
 # %% tags=["exercise"]
 # scaled_learning_rate
 
 # %% [markdown]
-# ## 5 · Batch norm over all ranks
+# ## 6 · Batch norm over all ranks
 #
-# `dist.all_reduce` changes a tensor behind autograd's back: no gradient would find its way through it.
-# `all_reduce_sum(tensor)` returns the sum over all ranks as a new tensor and knows the way back: one collective
-# forward, one backward. Call it only once in the function.
+# (After the section *Layers that see the whole batch* of [Further](../notebooks/06_data_parallel_further.ipynb).)
 #
-# Ranks have different numbers of examples, and one may have none. Compute in float64: the check
-# tries numbers around 3000 whose variance is 1.
+# For each feature you need the mean and the variance over the examples of all ranks. With $N$ examples in total, they
+# are
+#
+# $$\text{mean} = \frac1N\sum x \qquad\text{and}\qquad \text{variance} = \frac1N\sum x^2 - \text{mean}^2 .$$
+#
+# The ranks may have different numbers of examples, and one of them may have none.
+#
+# `dist.all_reduce` changes a tensor without telling autograd, so no gradient can flow back through it. Use
+# `all_reduce_sum(tensor)` instead. It returns the sum over all ranks as a new tensor, and in the backward pass it adds
+# up the gradients of all ranks. Call it only once, with everything that you need in one vector.
+#
+# Compute in `float64`. The check also tries numbers around 3,000 whose variance is 1. There, the two terms of the
+# variance are about 9,000,000 and their difference is 1, which leaves no correct digit in `float32`.
 
 # %% tags=["exercise"]
 # sync_batch_norm
@@ -88,9 +118,10 @@ ranks.run(sum_of_ranks, backend="gloo").results
 # %% [markdown]
 # ## Done?
 #
-# Put *your* function to work: import `train_parallel` from `course_utils.lessons.data_parallel` and call
-# `ranks.run(train_parallel, course.data.digits("float64"), synchronise=average_gradients, backend="gloo")`. Are
-# the losses in its results those of the same call without `synchronise`, which takes ours?
+# Put your own function to work. Import `train_parallel` from `course_utils.lessons.data_parallel`, which is the loop of
+# the page with more options, and call `ranks.run(train_parallel, course.data.digits("float64"),
+# synchronise=average_gradients, backend="gloo")`. Compare the losses in its results with those of the same call without
+# `synchronise=`, which uses the library's function.
 
 # %%
 course.progress()

@@ -4,10 +4,10 @@
 # # How does a network learn?
 #
 # Training the language model of lesson 0 would keep a single GPU busy for more than 60 years. Nearly all of that time
-# is spent in a loop that fits in a few lines of Python. The loop takes some examples, finds out how the weights should
-# change, and changes them a little. How many examples it takes and how far it goes are two numbers that people have to
-# choose. If the second is only 5 % too large, the loop can lead away from the solution instead of towards it, and you
-# will see that happen on this page.
+# would be spent in a loop that fits in a few lines of Python. The loop takes some examples, finds out how the weights
+# should change, and changes them a little. How many examples it takes and how far it goes are two numbers that people
+# have to choose. If the second is just 5 % too large, the steps can lead away from the solution instead of towards it,
+# and you will see that happen on this page.
 #
 # After this lesson you can write the loop, say how reliable a step is if it looks at only a few examples, and find the
 # largest step that works. You will also see why several computers can share the work of a single step, which is what
@@ -40,7 +40,7 @@ pictures.images_with_regions(images[some], x[some], ["a 2", "a 5"], title)
 
 # %%
 inks = ["ink in the left half", "ink in the lower left quarter"]
-title = "Among images with the same ink on the left, the 2s tend to lie above the 5s"
+title = "With the same amount of ink on the left, the 2s tend to lie above the 5s"
 pictures.two_classes(x, y, ["a 2", "a 5"], inks, title=title)
 
 # %% [markdown]
@@ -78,10 +78,12 @@ def loss(w):
 # height there. We want to get to the lowest point without knowing where it is, but we can find out how steep the ground
 # is under our feet.
 #
-# This slope is the **gradient**, written $\nabla L$. For each weight, it is how fast the loss grows when the weight
-# grows. For our model, calculus gives a short formula. When the score of an image grows, its loss changes at the rate
-# $p-y$, where $y$ is 1 for a 5 and 0 for a 2. When weight $w_0$ grows, the score changes at the rate $x_0$. So the
-# gradient of a single image is $(p-y)\,x$, and the gradient of $n$ images is the mean
+# This slope is the **gradient**, written $\nabla L$. For each weight, it tells you how fast the loss grows when you
+# increase that weight. For our model, calculus gives a short formula. The loss of a 5 is $-\log p = \log(1 + e^{-s})$,
+# and its derivative with respect to the score is $p - 1$. For a 2, the derivative comes out as $p$. So in both cases,
+# when the score of an image grows, its loss changes at the rate $p-y$, where $y$ is 1 for a 5 and 0 for a 2. When
+# weight $w_0$ grows, the score changes at the rate $x_0$. So the gradient of a single image is $(p-y)\,x$, and the
+# gradient of $n$ images is the mean
 #
 # $$\nabla L(w) = \frac{1}{n} \sum_{i=1}^{n} (p_i - y_i)\, x_i .$$
 #
@@ -124,22 +126,23 @@ title = "40 steps of gradient descent, most of them in a long, narrow valley"
 pictures.trajectories(loss, {"gradient descent": path}, best, title)
 
 # %% [markdown]
-# This is a hiker's map. Each line joins points with the same loss, darker areas are higher, and the star marks the
-# lowest point. The path starts at the white circle. Where the ground is steep, the steps are long. But soon the path
-# reaches the floor of a long, narrow valley, which is almost level, and there the steps become short, although the rate
-# is still the same.
+# This is a hiker's map. Each line joins points with the same loss, so the ground is steep where lines are close
+# together. Darker areas are higher, and the star marks the lowest point. The path starts at the white circle. Where the
+# ground is steep, the steps are long. But soon the path reaches the floor of a long, narrow valley, which is almost
+# level, and there the steps become short, although the rate is still the same.
 #
 # ## A few images are enough for a step
 #
 # Each of these steps used all 359 images. ImageNet, a famous collection of photos, has 1.28 million images to train on,
-# and a network that works like this would have to look at all of them before its first step. Data sets of this size are
-# one reason why people train on many machines. But long before all the images have been looked at, a few of them will
-# have shown roughly which way is down.
+# and a network trained in this way would have to look at all of them before its first step. Collections of this size
+# are one reason why people train on many machines. But long before all the images have been looked at, a few of them
+# will have shown roughly which way is down.
 #
 # **Stochastic gradient descent**, or SGD, makes use of that. It divides the images at random into small groups. Each
 # group is called a **batch**, and its mean gradient is used for one step. When every image has been used once, an
-# **epoch** is over, and the images are shuffled for the next one. The function `minibatches`, which you will write in
-# the first exercise, yields the positions of the images in each batch of an epoch:
+# **epoch** is over, and the images are shuffled for the next one. The function `minibatches` yields the positions of
+# the images in each batch of an epoch. Here we use the course's version, and in the first exercise you will write your
+# own:
 
 # %%
 from course_utils.lessons.sgd import minibatches
@@ -159,7 +162,7 @@ def sgd(batch_size, rate=1.0, epochs=5):
 # %% [markdown]
 # With a batch size of 64, an epoch has five full batches and a sixth one with the remaining 39 images. That makes 6
 # steps in an epoch and 30 in five epochs. In the same way, a batch size of 1 gives 1,795 steps, a batch size of 8 gives
-# 225, and 359 gives 5. Each image is used five times in any case. You can have many steps in unreliable directions, or
+# 225, and 359 gives 5. Either way, each image is used five times. You can have many steps in unreliable directions, or
 # a few in reliable ones.
 #
 # **Predict.** After five epochs with a rate of 1, which batch size will have the lowest loss?
@@ -187,9 +190,9 @@ pictures.trajectories(loss, paths, best, title, columns=columns)
 
 # %% [markdown]
 # With all 359 images in a batch, the steps point in the right direction, but five steps don't get far. With a single
-# image, the path reaches the area around the star and then keeps wandering about, because each step follows one image
-# only. A batch of 8 is a good compromise here. With a different rate the result could be different, and in
-# [Further](01_sgd_further.ipynb) you can try that with two sliders.
+# image, the path soon comes near the star and then keeps wandering about below it, where the valley is even flatter,
+# because each step follows one image only. A batch of 8 is a good compromise here. With a different rate the result
+# could be different, and in [Further](01_sgd_further.ipynb) you can try that with two sliders.
 #
 # ## Noise falls with the square root of the batch size
 #
@@ -199,11 +202,14 @@ pictures.trajectories(loss, paths, best, title, columns=columns)
 #
 # Let $\sigma$ (sigma) be the noise if a batch is a single image. The gradient of four images is the mean of four such
 # gradients, so its error is the mean of their errors. If the images are drawn independently, these errors point in
-# unrelated directions and partly cancel. What adds up is not their lengths but the means of their *squared* lengths. So
-# the sum of four errors has a mean square of $4\sigma^2$, which is a noise of $2\sigma$, and their mean has a quarter
-# of that, $\sigma/2$. Four times the images give half the noise.
+# unrelated directions and partly cancel. How much is left? Suppose two errors happen to be at a right angle. Then their
+# sum is the long side of a right triangle, and by Pythagoras its square is the sum of their squares. Two independent
+# errors are sometimes closer together and sometimes farther apart than that, but on average over many pairs, the same
+# holds for their squares. So the sum of four errors has a mean square of $4\sigma^2$, which means a noise of $2\sigma$,
+# and their mean has a quarter of that, $\sigma/2$. Four times as many images give half the noise.
 #
-# **Predict.** By what factor is the noise of 100 images smaller than the noise of one?
+# **Predict.** By what factor is the noise of 100 images smaller than the noise of one? (Anything within a factor of 1.2
+# counts as right.)
 
 # %%
 course.predict("noise_ratio", within=1.2, answer=...)  # a number
@@ -226,7 +232,7 @@ def noise(batch_size, draws=2000):
 
 batch_sizes = [1, 2, 5, 10, 20, 50, 100, 200]
 measured = [noise(size) for size in batch_sizes]
-sigma = np.sqrt((of_each_image - of_all).var(axis=0).sum())
+sigma = np.sqrt(((of_each_image - of_all) ** 2).sum(axis=1).mean())  # of one image
 predicted = [sigma / np.sqrt(size) for size in batch_sizes]
 
 ratio = measured[0] / measured[batch_sizes.index(100)]
@@ -237,34 +243,41 @@ pictures.noise_line(batch_sizes, {name: measured}, {name: predicted}, title)
 
 # %% [markdown]
 # The noise of $B$ images is $\sigma/\sqrt{B}$, which is the line in the picture. To halve the noise, you have to look
-# at four times as many images. On one processor, this is an argument for small batches. On many machines it is less
-# clear, because they can look at the images of a large batch at the same time. Lesson 6 asks how large a batch is worth
-# having then. (Within an epoch no image is drawn twice, so the noise of SGD is really a little smaller.
-# [Further](01_sgd_further.ipynb) shows by how much.)
+# at four times as many images. If images are looked at one after the other, this is an argument for small batches. It
+# is less clear for hardware that can look at many images at the same time, and lesson 6 asks how large a batch many
+# machines should use. Within an epoch, no image is drawn twice, which makes the noise smaller. For batches that are
+# small compared with all the images this hardly matters, and [Further](01_sgd_further.ipynb) shows how much it is for
+# large ones.
 #
 # ## How large may a step be?
 #
 # On the floor of the valley, larger steps would have helped. What stops us? Take the simplest landscape that has a
-# lowest point, a parabola. At a distance $d$ from the lowest point, let its height be $\tfrac{\lambda}{2} d^2$, so that
-# its slope is $\lambda d$. The number $\lambda$ (lambda) is the **curvature**, which is how fast the slope changes as
-# you walk. One step of gradient descent changes the distance by the rate times the slope:
+# lowest point, a parabola. At a distance $d$ from the lowest point, let its height be $\tfrac{\lambda}{2} d^2$. The
+# derivative of $d^2$ is $2d$, so the slope is $\lambda d$. The number $\lambda$ (lambda) is the **curvature**, which is
+# how fast the slope changes as you walk. One step of gradient descent changes the distance by the rate times the slope:
 #
 # $$d \leftarrow d - \eta \lambda d = (1 - \eta\lambda)\, d$$
 #
 # So each step multiplies the distance by the same number, $1 - \eta\lambda$. Take a curvature of 0.5. With a rate of 2,
 # this number is 0, and the first step lands exactly on the lowest point. With a rate of 3 it is −0.5, so each step
-# crosses over to the other side and ends at half the distance. Larger rates do this:
+# crosses over to the other side and ends at half the distance. Here is what larger rates do:
 
 # %% tags=["nbval-check-output"]
 curvature = 0.5
-for rate in [3.0, 3.9, 4.0, 4.1]:
+visited = {}
+for rate in [3.0, 3.9, 4.1]:
     d = 1.0
-    visited = []
+    distances = [d]
     for _ in range(5):
         slope = curvature * d
         d = d - rate * slope
-        visited.append(f"{d:5.2f}")
-    print(f"rate {rate}:", *visited)
+        distances.append(d)
+    print(f"rate {rate}:", *(f"{d:5.2f}" for d in distances))
+    visited[f"rate {rate}"] = distances
+
+# %%
+title = "On a parabola with a curvature of 0.5, steps with a rate of 4.1 lead upwards"
+pictures.steps_on_parabola(curvature, visited, title)
 
 # %% [markdown]
 # With a rate of 4.1, each step ends farther away than the one before. The limit is the rate that makes $1 -
@@ -272,14 +285,15 @@ for rate in [3.0, 3.9, 4.0, 4.1]:
 # is 2.
 #
 # Our valley has two weights, and it is not a parabola. But near the star, a cut through it in any direction looks very
-# much like one. The curvature is largest straight across the valley, from the lower left to the upper right on the map,
-# so this is where steps fail first. At the star the slope is 0. The next cell goes a thousandth to the upper right and
-# divides the slope there by the distance:
+# much like one. On the map, the lines around the star are closest together straight across the valley, from the lower
+# left to the upper right. In this direction the curvature is largest, so this is where steps fail first. At the star
+# the slope is 0. The next cell goes a distance of 0.001 to the upper right and divides the slope there by this
+# distance:
 
 # %%
 across = np.array([1.0, 1.0]) / np.sqrt(2)  # an arrow of length 1
 start = best + 0.001 * across
-slope = gradient(start, x, y) @ across  # the slope in the direction of the arrow
+slope = gradient(start, x, y) @ across  # the part of it that points along the arrow
 print(f"curvature across the valley: {slope / 0.001:.3f}")
 
 # %% [markdown]
@@ -316,23 +330,26 @@ pictures.distances(curves, title, y="distance from the star")
 
 # %% [markdown]
 # The formula gives 2 ÷ 0.169 = 11.8. With a rate 5 % below that, the steps lead to the star. With a rate 5 % above it,
-# they lead away, until they reach ground that is less curved.
+# they lead away from it, until they are so far out that the ground is less curved, and there they keep jumping from one
+# side to the other. The blue curve, with half the largest rate, falls steeply once and then very slowly. Its first step
+# lands almost exactly on the floor of the valley, because half of $2/\lambda$ makes $1 - \eta\lambda$ equal to 0, and
+# after that it has to creep along the floor.
 #
-# So the steepest direction sets the limit. Nearly the whole way to the star leads *along* the valley, where much larger
-# steps would be safe, but with such steps we would be thrown out sideways. A network with millions of weights has steep
-# and gentle directions, too. [Further](01_sgd_further.ipynb) calculates the curvature in all directions at once.
+# So near the lowest point, the direction with the largest curvature sets the limit. *Along* the valley much larger
+# steps would be safe, but they would throw us out sideways. A network with millions of weights has steep and gentle
+# directions, too. [Further](01_sgd_further.ipynb) calculates the curvature in all directions at once.
 #
 # ## Momentum: a ball instead of a hiker
 #
 # Gradient descent forgets each step as soon as it has been taken, like a hiker who stops after every step to feel which
-# way is down. A ball keeps rolling. Descent with **momentum** has a velocity $v$, which keeps a share $\beta$ (beta) of
-# itself in each step and adds the new gradient. The weights follow the velocity:
+# way is down. A ball keeps rolling. Descent with **momentum** keeps a velocity $v$. In each step, a share $\beta$
+# (beta) of the old velocity is kept and the new gradient is added. The weights then follow the velocity:
 #
 # $$v \leftarrow \beta v + \nabla L(w), \qquad w \leftarrow w - \eta v$$
 #
 # Suppose that the gradient is 1 in every step and $\beta$ is 0.5. The velocity is 1 after the first step, 0.5 × 1 + 1 =
-# 1.5 after the second, then 1.75, then 1.875. It approaches 2, because 2 no longer changes: 0.5 × 2 + 1 = 2. So the
-# ball's steps become twice as long as the hiker's.
+# 1.5 after the second, then 1.75, then 1.875. It approaches 2, which is the value that no longer changes, because 0.5 ×
+# 2 + 1 = 2. So the ball's steps become twice as long as the hiker's.
 #
 # **Predict.** Which velocity does the ball approach if the gradient is still 1 and $\beta$ is 0.8?
 
@@ -340,8 +357,9 @@ pictures.distances(curves, title, y="distance from the star")
 course.predict("velocity", answer=...)
 
 # %% [markdown]
-# Here are three values of $\beta$ in our valley, where 0 means no momentum. For each of them, the cell counts the steps
-# after which the loss stays within 0.001 of the lowest loss.
+# Let's try that in our valley. We begin with a rate of 2 and three values of $\beta$, where 0 means no momentum. With
+# $\beta$ = 0.8 the steps may become five times as long, so for a fair comparison we also let the hiker use five times
+# the rate. The cell counts the steps after which the loss stays within 0.001 of the lowest loss.
 
 # %% tags=["figure:01_ball"]
 course.answer("velocity", answer=1 / (1 - 0.8))
@@ -358,28 +376,30 @@ def with_momentum(beta, rate=2.0, steps=400):
 
 
 rolls = {}
-for beta in [0, 0.8, 0.9]:
-    path = with_momentum(beta)
+for beta, rate in [(0, 2.0), (0, 10.0), (0.8, 2.0), (0.9, 2.0)]:
+    path = with_momentum(beta, rate)
     too_high = [step for step, w in enumerate(path) if loss(w) > loss(best) + 0.001]
-    print(f"β = {beta}: {max(too_high) + 1} steps")
-    rolls[f"β = {beta}"] = path[:31]
-ends = [loss(path[-1]) for path in rolls.values()]
-lowest = list(rolls)[np.argmin(ends)]
-title = f"After 30 steps with a rate of 2, {lowest} has the lowest loss"
+    print(f"β = {beta}, rate {rate:g}: {max(too_high) + 1} steps")
+    rolls[f"β = {beta}, rate {rate:g}"] = path[:31]
+title = (
+    "With a rate of 10 the hiker zigzags across the valley, the ball stays on its floor"
+)
 pictures.trajectories(loss, rolls, best, title, together=True)
 
 # %% [markdown]
-# While the gradient stays the same, momentum makes the steps up to $1/(1-\beta)$ times as long, or five times for
-# $\beta$ = 0.8. Here it saves even more than that, because the ground becomes less steep on the way, and the velocity
-# still contains the larger gradients of earlier steps. But with $\beta$ = 0.9 the ball rolls past the star and has to
-# come back. Momentum also needs memory, since the velocity has as many numbers as there are weights.
+# While the gradient stays the same, momentum makes the steps up to $1/(1-\beta)$ times as long. Most of what it saves
+# here comes from that, as you can see from the hiker with a rate of 10, who is nearly as fast. But his steps are close
+# to the limit of 11.8, so he zigzags across the valley. The ball takes its small steps in the steep direction and still
+# gets up to speed along the valley, because there all the gradients point the same way. In a steeper valley the hiker
+# couldn't use such a rate at all. With $\beta$ = 0.9, though, the ball is too fast, rolls past the star and has to come
+# back. Momentum also needs memory, since the velocity has as many numbers as there are weights.
 #
 # ## The same loop trains a network
 #
 # Now let's read all ten digits with a small network. It has 32 **hidden units**. Each of them multiplies the 64 pixels
 # of an image by 64 weights, adds the results and one more number, its bias, and replaces a negative result by 0. Each
-# of the ten digits then gets a score from the 32 hidden units in the same way, but without the replacing. The digit
-# with the highest score is the network's answer.
+# of the ten digits then gets a score from the 32 hidden units in the same way, except that negative results stay as
+# they are. The digit with the highest score is the network's answer.
 
 
 # %%
@@ -390,13 +410,14 @@ def scores(weights, x):
 
 
 # %% [markdown]
-# A formula turns the ten scores into ten probabilities, and the loss is again minus the logarithm of the probability of
-# the right digit. The network has 64 × 32 + 32 + 32 × 10 + 10 = 2,410 numbers to learn, in four arrays. A landscape in
-# 2,410 dimensions can't be drawn, but the loop doesn't need a drawing. It needs the gradient, which the function
-# `loss_and_gradients` calculates with formulas that we worked out by hand. Lesson 2 shows how a computer can find them.
+# A formula called softmax, which you will meet in lesson 2, turns the ten scores into ten probabilities, and the loss
+# is again minus the logarithm of the probability of the right digit. The network has 64 × 32 + 32 + 32 × 10 + 10 =
+# 2,410 numbers to learn, in four arrays. A landscape in 2,410 dimensions can't be drawn, but the loop doesn't need a
+# drawing. It needs the gradient, which the function `loss_and_gradients` calculates with formulas that we worked out by
+# hand. Lesson 2 shows how a computer can find them.
 #
-# We train with 1,437 images for 15 epochs, with a batch size of 32. The function `sgd_step`, your second exercise,
-# takes the step for all four arrays.
+# We train with 1,437 images for 15 epochs, with a batch size of 32 and a rate of 0.1 that we found by trying. The
+# function `sgd_step`, your second exercise, takes the step for all four arrays.
 #
 # **Predict.** How many steps will that be in total?
 
@@ -426,8 +447,8 @@ course.draw.loss_curves({"SGD": losses}, title)
 
 # %% [markdown]
 # An epoch has 44 full batches and one with the remaining 29 images, so 15 epochs have 15 × 45 = 675 steps. The curve is
-# ragged because each step sees different images, which is the noise that you have measured. This loop is at the heart
-# of nearly every training. Larger programs add to it, for example by changing the rate as they go, but you will
+# ragged because each batch has different images, and some of them are harder than others. This loop is at the heart of
+# nearly every training run. Larger programs add to it, for example by changing the rate as they go, but you will
 # recognise the batch, its gradient and the step.
 #
 # ## The same gradient, in four parts
@@ -452,9 +473,10 @@ for k in range(4):  # the network has four arrays
 
 # %% [markdown]
 # We do, and it couldn't be otherwise. The gradient of the batch is a sum over 64 images, divided by 64. The mean of the
-# four parts is a quarter of four sums, each divided by 16. In both, every image counts 1/64. (Only the last digits can
-# differ, because the computer rounds in a different order. And if the parts had different sizes, the larger ones would
-# have to count more.) The next picture shows the gradients of the ten biases of the output, one for each digit:
+# four parts is a quarter of four sums, each divided by 16. Either way, every image counts for 1/64. (Only the last
+# digits can differ, because the computer rounds in a different order. And if the parts had different sizes, the larger
+# ones would have to count more.) The next picture shows the gradients of the ten biases of the output, one for each
+# digit:
 
 # %% tags=["figure:01_parts"]
 biases = {f"part {k + 1}": parts[k][3] for k in range(4)}
@@ -466,18 +488,18 @@ pictures.parts_and_whole(
 )
 
 # %% [markdown]
-# To compute the gradient of its part, the loop needed the weights and 16 images, and nothing from the other parts. So
-# four computers could do this at the same time, if each of them had a copy of the weights. They would have to
-# communicate only once in each step, for the mean. [Lesson 4](04_messages.ipynb) shows how computers exchange numbers,
-# and in [lesson 6](06_data_parallel.ipynb) four ranks train a network together in this way.
+# To compute the gradient of one part, we needed the weights and the 16 images of that part, and nothing from the
+# others. So four computers could do this at the same time, if each of them had a copy of the weights. They would have
+# to communicate only once in each step, to take the mean. [Lesson 4](04_messages.ipynb) shows how computers exchange
+# numbers, and in [lesson 6](06_data_parallel.ipynb) four ranks train a network together in this way.
 #
 # ## What you can do now
 #
 # You can write the loop that trains a network: take a batch, compute its gradient, and step against it. You know that
-# the noise of a batch of $B$ images is $\sigma/\sqrt{B}$, that descent fails when the learning rate exceeds $2/\lambda$
-# for the curvature $\lambda$ in the steepest direction, and that momentum can make steps $1/(1-\beta)$ times as long.
-# Most importantly, you know that the gradient of a batch is the mean of the gradients of its equal parts, each of which
-# can be computed on its own.
+# the noise of a batch of $B$ images is $\sigma/\sqrt{B}$, that near a lowest point descent leads away if the learning
+# rate exceeds $2/\lambda$, where $\lambda$ is the largest curvature there, and that momentum can make steps
+# $1/(1-\beta)$ times as long. Most importantly, you know that the gradient of a batch is the mean of the gradients of
+# its equal parts, each of which can be computed on its own.
 #
 # In the [exercises](../exercises/01_sgd.ipynb) you write the pieces of the loop. [Lesson
 # 2](02_autodiff_and_optimizers.ipynb) asks who computes the gradient. [Further](01_sgd_further.ipynb) is about

@@ -22,9 +22,8 @@
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.sgd import best_weights, descend, minibatches, pictures
-from course_utils.lessons.sgd import two_digits
-from course_utils.lessons.sgd.logistic import gradients, loss, probability
+from course_utils.lessons.sgd import best_weights, descend, gradients, loss
+from course_utils.lessons.sgd import minibatches, pictures, probability, two_digits
 
 x, y = two_digits()
 best = best_weights(x, y)  # the star on the map

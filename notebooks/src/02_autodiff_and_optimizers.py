@@ -3,422 +3,507 @@
 # %% [markdown]
 # # Who computes the gradient?
 #
-# After this lesson you can **walk** a program backwards and get all its gradients at once, **predict** when each of
-# them is ready, and **count** the bytes that an optimizer keeps for every weight.
+# To train a network, you have to know how the loss changes with each of its weights. For the small network of lesson 1,
+# we worked out the formulas for these slopes by hand. If you add a layer, you have to do it again, and a mistake in a
+# formula gives you no error message. You could also nudge one weight, run the network again and see what happens to the
+# loss. But then a network with nine million weights has to run nine million times. If a run takes 0.05 seconds, that is
+# 450,000 seconds, more than five days for a single gradient.
+#
+# PyTorch finds all nine million slopes in about the time of two more runs, without being given a single formula. In
+# this lesson you build a program that does the same. You will also be able to say which part of a gradient is ready
+# first and could already be sent to other machines, and how many bytes an optimizer keeps for each weight.
 #
 # *50 minutes · builds on [lesson 1](01_sgd.ipynb) · no ranks*
 
 # %%
-import itertools
-
 import numpy as np
 
 import course_utils as course
-from course_utils.lessons.autodiff_and_optimizers import Node, pictures, topological_order
+from course_utils.lessons.autodiff_and_optimizers import pictures
 
 # %% [markdown]
-# In lesson 1 somebody derived the gradient with pencil and paper. Nobody does that for nine million weights.
+# ## A number that remembers where it came from
 #
-# The way out: a program, however long, is made of a dozen kinds of **operation**, and the derivative of each is known.
-# So let every number remember how it came about. A `Node` holds its `value` and its `parents`, the nodes that it was
-# computed from.
+# However long a program is, it computes its loss with only a few kinds of **operation**, such as sums and products, and
+# for each of them we know the slope from school. So while the program runs, we let every number keep a record of the
+# operation that made it and of the numbers that went into it. When the loss has been computed, we follow these records
+# back to the beginning. This is called **automatic differentiation**, or autodiff for short.
+#
+# To keep records, we need numbers of our own. In Python, a class can decide what `+` and `*` do with its objects,
+# because Python calls `x.__add__(y)` for `x + y`, and `x.__mul__(y)` for `x * y`. We call our class `Node`. Its two
+# methods compute the result as usual, but they return it as a new `Node`. The new node knows its **parents**, which are
+# the nodes that it was computed from, and it has a rule for the way back:
+
+
+# %%
+class Node:
+    def __init__(self, value, name, parents=(), rule=None):
+        self.value = value
+        self.name = name
+        self.parents = parents  # the nodes that it was computed from
+        self.rule = rule  # for the way back
+        self.gradient = 0.0
+
+    def __add__(self, other):
+        def rule(g):
+            return g, g
+
+        return Node(self.value + other.value, "+", (self, other), rule)
+
+    def __mul__(self, other):
+        def rule(g):
+            return g * other.value, g * self.value
+
+        return Node(self.value * other.value, "*", (self, other), rule)
+
+
+# %% [markdown]
+# Let's compute $y = x \cdot x + x$ for $x = 3$. Now `x * x` is more than the number 9. It is a node with the value 9,
+# whose two parents are both `x`. The picture shows all the nodes:
 
 # %% tags=["figure:02_forward_graph"]
 x = Node(3.0, "x")
-y = x * x + x
-boxes, edges = pictures.boxes_of(topological_order(y), given=["x"])
-pictures.computation_graph(boxes, edges, "y = x · x + x, as a graph")
+product = x * x
+y = product + x
+pictures.graph(y, f"y = x · x + x = {y.value:g} is made of three nodes", given=["x"])
 
 # %% [markdown]
-# Arrows run from parents to what was made of them, the **children**. There is one arrow for each use: `x` has three.
+# The box with the `*` is `product`, and the box with the `+` is `y`. An arrow runs from each parent to the node that
+# was computed from it, its **child**. There is one arrow for each use. Since `x` was used three times, three arrows
+# leave it.
 #
-# **Predict.** The *gradient* of `x` says how fast `y` grows with `x`, as in lesson 1. What is it at `x = 3`?
+# ## Walking back
+#
+# The gradient of a node tells us how fast $y$ grows when this node grows a little. If the gradient is 7, for example,
+# $y$ grows by about 0.007 when the node grows by 0.001. We start at the end. The gradient of `y` itself is 1, because
+# $y$ grows just as fast as $y$. Then we go back one node at a time:
+#
+# - The node `y` is a sum. If either of its parents grows by a little, the sum grows by just as much. So `y` passes a 1
+#   to `product` and a 1 to `x`.
+# - The node `product` is $3 \cdot 3$, and its gradient is 1. If one factor grows by a little, the product grows by
+#   three times that, because the other factor is 3. So `product` passes $1 \cdot 3$ to its first parent and $1 \cdot 3$
+#   to its second, and both of them are `x`.
+# - By now `x` has received a 1 and two 3s. When $x$ grows, it grows in all three places where it is used, so we add up
+#   the parts and get 7.
+#
+# You can check this with a calculator. If $x$ grows from 3 to 3.001, then $y$ grows from 12 to 12.007001.
+#
+# This is the **chain rule**. Let $x$ be any node, and let $c$ stand for its children, one for each arrow. Then
+#
+# $$\text{gradient}(x) = \sum_{c} \text{gradient}(c) \cdot \frac{\partial c}{\partial x} ,$$
+#
+# where the fraction $\frac{\partial c}{\partial x}$ is the slope of $c$ if only the $x$ at this arrow changes. A node's
+# rule computes these products. It takes the gradient of the node, called `g` in the class, and returns one part for
+# each parent. With that, the walk is only a few lines. It gets a list of the nodes in the order of its visits:
+
 
 # %%
-course.predict("gradient_of_x", answer=...)  # a number
-
-# %% [markdown]
-# The **chain rule** finds it by working backwards. The gradient of `y` itself is 1. Every node $c$ passes a *part* on
-# to each parent $x$: its own gradient, times the slope $\frac{\partial c}{\partial x}$, which says how fast $c$ grows
-# with $x$. The node's `rule` computes these parts. A parent adds up all parts that arrive, one for each arrow:
-#
-# $$\text{gradient}(x) = \sum_{\text{child } c \text{ of } x} \text{gradient}(c) \cdot \frac{\partial c}{\partial x}$$
-
-
-# %%
-def walk(order):  # a list of all nodes, from the last back to the inputs
-    for node in order:
-        node.gradient = np.zeros_like(node.value)
-    order[0].gradient = np.ones_like(order[0].value)
-    for node in order:
-        parts = node.rule(node.gradient) if node.rule else ()
-        for parent, part in zip(node.parents, parts):
-            parent.gradient = parent.gradient + part
-
-
-def backward(last):
-    walk(topological_order(last)[::-1])  # which order this is: the next section
+def walk(nodes):
+    for node in nodes:
+        node.gradient = 0.0
+    nodes[0].gradient = 1.0  # the first one we visit is the last one computed
+    for node in nodes:
+        if node.rule:
+            parts = node.rule(node.gradient)
+            for parent, part in zip(node.parents, parts, strict=True):
+                parent.gradient += part
 
 
 # %% tags=["figure:02_backward_graph"]
-backward(y)
-course.measured("gradient_of_x", answer=float(x.gradient))
-boxes, edges = pictures.boxes_of(topological_order(y), given=["x"], gradients=True)
-title = f"Three arrows lead back to x, and 3 + 3 + 1 = {x.gradient:.0f}"
-pictures.computation_graph(boxes, edges, title, order=[2, 1, 0], backward=True)
+walk([y, product, x])
+title = f"Three parts arrive at x and add up to {x.gradient:g}"
+pictures.graph(y, title, given=["x"], visited=[y, product, x])
 
 # %% [markdown]
-# (The small numbers are the order of the walk. The product $3 \cdot 3$ passes 3 on along each of its two arrows, the
-# sum passes 1 on.) That is **reverse-mode automatic differentiation**, all of it: one walk, eight lines. Each operation
-# brings its own rule, which starts from $g$, the gradient of the result:
+# The circled numbers show the order of the visits, and the numbers at the arrows are the parts. This is the whole
+# method. It is called *reverse-mode* automatic differentiation because it goes backwards. A new operation needs nothing
+# but a rule of its own. For example, the slope of $e^a$ is $e^a$ itself, so an exponential passes $g \cdot e^a$ to its
+# parent.
 #
-# | operation | its parents get |
-# |---|---|
-# | `a + b` | $g$ and $g$ |
-# | `a * b` | $g \cdot b$ and $g \cdot a$ |
-# | `exp(a)` | $g \cdot e^a$ |
-# | `relu(a)`, the larger of $a$ and 0 | $g$ where $a > 0$, else 0 |
+# Now take $z = x \cdot x \cdot x$ for $x = 2$. Python works from left to right, so it computes the square $2 \cdot 2 =
+# 4$ first, and then $4 \cdot 2 = 8$.
+#
+# **Predict.** Follow the walk as above. How many parts arrive at `x`, and what do they add up to?
+
+# %%
+course.predict("cube", parts=..., gradient=...)
+
+# %%
+x = Node(2.0, "x")
+square = x * x
+z = square * x
+walk([z, square, x])
+arrows_from_x = (square.parents + z.parents).count(x)
+course.answer("cube", parts=arrows_from_x, gradient=x.gradient)
 
 # %% [markdown]
-# ## In which order?
+# The node `z` passes $1 \cdot 4$ to `x` and $1 \cdot 2$ to `square`, which then passes $2 \cdot 2$ to `x` along each of
+# two arrows. That makes three parts of 4, in agreement with $3x^2$, the slope of $x^3$.
 #
-# We gave `walk` the nodes in an order made by `topological_order`. Must it be that order? A plainer idea: the last
-# node, then its parents, then *their* parents, level by level. We try it on $y = a + e^a$ with $a = x \cdot x$.
+# ## A node has to wait for all its children
+#
+# So far, we have given `walk` its order. In a long program, the computer has to find it. The simplest idea is to go
+# level by level. We visit the last node, then its parents, then their parents, and so on.
 
 
 # %%
 def level_by_level(last):
-    found = [last]
-    for node in found:
+    nodes = [last]
+    for node in nodes:  # the list grows while we go through it
         for parent in node.parents:
-            if parent not in found:
-                found.append(parent)
-    return found
+            if parent not in nodes:
+                nodes.append(parent)
+    return nodes
 
-
-x = Node(1.0, "x")
-a = x * x
-y = a + a.exp()
 
 # %% [markdown]
-# **Predict.** At $x = 1$ the gradient is $2 + 2e \approx 7.44$. What does `walk` find, level by level?
+# We try it on $y = a + b$ with $b = a \cdot a$ and $a = x \cdot x$. For $x = 2$, the slope of $y = x^2 + x^4$ is $2x +
+# 4x^3 = 36$.
+#
+# Level by level, the order is `y`, `a`, `b`, `x`. So the walk begins with `y`, which passes a 1 to `a` and a 1 to `b`.
+# Next comes `a`, whose gradient is 1. It passes $1 \cdot 2$ to `x` along each of its two arrows.
+#
+# **Predict.** Continue from here. What is the gradient of `x` at the end?
 
 # %%
 course.predict(
     "walked_by_level",
     answer=...,  # "a", "b" or "c"
     choices={
-        "a": "the same: sums may be taken in any order",
-        "b": "another number, without any error",
-        "c": "nothing: it raises an error",
+        "a": "36, because parts can be added in any order",
+        "b": "4, without any error message",
+        "c": "none, because there is an error message",
     },
 )
 
 # %% tags=["figure:02_wrong_order"]
-backward(y)
-right = float(x.gradient)
+x = Node(2.0, "x")
+a = x * x
+b = a * a
+y = a + b
+a.name, b.name, y.name = "a", "b", "y"
+
 walk(level_by_level(y))
-wrong = float(x.gradient)
-order = [topological_order(y).index(node) for node in level_by_level(y)]
-course.measured("walked_by_level", answer="a" if np.isclose(wrong, right) else "b")
-boxes, edges = pictures.boxes_of(topological_order(y), given=["x"], gradients=True)
-title = f"Level by level: {wrong:.4g}. In topological order: {right:.4g}"
-pictures.computation_graph(boxes, edges, title, order=order, backward=True)
+course.measured("walked_by_level", answer={36: "a", 4: "b"}[x.gradient])
+title = f"Level by level, x gets {x.gradient:g} instead of {2 * 2 + 4 * 2**3}"
+pictures.graph(y, title, given=["x"], visited=level_by_level(y))
 
 # %% [markdown]
-# Follow the numbers. The product `a` came second, and passed on the 1 that it had. Then came the part from `exp`, and
-# the gradient of `a` became $1 + e = 3.718$: too late for `x`. There was no error, only a wrong number.
+# When the walk was at `a`, this node had received only the 1 from `y`, and it passed on what it had. After that, `b`
+# passed it two more parts of 4. So `a` ends up with the right gradient, which is 9, but `x` never hears of it. There is
+# no error message, only a wrong number.
 #
-# A node may pass its gradient on only when it has *all* its parts, so after all its children. To get such an order,
-# list each node after its parents, and read the list from the end. The list is in **topological order**; to make one is
-# [your first exercise](../exercises/02_autodiff_and_optimizers.ipynb).
-
-# %% [markdown]
-# ## Arrays
-#
-# A graph of single numbers would be huge. So let a value be an array: the rules stay the same, entry by entry. Two
-# things are new. The first is **broadcasting**: NumPy repeats the smaller array, here a row of 3 for each of 4 rows. A
-# number that was used four times gets four parts, and they are added up.
+# A node may pass on its gradient only when all of its children have passed on theirs. Such an order is easy to
+# describe. First list every node after its parents, for example as `x, a, b, y`. A list like this is in **topological
+# order**. Then read it from the end. Writing a function that makes the list is your [first
+# exercise](../exercises/02_autodiff_and_optimizers.ipynb). Here we use the one from our library:
 
 # %% tags=["nbval-check-output"]
-bias = Node(np.zeros(3), "bias")
-total = (Node(np.ones((4, 3))) + bias).sum()
-total.backward()
-print("value", bias.value, " gradient", bias.gradient)
+from course_utils.lessons.autodiff_and_optimizers import topological_order
+
+
+def backward(last):
+    order = topological_order(last)
+    walk(order[::-1])  # from the end
+
+
+backward(y)
+print([node.name for node in topological_order(y)], "gradient of x:", x.gradient)
 
 # %% [markdown]
-# *Forward repeats, backward adds.* The helper `unbroadcast` does the adding, for any two shapes.
+# ## From numbers to arrays
 #
-# The second is the product of matrices. Let `c = a @ b`, and let $g$ be the gradient of `c`. The shapes leave only one
-# way to put the factors together ($b^T$ is $b$ with rows and columns swapped):
+# If every weight were a node of its own, the graph of a network would be enormous. So from now on, the value of a node
+# is a whole NumPy array. The course has such a `Node` in `course_utils/lessons/autodiff_and_optimizers/autodiff.py`. It
+# is the class above with more operations, in a file of about 170 lines, and its method `backward()` does what our
+# function does. Two of its rules need some thought.
 #
-# $$\text{gradient}(a) = g\, b^T \qquad \text{gradient}(b) = a^T g$$
+# The first has to do with **broadcasting**. If you add a row of 3 numbers to a matrix with 4 rows, NumPy repeats the
+# row 4 times. So each of the 3 numbers is used four times, and its four parts have to be added up:
+
+# %% tags=["nbval-check-output"]
+from course_utils.lessons.autodiff_and_optimizers import Node
+
+matrix = Node(np.ones((4, 3)), "matrix")
+row = Node(np.zeros(3), "row")
+total = (matrix + row).sum()
+total.backward()
+print(row.gradient)
+
+# %% [markdown]
+# The second is the rule for a product of matrices, $c = a\,b$. An entry in row $i$ and column $j$ of $a$ is multiplied
+# by all the entries in row $j$ of $b$, and the products go into row $i$ of $c$. So we multiply each gradient in that
+# row of $c$ by the matching entry of $b$ and add up. For all entries of $a$ together, this is again a product of
+# matrices. If $g$ is the gradient of $c$, and $b^T$ is $b$ with its rows and columns swapped, then
 #
-# Your second exercise is `matmul_backward`, also for *stacks*: arrays that hold many matrices.
+# $$\text{gradient}(a) = g\, b^T \qquad \text{gradient}(b) = a^T g ,$$
 #
-# Now a real network: two layers, and a batch of 64 handwritten digits, of 64 pixels each.
+# where the second formula follows in the same way as the first. You will write this rule in the second exercise. We can
+# now build the network of lesson 1, which computes ten scores for each image. *Softmax* turns the scores $z_1, \dots,
+# z_{10}$ into probabilities by dividing each $e^{z_k}$ by the sum $e^{z_1} + \dots + e^{z_{10}}$. The loss is the
+# **cross entropy**, the mean of $-\log$ of the probability that the network gave to the right digit. Its rule is the
+# third exercise.
 
 
 # %%
 from course_utils.lessons.autodiff_and_optimizers import softmax_cross_entropy
 
 
-def network(x, parameters):
-    W1, b1, W2, b2 = parameters
-    return (x @ W1 + b1).relu() @ W2 + b2
-
-
-def loss_of(nodes, images, digits):
-    return softmax_cross_entropy(network(Node(images, "x"), nodes), digits)
+def network(x, W1, b1, W2, b2):
+    return (x @ W1 + b1).relu() @ W2 + b2  # relu replaces negative numbers by 0
 
 
 # %% tags=["figure:02_network_graph"]
 from course_utils.lessons.sgd import new_network
 
 train_x, train_y, test_x, test_y = course.data.digits_arrays()
-names = ["W1", "b1", "W2", "b2"]
+images, digits = train_x[:64], train_y[:64]
 start = new_network(np.random.default_rng(0))
-nodes = [Node(array.copy(), name) for array, name in zip(start, names)]
-loss = loss_of(nodes, train_x[:64], train_y[:64])
+names = ["W1", "b1", "W2", "b2"]
+nodes = [Node(array, name) for array, name in zip(start, names, strict=True)]
 
-boxes, edges = pictures.boxes_of(topological_order(loss), given=["x"])
-order = range(len(boxes))[::-1]
-title = f"{len(boxes)} nodes, of which 4 hold the weights"
-pictures.computation_graph(boxes, edges, title, order=order, backward=True)
+loss = softmax_cross_entropy(network(Node(images, "x"), *nodes), digits)
+order = topological_order(loss)[::-1]
+title = f"The network and its loss: {len(order)} nodes, of which 4 hold the weights"
+pictures.graph(loss, title, given=["x"], visited=order)
 
 # %% [markdown]
-# The walk begins at the **cross entropy**, the loss of lesson 1 for ten classes. (*Softmax* makes ten probabilities of
-# the ten scores.) Its rule is your third exercise, `softmax_cross_entropy_backward`.
+# Below its name, each box shows the shape of its array. There are 64 images of 64 pixels each, 32 hidden units and 10
+# scores. The loss is a single number.
 #
-# Are the gradients right? `network` says nothing of Node; PyTorch's arrays, called **tensors**, go through it as well.
-# `torch.autograd` remembers their graph and walks it as we do.
+# Are our gradients right? We compare them with those of PyTorch, whose arrays are called **tensors**. If you create a
+# tensor with `requires_grad=True`, PyTorch records everything that is computed from it, as our nodes do. And because
+# `network` needs nothing but `@`, `+` and `relu()`, we can pass tensors to the same function:
 
 # %%
 import torch
 from torch.nn.functional import cross_entropy
 
 loss.backward()
-# requires_grad: torch remembers what is made of these
+
 tensors = [torch.tensor(array, requires_grad=True) for array in start]
-scores = network(torch.tensor(train_x[:64]), tensors)
-cross_entropy(scores, torch.tensor(train_y[:64])).backward()
-for node, tensor in zip(nodes, tensors):
-    apart = np.abs(node.gradient - tensor.grad.numpy()).max()
-    assert apart <= 1e-10
-    print(f"{node.name}: at most {apart:.0e} apart")
+scores = network(torch.tensor(images), *tensors)
+cross_entropy(scores, torch.tensor(digits)).backward()
+for node, tensor in zip(nodes, tensors, strict=True):
+    difference = np.abs(node.gradient - tensor.grad.numpy()).max()
+    assert difference <= 1e-10
+    print(f"{node.name}: the largest difference is {difference:.0e}")
 
 # %% [markdown]
-# Equal up to rounding. The whole library, `course_utils/lessons/autodiff_and_optimizers/autodiff.py`, has about 170
-# lines, and its tests compare it with PyTorch on 150 random graphs.
+# The computer rounds these numbers to about 16 digits, so tiny differences are to be expected. In
+# [Further](02_autodiff_and_optimizers_further.ipynb), the network learns to read digits with our own gradients. From
+# here on, we let PyTorch do the walking.
 #
-# From here on PyTorch walks, for a network of another size: **VGG-11**. It has eight **convolutions**, layers that
-# slide small filters over the image, and a **linear layer** (`x @ W + b`) at the end. Behind each convolution a *norm*
-# scales its results (lesson 3). You will meet VGG-11 again in lessons 3, 6 and 7.
-
-# %% tags=["nbval-check-output"]
-from course_utils.vgg import parameter_count, vgg11
-
-model = vgg11(seed=0)
-for name, parameter in model.named_parameters():
-    if parameter.ndim > 1:
-        print(f"{name}: {parameter.numel():,}")
-print(f"all, with biases and norms: {parameter_count(model):,}")
-
-# %% [markdown]
 # ## What does a gradient cost?
 #
-# A **forward pass** computes the loss; a **backward pass** walks back from it.
+# Computing the loss is called the **forward pass**, and the walk back from it is the **backward pass**. To compare
+# them, take a product $c = a\,b$ again, with $a$ of 64 × 64 and $b$ of 64 × 32 numbers. The forward pass needs 64 × 64
+# × 32 = 131,072 multiplications. The backward pass has to compute $g\,b^T$, where $g$ has 64 × 32 numbers and $b^T$ has
+# 32 × 64. That takes 64 × 32 × 64 multiplications, which is just as many. It also has to compute $a^T g$, which takes
+# as many once more.
 #
-# There is a way without rules: nudge one weight a little, run forward, see how the loss changes, as in lesson 1. For
-# all nine million weights that is nine million forward passes.
+# To measure this, we need a larger network. **VGG-11**, which you will meet again in lessons 3, 6 and 7, is a network
+# for images. It consists of eight **convolutions**, which are layers that slide small filters over an image, followed
+# by **linear layers**, `x @ W + b`. The original from 2014 takes images of 224 × 224 pixels and has three linear layers
+# and 133 million weights. Ours is a smaller version for images of 32 × 32 pixels, with one linear layer and 9.2 million
+# weights. In both, nearly all of the work consists of multiplying numbers and adding up the products.
 #
-# **Predict.** How many forward passes does one *backward* pass cost, in time?
+# **Predict.** How many forward passes does one backward pass cost in time? (Anything within a factor of 1.5 counts as
+# right.)
 
 # %%
-course.predict("backward_price", within=1.5, forward_passes=...)  # a number
+course.predict("backward_price", within=1.5, forward_passes=...)
 
 # %%
 from course_utils.lessons.autodiff_and_optimizers import measure_ready_order
 from course_utils.measuring import is_busy
+from course_utils.vgg import parameter_count, vgg11
 
-images, labels = torch.randn(16, 3, 32, 32), torch.randint(10, (16,))
+model = vgg11(seed=0)
+photos, labels = torch.randn(64, 3, 32, 32), torch.randint(10, (64,))
 
 
 def forward():
-    return cross_entropy(model(images), labels)
+    return cross_entropy(model(photos), labels)
 
 
-# Seven times: seconds of the forward pass, and when each gradient was there.
-times = measure_ready_order(model, forward, repeats=7)
+times = measure_ready_order(model, forward, repeats=5)  # times of five passes
+one_forward, one_backward = np.median(times.forwards), np.median(times.ends)
+print(f"forward:  {1000 * one_forward:.0f} ms")
+print(f"backward: {1000 * one_backward:.0f} ms")
+busy = is_busy([times.forwards, times.ends])
+course.measured("backward_price", busy=busy, forward_passes=one_backward / one_forward)
 
-# %%
-for name, seconds in {"forward": times.forwards, "backward": times.ends}.items():
-    low, middle, high = 1000 * np.quantile(seconds, [0.25, 0.5, 0.75])
-    print(f"{name}: {middle:.0f} ms (half of the runs: {low:.0f} to {high:.0f})")
-one = np.median(times.forwards)
-busy = is_busy([times.forwards, times.ends])  # do the seven scatter too much?
-course.measured("backward_price", busy=busy, forward_passes=round(times.end / one, 1))
-days = parameter_count(model) * one / 86_400
-print(f"a nudge for each weight would take {days:.1f} days")
+days = parameter_count(model) * one_forward / (24 * 60 * 60)
+print(f"Nudging all {parameter_count(model):,} weights would take {days:.1f} days.")
 
 # %% [markdown]
-# Each product of the forward pass means *two* products backward, one for each factor. So the work of a backward pass is
-# about that of two forward passes, *whatever the number of weights*: Griewank and Walther's cheap gradient principle.
+# By our count, a backward pass takes twice the work of a forward pass. The clock may disagree by half, since a network
+# doesn't only multiply, and no processor is equally fast at everything. But whatever the factor is, the number of
+# weights has no part in it. Griewank and Walther call this the *cheap gradient principle*. In their book *Evaluating
+# Derivatives* (2008) they show that any program's value, together with its whole gradient, costs at most about four
+# times the work of the value alone.
 #
-# The price is memory: every value is kept until the backward walk has used it.
-
-# %% [markdown]
-# ## Which gradient is ready first?
+# You pay for it in memory. The rule of a product needs both factors, so the values of the forward pass must be kept
+# until the backward pass has used them. Lesson 9 comes back to this.
 #
-# Gradients do not appear all at once, and half of this course lives on that. PyTorch lets us put a **hook** on a
-# parameter: a function that it calls the moment this parameter's gradient is complete.
+# ## The last layer's gradient is ready first
 #
-# **Predict.** Which weights get their gradient first? And when *half of the time* of the backward pass is over, what
-# percentage of the gradient's bytes is ready?
+# The backward pass begins at the loss, so it reaches the last layer first. The gradients there are complete long before
+# those of the first layer. You can watch this happen, because PyTorch lets you attach a **hook** to a weight. That is a
+# function of yours that PyTorch calls as soon as the gradient is ready.
 
-# %%
-course.predict(
-    "ready_first",
-    answer=...,  # "a", "b" or "c"
-    choices={"a": "conv1", "b": "linear", "c": "all at the same time"},
-)
-course.predict("ready_at_half_time", within=1.2, percent=...)
-
-# %%
+# %% tags=["nbval-check-output"]
 ready = []
-for name, parameter in model.named_parameters():
-    # name=name: each hook keeps its own name
-    parameter.register_post_accumulate_grad_hook(lambda _, name=name: ready.append(name))
-forward().backward()
 
-weights = [name for name in ready if name.startswith(("conv", "linear"))]
-print("ready, one after the other:", *[n for n in weights if n.endswith("weight")])
-answers = {"conv1": "a", "linear": "b"}
-course.measured("ready_first", answer=answers[weights[0].partition(".")[0]])
+
+def note_when_ready(name):
+    def hook(parameter):
+        ready.append(name)
+
+    return hook
+
+
+for name, parameter in model.named_parameters():
+    if name.startswith(("conv", "linear")) and name.endswith("weight"):
+        parameter.register_post_accumulate_grad_hook(note_when_ready(name))
+
+forward().backward()
+print(*ready, sep=", ")
+
+# %% [markdown]
+# How much of the gradient is ready at half time? As an example, imagine a network of three layers with 1, 2 and 5
+# million weights, from first to last, whose backward passes take equally long. After a third of the time, the last
+# layer is done, so 5 of the 8 million gradients are ready, which is 62%.
+#
+# In our network, the layers take different times. A filter is used once for each pixel of its layer's result, and the
+# images become smaller from layer to layer. So the work of a convolution is the number of its weights times the number
+# of these pixels:
+
+# %% tags=["nbval-check-output"]
+sides = {"conv1": 32, "conv2": 16, "conv3": 8, "conv4": 8, "conv5": 4, "conv6": 4}
+sides.update({"conv7": 2, "conv8": 2, "linear": 1})  # the result is side × side pixels
+for name, side in sides.items():
+    weights = model.get_submodule(name).weight.numel()
+    work = weights * side**2 / 1e6
+    print(f"{name:6} {weights:9,} weights, {work:5.2f} million multiplications")
+
+# %% [markdown]
+# **Predict.** Suppose that each layer's backward pass takes time in proportion to its multiplications, which are 153
+# million in all. When half of the time is over, what percentage of the 9.2 million gradients is ready? (Within a factor
+# of 1.2 counts as right.)
+
+# %%
+course.predict("ready_at_half_time", within=1.2, percent=...)
 
 # %% tags=["figure:02_ready"]
 from course_utils.lessons.autodiff_and_optimizers import layers
 
-# The seven passes that we timed had such hooks, too. Each hook noted the time.
-half_time = round(100 * times.share_ready(0.5))
-course.measured("ready_at_half_time", busy=busy, percent=half_time)
-# What scales a convolution's results, its norm, counts as a part of it.
+course.measured("ready_at_half_time", busy=busy, percent=100 * times.share_ready(0.5))
+# VGG-11 has a few more weights, in layers named norm. They count with the convolution.
 by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
 pictures.gradient_readiness(
     by_layer, times.end, "One backward pass of VGG-11", times.ends
 )
 
 # %% [markdown]
-# The last layers come first, and the last convolutions are heavy: many filters, small images. The first layers have few
-# weights and large images. So when most of the *bytes* are ready, much of the *time* still lies ahead.
+# An orange bar is the backward pass of a layer. During the pink line after it, the layer's gradient only waits for the
+# end. The last convolutions have many weights and small images, and the first ones have few weights and large images.
+# That is why most of the gradient is usually ready while a good part of the work is still to come.
 #
-# A pink line shows how long a gradient waits. The gradient could travel to other machines while the rest is computed:
-# lesson 7 does just that, with these hooks.
-
-# %% [markdown]
+# If several machines have to exchange their gradients, each gradient can therefore set off while the rest is still
+# being computed. Lesson 7 does this with the hooks that you have just seen.
+#
 # ## What an optimizer remembers
 #
-# An **optimizer** turns gradients into steps. **Adam** and AdamW, which also shrinks the weights a little in each step,
-# are used most. For each weight Adam keeps two **running averages**: of the gradient (the mean) and of its square. Each
-# keeps most of its old value, and takes up a little of the new one. Adam moves the weight *against* the mean, by
+# An **optimizer** is the part of a training program that turns gradients into steps. SGD, from lesson 1, uses the same
+# learning rate for all weights, so a weight with small gradients moves only a little. **Adam** adapts the step to each
+# weight. It keeps two **running averages** for each weight, $m$ of its gradient $g$ and $s$ of the square. These are
+# updated in each step, the first of which has the number $t = 1$:
 #
-# $$\text{rate} \cdot \frac{\text{mean}}{\sqrt{\text{square}} + \text{eps}}$$
+# $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g$$
 #
-# (The tiny eps avoids 0 / 0.) So a weight with small gradients moves as far as one with large ones, if they keep
-# their sign. Both averages begin at 0, so at first they are too small. They need a correction: your fourth exercise. We
-# compare Adam with SGD, on our own gradients:
-
-
-# %%
-from course_utils.lessons.autodiff_and_optimizers import optimizers
-from course_utils.lessons.sgd import minibatches, sgd_step
-
-
-def train(step, epochs=8):
-    nodes, losses = [Node(array.copy()) for array in start], []
-    rng = np.random.default_rng(1)
-    for _ in range(epochs):
-        for batch in minibatches(len(train_x), 32, rng):
-            loss = loss_of(nodes, train_x[batch], train_y[batch])
-            loss.backward()
-            step([node.value for node in nodes], [node.gradient for node in nodes])
-            losses.append(float(loss.value))
-    found = network(Node(test_x), nodes).value.argmax(axis=1)
-    return losses, (found == test_y).mean()
-
-
-# %%
-means = [np.zeros_like(array) for array in start]
-squares = [np.zeros_like(array) for array in start]
-steps = itertools.count(1)  # next(steps) is 1, then 2, then 3 …
-
-
-def adam(parameters, gradients):
-    optimizers.adam_step(parameters, gradients, means, squares, next(steps), rate=0.005)
-
-
-def sgd(parameters, gradients):
-    sgd_step(parameters, gradients, rate=0.1)
-
-
-# %% tags=["figure:02_learned"]
-runs = {"SGD, rate 0.1": train(sgd), "Adam, rate 0.005": train(adam)}
-found, by_epoch = [], {}
-for name, (losses, accuracy) in runs.items():
-    assert accuracy >= 0.95
-    found.append(f"{name.partition(',')[0]} reads {accuracy:.1%}")
-    by_epoch[name] = np.reshape(losses, (8, -1)).mean(axis=1)
-title = f"With our own gradients: {' and '.join(found)} of the test images"
-course.draw.loss_curves(by_epoch, title, x="epoch")
-
-# %% [markdown]
-# Handwritten digits, read by a network whose every gradient came from 170 lines. (Which of the two is ahead depends on
-# their rates: try others.)
+# $$s \leftarrow \beta_2 s + (1 - \beta_2)\, g^2$$
 #
-# But look at `means` and `squares`: each is as large as the model. A float32, the usual number in PyTorch, has 4 bytes.
+# Since $\beta_1$ is usually 0.9, the new $m$ is nine tenths of the old one plus one tenth of the latest gradient. For
+# $s$, the usual $\beta_2$ is 0.999. Both averages start at 0, so at first they are too small. Adam corrects this by two
+# divisions, and then moves the weight $w$ with the learning rate $\eta$:
 #
-# **Predict.** How many bytes does each optimizer keep *for one weight*, beside the weight and its gradient?
+# $$\hat m = \frac{m}{1 - \beta_1^t} \qquad \hat s = \frac{s}{1 - \beta_2^t}$$
+#
+# $$w \leftarrow w - \eta\, \frac{\hat m}{\sqrt{\hat s} + \varepsilon}$$
+#
+# Suppose that the gradient of a weight is 0.5. After the first step, $m$ is 0.05 and $s$ is 0.00025. Divided by $1 -
+# 0.9$ and $1 - 0.999$, they become 0.5 and 0.25, and $0.5 / \sqrt{0.25}$ is 1, so the weight moves by one learning
+# rate. (The tiny $\varepsilon$, usually $10^{-8}$, only prevents a division by zero.) If the gradient is 0.005, the
+# same calculation gives 1 again. As long as the gradients stay the same, a weight with small ones moves as far as a
+# weight with large ones.
+#
+# You will write this step in the fourth exercise. Many large language models are trained with a variant, **AdamW**,
+# which also makes each weight a little smaller in each step. It keeps the same two averages.
+#
+# All of this takes memory. A `float32`, PyTorch's usual type of number, has 4 bytes. So a weight takes 4 bytes, and its
+# gradient takes another 4.
+#
+# **Predict.** How many bytes does each optimizer keep for one weight, in addition to the weight and its gradient? SGD
+# with momentum, from lesson 1, keeps one number, the velocity.
 
 # %%
 course.predict("optimizer_bytes", sgd=..., momentum=..., adam=...)
 
 # %%
-from torch.optim import SGD, Adam
+from course_utils.lessons.autodiff_and_optimizers import optimizers
 
-makers = {
-    "SGD": lambda parameters: SGD(parameters, lr=0.1),
-    "momentum": lambda parameters: SGD(parameters, lr=0.1, momentum=0.9),
-    "Adam": Adam,
-}
-kept = optimizers.state_bytes_per_parameter(model, makers)
-rounded = {name.lower(): round(value, 2) for name, value in kept.items()}
-course.measured("optimizer_bytes", **rounded)
+
+def sgd_with_momentum(parameters):
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+
+
+makers = {"sgd": torch.optim.SGD, "momentum": sgd_with_momentum, "adam": torch.optim.Adam}
+kept = optimizers.state_bytes_per_parameter(model, makers)  # after one step
+kept = {name: round(amount, 2) for name, amount in kept.items()}
+course.measured("optimizer_bytes", **kept)
 
 
 # %% tags=["figure:02_kept"]
-def row(weights, gradient, state):
-    return {"parameters": weights, "gradients": gradient, "optimizer state": state}
+def bar(weight, gradient, state):
+    return {"parameters": weight, "gradients": gradient, "optimizer state": state}
 
 
-bars = {name: row(4, 4, state) for name, state in kept.items()}
-bars["Adam, 16 bit (cited)"] = row(2, 2, 12)
-megabytes = parameter_count(model) * (8 + kept["Adam"]) / 1e6
-title = f"VGG-11 with Adam: {megabytes:.0f} MB before the first image"
+bars = {
+    "SGD": bar(4, 4, kept["sgd"]),
+    "momentum": bar(4, 4, kept["momentum"]),
+    "Adam": bar(4, 4, kept["adam"]),
+    "Adam, 16 bits": bar(2, 2, 12),  # from a paper, see below
+}
+megabytes = parameter_count(model) * (4 + 4 + kept["adam"]) / 1e6
+title = f"With Adam, VGG-11 takes {megabytes:.0f} MB before the first image"
 pictures.bytes_per_parameter(bars, title)
 
 # %% [markdown]
-# The first three rows are measured, in PyTorch's own optimizers. The last is cited: with weights and gradients in 16
-# bits, Adam keeps a 32-bit copy of the weights beside its two averages (Rajbhandari et al. 2020, §3.1).
+# For the first three bars, we let PyTorch's optimizers take a step and counted the bytes that they keep. The last bar
+# is from a paper ([Rajbhandari and others 2020](https://arxiv.org/abs/1910.02054), section 3.1). Large models are often
+# trained with weights and gradients of 16 bits, or 2 bytes. A step may be too small to change such a coarse number, so
+# the optimizer also keeps a `float32` copy of the weights, which makes 4 + 4 + 4 bytes.
 #
-# Both ways of Adam take 16 bytes for each weight: $4 + 4 + 8$, or $2 + 2 + 12$. 7 billion weights need 112 GB, before
-# the first image. Lesson 11 cuts the state into pieces, one for each rank.
-
-# %% [markdown]
+# Either way, a weight takes 16 bytes. These are the 16 bytes of lesson 0, where 32 billion weights came to 512 GB. In
+# lesson 11, several ranks share the optimizer's part.
+#
 # ## What you take with you
 #
-# You can **walk** a graph backwards: in topological order, with one rule for each operation, adding up the parts. You
-# can **predict** when gradients are ready: the last layer's first, and most of the bytes long before the end. And you
-# can **count**: 0, 4 or 8 bytes for each weight.
+# Every operation makes a node that remembers its parents and has a rule for passing a gradient back to them. If the
+# walk visits each node after all of its children, it finds all gradients at once, for about twice the work of the
+# forward pass. The last layers' gradients are ready first, and most of the bytes long before the end. For each weight,
+# plain SGD keeps nothing, momentum keeps 4 bytes, and Adam keeps 8.
 #
-# Next: [the exercises](../exercises/02_autodiff_and_optimizers.ipynb). Then [lesson 3](03_hardware.ipynb) asks what
-# limits one machine.
+# Next come the [exercises](../exercises/02_autodiff_and_optimizers.ipynb), four functions to write. [Lesson
+# 3](03_hardware.ipynb) then asks what limits one machine.
+#
+# **To read**
+#
+# - Karpathy (2020), [*micrograd*](https://github.com/karpathy/micrograd), is an autodiff for single numbers in about a
+#   hundred lines, very much like ours.
+# - Baydin and others (2018), [*Automatic differentiation in machine learning: a
+#   survey*](https://arxiv.org/abs/1502.05767), explains what else there is besides the backward walk.
+# - Kingma and Ba (2015), [*Adam: a method for stochastic optimization*](https://arxiv.org/abs/1412.6980), has the step
+#   that you have just seen as its algorithm 1.

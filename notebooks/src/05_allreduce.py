@@ -507,10 +507,10 @@ ranks.stop()
 #
 # **To read**
 #
-# - Thakur, Rabenseifner and Gropp (2005), *Optimization of Collective Communication Operations in MPICH*, explains
-#   which method an MPI library chooses, and why.
-# - Patarasuk and Yuan (2009), *Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations*, is the paper on
-#   the ring.
+# - Thakur, Rabenseifner and Gropp (2005), [*Optimization of Collective Communication Operations in
+#   MPICH*](https://doi.org/10.1177/1094342005051521), explains which method an MPI library chooses, and why.
+# - Patarasuk and Yuan (2009), [*Bandwidth Optimal All-reduce Algorithms for Clusters of
+#   Workstations*](https://doi.org/10.1016/j.jpdc.2008.09.002), is the paper on the ring.
 # - Gibiansky (2017), [*Bringing HPC Techniques to Deep
 #   Learning*](https://andrew.gibiansky.com/blog/machine-learning/baidu-allreduce/), brought the ring to the training of
 #   networks.

@@ -3,75 +3,127 @@
 # %% [markdown]
 # # Can P workers train as one?
 #
-# After this lesson you can **turn** a serial training loop into a parallel one with three lines, **prove** that
-# both do the same, and **recognise** five things that quietly spoil it.
+# In 2017, a network that recognises photographs was trained on 256 GPUs in one hour, and it became as good as one
+# trained on 8 GPUs ([Goyal and others](https://arxiv.org/abs/1706.02677)). They report a scaling efficiency of about 90
+# percent, which means that 32 times as many GPUs were 0.9 × 32 = 29 times as fast. So the smaller run would have taken
+# more than a day.
 #
-# *60 minutes · builds on lessons [2](02_autodiff_and_optimizers.ipynb) and [5](05_allreduce.ipynb) · 4 ranks*
+# How can 256 processors train *one* network? It takes three new lines in the training loop. But if one of them is
+# wrong, there is usually no error message. On this page you will see four workers whose steps are 16 times too long,
+# and four others that never agree on a network. Both programs run to their end without a complaint.
+#
+# You will turn a serial training loop into a parallel one, prove that both do the same, and learn to recognise the
+# mistakes that nothing warns you about.
+#
+# *50 minutes · builds on lessons [2](02_autodiff_and_optimizers.ipynb) and [5](05_allreduce.ipynb) · 4 ranks*
 
 # %%
+import time
+
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 
 import course_utils as course
-from course_utils.trace.events import phase_seconds
+from course_utils.lessons.data_parallel import History, Sgd, accuracy, batches
+from course_utils.lessons.data_parallel import digits_mlp, flat_parameters, mean_losses
+from course_utils.trace.recorder import phase
 
 ranks = course.start(4, link="200 Mbit/s")
-ranks.load_torch()
+ranks.load_torch()  # importing torch takes seconds: the ranks do it while you read
 
 # %% [markdown]
-# Four nodes, as in lesson 5: each rank has a link of its own, emulated. (Where your system forbids it, a line says
-# so, and messages go through memory.)
+# As in lesson 5, each rank plays the part of a node with a network link of its own. This time a link carries 200
+# million bits per second, which is 25 MB per second.
 #
-# The task: handwritten digits, and a network with two hidden layers. First one process trains, with the loop of lessons
-# 1 and 2. A batch of 64 images goes *forward* to the loss and *backward* to the gradient. A *step* moves the weights.
-# 22 batches make an epoch (29 images are left over, and dropped).
+# ## One process trains alone
+#
+# We need something to compare with, so we begin with a single process that learns to recognise handwritten digits. You
+# know this loop from lessons 1 and 2. In each epoch it shuffles the 1,437 training images and cuts them into 22 batches
+# of 64, with 29 images left over. For each batch it computes the loss (*forward*), then the gradient (*backward*), and
+# then it takes a step. `Sgd` subtracts rate × gradient from the weights, just as `torch.optim.SGD` does.
+
+
+# %%
+def shuffled(n, epoch):
+    generator = torch.Generator().manual_seed(epoch)  # a new order for each epoch
+    return torch.randperm(n, generator=generator)
+
+
+def train_serial(data, epochs=1, batch_size=64, rate=0.2):
+    x, y, test_x, test_y = data
+    model = digits_mlp(seed=0).double()
+    optimizer = Sgd(model.parameters(), rate)
+    losses = []
+    for epoch in range(epochs):
+        for batch in batches(shuffled(len(x), epoch), batch_size):
+            loss = cross_entropy(model(x[batch]), y[batch])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
+
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.data_parallel import digits_mlp, train_serial
-
-# float64 rounds so little that a larger difference between two runs is a real one
 data = course.data.digits("float64")
-print("to train on:", *data.train_x.shape, " to test with:", *data.test_x.shape)
 epochs = 4
-serial = train_serial(data, epochs=epochs, batch_size=64, rate=0.2)
+serial = train_serial(data, epochs)
 print(f"{serial.test_accuracy:.1%} recognised after {len(serial.losses)} steps")
 
 # %% [markdown]
-# ## Sharing the work
+# A `History` holds the loss at every step, the share of the test images that the network recognises, and its final
+# weights. All numbers are of type `float64`, which has about 16 decimal digits. If two runs differ by more than a
+# little rounding, we will know that something is wrong.
 #
-# Now four workers. **Data parallelism** means: each holds a copy of the whole model, a **replica**, and takes a quarter
-# of every batch, its **shard**. Nobody deals out images. All ranks draw the same order from the same seed, and rank $r$
-# takes every fourth entry, starting at $r$:
+# ## Four ranks share every batch
+#
+# Now four workers take over. In **data parallelism**, each rank holds a copy of the whole network, called a
+# **replica**, and works on a part of every batch, called its **shard**. With four ranks and a batch of 64, a shard has
+# 16 images.
+#
+# No process hands out the images. All ranks shuffle with the same seed, so they all get the same order without sending
+# a single message. From each batch, rank $r$ takes every fourth image, beginning with image $r$. Here is what that
+# gives for 12 images in batches of 4:
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.data_parallel import shard_indices
-
-print("one process:", shard_indices(12, rank=0, world_size=1).tolist())
+order = shuffled(12, epoch=0)
+print("one process:", order.tolist())
 for rank in range(4):
-    print(f"rank {rank} of 4:", shard_indices(12, rank, world_size=4).tolist())
+    shards = [batch[rank::4].tolist() for batch in batches(order, 4)]
+    print(f"rank {rank} takes", *shards)
 
 # %% [markdown]
-# Read down the ranks' first images: 8, 0, 5, 9. So begins the first line. Together, the ranks' first shards are the
-# first *batch* of the single process.
+# Read down the first column. The images 8, 0, 5 and 9 are the first four in the order of the single process, so
+# together the four shards are exactly the batch that one process would have used. PyTorch's `DistributedSampler` deals
+# out images in the same way. You will write it in an exercise, and [Further](06_data_parallel_further.ipynb) shows what
+# happens if you forget to tell it the epoch.
 #
-# Now each rank finds a gradient $g_r$ from 16 images, not 64. The loss is a *mean*, and the mean of 64 images is the
-# mean of four means of 16. So the batch's gradient $g$ is the mean of the $P$ ranks' gradients:
+# ## The mean of four gradients
 #
-# $$g = \tfrac{1}{P}\sum_{r=0}^{P-1} g_r$$
+# Each rank now computes a gradient from 16 images instead of 64. How do we get the gradient of the whole batch?
 #
-# That is lesson 5's all-reduce, and a division. In PyTorch it is `dist.all_reduce(vector)`, in place. (`dist` is
-# `torch.distributed`. **gloo**, a library, carries its messages. Each rank knows the others, so there is no `comm`.)
+# Take a batch of four images whose losses are 1, 2, 3 and 6. The loss of the batch is their mean, which is 3. If two
+# ranks share them, the first finds a mean of 1.5 and the second finds 4.5, and the mean of these two is 3 again. This
+# works because both shards have the same size, and it works for gradients, too. If $g_r$ is the gradient that rank $r$
+# computes from its shard, and $P$ is the number of ranks, the gradient of the batch is
+#
+# $$g = \tfrac{1}{P}\,(g_0 + g_1 + \dots + g_{P-1}).$$
+#
+# So we need the all-reduce of lesson 5 and a division by $P$. In PyTorch the call is `dist.all_reduce`, where `dist` is
+# short for `torch.distributed`. It replaces the tensor that you give it by the sum over all ranks. Let's try it with
+# the gradient of the last layer's bias, which has ten numbers:
 
 
 # %%
 def gradient_of_a_shard(data, average):
-    model = digits_mlp(seed=0).double()
     rank, P = dist.get_rank(), dist.get_world_size()
-    mine = shard_indices(len(data.train_x), rank, P)[: 64 // P]
+    model = digits_mlp(seed=0).double()
+    batch = shuffled(len(data.train_x), epoch=0)[:64]
+    mine = batch[rank::P]
     cross_entropy(model(data.train_x[mine]), data.train_y[mine]).backward()
-    gradient = model[6].bias.grad  # ten numbers, as an example
+    gradient = list(model.parameters())[-1].grad  # of the last bias
     if average:
         dist.all_reduce(gradient)
         gradient /= P
@@ -85,511 +137,404 @@ def gradients(average, P=4):
 
 
 alone, own, mean = gradients(False, P=1), gradients(False), gradients(True)
-print("one process, 64 images:", alone[:, 0].round(6))  # the first number
+print("one process, 64 images:", alone[:, 0].round(6))  # the first of the ten
 print("each rank, 16 images:  ", own[:, 0].round(6))
 print("after the all-reduce:  ", mean[:, 0].round(6))
 
 # %% [markdown]
-# The ranks have four opinions, and their mean is what one process finds. The whole loop, with its three new lines:
+# Each rank finds a different gradient, because each has seen different images. After the all-reduce and the division,
+# all four hold what the single process computed.
 #
-# ```
-# broadcast_parameters(model)              # new: all start with rank 0's weights
-# for batch in batches:                    # the same batches on every rank
-#     mine = batch[rank::P]                # new: this rank's shard
-#     loss = cross_entropy(model(x[mine]), y[mine])
-#     optimizer.zero_grad()
-#     loss.backward()
-#     average_gradients(model)             # new: the all-reduce, and the division
-#     optimizer.step()
-# ```
+# In lesson 5, `comm` knew who takes part. Where has it gone? The argument `backend="gloo"` tells `ranks.run` to call
+# `dist.init_process_group("gloo", …)` on every rank before it calls our function, a line that you will write yourself
+# in your own programs. It connects the processes and creates a **process group**, which does the work of `comm`. The
+# group contains the list of the ranks that take part, this process's own number in the list, and the connections to the
+# others. PyTorch keeps this first group in a global variable and calls it the *default process group*. Every function
+# in `dist` uses it unless you pass a different one with `group=`, as you will in lesson 11.
 #
-# ## As one?
+# The library that carries a group's messages is its **backend**. Ours is **gloo**, which comes with PyTorch and needs
+# no special hardware. On NVIDIA's GPUs you would use NCCL (lesson 13). [Further](06_data_parallel_further.ipynb)
+# compares gloo with MPI and with your ring.
 #
-# **Predict.** 88 steps, serial and parallel. How far apart are the losses?
+# ## The training loop
+#
+# Here is the whole parallel loop. Two small functions come first. One copies the weights of rank 0 to every other rank,
+# and the other replaces each gradient by its mean over the ranks.
+
+
+# %%
+def broadcast_parameters(model):
+    for parameter in model.parameters():
+        dist.broadcast(parameter.data, src=0)  # .data: autograd doesn't record this
+
+
+def average_gradients(model):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+        parameter.grad /= dist.get_world_size()
+
+
+def train(
+    data,
+    epochs=1,
+    batch_size=64,
+    rate=0.2,
+    build=digits_mlp,
+    share_start=broadcast_parameters,
+    share_gradients=average_gradients,
+):
+    x, y, test_x, test_y = data
+    rank, P = dist.get_rank(), dist.get_world_size()
+    model = build(seed=rank).double()  # every rank draws different weights
+    share_start(model)  # new
+    optimizer = Sgd(model.parameters())
+    losses = []
+    for epoch in range(epochs):
+        for batch in batches(shuffled(len(x), epoch), batch_size):
+            mine = batch[rank::P]  # new
+            with phase("forward"):
+                loss = cross_entropy(model(x[mine]), y[mine])
+            with phase("backward"):
+                optimizer.zero_grad()
+                loss.backward()
+            with phase("communication"):
+                share_gradients(model)  # new
+            with phase("step"):
+                optimizer.rate = rate(len(losses)) if callable(rate) else rate
+                optimizer.step()
+            losses.append(loss.item())
+    return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
+
+
+# %% [markdown]
+# Three lines are new. The first gives all ranks the same weights to start with, the second picks this rank's shard, and
+# the third exchanges the gradients. The weights are never sent again, because replicas that start equal and subtract
+# the same mean gradient stay equal. (`phase` notes when each part of a step begins and ends, so that we can draw it.
+# And the rate may be a function of the step number, which we will use later.)
+#
+# How exact is that? The serial run adds up 64 losses. Here, each rank adds up 16, and then the four results are added.
+# From lesson 5 you know that a different grouping changes the rounding, and that one rounding in `float64` changes a
+# number by at most $2^{-53}$ of its size, which is about 1e-16.
+#
+# **Predict.** We train for 88 steps, once with one process and once with four ranks. What is the largest difference
+# between the two losses at any step?
 
 # %%
 course.predict(
     "apart",
     answer=...,  # "a", "b" or "c"
-    choices={
-        "a": "0, in every digit",
-        "b": "about 1e-15, the last digit",
-        "c": "about 1e-3, batches differ",
-    },
+    choices={"a": "exactly 0", "b": "about 1e-15", "c": "about 1e-3"},
 )
 
 # %% tags=["figure:06_same_loss"]
-from course_utils.lessons.data_parallel import mean_losses, train_parallel
-
-
-def own_weights(seed):  # every rank begins with weights of its own
-    return digits_mlp(seed + dist.get_rank())
-
-
-def train(data=data, build=own_weights, **options):
-    return ranks.run(train_parallel, data, build, backend="gloo", **options)
-
-
-run = train(epochs=epochs, batch_size=64, rate=0.2)
-losses = mean_losses(run.results)  # of the whole batch, at each step
-apart = np.abs(np.subtract(losses, serial.losses)).max()
-assert apart <= 1e-6, apart
-course.measured("apart", answer="a" if apart == 0 else "b" if apart < 1e-12 else "c")
-print("recognised:", *(f"{history.test_accuracy:.1%}" for history in run.results))
+parallel = ranks.run(train, data, epochs, backend="gloo")
+losses = mean_losses(parallel.results)  # the mean of the four ranks' losses, at each step
+difference = np.abs(np.subtract(losses, serial.losses)).max()
+assert difference <= 1e-6, difference
+letter = "a" if difference == 0 else "b" if difference < 1e-12 else "c"
+course.measured("apart", answer=letter)
+print("recognised:", *(f"{history.test_accuracy:.1%}" for history in parallel.results))
 course.draw.loss_curves({"serial": serial.losses, "4 ranks": losses})
 
 # %% [markdown]
-# Step for step the loss is the same, but for the last digit: lesson 5's *bracketing*. Four workers *are* one. This is
-# **synchronous** data-parallel SGD: all wait for all, in every step. Most of what follows is a way of losing it.
+# At each of the 88 steps the two losses agree, except perhaps for their last digits. In this sense four workers really
+# train as one. Such training is called **synchronous**, because in every step each rank waits for all the others.
 #
-# Ready for three [exercises](../exercises/06_data_parallel.ipynb): `shard_indices`, `broadcast_parameters`,
-# `average_gradients`.
-#
-# ## Two ways to a mean
-#
-# The three students of lesson 3 went on with VGG-11 on four nodes, and wrote the exchange twice. Their task 2a is the
-# long way, **gather-scatter**:
-
-
-# %%
-def through_rank_0(model):
-    rank, P = dist.get_rank(), dist.get_world_size()
-    for parameter in model.parameters():
-        gradient, gathered, means = parameter.grad, None, None
-        if rank == 0:
-            gathered = [torch.empty_like(gradient) for _ in range(P)]
-        dist.gather(gradient, gathered, dst=0)
-        if rank == 0:
-            means = [torch.stack(gathered).mean(dim=0)] * P
-        dist.scatter(gradient, means, src=0)
-
-
-losses = mean_losses(train(synchronise=through_rank_0, rate=0.2).results)  # 22 steps
-assert np.allclose(losses, serial.losses[:22], atol=1e-6)  # the same training
-
-# %% [markdown]
-# Their task 2b is `average_gradients`: one all-reduce for each gradient. Which costs what? We train VGG-11, too, with
-# a quarter of its channels: 2.3 MB of gradients, so that it fits these links.
-#
-# **Predict**, from lesson 5: in a step, how many times 2.3 MB does *rank 0* send over its link, in each way?
-
-# %%
-course.predict("two_ways", within=1.2, gather_scatter=..., all_reduce=...)
-
-# %% tags=["figure:06_two_ways"]
-from course_utils.lessons.data_parallel import report_figures, sent_text, train_way
-from course_utils.lessons.data_parallel import vectors_sent
-
-ways = ["one process", "gather-scatter", "all-reduce, each"]
-tasks = [train_way(ranks, way, images=96, steps=3) for way in ways]
-if tasks[1].sent:  # there are links: their kernel counts
-    rank_0 = [vectors_sent(task)[0] for task in tasks[1:]]
-    course.measured("two_ways", gather_scatter=rank_0[0], all_reduce=rank_0[1])
-print(report_figures.forward_sentence(tasks))
-report_figures.stages(tasks)
-
-# %% [markdown]
-# The students' report shows this picture, too. Blue and yellow are work. Each rank has a quarter of it. It takes a
-# quarter of the *time* only where each rank has cores of its own. Pink is the price. The title compares the two ways of
-# sharing.
-#
-# With gather-scatter, rank 0's link carries 3 vectors in, then 3 out. In a ring it carries 1.5 in, and 1.5 out at the
-# same time. By bytes alone, gather-scatter would take 4 times as long. Does it, in your run? Both ways also pay
-# $\alpha$ for each of 34 gradients. Now look at the other links:
-
-# %% tags=["here:06_total_time"]
-for task in tasks[1:]:
-    print(sent_text(task))
-report_figures.total_time(tasks)
-
-# %% [markdown]
-# All links together carry $2(P-1) = 6$ vectors either way, and a little more for addresses. But half of
-# gather-scatter's bytes leave through a *single* link.
-#
-# The picture shows how long 50,000 images would take at the speed of these steps. The hatched bars are the students'
-# times, with five cores for each worker. Are your four faster than one? "Don't try to parallelize very light
-# workloads", say the slides of SURF, the Dutch computing centre from whose course this one comes.
+# Keep this comparison, because it is the best test for parallel training code. Train a few steps both ways in `float64`
+# and compare the loss at each step. A mistake shows up as a difference far too large for rounding. Try it: delete the
+# division by `dist.get_world_size()`, run the cells again, and see whether the `assert` notices. Then put the line
+# back. In the [exercises](../exercises/06_data_parallel.ipynb) you write such a loop yourself.
 #
 # ## Six messages or one?
 #
-# `average_gradients` sends the gradient of each weight matrix and bias by itself. For our network that is six
-# all-reduces a step, mostly $\alpha$. Put all gradients into one vector instead:
+# Our network has three weight matrices and three biases, so `average_gradients` calls `all_reduce` six times in each
+# step. Together the gradients have 8,970 numbers of 8 bytes, which is 72 KB. In a ring of four ranks, each rank sends
+# 1.5 times that, or 108 KB, and at 25 MB per second this takes 4.3 ms. But each of the six calls also pays its own
+# latency. If we copy all the gradients into one vector first, the same bytes travel in one call:
 
 
 # %%
-def in_one_vector(model, mean=True):
+def in_one_vector(model):
     gradients = [parameter.grad for parameter in model.parameters()]
     vector = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(vector)
-    if mean:
-        vector /= dist.get_world_size()
-    pieces = vector.split([gradient.numel() for gradient in gradients])
-    for gradient, piece in zip(gradients, pieces):
+    vector /= dist.get_world_size()
+    start = 0
+    for gradient in gradients:
+        piece = vector[start : start + gradient.numel()]
         gradient.copy_(piece.view_as(gradient))
+        start += gradient.numel()
 
 
 # %%
 from course_utils.lessons.data_parallel import exchange_text, last_step, phase_durations
 from course_utils.lessons.data_parallel import quickest
 
-runs = {"six all-reduces": train(), "one": train(synchronise=in_one_vector)}
-assert np.allclose(*(mean_losses(run.results) for run in runs.values()))  # as good
-exchange = {
-    name: phase_durations(run.events, "communication") for name, run in runs.items()
+
+def train_on_ranks(data=data, share_gradients=in_one_vector, **options):
+    return ranks.run(
+        train, data, share_gradients=share_gradients, backend="gloo", **options
+    )
+
+
+correct = train_on_ranks()
+assert np.allclose(mean_losses(correct.results), serial.losses[:22], atol=1e-6)
+seconds = {
+    "six messages": phase_durations(parallel.events, "communication"),
+    "one message": phase_durations(correct.events, "communication"),
 }
-print(exchange_text(exchange))
-few = [part[:128] for part in data]  # two steps, of which the picture shows the last
-six = quickest([last_step(train(few)) for _ in range(3)])
-one = quickest([last_step(train(few, synchronise=in_one_vector)) for _ in range(3)])
-titles = ["six all-reduces", "one"]
-course.draw.timelines(six, one, titles=titles)
+print(exchange_text(seconds))
+few = [part[:128] for part in data]  # enough for two steps; we draw the second
+six = quickest([last_step(train_on_ranks(few, average_gradients)) for _ in range(3)])
+single = quickest([last_step(train_on_ranks(few)) for _ in range(3)])
+titles = ["six messages", "one message"]
+course.draw.timelines(six, single, titles=titles)
 
 # %% [markdown]
-# The picture shows the fastest of three steps. The losses are the same, so from here on we send one vector. (Lesson 7
-# packs *buckets*, and sends the first *during* the backward pass.)
+# The line above the picture compares all the steps, and the picture shows one step with each method, the fastest of
+# three. The `assert` has compared the losses with the serial run, and from now on we use the single vector. It has a
+# price, though: nothing can be sent before the *last* gradient is ready. In lesson 7 you will collect gradients in a
+# few larger messages instead, and send the first of them while the backward pass is still going on.
 #
-# ## Whose all-reduce?
+# ## A sum is a longer step
 #
-# A library that carries messages for a framework is a **backend**: MPI, gloo, or lesson 13's NCCL. "Pick an efficient
-# one", say SURF's slides. Here the same vectors go through mpi4py's `Allreduce`, through gloo's, and round lesson 5's
-# ring, by turns (lesson 3). **Predict:** is the same one the fastest for 1, 32 and 1,024 KB?
-
-# %%
-course.predict("same_backend", answer=..., choices={"a": "yes", "b": "no"})
-
-# %% tags=["figure:06_backends"]
-from course_utils.lessons.data_parallel import backend_seconds, fastest_text
-from course_utils.measuring import Compared, is_busy, unless_busy
-from course_utils.words import seconds_text
-
-sizes = [1_000, 32_000, 1_024_000]
-timed = ranks.run(backend_seconds, sizes, runs=5, backend="gloo").results[0]
-medians = np.median(list(timed.values()), axis=2)  # a row for each program
-same = len(set(medians.argmin(axis=0))) == 1
-busy = is_busy(times for by_size in timed.values() for times in by_size)
-course.measured("same_backend", busy=busy, answer="a" if same else "b")
-look = {"across": "KB of the vector", "up": "time", "unit": seconds_text}
-course.draw.over_numbers(
-    [1, 32, 1024], timed, fastest_text(sizes, timed), log=True, **look
-)
-
-# %% [markdown]
-# A library chooses its algorithm by the size of the vector, and two libraries choose differently. (The prediction is
-# judged by medians. The title names the fastest for each size, where the rounds agree.) On your cluster, measure before
-# you pick.
+# Some programs add up the gradients of all workers and never divide. That needn't be wrong, as long as you know about
+# it. Suppose four ranks have the gradients 1, 2, 3 and 6 for some weight, and the rate is 0.1. Their mean is 3, and a
+# step moves the weight by 0.1 × 3 = 0.3. Their sum is 12, and now the step moves it by 1.2, four times as far. So
+# taking the sum has the same effect as multiplying the rate by $P$.
 #
-# ## Sum or mean?
+# You may also have read that the rate should be multiplied by the number of workers. (The next section explains why.)
 #
-# SURF's slides say: add up the gradients of all workers $j$, $\nabla L = \sum_j \nabla L_j$. A slide later they say:
-# multiply the learning rate by $N$, the number of workers. But each of our ranks already takes the *mean* over its
-# images.
-#
-# **Predict.** Our four ranks follow both rules. One process takes the mean over the same batch, with the same rate. How
-# many times as *far* do our ranks move the weights in their first step?
+# **Predict.** A program on four ranks takes the sum *and* multiplies the rate by 4. How many times farther does its
+# first step go than that of a program that does neither?
 
 # %%
 course.predict("step_factor", answer=...)  # a number
 
+
 # %%
-from functools import partial
+def sum_gradients(model):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
 
-train = partial(train, synchronise=in_one_vector)
-sums = partial(in_one_vector, mean=False)
 
-
-def losses_of(**options):
-    return mean_losses(train(**options).results)
+def curve(**options):
+    return mean_losses(train_on_ranks(**options).results)
 
 
 curves = {
-    "mean, 0.1": losses_of(rate=0.1),
-    "mean, 4 · 0.1": losses_of(rate=0.4),
-    "sum, 0.1": losses_of(synchronise=sums, rate=0.1),
-    "sum, 4 · 0.1": losses_of(synchronise=sums, rate=0.4),
+    "mean, 0.1": curve(rate=0.1),
+    "mean, 4 · 0.1": curve(rate=0.4),
+    "sum, 0.1": curve(rate=0.1, share_gradients=sum_gradients),
+    "sum, 4 · 0.1": curve(rate=0.4, share_gradients=sum_gradients),
 }
+assert np.allclose(curves["sum, 0.1"], curves["mean, 4 · 0.1"], atol=1e-6)
 
 # %% tags=["figure:06_sum_or_mean"]
-from course_utils.lessons.data_parallel import flat_parameters
-
-batch = [part[:64] for part in data]
 start = flat_parameters(digits_mlp(seed=0).double())
-both, neither = train(batch, synchronise=sums, rate=0.4), train(batch, rate=0.1)
-steps = [(run.results[0].parameters - start).norm().item() for run in (both, neither)]
-course.measured("step_factor", answer=round(steps[0] / steps[1], 6))
-assert np.allclose(curves["sum, 0.1"], curves["mean, 4 · 0.1"], atol=1e-6)
-title = (
-    f"Sum and 4 times the rate: the first step is {steps[0] / steps[1]:.0f} times as long"
-)
+
+
+def first_step(**options):
+    run = train_on_ranks([part[:64] for part in data], **options)
+    return (run.results[0].parameters - start).norm().item()
+
+
+both = first_step(rate=0.4, share_gradients=sum_gradients)
+times = both / first_step(rate=0.1)
+course.measured("step_factor", answer=round(times, 6))
+title = f"With the sum and 4 times the rate, the first step is {times:.0f} times as long"
 course.draw.loss_curves(curves, title)
 
 # %% [markdown]
-# A sum *is* the mean with four times the rate: two curves are one. Both rules together make $4 \cdot 4 = 16$. Ask of
-# every library: sum, or mean? (PyTorch's DDP, lesson 7: mean.)
+# Two of the four curves lie on top of each other: the sum with a rate of 0.1 is the mean with a rate of 0.4. Each of
+# the two changes makes the step 4 times as long, and both together make it 4 × 4 = 16 times as long. So find out
+# whether a library sums or averages before you change the rate. PyTorch's `DistributedDataParallel`, which you will
+# meet in lesson 7, averages.
 #
-# ## A larger batch
+# ## A larger batch allows a larger rate
 #
-# Until now we cut one batch in four. Now let each rank take as many images as one process took alone, here 32. The
-# images of all ranks in a step are the **global batch**, here 128. So an epoch has a quarter of the steps. Which rate?
-# The **linear rule** takes $P$ times one rank's: one step stands for $P$. The **square root rule** takes $\sqrt P$
-# times, as the noise falls by that factor (lesson 1). **Predict:** with which rate are most test images recognised
-# after four epochs?
+# Up to now we have cut one batch into four. But with a batch of 64, each of 256 GPUs would get a quarter of an image.
+# In practice each rank often takes as many images as it would alone. The images that all ranks use in one step form the
+# **global batch**. If each of our ranks takes 32, it has 128. An epoch then has a quarter of the steps that one rank
+# alone would take.
+#
+# Should we raise the rate to make up for it? One rank alone takes four steps at a rate of $\eta$, with the gradients
+# $g_0$ to $g_3$ of four batches. Together they move the weights by $\eta\,(g_0 + g_1 + g_2 + g_3)$. Four ranks compute
+# four gradients at the same time and take one step with their mean, $\frac14(g_0 + g_1 + g_2 + g_3)$. At a rate of
+# $4\eta$, this one step is as long as the four together. That is the **linear rule**: with $P$ times the batch, take
+# $P$ times the rate. It isn't exact, because one rank computes its later gradients at the points to which the earlier
+# steps have led, and not all four at the same point.
+#
+# There is a more cautious rule, too. The noise in a gradient falls with the square root of the number of images (lesson
+# 1), so the mean of four gradients has half the noise of one. The **square root rule** takes $\sqrt P$ times the rate,
+# which keeps the noise of a step as large as it was.
+#
+# **Predict.** One rank with 32 images trains at a rate of 0.1. With four ranks and four epochs, which rate recognises
+# the most test images?
 
 # %%
 course.predict(
     "rule",
     answer=...,  # "a", "b" or "c"
-    choices={"a": "the rate of one rank", "b": "times √4", "c": "times 4"},
+    choices={"a": "0.1", "b": "√4 times that, 0.2", "c": "4 times that, 0.4"},
 )
 
 # %% tags=["figure:06_scaling"]
-rank_alone = train_serial(data, epochs=epochs, batch_size=32, rate=0.1)
-rates = {"one rank's rate": 0.1, "times √4": 0.2, "times 4": 0.4}
-runs = [train(rate=rate, epochs=epochs, batch_size=128) for rate in rates.values()]
-shares = [run.results[0].test_accuracy for run in runs]
-best = np.argmax(shares)
+one_rank = train_serial(data, epochs, batch_size=32, rate=0.1)
+by_four = np.reshape(one_rank.losses, (-1, 4)).mean(axis=1)  # four steps are 128 images
+curves = {f"one rank: {one_rank.test_accuracy:.1%}": by_four}
+shares = []
+for rate in (0.1, 0.2, 0.4):
+    run = train_on_ranks(rate=rate, epochs=epochs, batch_size=128)
+    shares.append(run.results[0].test_accuracy)
+    curves[f"rate {rate}: {shares[-1]:.1%}"] = mean_losses(run.results)
+best = int(np.argmax(shares))
 course.measured("rule", answer="abc"[best])
-four_steps = np.reshape(rank_alone.losses, (-1, 4))  # 4 · 32 images a row
-curves = {f"one rank: {rank_alone.test_accuracy:.0%}": four_steps.mean(axis=1)}
-for name, run, share in zip(rates, runs, shares):
-    curves[f"{name}: {share:.0%}"] = mean_losses(run.results)
-title = f"Of three rates on 4 ranks, “{list(rates)[best]}” recognises most"
+title = f"Of three rates on 4 ranks, {(0.1, 0.2, 0.4)[best]} recognises the most images"
 course.draw.loss_curves(curves, title, x="step of 128 images")
 
 # %% [markdown]
-# Each label ends with the share recognised. (It counts right answers, not how sure they are. So equal shares may have
-# different losses.) With the old rate, a quarter of the steps goes only a part of the way. The linear rule is to make
-# up for that: one long step stands for four short ones, *as long as the gradient hardly turns on the way*. Early in
-# training it does turn. You see that with twice the rate:
+# The percentages are the shares of test images recognised. Compare the curves with that of one rank, which has taken
+# four steps where the others take one. With the old rate of 0.1, four ranks lag far behind it. The linear rule is meant
+# to close this gap, and it can do so as long as the gradient hardly changes during the four steps that it replaces. At
+# the beginning of a training the gradient changes quickly. So let's begin with twice the rate, with and without a
+# remedy:
 
 # %%
-from course_utils.lessons.data_parallel import climbs_text, scaled_learning_rate
+from course_utils.lessons.data_parallel import climbs_text
 
 
-def first_steps(warm_up_steps):
-    def rate(step):  # each step has its own
-        return scaled_learning_rate(0.2, step, 4, "linear", warm_up_steps)
-
-    return losses_of(rate=rate, epochs=epochs, batch_size=128)
+def warm_up(step):  # from 0.2 to 0.8 in 20 steps
+    return min(0.2 + 0.6 * step / 20, 0.8)
 
 
-warmed = {"4 · 0.2 at once": first_steps(0), "warm-up of 20 steps": first_steps(20)}
-course.draw.loss_curves(warmed, climbs_text(warmed))
+warmed = {
+    "0.8 at once": curve(rate=0.8, epochs=epochs, batch_size=128),
+    "warm-up": curve(rate=warm_up, epochs=epochs, batch_size=128),
+}
+course.draw.loss_curves(warmed, climbs_text(warmed), x="step of 128 images")
 
 # %% [markdown]
-# With **warm-up** the rate climbs in a straight line to the scaled rate. That mends the start, not a rate that stays
-# too large. (Goyal and others trained with it on 256 GPUs.) Your exercise: `scaled_learning_rate`.
+# In a **warm-up** the rate begins at the value for one rank and grows in a straight line to its full value, here within
+# 20 steps. The 256 GPUs at the top of this page were trained with the linear rule and a warm-up of five epochs. A
+# warm-up helps only with the beginning, though. If a rate is too large for the rest of the training, it remains so.
 #
-# **And AdamW?** It divides every gradient by its usual size. A noisy gradient's usual size is mostly noise, and four
-# times the batch halves the noise. We train eight epochs on 4 ranks, from the rates that suit one rank: 0.1 for SGD,
-# 0.01 for AdamW. **Predict:** with which rate does AdamW's loss end lowest?
-
-# %%
-course.predict(
-    "rule_adamw",
-    answer=...,  # "a", "b" or "c"
-    choices={"a": "the rate of one rank", "b": "times √4", "c": "times 4"},
-)
-
-# %%
-from course_utils.lessons.data_parallel import best_rates_text
-
-times = [1, 2, 4]
-one_rank = {"SGD": {"rate": 0.1}, "AdamW": {"rate": 0.01, "optimizer": torch.optim.AdamW}}
-last_losses = {name: [] for name in one_rank}
-for name, options in one_rank.items():
-    for factor in times:
-        scaled = options | {"rate": factor * options["rate"]}
-        losses = losses_of(epochs=8, batch_size=128, **scaled)
-        last_losses[name] += [np.mean(losses[-11:])]  # the last epoch
-course.measured("rule_adamw", answer="abc"[np.argmin(last_losses["AdamW"])])
-title = best_rates_text(last_losses, times)
-look = {"across": "times one rank's rate", "up": "loss of the last epoch"}
-course.draw.over_numbers(
-    times, last_losses, title, log=True, unit="{:.2g}".format, **look
-)
-
-# %% [markdown]
-# The linear rule is for SGD. For Adam and AdamW the *square root* is the rule (Malladi and others, 2022). Both rules
-# scale a rate that was right before. From 0.003, too small for one rank, four times should suit AdamW better than
-# twice. Try it.
+# Both rules are rules of thumb. For AdamW, theory predicts the square root rule under certain conditions ([Malladi and
+# others](https://arxiv.org/abs/2205.10287)). [Further](06_data_parallel_further.ipynb) puts that to the test, and shows
+# how ranks can measure which batch is too large to be worth it.
 #
-# ## How large a batch pays?
+# ## Different weights, and no error message
 #
-# Let $|G|^2$ be the squared length of the gradient of all images, the signal. Let $V$ be the noise of a single image's
-# gradient (lesson 1), also squared. The gradient of $B$ images then has, on average, the squared length
-# $|G|^2 + \frac{V}{B}$.
+# Suppose the line that broadcasts the weights is missing. Every rank then starts from its own random weights. The
+# gradients are still averaged, and all ranks still subtract the same mean gradient.
 #
-# Each rank knows this length for its own images and for those of all ranks: two equations, two unknowns. So ranks
-# measure both while they train, for one number more a step. $V / |G|^2$ is the **noise scale**, in images (McCandlish
-# and others, 2018):
-
-# %%
-from course_utils.lessons.data_parallel import noise_scale
-
-measure = {"epochs": 2, "batch_size": 64, "rate": 0.2, "backend": "gloo"}
-_, norms = ranks.run(noise_scale.train_and_measure, data, **measure).results[0]
-scale = noise_scale.simple_noise_scale(norms, small_batch=16, large_batch=64)
-print(f"noise scale: {scale:.0f} images")
-
-# %% [markdown]
-# It is about the **critical batch**, beyond which more images hardly save steps. The theory says that a batch of $B$
-# images needs about $S_{\min}\,(1 + \text{noise scale} / B)$ steps to a certain loss. No batch needs fewer than
-# $S_{\min}$.
+# Take a single weight, which is 5 on rank 0 and 8 on rank 1. If the mean gradient is 2 and the rate is 0.5, then after
+# one step rank 0 holds 5 − 1 = 4 and rank 1 holds 8 − 1 = 7.
 #
-# **Predict:** we take the best of three rates for each batch, and count the steps to a loss of 0.5. How many times
-# fewer does a batch of 32 need than one of 8? And one of 512 than one of 128?
-
-# %%
-course.predict("critical", within=1.3, from_8_to_32=..., from_128_to_512=...)
-
-# %%
-sizes, rates = [8, 32, 128, 512], (0.1, 0.2, 0.4)
-each = course.per_rank(sizes)  # each rank tries one size, by itself
-search = data, each, rates, 0.5, 150
-steps = ranks.run(noise_scale.fewest_steps, *search, backend="gloo").results
-fewer = [steps[0] / steps[1], steps[2] / steps[3]]
-course.measured("critical", from_8_to_32=fewer[0], from_128_to_512=fewer[1])
-
-# %% tags=["figure:06_critical"]
-from course_utils.lessons.data_parallel import critical_text
-
-fewest = steps[-1] / noise_scale.predicted_steps(sizes[-1], scale, 1)
-line = [noise_scale.predicted_steps(B, scale, fewest) for B in sizes]
-name, look = "steps to a loss of 0.5", {"across": "images in a batch", "up": "steps"}
-title = critical_text(sizes, steps, scale)
-course.draw.over_numbers(sizes, {name: steps}, title, predicted={name: line}, **look)
-
-# %% [markdown]
-# The line is the theory's, drawn through the last dot. It promises no more than an order of magnitude. Far left of the
-# noise scale, twice the batch saves half of the steps. Far right of it, twice the batch saves nothing, and more ranks
-# with as many images each are wasted. As the loss falls, the noise scale tends to grow: late in training, larger
-# batches pay.
-#
-# ## What the mean does not mend
-#
-# Batch norm (lesson 3) subtracts from each feature its mean over *the batch*, and divides by its spread. But each rank
-# sees only its own 16 images. So the network computes something else, before any gradient is averaged. The cure is to
-# share $\sum x$, $\sum x^2$ and the count, in one all-reduce forward and one backward.
-
-# %% tags=["figure:06_norm_distance"]
-from course_utils.lessons.data_parallel import local_norm_mlp, sync_norm_mlp
-
-whole = train_serial(data, local_norm_mlp).losses
-local = np.abs(np.subtract(losses_of(build=local_norm_mlp), whole))
-synced = np.abs(np.subtract(losses_of(build=sync_norm_mlp), whole))
-assert synced.max() <= 1e-6 < 1e-3 < local.max()
-distance = {"own statistics": local, "everybody's statistics": synced}
-title = f"With own statistics the loss is off by up to {local.max():.2g}"
-title += f", with everybody's by {synced.max():.0e}"
-course.draw.loss_curves(distance, title, y="difference of the loss")
-
-# %% [markdown]
-# With its own statistics, a rank is off from the first step on. Yet that is the default, in PyTorch too. Why share sums
-# and not means? Ranks may have different numbers of images. Your exercise, `sync_batch_norm`, tests that.
-#
-# ## Three more ways to fail quietly
-#
-# **Nobody broadcast.** Each rank starts from its own random weights; gradients are still averaged in every step.
-# **Predict.** Do the four replicas approach each other?
+# **Predict.** Over 22 steps, do the four networks come closer to each other?
 
 # %%
 course.predict(
     "replicas",
     answer=...,  # "a", "b" or "c"
-    choices={
-        "a": "yes, they get the same gradients",
-        "b": "they drift apart",
-        "c": "the distance stays as it is",
-    },
+    choices={"a": "they come closer", "b": "they drift apart", "c": "neither of the two"},
 )
 
 
 # %%
-def forgotten(model):
+def no_broadcast(model):
     pass
 
 
-start = [flat_parameters(digits_mlp(seed=rank).double()) for rank in range(4)]
-end = [history.parameters for history in train(broadcast=forgotten, rate=0.2).results]
-before = [(weights - start[0]).norm().item() for weights in start]
-after = [(weights - end[0]).norm().item() for weights in end]
-print("from rank 0, before:", np.round(before, 6), " after 22 steps:", np.round(after, 6))
-course.measured("replicas", answer="c" if np.allclose(before, after, rtol=1e-9) else "b")
+run = train_on_ranks(share_start=no_broadcast)
+first = [flat_parameters(digits_mlp(seed=rank).double()) for rank in range(4)]
+last = [history.parameters for history in run.results]
+before = [(weights - first[0]).norm().item() for weights in first]
+after = [(weights - last[0]).norm().item() for weights in last]
+print("distance from rank 0 before:", np.round(before, 6))
+print("distance after 22 steps:    ", np.round(after, 6))
+for name, each in (("with", correct), ("without", run)):
+    print(f"{name} the broadcast, rank 0 recognises {each.results[0].test_accuracy:.1%}")
+closer = "a" if sum(after) < sum(before) else "b"
+same = np.allclose(before, after, rtol=1e-9)
+course.measured("replicas", answer="c" if same else closer)
 
 # %% [markdown]
-# All take the *same* step, from *different* places. So the distance never changes, and the step is right for none of
-# them. There is no error and no warning. Compare your replicas' weights once, on day one. (AdamW shrinks all weights a
-# little. That draws replicas slowly together, and hides the mistake.)
+# All four take the same step, each from a different point, so the distances never change. And the step is right for
+# none of them, because it is the mean of gradients at four different points. The two percentages show what that does to
+# the result.
 #
-# **`set_epoch` forgotten.** PyTorch's `DistributedSampler` does what `shard_indices` does, but you must tell it the
-# epoch. How many *different* batches does rank 0 see in 5 epochs of 22?
-
-# %% tags=["nbval-check-output"]
-from torch.utils.data import DistributedSampler
-
-
-def different_batches(tell):
-    sampler, seen = DistributedSampler(range(22 * 64), num_replicas=4, rank=0), set()
-    for epoch in range(5):
-        if tell:
-            sampler.set_epoch(epoch)
-        order = torch.tensor(list(sampler))
-        seen |= {frozenset(batch.tolist()) for batch in order.split(16)}
-    return len(seen)
-
-
-print("forgotten:", different_batches(False), " told:", different_batches(True))
-
-# %% [markdown]
-# If you forget it, every epoch has the same 22 batches in the same order.
+# No error is raised, because `all_reduce` can't know that its gradients don't belong together. So compare the weights
+# of your replicas once, after the first step. For example, let each rank add up its weights, and check that the four
+# sums are equal.
 #
-# **A straggler** is a rank that comes late. Let rank 3 sleep for 20 ms in each forward pass. **Predict.** Whose
-# *communication* grows?
+# ## The slowest rank sets the pace
+#
+# Suppose one of the four computers is slower than the others, for example because someone else is using it, too. Such a
+# rank is called a **straggler**. We imitate it by letting rank 3 sleep for 20 ms in each forward pass, and add up how
+# long each rank spends in each part of its steps. The part *communication* begins when the rank calls `share_gradients`
+# and ends when it has the result.
+#
+# Without the sleep, all ranks call `share_gradients` at about the same time, and all have the result soon after.
+#
+# **Predict.** With the sleep, whose communication takes the longest?
 
 # %%
 course.predict(
     "straggler",
     answer=...,  # "a", "b" or "c"
-    choices={"a": "rank 3's", "b": "everybody's but rank 3's", "c": "all four"},
+    choices={"a": "rank 3's", "b": "that of ranks 0, 1 and 2", "c": "all take as long"},
 )
 
 # %% tags=["figure:06_straggler"]
-import time
-
-from course_utils.lessons.data_parallel import waiting_text
+from course_utils.lessons.data_parallel import phase_bars, waiting_text
+from course_utils.measuring import Compared, unless_busy
 
 
 def slow_on_rank_3(seed):
     model = digits_mlp(seed)
-    if dist.get_rank() == 3:
+    if dist.get_rank() == 3:  # call this function before each forward pass
         model.register_forward_pre_hook(lambda *_: time.sleep(0.02))
     return model
 
 
-late = train(build=slow_on_rank_3)
-bars = {f"rank {rank}": {} for rank in range(4)}
-for (rank, phase), seconds in phase_seconds(late.events).items():
-    bars[f"rank {rank}"][phase] = seconds
-waiting = [phases["communication"] for phases in bars.values()]
+late = train_on_ranks(build=slow_on_rank_3)
 each = [phase_durations(late.events, "communication", rank) for rank in range(4)]
-busy = any(Compared(each[3], other).is_busy for other in each[:3])  # step by step
-answer = "b" if min(waiting[:3]) > waiting[3] else "c"
-course.measured("straggler", busy=busy, answer=answer)
-course.draw.stacked_bars(bars, unless_busy(busy, waiting_text(waiting, late=3)))
+waiting = [sum(durations) for durations in each]
+busy = any(Compared(each[3], other).is_busy for other in each[:3])
+letter = "b" if min(waiting[:3]) > waiting[3] else "a"
+course.measured("straggler", busy=busy, answer=letter)
+title = unless_busy(busy, waiting_text(waiting, late=3))
+course.draw.stacked_bars(phase_bars(late.events), title)
 
 # %% [markdown]
-# The slow rank looks busy. The fast ones look as if the network were slow: they sit in `all_reduce` and wait. So
-# "communication" in such a picture is communication *and waiting*. Ask who comes late before you buy a faster network.
-# (What if nobody waits? Lesson 8.)
+# No rank can have the sum before rank 3 has sent its part. So the three fast ranks call `all_reduce` early and wait
+# there for rank 3, which means that all four finish their step at about the same time. In a picture like this one it is
+# the fast ranks that look as if their network were slow, because what it calls communication is communication *and
+# waiting*. Before you buy a faster network, find out whether one of your ranks is late. In [lesson
+# 8](08_parameter_server.ipynb) you will see what happens if nobody waits.
 
-# %% [markdown]
-# ## What you take with you
-#
-# - You can **turn** a serial loop into a parallel one: broadcast once, take your share, average the gradients.
-# - You can **prove** that it is the same: loss beside loss, step for step.
-# - You **recognise** what breaks it: a sum for a mean, batch norm, different weights, a forgotten epoch, a straggler.
-#
-# Next: [the exercises](../exercises/06_data_parallel.ipynb). After that, lesson 7 asks why PyTorch's DDP is faster
-# than our loop.
 # %%
 ranks.stop()
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can turn a serial training loop into a data-parallel one: broadcast the weights once, take your shard of each
+# batch, and average the gradients before the step. You can prove that both do the same by comparing their losses at
+# every step. You know that a sum makes the step $P$ times as long, why a larger batch allows a larger rate, and that
+# different starting weights raise no error. And if communication looks slow, you will first ask who is late.
+#
+# In the [exercises](../exercises/06_data_parallel.ipynb) you write the loop and its parts yourself.
+# [Further](06_data_parallel_further.ipynb) redoes a report on real machines with your ranks, and treats layers that
+# need to see the whole batch. In [lesson 7](07_overlap.ipynb) you make the loop faster.
+#
+# **To read**
+#
+# - Goyal and others, 2017, [*Accurate, Large Minibatch SGD*](https://arxiv.org/abs/1706.02677): the linear rule, the
+#   warm-up, and a list of mistakes in distributed training.
+# - Li and others, 2020, [*PyTorch Distributed*](https://arxiv.org/abs/2006.15704): how `DistributedDataParallel` does
+#   what you did here.
+# - Ben-Nun and Hoefler, 2019, [*Demystifying Parallel and Distributed Deep
+#   Learning*](https://arxiv.org/abs/1802.09941): a survey of the ways to divide a training, with a long list of
+#   sources.

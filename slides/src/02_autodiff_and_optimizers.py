@@ -1,4 +1,4 @@
-"""The pictures of deck 2 that its page does not have: the right order, gradients beside torch's, what they cost."""
+"""The pictures of deck 2 that its page does not have: the right order, our gradients and torch's, what they cost."""
 
 from types import SimpleNamespace
 
@@ -11,38 +11,31 @@ import course_utils as course
 from course_utils.draw import style
 from course_utils.lessons.autodiff_and_optimizers import (
     Node,
-    boxes_of,
-    computation_graph,
+    graph,
     softmax_cross_entropy,
-    topological_order,
 )
 from course_utils.measuring import Measured
 
 RANDOM_NETWORKS, DEEPEST = 120, 12
 
 
-def two_paths() -> tuple[Node, Node]:
-    """x = 1 and y = a + exp(a) with a = x · x."""
-    x = Node(1.0, "x")
-    a = x * x
-    return x, a + a.exp()
-
-
 def right_order() -> Figure:
-    """The same graph in topological order."""
-    x, y = two_paths()
+    """Draw the page's graph that goes wrong level by level, walked in topological order."""
+    x = Node(2.0, "x")
+    a = x * x
+    b = a * a
+    y = a + b
+    a.name, b.name, y.name = "a", "b", "y"
     y.backward()
-    boxes, edges = boxes_of(topological_order(y), given=["x"], gradients=True)
-    title = f"In topological order, from the end: {x.gradient:.4g}"
-    return computation_graph(boxes, edges, title, order=[3, 2, 1, 0], backward=True)
+    return graph(y, f"In topological order, x gets {x.gradient:g}", given=["x"], visited=[y, b, a, x])
 
 
 def as_torch() -> Figure:
-    """How far gradients are from torch's, for networks of random depth and width."""
+    """Draw how far our gradients are from torch's, for networks of random depth and width."""
     rng = np.random.default_rng(2)
     depths = rng.integers(1, DEEPEST + 1, RANDOM_NETWORKS)
     errors = np.array([largest_difference(rng, int(depth)) for depth in depths])
-    title = f"{RANDOM_NETWORKS} random networks: at most {errors.max():.0e} from torch, relative to the largest entry"
+    title = f"In {RANDOM_NETWORKS} random networks, our gradients differ from PyTorch's by at most {errors.max():.0e}"
     picture, (ax,) = style.new_picture(title, heights=[2.6], left=0.85)
     shown = np.maximum(errors, 1e-18)
     ax.semilogy(depths + rng.uniform(-0.25, 0.25, len(depths)), shown, "o", color=style.CURVES[0], markersize=4)
@@ -50,13 +43,13 @@ def as_torch() -> Figure:
     ax.text(0.6, 1.4e-10, "what the tests allow", color=style.STUCK, fontsize=style.TEXT)
     ax.set(ylim=(1e-18, 1e-8), xlim=(0.5, DEEPEST + 0.5), xticks=range(1, DEEPEST + 1))
     ax.set_xlabel("layers", fontsize=style.TEXT)
-    ax.set_ylabel("difference", fontsize=style.TEXT)
+    ax.set_ylabel("difference ÷ largest gradient", fontsize=style.TEXT)
     picture.alt_text = f"{title}. All dots lie far below the line at 1e-10."
     return picture
 
 
 def largest_difference(rng: np.random.Generator, depth: int) -> float:
-    """The largest difference from torch's gradients in a random network, relative to the largest gradient."""
+    """Return the largest difference from torch's gradients in a random network, relative to the largest gradient."""
     sides = rng.integers(2, 30, depth + 1)
     weights = [rng.normal(size=(a, b)) / np.sqrt(a) for a, b in zip(sides[:-1], sides[1:], strict=True)]
     x, labels = rng.normal(size=(8, sides[0])), rng.integers(sides[-1], size=8)
@@ -72,11 +65,11 @@ def largest_difference(rng: np.random.Generator, depth: int) -> float:
 
 
 def price(page: SimpleNamespace) -> Figure:
-    """A forward and a backward pass, beside each other, as the page has timed them."""
+    """Draw the times of a forward and a backward pass, as the page has measured them."""
     times = page.times
     passes = {"forward": Measured(tuple(times.forwards)), "backward": Measured(tuple(times.ends))}
     ratio = passes["backward"].median / passes["forward"].median
-    title = f"VGG-11, {len(page.images)} images: a backward pass takes {ratio:.1f} times as long as a forward pass"
+    title = f"VGG-11 with {len(page.photos)} images: a backward pass takes the time of {ratio:.1f} forward passes"
     which = f"medians of {len(times.ends)} passes"
     return course.draw.measured_bars({which: passes}, title)
 

@@ -1,4 +1,4 @@
-"""The pictures of deck 6 that its page does not have: cards, dots for ranks, steps side by side, rates, replicas."""
+"""The pictures of deck 6 that its pages do not have: cards, dots for ranks, steps side by side, rates, replicas."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,11 +20,15 @@ RANKS = style.CURVES[:4]  # one colour for each rank
 
 
 def shards() -> Figure:
-    """Ten examples on four ranks: who takes which, in which step."""
+    """Ten examples on four ranks, and which rank takes which of them in which step."""
     dealt = [shard_indices(10, rank, 4).tolist() for rank in range(4)]
     order = shard_indices(10, 0, 1).tolist()
     picture, (ax,) = style.new_picture(
-        "10 examples, 4 ranks: 3 each, so two are taken twice", heights=[2.3], left=0.1, right=0.1, below=0.1
+        "10 examples on 4 ranks: each takes 3, so two of them are taken twice",
+        heights=[2.3],
+        left=0.1,
+        right=0.1,
+        below=0.1,
     )
     ax.set(xlim=(0, 11.4), ylim=(4.6, -1.9))
     ax.axis("off")
@@ -37,8 +41,8 @@ def shards() -> Figure:
         ax.text(0, rank + 0.3, f"rank {rank}", va="center", fontsize=style.TEXT)
         for step, example in enumerate(examples):
             _card(ax, 1.9 + 3.2 * step + 0.8 * rank, rank + 0.3, example, RANKS[rank], twice=4 * step + rank >= 10)
-    told = "; ".join(f"rank {rank} takes {', '.join(map(str, examples))}" for rank, examples in enumerate(dealt))
-    picture.alt_text = f"The shuffled order {order}, dealt out like cards: {told}."
+    takes = "; ".join(f"rank {rank} takes {', '.join(map(str, examples))}" for rank, examples in enumerate(dealt))
+    picture.alt_text = f"The shuffled order {order}, dealt out like cards: {takes}."
     return picture
 
 
@@ -52,14 +56,14 @@ def opinions(page: SimpleNamespace) -> Figure:
     """The gradient of the page's four shards, their mean, and that of one process with the whole batch."""
     apart = np.abs(page.alone - page.mean).max()
     found = f"{apart:.0e} apart" if apart else "equal in every digit"
-    title = f"The mean of four gradients is that of the whole batch ({found})"
+    title = f"The mean of four gradients is the gradient of the whole batch ({found})"
     x, name = "entry of the gradient (last layer's bias)", "one process, 64 images"
     return parts_and_whole(of_each_rank(page.own), page.alone[0], title, x, name)
 
 
 def one_step(page: SimpleNamespace) -> Figure:
-    """The page's two steps side by side: with six all-reduces, and with one for all gradients."""
-    return course.draw.timelines(page.six, page.one, titles=page.titles, side_by_side=True)
+    """The page's two steps side by side, with six all-reduces and with one for all gradients."""
+    return course.draw.timelines(page.six, page.single, titles=page.titles, side_by_side=True)
 
 
 def means_of_a_shard(data):
@@ -72,13 +76,13 @@ def means_of_a_shard(data):
 def norm_statistics(page: SimpleNamespace) -> Figure:
     """The mean of some features over each rank's 16 images, and over all 64."""
     own = page.ranks.run(means_of_a_shard, page.data, backend="gloo").results
-    title = "Each rank's batch norm sees another mean"
+    title = "Each rank's batch norm sees a different mean"
     whole, x = np.mean(own, axis=0), "feature of the first layer"
     return parts_and_whole(of_each_rank(own), whole, title, x, "mean over all 64 images")
 
 
 def of_each_rank(values: Sequence) -> dict[str, Sequence]:
-    """Each rank's values by what they are called."""
+    """Each rank's values by the name of its curve."""
     return {f"rank {rank}, 16 images": own for rank, own in enumerate(values)}
 
 

@@ -182,7 +182,6 @@ OTHERS |= {
         "Equal workers: nobody is first. A straggler: asynchronous is first at 95 %",
         target=0.95,
     ),
-    "races, for a slide": lambda: races({"equal": {"local": [COURSE]}}, "One way", wide=True),
     "staleness": lambda: staleness(
         {"7 equal workers": [6] * 90 + [5] * 5 + [0, 1, 2], "one is slow": [5] * 60 + [6] * 30 + [27] * 5},
         6,

@@ -14,8 +14,8 @@ from tests.docs.test_glossary import DECKS, PAGES, ancestors
 from workshop.publish.sources import ROOT, Page, read_cells
 
 NOT_PROSE = re.compile(
-    r"(?s:```.*?```)|`[^`]*`|\]\([^)]*\)|\$[^$]*\$|^>.*$|\"[^\"]*\"|<!--.*?-->", re.MULTILINE
-)  # code, addresses, formulas, and what others say: quotations
+    r"(?s:```.*?```)|`[^`]*`|(?<=\[)\*[^*]+\*(?=\])|\]\([^)]*\)|\$[^$]*\$|^>.*$|\"[^\"]*\"|<!--.*?-->", re.MULTILINE
+)  # code, titles, addresses, formulas, and what others say: quotations
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CHECKS = sorted(ROOT.glob("course_utils/lessons/*/checks/*.py"))
 

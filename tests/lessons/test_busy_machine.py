@@ -98,7 +98,8 @@ TEXTS: dict[str, Text] = {
     "7 loopback": lambda s: overlap.loopback_text(
         StepTimes({"flat": list(CALM), "ours": list(s)}), "flat", "ours", 2, 2
     ),
-    "8 link": lambda s: parameter_server.link_text([1], [s], [s], [1.0]),
+    "8 link": lambda s: parameter_server.link_text([s], [1.0]),
+    "8 server and ring": lambda s: parameter_server.link_title([1], [s], [s]),
     "8 served": lambda s: parameter_server.served_text(
         [Served(3, 10.0, 2.0, 0.9)], [Served(3, 10.0 if s == CALM else 5.0, 2.0, 0.9)]
     )[1],
@@ -145,7 +146,8 @@ def test_runs_of_trainings_that_scatter_are_no_race() -> None:
 TIMED = {
     "02_autodiff_and_optimizers": {"backward_price", "ready_at_half_time"},
     "03_hardware": {"balance", "moved", "small_layers", "backward", "threads", "brent", "files", "workers"},
-    "06_data_parallel": {"same_backend", "straggler"},
+    "06_data_parallel": {"straggler"},
+    "06_data_parallel_further": {"same_backend"},
     "07_overlap": {"overlap_ddp", "overlap_batch"},
     "08_parameter_server": {"server_ms", "server_late"},
     "09_model_parallel": {"model_idle"},

@@ -1,4 +1,4 @@
-"""Reverse-mode automatic differentiation of arrays: a graph of operations, walked backwards by the chain rule.
+"""Reverse-mode automatic differentiation of arrays: a graph of operations, which the chain rule walks backwards.
 
 Source: Baydin et al. 2018, "Automatic differentiation in machine learning", §3.2.
 """
@@ -11,7 +11,7 @@ from course_utils.errors import CourseError
 
 
 class Node:
-    """An array that knows its `parents`, and the `rule` that makes of its `gradient` the gradients of theirs."""
+    """An array that knows its `parents`, and the `rule` that turns its `gradient` into a part for each of them."""
 
     def __init__(self, value, name: str = "", parents: Sequence["Node"] = (), rule: Callable | None = None):
         value = np.asarray(value)
@@ -20,7 +20,7 @@ class Node:
         self.gradient: np.ndarray | None = None
 
     def backward(self) -> None:
-        """Find the gradient of this single number with respect to every node that it came from, anew."""
+        """Find the gradient of this single number with respect to every node that it was computed from."""
         if self.value.size != 1:
             raise CourseError(f"backward starts at a single number, not at shape {self.value.shape}. Take .sum().")
         order = topological_order(self)
@@ -29,7 +29,7 @@ class Node:
         for node in reversed(order):
             parts = node.rule(node.gradient) if node.rule else ()
             for parent, part in zip(node.parents, parts, strict=True):
-                parent.gradient = parent.gradient + part  # a node that is used twice gets two parts
+                parent.gradient = parent.gradient + part  # a node that was used twice gets two parts
 
     def __add__(self, other) -> "Node":
         a, b = self, self._node(other)
@@ -53,37 +53,37 @@ class Node:
         return self + self._node(other) * -1.0
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> "Node":
-        """The sum along `axis`, which is gone then; None: of all entries."""
+        """Return the sum along `axis`, which the result no longer has, or the sum of all entries."""
         shape, kept = self.value.shape, self.value.sum(axis=axis, keepdims=True).shape
         return Node(self.value.sum(axis=axis), "sum", (self,), lambda g: (np.broadcast_to(g.reshape(kept), shape),))
 
     def mean(self, axis: int | tuple[int, ...] | None = None) -> "Node":
-        """The mean along `axis`: a sum and a product."""
+        """Return the mean along `axis`, computed as a sum and a product."""
         total = self.sum(axis)
         return total * (total.value.size / self.value.size)
 
     def relu(self) -> "Node":
-        """The larger of each entry and 0; the slope at 0 is taken to be 0."""
+        """Return the larger of each entry and 0. The slope at 0 is taken to be 0."""
         return self._each("relu", np.maximum(self.value, 0), slope=self.value > 0)
 
     def tanh(self) -> "Node":
-        """The hyperbolic tangent of each entry."""
+        """Return the hyperbolic tangent of each entry."""
         return self._each("tanh", np.tanh(self.value), slope=1 - np.tanh(self.value) ** 2)
 
     def exp(self) -> "Node":
-        """e to the power of each entry."""
+        """Return e to the power of each entry."""
         return self._each("exp", np.exp(self.value), slope=np.exp(self.value))
 
     def log(self) -> "Node":
-        """The natural logarithm of each entry."""
+        """Return the natural logarithm of each entry."""
         return self._each("log", np.log(self.value), slope=1 / self.value)
 
     def reshape(self, *shape: int) -> "Node":
-        """The same numbers in another shape."""
+        """Return the same numbers in a different shape."""
         return Node(self.value.reshape(shape), "reshape", (self,), lambda g: (g.reshape(self.value.shape),))
 
     def transpose(self, *axes: int) -> "Node":
-        """The axes in another order; without arguments, reversed."""
+        """Return the array with its axes in the given order, or reversed if no order is given."""
         order = axes or tuple(reversed(range(self.value.ndim)))
         return Node(self.value.transpose(order), "transpose", (self,), lambda g: (g.transpose(np.argsort(order)),))
 
@@ -95,14 +95,14 @@ class Node:
 
 
 def topological_order(last: Node) -> list[Node]:
-    """All nodes that `last` came from, each once and each after all its parents; `last` itself
-    stands at the end.
+    """Return a list of `last` and all nodes that it was computed from, each of them once and after
+    all of its parents.
 
-    Look at nothing but `node.parents`. However many ways lead to a node, it is visited once. Any
-    such order will do.
+    `last` itself is at the end. There may be several such orders, and any of them will do. The only
+    thing you need to know about a node is `node.parents`.
     """
-    # A node is on the stack twice:
-    # once to put its parents above it, then, when they are done, to be listed.
+    # A node is put on the stack twice. The first time, its parents are put on top of it.
+    # The second time, they have all been listed, and the node is listed, too.
     order, seen, stack = [], set(), [(last, False)]
     while stack:
         node, parents_listed = stack.pop()
@@ -115,7 +115,7 @@ def topological_order(last: Node) -> list[Node]:
 
 
 def unbroadcast(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Sum the gradient over the axes along which an array of this shape was repeated by broadcasting."""
+    """Sum the gradient over the axes along which broadcasting repeated an array of this shape."""
     added = gradient.ndim - len(shape)
     repeated = [added + axis for axis, side in enumerate(shape) if side == 1]
     return gradient.sum(axis=(*range(added), *repeated)).reshape(shape)
@@ -126,27 +126,26 @@ def matmul_backward(
     a: np.ndarray,
     b: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The gradients of a loss with respect to `a` and `b`, given its `gradient` with respect to
-    `a @ b`.
+    """Return the gradients of `a` and `b`, given the `gradient` of `a @ b`.
 
-    `a` is (…, rows, inner), `b` is (…, inner, columns): matrices, or stacks of them whose leading
-    axes broadcast (one may have fewer, or 1 where the other has more). `gradient` has the shape of
-    `a @ b`; all three are of one dtype, and nothing is changed in place. Returns two arrays, of the
-    shapes of `a` and `b` and of the same dtype. Source: Giles 2008, "Matrix derivative results",
-    §2.2.1.
+    The shape of `a` is (…, rows, inner) and that of `b` is (…, inner, columns). The dots are the
+    axes of a stack of matrices, if there is one. They broadcast, so one array may have fewer of
+    them, or length 1 where the other has more. `gradient` has the shape of `a @ b`. All three have
+    the same dtype, and so have the two arrays that are returned. The given arrays are not changed.
+
+    Source: Giles 2008, "Matrix derivative results", §2.2.1.
     """
-    # Element (i, j) of `a` met row j of `b` and went into row i of the product:
-    # so it collects gradient · bᵀ.
+    # Entry (i, j) of `a` was multiplied by row j of `b`, and the products went into row i of the
+    # result. So its gradient is row i of `gradient` times row j of `b`, summed.
     to_a = gradient @ b.swapaxes(-1, -2)
     to_b = a.swapaxes(-1, -2) @ gradient
-    # A matrix that broadcasting used for a whole stack has a gradient from each use:
-    # they are summed.
+    # If broadcasting used a matrix for a whole stack, it gets a part from each use.
     return unbroadcast(to_a, a.shape), unbroadcast(to_b, b.shape)
 
 
 def softmax_cross_entropy(logits: Node, labels: np.ndarray) -> Node:
-    """The mean over the rows of −log softmax(logits)[label]: (batch, classes) and (batch,) give a single number."""
-    shifted = logits.value - logits.value.max(axis=1, keepdims=True)  # the same softmax, and no overflow
+    """Return the mean over the rows of −log softmax(logits)[label], for logits of shape (batch, classes)."""
+    shifted = logits.value - logits.value.max(axis=1, keepdims=True)  # the same softmax without overflow
     loss = (np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(labels)), labels]).mean()
     return Node(loss, "cross entropy", (logits,), lambda g: (softmax_cross_entropy_backward(g, logits.value, labels),))
 
@@ -156,18 +155,18 @@ def softmax_cross_entropy_backward(
     logits: np.ndarray,
     labels: np.ndarray,
 ) -> np.ndarray:
-    """The gradient with respect to `logits` of the mean over the batch of −log
-    softmax(logits)[label].
+    """Return the gradient of `logits`, given the `gradient` of the cross entropy.
 
-    `gradient` is that of the final loss with respect to this mean (1.0 where the mean is the loss).
-    `labels`, (batch,), holds the right class of each row of `logits`, (batch, classes); logits may
-    be in the thousands, and stay as they are. Returns an array like `logits`. Source: Goodfellow et
-    al. 2016, "Deep Learning", §6.2.2.3.
+    The cross entropy is the mean over the rows of −log softmax(logits)[label]. If it is the loss
+    itself, its `gradient` is 1.0. `logits` has the shape (batch, classes), and `labels`, of shape
+    (batch,), holds the number of the right class of each row. Logits can be in the thousands. They
+    are not changed, and the result has their shape and dtype.
+
+    Source: Goodfellow et al. 2016, "Deep Learning", §6.2.2.3.
     """
-    # Without the largest logit the quotients are the same, and exp does not overflow.
+    # Subtracting the largest logit of a row leaves the quotients as they are and prevents overflow.
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
     to_logits = exponentials / exponentials.sum(axis=1, keepdims=True)
-    # The derivative is what was predicted minus what is right:
-    # 1 for the label, 0 for the other classes.
+    # The derivative is the probability minus the truth, which is 1 for the label and otherwise 0.
     to_logits[np.arange(len(labels)), labels] -= 1
     return to_logits * (float(gradient) / len(labels))

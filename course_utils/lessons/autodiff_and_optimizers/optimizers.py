@@ -1,6 +1,7 @@
-"""Adam by hand, and what optimizers remember: their state, in bytes per parameter.
+"""Adam by hand, and the state that optimizers keep, in bytes per parameter.
 
-An optimizer that looks back keeps arrays as large as the model. `state_bytes` measures them in any optimizer of torch.
+An optimizer that uses earlier gradients keeps arrays as large as the model. `state_bytes` counts them in any of torch's
+optimizers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,47 +25,50 @@ def adam_step(
     beta2: float = 0.999,
     eps: float = 1e-8,
 ) -> None:
-    """One step of Adam, in place: parameters, means and squares change, gradients do not.
+    """Take one step of Adam: change parameters, means and squares in place, but not gradients.
 
-    A mean and a square are running averages of the gradient and of its square: of the old value the
-    share beta1 (of the square: beta2) stays, the rest is new. Both begin at 0 and are too small at
-    first; divided by 1 − beta^step they are not. The parameter then moves by −rate · mean /
-    (√square + eps), with the corrected mean and the corrected square.
+    For each parameter, with its gradient:
+
+        mean   = beta1 · mean   + (1 − beta1) · gradient
+        square = beta2 · square + (1 − beta2) · gradient²
+        parameter = parameter − rate · corrected mean / (√(corrected square) + eps)
+
+    The corrected mean is mean / (1 − beta1^step), and the corrected square is square /
+    (1 − beta2^step). The arrays of means and squares keep the uncorrected averages.
 
     Args:
-        parameters, gradients, means, squares: a float array each per parameter, of its shape, also
-            `()`.
-        step: which step this is, counted from 1.
+        parameters: a list of float arrays, which can have any shape, even `()`.
+        gradients, means, squares: lists of arrays with the same shapes.
+        step: the number of this step, counted from 1.
 
     Source: Kingma & Ba 2015, "Adam: a method for stochastic optimization", algorithm 1;
     `torch.optim.Adam`.
     """
     for parameter, gradient, mean, square in zip(parameters, gradients, means, squares, strict=True):
-        # Running averages, in place: the caller keeps them for the next step.
+        # The averages change in place, because the caller keeps them for the next step.
         mean *= beta1
         mean += (1 - beta1) * gradient
         square *= beta2
         square += (1 - beta2) * gradient**2
-        # Both began at 0 and have seen `step` gradients:
-        # this undoes how much the zeros still count.
+        # Both began at 0. After `step` gradients, this 0 still has the share beta^step.
         corrected_mean = mean / (1 - beta1**step)
         corrected_square = square / (1 - beta2**step)
         parameter -= rate * corrected_mean / (np.sqrt(corrected_square) + eps)
 
 
 def state_bytes(optimizer: "Optimizer") -> int:
-    """Bytes of all tensors that the optimizer of torch keeps from one step to the next; 0 before its first step."""
+    """Return the bytes of all tensors that one of torch's optimizers keeps between steps, 0 before its first step."""
     kept = (entry for state in optimizer.state.values() for entry in state.values())
     return sum(getattr(entry, "nbytes", 0) for entry in kept)
 
 
 def state_bytes_per_parameter(model: "nn.Module", makers: Mapping[str, "Callable[..., Optimizer]"]) -> dict[str, float]:
-    """What each optimizer keeps for one parameter of `model`, measured after one step with gradients of zero.
+    """Return the bytes that each optimizer keeps for one parameter of `model`, after a step with gradients of zero.
 
-    The model's weights may change (Adam with weight decay moves them); its gradients are gone afterwards.
+    The model's weights may change, because AdamW makes them smaller. Its gradients are None afterwards.
 
     Args:
-        makers: by name, what makes an optimizer of the model's parameters: `torch.optim.Adam`, or a function.
+        makers: name → a function that makes an optimizer for a list of parameters, such as `torch.optim.Adam`.
     """
     import torch
 

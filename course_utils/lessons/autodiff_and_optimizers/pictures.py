@@ -5,12 +5,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch
 
 from course_utils.draw import style
 from course_utils.draw.bars import SharesPanel, shares
+from course_utils.lessons.autodiff_and_optimizers.autodiff import topological_order
 from course_utils.words import bytes_text, percent, seconds_text, time_unit
 
 KINDS = {"input": "#D9D9D9", "parameter": style.COLOURS["weight gradient"], "operation": "#9CC9E8"}
@@ -35,6 +37,35 @@ class Box:
     kind: str = "operation"
 
 
+def graph(last: Any, title: str, *, given: Collection[str] = (), visited: Sequence[Any] = ()) -> Figure:
+    """Draw the graph of all nodes that `last` was computed from.
+
+    Args:
+        last: a `Node`, or any object with `parents`, `name`, `value` and `gradient`.
+        given: names of the inputs that are data; all other inputs are learned.
+        visited: the nodes in the order of a backward walk. With it, the arrows point backwards, every box has its
+            number in this order and shows its gradient if it has one. If all values are single numbers, the arrows
+            show the parts that are passed along them in this order.
+    """
+    nodes = topological_order(last)
+    boxes, edges = boxes_of(nodes, given, gradients=bool(visited))
+    order = [nodes.index(node) for node in visited]
+    numbers = visited and all(np.size(node.value) == 1 for node in nodes)
+    parts = [value_text(part) for part in parts_passed(nodes, visited)] if numbers else []
+    return computation_graph(boxes, edges, title, order=order, backward=bool(visited), parts=parts)
+
+
+def parts_passed(nodes: Sequence[Any], visited: Sequence[Any]) -> list[Any]:
+    """Return the part that each edge of `boxes_of(nodes)` carries if the graph is walked in this order."""
+    gradients: dict[Any, Any] = {visited[0]: np.float64(1)}
+    passed: dict[Any, Sequence[Any]] = {}
+    for node in visited:
+        passed[node] = node.rule(gradients.get(node, np.float64(0))) if node.rule else ()
+        for parent, part in zip(node.parents, passed[node], strict=True):
+            gradients[parent] = gradients.get(parent, 0) + part
+    return [part for node in nodes for part in passed[node]]
+
+
 def computation_graph(
     boxes: Sequence[Box],
     edges: Sequence[tuple[int, int]],
@@ -42,6 +73,7 @@ def computation_graph(
     *,
     order: Sequence[int] = (),
     backward: bool = False,
+    parts: Sequence[str] = (),
 ) -> Figure:
     """Draw a graph without cycles from left to right, inputs before what is computed from them.
 
@@ -50,6 +82,7 @@ def computation_graph(
         edges: (from, to), as indices into `boxes`; twice where a node is used twice.
         order: some or all indices in the order in which they are visited, shown as numbers on the boxes.
         backward: draw the arrows the other way, in the colour of the backward pass.
+        parts: a few letters for each edge, to be written at its arrow.
     """
     places = lay_out(boxes, edges)
     columns = 1 + max(x for x, _ in places)
@@ -66,19 +99,20 @@ def computation_graph(
     ax.set_ylim(bottom + 0.5, top - 0.5 - jump / ROW)
     handles = {WORDS[kind]: Patch(facecolor=KINDS[kind], edgecolor=style.INK, linewidth=0.6) for kind in used}
     style.draw_legend(ax, handles)
-    draw_arrows(ax, places, edges, backward)
+    draw_arrows(ax, places, edges, backward, parts)
     for index, box in enumerate(boxes):
         draw_box(ax, box, places[index], list(order).index(index) + 1 if index in order else None)
-    picture.alt_text = graph_text(boxes, edges, title, order)
+    picture.alt_text = graph_text(boxes, edges, title, order, parts)
     return picture
 
 
 def boxes_of(
     nodes: Sequence[Any], given: Collection[str] = (), gradients: bool = False
 ) -> tuple[list[Box], list[tuple[int, int]]]:
-    """Boxes and edges of nodes that know their `parents`, `name` and `value` (and `gradient`), all in `nodes`.
+    """Return a box for each node, and an edge for each time that a node was used by another.
 
     Args:
+        nodes: each with `parents`, all of which are in `nodes`, `name`, `value` and perhaps `gradient`.
         given: names of inputs that are data; all others are learned. Plain numbers are given as well.
         gradients: show each node's gradient (or its shape) under its value.
     """
@@ -95,14 +129,15 @@ def boxes_of(
 
 
 def value_text(value: Any) -> str:
-    """A single number with few digits, or an array's shape: "(64, 10)"."""
-    if value.size == 1:
-        return f"{value.item():.4g}"
-    return " × ".join(str(side) for side in value.shape)
+    """Return a single number with few digits, or the shape of an array: "64 × 10"."""
+    array = np.asarray(value)
+    if array.size == 1:
+        return f"{array.item():.4g}"
+    return " × ".join(str(side) for side in array.shape)
 
 
 def lay_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[tuple[int, float]]:
-    """(column, row) of each box: an operation right of all it needs, an input just left of its first use."""
+    """Return (column, row) of each box: operations right of all their parents, inputs just left of their first use."""
     parents = {i: [a for a, b in edges if b == i] for i in range(len(boxes))}
     children = {i: [b for a, b in edges if a == i] for i in range(len(boxes))}
     column = [0] * len(boxes)
@@ -126,12 +161,16 @@ def lay_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[tupl
 
 
 def draw_arrows(
-    ax: Axes, places: Sequence[tuple[int, float]], edges: Sequence[tuple[int, int]], backward: bool
+    ax: Axes,
+    places: Sequence[tuple[int, float]],
+    edges: Sequence[tuple[int, int]],
+    backward: bool,
+    parts: Sequence[str] = (),
 ) -> None:
-    """An arrow for each edge: two between the same boxes run above each other, one over a box is bent."""
+    """Draw an arrow for each edge: two between the same boxes run above each other, one over a box is bent."""
     colour = style.COLOURS["backward"] if backward else style.COLOURS["forward"]
     drawn: Counter = Counter()
-    for a, b in edges:
+    for number, (a, b) in enumerate(edges):
         (x0, y0), (x1, y1) = places[a], places[b]
         drawn[a, b] += 1
         twice = list(edges).count((a, b)) > 1
@@ -141,6 +180,15 @@ def draw_arrows(
         if x1 - x0 > 1:
             rise = BOX[1] / ROW / 2
             start, end, bend = (x0 + 0.1, y0 - rise), (x1 - 0.1, y1 - rise), -0.3
+        if parts:
+            top = y0 - BOX[1] / ROW / 2 - 0.15 * (x1 - x0)  # of the bent arrow
+            below = drawn[a, b] == 2
+            middle = (x0 + x1) / 2, top if bend else start[1]
+            offset = (0, -2) if below else (0, 2)
+            properties = {"ha": "center", "va": "top" if below else "bottom", "color": style.INK}
+            ax.annotate(
+                parts[number], middle, offset, textcoords="offset points", fontsize=style.SMALL, zorder=4, **properties
+            )
         if backward:
             start, end, bend = end, start, -bend
         properties = {"arrowstyle": "-|>", "mutation_scale": 11, "color": colour, "linewidth": 1.6, "zorder": 1}
@@ -150,7 +198,7 @@ def draw_arrows(
 
 
 def draw_box(ax: Axes, box: Box, centre: tuple[int, float], number: int | None) -> None:
-    """One box with its label and note, and its number in the order of visits at its corner."""
+    """Draw one box with its label and note, and at its corner its number in the order of visits."""
     x, y = centre
     wide, high = BOX[0] / COLUMN, BOX[1] / ROW
     properties = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": KINDS[box.kind], "edgecolor": style.INK}
@@ -164,33 +212,37 @@ def draw_box(ax: Axes, box: Box, centre: tuple[int, float], number: int | None) 
         ax.text(x, first + step * index, line, fontsize=size, fontweight=weight, **text)
     if number is not None:
         badge = {"boxstyle": "circle,pad=0.18", "facecolor": "white", "edgecolor": style.COLOURS["backward"]}
-        at = (x + wide / 2, y - high / 2)
+        at = (x + wide / 2 - 0.1 / COLUMN, y - high / 2)  # left of the arrows and their parts
         ax.text(*at, str(number), fontsize=style.SMALL - 0.5, fontweight="bold", bbox=badge, **(text | {"zorder": 4}))
 
 
-def graph_text(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], title: str, order: Sequence[int]) -> str:
-    """The graph in words: each computed box, and what it comes from."""
+def graph_text(
+    boxes: Sequence[Box], edges: Sequence[tuple[int, int]], title: str, order: Sequence[int], passed: Sequence[str] = ()
+) -> str:
+    """Return the graph in words: each box, the boxes that it was computed from, and the parts passed back to them."""
     parts = []
     for index, box in enumerate(boxes):
         sources = [boxes[a].label for a, b in edges if b == index]
         note = f" ({box.note})".replace("\n", ", ") if box.note else ""
         parts.append(f"{box.label}{note} from {' and '.join(sources)}" if sources else f"{box.label}{note}")
     visited = f" Visited in this order: {', '.join(boxes[i].label for i in order)}." if order else ""
+    sent = [f"{boxes[b].label} to {boxes[a].label} {part}" for (a, b), part in zip(edges, passed, strict=False)]
+    visited += f" Parts passed back: {', '.join(sent)}." if sent else ""
     return f"{title}. A graph: {'; '.join(parts)}.{visited}"
 
 
 def gradient_readiness(
     layers: Sequence[tuple[str, int, float]], end: float, title: str, passes: Sequence[float] = ()
 ) -> Figure:
-    """Draw a backward pass: a row for each layer, a bar while it is worked on, a line while its gradient could be sent.
+    """Draw a backward pass: a row for each layer, a bar during its work, then a line while its gradient could be sent.
 
-    Below, on the same axis of time, the share of all gradient bytes that is ready.
+    Below, on the same axis of time, is the share of all gradient bytes that is ready.
 
     Args:
         layers: (name, bytes of its gradients, seconds at which they were ready), in order of readiness.
         end: length of the backward pass in seconds.
-        title: said first; the finding then stands under it.
-        passes: how long each pass took, where times are medians of several; their spread is said.
+        title: of the picture; the finding is written below it.
+        passes: how long each pass took, if times are medians of several. The label of the axis then gives their range.
     """
     scale, unit = time_unit(end)
     found = ready_finding(layers, end)
@@ -223,7 +275,7 @@ def gradient_readiness(
 
 
 def draw_share(ax: Axes, layers: Sequence[tuple[str, int, float]], end: float, scale: float) -> None:
-    """The share of gradient bytes that is ready, as a staircase over the time, with half of the time marked."""
+    """Draw the share of gradient bytes that is ready as a staircase over time, and mark half of the time."""
     total = sum(size for _, size, _ in layers)
     times, shares = [0.0], [0.0]
     for _, size, seconds in layers:
@@ -243,23 +295,23 @@ def draw_share(ax: Axes, layers: Sequence[tuple[str, int, float]], end: float, s
 
 
 def share_at(layers: Sequence[tuple[str, int, float]], seconds: float) -> float:
-    """The share of all gradient bytes that is ready `seconds` after the backward pass began."""
+    """Return the share of all gradient bytes that is ready `seconds` after the backward pass began."""
     total = sum(size for _, size, _ in layers)
     return sum(size for _, size, ready in layers if ready <= seconds) / total if total else 0.0
 
 
 def ready_finding(layers: Sequence[tuple[str, int, float]], end: float) -> str:
-    """What a backward pass shows: how much of the gradient is ready when half of the time is over."""
+    """Return what a backward pass shows: how much of the gradient is ready when half of the time is over."""
     half = share_at(layers, end / 2)
     first, last = layers[0][0], layers[-1][0]
     return f"{first} is ready first, {last} last; at half time {percent(half)} of the bytes are ready"
 
 
 def bytes_per_parameter(kept: Mapping[str, Mapping[str, float]], title: str) -> Figure:
-    """Draw a bar for each way of training: bytes that it keeps for one parameter, by what they hold.
+    """Draw a bar for each optimizer, with the bytes that training with it keeps for one parameter.
 
     Args:
-        kept: name of the way → {"parameters": 4, "gradients": 4, "optimizer state": 8}.
+        kept: name of the optimizer → {"parameters": 4, "gradients": 4, "optimizer state": 8}.
     """
     panel = SharesPanel("bytes per parameter", kept, say=lambda amount: f"{amount:.3g} B")
     return shares([panel], title)

@@ -1,7 +1,7 @@
 """When each gradient of a model becomes ready during the backward pass, recorded by torch's own hooks.
 
-The backward pass walks the graph from the loss to the first layer, so gradients become ready one after the other. What
-is ready can be sent while the rest is still computed: `DistributedDataParallel` listens to the same hooks.
+The backward pass walks the graph from the loss to the first layer, so gradients become ready one after the other. A
+gradient that is ready can be sent while the rest is still being computed, as `DistributedDataParallel` does.
 """
 
 import time
@@ -21,7 +21,7 @@ class Ready:
     """One gradient that became ready.
 
     Attributes:
-        name: of the parameter, as `model.named_parameters()` says it: "conv1.weight".
+        name: of the parameter, as in `model.named_parameters()`, for example "conv1.weight".
         bytes: of the gradient.
         seconds: since the backward pass began.
     """
@@ -33,10 +33,10 @@ class Ready:
 
 @contextmanager
 def watch_gradients(model: nn.Module) -> Iterator[list[Ready]]:
-    """Within the block, note every gradient of `model` the moment it is complete; the list grows as they come.
+    """Record every gradient of `model` that becomes complete within the block, in a list that grows meanwhile.
 
-    A parameter that is used twice is noted once for each backward pass, after its last part has been added. Seconds
-    count from the beginning of the block. The hooks are taken off at its end.
+    A parameter that is used twice is recorded once for each backward pass, after its last part has been added. Seconds
+    count from the beginning of the block. The hooks are removed at its end.
 
     Source: `torch.Tensor.register_post_accumulate_grad_hook`; Li et al. 2020, "PyTorch Distributed", §3.2.3.
     """
@@ -79,7 +79,7 @@ class BackwardTimes:
 
     @property
     def median(self) -> np.ndarray:
-        """For each gradient the median of its seconds, never before that of an earlier one."""
+        """The median of each gradient's seconds, but never less than that of an earlier gradient."""
         return np.maximum.accumulate(np.median(self.seconds, axis=0))
 
     @property
@@ -88,7 +88,7 @@ class BackwardTimes:
         return float(np.median(self.ends))
 
     def share_ready(self, part: float) -> float:
-        """The share of all gradient bytes that is ready when `part` of the backward pass is over, both from 0 to 1."""
+        """Return the share of all gradient bytes that is ready after `part` of the backward pass, both from 0 to 1."""
         sizes = np.array(self.bytes)
         return float(sizes[self.median <= part * self.end].sum() / sizes.sum())
 
@@ -96,12 +96,12 @@ class BackwardTimes:
 def measure_ready_order(
     model: nn.Module, loss: Callable[[], torch.Tensor], repeats: int = 7, warm_up: int = 2
 ) -> BackwardTimes:
-    """Run forward and backward several times, and note when each gradient was ready.
+    """Run forward and backward several times and record when each gradient was ready.
 
     Args:
-        model: in training mode; its old gradients are thrown away.
+        model: in training mode. Its old gradients are lost.
         loss: runs the model forward and returns its loss.
-        repeats: passes that count; `warm_up` passes go before them.
+        repeats: the number of passes that count. Before them, there are `warm_up` more.
     """
     passes: list[list[Ready]] = []
     ends, forwards = [], []
@@ -125,10 +125,10 @@ def measure_ready_order(
 
 
 def layers(times: BackwardTimes, together: Callable[[str], str] = str) -> list[tuple[str, int, float]]:
-    """(layer, bytes, median seconds) in order of readiness: a layer is ready when the last of its gradients is.
+    """Return (layer, bytes, median seconds) for each layer, in the order in which the last of its gradients was ready.
 
     Args:
-        together: gives layers that are to count as one the same name.
+        together: maps the name of a layer to a name that it may share with others. They then count as one layer.
     """
     found: dict[str, tuple[int, float]] = {}
     for name, size, seconds in zip(times.names, times.bytes, times.median, strict=True):

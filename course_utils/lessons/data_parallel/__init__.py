@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         critical_text,
         exchange_text,
         fastest_text,
+        phase_bars,
         phase_durations,
         quickest,
         sent_text,
@@ -40,7 +41,10 @@ if TYPE_CHECKING:
     from .timed_steps import last_step
     from .train_way import train_way
     from .training import (
+        History,
         Sgd,
+        accuracy,
+        batches,
         digits_mlp,
         flat_parameters,
         local_norm_mlp,
@@ -49,5 +53,6 @@ if TYPE_CHECKING:
         train_parallel,
         train_serial,
     )
+    from .training_loop import train_data_parallel
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

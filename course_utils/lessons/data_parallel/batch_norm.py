@@ -11,29 +11,28 @@ def sync_batch_norm(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Normalise each feature of `x` with the mean and variance of *all* ranks' examples.
 
-    Forward: one all-reduce of 2·features + 1 numbers (sums, sums of squares, how many examples).
-    Backward: one all-reduce of as many, by autograd. So ranks may have different numbers of
-    examples, even none.
+    The forward pass takes one all-reduce of 2·features + 1 numbers: the sums, the sums of squares,
+    and the number of examples. The backward pass takes another one of the same size, through
+    autograd. Because the number is sent, too, ranks may have different numbers of examples, or
+    none.
 
     Args:
         x: (examples, features), this rank's share; features equal on all ranks.
         weight, bias: (features,), equal on all ranks.
 
     Returns:
-        (y, mean, variance): y = (x − mean) / √(variance + eps) · weight + bias, shape and dtype of
-        `x`;
-        mean and variance: (features,), of the dtype of `x` or of float64, over the examples of all
-        ranks, variance divided by their number N.
+        (y, mean, variance). y = (x − mean) / √(variance + eps) · weight + bias has the shape and
+        dtype of `x`. mean and variance have the shape (features,) and the dtype of `x` or float64.
+        They are taken over the N examples of all ranks; variance = Σ(x − mean)² / N.
 
     Source: Ioffe and Szegedy 2015, "Batch Normalization", algorithm 1; `torch.nn.SyncBatchNorm`.
     """
     features = x.shape[1]
-    rows = x.double()  # a square loses half of its digits in the subtraction below
+    rows = x.double()  # the subtraction below loses many digits
     count = rows.new_tensor([len(x)])
     # All in one vector, so that one all-reduce is enough.
-    # With the count, ranks may have different batches.
     totals = all_reduce_sum(torch.cat([rows.sum(dim=0), rows.square().sum(dim=0), count]))
-    # From sums over all ranks follows what one process would have found: E[x] and E[x²] − E[x]².
+    # Var[x] = E[x²] − E[x]²
     n = totals[-1]
     mean = totals[:features] / n
     variance = totals[features:-1] / n - mean.square()

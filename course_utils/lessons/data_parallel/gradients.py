@@ -13,13 +13,14 @@ from torch import nn
 
 
 def broadcast_parameters(model: nn.Module) -> None:
-    """Give every rank rank 0's model, in place: one broadcast from rank 0 for each tensor of the
-    model.
+    """Copy rank 0's model to every rank, in place, with one broadcast for each tensor of the model.
 
-    Buffers count as well as parameters: batch norm's running mean is part of what a replica is.
+    A model consists of its parameters and its buffers. Batch norm, for example, keeps its running
+    mean in a buffer.
 
     Args:
-        model: same architecture on all ranks; read on rank 0, overwritten elsewhere.
+        model: the same architecture on all ranks. It is read on rank 0 and overwritten on the
+            others.
 
     Source: Li et al. 2020, "PyTorch Distributed", §2.2 (DDP does this when it is constructed).
     """
@@ -34,19 +35,20 @@ def average_gradients(model: nn.Module) -> None:
     """Replace each gradient by its mean over all ranks, in place, with one all-reduce per
     parameter.
 
-    Each rank contributes its gradients once; no rank collects those of the others. Frozen
-    parameters (`requires_grad=False`) are left out. A rank that has no gradient for a parameter
-    (`grad is None`) takes part with zeros: the other ranks are waiting for it.
+    Each rank contributes its gradients once, and no rank collects those of the others. Frozen
+    parameters (`requires_grad=False`) are left out. If a rank has no gradient for a parameter
+    (`grad is None`), it takes part with zeros, because the other ranks are waiting for it.
 
     Args:
-        model: same architecture on all ranks, after `backward()`.
+        model: the same architecture on all ranks, after `backward()`.
 
-    Source: task 2b of the CS744 report; van Leeuwen's slides, "Data parallel synchronous SGD".
+    Source: task 2b of the CS744 report; SURF's slides, "Data parallel synchronous SGD".
     """
     for parameter in model.parameters():
         if not parameter.requires_grad:
             continue
-        # A collective waits for all ranks: zeros change no sum, but to stay away stops everybody.
+        # A collective waits for all ranks. Zeros don't change the sum, but staying away would stop
+        # the others.
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
         dist.all_reduce(parameter.grad)
@@ -54,7 +56,7 @@ def average_gradients(model: nn.Module) -> None:
 
 
 def gather_scatter_gradients(model: nn.Module) -> None:
-    """Replace each gradient by its mean over all ranks, the long way: everything passes through rank 0.
+    """Replace each gradient by its mean over all ranks, which rank 0 computes: everything passes through its link.
 
     Rank 0 receives P − 1 gradients and sends P − 1 means; the other ranks send one and receive one.
 
@@ -81,8 +83,9 @@ def scaled_learning_rate(
 ) -> float:
     """The learning rate of `step` (counted from 0) when P ranks make the batch P times as large.
 
-    "linear" multiplies `base` by P, "sqrt" by √P. During the first `warm_up_steps` steps the rate
-    climbs in a straight line: `base` at step 0, the scaled rate from step `warm_up_steps` on.
+    The scaled rate is P · base by the rule "linear", and √P · base by the rule "sqrt". During the
+    first `warm_up_steps` steps the rate rises in a straight line, from `base` at step 0 to the
+    scaled rate at step `warm_up_steps`. From then on it is the scaled rate.
 
     Args:
         base: the rate that suits one rank.
@@ -90,15 +93,15 @@ def scaled_learning_rate(
     Raises:
         ValueError: `rule` is neither "linear" nor "sqrt".
 
-    Source: Goyal et al. 2017, "Accurate, Large Minibatch SGD", §2.1 and §2.2; Krizhevsky 2014 for
-    √P; with Adam √P is the rule, Malladi et al. 2022, "On the SDEs and Scaling Rules for Adaptive
-    Gradient Algorithms".
+    Source: Goyal et al. 2017, "Accurate, Large Minibatch SGD", §2.1 and §2.2, for the linear rule
+    and the warm-up; Krizhevsky 2014, "One weird trick", for √P. For Adam, Malladi et al. 2022
+    derive √P if the gradients are mostly noise and Adam's other settings are scaled, too.
     """
     factors = {"linear": world_size, "sqrt": math.sqrt(world_size)}
     if rule not in factors:
         raise ValueError(f'rule is "linear" or "sqrt", not {rule!r}')
     scaled = base * factors[rule]
-    # Large steps break a network whose weights are still random: climb to them.
+    # Long steps do harm while the gradient still changes quickly, so the rate rises slowly.
     if step < warm_up_steps:
         return base + (scaled - base) * step / warm_up_steps
     return scaled

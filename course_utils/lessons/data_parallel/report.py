@@ -13,9 +13,9 @@ from course_utils.words import count, ranks
 
 TITLE = "VGG-11 on several nodes: my report"
 NONE_YET = (
-    'You have no training runs yet. Lesson 7 makes them: `ranks = course.start(4, link="200 Mbit/s")`,\n'
-    "then `from course_utils.lessons.data_parallel import train_way` and "
-    '`train_way(ranks, "DDP")`.'
+    "You have no training runs yet. The second notebook of lesson 6 keeps some, and lesson 7 keeps more. Or make one:\n"
+    '`ranks = course.start(4, link="200 Mbit/s")`, then '
+    '`from course_utils.lessons.data_parallel import train_way` and `train_way(ranks, "DDP")`.'
 )
 
 

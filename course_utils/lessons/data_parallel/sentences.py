@@ -1,11 +1,13 @@
-"""What runs of data-parallel training say, in a sentence: written here once, chosen by the numbers."""
+"""The sentences about runs of data-parallel training, chosen by the numbers."""
 
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from course_utils.measuring import BUSY, Compared, is_busy, larger
-from course_utils.trace.events import Event
+from course_utils.trace.events import Event, phase_seconds
 from course_utils.words import bytes_text, join, number_text, seconds_text
 
 if TYPE_CHECKING:
@@ -22,8 +24,16 @@ def phase_durations(events: Sequence[Event], name: str, rank: int = 0) -> list[f
     ]
 
 
+def phase_bars(events: Sequence[Event]) -> dict[str, dict[str, float]]:
+    """The seconds of each phase on each rank, as `draw.stacked_bars` takes them: "rank 0" → phase → seconds."""
+    bars: dict[str, dict[str, float]] = {}
+    for (rank, name), seconds in sorted(phase_seconds(events).items(), key=lambda entry: entry[0][0]):
+        bars.setdefault(f"rank {rank}", {})[name] = seconds
+    return bars
+
+
 def quickest(runs: Sequence[Traced]) -> Traced:
-    """Of several runs of the same, that whose events span the least time: the one least disturbed by other work."""
+    """Of several runs of the same program, the one whose events span the least time: it was disturbed the least."""
     return min(runs, key=lambda run: max(event.end for event in run.events) - min(event.start for event in run.events))
 
 
@@ -41,12 +51,12 @@ def exchange_text(seconds: Mapping[str, Sequence[float]]) -> str:
         for name, each in seconds.items()
     )
     if larger(long, short):
-        return f"In a step: {durations}. The first takes {number_text(long / short)} times as long"
-    return f"In a step: {durations}. No difference here"
+        return f"Communication in a step: {durations}. The first takes {number_text(long / short)} times as long"
+    return f"Communication in a step: {durations}. No clear difference"
 
 
 def vectors_sent(run: "TrainingRun") -> list[float]:
-    """How many times the bytes of all gradients each node sent in a step, by its kernel's count; [] without links."""
+    """How many times the bytes of all gradients each node sent in a step, as its kernel counts; [] without links."""
     return [nbytes / run.gradient_bytes / run.steps for nbytes in run.sent]
 
 
@@ -54,33 +64,35 @@ def sent_text(run: "TrainingRun") -> str:
     """What each node sent, and all together."""
     vectors = vectors_sent(run)
     if not vectors:
-        return f"{run.way}: nothing to count, the ranks share one memory"
+        return f"{run.way}: there is nothing to count, because the ranks share one memory"
     amounts = ", ".join(f"{value:.2f}" for value in vectors)
-    return f"{run.way}: ranks 0 to {len(vectors) - 1} send {amounts} vectors a step, together {sum(vectors):.1f}"
+    return f"{run.way}: ranks 0 to {len(vectors) - 1} send {amounts} gradients in a step, {sum(vectors):.1f} in total"
 
 
 def climbs_text(losses: Mapping[str, Sequence[float]]) -> str:
-    """How far above its first value each loss climbs on its way."""
+    """How far above its first value each loss rises."""
     findings = []
     for name, values in losses.items():
         times = max(values) / values[0]
-        climbs = f"climbs to {times:.1f} times" if larger(times, 1) else "hardly climbs above"
+        climbs = f"rises to {times:.1f} times" if larger(times, 1) else "hardly rises above"
         findings.append(f"{name}: the loss {climbs} its first value")
     return "; ".join(findings)
 
 
-def best_rates_text(last_losses: Mapping[str, Sequence[float]], times: Sequence[float]) -> str:
-    """With how many times one rank's learning rate each optimizer ends lowest.
+def best_rates_text(name: str, rates: Sequence[float], losses: np.ndarray) -> str:
+    """Which learning rate gives the lowest loss for each of two batches, and how many times larger the second is.
 
     Args:
-        last_losses: optimizer → the loss at the end, for each of `times`.
-        times: one rank's rate.
+        name: of the optimizer.
+        rates: that were tried, rising.
+        losses: trainings × two sizes of batch (32 and 128 images) × rates.
     """
-    best_rates = []
-    for name, losses in last_losses.items():
-        best = min(range(len(times)), key=lambda index: losses[index])
-        best_rates.append(f"{name} with {number_text(times[best])} times the rate")
-    return f"Lowest loss: {', '.join(best_rates)}"
+    small, large = (rates[index] for index in np.median(losses, axis=0).argmin(axis=1))
+    if large == small:
+        comparison = "the same for 128"
+    else:
+        comparison = f"{large:g} for 128, {number_text(large / small)} times as large"
+    return f"{name}'s best rate is {small:g} for 32 images and {comparison}"
 
 
 def waiting_text(communication: Sequence[float], late: int) -> str:
@@ -91,13 +103,13 @@ def waiting_text(communication: Sequence[float], late: int) -> str:
     """
     others = [seconds for rank, seconds in enumerate(communication) if rank != late]
     if not larger(min(others), communication[late]):
-        return f"Rank {late} is late, but all wait"
+        return f"Rank {late} is late, but all ranks wait"
     times = statistics.fmean(others) / communication[late]
     return f"Rank {late} is late: the others' communication takes {number_text(times)} times as long as its own"
 
 
 def fastest_text(sizes: Sequence[int], seconds: Mapping[str, Sequence[Sequence[float]]]) -> str:
-    """Which program is the fastest at each size, where one is faster than every other by the rule for ties.
+    """Which program is the fastest at each size, if it is faster than every other by the rule for ties.
 
     Args:
         sizes: bytes.
@@ -110,13 +122,13 @@ def fastest_text(sizes: Sequence[int], seconds: Mapping[str, Sequence[Sequence[f
         runs = {name: by_size[index] for name, by_size in seconds.items()}
         best = min(runs, key=lambda name: statistics.median(runs[name]))
         level = [name for name in runs if name != best and not Compared(runs[best], runs[name]).first_is_faster]
-        first = f"{best} first" if not level else f"no clear difference between {join([best, *level])}"
+        first = f"{best} is the fastest" if not level else f"no clear difference between {join([best, *level])}"
         findings.append(f"{bytes_text(size)}: {first}")
     return "; ".join(findings)
 
 
 def critical_text(sizes: Sequence[int], steps: Sequence[int], noise_scale: float) -> str:
-    """What larger batches save at both ends of the sizes, beside the noise scale.
+    """The noise scale, and what a larger batch saves at both ends of the sizes.
 
     Args:
         sizes: of the batch, rising.

@@ -1,4 +1,4 @@
-"""Which examples each rank works on: dealt out so that no two ranks have the same, and all have as many."""
+"""Which examples each rank works on: dealt out so that all ranks have equally many."""
 
 import math
 
@@ -13,14 +13,13 @@ def shard_indices(
     epoch: int = 0,
     seed: int = 0,
 ) -> torch.Tensor:
-    """The examples that `rank` works on in `epoch`. Nothing moves between ranks: all draw the same
-    order.
+    """The examples that `rank` works on in `epoch`. No messages: all ranks draw the same order.
 
-    The order of all n examples is `torch.randperm(n, generator=g)`, where g is seeded with `seed +
-    epoch`. It is filled up from its own beginning until its length divides by `world_size`: ranks
-    with different numbers of steps would wait for each other for ever. Rank r takes the entries r,
-    r + world_size, r + 2·world_size, …: so the k-th batches of all ranks together are the k-th
-    batch of a single process.
+    The order of all n examples is `torch.randperm(n, generator=g)`, where the generator g is seeded
+    with `seed + epoch`. If n is not divisible by `world_size`, the order is padded with entries
+    from its own beginning until its length is, because a rank with more steps than the others
+    would wait for them for ever. Rank r takes the entries r, r + world_size, r + 2·world_size, …
+    So the k-th batches of all ranks together are the k-th batch of a single process.
 
     Returns:
         ⌈n / world_size⌉ indices between 0 and n − 1, int64.

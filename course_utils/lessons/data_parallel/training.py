@@ -43,8 +43,12 @@ def mean_losses(histories: Sequence[History]) -> list[float]:
     return torch.tensor([history.losses for history in histories], dtype=torch.float64).mean(dim=0).tolist()
 
 
-def digits_mlp(seed: int, hidden: int = 64, norm: type[nn.Module] | None = None) -> nn.Module:
-    """A network for 64 pixels and ten digits, with two hidden layers; the seed fixes its first weights."""
+def digits_mlp(seed: int, hidden: int = 64, norm: Callable[[int], nn.Module] | None = None) -> nn.Module:
+    """A network for 64 pixels and ten digits, with two hidden layers; the seed fixes its first weights.
+
+    Args:
+        norm: makes a layer that follows each hidden one, from the number of its features.
+    """
     torch.manual_seed(seed)
     layers: list[nn.Module] = []
     for inputs in (64, hidden):

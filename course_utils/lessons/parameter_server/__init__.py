@@ -1,7 +1,7 @@
 """Lesson 8, What if nobody waits? Read `server` first.
 
-`local_sgd` talks less: weights are averaged now and then; `outer_optimizer` makes a step of their mean change;
-`digits_trainings` trains in all these ways.
+In `local_sgd` ranks average their weights now and then, in `outer_optimizer` their mean change becomes a step of its
+own, and in `neighbours` each rank averages with two others only. `digits_trainings` trains in all these ways.
 """
 
 from typing import TYPE_CHECKING
@@ -16,19 +16,23 @@ if TYPE_CHECKING:
         flat_gradient,
         own_gradients,
         train_asynchronously,
-        train_clinics,
         train_in_rounds,
         train_locally,
         train_synchronously,
+        training_curve,
     )
-    from .experiments import WAYS, link_seconds, race, served
-    from .flat_network import unflat
-    from .local_sgd import federated_average, skewed_shards
-    from .neighbours import consensus_distance, shrinking, train_among_neighbours
+    from .experiments import link_seconds, race, served
+    from .flat_network import own_batches, unflat
+    from .local_sgd import federated_average, local_sgd_round, skewed_shards
+    from .neighbours import consensus_distance, shrinking
+    from .outer_optimizer import AdamW, outer_step
     from .sentences import (
+        backup_text,
         clinics_text,
         is_busy_race,
+        largest_rate,
         link_text,
+        link_title,
         local_text,
         mean_text,
         neighbours_text,
@@ -42,6 +46,6 @@ if TYPE_CHECKING:
         staleness_text,
         straggler_text,
     )
-    from .server import SERVER, measure_staleness, step_seconds
+    from .server import GRADIENT, SERVER, STOP, WEIGHTS, ServerHistory, measure_staleness
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

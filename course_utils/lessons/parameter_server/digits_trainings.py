@@ -1,11 +1,11 @@
-"""The digits trained with nobody, everybody or hardly anybody waiting: synchronous, asynchronous, and local SGD.
+"""The digits trained with synchronous, asynchronous and local SGD, and in DiLoCo's rounds.
 
-The small network of lesson 1 in one flat vector. Its gradient takes less than a millisecond, so each rank also sleeps
-as long as a larger one would compute: ranks that sleep share two cores without getting into each other's way. On
-virtual ranks nobody sleeps: that time passes on the rank's clock.
+The weights of lesson 1's small network are one flat vector. Its gradient takes less than a millisecond, so each rank
+also sleeps for as long as a larger network would compute. Ranks that sleep can share two cores without getting in each
+other's way. A virtual rank does not sleep: the time passes on its clock.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from course_utils.lessons.messages.played_computation import compute_for
 from course_utils.lessons.parameter_server.flat_network import first_weights, flat_gradient, own_batches, unflat
-from course_utils.lessons.parameter_server.local_sgd import federated_average, local_sgd_round
+from course_utils.lessons.parameter_server.local_sgd import local_sgd_round
 from course_utils.lessons.parameter_server.outer_optimizer import AdamW, outer_step
 from course_utils.lessons.parameter_server.server import (
     SERVER,
@@ -25,7 +25,6 @@ from course_utils.lessons.parameter_server.server import (
     work,
 )
 from course_utils.lessons.sgd.digits_network import Arrays, accuracy, loss_and_gradients
-from course_utils.lessons.sgd.gradient_descent import minibatches
 from course_utils.trace.recorder import phase
 
 if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
@@ -40,7 +39,7 @@ class Curve:
         epochs: passes over all training images, counted over all workers, at each point.
         seconds: since the beginning, at each point.
         accuracies: the share of test images recognised, at each point.
-        staleness: of every update; empty where nothing can be stale.
+        staleness: of every update; empty if nothing can be stale.
     """
 
     epochs: list[float]
@@ -49,21 +48,21 @@ class Curve:
     staleness: list[int]
 
     def reached(self, accuracy: float) -> float | None:
-        """The seconds after which the accuracy was reached first; None where it never was."""
+        """Return the seconds after which the accuracy was reached first, or None if it never was."""
         return next((s for s, a in zip(self.seconds, self.accuracies, strict=True) if a >= accuracy), None)
 
     def epochs_to(self, accuracy: float) -> float | None:
-        """The epochs after which the accuracy was reached first; None where it never was."""
+        """Return the epochs after which the accuracy was reached first, or None if it never was."""
         return next((e for e, a in zip(self.epochs, self.accuracies, strict=True) if a >= accuracy), None)
 
 
 @dataclass(frozen=True)
 class Served:
-    """What an asynchronous server got from its workers.
+    """What an asynchronous server received from its workers.
 
     Attributes:
         workers: how many.
-        rate: updates a second, in the second half of the training.
+        rate: updates per second, in the second half of the training.
         staleness: mean, of the updates after each worker's first.
         accuracy: share of test images recognised at the end.
     """
@@ -80,29 +79,38 @@ class Pace:
 
     Attributes:
         seconds: on every worker.
-        straggler: the rank that is slower, None for none.
-        factor: by how much.
+        straggler: the rank that is slower, or None if all are equally fast.
+        factor: how many times longer a gradient takes on the straggler.
+        share: for which share of its gradients the straggler is slower; they are drawn by chance, with a fixed seed.
     """
 
     seconds: float = 0.005
     straggler: int | None = None
     factor: float = 5.0
+    share: float = 1.0
 
     def of(self, rank: int) -> float:
-        """Seconds that this rank takes for a gradient."""
+        """Return the seconds that this rank takes for a gradient, on the straggler for a slow one."""
         return self.seconds * (self.factor if rank == self.straggler else 1.0)
+
+    def gradients_of(self, rank: int) -> Iterator[float]:
+        """Yield the seconds that each of this rank's gradients takes, without end."""
+        rng = np.random.default_rng(rank)
+        while True:
+            yield self.of(rank) if rng.random() < self.share else self.seconds
 
 
 def own_gradients(
     comm: "MPI.Intracomm", data: Arrays, *, pace: Pace = Pace(), batch_size: int = 32
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """A function: weights → the gradient of this worker's next batch, after as long as its pace says.
+    """Return a function of the weights: the gradient of this worker's next batch, after as long as its pace asks for.
 
     Rank 0 is the server; worker r of W has every W-th image. Nothing moves between ranks.
     """
     workers = max(1, comm.size - 1)
     batches = own_batches(data, (comm.rank - 1) % workers, workers, batch_size, comm.rank)
-    return lambda weights: _paced_gradient(comm, weights, next(batches), pace.of(comm.rank))
+    seconds = pace.gradients_of(comm.rank)
+    return lambda weights: _paced_gradient(comm, weights, next(batches), next(seconds))
 
 
 def train_synchronously(
@@ -115,7 +123,7 @@ def train_synchronously(
     pace: Pace = Pace(),
     every: int = 10,
 ) -> Curve | None:
-    """A parameter server that waits for every worker at every step. Rank 0 returns the curve, workers nothing.
+    """Train with a server that waits for every worker at every step. Rank 0 returns the curve, workers nothing.
 
     Args:
         updates: of the server; each uses one batch of every worker.
@@ -128,7 +136,7 @@ def train_synchronously(
         parameter_server_step(comm, parameters, gradient, rate)
         if update % every == 0:
             history.snapshot(update, parameters)
-    return _curve(history, data, batch_size * (comm.size - 1)) if comm.rank == SERVER else None
+    return training_curve(history, data, batch_size * (comm.size - 1)) if comm.rank == SERVER else None
 
 
 def train_asynchronously(
@@ -142,7 +150,7 @@ def train_asynchronously(
     pace: Pace = Pace(),
     every: int = 30,
 ) -> Curve | None:
-    """A parameter server that waits for nobody. Rank 0 returns the curve, workers nothing.
+    """Train with a server that waits for no worker. Rank 0 returns the curve, workers nothing.
 
     Args:
         updates: of the server; each uses one batch of one worker.
@@ -154,7 +162,7 @@ def train_asynchronously(
         return None
     rate_of = (lambda age: staleness_scaled_lr(rate, age)) if scaled else (lambda age: rate)
     history = serve(comm, parameters, rate_of, updates, every)
-    return _curve(history, data, batch_size)
+    return training_curve(history, data, batch_size)
 
 
 def train_locally(
@@ -167,10 +175,10 @@ def train_locally(
     rate: float = 0.1,
     pace: Pace = Pace(),
 ) -> Curve | None:
-    """Local SGD without a server: every rank works, and all average their weights after this many steps.
+    """Train by local SGD: no rank is a server, and all average their weights after this many local steps.
 
-    With one local step it is synchronous SGD by all-reduce: the mean of the weights after a step from the same weights
-    is a step against the mean of the gradients. Rank 0 returns the curve, the others nothing.
+    With one local step this is synchronous SGD by all-reduce, because the mean of the weights after a step from the
+    same weights is a step against the mean of the gradients. Rank 0 returns the curve, the others nothing.
     """
     batches = own_batches(data, comm.rank, comm.size, batch_size, comm.rank)
     parameters, history = first_weights(0), ServerHistory()
@@ -182,37 +190,7 @@ def train_locally(
     for number in range(1, rounds + 1):
         local_sgd_round(comm, parameters, gradient, [next(batches) for _ in range(local_steps)], rate)
         history.snapshot(number, parameters)
-    return _curve(history, data, batch_size * local_steps * comm.size) if comm.rank == 0 else None
-
-
-def train_clinics(
-    comm: "MPI.Intracomm",
-    data: Arrays,
-    shards: list[np.ndarray],
-    rounds: int,
-    *,
-    local_epochs: int = 1,
-    weighted: bool = True,
-    batch_size: int = 16,
-    rate: float = 0.05,
-) -> list[float]:
-    """Federated averaging: clinics train on their own images, only weights travel. Returns each round's accuracy.
-
-    Args:
-        shards: of each rank, the indices of its images; see `skewed_shards`.
-        local_epochs: passes over its own images that a clinic makes between two averages.
-        weighted: whether a clinic counts by its number of images, or all alike.
-    """
-    train_x, train_y, test_x, test_y = data
-    x, y = train_x[shards[comm.rank]], train_y[shards[comm.rank]]
-    rng, parameters, accuracies = np.random.default_rng(comm.rank), first_weights(0), []
-    for _ in range(rounds):
-        for _ in range(local_epochs):
-            for batch in minibatches(len(x), batch_size, rng):
-                parameters -= rate * flat_gradient(parameters, x[batch], y[batch])
-        federated_average(comm, parameters, len(x) if weighted else 1)
-        accuracies.append(accuracy(unflat(parameters), test_x, test_y))
-    return accuracies
+    return training_curve(history, data, batch_size * local_steps * comm.size) if comm.rank == 0 else None
 
 
 def train_in_rounds(
@@ -225,10 +203,10 @@ def train_in_rounds(
     batch_size: int = 32,
     rate: float = 0.003,
 ) -> list[float]:
-    """AdamW on every rank's own images, three ways; the loss on all training images after each round, on every rank.
+    """Train with AdamW on every rank's own images in one of three ways; return the loss on all images after each round.
 
     Args:
-        rounds: each of so many inner steps.
+        rounds: each of `inner_steps` steps.
         method: "every step" for the mean gradient at every step, "mean" for the mean weights after each round, "outer"
             for DiLoCo's outer step after each round.
         rate: of AdamW, whose state stays on its rank.
@@ -255,13 +233,18 @@ def train_in_rounds(
 def _paced_gradient(
     comm: "MPI.Intracomm", weights: np.ndarray, batch: tuple[np.ndarray, np.ndarray], seconds: float
 ) -> np.ndarray:
-    """The gradient of the batch, after as long as a larger network would compute; a phase of the trace."""
+    """Return the batch's gradient after the time that a larger network would need; this is a phase of the trace."""
     with phase("gradient"):
         compute_for(comm, seconds)
         return flat_gradient(weights, *batch)
 
 
-def _curve(history: ServerHistory, data: Arrays, examples_per_update: int) -> Curve:
+def training_curve(history: ServerHistory, data: Arrays, examples_per_update: int) -> Curve:
+    """Return the curve of a training from what its rank 0 kept: accuracies are calculated now, off the clock.
+
+    Args:
+        examples_per_update: training images behind each update.
+    """
     train_x, _, test_x, test_y = data
     return Curve(
         [updates * examples_per_update / len(train_x) for updates in history.updates],

@@ -37,7 +37,7 @@ One step against the mean of four gradients has four times the rate of a step ag
 
 
 def through_a_server(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
-    """A step of the server as an all-reduce: from weights 0, with the rate −W, it adds up what W workers send.
+    """Use the server's step as an all-reduce: from weights 0, with the rate −W, it adds up what W workers send.
 
     Args:
         vector: (n,), read on the workers; on return the sum of theirs, on all ranks.
@@ -48,9 +48,9 @@ def through_a_server(comm: "MPI.Intracomm", vector: np.ndarray) -> None:
 
 
 def link_seconds(ranks: "Ranks", workers: Sequence[int], nbytes: int, runs: int = 3) -> dict[str, list[list[float]]]:
-    """The seconds of all runs of a step for this many workers, through a server and, without one, round a ring.
+    """Return the seconds of all runs of a step for these numbers of workers, through a server and around a ring.
 
-    The server is one rank more. Returns {"server": …, "ring": …}, each with the runs of every number of workers.
+    The server is an additional rank. The keys are "server" and "ring", each with the runs of every number of workers.
     """
     taken: dict[str, list[list[float]]] = {"server": [], "ring": []}
     for number in workers:
@@ -72,7 +72,7 @@ def served(ranks: "Ranks | VirtualRanks", images: Arrays, workers: int, pace: Pa
 
 
 def race(ranks: "Ranks", images: Arrays, paces: Mapping[str, Pace], runs: int = 3) -> dict[str, dict[str, list[Curve]]]:
-    """Train in all three ways at every pace, by turns; returns for each pace and way the curves of all runs."""
+    """Train in all three ways at every pace, by turns; return for each pace and way the curves of all runs."""
 
     def curve(setting: str, name: str) -> Curve:
         train, updates, options = WAYS[name]

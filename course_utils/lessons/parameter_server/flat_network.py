@@ -9,14 +9,14 @@ from course_utils.lessons.sgd.gradient_descent import minibatches
 
 
 def flat_gradient(vector: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The gradient of the batch's loss at these weights, (n,)."""
+    """Return the gradient of the batch's loss at these weights, (n,)."""
     return flat(loss_and_gradients(unflat(vector), x, y)[1])
 
 
 def own_batches(
     data: Arrays, part: int, parts: int, batch_size: int, seed: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Batches of every `parts`-th training image from number `part` on, epoch after epoch."""
+    """Yield batches of every `parts`-th training image from number `part` on, epoch after epoch."""
     x, y = data[0][part::parts], data[1][part::parts]
     rng = np.random.default_rng(seed)
     while True:
@@ -25,5 +25,5 @@ def own_batches(
 
 
 def first_weights(seed: int) -> np.ndarray:
-    """The same on every rank."""
+    """Return a new network's weights, (n,), which are the same on every rank."""
     return flat(new_network(np.random.default_rng(seed)))

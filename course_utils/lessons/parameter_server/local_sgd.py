@@ -1,6 +1,6 @@
-"""Talk less: every rank trains by itself for a while, then the weights, not the gradients, are averaged.
+"""Local SGD: every rank trains by itself for a while, and then the ranks average their weights.
 
-With clinics that may not share their data this is federated averaging. Parameters are one flat NumPy vector.
+Among clinics that may not share their data this is federated averaging. Parameters are one flat NumPy vector.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,36 +19,38 @@ def local_sgd_round(
     batches: Iterable[Any],
     rate: float,
 ) -> None:
-    """One round of local SGD: a step for each of this rank's batches, then the mean of all weights.
+    """Make one round of local SGD: a step for each of this rank's batches, then the mean of all
+    ranks' weights.
 
-    The steps need no messages. At the end stands one all-reduce of the weights: whatever the number
-    of batches, each rank contributes n numbers of their dtype, once. Ranks may have different
-    numbers of batches, even none; all ranks count alike.
+    The steps need no messages. At the end there is one all-reduce of the weights, so each rank
+    contributes n numbers of their dtype once, whatever the number of batches. Ranks may have
+    different numbers of batches, or none, and all ranks count equally.
 
     Args:
         parameters: (n,), equal on all ranks before and after; changed in place.
-        gradient: (weights, batch) → the gradient, (n,), which may be part of the batch: change
-            neither.
-        batches: this rank's, in order.
+        gradient: (weights, batch) → the gradient, (n,), which may be part of the batch. Neither the
+            gradient nor the batch may be changed.
+        batches: this rank's batches, in order.
         rate: the learning rate of the local steps.
 
     Source: Stich 2019, "Local SGD Converges Fast and Communicates Little", algorithm 1.
     """
-    # Without messages every rank goes its own way …
+    # First every rank takes its steps, without a message.
     for batch in batches:
         parameters -= rate * gradient(parameters, batch)
-    # … and all meet again in the middle.
+    # Then all of them continue from the mean.
     total = np.empty_like(parameters)
     comm.Allreduce(parameters, total)
     parameters[:] = total / comm.size
 
 
 def federated_average(comm: "MPI.Intracomm", parameters: np.ndarray, examples: int) -> None:
-    """Replace the weights by their mean over all ranks, each counted by its number of examples.
+    """Replace the weights by their mean over all ranks, in which each rank counts by its number of
+    examples.
 
-    w ← Σ nᵣ wᵣ / Σ nᵣ, with one all-reduce: the number of examples travels at the end of the
-    weighted vector, and nothing but the sum is shared. Where nobody has an example, the weights
-    stay as they are.
+    w ← Σ nᵣ wᵣ / Σ nᵣ, with one all-reduce. The number of examples travels at the end of the
+    weighted vector, and a rank receives nothing but the sums. If no rank has an example, the
+    weights stay as they are.
 
     Args:
         parameters: (n,), float32 or float64: this rank's weights after its local training; changed
@@ -67,7 +69,7 @@ def federated_average(comm: "MPI.Intracomm", parameters: np.ndarray, examples: i
 
 
 def skewed_shards(labels: np.ndarray, clinics: int, skew: float, rng: np.random.Generator) -> list[np.ndarray]:
-    """Deal examples out to clinics that see different things: each label is divided by shares drawn from a Dirichlet.
+    """Divide examples among clinics that see different things: for each label, the shares are drawn from a Dirichlet.
 
     Args:
         labels: (n,), the class of each example.

@@ -1,4 +1,4 @@
-"""DiLoCo: ranks train alone for many steps, and the mean of their changes is a gradient for one more optimizer.
+"""DiLoCo: ranks train alone for many steps, and the mean of their changes serves a second optimizer as its gradient.
 
 Parameters are one flat NumPy vector.
 """
@@ -21,29 +21,29 @@ def outer_step(
     rate: float = 0.7,
     momentum: float = 0.9,
 ) -> None:
-    """One outer step: from where all ranks started, with Nesterov's momentum along the mean of
-    their changes.
+    """Make one outer step from the weights at which all ranks started, with Nesterov's momentum
+    along the mean of their changes.
 
-    The outer gradient is g = started − (mean of all ranks' parameters). As torch's SGD does it with
-    `nesterov`:
-    v ← momentum · v + g, and w ← w − rate · (g + momentum · v). With rate 1 and momentum 0 it is
-    the plain mean. One all-reduce of n numbers of their dtype.
+    The outer gradient is g = started − (mean of all ranks' parameters). The step is that of torch's
+    SGD with `nesterov`: v ← momentum · v + g, and then w ← w − rate · (g + momentum · v), where w
+    begins at `started`. With rate 1 and momentum 0, the new weights are the plain mean. It takes
+    one all-reduce of n numbers of their dtype.
 
     Args:
-        parameters: (n,), this rank's after its inner steps; afterwards the new weights, equal on
-            all ranks.
-        started: (n,), the weights from which all ranks began, equal on all; afterwards the new
+        parameters: (n,), this rank's weights after its inner steps; afterwards the new weights,
+            which are equal on all ranks.
+        started: (n,), the weights at which all ranks began, equal on all; afterwards the new
             weights, too.
-        velocity: (n,), v, equal on all ranks, zeros in the beginning; changed in place.
+        velocity: (n,), v, equal on all ranks and zero at the beginning; changed in place.
         rate, momentum: of the outer optimizer.
 
     Source: Douillard et al. 2023, "DiLoCo", algorithm 1 and §2; rate and momentum of §3.
     """
-    # How far have all ranks gone on average? The way back is the outer gradient.
+    # The outer gradient points from the mean of all ranks' weights back to the start.
     total = np.empty_like(parameters)
     comm.Allreduce(started - parameters, total)
     gradient = total / comm.size
-    # Nesterov's momentum: along the velocity, and a step ahead of it.
+    # Nesterov's momentum uses the gradient once more, on top of the new velocity.
     velocity *= momentum
     velocity += gradient
     started -= rate * (gradient + momentum * velocity)
@@ -51,7 +51,7 @@ def outer_step(
 
 
 class AdamW:
-    """The inner optimizer: lesson 2's Adam, and weights that shrink a little at each step.
+    """The inner optimizer: Adam from lesson 2, with weights that shrink a little at each step.
 
     Args:
         size: numbers in the vector.
@@ -65,7 +65,7 @@ class AdamW:
         self.mean, self.square, self.steps = np.zeros(size), np.zeros(size), 0
 
     def step(self, parameters: np.ndarray, gradient: np.ndarray) -> None:
-        """One step against the gradient, in place."""
+        """Make one step against the gradient, in place."""
         self.steps += 1
         parameters *= 1 - self.rate * self.decay
         adam_step([parameters], [gradient], [self.mean], [self.square], self.steps, self.rate)

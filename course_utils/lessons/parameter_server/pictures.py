@@ -1,4 +1,4 @@
-"""What waiting does to training: accuracy against epochs and against seconds, and how old gradients were."""
+"""Pictures of trainings that wait or do not: accuracy over epochs and seconds, staleness, bytes, and who has what."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,6 @@ def races(
     subtitle: str = "",
     target: float | None = None,
     lowest: float = 0.5,
-    wide: bool = False,
 ) -> Figure:
     """Draw accuracy against epochs (left) and against seconds (right), one row for each setting.
 
@@ -28,7 +27,6 @@ def races(
         rows: the setting ("no straggler") → the way of training → all its runs; every run is a thin line.
         target: an accuracy that is marked by a dashed line.
         lowest: where the axis of accuracy begins.
-        wide: for a slide.
     """
     if not rows or not all(runs for ways in rows.values() for runs in ways.values()):
         raise CourseError("races: at least one setting, and one run of every way of training.")
@@ -36,7 +34,7 @@ def races(
     colours = {name: style.CURVES[index % len(style.CURVES)] for index, name in enumerate(names)}
     marks = {name: Line2D([], [], color=colours[name], linewidth=2) for name in names}
     above = style.legend_height(list(marks)) + 0.22
-    margins = {"above": above, "between": 0.8, "width": style.SLIDE_WIDTH if wide else style.WIDTH}
+    margins = {"above": above, "between": 0.8, "width": style.WIDTH}
     picture, left_axes = style.new_picture(title, subtitle, heights=[1.75] * len(rows), **margins)
     longest = {
         what: max(getattr(run, what)[-1] for ways in rows.values() for runs in ways.values() for run in runs)
@@ -56,6 +54,7 @@ def races(
             ax.set_xlim(0, longest[what])
             _finish(ax, what if row == len(rows) - 1 else "", lowest)
             ax.set_title(f"{setting}, against {what}", fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
+        left.set_ylabel("test images recognised", fontsize=style.TEXT)
         right.tick_params(labelleft=False)
     style.draw_legend(left_axes[0], marks, offset=0.28)
     text = "; ".join(
@@ -69,12 +68,12 @@ def races(
 
 
 def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtitle: str = "") -> Figure:
-    """Draw updates in a second, mean staleness and accuracy over the number of workers, one under the other.
+    """Draw updates per second, mean staleness and accuracy over the number of workers, one under the other.
 
     Args:
-        virtual: a line. real: dots beside it.
+        virtual: drawn as a line. real: drawn as dots.
     """
-    parts = {"rate": "updates in a second", "staleness": "mean staleness", "accuracy": "test images recognised"}
+    parts = {"rate": "updates per second", "staleness": "mean staleness", "accuracy": "test images recognised"}
     marks = {
         "virtual workers": Line2D([], [], color=style.CURVES[0], marker="o", markersize=4),
         "real workers": Line2D([], [], color=style.CURVES[1], marker="D", markersize=7, linestyle=""),
@@ -95,7 +94,7 @@ def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtit
         label(ax, "workers" if ax is axes[-1] else "", words, above=True)
     style.draw_legend(axes[0], marks, offset=0.28)
     text = "; ".join(
-        f"{kind}, {run.workers}: {run.rate:.0f} updates in a second, staleness {run.staleness:.0f}, "
+        f"{kind}, {run.workers}: {run.rate:.0f} updates per second, staleness {run.staleness:.0f}, "
         f"{percent(run.accuracy)} recognised"
         for kind, runs in {"virtual": virtual, "real": real}.items()
         for run in runs
@@ -105,7 +104,7 @@ def served(virtual: Sequence[Served], real: Sequence[Served], title: str, subtit
 
 
 def _finish(ax, x: str, lowest: float) -> None:
-    """The axes' look: shares in percent, a grid, no box."""
+    """Give axes their style: shares in percent, a grid, no box."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(style.FAINT)
     ax.tick_params(labelsize=style.TEXT, color=style.FAINT)

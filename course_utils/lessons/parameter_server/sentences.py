@@ -1,4 +1,4 @@
-"""What measurements of parameter servers, stale gradients and local training say: sentences chosen by the numbers."""
+"""The sentences about parameter servers, stale gradients and local training, chosen by the measured numbers."""
 
 import math
 import statistics
@@ -7,51 +7,62 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from course_utils.lessons.parameter_server.digits_trainings import Curve, Served
-from course_utils.measuring import BUSY, NEAR, Compared, is_busy, relative_errors, tied
+from course_utils.measuring import BUSY, NEAR, Compared, is_busy, larger, tied
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _FULL = 0.05  # a link within this share of its highest rate is full
 _APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test images
 
 
-def link_text(
-    workers: Sequence[int],
-    server: Sequence[Sequence[float]],
-    ring: Sequence[Sequence[float]],
-    predicted: Sequence[float],
-) -> str:
-    """How much longer a step through the server takes than the ring, and whether the prediction held.
+def link_title(workers: Sequence[int], server: Sequence[Sequence[float]], ring: Sequence[Sequence[float]]) -> str:
+    """Return how long the two take with the most workers, or `BUSY`.
 
     Args:
-        server, ring: for each number of workers the seconds of all runs. predicted: the server's.
+        server, ring: for each number of workers the seconds of all runs.
     """
-    if is_busy([*server, *ring]):
+    if is_busy([server[-1], ring[-1]]):
         return BUSY
-    slow, fast = statistics.median(server[-1]), statistics.median(ring[-1])
-    errors = relative_errors(predicted, map(statistics.median, server))
-    worst = max(errors)
-    text = f"With {workers[-1]} workers: {seconds_text(slow)} through the server, {seconds_text(fast)} round the ring. "
-    if worst <= NEAR:
-        return text + f"The server's predictions are off by {percent(worst)} at most."
-    if statistics.median(errors) <= NEAR:
-        return text + f"The server's predictions are off by {percent(statistics.median(errors))} in the middle."
-    return text + f"The prediction is off by up to {percent(worst)}: the link is not all that costs time here."
+    through, around = seconds_text(statistics.median(server[-1])), seconds_text(statistics.median(ring[-1]))
+    return f"With {workers[-1]} workers: {through} through the server, {around} around the ring"
 
 
-def staleness_text(workers: int, histograms: Mapping[str, Sequence[int]]) -> str:
-    """The mean staleness of every setting beside workers − 1, and how old the oldest gradient was."""
-    means = {setting: float(np.mean(ages)) for setting, ages in histograms.items()}
-    oldest = [f"{max(ages)} ({setting})" for setting, ages in histograms.items()]
-    near = all(abs(mean - (workers - 1)) <= NEAR * max(1, workers - 1) for mean in means.values())
-    means_text = join([f"{mean:.2f}" for mean in means.values()])
-    start = f"The mean is {means_text}" + (
-        f": near {workers} − 1 each time" if near else f"; {workers - 1} was predicted"
+def link_text(server: Sequence[Sequence[float]], predicted: Sequence[float]) -> str:
+    """Return how far the calculation for the server was off and in which direction, or `BUSY`.
+
+    A run that took longer than calculated spent time on something besides the link. One that was faster did not, so
+    nothing is blamed then.
+
+    Args:
+        server: for each number of workers the seconds of all runs.
+        predicted: for each number of workers the seconds that were calculated.
+    """
+    if is_busy(server):
+        return BUSY
+    ratios = [statistics.median(runs) / plan for runs, plan in zip(server, predicted, strict=True)]
+    worst = max(ratios, key=lambda ratio: abs(ratio - 1))
+    if abs(worst - 1) <= NEAR:
+        return f"The times for the server are within {percent(abs(worst - 1))} of the calculation"
+    if worst > 1:
+        return (
+            f"The server took up to {percent(worst - 1)} longer than calculated, so the link isn't all that takes time"
+        )
+    return f"The server took up to {percent(1 - worst)} less time than calculated, so the link let more through"
+
+
+def staleness_text(workers: int, histograms: Mapping[str, Sequence[int]]) -> tuple[str, str]:
+    """Return a title with the mean staleness of every setting and workers − 1, and a line on the oldest gradients."""
+    means = [float(np.mean(ages)) for ages in histograms.values()]
+    near = all(abs(mean - (workers - 1)) <= NEAR * max(1, workers - 1) for mean in means)
+    means_text = join([f"{mean:.2f}" for mean in means])
+    title = f"The mean staleness is {means_text}, " + (
+        f"close to {workers} − 1" if near else f"but {workers - 1} was predicted"
     )
-    return f"{start}. The oldest gradient: {join(oldest)}"
+    oldest = join([f"{max(ages)} ({setting})" for setting, ages in histograms.items()])
+    return title, f"Staleness of the oldest gradient: {oldest}"
 
 
 def served_text(virtual: Sequence[Served], real: Sequence[Served]) -> tuple[str, str]:
-    """From how many workers on the server makes no more updates; and how far virtual rates are from real ones.
+    """Say how many workers fill the server's link, and how far virtual rates are from real ones.
 
     Args:
         virtual: by rising number of workers. real: some of these numbers.
@@ -60,51 +71,54 @@ def served_text(virtual: Sequence[Served], real: Sequence[Served]) -> tuple[str,
     full = next(run for run in virtual if run.rate >= (1 - _FULL) * most)
     last = virtual[-1]
     if full is last:
-        title = f"{last.workers} virtual workers: the server's link is not full yet"
+        title = f"With {last.workers} virtual workers, the server's link is not full yet"
     else:
-        title = f"Virtual workers: {last.workers} bring no more than {full.workers} do, and older gradients"
+        title = f"{last.workers} virtual workers bring no more updates than {full.workers} do, but older gradients"
     rates = {run.workers: run.rate for run in virtual}
     if is_busy([[1 / run.rate] for run in real], planned=[1 / rates[run.workers] for run in real]):
         return title, BUSY
     errors = [abs(rates[run.workers] / run.rate - 1) for run in real]
     errors_text = [f"{percent(error)} with {run.workers}" for error, run in zip(errors, real, strict=True)]
-    text = f"Virtual and real workers' updates in a second differ by {join(errors_text)} workers"
+    text = f"Virtual and real workers differ in updates per second by {join(errors_text)} workers"
     return title, text if real else ""
 
 
-def rates_text(rates: Sequence[float], fresh: Sequence[float], stale: Sequence[float], scaled: Sequence[float]) -> str:
-    """At which rates stale gradients spoil the training, and whether scaled rates mend it.
+def largest_rate(rates: Sequence[float], accuracies: Sequence[float], target: float) -> float:
+    """Return the largest rate that reached the target; 0 if none did."""
+    return max([rate for rate, accuracy in zip(rates, accuracies, strict=True) if accuracy >= target], default=0.0)
+
+
+def rates_text(
+    rates: Sequence[float], fresh: Sequence[float], stale: Sequence[float], scaled: Sequence[float], target: float
+) -> tuple[str, str]:
+    """Return a title, how large the rate may be with old gradients, and a line on how large it may be if scaled.
 
     Args:
         fresh: the accuracy at each rate with one worker. stale: with many. scaled: with many and scaled rates.
+        target: the accuracy at which a training counts as successful.
     """
-    spoiled = [i for i, rate in enumerate(rates) if fresh[i] - stale[i] > 0.1]
-    if not spoiled:
-        return "At none of these rates do old gradients cost more than a tenth of the images"
-    first = spoiled[0]
-    start = f"At rate {rates[first]:g} one worker ends at {percent(fresh[first])}, old gradients at "
-    start += percent(stale[first])
-    mended = [i for i in spoiled if scaled[i] - stale[i] > 0.1]
-    if mended:
-        return f"{start}; scaled by their age, at {percent(scaled[mended[0]])}" + (
-            "" if mended[0] == first else f" (rate {rates[mended[0]]:g})"
-        )
-    return f"{start}; scaling by age does not mend it here"
+    one, many, cured = (largest_rate(rates, accuracies, target) for accuracies in (fresh, stale, scaled))
+    title = f"Largest rate that succeeds: {_rate_text(one)} with fresh gradients, {_rate_text(many)} with old ones"
+    return title, f"Success: at least {percent(target)}. Rates divided by the staleness: up to {_rate_text(cured)}"
+
+
+def _rate_text(rate: float) -> str:
+    return f"{rate:g}" if rate else "none"
 
 
 def median_to(runs: Sequence[Curve], target: float) -> float | None:
-    """The median of the seconds to the target; None where half of the runs, or more, never reached it."""
+    """Return the median of the seconds to the target; None if half of the runs or more never reached it."""
     return _median([run.reached(target) for run in runs])
 
 
 def _median(values: Sequence[float | None]) -> float | None:
-    """The median of those that are not None; None where half of them, or more, are."""
+    """Return the median of those that are not None; None if half of them or more are."""
     found = [value for value in values if value is not None]
     return statistics.median(found) if 2 * len(found) > len(values) else None
 
 
 def first_to(ways: Mapping[str, Sequence[Curve]], target: float) -> list[str]:
-    """Who reaches the target first in seconds, from the medians; with those that are a tie with it, the best first."""
+    """Return the way that reaches the target first, by the median seconds, followed by those that tie with it."""
     times = {name: median_to(runs, target) for name, runs in ways.items()}
     there = sorted((seconds, name) for name, seconds in times.items() if seconds is not None)
     names = [name for _, name in there]
@@ -112,15 +126,15 @@ def first_to(ways: Mapping[str, Sequence[Curve]], target: float) -> list[str]:
 
 
 def first_text(ways: Mapping[str, Sequence[Curve]], target: float) -> str:
-    """Who reaches the target first; nobody is first where the best two are a tie."""
+    """Return who reaches the target first; if the best two are a tie, neither is."""
     first = first_to(ways, target)
     if len(first) > 1:
-        return f"{join(first)} are too near to each other to call"
-    return f"{first[0]} is first at {percent(target)}" if first else f"nobody reaches {percent(target)}"
+        return f"{join(first)} reach {percent(target)} too close together to call"
+    return f"{first[0]} reaches {percent(target)} first" if first else f"none reaches {percent(target)}"
 
 
 def compared(first: Sequence[Curve], second: Sequence[Curve], target: float) -> Compared:
-    """The seconds to the target of two ways that ran by turns; rounds in which neither came there do not count."""
+    """Return the seconds to the target of two ways that ran by turns, if at least one reached it in that round."""
     seconds = [[run.reached(target) for run in runs] for runs in (first, second)]
     ends = [[math.inf if end is None else end for end in each] for each in seconds]
     pairs = [pair for pair in zip(*ends, strict=True) if min(pair) < math.inf]
@@ -128,7 +142,7 @@ def compared(first: Sequence[Curve], second: Sequence[Curve], target: float) -> 
 
 
 def reached_table(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: float) -> str:
-    """For every setting and way the seconds to the target, with their range, and the epochs."""
+    """Return a table of the seconds to the target, with their range, and of the epochs, for every setting and way."""
     lines = [f"To {percent(target)}:"]
     for setting, ways in rows.items():
         for name, runs in ways.items():
@@ -149,29 +163,31 @@ def _most(runs: Sequence[Curve], target: float) -> float:
     return max(s for s in (run.reached(target) for run in runs) if s is not None)
 
 
-def races_text(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: float) -> str:
-    """For every setting, who is first at the target, in seconds."""
+def races_text(rows: Mapping[str, Mapping[str, Sequence[Curve]]], target: float, busy: bool = False) -> str:
+    """Return for every setting which way reaches the target first, in seconds; nothing on a busy machine."""
+    if busy:
+        return ""
     return ". ".join(
         f"{setting[:1].upper()}{setting[1:]}: {first_text(ways, target)}" for setting, ways in rows.items()
     )
 
 
 def local_text(local_steps: Sequence[int], nbytes: Sequence[float], accuracies: Sequence[float]) -> str:
-    """How far local steps cut the bytes, and whether the accuracy paid for it."""
+    """Say how far local steps cut the bytes, and whether the accuracy paid for it."""
     few, most, kept = accuracies[0], accuracies[-1], holds_up_to(local_steps, accuracies)
-    start = f"From {bytes_text(nbytes[0])} to {bytes_text(nbytes[-1])} with {local_steps[-1]} local steps"
+    start = f"{local_steps[-1]} local steps send {bytes_text(nbytes[-1])} instead of {bytes_text(nbytes[0])}"
     if kept == local_steps[-1]:
-        return f"{start}, and no fewer images: {percent(few)}, then {percent(most)}"
-    return f"{start}; the accuracy holds up to {kept}, then falls to {percent(most)}"
+        return f"{start} and lose no accuracy ({percent(most)} against {percent(few)})"
+    return f"{start}, but beyond {kept} the accuracy falls, from {percent(few)} to {percent(most)}"
 
 
 def holds_up_to(local_steps: Sequence[int], accuracies: Sequence[float]) -> int:
-    """The most local steps that cost no accuracy."""
+    """Return the largest number of local steps that cost no accuracy."""
     return max(k for k, each in zip(local_steps, accuracies, strict=True) if each >= accuracies[0] - _APART)
 
 
 def slower(rows: Mapping[str, Mapping[str, Sequence[Curve]]]) -> dict[str, float]:
-    """How many times as long each way takes in the last setting as in the first, from the medians of all runs."""
+    """Return how many times longer each way takes in the last setting than in the first, by the medians of all runs."""
     first, *_, last = rows.values()
     return {
         name: statistics.median(run.seconds[-1] for run in last[name])
@@ -180,37 +196,40 @@ def slower(rows: Mapping[str, Mapping[str, Sequence[Curve]]]) -> dict[str, float
     }
 
 
-def is_busy_race(rows: Mapping[str, Mapping[str, Sequence[Curve]]]) -> bool:
-    """Whether the runs of one training scatter too much to compare trainings (`measuring.is_busy`).
+def is_busy_race(rows: Mapping[str, Mapping[str, Sequence[Curve]]], planned: float | None = None) -> bool:
+    """Return whether the machine was too busy to compare trainings (`measuring.is_busy`).
 
     Args:
         rows: setting → way → its runs.
+        planned: seconds that "synchronous" training takes in the first setting by calculation. A busy machine may
+            stretch all runs alike, and then their scatter does not show it.
     """
-    return is_busy([run.seconds[-1] for run in runs] for ways in rows.values() for runs in ways.values())
+    if is_busy([run.seconds[-1] for run in runs] for ways in rows.values() for runs in ways.values()):
+        return True
+    first = next(iter(rows.values()))
+    return planned is not None and is_busy([[run.seconds[-1] for run in first["synchronous"]]], planned=[planned])
 
 
 def straggler_text(times: Mapping[str, float], busy: bool = False) -> str:
-    """What a straggler cost those who wait and those who do not.
+    """Return what a straggler cost with waiting and without it, or `BUSY`.
 
     Args:
-        times: how many times as long "synchronous" and "asynchronous" training took with it.
-        busy: as `is_busy_race` says.
+        times: how many times longer "synchronous" and "asynchronous" training took with it.
+        busy: the result of `is_busy_race`.
     """
     if busy:
         return BUSY
     waits, goes_on = times["synchronous"], times["asynchronous"]
-    if waits >= 2 and waits >= 1.5 * goes_on:
-        return f"One straggler: waiting takes {waits:.1f} times as long, not waiting {goes_on:.1f} times"
-    return f"Waiting costs {waits:.1f} times the seconds, not waiting {goes_on:.1f} times"
+    return f"One straggler: {waits:.1f} times as long with waiting, {goes_on:.1f} times without"
 
 
 def rounds_to(accuracies: Sequence[float], target: float) -> int | None:
-    """After how many rounds the target was reached first; None for never."""
+    """Return after how many rounds the target was first reached; None if it never was."""
     return next((number for number, share in enumerate(accuracies, 1) if share >= target), None)
 
 
 def clinics_text(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes: float) -> str:
-    """How many bytes a clinic sends to reach the target, and how many local epochs it computes for that.
+    """Say how many bytes a clinic sends to reach the target, and how many local epochs it computes for that.
 
     Args:
         by_epochs: local epochs → the accuracy after every round. nbytes: what a clinic sends in a round.
@@ -222,22 +241,22 @@ def clinics_text(by_epochs: Mapping[int, Sequence[float]], target: float, nbytes
         if rounds is None:
             texts.append(f"{name}: not reached in {len(accuracies)} rounds")
         else:
-            texts.append(f"{name}: {bytes_text(rounds * nbytes)} and {rounds * epochs} epochs of work")
-    return f"To {percent(target)}, {'; '.join(texts)}"
+            texts.append(f"{name}: {bytes_text(rounds * nbytes)}, {count(rounds * epochs, 'epoch')} computed")
+    return f"Up to {percent(target)}, {'; '.join(texts)}"
 
 
 def mean_text(weighted: float, unweighted: float) -> str:
-    """Whether counting every clinic alike costs accuracy."""
-    start = f"counted by number {percent(weighted)}, alike {percent(unweighted)}"
+    """Say whether counting every clinic alike costs accuracy."""
+    start = f"{percent(weighted)} are recognised if clinics count by images, {percent(unweighted)} if they count alike"
     if weighted - unweighted > _APART:
-        return f"{start}: the small clinics drown the large one"
+        return f"{start}. Counted alike, the three small clinics outweigh the large one"
     if unweighted - weighted > _APART:
-        return f"{start}: here the small clinics help, but nobody could know"
-    return f"{start}: no difference that 360 test images could show"
+        return f"{start}. The small clinics happen to help here, which could not be known in advance"
+    return f"{start}. With 360 test images, that is no difference"
 
 
 def outer_text(sent: Mapping[str, Sequence[float]], losses: Mapping[str, Sequence[float]]) -> str:
-    """What bought most: the lowest loss at the end, and how many times as many bytes the others have sent for theirs.
+    """Say which way ends with the lowest loss, and what it and the others have sent.
 
     Args:
         sent: the way → bytes of one rank up to each point.
@@ -245,13 +264,32 @@ def outer_text(sent: Mapping[str, Sequence[float]], losses: Mapping[str, Sequenc
     """
     best = min(losses, key=lambda name: losses[name][-1])
     others = join([f"{losses[name][-1]:.2g} ({name}, {bytes_text(sent[name][-1])})" for name in losses if name != best])
-    return f"Lowest: {losses[best][-1]:.2g} with {best}, for {bytes_text(sent[best][-1])}; beside it {others}"
+    start = f"A loss of {losses[best][-1]:.2g} with {best}, for {bytes_text(sent[best][-1])}"
+    return f"{start}, against {others}"
 
 
 def neighbours_text(neighbours: Sequence[float], everybody: Sequence[float]) -> str:
-    """How the last losses of two trainings compare: ranks that average with neighbours, and ranks that all average."""
+    """Compare the last losses of ranks that average with their neighbours and of ranks that all-reduce gradients."""
     neighbours_loss, other = neighbours[-1], everybody[-1]
     if tied(neighbours_loss, other):
-        return "Among neighbours the loss ends where the all-reduce's does"
+        return "Averaging with neighbours ends at the same loss as the all-reduce"
     side = "above" if neighbours_loss > other else "below"
-    return f"Among neighbours the loss ends {percent(abs(neighbours_loss / other - 1))} {side} the all-reduce's"
+    share = percent(abs(neighbours_loss / other - 1))
+    return f"Averaging with neighbours ends with a loss {share} {side} that of the all-reduce"
+
+
+def backup_text(ways: Mapping[str, Sequence[Curve]], waits: str, drops: str, busy: bool = False) -> str:
+    """Say how much time a synchronous server saves that drops the latest gradients, for the same number of images.
+
+    Args:
+        ways: the runs of each way of training, all through the same number of images.
+        waits, drops: the way that waits for all workers, and the one with a backup worker.
+        busy: whether the runs scatter too much to compare them.
+    """
+    if busy:
+        return BUSY
+    slow, quick = (statistics.median(run.seconds[-1] for run in ways[name]) for name in (waits, drops))
+    ends = f"{seconds_text(quick)} against {seconds_text(slow)} for the same number of images"
+    if larger(slow, quick):
+        return f"A backup worker saves {percent(1 - quick / slow)} of the time: {ends}"
+    return f"A backup worker saves no time here: {ends}"

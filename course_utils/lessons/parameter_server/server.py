@@ -1,6 +1,7 @@
-"""One rank holds the weights, the others bring gradients: in step with each other, or each at its own pace.
+"""A parameter server and its workers, in step with each other or each at its own pace.
 
-Rank 0 is the server, all others are workers. Parameters and gradients are one flat NumPy vector each.
+Rank 0 is the server and holds the weights, and all others are workers and compute gradients. Parameters and gradients
+are one flat NumPy vector each.
 """
 
 from collections.abc import Callable
@@ -23,31 +24,31 @@ def parameter_server_step(
     gradient: np.ndarray,
     rate: float,
 ) -> None:
-    """One synchronous step: all gradients go to the server, its new weights go back to every
-    worker.
+    """Make one synchronous step: all gradients go to the server, and its new weights go back to
+    every worker.
 
-    Rank 0 is the server, all other ranks are workers. It waits for all P − 1 gradients, takes one
-    step against their mean, w ← w − rate · mean, and answers each worker with the new weights:
-    2 (P − 1) messages from one rank to another, and every single one passes the server's link.
-    A server without workers leaves its weights as they are.
+    Rank 0 is the server, and all other ranks are workers. The server waits for all P − 1 gradients,
+    takes one step against their mean, w ← w − rate · mean, and sends the new weights to each
+    worker. That makes 2 (P − 1) messages, and all of them pass the server's link. A server without
+    workers leaves its weights as they are.
 
     Args:
-        parameters: (n,), on the server the weights; those of a worker may be out of date. On return
-            the new weights, in this array, on all ranks.
-        gradient: (n,), of the same dtype, and not changed. The server has no data: its own is not
-            looked at.
+        parameters: (n,), on the server the weights; a worker's may be out of date. On return, this
+            array holds the new weights on all ranks.
+        gradient: (n,), of the same dtype; it must not be changed. The server has no data, so its
+            own gradient is not used.
         rate: the learning rate.
 
     Source: Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server", §3.
     """
-    # A worker gives its gradient and waits for the weights that follow from all of them.
+    # A worker sends its gradient and waits for the weights that result from all of them.
     if comm.rank != SERVER:
         comm.Send(gradient, dest=SERVER)
         comm.Recv(parameters, source=SERVER)
         return
     workers = range(1, comm.size)
     incoming, total = np.empty_like(parameters), np.zeros_like(parameters)
-    # In the order of their numbers: the sum is the same whoever hurries, and the slowest decides.
+    # Always in the order of their ranks, so that the sum is rounded in the same way in every run.
     for worker in workers:
         comm.Recv(incoming, source=worker)
         total += incoming
@@ -58,16 +59,17 @@ def parameter_server_step(
 
 
 def measure_staleness(log: list[tuple[str, int]]) -> list[int]:
-    """The staleness of every update: how many others the server made since its worker fetched.
+    """Return the staleness of every update: how many updates the server made after the worker
+    fetched its weights and before this one.
 
     Args:
-        log: what the server did, in order: ("fetch", worker) when it gave a worker the present
-            weights, and ("push", worker) when it updated them with a gradient that this worker has
-            computed at the weights that it fetched last. A worker fetches before it pushes; it may
-            push several times for one fetch, or fetch and never push.
+        log: what the server did, in order. ("fetch", worker) means that it gave a worker the
+            current weights, and ("push", worker) that it updated them with a gradient that this
+            worker computed at the weights it fetched last. A worker fetches before it pushes. It
+            may push several times after one fetch, or fetch and never push.
 
     Returns:
-        One number for each push, in order; 0 where no update lies between fetch and push.
+        One number for each push, in order; 0 if no update lies between the last fetch and the push.
 
     Source: Ho et al. 2013, "More Effective Distributed ML via a Stale Synchronous Parallel
     Parameter Server", §2.
@@ -86,7 +88,7 @@ def measure_staleness(log: list[tuple[str, int]]) -> list[int]:
 
 
 def staleness_scaled_lr(rate: float, staleness: int) -> float:
-    """The learning rate for a gradient of staleness τ: rate / τ, and the whole rate where τ is 0.
+    """Return the learning rate for a gradient of staleness τ: rate / τ, or the full rate if τ is 0.
 
     Raises:
         ValueError: the staleness is below 0.
@@ -99,7 +101,7 @@ def staleness_scaled_lr(rate: float, staleness: int) -> float:
 
 
 def _now() -> float:
-    """This rank's clock: of a virtual rank, its virtual time."""
+    """Return this rank's clock; for a virtual rank this is its virtual time."""
     from mpi4py import MPI
 
     return MPI.Wtime()
@@ -136,13 +138,13 @@ def serve(
     updates: int,
     every: int = 10,
 ) -> ServerHistory:
-    """The asynchronous server: update with each gradient as it comes, and answer its worker at once.
+    """Serve asynchronously: update with each gradient as it arrives, and answer its worker at once.
 
     Args:
         parameters: (n,), changed in place.
         rate: staleness → the learning rate of the update.
-        updates: how many to make; then every worker is told to stop.
-        every: this many updates lie between two snapshots.
+        updates: how many to make; after that, every worker gets the tag `STOP`.
+        every: the number of updates between two snapshots.
     """
     from mpi4py import MPI
 
@@ -173,7 +175,7 @@ def serve(
 
 
 def work(comm: "MPI.Intracomm", parameters: np.ndarray, next_gradient: Callable[[np.ndarray], np.ndarray]) -> int:
-    """An asynchronous worker: fetch, compute, push, until the server says stop; returns how many gradients it pushed.
+    """Fetch, compute and push until the server answers `STOP`; return how many pushed gradients were used.
 
     Args:
         parameters: (n,), overwritten with what the server sends.
@@ -192,7 +194,7 @@ def work(comm: "MPI.Intracomm", parameters: np.ndarray, next_gradient: Callable[
 
 
 def step_seconds(workers: int, vector_bytes: float, bytes_per_second: float, latency: float = 0.0) -> float:
-    """Predict a synchronous step's messages: all pass the server's link, in one direction and then in the other.
+    """Predict the seconds of a synchronous step's messages, which all pass the server's link, first in, then out.
 
     Source: the busiest port of the one-port model, Chan et al. 2007, §2: P − 1 vectors in, then P − 1 out.
     """

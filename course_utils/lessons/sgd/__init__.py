@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from course_utils.lazy import attach
 
 if TYPE_CHECKING:
-    from . import digits_network, gradient_descent, pictures
+    from . import gradient_descent, pictures
     from .digits_network import accuracy, flat, loss_and_gradients, new_network, train_digits, unflat
     from .gradient_descent import (
         bisect,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         predicted_noise,
         sgd_step,
     )
-    from .logistic import best_weights, digit_images, gradients, two_digits
+    from .logistic import best_weights, digit_images, gradients, loss, probability, two_digits
     from .pictures import parts_and_whole
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -189,6 +189,36 @@ def noise_finding(dots: Mapping[str, np.ndarray], lines: Mapping[str, np.ndarray
     return f"Every dot is within {percent(max(far))} of its line"
 
 
+def steps_on_parabola(curvature: float, paths: Mapping[str, Sequence[float]], title: str) -> Figure:
+    """Draw the steps of gradient descent on the parabola curvature · d² / 2, a panel for each path.
+
+    Args:
+        curvature: of the parabola, positive.
+        paths: by name, the place d before the first step and after each step.
+        title: of the picture, its finding.
+    """
+    data = {name: as_numbers(name, values) for name, values in paths.items()}
+    far = 1.15 * max(float(np.abs(values).max()) for values in data.values())
+    places = np.linspace(-far, far, GRID)
+    picture, (area,) = style.new_picture(title, "", heights=[2.6], left=0.75, right=0.2)
+    for ax, (name, values) in zip(_parts(area, len(data)), data.items(), strict=True):
+        ax.plot(places, curvature * places**2 / 2, color=style.FAINT, linewidth=1.6)
+        heights = curvature * values**2 / 2
+        for step in range(len(values) - 1):
+            ends = {"xytext": (values[step], heights[step]), "xy": (values[step + 1], heights[step + 1])}
+            ax.annotate("", **ends, arrowprops={"arrowstyle": "->", "color": style.CURVES[0], "linewidth": 1.2})
+        ax.plot(values[:1], heights[:1], "o", color=style.CURVES[0], markerfacecolor="white")
+        ax.plot(values[1:], heights[1:], ".", color=style.CURVES[0])
+        ax.text(0.5, 0.93, name, transform=ax.transAxes, ha="center", fontsize=style.TEXT, color=style.INK)
+        ax.set_xlim(-far, far)
+        ax.set_ylim(0, curvature * far**2 / 2)
+        ax.set_xlabel("d", fontsize=style.SMALL)
+    area.set_ylabel("height", fontsize=style.SMALL)
+    text = "; ".join(f"{name}: {', '.join(f'{value:.2f}' for value in values)}" for name, values in data.items())
+    picture.alt_text = f"Steps across a parabola of curvature {curvature:g}. {title}. {text}."
+    return picture
+
+
 def distances(
     curves: Mapping[str, Sequence[float]], title: str | None = None, *, y: str = "distance", x: str = "step"
 ) -> Figure:

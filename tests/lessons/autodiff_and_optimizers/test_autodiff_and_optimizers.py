@@ -15,7 +15,7 @@ from course_utils.lessons.autodiff_and_optimizers.autodiff import (
     topological_order,
     unbroadcast,
 )
-from course_utils.lessons.autodiff_and_optimizers.pictures import Box, boxes_of, computation_graph, lay_out
+from course_utils.lessons.autodiff_and_optimizers.pictures import Box, boxes_of, computation_graph, graph, lay_out
 
 SHAPES = [(), (1,), (3,), (4, 3), (1, 3), (4, 1), (2, 4, 3), (2, 1, 3), (2, 1, 1)]  # all broadcast with each other
 FIRST_SEED = settings.SEED.value() or 0
@@ -229,3 +229,36 @@ def test_a_node_used_twice_has_two_arrows():
     assert edges.count((0, 1)) == 2 and (0, 2) in edges
     assert Box("x", "3", "parameter") == boxes[0]
     assert "* (9) from x and x" in computation_graph(boxes, edges, "Twice").alt_text
+
+
+def squared_square() -> list[Node]:
+    """x = 2, a = x · x, b = a · a and y = a + b."""
+    x = Node(2.0, "x")
+    a = x * x
+    b = a * a
+    y = a + b
+    a.name, b.name, y.name = "a", "b", "y"
+    return [x, a, b, y]
+
+
+@pytest.mark.parametrize(
+    ("order", "from_a"), [("ybax", "a to x 18, a to x 18"), ("yabx", "a to x 2, a to x 2")], ids=["right", "by level"]
+)
+def test_a_walked_graph_shows_the_parts_that_this_order_passes(order: str, from_a: str):
+    nodes = squared_square()
+    nodes[-1].backward()
+    named = {node.name: node for node in nodes}
+    picture = graph(nodes[-1], "Walked", given=["x"], visited=[named[name] for name in order])
+    assert f"Visited in this order: {', '.join(order)}." in picture.alt_text
+    assert picture.alt_text.endswith(f"Parts passed back: {from_a}, b to a 4, b to a 4, y to a 1, y to b 1.")
+    assert [text.get_text() for text in picture.axes[0].texts].count("4") == 4  # two parts, the value of a, a visit
+
+
+def test_a_graph_that_is_not_walked_or_has_arrays_shows_no_parts():
+    [*_, y] = squared_square()
+    assert "Visited" not in graph(y, "Forward").alt_text and "gradient" not in graph(y, "Forward").alt_text
+    x = Node(np.ones((2, 3)), "x")
+    total = (x * x).sum()
+    total.backward()
+    walked = graph(total, "Arrays", visited=topological_order(total)[::-1]).alt_text
+    assert "Parts" not in walked and "* (2 × 3, gradient 2 × 3)" in walked

@@ -15,5 +15,5 @@ def test_three_programs_add_the_same_vectors(four_ranks: course.Ranks) -> None:
 
 def test_a_first_is_named_only_where_it_is_faster_than_all_others() -> None:
     seconds = {"MPI": [[1.0] * 5, [2.0] * 5], "gloo": [[3.0] * 5, [1.0] * 5], "ring": [[2.0] * 5, [1.01] * 5]}
-    told = "1 KB: MPI first; 1 MB: no clear difference between gloo and ring"
+    told = "1 KB: MPI is the fastest; 1 MB: no clear difference between gloo and ring"
     assert fastest_text([1_000, 1_000_000], seconds) == told

@@ -15,6 +15,7 @@ from course_utils.lessons.data_parallel import gradients, training
 from course_utils.lessons.data_parallel.batch_norm import SyncBatchNorm
 from course_utils.lessons.data_parallel.differentiable import all_reduce_sum
 from course_utils.lessons.data_parallel.shards import shard_indices, shard_of_batch
+from course_utils.lessons.data_parallel.training_loop import train_data_parallel
 from course_utils.trace.events import phase_seconds
 
 BATCH = 48  # divides by 1, 2, 3 and 4
@@ -87,6 +88,35 @@ def test_a_step_leaves_its_phases_and_one_all_reduce_for_each_parameter(four_ran
     assert names == ["broadcast"] * 6 + ["all_reduce"] * 6
     parameters = sum(weights.numel() for weights in training.digits_mlp(0).parameters())
     assert run.bytes_per_rank == [2 * 8 * parameters] * 4
+
+
+def trained_by_hand(data, batches, rate):
+    """The losses and the weights of `train_data_parallel`, from weights of this rank's own."""
+    model = training.own_weights(0).double()
+    losses = train_data_parallel(model, data.train_x, data.train_y, batches, rate)
+    return losses, training.flat_parameters(model)
+
+
+@pytest.mark.parametrize("world_size", [1, 3, 4])
+def test_the_loop_by_hand_trains_as_one_process(four_ranks, world_size):
+    digits = course.data.digits("float64")
+    serial = training.train_serial(digits, batch_size=BATCH, rate=0.2)
+    order = shard_indices(len(digits.train_x), 0, 1)
+    run = four_ranks.run(
+        trained_by_hand, digits, list(training.batches(order, BATCH)), 0.2, ranks=world_size, backend="gloo"
+    )
+    for losses, parameters in run.results:
+        assert np.allclose(losses, serial.losses, rtol=0, atol=1e-12)
+        assert torch.allclose(parameters, serial.parameters, rtol=0, atol=1e-12)
+
+
+def test_group_norm_needs_no_collective_to_train_as_one_process(four_ranks, data):
+    build = functools.partial(training.digits_mlp, norm=functools.partial(torch.nn.GroupNorm, 8))
+    serial = training.train_serial(data, build, batch_size=BATCH, rate=0.2)
+    run = four_ranks.run(training.train_parallel, data, build, batch_size=BATCH, rate=0.2, backend="gloo")
+    assert np.abs(mean_losses(run) - serial.losses).max() <= 1e-12
+    collectives = [event.name for event in run.events if event.rank == 0 and event.kind == "collective"]
+    assert collectives.count("all_reduce") == 10 * len(serial.losses)  # ten parameters, two of each group norm
 
 
 def leave_alone(model):

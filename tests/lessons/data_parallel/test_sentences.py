@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import numpy as np
+
 from course_utils.lessons.data_parallel import sentences, training
 from course_utils.lessons.data_parallel.timed_steps import last_step
 from course_utils.ranks.run import Run
@@ -34,28 +36,29 @@ def test_the_exchange_is_compared_only_where_it_differs():
     six, one = [0.03, 0.028, 0.032], [0.009, 0.01, 0.011]
     said = sentences.exchange_text({"six": six, "one": one})
     assert said == (
-        "In a step: six: 30 ms (from 28 ms to 32 ms); one: 10 ms (from 9 ms to 11 ms). The first takes 3 times as long"
+        "Communication in a step: six: 30 ms (from 28 ms to 32 ms); one: 10 ms (from 9 ms to 11 ms). "
+        "The first takes 3 times as long"
     )
-    assert sentences.exchange_text({"six": one, "one": six}).endswith("No difference here")
+    assert sentences.exchange_text({"six": one, "one": six}).endswith("No clear difference")
 
 
 def test_what_the_kernel_counted_is_told_in_vectors():
     run = SimpleNamespace(way="ring", sent=[30, 30, 30, 30], gradient_bytes=10, steps=2)
     said = sentences.sent_text(run)
-    assert said == "ring: ranks 0 to 3 send 1.50, 1.50, 1.50, 1.50 vectors a step, together 6.0"
+    assert said == "ring: ranks 0 to 3 send 1.50, 1.50, 1.50, 1.50 gradients in a step, 6.0 in total"
     run.sent = []
     assert "share one memory" in sentences.sent_text(run)
 
 
 def test_a_loss_climbs_or_does_not():
     said = sentences.climbs_text({"at once": [2.0, 5.0, 1.0], "warm-up": [2.0, 2.05, 1.0]})
-    high = "at once: the loss climbs to 2.5 times its first value"
-    assert said == f"{high}; warm-up: the loss hardly climbs above its first value"
+    high = "at once: the loss rises to 2.5 times its first value"
+    assert said == f"{high}; warm-up: the loss hardly rises above its first value"
 
 
 def test_who_waits_is_told_only_where_somebody_does():
     assert "4 times as long" in sentences.waiting_text([0.4, 0.4, 0.4, 0.1], late=3)
-    assert "all wait" in sentences.waiting_text([0.4, 0.105, 0.4, 0.1], late=3)
+    assert "all ranks wait" in sentences.waiting_text([0.4, 0.105, 0.4, 0.1], late=3)
 
 
 def test_the_loss_of_the_whole_batch_is_the_mean_of_the_shares():
@@ -63,7 +66,15 @@ def test_the_loss_of_the_whole_batch_is_the_mean_of_the_shares():
     assert training.mean_losses(histories) == [2.0, 4.0]
 
 
-def test_the_best_rate_of_each_optimizer_is_told():
-    losses = {"SGD": [0.3, 0.2, 0.1], "AdamW": [0.03, 0.02, 0.04]}
-    said = sentences.best_rates_text(losses, [1, 2, 4])
-    assert said == "Lowest loss: SGD with 4 times the rate, AdamW with 2 times the rate"
+def test_the_best_rates_of_two_batches_are_compared():
+    losses = np.array([[[0.3, 0.1, 0.2], [0.4, 0.3, 0.2]], [[0.3, 0.2, 0.2], [0.1, 0.3, 0.2]]])
+    said = sentences.best_rates_text("SGD", [0.1, 0.2, 0.4], losses)
+    assert said == "SGD's best rate is 0.2 for 32 images and 0.4 for 128, 2 times as large"
+    assert sentences.best_rates_text("SGD", [0.1, 0.2, 0.4], losses[:, ::-1][:, [1, 1]]).endswith(
+        "and the same for 128"
+    )
+
+
+def test_phases_become_a_bar_for_each_rank():
+    events = [phase(1, "forward", 0, 2), phase(0, "forward", 0, 1), phase(0, "step", 1, 3), phase(0, "forward", 3, 4)]
+    assert sentences.phase_bars(events) == {"rank 0": {"forward": 2, "step": 2}, "rank 1": {"forward": 2}}

@@ -10,7 +10,6 @@ from course_utils.lessons.parameter_server.digits_trainings import (
     flat_gradient,
     own_batches,
     train_asynchronously,
-    train_clinics,
     train_locally,
     train_synchronously,
     unflat,
@@ -153,11 +152,8 @@ def test_every_example_goes_to_one_clinic(skew, seed) -> None:
     assert sorted(np.concatenate(shards)) == list(range(500))
 
 
-def test_local_training_and_clinics_learn(four_ranks, data) -> None:
+def test_local_training_learns(four_ranks, data) -> None:
     assert four_ranks.run(train_locally, data, 12, pace=QUICK, rate=0.2).results[0].accuracies[-1] > 0.85
-    shards = skewed_shards(data[1], 4, 100.0, np.random.default_rng(0))
-    for accuracies in four_ranks.run(train_clinics, data, shards, 3, local_epochs=4).results:
-        assert accuracies[-1] > 0.85
 
 
 def test_the_flat_gradient_is_the_gradient(data, seed) -> None:

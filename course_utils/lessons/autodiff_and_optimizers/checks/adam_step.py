@@ -22,7 +22,7 @@ def after_steps(
     options: dict,
     views: bool,
 ) -> dict:
-    """What the arrays hold after one step for each entry of `gradients`, seen by somebody else who holds them too."""
+    """Return what the caller's arrays hold after one step for each entry of `gradients`."""
     held = [
         [np.repeat(array, 2, axis=0)[::2] if views else array.copy() for array in each]
         for each in (parameters, means, squares)
@@ -127,15 +127,16 @@ EXERCISE = Exercise(
     number=4,
     minutes=15,
     difficulty=2,
-    turn="renew both averages in place, correct them, move the parameter",
+    turn="update both averages in place, correct them, and move the parameter",
     title="a step of Adam, as torch takes it",
     cases=_cases,
     hints=(
-        "After the first step the mean is (1 − beta1) · gradient: a tenth of it. By what must it be divided to be the "
-        "gradient? And after the second? Which arrays must hold what until the next call, corrected or not?",
-        "For each parameter: `mean *= beta1`, `mean += (1 - beta1) * gradient`; the same for `square` with `beta2` and "
-        "`gradient**2`. Then, in new arrays, `mean / (1 - beta1**step)` and `square / (1 - beta2**step)`; "
-        "`parameter -= rate * …`.",
+        "Go through the four lists together with `zip`. Which arrays must have changed when your function returns, and "
+        "which operators change an array instead of making a new one? Are the averages that are kept for the next "
+        "step the corrected ones?",
+        "For each parameter, write `mean *= beta1` and `mean += (1 - beta1) * gradient`, and the same for `square` "
+        "with `beta2` and `gradient**2`. Put `mean / (1 - beta1**step)` and `square / (1 - beta2**step)` into new "
+        "arrays. Then `parameter -= rate * …` with these two.",
     ),
-    praise=lambda outcome: "parameters and averages are those of torch.optim.Adam, over 100 steps too",
+    praise=lambda outcome: "parameters and averages agree with torch.optim.Adam, even after 100 steps",
 )

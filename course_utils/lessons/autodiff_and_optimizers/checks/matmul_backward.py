@@ -78,20 +78,21 @@ EXERCISE = Exercise(
     number=2,
     minutes=15,
     difficulty=2,
-    turn="two products, each summed where its array was repeated",
+    turn="compute two products, and sum where an array was repeated",
     title="the gradients of a @ b",
     cases=_cases,
     hints=(
-        "`gradient` is (rows, columns), `b` is (inner, columns), and the gradient of `a` must be (rows, inner). Which "
-        "product of the first two has this shape? And where one matrix was used for seven others, how many parts does "
-        "its gradient have, and what do you do with them?",
-        "For `a`: `gradient @ b` with b's last two axes swapped; for `b`: `a` with its last two axes swapped, "
-        "`@ gradient`. Then `unbroadcast(…, a.shape)` and `unbroadcast(…, b.shape)`.",
+        "The shape of `gradient` is (rows, columns), that of `b` is (inner, columns), and the gradient of `a` must be "
+        "(rows, inner). Which product of the first two has this shape? And if one matrix was multiplied by seven "
+        "others, how many parts does its gradient have, and what do you do with them?",
+        "`b.swapaxes(-1, -2)` swaps the last two axes. The gradient of `a` is `gradient @ b.swapaxes(-1, -2)`, and "
+        "that of `b` is `a.swapaxes(-1, -2) @ gradient`. Then call `unbroadcast(…, a.shape)` on the first and "
+        "`unbroadcast(…, b.shape)` on the second.",
     ),
     symptoms={
         "a stack has another shape": _stack_of_another_shape,
         "a stack raises an error": _stack_raises,
         "a matrix has no entries": _no_entries,
     },
-    praise=lambda outcome: "both gradients are torch's, for matrices and for stacks of them that broadcast",
+    praise=lambda outcome: "both gradients agree with torch's, for matrices and for stacks that broadcast",
 )

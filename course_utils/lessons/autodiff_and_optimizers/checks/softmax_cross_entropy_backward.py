@@ -73,15 +73,16 @@ EXERCISE = Exercise(
     number=3,
     minutes=15,
     difficulty=2,
-    turn="the softmax, less 1 at the right class, scaled",
+    turn="compute the softmax, subtract 1 at the right class, and scale",
     title="where the backward pass begins",
     cases=_cases,
     hints=(
-        "The softmax of a row is what the network believes; the truth is 1 at the right class and 0 elsewhere. What "
-        "lies between the two? And which number may be taken from all logits of a row without changing its softmax?",
-        "`e = np.exp(logits - logits.max(axis=1, keepdims=True))`, divided by its row sums; minus 1 at "
-        "`[np.arange(len(labels)), labels]`; all of it times `gradient / len(labels)`.",
+        "What do you get as the derivative of log Σ e^z with respect to one z? And which number can you subtract from "
+        "all logits of a row without changing its softmax, so that no exponential is too large?",
+        "Compute `e = np.exp(logits - logits.max(axis=1, keepdims=True))` and divide it by "
+        "`e.sum(axis=1, keepdims=True)`. Subtract 1 at `[np.arange(len(labels)), labels]`, and multiply everything by "
+        "`gradient / len(labels)`. Take care that the result has the dtype of `logits`.",
     ),
     symptoms={"a row adds up wrongly": _rows_add_up_wrongly},
-    praise=lambda outcome: "the gradient is torch's, with logits in the thousands too",
+    praise=lambda outcome: "the gradient agrees with torch's, even for logits in the thousands",
 )

@@ -34,7 +34,7 @@ class WatchedNode(Node):
     def parents(self) -> tuple[Node, ...]:
         """The nodes that it came from."""
         if next(self._looks) > MOST_LOOKS:
-            raise TooManyVisits(f"after {MOST_LOOKS:,} looks at nodes' parents there is still no end")
+            raise TooManyVisits(f"the parents of nodes were read {MOST_LOOKS:,} times, and there was still no end")
         return self._parents
 
     @parents.setter
@@ -140,7 +140,7 @@ def _judge(outcome: Outcome) -> Finding | None:
     if STRANGER in listed:
         return _no_list("a list with something else in it")
     if LEFT_OVER in listed:
-        return own("left-over-nodes", "rank 0 listed nodes of the graph for which it was called before")
+        return own("left-over-nodes", "rank 0 listed nodes of a graph that it had been called for before")
     twice = [number for number in listed if listed.count(number) > 1]
     if twice:
         return own("listed-twice", "rank 0 listed node {node} more than once", node=_name(twice[0]))
@@ -152,7 +152,7 @@ def _judge(outcome: Outcome) -> Finding | None:
     for index, number in enumerate(listed):
         late = [parent for parent in graph[number] if parent in listed[index:]]
         if late:
-            words = "rank 0 listed node {node} before {parent}, which it came from"
+            words = "rank 0 listed node {node} before its parent {parent}"
             return own("before-a-parent", words, node=_name(number), parent=_name(late[0]))
     return None
 
@@ -170,16 +170,17 @@ EXERCISE = Exercise(
     number=1,
     minutes=15,
     difficulty=2,
-    turn="list each node once, after all its parents",
+    turn="list each node once, after all of its parents",
     title="parents before children",
     cases=_cases,
     hints=(
-        "When may a node be put on the list? Only when all its parents are on it. So what must you do before you put "
-        "a node there, and how do you know that you have visited a node before?",
-        "Write a function `visit(node)` inside: return at once if the node is in a set of those seen; else put it into "
-        "the set, visit each of its parents, and then append it to the list. Begin with `visit(last)`.",
+        "A node can go on the list only when all of its parents are there. What do you have to do before you append "
+        "it? And how do you notice that you have visited a node before?",
+        "Inside your function, write a function `visit(node)`. If the node is in the set of nodes seen so far, it "
+        "returns at once. If not, it adds the node to the set, visits each of its parents, and then appends the node "
+        "to the list. Begin with `visit(last)`.",
     ),
     praise=lambda outcome: (
-        "every node is listed once and after its parents, with one visit each, whatever the number of ways"
+        "every node is listed once and after its parents, and each was visited only once, however many paths lead to it"
     ),
 )

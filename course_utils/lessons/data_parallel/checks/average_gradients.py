@@ -140,7 +140,7 @@ def _one_by_one(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="gradients",
-    number=3,
+    number=4,
     minutes=10,
     difficulty=2,
     turn="sum over the ranks, then divide",
@@ -149,10 +149,10 @@ EXERCISE = Exercise(
     needs_torch=True,
     picture=False,
     hints=(
-        "`dist.all_reduce` adds in place. What turns a sum into a mean? And what must a rank with nothing to add do, "
-        "while the others wait for it?",
-        "For every parameter with `requires_grad`: where `grad` is None, put `torch.zeros_like(parameter)` there; then "
-        "`dist.all_reduce(parameter.grad)` and divide by `dist.get_world_size()`.",
+        "`dist.all_reduce` adds in place. What turns the sum into a mean? And what must a rank do that has nothing to "
+        "add, while the others wait for it?",
+        "For every parameter with `requires_grad`: if `grad` is None, put `torch.zeros_like(parameter)` there. Then "
+        "call `dist.all_reduce(parameter.grad)`, and divide by `dist.get_world_size()`.",
     ),
     symptoms={"gradients travel one by one": _one_by_one},
     praise=lambda outcome: (

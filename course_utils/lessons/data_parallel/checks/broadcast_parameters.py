@@ -83,17 +83,17 @@ def _unlike_calls(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="gradients",
-    number=2,
+    number=3,
     minutes=5,
     difficulty=1,
-    turn="send each of rank 0's tensors to all",
-    title="one model for all",
+    turn="send each of rank 0's tensors to all ranks",
+    title="one model for all ranks",
     cases=_cases,
     needs_torch=True,
     picture=False,
     hints=(
-        "`dist.broadcast` works on one tensor and in place. Which tensors does a model consist of? "
-        "Does `parameters()` give all of them, the running mean of a batch norm for one?",
+        "`dist.broadcast` sends one tensor and writes it in place. Which tensors does a model consist of? Does "
+        "`parameters()` give you all of them, for example the running mean of a batch norm?",
         "For every tensor in `[*model.parameters(), *model.buffers()]`: `dist.broadcast(tensor, src=0)`, inside "
         "`torch.no_grad()`. Every rank makes the same calls in the same order.",
     ),

@@ -52,16 +52,17 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="gradients",
-    number=4,
+    number=5,
     minutes=5,
     difficulty=1,
     turn="one of two rules, and a straight line that leads to it",
     title="the rate for a batch P times as large",
     cases=_cases,
     hints=(
-        "Two numbers fix the line: at which step is the rate `base`, and at which is it the scaled one? "
-        "What is the share of the way that lies behind you at `step`?",
-        "scaled = base · P or base · √P; while step < warm_up_steps: base + (scaled − base) · step / warm_up_steps.",
+        "A line is fixed by two points. At which step is the rate `base`, and at which is it the scaled rate? What "
+        "fraction of the warm-up is over at `step`?",
+        "scaled = base · P or base · √P. As long as step < warm_up_steps, the rate is "
+        "base + (scaled − base) · step / warm_up_steps.",
     ),
     praise=lambda outcome: "the rates are right for both rules, with warm-up and without",
 )

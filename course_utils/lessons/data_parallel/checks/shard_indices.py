@@ -77,18 +77,18 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="shards",
-    number=1,
+    number=2,
     minutes=10,
     difficulty=2,
-    turn="draw the order, fill it up, take every world_size-th",
+    turn="draw the order, pad it, take every world_size-th entry",
     title="which examples are mine?",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "All ranks must cut the same order into pieces, and no rank may ask another. What do all ranks know, from "
-        "which each can draw the same order, and a different order in every epoch?",
-        "`order = torch.randperm(n, generator=torch.Generator().manual_seed(seed + epoch))`. Repeat it until it is "
-        "long enough, cut it off at world_size · ⌈n / world_size⌉, and take `[rank::world_size]`.",
+        "All ranks must draw the same order without asking each other, and a new order in each epoch. What do they all "
+        "know?",
+        "`order = torch.randperm(n, generator=torch.Generator().manual_seed(seed + epoch))`. Repeat it until it "
+        "is long enough, cut it off after world_size · ⌈n / world_size⌉ entries, and take `[rank::world_size]`.",
     ),
     praise=lambda outcome: "every rank draws the same order and takes its own part, as torch's DistributedSampler does",
 )

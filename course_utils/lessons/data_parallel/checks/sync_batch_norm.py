@@ -159,19 +159,19 @@ def _unlike_means(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="batch_norm",
-    number=5,
+    number=6,
     minutes=20,
     difficulty=3,
-    turn="gather all sums in one tensor, and share them once",
-    title="the statistics of everybody's examples",
+    turn="put all sums into one tensor, and add it up once",
+    title="batch norm over all ranks",
     cases=_cases,
     needs_torch=True,
     picture=False,
     hints=(
-        "From which sums over the examples can you get mean and variance at the end? Such sums can be added over "
-        "ranks, means and variances cannot. How many numbers is that, and do they fit into one tensor?",
-        "`torch.cat` of the sums of x, the sums of x², and the number of examples, all in float64; one "
-        "`all_reduce_sum` of that; then mean = sums / N and variance = sums of squares / N − mean².",
+        "From which sums over the examples can you compute the mean and the variance? Sums can be added up over the "
+        "ranks, but means and variances can't. How many numbers are that, and do they fit into one tensor?",
+        "Take the `torch.cat` of the sums of x, the sums of x², and the number of examples, all in float64, and one "
+        "`all_reduce_sum` of it. Then mean = sums / N and variance = sums of squares / N − mean².",
     ),
     symptoms={"ranks with different numbers of examples find another mean": _unlike_means},
     praise=lambda outcome: (

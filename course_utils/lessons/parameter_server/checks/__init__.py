@@ -1,1 +1,1 @@
-"""The exercises of lesson 8: workers that wait for a server, for nobody, or now and then for each other."""
+"""The exercises of lesson 8: workers that wait for a server, not at all, or only now and then for each other."""

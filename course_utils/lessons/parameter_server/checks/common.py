@@ -1,4 +1,4 @@
-"""What the checks of lesson 8 share: what the messages of a run tell that no result shows."""
+"""What the checks of lesson 8 share: findings about the messages of a run, which no result shows."""
 
 from course_utils.checks.exercise import Outcome
 from course_utils.checks.finding import Finding, own
@@ -8,18 +8,18 @@ HEADERS = 1024  # bytes that a pickle may add to its numbers
 
 
 def called(outcome: Outcome, *names: str) -> bool:
-    """Whether a call was made whose name, in small letters, has one of these in it."""
+    """Return whether a call was made whose name, in small letters, contains one of these names."""
     made = {event.name.lower() for reply in outcome.attempt.replies for event in reply.events or ()}
     return any(name in text for text in made for name in names)
 
 
 def weights_once(outcome: Outcome) -> Finding | None:
-    """What no result shows: more bytes than the weights have, or weights of single ranks."""
+    """Find what no result shows: more bytes than the weights have, or weights of single ranks."""
     return sums_alone(outcome, outcome.case.arguments[0][0].nbytes)
 
 
 def sums_alone(outcome: Outcome, enough: int, what: str = "weights are") -> Finding | None:
-    """What no result shows: numbers of single ranks that came to others, or more bytes put in than are enough.
+    """Find what no result shows: numbers of single ranks that reached others, or more bytes contributed than needed.
 
     A pickle may be a little longer than its numbers.
     """
@@ -28,6 +28,6 @@ def sums_alone(outcome: Outcome, enough: int, what: str = "weights are") -> Find
     for rank, reply in enumerate(outcome.attempt.replies):
         put_in, pickled = outcome.run.bytes_per_rank[rank], any(event.name.islower() for event in reply.events or ())
         if put_in > enough + HEADERS * pickled:
-            words = f"the {what} right, but rank {{rank}} put in {{got:,}} bytes; {{expected:,}} are enough"
+            words = f"the {what} right, but rank {{rank}} contributed {{got:,}} bytes; {{expected:,}} are enough"
             return own("needless-bytes", words, rank=rank, got=put_in, expected=enough)
     return None

@@ -81,17 +81,19 @@ EXERCISE = Exercise(
     number=6,
     minutes=10,
     difficulty=2,
-    turn="add weights times examples, and the examples, in one all-reduce",
+    turn="add up weights times examples, and the examples, in one all-reduce",
     title="clinics with many patients and with few",
     cases=_cases,
     hints=(
-        "A mean over all examples is one sum divided by another. Which two sums, and can they travel in one vector?",
-        "`np.append(parameters.astype(np.float64) * examples, examples)`, one `comm.Allreduce` of that into an array "
-        "of the same length, then `parameters[:] = total[:-1] / total[-1]`, where the last number is above 0.",
+        "The mean over all examples is one sum divided by another. Which two sums are these? Can both travel in "
+        "the same vector?",
+        "Make the vector `np.append(parameters.astype(np.float64) * examples, examples)`, and add it up with one "
+        "`comm.Allreduce` into an array `total` of the same length. If its last number is above 0, set "
+        "`parameters[:] = total[:-1] / total[-1]`.",
     ),
     symptoms={"weights of a single clinic travel": _single_clinics_seen, "the sum is handed on": _handed_on},
     praise=lambda outcome: (
-        f"{ranks(outcome.world_size)} hold the mean over all examples; each put "
-        f"{outcome.run.bytes_per_rank[0]:,} bytes into one all-reduce, and nothing but the sum was shared"
+        f"{ranks(outcome.world_size)} hold the mean over all examples; each contributed "
+        f"{outcome.run.bytes_per_rank[0]:,} bytes to one all-reduce, and only the sum was shared"
     ),
 )

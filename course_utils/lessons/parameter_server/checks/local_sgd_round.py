@@ -18,7 +18,7 @@ ASKED = "gradients that it asked for"
 
 
 def wavy(weights: np.ndarray, batch: np.ndarray) -> np.ndarray:
-    """A gradient that is another one wherever the weights are, and no straight line of them."""
+    """A gradient that depends on the weights, and not linearly."""
     return weights + np.sin(2 * weights) - batch
 
 
@@ -129,18 +129,19 @@ EXERCISE = Exercise(
     number=4,
     minutes=10,
     difficulty=2,
-    turn="steps of your own, then the mean of everybody's weights",
+    turn="take your own steps, then average the weights of all ranks",
     title="train alone for a while, then average",
     cases=_cases,
     hints=(
-        "What does a local step need from the other ranks? And after the last one, what do all ranks average: their "
+        "Does a local step need anything from the other ranks? After the last step, do the ranks average their "
         "gradients, or the weights that they have reached?",
-        "For each batch: `parameters -= rate * gradient(parameters, batch)`. Then `comm.Allreduce(parameters, total)` "
-        "into an array of its own, and `parameters[:] = total / comm.size`, also on a rank without batches.",
+        "For each batch, compute `parameters -= rate * gradient(parameters, batch)`. Then call "
+        "`comm.Allreduce(parameters, total)` with a second array `total`, and set `parameters[:] = total / comm.size`. "
+        "A rank without batches has to take part in this, too.",
     ),
     symptoms={"a rank talks before its last gradient": _talks_in_between},
     praise=lambda outcome: (
-        f"{ranks(outcome.world_size)} made {outcome.results[0][ASKED]} steps each without a word, then shared "
-        f"{outcome.run.bytes_per_rank[0]:,} bytes each in one all-reduce"
+        f"{ranks(outcome.world_size)} took their steps without a message, rank 0 took {outcome.results[0][ASKED]}, "
+        f"and then contributed {outcome.run.bytes_per_rank[0]:,} bytes each to one all-reduce"
     ),
 )

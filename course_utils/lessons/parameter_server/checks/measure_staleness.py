@@ -1,4 +1,4 @@
-"""The check of `measure_staleness`: logs of servers whose workers wait, take turns, hurry, or fall behind."""
+"""The check of `measure_staleness`: logs of servers whose workers take turns, run equally fast, or fall behind."""
 
 from collections.abc import Iterator
 
@@ -21,12 +21,12 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("a single worker", [(what, 1) for _ in range(4) for what in (FETCH, PUSH)])
     turns = [(what, worker) for _ in range(3) for worker in (1, 2, 3) for what in (FETCH, PUSH)]
     yield case("three workers that take turns", turns)
-    yield case("three workers of equal speed, nobody waits", at_speeds([1.0, 1.01, 1.02], 12))
+    yield case("three workers of equal speed, none waits", at_speeds([1.0, 1.01, 1.02], 12))
     yield case("a straggler, rank 3", at_speeds([1.0, 1.03, 4.5], 12))
     twice = [(FETCH, 1), (FETCH, 2), (PUSH, 1), (PUSH, 1), (PUSH, 2), (PUSH, 2)]
     yield case("two pushes for one fetch", twice, key="two-pushes")
     yield case("a worker that fetches twice", [(FETCH, 2), (FETCH, 1), (PUSH, 1), (FETCH, 2), (PUSH, 2), (FETCH, 1)])
-    yield case("fetches alone", [(FETCH, 2), (FETCH, 1), (FETCH, 2)])
+    yield case("only fetches", [(FETCH, 2), (FETCH, 1), (FETCH, 2)])
     yield case("nothing has happened", [], key="empty-log")
     for entries in (8, 15, 300):
         workers = [0, *(int(worker) for worker in rng.choice(np.arange(1, 90), 4, replace=False))]
@@ -75,12 +75,13 @@ EXERCISE = Exercise(
     title="how old is a gradient when it is used?",
     cases=_cases,
     hints=(
-        "Give the weights a version: 0 at first, one more after each update. Which version had the worker's weights, "
-        "and which has the server now, just before it uses the gradient?",
-        "Walk once through the log with a number `version` and a dict `fetched`. At a fetch: `fetched[worker] = "
-        "version`. At a push: append `version - fetched[worker]`, then `version += 1`.",
+        "Give the weights a version number, which starts at 0 and grows by one with each update. Which version did the "
+        "worker fetch, and which version does the server have just before it uses the gradient?",
+        "Go through the log once, with a number `version` and a dict `fetched`. At a fetch, set `fetched[worker] = "
+        "version`. At a push, append `version - fetched[worker]` to the list and then add 1 to `version`.",
     ),
     praise=lambda outcome: (
-        "0 for a worker alone and for workers that take turns; W − 1 for W workers of equal speed; more for a straggler"
+        "the staleness is 0 for a single worker and for workers that take turns, W − 1 for W workers of equal speed, "
+        "and larger for a straggler"
     ),
 )

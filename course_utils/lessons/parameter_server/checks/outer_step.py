@@ -82,17 +82,18 @@ EXERCISE = Exercise(
     number=5,
     minutes=15,
     difficulty=2,
-    turn="the mean change is a gradient: one Nesterov step along it, on all ranks alike",
+    turn="use the mean change as a gradient, and take one Nesterov step with it",
     title="DiLoCo's outer step",
     cases=_cases,
     hints=(
-        "All ranks began at `started`. Which vector leads from the mean of where they are now back to there? That is "
+        "All ranks began at `started`. Which vector leads from the mean of their present weights back to it? This is "
         "the outer gradient. What would the step be without momentum?",
-        "An all-reduce of `started - parameters`, divided by `comm.size`: g. Then `velocity[:] = momentum * velocity + "
-        "g`, `started -= rate * (g + momentum * velocity)`, and `parameters[:] = started`.",
+        "The gradient g is the all-reduce of `started - parameters`, divided by `comm.size`. Then compute "
+        "`velocity[:] = momentum * velocity + g`, `started -= rate * (g + momentum * velocity)` and "
+        "`parameters[:] = started`.",
     ),
     praise=lambda outcome: (
-        f"{ranks(outcome.world_size)} made one outer step together, and shared {outcome.run.bytes_per_rank[0]:,} bytes "
-        "each in one all-reduce"
+        f"{ranks(outcome.world_size)} took one outer step together, and contributed "
+        f"{outcome.run.bytes_per_rank[0]:,} bytes each to one all-reduce"
     ),
 )

@@ -1,4 +1,4 @@
-"""The check of `parameter_server_step`: the step against the workers' mean, for one message each to and from rank 0."""
+"""The check of `parameter_server_step`: a step against the workers' mean, with one message each to and from rank 0."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     world_size = max(world_size, LEAST)
 
     def case(size: int, length: int, dtype: str = "float64", of_the_server: float = 99) -> Case:
-        """`of_the_server`: what its own gradient has more than that of others, to be seen where it is looked at."""
+        """`of_the_server`: how much larger its own gradient is, so that an answer which uses it shows."""
         rate = round(float(rng.uniform(0.2, 0.8)), 3)
         weights, *others = 3 * rng.standard_normal((size, length))  # those of the workers are out of date
         gradients = rng.standard_normal((size, length))
@@ -48,7 +48,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 
 
 def _by_the_server(outcome: Outcome) -> Finding | None:
-    """What no result shows: who sent to whom, in which form, and how often."""
+    """Find what no result shows: who sent to whom, in which form, and how often."""
     size = outcome.case.arguments[0][0].nbytes
     for rank, reply in enumerate(outcome.attempt.replies):
         needed = size * (outcome.world_size - 1 if rank == SERVER else 1)
@@ -69,19 +69,20 @@ EXERCISE = Exercise(
     number=1,
     minutes=15,
     difficulty=2,
-    turn="gradients to the server, one step there, its weights back",
+    turn="send gradients to the server, take one step there, send the weights back",
     title="one step of a server and its workers",
     cases=_cases,
     hints=(
-        "Server and workers do different things: what does a worker send, and what does it then wait for? What must "
-        "the server have before it may answer the first worker?",
-        "Worker: `comm.Send(gradient, dest=SERVER)`, then `comm.Recv(parameters, source=SERVER)`. Server: a `Recv` "
-        "from each of the ranks 1 … P − 1 into an array of its own, each added to a total; where there are workers, "
-        "`parameters -= rate * total / (comm.size - 1)`; then a `Send` of the weights to each.",
+        "The server and the workers do different things. What does a worker send, and what does it wait for after "
+        "that? What does the server need before it can answer the first worker?",
+        "A worker calls `comm.Send(gradient, dest=SERVER)` and then `comm.Recv(parameters, source=SERVER)`. The server "
+        "receives from each of the ranks 1 to P − 1 into a separate array and adds it to a total. If there are any "
+        "workers, it computes `parameters -= rate * total / (comm.size - 1)` and then sends the weights to each of "
+        "them.",
     ),
     praise=lambda outcome: (
-        f"{ranks(outcome.world_size)} hold the new weights after {count(outcome.run.messages, 'message')}; "
-        f"the server sent {outcome.run.bytes_per_rank[0]:,} bytes and received as many, a worker "
+        f"{ranks(outcome.world_size)} hold the new weights after {count(outcome.run.messages, 'message')}; the server "
+        f"sent {outcome.run.bytes_per_rank[0]:,} bytes and received as many, and a worker sent "
         f"{outcome.run.bytes_per_rank[-1]:,}"
     ),
 )

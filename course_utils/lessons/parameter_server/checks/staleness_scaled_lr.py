@@ -35,13 +35,13 @@ EXERCISE = Exercise(
     number=3,
     minutes=5,
     difficulty=1,
-    turn="the rate, divided by how old the gradient is",
-    title="a shorter step for an older gradient",
+    turn="divide the rate by the staleness of the gradient",
+    title="a smaller rate for an older gradient",
     cases=_cases,
     hints=(
-        "A gradient that is 4 updates old should move the weights a quarter as far as one that is 1 old. And by what "
-        "can you divide for a gradient that is 0 old?",
-        "Raise a `ValueError` where the staleness is below 0; else return `rate / max(1, staleness)`.",
+        "A gradient with staleness 4 should move the weights a quarter as far as one with staleness 1. What can you "
+        "divide by if the staleness is 0?",
+        "If the staleness is below 0, raise a `ValueError`. Otherwise return `rate / max(1, staleness)`.",
     ),
-    praise=lambda outcome: "rate / τ, and the whole rate for a fresh gradient; a gradient from the future is rejected",
+    praise=lambda outcome: "rate / τ, the full rate for a fresh gradient, and an error for a staleness below 0",
 )
