@@ -31,7 +31,7 @@ from torch import nn
 import course_utils as course
 from course_utils.lessons.data_parallel import torch_ddp, unsynchronised
 from course_utils.lessons.overlap import ALONE, step_times
-from course_utils.measuring import is_busy, unless_busy
+from course_utils.measuring import unless_busy
 
 ranks = course.start(4, link="200 Mbit/s")
 ranks.load_torch()
