@@ -81,7 +81,7 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("00_first_steps", "How do I run code on many processes?", 40, 4),
     Lesson("01_sgd", "How does a network learn?", 50, 0, (0,), further_minutes=30),
     Lesson("02_autodiff_and_optimizers", "Who computes the gradient?", 50, 0, (1,), further_minutes=20),
-    Lesson("03_hardware", "What limits one machine?", 60, 2, (2,)),
+    Lesson("03_hardware", "What limits one machine?", 45, 0, (2,), further_minutes=45),
     Lesson("04_messages", "How do processes talk?", 50, 4, (0,), further_minutes=20),
     Lesson("05_allreduce", "How do P machines add up their vectors?", 50, 8, (4,), further_minutes=80),
     Lesson("06_data_parallel", "Can P workers train as one?", 50, 4, (2, 5), further_minutes=40),

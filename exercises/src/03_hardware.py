@@ -3,10 +3,12 @@
 # %% [markdown]
 # # Exercises: what limits one machine?
 #
-# Five functions: two say how long a layer must take, one how far more workers help, and two keep many samples in one
-# file. They belong to [lesson 3](../notebooks/03_hardware.ipynb).
+# Here you write five functions. The first two predict how long a layer takes, and the third tells how much more workers
+# can help. They belong to [lesson 3](../notebooks/03_hardware.ipynb). The last two keep many samples in one file. They
+# belong to [Further](../notebooks/03_hardware_further.ipynb), but you can write them without having read it.
 #
-# Replace the line `raise NotImplementedError`, run the cell, and the next one checks it, with new numbers each time.
+# Replace the line `raise NotImplementedError` and run the cell. The next cell checks your function, with new numbers
+# each time.
 
 # %%
 import math
@@ -21,9 +23,12 @@ ranks = course.start(2)
 # %% [markdown]
 # ## 1 · How much arithmetic for a byte?
 #
-# On paper first: a fully connected (linear) layer of 2 inputs and 3 outputs, and a batch of 4. How many multiplications
-# are there? How many numbers are read, how many written? A convolution does the same at every place of the image, with
-# a window's worth of inputs.
+# Begin on paper. Take a fully connected (linear) layer with 2 inputs and 3 outputs, and a batch of 4. Each of the 4 · 3
+# outputs is a sum of 2 products, so there are 2 · 12 · 2 = 48 FLOPs. The input has 4 · 2 numbers, the weights are 3 ·
+# 2, and the output has 4 · 3. That makes 26 numbers, or 104 bytes if each takes 4.
+#
+# A convolution has an output for each pixel of each image and each output channel. It is a sum of as many products as
+# there are numbers in the window, in all the input channels.
 
 # %% tags=["exercise"]
 # arithmetic_intensity
@@ -31,8 +36,11 @@ ranks = course.start(2)
 # %% [markdown]
 # ## 2 · Under the roof
 #
-# `peak` and `bandwidth` say how fast the machine computes and moves bytes, at the same time. The layers run one after
-# the other, each when the one before is done.
+# A layer takes at least as long as its arithmetic, and at least as long as moving its bytes:
+#
+# $$T \ge \max\left(\frac{\text{FLOPs}}{\text{peak}},\ \frac{\text{bytes}}{\text{bandwidth}}\right)$$
+#
+# The layers run one after the other. Each begins when the one before it is done.
 
 # %% tags=["exercise"]
 # roofline_time
@@ -40,25 +48,31 @@ ranks = course.start(2)
 # %% [markdown]
 # ## 3 · Brent's bounds
 #
-# `needs` says of each task which tasks come before it. Here is a sum of four numbers, as a tree:
+# For each task, `needs` lists the tasks that have to be done before it. A sum of four numbers, as a tree, looks like
+# this:
 #
 # ```python
 # needs = {"all": ["left", "right"], "left": [], "right": []}
 # ```
 #
-# Work 3, depth 2. With two processors: at least 2, and at most 1.5 + 2. Depth is what makes you think: tasks may be
-# listed in any order, a task may need several others, and many paths may lead to one task.
+# The work is 3 and the depth is 2. With two processors the lower bound is max(1.5, 2) = 2, and the upper bound is 1.5 +
+# 2 = 3.5. To find the depth is the tricky part. The tasks may be listed in any order, a task may need several others,
+# and many paths may lead to the same task.
 
 # %% tags=["exercise"]
 # brent_bounds
 
 # %% [markdown]
-# ## 4 · Pack
+# ## 4 · Pack many samples into one file
 #
-# Many samples, one file: first how many samples there are, then the offsets, then the samples. The offsets
-# of `[b"cat", b"goose", b"ox"]` are 40, 43, 48 and 50. Why 40? On paper, before you write a line.
+# (After the section *Many small files or a single large one* of [Further](../notebooks/03_hardware_further.ipynb).)
 #
-# `struct.pack("<Q", 40)` makes the 8 bytes of a number, with the lowest byte first.
+# The file begins with the number of samples. Then come the offsets, which are the positions at which the samples begin,
+# and the position at which the last one ends. After them come the samples themselves. For `[b"cat", b"goose", b"ox"]`
+# the offsets are 40, 43, 48 and 50. The first is 40 because five numbers of 8 bytes come before the samples, the 3 and
+# the four offsets.
+#
+# `struct.pack("<Q", 40)` returns the 8 bytes of a number, with the lowest byte first.
 
 # %% tags=["exercise"]
 # pack_samples
@@ -66,11 +80,15 @@ ranks = course.start(2)
 # %% [markdown]
 # ## 5 · Read one of them
 #
-# Any one, without reading the others, while another rank reads too. And a copy may have been interrupted: a file that
-# ends too early must not hand out half a sample as if it were a whole one.
+# (After the section *Two ranks, one file* of [Further](../notebooks/03_hardware_further.ipynb).)
 #
-# `file.seek(place)` goes to a byte, `file.read(count)` reads from there (and returns less, if the file ends),
-# `struct.unpack("<QQ", sixteen_bytes)` gives two numbers, `os.path.getsize(path)` the length of the file.
+# Read any one of the samples, without reading the others. Another rank may be reading from the same file at the same
+# time. A copy of the file may also have been interrupted, so that it ends too early. Your function must not return half
+# a sample as if it were whole.
+#
+# You can use `file.seek(position)`, which goes to a byte of the file, and `file.read(count)`, which reads from there
+# and returns fewer bytes if the file ends. `struct.unpack("<QQ", sixteen_bytes)` returns two numbers, and
+# `os.path.getsize(path)` returns the length of the file.
 
 # %% tags=["exercise"]
 # read_sample
@@ -78,8 +96,8 @@ ranks = course.start(2)
 # %% [markdown]
 # ## Done?
 #
-# Put your two together: `pack_samples` writes a file here in the notebook, and two ranks read it with
-# `ranks.run(lambda comm: read_sample(path, comm.rank))`, if you like.
+# If you like, put your two functions together. Let `pack_samples` write a file here in the notebook, and let two ranks
+# read it with `ranks.run(lambda comm: read_sample(path, comm.rank))`.
 
 # %%
 course.progress()

@@ -3,17 +3,18 @@
 # %% [markdown]
 # # Can P workers train as one?
 #
-# In 2017, a network that recognises photographs was trained on 256 GPUs in one hour, and it became as good as one
-# trained on 8 GPUs ([Goyal and others](https://arxiv.org/abs/1706.02677)). They report a scaling efficiency of about 90
-# percent, which means that 32 times as many GPUs were 0.9 × 32 = 29 times as fast. So the smaller run would have taken
-# more than a day.
+# In 2017, a network that classifies photographs was trained on 256 GPUs in one hour, and it became as accurate as one
+# trained on 8 GPUs ([Goyal and others](https://arxiv.org/abs/1706.02677)). That is 32 times as many GPUs. They report a
+# scaling efficiency of about 90 percent, which means that the large run was 0.9 × 32 = 29 times as fast. So the smaller
+# run would have taken more than a day.
 #
-# How can 256 processors train *one* network? It takes three new lines in the training loop. But if one of them is
-# wrong, there is usually no error message. On this page you will see four workers whose steps are 16 times too long,
-# and four others that never agree on a network. Both programs run to their end without a complaint.
+# How can 256 processors train *one* network? The training loop needs to do three new things, and each of them takes one
+# line. But if one of these lines is wrong, there is usually no error message. On this page you will see four workers
+# whose steps are 16 times too long, and four others that never agree on a network. Both programs run to their end
+# without a complaint.
 #
-# You will turn a serial training loop into a parallel one, prove that both do the same, and learn to recognise the
-# mistakes that nothing warns you about.
+# You will turn a serial training loop into a parallel one, show that the two do the same thing, and learn to recognise
+# the mistakes that nothing warns you about.
 #
 # *50 minutes · builds on lessons [2](02_autodiff_and_optimizers.ipynb) and [5](05_allreduce.ipynb) · 4 ranks*
 
@@ -41,8 +42,10 @@ ranks.load_torch()  # importing torch takes seconds: the ranks do it while you r
 #
 # We need something to compare with, so we begin with a single process that learns to recognise handwritten digits. You
 # know this loop from lessons 1 and 2. In each epoch it shuffles the 1,437 training images and cuts them into 22 batches
-# of 64, with 29 images left over. For each batch it computes the loss (*forward*), then the gradient (*backward*), and
-# then it takes a step. `Sgd` subtracts rate × gradient from the weights, just as `torch.optim.SGD` does.
+# of 64. The 29 images that are left over are not used in this epoch. For each batch it computes the loss (*forward*),
+# then the gradient (*backward*), and then it takes a step. The network `digits_mlp` has linear layers from 64 pixels to
+# 64 hidden units, from these to 64 more, and from there to the 10 digits. `Sgd` subtracts rate × gradient from the
+# weights, just as `torch.optim.SGD` does.
 
 
 # %%
@@ -73,9 +76,10 @@ serial = train_serial(data, epochs)
 print(f"{serial.test_accuracy:.1%} recognised after {len(serial.losses)} steps")
 
 # %% [markdown]
-# A `History` holds the loss at every step, the share of the test images that the network recognises, and its final
-# weights. All numbers are of type `float64`, which has about 16 decimal digits. If two runs differ by more than a
-# little rounding, we will know that something is wrong.
+# Here `data` is a named tuple of images and labels, first those for training and then those for testing. A `History`
+# holds the loss at every step, the share of the test images that the network recognises, and its final weights. All
+# numbers are of type `float64`, which has about 16 decimal digits. If two runs differ by more than a little rounding,
+# we will know that something is wrong.
 #
 # ## Four ranks share every batch
 #
@@ -97,8 +101,8 @@ for rank in range(4):
 # %% [markdown]
 # Read down the first column. The images 8, 0, 5 and 9 are the first four in the order of the single process, so
 # together the four shards are exactly the batch that one process would have used. PyTorch's `DistributedSampler` deals
-# out images in the same way. You will write it in an exercise, and [Further](06_data_parallel_further.ipynb) shows what
-# happens if you forget to tell it the epoch.
+# out images in the same order, except that it repeats a few images if they can't be divided evenly. You will write it
+# in an exercise, and [Further](06_data_parallel_further.ipynb) shows what happens if you forget to tell it the epoch.
 #
 # ## The mean of four gradients
 #
@@ -112,8 +116,9 @@ for rank in range(4):
 # $$g = \tfrac{1}{P}\,(g_0 + g_1 + \dots + g_{P-1}).$$
 #
 # So we need the all-reduce of lesson 5 and a division by $P$. In PyTorch the call is `dist.all_reduce`, where `dist` is
-# short for `torch.distributed`. It replaces the tensor that you give it by the sum over all ranks. Let's try it with
-# the gradient of the last layer's bias, which has ten numbers:
+# short for `torch.distributed`. It replaces the tensor you pass with the sum over all ranks. Two more calls tell us
+# what `comm.rank` and `comm.size` told us before: `dist.get_rank()` and `dist.get_world_size()`. Let's try it with the
+# gradient of the last layer's bias. It has ten numbers, and we print the first of them:
 
 
 # %%
@@ -145,12 +150,20 @@ print("after the all-reduce:  ", mean[:, 0].round(6))
 # Each rank finds a different gradient, because each has seen different images. After the all-reduce and the division,
 # all four hold what the single process computed.
 #
-# In lesson 5, `comm` knew who takes part. Where has it gone? The argument `backend="gloo"` tells `ranks.run` to call
-# `dist.init_process_group("gloo", …)` on every rank before it calls our function, a line that you will write yourself
-# in your own programs. It connects the processes and creates a **process group**, which does the work of `comm`. The
-# group contains the list of the ranks that take part, this process's own number in the list, and the connections to the
-# others. PyTorch keeps this first group in a global variable and calls it the *default process group*. Every function
-# in `dist` uses it unless you pass a different one with `group=`, as you will in lesson 11.
+# In lesson 5, `comm` knew who was taking part. Where has it gone? Because we passed `backend="gloo"`, `ranks.run` did
+# this on every rank:
+#
+# ```python
+# dist.init_process_group("gloo")  # before our function
+# ...
+# dist.destroy_process_group()  # after it
+# ```
+#
+# In your own programs, you will write these lines yourself, as you will see at the end of lesson 7. The first one
+# connects the processes and creates a **process group**, which does the work of `comm`. The group contains the list of
+# the ranks that take part, this process's own number in the list, and the connections to the others. PyTorch keeps this
+# first group in a global variable and calls it the *default process group*. All the functions of `dist` that send
+# something use it, unless you pass a different one with `group=`, as you will in lesson 11.
 #
 # The library that carries a group's messages is its **backend**. Ours is **gloo**, which comes with PyTorch and needs
 # no special hardware. On NVIDIA's GPUs you would use NCCL (lesson 13). [Further](06_data_parallel_further.ipynb)
@@ -159,7 +172,7 @@ print("after the all-reduce:  ", mean[:, 0].round(6))
 # ## The training loop
 #
 # Here is the whole parallel loop. Two small functions come first. One copies the weights of rank 0 to every other rank,
-# and the other replaces each gradient by its mean over the ranks.
+# and the other replaces each gradient with its mean over the ranks.
 
 
 # %%
@@ -207,10 +220,12 @@ def train(
 
 
 # %% [markdown]
-# Three lines are new. The first gives all ranks the same weights to start with, the second picks this rank's shard, and
-# the third exchanges the gradients. The weights are never sent again, because replicas that start equal and subtract
-# the same mean gradient stay equal. (`phase` notes when each part of a step begins and ends, so that we can draw it.
-# And the rate may be a function of the step number, which we will use later.)
+# The three lines with the comment *new* do what the serial loop doesn't. The first gives all ranks the same weights to
+# start with. (We let every rank draw different ones, so that you can see later what happens without this line.) The
+# second picks this rank's shard, and the third exchanges the gradients. The weights are never sent again, because
+# replicas that start equal and subtract the same mean gradient stay equal. The calls of `phase` only note when each
+# part of a step begins and ends, so that we can draw it. The rate can also be a function of the step number, which we
+# will need later.
 #
 # How exact is that? The serial run adds up 64 losses. Here, each rank adds up 16, and then the four results are added.
 # From lesson 5 you know that a different grouping changes the rounding, and that one rounding in `float64` changes a
@@ -242,15 +257,17 @@ course.draw.loss_curves({"serial": serial.losses, "4 ranks": losses})
 #
 # Keep this comparison, because it is the best test for parallel training code. Train a few steps both ways in `float64`
 # and compare the loss at each step. A mistake shows up as a difference far too large for rounding. Try it: delete the
-# division by `dist.get_world_size()`, run the cells again, and see whether the `assert` notices. Then put the line
-# back. In the [exercises](../exercises/06_data_parallel.ipynb) you write such a loop yourself.
+# division by `dist.get_world_size()`, run its cell and the two after it again, and the `assert` will stop you. Then put
+# the line back. In the [exercises](../exercises/06_data_parallel.ipynb) you write such a loop yourself.
 #
-# ## Six messages or one?
+# ## Six calls or one?
 #
 # Our network has three weight matrices and three biases, so `average_gradients` calls `all_reduce` six times in each
 # step. Together the gradients have 8,970 numbers of 8 bytes, which is 72 KB. In a ring of four ranks, each rank sends
-# 1.5 times that, or 108 KB, and at 25 MB per second this takes 4.3 ms. But each of the six calls also pays its own
-# latency. If we copy all the gradients into one vector first, the same bytes travel in one call:
+# 1.5 times that, or 108 KB, and at 25 MB per second this takes 4.3 ms. But each call of `all_reduce` also takes some
+# time of its own, however few bytes it has to move, because in a ring of four every rank has to wait for six messages
+# in turn. With six calls we pay for that six times. If we copy all the gradients into one vector first, the same bytes
+# travel in one call:
 
 
 # %%
@@ -280,33 +297,37 @@ def train_on_ranks(data=data, share_gradients=in_one_vector, **options):
 correct = train_on_ranks()
 assert np.allclose(mean_losses(correct.results), serial.losses[:22], atol=1e-6)
 seconds = {
-    "six messages": phase_durations(parallel.events, "communication"),
-    "one message": phase_durations(correct.events, "communication"),
+    "six calls": phase_durations(parallel.events, "communication"),
+    "one call": phase_durations(correct.events, "communication"),
 }
 print(exchange_text(seconds))
 few = [part[:128] for part in data]  # enough for two steps; we draw the second
 six = quickest([last_step(train_on_ranks(few, average_gradients)) for _ in range(3)])
 single = quickest([last_step(train_on_ranks(few)) for _ in range(3)])
-titles = ["six messages", "one message"]
+titles = ["six calls", "one call"]
 course.draw.timelines(six, single, titles=titles)
 
 # %% [markdown]
-# The line above the picture compares all the steps, and the picture shows one step with each method, the fastest of
-# three. The `assert` has compared the losses with the serial run, and from now on we use the single vector. It has a
-# price, though: nothing can be sent before the *last* gradient is ready. In lesson 7 you will collect gradients in a
-# few larger messages instead, and send the first of them while the backward pass is still going on.
+# The printed line is about all the steps, while the picture shows a single step with each method, the fastest of three.
+# On your computer, a call takes longer than on real nodes, because four processes share the cores and often have to
+# wait for their turn. The `assert` has compared the losses with the serial run, and from now on we use the single
+# vector. It has a drawback, though. In both versions we send nothing before the whole backward pass is over, and with a
+# single vector it has to be like that. In lesson 7 you will collect the gradients in a few vectors, and send the first
+# of them while the backward pass is still going on.
 #
 # ## A sum is a longer step
 #
-# Some programs add up the gradients of all workers and never divide. That needn't be wrong, as long as you know about
-# it. Suppose four ranks have the gradients 1, 2, 3 and 6 for some weight, and the rate is 0.1. Their mean is 3, and a
-# step moves the weight by 0.1 × 3 = 0.3. Their sum is 12, and now the step moves it by 1.2, four times as far. So
-# taking the sum has the same effect as multiplying the rate by $P$.
+# Some programs add up the gradients of all workers and never divide. That is fine, as long as you know about it.
+# Suppose four ranks have the gradients 1, 2, 3 and 6 for some weight, and the rate is 0.1. Their mean is 3, and a step
+# moves the weight by 0.1 × 3 = 0.3. Their sum is 12, and now the step moves it by 1.2, four times as far. So with SGD,
+# taking the sum has the same effect as multiplying the rate by $P$. (AdamW divides each gradient by its usual size, so
+# it would hardly notice.)
 #
-# You may also have read that the rate should be multiplied by the number of workers. (The next section explains why.)
+# You may also have read that the rate should be multiplied by the number of workers. The next section explains when
+# that is a good idea. If the library already takes the sum, you do it twice.
 #
-# **Predict.** A program on four ranks takes the sum *and* multiplies the rate by 4. How many times farther does its
-# first step go than that of a program that does neither?
+# **Predict.** A program on four ranks takes the sum *and* multiplies the rate by 4. Its first step is how many times as
+# long as that of a program that does neither?
 
 # %%
 course.predict("step_factor", answer=...)  # a number
@@ -346,31 +367,31 @@ title = f"With the sum and 4 times the rate, the first step is {times:.0f} times
 course.draw.loss_curves(curves, title)
 
 # %% [markdown]
-# Two of the four curves lie on top of each other: the sum with a rate of 0.1 is the mean with a rate of 0.4. Each of
-# the two changes makes the step 4 times as long, and both together make it 4 × 4 = 16 times as long. So find out
-# whether a library sums or averages before you change the rate. PyTorch's `DistributedDataParallel`, which you will
-# meet in lesson 7, averages.
+# Two of the four curves lie on top of each other, because the sum with a rate of 0.1 is the mean with a rate of 0.4.
+# Each of the two changes makes the step 4 times as long, and both together make it 4 × 4 = 16 times as long. For this
+# small network a rate of 0.4 happens to be better than 0.1, but 1.6 is too large. So find out whether a library sums or
+# averages before you change the rate. PyTorch's `DistributedDataParallel`, which you will meet in lesson 7, averages.
 #
 # ## A larger batch allows a larger rate
 #
 # Up to now we have cut one batch into four. But with a batch of 64, each of 256 GPUs would get a quarter of an image.
 # In practice each rank often takes as many images as it would alone. The images that all ranks use in one step form the
-# **global batch**. If each of our ranks takes 32, it has 128. An epoch then has a quarter of the steps that one rank
-# alone would take.
+# **global batch**. If each of our four ranks takes 32 images, the global batch has 128. An epoch then has a quarter of
+# the steps that one rank alone would take.
 #
 # Should we raise the rate to make up for it? One rank alone takes four steps at a rate of $\eta$, with the gradients
 # $g_0$ to $g_3$ of four batches. Together they move the weights by $\eta\,(g_0 + g_1 + g_2 + g_3)$. Four ranks compute
 # four gradients at the same time and take one step with their mean, $\frac14(g_0 + g_1 + g_2 + g_3)$. At a rate of
 # $4\eta$, this one step is as long as the four together. That is the **linear rule**: with $P$ times the batch, take
-# $P$ times the rate. It isn't exact, because one rank computes its later gradients at the points to which the earlier
-# steps have led, and not all four at the same point.
+# $P$ times the rate. It isn't exact, because a single rank computes each gradient at the point that its previous step
+# has reached, while the four ranks compute all of theirs at the same point.
 #
 # There is a more cautious rule, too. The noise in a gradient falls with the square root of the number of images (lesson
 # 1), so the mean of four gradients has half the noise of one. The **square root rule** takes $\sqrt P$ times the rate,
 # which keeps the noise of a step as large as it was.
 #
-# **Predict.** One rank with 32 images trains at a rate of 0.1. With four ranks and four epochs, which rate recognises
-# the most test images?
+# **Predict.** One rank with 32 images trains at a rate of 0.1. With four ranks and four epochs, which of these rates
+# gives the highest test accuracy?
 
 # %%
 course.predict(
@@ -390,15 +411,17 @@ for rate in (0.1, 0.2, 0.4):
     curves[f"rate {rate}: {shares[-1]:.1%}"] = mean_losses(run.results)
 best = int(np.argmax(shares))
 course.measured("rule", answer="abc"[best])
-title = f"Of three rates on 4 ranks, {(0.1, 0.2, 0.4)[best]} recognises the most images"
+title = (
+    f"Of three rates on 4 ranks, {(0.1, 0.2, 0.4)[best]} gives the highest test accuracy"
+)
 course.draw.loss_curves(curves, title, x="step of 128 images")
 
 # %% [markdown]
 # The percentages are the shares of test images recognised. Compare the curves with that of one rank, which has taken
 # four steps where the others take one. With the old rate of 0.1, four ranks lag far behind it. The linear rule is meant
-# to close this gap, and it can do so as long as the gradient hardly changes during the four steps that it replaces. At
-# the beginning of a training the gradient changes quickly. So let's begin with twice the rate, with and without a
-# remedy:
+# to close this gap, and it can do so as long as the gradient hardly changes during the four steps that it replaces.
+# Early in training the gradient changes quickly. To see the trouble clearly, suppose that one rank used a rate of 0.2,
+# so that the linear rule gives 0.8. We train twice with that, once with a remedy and once without:
 
 # %%
 from course_utils.lessons.data_parallel import climbs_text
@@ -415,13 +438,13 @@ warmed = {
 course.draw.loss_curves(warmed, climbs_text(warmed), x="step of 128 images")
 
 # %% [markdown]
-# In a **warm-up** the rate begins at the value for one rank and grows in a straight line to its full value, here within
-# 20 steps. The 256 GPUs at the top of this page were trained with the linear rule and a warm-up of five epochs. A
-# warm-up helps only with the beginning, though. If a rate is too large for the rest of the training, it remains so.
+# In a **warm-up** the rate begins small and grows to its full value, here in a straight line from 0.2 to 0.8 within 20
+# steps. The network at the top of this page was trained with the linear rule and a warm-up of five epochs. A warm-up
+# helps only at the beginning, though. A rate that is too large for the rest of the run stays too large.
 #
-# Both rules are rules of thumb. For AdamW, theory predicts the square root rule under certain conditions ([Malladi and
-# others](https://arxiv.org/abs/2205.10287)). [Further](06_data_parallel_further.ipynb) puts that to the test, and shows
-# how ranks can measure which batch is too large to be worth it.
+# Both rules are rules of thumb. For Adam and its relatives, theory predicts a square root rule under certain conditions
+# ([Malladi and others](https://arxiv.org/abs/2205.10287)). [Further](06_data_parallel_further.ipynb) puts that to the
+# test, and shows how ranks can measure how large a batch is worth using.
 #
 # ## Different weights, and no error message
 #
@@ -461,8 +484,9 @@ course.measured("replicas", answer="c" if same else closer)
 
 # %% [markdown]
 # All four take the same step, each from a different point, so the distances never change. And the step is right for
-# none of them, because it is the mean of gradients at four different points. The two percentages show what that does to
-# the result.
+# none of them. Rank 0 computed its gradient at its own point, but the step also contains three gradients that were
+# computed elsewhere and say little about the slope where rank 0 is. The two percentages show what that does to the
+# result.
 #
 # No error is raised, because `all_reduce` can't know that its gradients don't belong together. So compare the weights
 # of your replicas once, after the first step. For example, let each rank add up its weights, and check that the four
@@ -483,7 +507,11 @@ course.measured("replicas", answer="c" if same else closer)
 course.predict(
     "straggler",
     answer=...,  # "a", "b" or "c"
-    choices={"a": "rank 3's", "b": "that of ranks 0, 1 and 2", "c": "all take as long"},
+    choices={
+        "a": "rank 3's",
+        "b": "that of ranks 0, 1 and 2",
+        "c": "all take equally long",
+    },
 )
 
 # %% tags=["figure:06_straggler"]
@@ -510,7 +538,7 @@ course.draw.stacked_bars(phase_bars(late.events), title)
 # %% [markdown]
 # No rank can have the sum before rank 3 has sent its part. So the three fast ranks call `all_reduce` early and wait
 # there for rank 3, which means that all four finish their step at about the same time. In a picture like this one it is
-# the fast ranks that look as if their network were slow, because what it calls communication is communication *and
+# the fast ranks that look as if their network were slow, because what is labelled communication is communication *and
 # waiting*. Before you buy a faster network, find out whether one of your ranks is late. In [lesson
 # 8](08_parameter_server.ipynb) you will see what happens if nobody waits.
 
@@ -521,13 +549,14 @@ ranks.stop()
 # ## What you can do now
 #
 # You can turn a serial training loop into a data-parallel one: broadcast the weights once, take your shard of each
-# batch, and average the gradients before the step. You can prove that both do the same by comparing their losses at
-# every step. You know that a sum makes the step $P$ times as long, why a larger batch allows a larger rate, and that
-# different starting weights raise no error. And if communication looks slow, you will first ask who is late.
+# batch, and average the gradients before the step. You can test that the two do the same thing by comparing their
+# losses at every step. You know that with SGD a sum makes the step $P$ times as long, why a larger batch allows a
+# larger rate, and that different starting weights raise no error. And if communication looks slow, you will first ask
+# who is late.
 #
 # In the [exercises](../exercises/06_data_parallel.ipynb) you write the loop and its parts yourself.
-# [Further](06_data_parallel_further.ipynb) redoes a report on real machines with your ranks, and treats layers that
-# need to see the whole batch. In [lesson 7](07_overlap.ipynb) you make the loop faster.
+# [Further](06_data_parallel_further.ipynb) repeats with your ranks what a report measured on real machines, and treats
+# layers that need to see the whole batch. In [lesson 7](07_overlap.ipynb) you make the loop faster.
 #
 # **To read**
 #
@@ -536,5 +565,5 @@ ranks.stop()
 # - Li and others, 2020, [*PyTorch Distributed*](https://arxiv.org/abs/2006.15704): how `DistributedDataParallel` does
 #   what you did here.
 # - Ben-Nun and Hoefler, 2019, [*Demystifying Parallel and Distributed Deep
-#   Learning*](https://arxiv.org/abs/1802.09941): a survey of the ways to divide a training, with a long list of
+#   Learning*](https://arxiv.org/abs/1802.09941): a survey of the ways to parallelise training, with a long list of
 #   sources.

@@ -123,7 +123,8 @@ report_figures.total_time(tasks)
 # method that takes less time must send *more* per second, and not less. A possible explanation is that the figure shows
 # rank 0 alone, which sends half as much per step.
 #
-# `course.report()` collects these runs. If you add the runs of lesson 7, it shows the figures of the whole report.
+# `course.report()` collects these runs. With those of [Further 7](07_overlap_further.ipynb), it shows the figures of
+# the whole report.
 #
 # ## Whose all-reduce?
 #

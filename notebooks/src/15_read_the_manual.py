@@ -402,8 +402,9 @@ print(naive_steps_text(sent, BUDGET.bytes, NAIVE_STEPS))
 #
 # ## What you have done
 #
-# `course.progress()` lists it. Your report shows your runs of lessons 6 and 7 in the figures of the students' report,
-# and your capstone, once it has been judged. (`course.report("report.html")` writes a file to keep.)
+# `course.progress()` lists it. Your report shows your runs of the Further notebooks of lessons
+# [6](06_data_parallel_further.ipynb) and [7](07_overlap_further.ipynb) in the figures of the students' report, and your
+# capstone, once it has been judged. (`course.report("report.html")` writes a file to keep.)
 
 # %% tags=["here:15_report"]
 course.report()

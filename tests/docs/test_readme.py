@@ -70,6 +70,13 @@ def test_a_page_begins_with_what_the_table_says(lesson) -> None:
     assert re.search(rf"· {lesson.ranks or 'no'} (ranks|processes)", line)  # lesson 0 has yet to say what a rank is
 
 
+@pytest.mark.parametrize("lesson", WRITTEN, ids=lambda lesson: lesson.stem)
+def test_a_page_ends_with_what_to_read(lesson) -> None:
+    page = (ROOT / "notebooks" / "src" / f"{lesson.stem}.py").read_text(encoding="utf-8")
+    _, _, titles = page.rpartition("\n# **To read**\n#\n")
+    assert 2 <= len(re.findall(r"^# - ", titles, re.MULTILINE)) == titles.count("](http") <= 4
+
+
 @pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson.further], ids=lambda lesson: lesson.stem)
 def test_a_further_notebook_begins_with_what_the_syllabus_says(lesson) -> None:
     page = (ROOT / "notebooks" / "src" / f"{lesson.further.stem}.py").read_text(encoding="utf-8")

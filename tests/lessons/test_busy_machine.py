@@ -80,6 +80,7 @@ def fed(seconds: Sequence[float]) -> Fed:
 
 TEXTS: dict[str, Text] = {
     "3 moved": lambda s: hardware.moved_sentence({"sum": measured(s), "copy": measured(s)}),
+    "3 batches": lambda s: hardware.batches_text({n: measured(s) for n in (1, 4, 16)})[0],
     "3 layers, title": lambda s: hardware.layers_title([layer(s), layer(s)], 10),
     "3 layers": lambda s: hardware.layers_sentence([layer(s), layer(s)], 10),
     "3 reading": lambda s: hardware.reading_sentence(reading(s), reading(s)),
@@ -87,6 +88,9 @@ TEXTS: dict[str, Text] = {
     "3 shares": lambda s: hardware.shares_sentence(training(s)),
     "3 epoch": lambda s: hardware.epoch_sentence({"CPU": measured(s)}, 2),
     "3 threads": lambda s: hardware.threads_sentence({n: measured(s) for n in (1, 2, 4)}, 2),
+    "3 hyperthreads": lambda s: hardware.hyperthreads_sentence(
+        {2: measured(CALM), 4: measured(s)}, 2, 2, 2
+    ).splitlines()[1],
     "3 bounds": lambda s: hardware.brent_sentence({1: (0.5, 1.1)}, {1: 1.0 if s == CALM else 2.0}),
     "5 formula": lambda s: allreduce.formula_text(s, 1.0, 2.0),
     "5 errors": lambda s: allreduce.error_text([1.0], [s]),
@@ -144,8 +148,9 @@ def test_runs_of_trainings_that_scatter_are_no_race() -> None:
 
 
 TIMED = {
-    "02_autodiff_and_optimizers": {"backward_price", "ready_at_half_time"},
-    "03_hardware": {"balance", "moved", "small_layers", "backward", "threads", "brent", "files", "workers"},
+    "02_autodiff_and_optimizers": {"backward_price"},
+    "03_hardware": {"small_layers", "backward", "brent"},
+    "03_hardware_further": {"moved", "threads", "files", "workers"},
     "06_data_parallel": {"straggler"},
     "06_data_parallel_further": {"same_backend"},
     "07_overlap": {"overlap_ddp", "overlap_batch"},

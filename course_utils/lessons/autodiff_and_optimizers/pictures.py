@@ -288,7 +288,7 @@ def draw_share(ax: Axes, layers: Sequence[tuple[str, int, float]], end: float, s
     ax.axvline(end * scale / 2, color=style.INK, linewidth=1, linestyle=(0, (4, 3)))
     half = share_at(layers, end / 2)
     right = {"ha": "left", "va": "top" if half > 0.5 else "bottom", "fontsize": style.SMALL}
-    ax.text(end * scale * 0.51, 94 * half, f"{percent(half)} at half time", **right)
+    ax.text(end * scale * 0.51, 94 * half, f"{percent(half)} halfway", **right)
     ax.set(xlim=(0, end * scale), ylim=(0, 105), yticks=(0, 50, 100))
     ax.set_ylabel("% of bytes\nready", fontsize=style.SMALL)
     ax.grid(axis="y", color=style.GRID, linewidth=0.7)
@@ -304,7 +304,7 @@ def ready_finding(layers: Sequence[tuple[str, int, float]], end: float) -> str:
     """Return what a backward pass shows: how much of the gradient is ready when half of the time is over."""
     half = share_at(layers, end / 2)
     first, last = layers[0][0], layers[-1][0]
-    return f"{first} is ready first, {last} last; at half time {percent(half)} of the bytes are ready"
+    return f"{first} is ready first, {last} last; halfway, {percent(half)} of the bytes are ready"
 
 
 def bytes_per_parameter(kept: Mapping[str, Mapping[str, float]], title: str) -> Figure:

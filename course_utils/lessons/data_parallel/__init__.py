@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from . import gradients, noise_scale, report_figures, training
     from .backends import backend_seconds
     from .differentiable import Group, all_reduce_sum
-    from .gradients import average_gradients, broadcast_parameters, scaled_learning_rate
+    from .gradients import average_gradients, broadcast_parameters
     from .replicas import (
         BUCKET_BYTES,
         Replica,
@@ -53,6 +53,5 @@ if TYPE_CHECKING:
         train_parallel,
         train_serial,
     )
-    from .training_loop import train_data_parallel
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,4 +1,4 @@
-"""The layers of a network on the roofline: what each must compute and move, and how long it takes here."""
+"""The layers of a network on the roofline: what each has to compute and to move, and how long it takes here."""
 
 from dataclasses import dataclass
 
@@ -45,15 +45,15 @@ class Layer:
 
 
 def kind_of(layer: nn.Module) -> str | None:
-    """What a layer is; None for one that computes nothing."""
+    """Return the kind of a layer, or None if it computes nothing."""
     kinds = {nn.Conv2d: "conv", nn.BatchNorm2d: "norm", nn.ReLU: "relu", nn.MaxPool2d: "pool", nn.Linear: "linear"}
     return kinds.get(type(layer))
 
 
 def count(layer: nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple[int, int]:
-    """FLOPs and the least bytes of a layer from x to y.
+    """Return the FLOPs of a layer from x to y, and the bytes that it moves at least.
 
-    Batch norm reads its input twice, once for the statistics, and takes about seven operations a number.
+    Batch norm reads its input twice, once for mean and spread, and does about seven operations per number.
     """
     if kind_of(layer) in ("conv", "linear"):
         return arithmetic_intensity(x.shape, layer.weight.shape, x.element_size())[:2]
@@ -63,15 +63,29 @@ def count(layer: nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple[int, int]
     return flops, x.element_size() * (x.numel() + y.numel())
 
 
+def count_layers(model: nn.Sequential, x: torch.Tensor) -> dict[str, tuple[int, int]]:
+    """Return the FLOPs and the least bytes of all layers of a kind together, for a batch x, by kind."""
+    found: dict[str, tuple[int, int]] = {}
+    with torch.no_grad():
+        for layer in model:
+            y = layer(x.clone())
+            if kind := kind_of(layer):
+                flops, nbytes = count(layer, x, y)
+                others = found.get(kind, (0, 0))
+                found[kind] = others[0] + flops, others[1] + nbytes
+            x = y
+    return found
+
+
 def time_layers(
     model: nn.Sequential, x: torch.Tensor, peak: float, bandwidth: float, threads: int | None = None, repeats: int = 9
 ) -> list[Layer]:
-    """Each layer's forward pass on what the layers before it give, counted, predicted and measured by itself.
+    """Count, predict and measure the forward pass of each layer, on the output of the layers before it.
 
     Args:
         x: the batch, (N, C, H, W).
-        peak, bandwidth: FLOP and bytes per second, as measured with as many threads.
-        threads: that torch computes with; None: one for each core.
+        peak, bandwidth: FLOP and bytes per second, measured with the same number of threads.
+        threads: that torch computes with, or None for one per core.
     """
     layers = []
     with torch.no_grad(), using_threads(threads), ProgressBar("timing the layers") as bar:
@@ -88,7 +102,7 @@ def time_layers(
 
 
 def work_and_depth(model: nn.Sequential, x: torch.Tensor, backward: bool = False) -> list[tuple[str, int, int]]:
-    """(name, work, depth) of each layer's forward or backward pass, in operations; layers without work are left out."""
+    """Return (name, work, depth) of each layer's forward or backward pass, in operations, for layers that have work."""
     of_layer = backward_work_depth if backward else layer_work_depth
     found = []
     with torch.no_grad():

@@ -1,10 +1,11 @@
-"""Measuring on a machine that others may use too: again and again, the median, and how far the values lie apart.
+"""The two rates that describe a machine for the roofline: how fast it multiplies matrices, and how fast it moves bytes.
 
-Two rates describe a machine for the roofline: how fast it multiplies matrices, and how fast it moves bytes. A program
-counts the bytes that it asks for; `numbers_moved` measures how many the hardware moves.
+Each is measured several times, because others may use the machine, too. A program counts the bytes that it asks for.
+`numbers_moved` measures how many the hardware really moves.
 """
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ _LEAST_ARRAY, _MOST_ARRAY = 64 << 20, 256 << 20  # bytes
 
 @contextlib.contextmanager
 def using_threads(threads: int | None = None) -> Iterator[int]:
-    """Let torch compute with this many threads inside; None: one for each core that this process may use."""
+    """Let torch compute with so many threads inside the block; with None, one for each core that may be used."""
     if not threads:
         threads = allowed_cores()
     before = torch.get_num_threads()
@@ -32,17 +33,26 @@ def using_threads(threads: int | None = None) -> Iterator[int]:
         torch.set_num_threads(before)
 
 
+@contextlib.contextmanager
+def without_onednn() -> Iterator[None]:
+    """Let torch compute convolutions without oneDNN, the library that it leaves them to on a CPU."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own switch warns about GPUs that it was not built for
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield
+
+
 def matmul_rate() -> Measured:
-    """FLOP per second of a product of two 1024 × 1024 matrices of float32; a multiplication and an addition are two."""
+    """Measure the FLOP per second of a product of two 1024 × 1024 matrices of float32, products and sums counted."""
     left, right, product = torch.rand(3, MATRIX, MATRIX)
     with using_threads(None):
         return repeat(lambda: torch.mm(left, right, out=product), REPEATS).rate(2 * MATRIX**3)
 
 
 def memory_bandwidth() -> Measured:
-    """Bytes per second of adding two arrays into a third, each larger than the caches: two are read, one is written.
+    """Measure the bytes per second of adding two arrays into a third: two are read and one is written.
 
-    It counts what the program asks for, as STREAM does; `numbers_moved` says what else the hardware moves.
+    The arrays are larger than the caches. It counts what the program asks for, as STREAM does.
 
     Source: McCalpin 1995, the STREAM benchmark, "add".
     """
@@ -53,11 +63,11 @@ def memory_bandwidth() -> Measured:
 
 
 def numbers_moved(threads: int | None = None, rounds: int = 9) -> dict[str, Measured]:
-    """How many numbers move between memory and processor for each result: of a "sum" into a third array, of a "copy".
+    """Measure how many numbers move for each result of a "sum" into a third array, and of a "copy".
 
-    A program counts 3 and 2. Where a line of memory is fetched before it is written (write-allocate), it is one more.
-    The yardstick is a sum *into* one of its two arrays: whatever it writes, it has read. So it moves 3 for certain, and
-    the others as many as their time says, by turns with it.
+    A program asks for 3 and 2. If a line of memory is fetched before it is written (write-allocate), one more moves.
+    The yardstick is a sum *into* one of its two arrays, which has read everything that it writes, so it is certain to
+    move 3. How many the others move follows from their times, measured by turns with it.
 
     Source: McCalpin, "STREAM Benchmark Reference Information", "Counting Bytes and FLOPS": what hardware moves.
     """
@@ -78,7 +88,7 @@ def numbers_moved(threads: int | None = None, rounds: int = 9) -> dict[str, Meas
 
 
 def array_bytes(caches: Path = Path(system.CACHES)) -> int:
-    """Twice the largest cache of this machine, within limits; twice 32 MiB where it does not say."""
+    """Return twice the size of this machine's largest cache, within limits, or twice 32 MiB if it doesn't tell."""
     sizes = []
     for file in caches.glob("index*/size"):
         with contextlib.suppress(OSError, ValueError):

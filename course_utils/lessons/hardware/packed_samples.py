@@ -1,10 +1,10 @@
-"""Many samples in one file, with an index in front: any of them can be read without the others.
+"""Many samples in one file that begins with an index, so that each of them can be read without the others.
 
     8 bytes                 n, the number of samples
     8 · (n + 1) bytes       where each sample begins, counted from the file's first byte, and where the last one ends
     the rest                the samples, one after the other
 
-All numbers are unsigned, of 8 bytes, the lowest byte first (little-endian; `struct` writes "<Q").
+All numbers are unsigned and take 8 bytes, the lowest byte first (little-endian, "<Q" for `struct`).
 """
 
 import os
@@ -13,18 +13,18 @@ from collections.abc import Sequence
 
 
 def pack_samples(samples: Sequence[bytes], path: str | os.PathLike) -> None:
-    """Write all samples into one new file: their number n, n + 1 offsets, then the samples
-    themselves.
+    """Write all samples into one new file: first their number n, then n + 1 offsets, then the
+    samples themselves.
 
-    The numbers are unsigned, of 8 bytes, little-endian: `struct.pack("<Q", number)`. Offset i says
-    where sample i begins, counted from the first byte of the file; offset i + 1 says where it ends.
-    A file that is already there is replaced.
+    Each number takes 8 bytes, unsigned and little-endian: `struct.pack("<Q", number)`. Offset i is
+    the position at which sample i begins, counted from the first byte of the file, and offset i + 1
+    is the position at which it ends. If the file exists already, it is replaced.
 
     Args:
-        samples: of any lengths, also 0; left as they are.
-        path: the file.
+        samples: of any length, even 0. They must not be changed.
+        path: of the file.
     """
-    # The first sample begins behind the number n and the n + 1 offsets.
+    # The first sample begins after the number n and the n + 1 offsets.
     offsets = [8 + 8 * (len(samples) + 1)]
     for sample in samples:
         offsets.append(offsets[-1] + len(sample))
@@ -34,15 +34,16 @@ def pack_samples(samples: Sequence[bytes], path: str | os.PathLike) -> None:
 
 
 def read_sample(path: str | os.PathLike, index: int) -> bytes:
-    """Sample `index` of a file that `pack_samples` wrote, and nothing else of it. Any number of
-    ranks may read at once.
+    """Return sample `index` of a file that `pack_samples` has written, without reading the other
+    samples. Any number of ranks may read the file at once.
 
     Raises:
-        IndexError: the file has no sample of this number; numbers below 0 are none.
-        ValueError: the file ends before its index does, or before this sample does. The error's
-            text says so.
+        IndexError: if there is no such sample. Negative numbers aren't allowed.
+        ValueError: if the file ends before the end of its index, or before the end of this sample.
+            The text of the error tells what is wrong.
     """
-    # A copy that broke off looks like a whole file: compare its size before believing its offsets.
+    # If a copy broke off, its beginning looks like that of a whole file. So compare its size
+    # before trusting its offsets.
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         count = int.from_bytes(file.read(8), "little")
@@ -50,7 +51,7 @@ def read_sample(path: str | os.PathLike, index: int) -> bytes:
             raise ValueError(f"{path} is cut off: it ends at byte {size}, inside its index. Pack it again.")
         if not 0 <= index < count:
             raise IndexError(f"{path} holds {count} samples, counted from 0; there is no {index}.")
-        # Two offsets are all of the index that one sample needs.
+        # For one sample, two offsets are all that is needed from the index.
         file.seek(8 + 8 * index)
         begin, end = struct.unpack("<QQ", file.read(16))
         if size < end:

@@ -1,4 +1,4 @@
-"""Photos to read: handwritten digits as JPEG files, one by one or packed, and data sets that torch reads them from."""
+"""Photos to read: handwritten digits as JPEG files, single or packed, and the data sets from which torch reads them."""
 
 import io
 import os
@@ -19,7 +19,7 @@ SIDE, SHRUNK = 160, 32  # pixels of a photo, and of the image that the network s
 
 
 def jpeg_digits(count: int = 600) -> list[bytes]:
-    """The first handwritten digits as JPEG photos of 160 × 160 pixels in three channels, about 3 KB each."""
+    """Return the first handwritten digits as JPEG photos of 160 × 160 pixels in three channels, about 3 KB each."""
     from PIL import Image
     from sklearn.datasets import load_digits
 
@@ -33,7 +33,7 @@ def jpeg_digits(count: int = 600) -> list[bytes]:
 
 
 def decode(photo: bytes) -> torch.Tensor:
-    """The photo as float32 of shape (3, 32, 32), from 0 to 1. This is work for a core, and not for the disk."""
+    """Return the photo as float32 of shape (3, 32, 32), from 0 to 1. This is work for a core, not for the disk."""
     from PIL import Image
 
     with Image.open(io.BytesIO(photo)) as image:
@@ -42,7 +42,7 @@ def decode(photo: bytes) -> torch.Tensor:
 
 
 def working_folder() -> tempfile.TemporaryDirectory:
-    """A folder for files that only this notebook needs, beside the course's data; gone when the notebook ends."""
+    """Make a folder next to the course's data for this notebook's files; it is deleted when the notebook ends."""
     home = data_folder()
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ class PhotoFiles(Dataset):
 class PackedPhotos(Dataset):
     """All photos in one file that `pack_samples` wrote.
 
-    It keeps the path and no open file: each worker opens it for itself, so that none moves another's place in it.
+    It keeps the path and no open file. Each worker opens the file itself, so none can move the position of another.
     """
 
     def __init__(self, path: str | os.PathLike, count: int) -> None:
@@ -97,10 +97,10 @@ class PackedPhotos(Dataset):
 
 
 def disk_bytes(paths: Sequence[Path]) -> int:
-    """The bytes that files take up on the disk: whole blocks, for each."""
+    """Return the bytes that files take up on the disk, in whole blocks for each."""
     return sum(512 * os.stat(path).st_blocks for path in paths)
 
 
 def readers(paths: Sequence[Path], packed: str | os.PathLike) -> dict:
-    """For each way of keeping the same photos, a function that reads number i, without decoding it."""
+    """Return a function for each kind of storage that reads photo number i without decoding it."""
     return {"one file each": lambda index: paths[index].read_bytes(), "packed": partial(read_sample, packed)}

@@ -1,4 +1,4 @@
-"""Drawings of lesson 3: the roofline with a network's layers under it, and time over the number of hands."""
+"""Drawings of lesson 3: rooflines with programs under them, and the time that more and more workers take."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -12,10 +12,12 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from course_utils.draw import style
 from course_utils.draw.lines import BROKEN, in_words, label, measured_points, name_ends, room_for_names, round_numbers
+from course_utils.lessons.hardware.data_sheets import with_prefix
 from course_utils.measuring import Measured
 from course_utils.words import bytes_text, count, number_text, seconds_text, time_unit
 
 if TYPE_CHECKING:
+    from course_utils.lessons.hardware.data_sheets import Machine
     from course_utils.lessons.hardware.layer_costs import Layer
 
 KINDS = {"conv": "#0072B2", "norm": "#E69F00", "relu": "#009E73", "pool": "#D55E00", "linear": "#CC79A7"}
@@ -51,8 +53,135 @@ def layer_roofline(
     return picture
 
 
+def roofline(
+    points: Mapping[str, tuple[float, Measured]], peak: float, bandwidth: float, title: str, subtitle: str = ""
+) -> Figure:
+    """Draw FLOP/s over FLOP per byte under the roof, with a dot for each program and its name beside it.
+
+    Args:
+        points: for each name the intensity, in FLOP per byte, and the FLOP per second that were measured.
+        peak, bandwidth: FLOP and bytes per second.
+    """
+    picture, (ax,) = style.new_picture(title, subtitle, heights=[3.0], below=0.5, left=0.95)
+    x = np.array([intensity for intensity, _ in points.values()])
+    y = np.array([rate.median for _, rate in points.values()])
+    ends = np.array([[rate.low, rate.high] for _, rate in points.values()])
+    roof_line(ax, x, peak, bandwidth)
+    ax.vlines(x, ends[:, 0], ends[:, 1], color=style.CURVES[0], linewidth=1.1, zorder=4)
+    ax.scatter(x, y, s=34, c=style.CURVES[0], zorder=5, edgecolors="white", linewidths=0.5)
+    ax.set_ylim(min(ends.min(), bandwidth * x.min()) / 2, max(peak, ends.max()) * 3)
+    for name, at, height in zip(points, x, y, strict=True):
+        words = {"fontsize": style.SMALL, "color": style.INK, "parse_math": False, "ha": "left", "va": "top"}
+        ax.annotate(name, (at, height), xytext=(6, -3), textcoords="offset points", **words)
+    dots = ", ".join(f"{name}: {y / 1e9:.3g} GFLOP/s at {x:.3g} FLOP per byte" for name, x, y in zip(points, x, y))
+    picture.alt_text = f"Roofline. {title}. {subtitle} {dots}. Roof: {peak / 1e9:.3g} GFLOP/s."
+    return picture
+
+
+def rooflines(machines: "Sequence[Machine]", programs: Mapping[str, float], title: str, subtitle: str = "") -> Figure:
+    """Draw the rooflines of several machines together, and where programs lie.
+
+    The numbers of the machines have 2 or 4 bytes, so the axis counts operations per *number* that is moved: where a
+    program lies on it does not depend on the machine.
+
+    Args:
+        machines: each becomes a line, with its name at the right end.
+        programs: operations per number moved, by name.
+    """
+    names = [machine.name for machine in machines]
+    above, right = 0.3, room_for_names(names)
+    picture, (ax,) = style.new_picture(title, subtitle, heights=[3.9], left=1.15, right=right, below=0.55, above=above)
+    x = np.geomspace(0.1, 10_000, 200)
+    ax.set(xscale="log", yscale="log", xlim=(x[0], x[-1]))
+    colours = {name: style.CURVES[index % len(style.CURVES)] for index, name in enumerate(names)}
+    for machine in machines:
+        moved = machine.bandwidth / machine.number_bytes
+        ax.plot(x, np.minimum(machine.flops, moved * x), color=colours[machine.name], linewidth=1.8)
+        ax.plot(machine.balance, machine.flops, "o", color=colours[machine.name], markersize=4.5)
+    for name, at in programs.items():
+        ax.axvline(at, color=style.FAINT, linewidth=0.9, linestyle=BROKEN, zorder=1)
+        words = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points", "fontsize": style.SMALL}
+        ax.annotate(name, (at, 1), xytext=(0, 3), ha="center", va="bottom", color="#555555", **words)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: with_prefix(value, "FLOP/s")))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_minor_locator(NullLocator())
+    label(ax, "operations for each number that is moved", "operations per second")
+    name_ends(ax, {machine.name: machine.flops for machine in machines}, colours)
+    corners = "; ".join(
+        f"{machine.name}: {with_prefix(machine.flops, 'FLOP/s')} from {machine.balance:.0f} operations per number on"
+        for machine in machines
+    )
+    picture.alt_text = f"Rooflines. {title}. {subtitle} {corners}."
+    return picture
+
+
+def chain_and_tree(numbers: int = 8) -> Figure:
+    """Draw the additions of eight numbers twice: as a chain, and as a tree."""
+    picture, axes = style.new_picture(
+        f"Adding {numbers} numbers: {numbers - 1} additions either way",
+        heights=[2.6, 2.6],
+        left=0.2,
+        below=0.1,
+        side_by_side=True,
+    )
+    chain = [(1.1 + 0.75 * step, 6.2 - 0.9 * step) for step in range(7)]
+    tree = [(1.4 * column + 1.0, 5.0) for column in range(4)] + [(1.7, 3.2), (4.5, 3.2), (3.1, 1.4)]
+    arrows = [(step, step + 1) for step in range(6)], [(0, 4), (1, 4), (2, 5), (3, 5), (4, 6), (5, 6)]
+    for ax, tasks, pairs, words in zip(axes, (chain, tree), arrows, ("chain: depth 7", "tree: depth 3"), strict=True):
+        draw_tasks(ax, tasks, pairs, words)
+    picture.alt_text = "Seven additions in a chain, each after the one before; and as a tree: four, then two, then one."
+    return picture
+
+
+def draw_tasks(ax: Axes, tasks: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]], words: str) -> None:
+    """Draw a circle for each task, and an arrow from each to the one that needs its result."""
+    ax.set(xlim=(0, 6.6), ylim=(0.4, 7))
+    ax.axis("off")
+    for begin, end in arrows:
+        style_of_arrow = {"arrowstyle": "-|>", "color": style.FAINT, "shrinkA": 9, "shrinkB": 9}
+        ax.annotate("", tasks[end], tasks[begin], arrowprops=style_of_arrow)
+    for x, y in tasks:
+        ax.plot(x, y, marker="o", markersize=17, color=style.paler(style.CURVES[0]), markeredgecolor=style.CURVES[0])
+        ax.text(x, y, "+", ha="center", va="center", fontsize=style.TITLE)
+    ax.text(6.5, 6.4, words, ha="right", fontsize=style.TITLE, fontweight="bold")
+
+
+def packed_file(samples: Sequence[bytes]) -> Figure:
+    """Draw the bytes of a packed file with a few short samples: how many, where each begins, and the samples.
+
+    Source: `packed_samples` describes the format.
+    """
+    offsets = [8 + 8 * (len(samples) + 1)]
+    for sample in samples:
+        offsets.append(offsets[-1] + len(sample))
+    title = f"{offsets[-1]} bytes: how many samples, where each of them begins, and the samples"
+    picture, (ax,) = style.new_picture(title, heights=[1.5], left=0.2, below=0.1)
+    ax.set(xlim=(0, offsets[-1] + 4), ylim=(0, 4.4))
+    ax.axis("off")
+    pale = style.paler(style.CURVES[0])
+    parts = [(0, 8, str(len(samples)), "#E9E9E9")]
+    parts += [(8 + 8 * index, 8, str(offset), pale) for index, offset in enumerate(offsets)]
+    parts += [(begin, len(sample), sample.decode(), "#FBE3B5") for begin, sample in zip(offsets, samples, strict=False)]
+    for begin, width, words, colour in parts:
+        ax.broken_barh([(begin, width)], (1.4, 1.3), facecolors=colour, edgecolor=style.INK, linewidth=0.8)
+        size = style.SMALL if begin >= offsets[0] else style.TITLE
+        ax.text(begin + width / 2, 2.05, words, ha="center", va="center", fontsize=size)
+    heads = (0, 8, "how many"), (8, offsets[0], "where each begins, and where the last ends")
+    for begin, end, words in (*heads, (offsets[0], offsets[-1], "samples")):
+        ax.text((begin + end) / 2, 0.6, words, ha="center", va="center", fontsize=style.SMALL, color="#555555")
+    for index, offset in enumerate(offsets):
+        bend = {"arrowstyle": "-|>", "color": style.CURVES[0], "connectionstyle": "arc3,rad=-0.25", "linewidth": 0.9}
+        ax.annotate("", (offset, 2.75), (12 + 8 * index, 2.75), arrowprops=bend)
+    picture.alt_text = (
+        f"A packed file: the number {len(samples)}; the offsets {', '.join(map(str, offsets))}, with arrows to where "
+        f"each sample begins and the last ends; then {', '.join(sample.decode() for sample in samples)}."
+    )
+    return picture
+
+
 def layer_times(layers: "Sequence[Layer]", title: str, subtitle: str = "") -> Figure:
-    """Draw each layer's time alone, as predicted and as measured: the lower half of `layer_roofline`."""
+    """Draw the predicted and the measured time of each layer, the lower half of `layer_roofline`."""
     picture, (ax,) = style.new_picture(title, subtitle, heights=[2.4], above=0.25, below=0.75, left=0.95)
     draw_times(ax, layers)
     picture.alt_text = f"Time of each layer. {title}. {subtitle} {layers_text(layers)}"
@@ -60,7 +189,7 @@ def layer_times(layers: "Sequence[Layer]", title: str, subtitle: str = "") -> Fi
 
 
 def layers_text(layers: "Sequence[Layer]") -> str:
-    """The layers in words, kind by kind: where they lie on the roofline, and how far from it."""
+    """Describe the layers, kind by kind: where they are on the roofline, and how far from it."""
     by_kind: dict[str, list[Layer]] = {}
     for layer in layers:
         by_kind.setdefault(layer.kind, []).append(layer)
@@ -68,7 +197,7 @@ def layers_text(layers: "Sequence[Layer]") -> str:
 
 
 def kind_text(kind: str, layers: "Sequence[Layer]") -> str:
-    """Layers of one kind in words."""
+    """Describe the layers of one kind."""
     intensities = [layer.intensity for layer in layers]
     factors = [layer.measured.median / layer.predicted for layer in layers]
     predicted = sum(layer.predicted for layer in layers)
@@ -81,35 +210,22 @@ def kind_text(kind: str, layers: "Sequence[Layer]") -> str:
 
 
 def range_text(values: Sequence[float]) -> str:
-    """From the smallest to the largest: "7.9 to 133"; one number where they are equal."""
+    """Return the smallest and the largest value, "7.9 to 133", or one number if they are equal."""
     low, high = f"{min(values):.3g}", f"{max(values):.3g}"
     return low if low == high else f"{low} to {high}"
 
 
 def draw_roof(ax: Axes, layers: "Sequence[Layer]", peak: float, bandwidth: float) -> None:
-    """The roof, each layer's measured rate, and a line from it to what the roof allows."""
+    """Draw the roof, each layer's measured rate, and a line from it to what the roof allows."""
     x = np.array([layer.flops / layer.nbytes for layer in layers])
     y = np.array([layer.flops / layer.measured.median for layer in layers])
     allowed = np.minimum(peak, bandwidth * x)
-    ridge = peak / bandwidth
-    left, right = min(x.min(), ridge) / 2, max(x.max(), ridge) * 2.5
-    edge = np.array([left, ridge, right])
-    ax.set(xscale="log", yscale="log", xlim=(left, right))
-    ax.plot(edge, np.minimum(peak, bandwidth * edge), color=style.INK, linewidth=2, zorder=3)
-    ax.axvline(ridge, color=style.FAINT, linewidth=0.8, linestyle=BROKEN, zorder=1)
+    _, right = roof_line(ax, x, peak, bandwidth)
+    words = {"fontsize": style.SMALL, "color": style.INK, "parse_math": False}
     ax.vlines(x, y, allowed, color="#B8B8B8", linewidth=1, zorder=2)
     colours = [KINDS.get(layer.kind, style.INK) for layer in layers]
     ax.scatter(x, y, s=26, c=colours, zorder=4, edgecolors="white", linewidths=0.5)
     ax.set_ylim(min(y.min(), allowed.min()) / 2, max(peak, y.max()) * 3)
-    words = {"fontsize": style.SMALL, "color": style.INK, "parse_math": False}
-    anchor = {"textcoords": "offset points", "ha": "left"}
-    speed = f"{number_text(peak / 1e9)} GFLOP/s"  # left of the corner: right of it layers lie at the roof
-    ax.annotate(speed, (ridge, peak), xytext=(-6, 3), va="bottom", **(anchor | {"ha": "right"}), **words)
-    flow = f"{bytes_text(bandwidth)}/s"
-    slope = left * (ridge / left) ** 0.8  # above the slope, where no layer's dot or line is
-    ax.annotate(flow, (slope, bandwidth * slope), xytext=(-6, 3), va="bottom", **(anchor | {"ha": "right"}), **words)
-    beside = {"xycoords": ax.get_xaxis_transform(), "xytext": (4, 3), "textcoords": "offset points", "va": "bottom"}
-    ax.annotate(f"ridge: {number_text(ridge)} FLOP per byte", (ridge, 0), **beside, **words)
     longest = {
         layer.kind: index for index, layer in sorted(enumerate(layers), key=lambda pair: pair[1].measured.median)
     }
@@ -120,6 +236,23 @@ def draw_roof(ax: Axes, layers: "Sequence[Layer]", peak: float, bandwidth: float
             height = near.max() if high else near.min()
             at = {"xytext": (0, 6 if high else -6), "ha": "center", "va": "bottom" if high else "top"}
         ax.annotate(layers[index].name, (x[index], height), textcoords="offset points", **at, **words)
+
+
+def roof_line(ax: Axes, x: np.ndarray, peak: float, bandwidth: float) -> tuple[float, float]:
+    """Draw the roof min(peak, bandwidth · x) and its axes, wide enough for these intensities; return where they end."""
+    ridge = peak / bandwidth
+    left, right = min(x.min(), ridge) / 2, max(x.max(), ridge) * 2.5
+    edge = np.array([left, ridge, right])
+    ax.set(xscale="log", yscale="log", xlim=(left, right))
+    ax.plot(edge, np.minimum(peak, bandwidth * edge), color=style.INK, linewidth=2, zorder=3)
+    ax.axvline(ridge, color=style.FAINT, linewidth=0.8, linestyle=BROKEN, zorder=1)
+    words = {"fontsize": style.SMALL, "color": style.INK, "parse_math": False, "textcoords": "offset points"}
+    above = {"xytext": (-6, 3), "ha": "right", "va": "bottom"}  # where no dot or line of a layer is
+    ax.annotate(f"{number_text(peak / 1e9)} GFLOP/s", (ridge, peak), **above, **words)
+    slope = left * (ridge / left) ** 0.8
+    ax.annotate(f"{bytes_text(bandwidth)}/s", (slope, bandwidth * slope), **above, **words)
+    beside = {"xycoords": ax.get_xaxis_transform(), "xytext": (4, 3), "va": "bottom"}
+    ax.annotate(f"ridge: {number_text(ridge)} FLOP per byte", (ridge, 0), **beside, **words)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e9:g}"))
     ax.xaxis.set_minor_locator(NullLocator())
@@ -127,10 +260,11 @@ def draw_roof(ax: Axes, layers: "Sequence[Layer]", peak: float, bandwidth: float
     ax.set_xlabel("arithmetic intensity, in FLOP per byte", fontsize=style.TEXT)
     ax.set_ylabel("GFLOP per second", fontsize=style.TEXT)
     ax.grid(color="#EEEEEE", linewidth=0.7)
+    return left, right
 
 
 def draw_times(ax: Axes, layers: "Sequence[Layer]") -> None:
-    """For each layer a wide grey bar, the roofline's prediction, and a narrow one in it, the measurement."""
+    """Draw for each layer a wide grey bar, the roofline's prediction, and a narrow one in it, the measurement."""
     positions = np.arange(len(layers))
     measured = np.array([layer.measured.median for layer in layers])
     predicted = np.array([layer.predicted for layer in layers])
@@ -211,7 +345,7 @@ def between_bounds(
     Args:
         measured: in units of a task, by the number of workers.
         bounds: (lower, upper) in the same units.
-        others: further lines over the same numbers of workers, by name.
+        others: more lines over the same numbers of workers, by name.
     """
     counts = sorted(measured)
     right = room_for_names(["max(W/p, D)", *others])

@@ -1,8 +1,9 @@
 """How long it takes to read samples: from the disk or from memory, alone or with workers.
 
-Linux keeps what was read or written in memory, the page cache, and reads it from there the next time: *warm*. Asking
-the system to forget a file (no root needed) makes it *cold*; whether the bytes then really came from the disk is read
-from the system's own count. Where they did not, or where nothing counts them, the times are called warm.
+Linux keeps files that were read or written in memory, in the page cache, and takes them from there the next time. Such
+a file is *warm*. If the system is asked to forget a file, which needs no root, it becomes *cold*. The system's own
+counter tells whether the bytes really came from the disk. If they didn't, or if nothing counts them, the times are
+called warm.
 """
 
 import os
@@ -35,7 +36,7 @@ class Reading:
 
 
 def forget(paths: Sequence[Path]) -> None:
-    """Ask the system to drop these files from its cache; where it cannot be asked, nothing happens."""
+    """Ask the system to drop these files from its cache; if it can't be asked, nothing happens."""
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -46,7 +47,7 @@ def forget(paths: Sequence[Path]) -> None:
 
 
 def from_disk() -> int:
-    """Bytes that this process has had to fetch from a disk so far; 0 where the system does not count them."""
+    """Return the bytes that this process has had to fetch from a disk so far, or 0 if the system doesn't count them."""
     return system.own_io("read_bytes")
 
 
@@ -56,8 +57,8 @@ def time_reading(
     """Read samples 0 to count − 1 in a random order, `rounds` times.
 
     Args:
-        read: gives the bytes of a sample.
-        paths: the files that the samples lie in; forgotten before each round if `cold`.
+        read: returns the bytes of a sample.
+        paths: the files that the samples are in; forgotten before each round if `cold`.
     """
     seconds, fetched = [], []
     for number in range(rounds):
@@ -72,7 +73,7 @@ def time_reading(
 
 
 def time_workers(dataset: Dataset, workers: int, batch_size: int = 50, rounds: int = 3) -> Measured:
-    """Seconds for an epoch through a DataLoader with this many worker processes; starting them does not count."""
+    """Measure the seconds of an epoch through a DataLoader with so many workers; starting them doesn't count."""
     loader = DataLoader(
         dataset, batch_size=batch_size, shuffle=True, num_workers=workers, persistent_workers=workers > 0
     )
@@ -88,7 +89,7 @@ def time_workers(dataset: Dataset, workers: int, batch_size: int = 50, rounds: i
 
 
 def groups(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -> dict[str, dict[str, Measured]]:
-    """The seconds for a picture: cold and warm; only warm where not all of the bytes came from the disk."""
+    """Return the seconds for a picture: cold and warm, or only warm if not all of the bytes came from the disk."""
     shown = {"warm": {storage: reading.seconds for storage, reading in warm.items()}}
     if all(reading.cold for reading in cold.values()):
         shown = {"cold": {storage: reading.seconds for storage, reading in cold.items()}, **shown}

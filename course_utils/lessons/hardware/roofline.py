@@ -1,4 +1,4 @@
-"""The roofline: a layer takes as long as its arithmetic or its memory traffic, whichever is longer.
+"""The roofline: a layer takes at least as long as its arithmetic, and at least as long as moving its bytes.
 
 Source: Williams, Waterman & Patterson 2009, "Roofline: an insightful visual performance model".
 """
@@ -10,23 +10,24 @@ from collections.abc import Sequence
 def arithmetic_intensity(
     x_shape: Sequence[int], weight_shape: Sequence[int], itemsize: int = 4
 ) -> tuple[int, int, float]:
-    """FLOPs of a layer's forward pass, the bytes it must move at least, and FLOPs per byte.
+    """Return the FLOPs of a layer's forward pass, the bytes that it has to move at least, and the
+    FLOPs per byte.
 
-    A multiplication and an addition are two FLOPs. The input and the weights are read once, the
-    output is written once. The convolution moves pixel by pixel and is padded: its output has the
-    height and width of its input. No bias.
+    A multiplication and an addition make two FLOPs. The input and the weights are read once, and
+    the output is written once. A convolution moves its window over the image pixel by pixel. The
+    image is padded, so the output has the same height and width. There is no bias.
 
     Args:
-        x_shape: of the input, (images, C_in, height, width); of a fully connected layer (images,
-            C_in).
-        weight_shape: (C_out, C_in, window's height, width); of a fully connected layer (C_out,
-            C_in).
-        itemsize: bytes of one number, the same everywhere.
+        x_shape: shape of the input, (images, C_in, height, width), or (images, C_in) for a fully
+            connected layer.
+        weight_shape: (C_out, C_in, height of the window, its width), or (C_out, C_in) for a fully
+            connected layer.
+        itemsize: bytes of one number, the same in all three arrays.
     """
     n, c_in, *image = x_shape
     c_out, _, *kernel = weight_shape
-    # A fully connected layer is a convolution on one pixel with one tap:
-    # the product of no numbers is 1.
+    # A fully connected layer is like a convolution on one pixel with a window of one pixel,
+    # because the product of no numbers is 1.
     pixels, taps = math.prod(image), math.prod(kernel)
     flops = 2 * n * c_out * pixels * c_in * taps
     # The input, the weights, the output.
@@ -35,12 +36,12 @@ def arithmetic_intensity(
 
 
 def roofline_time(layers: Sequence[tuple[float, float]], peak: float, bandwidth: float) -> float:
-    """The least seconds that layers take, one after the other, on a machine that can compute while
-    it moves bytes.
+    """Return how many seconds the layers take at least if they run one after the other, on a
+    machine that can compute while it moves bytes.
 
     Args:
-        layers: (FLOPs, bytes) of each; may be empty.
-        peak: the most FLOP per second.
-        bandwidth: the most bytes per second.
+        layers: (FLOPs, bytes) of each layer; there may be none.
+        peak: FLOPs per second, at most.
+        bandwidth: bytes per second, at most.
     """
     return sum(max(flops / peak, nbytes / bandwidth) for flops, nbytes in layers)

@@ -1,7 +1,8 @@
-"""What the measurements of lesson 3 say, in sentences chosen by the numbers."""
+"""What the measurements of lesson 3 show, in sentences that are chosen by the numbers."""
 
 from collections.abc import Mapping, Sequence
 
+from course_utils.lessons.hardware.data_sheets import Machine, with_prefix
 from course_utils.lessons.hardware.layer_costs import CLOSE, Layer
 from course_utils.lessons.hardware.reading_speed import WAYS, Reading
 from course_utils.lessons.hardware.step_shares import PARTS, PUBLISHED, TimedTraining
@@ -14,7 +15,7 @@ COUNTED = {"sum": 3, "copy": 2}
 
 
 def moved_sentence(moved: Mapping[str, Measured]) -> str:
-    """How many numbers each program moved for a result, beside what it asks for, and whether lines were fetched first.
+    """How many numbers each program moved for a result, next to what it asks for, and if lines were fetched first.
 
     Args:
         moved: of a "sum" and a "copy", as `numbers_moved` measures them.
@@ -22,48 +23,79 @@ def moved_sentence(moved: Mapping[str, Measured]) -> str:
     if is_busy(measured.values for measured in moved.values()):
         return f"{BUSY}."
     lines = [
-        f"A {name} asks for {asked}, and moves {moved[name].median:.1f} "
+        f"For each result, the {name} asks for {asked} numbers and moves {moved[name].median:.1f} "
         f"({moved[name].low:.1f} to {moved[name].high:.1f} in {len(moved[name].values)} rounds)."
         for name, asked in COUNTED.items()
     ]
     more = moved["sum"].median - COUNTED["sum"]
     if more > 0.5:
-        lines.append("So this processor fetches what the sum only overwrites.")
+        lines.append("So this processor fetches the lines that the sum only overwrites.")
     elif more < 0.25:
-        lines.append("So this processor fetches nothing that the sum only overwrites.")
+        lines.append("So this processor doesn't fetch the lines that the sum only overwrites.")
     else:
-        lines.append("So this processor fetches a part of what the sum only overwrites.")
+        lines.append("So this processor fetches some of the lines that the sum only overwrites.")
     return "\n".join(lines)
 
 
+def batches_text(seconds: Mapping[int, Measured]) -> tuple[str, str]:
+    """A title and a line below it: what a larger batch costs, from the seconds for each number of images."""
+    if is_busy(measured.values for measured in seconds.values()):
+        return BUSY, ""
+    few, many = min(seconds), max(seconds)
+    middle = sorted(seconds)[len(seconds) // 2]
+    factors = {images: seconds[images].median / seconds[few].median for images in (middle, many)}
+    title = f"{middle} images take {number_text(factors[middle])} times as long as {count(few, 'image')}"
+    return title, f"{many} images take {number_text(factors[many])} times as long."
+
+
+def machines_table(machines: Sequence[Machine]) -> str:
+    """Machines as a table in Markdown: rates, memory, operations for each byte and each number moved, link, source."""
+    heads = "", "computes", "memory moves", "memory", "FLOP per byte", "FLOP per number", "link", "source"
+    rows = [heads, ("---", *["---:"] * (len(heads) - 2), "---")]
+    for machine in machines:
+        amounts = with_prefix(machine.flops, "FLOP/s"), with_prefix(machine.bandwidth, "B/s")
+        counts = f"{machine.ridge:.0f}", f"{machine.balance:.0f}"
+        link = with_prefix(machine.link, "B/s") if machine.link else "–"
+        source = f"[{machine.source}]({machine.address})" if machine.address else machine.source
+        rows.append((machine.name, *amounts, with_prefix(machine.memory, "B"), *counts, link, source))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def machines_title(machine: Machine, operations: float) -> str:
+    """Which share of its peak a machine can reach with so many operations for each number that it moves."""
+    share = min(1.0, operations / machine.balance)
+    name = machine.name.rpartition(" ")[2]
+    return f"With a batch of 64, the linear layer can reach {percent(share)} of the peak of an {name}"
+
+
 def layers_title(layers: Sequence[Layer], ridge: float) -> str:
-    """What the layers left of the ridge have in common, as a title."""
+    """What share of arithmetic and time the layers to the left of the ridge have, as a title."""
     if is_busy(layer.measured.values for layer in layers):
         return BUSY
     bound = [layer for layer in layers if layer.intensity < ridge]
     flops = sum(layer.flops for layer in bound) / sum(layer.flops for layer in layers)
     share = sum(layer.measured.median for layer in bound) / sum(layer.measured.median for layer in layers)
     return (
-        f"{len(bound)} of {len(layers)} layers lie left of the ridge: {percent(flops, 1)} of the arithmetic, "
-        f"{percent(share)} of the time"
+        f"{len(bound)} of {len(layers)} layers are to the left of the ridge, with {percent(flops, 1)} of the "
+        f"arithmetic and {percent(share)} of the time"
     )
 
 
 def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
-    """Whether the prediction held, a line for each thing that can be said."""
+    """Whether the prediction held, with a line for each kind of exception."""
     if is_busy(layer.measured.values for layer in layers):
         return f"{BUSY}."
     bound, lines = [layer for layer in layers if layer.intensity < ridge], []
     fast = [layer for layer in layers if larger(layer.predicted, layer.measured.median)]
     if cached := [layer for layer in fast if layer in bound]:
         lines.append(
-            f"{len(cached)} of the layers left of the ridge are faster than the roof: their numbers are still in the "
-            "cache."
+            f"{len(cached)} of the layers to the left of the ridge are faster than the roof, probably because their\n"
+            "numbers are still in the cache."
         )
     if clever := [layer for layer in fast if layer not in bound]:
         lines.append(
-            f"{len(clever)} of those right of it are faster, too: torch's convolution got more out of this processor "
-            "than the\nmatrix product that the roof was measured with."
+            f"{len(clever)} of those to the right of it are faster, too, so torch's convolution gets more out of this\n"
+            "processor than our matrix product did."
         )
     slow = [layer for layer in layers if layer.measured.median > CLOSE * layer.predicted]
     if slow:
@@ -81,19 +113,19 @@ def pooling_sentence(pair: Compared) -> str:
     """Whether the order in which the numbers are stored explains how slow a layer is.
 
     Args:
-        pair: the layer with another order, and with the usual one.
+        pair: the layer with a different order, and with the usual one.
     """
     if pair.is_busy:
         return ""  # the title says so
     if pair.first_is_faster:
-        return "The loop over the numbers was slow, not the memory."
+        return "So it was not the memory that slowed pooling down."
     if pair.second_is_faster:
         return "The usual order suits this machine better."
-    return "Here the order does not matter."
+    return "On this machine the order makes no difference."
 
 
 def reading_sentence(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -> str:
-    """What packing gains, with an empty cache if that could be had, and with a full one."""
+    """What packing gains, with an empty cache if there could be one, and with a full one."""
     if is_busy(reading.seconds.values for times in (cold, warm) for reading in times.values()):
         return f"{BUSY}."
     ratios = {}
@@ -102,22 +134,22 @@ def reading_sentence(cold: Mapping[str, Reading], warm: Mapping[str, Reading]) -
         ratios[name] = many / packed
     if not all(reading.cold for reading in cold.values()):
         return (
-            "Warm only: this file system would not forget, or does not say where bytes come from. "
-            f"One file each takes {ratios['warm']:.1f} times as long as packed."
+            "Warm only, because this file system didn't forget the files, or doesn't count what comes from the disk. "
+            f"Single files take {ratios['warm']:.1f} times as long as the packed one."
         )
-    text = f"From the disk, one file each takes {ratios['cold']:.1f} times as long as packed"
-    text += f"; from memory {ratios['warm']:.1f} times."
+    text = f"From the disk, single files take {ratios['cold']:.1f} times as long as the packed one"
+    text += f", and from memory {ratios['warm']:.1f} times."
     if not larger(ratios["cold"], 1):
-        text += " This disk, or a cache behind it, hardly minds small files."
+        text += " So this disk, or a cache behind it, copes well with small files."
     elif not larger(ratios["warm"], 1):
-        text += " The disk minds many small files: each is a request of its own."
+        text += " So it is the disk that suffers from small files, since each is a request of its own."
     if larger(1, ratios["warm"]):
-        text += " In memory packed loses: read_sample opens the file and jumps twice, for each photo."
+        text += " In memory the packed file is slower, because read_sample opens it and seeks twice for each photo."
     return text
 
 
 def workers_sentence(seconds: Mapping[str, Mapping[int, Measured]], cores: int) -> str:
-    """Which number of workers was fastest for packed photos, and why that may be."""
+    """Which number of workers was the fastest for packed photos, and why that may be."""
     if is_busy(measured.values for measured in seconds["packed"].values()):
         return f"{BUSY}."
     times = {workers: measured.median for workers, measured in seconds["packed"].items()}
@@ -125,46 +157,46 @@ def workers_sentence(seconds: Mapping[str, Mapping[int, Measured]], cores: int) 
     most, gain = max(times), times[0] / times[best]
     if tied(times[0], times[best]):
         return (
-            "For packed photos workers gain nothing: handing the images over costs as much as decoding them, or no "
-            "core is free."
+            "For packed photos workers gain nothing, either because handing the images over costs as much as decoding "
+            "them, or because no core is free."
         )
     text = f"For packed photos {best} worker{'s are' if best > 1 else ' is'} {gain:.1f} times as fast as none."
     if larger(gain, best + 1):
         return f"{text} That is more than {best + 1} processes can explain."
     if best == most and cores >= most:
-        return f"{text} Decoding is work for cores, and each worker is a process with a core of its own."
-    return f"{text} More than that gain nothing on {cores} core{'s' if cores > 1 else ''}."
+        return f"{text} Decoding is work for cores, and each worker is a process that has a core of its own."
+    return f"{text} More workers than that gain nothing on {count(cores, 'core')}."
 
 
 def shares_sentence(timed: TimedTraining) -> str:
-    """Which part takes most, whether the report's finding holds here, and how even the iterations are: some lines."""
+    """Which part takes the most time, whether the report's finding holds here, and how even the iterations are."""
     if is_busy([timed.epoch().values]):
         return f"{BUSY}."
     totals = {part: sum(iteration.parts[part] for iteration in timed.iterations) for part in PARTS}
     whole = sum(totals.values())
     first = max(totals, key=totals.__getitem__)
     ratio = timed.ratio()
-    as_published = "as in the report" if first == "backward" else "unlike in the report, where backward does"
+    as_published = "as in the report" if first == "backward" else "unlike in the report, where it is backward"
     return (
-        f"The {first} pass takes most of the time, {as_published}; here {percent(totals[first] / whole)}.\n"
+        f"The {first} pass takes the most time, {as_published}. Here it is {percent(totals[first] / whole)}.\n"
         f"Backward takes {ratio.median:.1f} times as long as forward "
         f"({ratio.low:.1f} to {ratio.high:.1f} in {len(timed.iterations)} iterations)."
     )
 
 
 def epoch_sentence(measured: Mapping[str, Measured], cores: int) -> str:
-    """This machine's epoch beside the report's, in words."""
+    """This machine's epoch next to the report's, in words."""
     if is_busy([measured["CPU"].values]):
         return f"{BUSY}."
     cpu = measured["CPU"].median
     ratio = PUBLISHED["CPU, 5 or 8 threads"] / cpu
     text = (
-        f"At this pace an epoch takes {cpu:.0f} s on {count(cores, 'core')}; the report's processors took about 300 s"
+        f"At this pace an epoch takes {cpu:.0f} s on {count(cores, 'core')}. The report's processors took about 300 s"
     )
     text += "." if tied(ratio, 1) else f", {number_text(ratio)} times as long."
     if "GPU" in measured:
         gpu = measured["GPU"].median
-        text += f" The GPU here is {cpu / gpu:.0f} times as fast as that; theirs was 20 times."
+        text += f" The GPU here is {cpu / gpu:.0f} times as fast as the processor; theirs was 20 times as fast."
     else:
         text += " torch finds no GPU here; theirs was 20 times as fast as their processors."
     return text
@@ -177,29 +209,56 @@ def threads_sentence(times: Mapping[int, Measured], cores: int) -> str:
     found = plateau(times)
     gain = times[min(times)].median / times[found].median
     if found == cores == 1:
-        text = "One core: more threads than one gain nothing."
+        text = "With one core, more threads than one gain nothing."
     elif found == cores:
-        text = f"{gain:.1f} times as fast with {found} threads, one for each core; no more after that."
+        text = f"{gain:.1f} times as fast with {found} threads, one for each core, and no faster with more."
     elif found < cores:
-        begin = f"{gain:.1f} times as fast with {found} threads, and no more after that" if found > 1 else "No gain"
+        begin = f"{gain:.1f} times as fast with {found} threads, and no faster with more" if found > 1 else "No gain"
         text = (
-            f"{begin}, although there are {count(cores, 'core')}: the work is too small for more threads, or memory is "
-            "the limit."
+            f"{begin}, although there are {count(cores, 'core')}. Either the work is too small for more threads, or "
+            "memory is the limit, or other programs use the cores."
         )
     else:
         text = f"The shortest time was with {found} threads, on {count(cores, 'core')}."
     beyond = [compared(times, found, count) for count in times if count > max(cores, found)]
     if slower := [pair.times for pair in beyond if pair.first_is_faster]:
         text += (
-            f" With too many it gets slower, up to {max(slower):.1f} times: they take turns and wait for each other."
+            f" With too many it gets slower, up to {max(slower):.1f} times, as they take turns and wait for each other."
         )
     return text
 
 
 def threads_answer(times: Mapping[int, Measured], cores: int) -> str:
-    """With twice as many threads as cores: "a" faster than with one a core, "b" as fast, "c" slower."""
+    """With twice as many threads as cores: "a" faster than with one for each core, "b" as fast, "c" slower."""
     pair = compared(times, 2 * cores, cores)
     return "b" if pair.is_tie else "a" if pair.first_is_faster else "c"
+
+
+def hyperthreads_sentence(times: Mapping[int, Measured], cores: int, logical: int | None, physical: int | None) -> str:
+    """Whether this machine's cores pretend to be more, and what twice as many threads as cores gain.
+
+    Args:
+        times: with one thread for each core, and with twice as many.
+        cores: that the process may use, as the system counts them.
+        logical, physical: the machine's cores as the system counts them, and those that are really there; None if it
+            doesn't tell.
+    """
+    if not logical or not physical:
+        text = "The system doesn't tell whether its cores pretend to be more."
+    elif logical > physical:
+        text = f"The system counts {logical} cores, but this machine has {physical}, which pretend to be more."
+    else:
+        text = f"The system counts {count(logical, 'core')}, none of which pretends to be two, as far as it can tell."
+    pair = compared(times, 2 * cores, cores)
+    if pair.is_busy:
+        return f"{text}\n{BUSY}."
+    factor = number_text(max(pair.times, 1 / pair.times))
+    gains = {
+        "a": f"With {2 * cores} threads it is {factor} times as fast as with {cores}.",
+        "b": f"Between {cores} and {2 * cores} threads there is no clear difference.",
+        "c": f"With {2 * cores} threads it takes {factor} times as long as with {cores}.",
+    }
+    return f"{text}\n{gains[threads_answer(times, cores)]}"
 
 
 def compared(times: Mapping[int, Measured], first: int, second: int) -> Compared:
@@ -215,11 +274,11 @@ def brent_sentence(bounds: Mapping[int, tuple[float, float]], measured: Mapping[
     above = [p for p in measured if measured[p] > bounds[p][1]]
     below = [p for p in measured if measured[p] < bounds[p][0]]
     if below:
-        return f"With {count(below[0], 'worker')} it took less than the lower bound: the clock, or the unit, is off."
+        return f"With {count(below[0], 'worker')} it took less than the lower bound, so the clock or the unit is off."
     if above:
         over = percent(max(measured[p] / bounds[p][1] - 1 for p in above))
         return (
-            f"With {count(above[0], 'worker')} it took longer than the upper bound, by up to {over}: waking a "
-            "thread takes time too, which the theorem does not count."
+            f"With {count(above[0], 'worker')} it took longer than the upper bound, by up to {over}, because waking a "
+            "thread takes time, too, which the bound doesn't count."
         )
     return f"All {len(measured)} times lie between the bounds."

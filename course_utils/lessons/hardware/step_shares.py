@@ -1,7 +1,7 @@
-"""Where a training step's time goes: forward, backward, step; and how long an epoch would take (figures 1 and 3).
+"""Where the time of a training step goes, forward, backward or step, and how long an epoch would take.
 
-The report for CS744 (Wisconsin, 2020, group 11) measured this for VGG-11 on CIFAR-10. It calls 20 passes over 256
-images an iteration; the pictures here take fewer and smaller passes, and scale up to an epoch where they say so.
+The report for CS744 (Wisconsin, 2020, group 11) measured this for VGG-11 on CIFAR-10, in its figures 1 and 3. It calls
+20 passes over 256 images an iteration. Here an iteration has fewer and smaller passes, and an epoch is calculated.
 """
 
 import time
@@ -75,9 +75,9 @@ def time_training(
     threads: int | None = None,
     device: str = "cpu",
 ) -> TimedTraining:
-    """Train on made-up images of (3, 32, 32), and take the time of forward, backward and step of plain SGD.
+    """Train on made-up images of (3, 32, 32), and measure the time of forward, backward and step of plain SGD.
 
-    The images are random: how long a step takes does not depend on what they show. A first pass does not count.
+    The images are random, because the time of a step doesn't depend on what they show. The first pass doesn't count.
 
     Args:
         passes: in an iteration.
@@ -102,7 +102,7 @@ def time_training(
 def one_pass(
     model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor, into: Iteration
 ) -> None:
-    """One training step; its seconds are added to `into`."""
+    """Do one training step, and add its seconds to `into`."""
     optimizer.zero_grad()
     began = now(x)
     loss = cross_entropy(model(x), y)
@@ -116,14 +116,14 @@ def one_pass(
 
 
 def now(x: torch.Tensor) -> float:
-    """The time, after all that was asked of x's device is done: a GPU computes while Python goes on."""
+    """Return the time after x's device has done all its work; a GPU is still computing while Python goes on."""
     if x.is_cuda:
         torch.cuda.synchronize()
     return time.perf_counter()
 
 
 def epoch_bars(measured: Mapping[str, Measured], cores: int) -> dict[str, dict[str, Measured]]:
-    """This machine's epochs, measured on "CPU" and perhaps "GPU", and the published ones as a group of their own."""
+    """Return this machine's epochs, measured on "CPU" and perhaps "GPU", and the published ones as a second group."""
     published = {name: Measured((seconds,)) for name, seconds in PUBLISHED.items()}
     here = {count(cores, "core") if name == "CPU" else name: seconds for name, seconds in measured.items()}
     return {"this machine": here, REPORT: published}

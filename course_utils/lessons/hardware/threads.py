@@ -1,4 +1,7 @@
-"""Time against threads: it falls until each core has one, and then no further (figure 2 of the CS744 report)."""
+"""How the time depends on the number of threads (figure 2 of the CS744 report).
+
+Its text: "performance improvements of additional threads tapers off at 5 threads", on 5 cores.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,12 +10,9 @@ from course_utils.machine import allowed_cores
 from course_utils.measuring import Compared, Measured, repeat
 from course_utils.progress_bar import ProgressBar
 
-PUBLISHED = "In the report, on 5 cores, more than 5 threads gained little."
-"""What its text says of figure 2: "performance improvements of additional threads tapers off at 5 threads"."""
-
 
 def thread_counts(cores: int | None = None) -> list[int]:
-    """Numbers of threads worth trying: all up to twice the cores where they are few, else doubling, and the cores."""
+    """Return the numbers of threads worth trying: all up to twice the cores, or powers of two if there are many."""
     cores = cores or allowed_cores()
     if cores <= 4:
         return list(range(1, 2 * cores + 1))
@@ -21,7 +21,7 @@ def thread_counts(cores: int | None = None) -> list[int]:
 
 
 def time_threads(work: Callable[[], object], counts: Sequence[int] | None = None, rounds: int = 5) -> dict:
-    """The seconds of `work` with each number of threads, in rounds: what disturbs the machine disturbs all alike.
+    """Measure the seconds of `work` with each number of threads by turns, so that disturbances affect all alike.
 
     Returns:
         number of threads → `Measured`, of `rounds` values.
@@ -38,6 +38,6 @@ def time_threads(work: Callable[[], object], counts: Sequence[int] | None = None
 
 
 def plateau(times: Mapping[int, Measured]) -> int:
-    """The fewest threads than which no number of threads is faster."""
+    """Return the smallest number of threads that no other number beats."""
     best = min(times.values(), key=lambda measured: measured.median)
     return min(count for count, own in times.items() if not Compared(best.values, own.values).first_is_faster)

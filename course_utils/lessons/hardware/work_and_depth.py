@@ -1,4 +1,4 @@
-"""Work and depth: how many tasks there are, how many of them must wait for each other, and what that allows p workers.
+"""Work and depth: how many tasks there are, how many have to wait for each other, and what p workers can make of that.
 
 Sources: Brent 1974, "The parallel evaluation of general arithmetic expressions"; Ben-Nun & Hoefler 2018, "Demystifying
 parallel and distributed deep learning", for the layers.
@@ -15,21 +15,22 @@ def brent_bounds(
     needs: Mapping[Hashable, Collection[Hashable]],
     processors: int,
 ) -> tuple[float, float]:
-    """The time of the tasks on p processors lies between these two: max(W/p, D) and W/p + D.
+    """Return the two bounds for the time that p processors take for the tasks: max(W/p, D) and
+    W/p + D.
 
-    W, the work, is the number of tasks; D, the depth, that of the tasks on the longest path. A task
-    takes one unit of time. The upper bound holds for every schedule in which no processor rests
-    while a task is ready.
+    The work W is the number of tasks, and the depth D is the number of tasks on the longest path.
+    Each task takes one unit of time. The upper bound holds for every schedule in which no processor
+    is idle while a task is ready.
 
     Args:
-        needs: for each task the tasks that must be done before it; in any order, never in a circle.
-            May be empty; left as it is.
+        needs: for each task, the tasks that have to be done before it. Tasks are listed in any
+            order, and there are no cycles. It may be empty, and it must not be changed.
         processors: p, at least 1.
 
-    Source: Brent 1974, lemma 2; Graham 1969 for schedules that never rest.
+    Source: Brent 1974, lemma 2; Graham 1969 for processors that are never idle without need.
     """
     done, depth = set(), 0
-    while len(done) < len(needs):  # one round with processors enough: all tasks that wait for nothing else
+    while len(done) < len(needs):  # a round does all the tasks that are ready, on enough processors
         done |= {task for task, others in needs.items() if done.issuperset(others)}
         depth += 1
     share = len(needs) / processors
@@ -37,12 +38,12 @@ def brent_bounds(
 
 
 def chain_sum(n: int) -> dict[int, list[int]]:
-    """The n − 1 additions of n numbers, one after the other: each needs the one before."""
+    """Return the n − 1 additions of n numbers as a chain, in which each needs the one before."""
     return {task: [task - 1] if task else [] for task in range(n - 1)}
 
 
 def tree_sum(n: int) -> dict[int, list[int]]:
-    """The n − 1 additions of n numbers as a tree: neighbours first, then the sums of neighbours, ⌈log₂ n⌉ deep."""
+    """Return the n − 1 additions of n numbers as a tree, ⌈log₂ n⌉ deep: first neighbours, then sums of neighbours."""
     needs: dict[int, list[int]] = {}
     row: list[int | None] = [None] * n  # the task that makes each number; None: it is given
     while len(row) > 1:
@@ -56,9 +57,9 @@ def tree_sum(n: int) -> dict[int, list[int]]:
 
 
 def run_graph(needs: Mapping[Hashable, Collection[Hashable]], workers: int, unit: float) -> float:
-    """Seconds that this many threads take for the tasks; a task is emulated: its thread sleeps for `unit` seconds.
+    """Return the seconds that so many threads take for the tasks, each emulated by sleeping for `unit` seconds.
 
-    A thread never rests while a task is ready. Sleeping needs no core, so there may be more workers than cores.
+    No thread is idle while a task is ready. Sleeping needs no core, so there may be more workers than cores.
     """
     order = TopologicalSorter(needs)
     order.prepare()
@@ -72,9 +73,9 @@ def run_graph(needs: Mapping[Hashable, Collection[Hashable]], workers: int, unit
 
 
 def layer_work_depth(kind: str, x_shape: Sequence[int], y_shape: Sequence[int], kernel: int = 1) -> tuple[float, int]:
-    """Work and depth of a layer's forward pass, in operations: the rows of Ben-Nun & Hoefler's table.
+    """Return work and depth of a layer's forward pass, in operations, as in the table of Ben-Nun & Hoefler.
 
-    Products are one step, all at once; then each output is a sum of k terms, in a tree ⌈log₂ k⌉ deep.
+    All products are computed at once, in one step. Then each output is a sum of k terms, in a tree ⌈log₂ k⌉ deep.
 
     Args:
         kind: "conv", "linear", "norm", "relu" or "pool".
@@ -96,11 +97,11 @@ def layer_work_depth(kind: str, x_shape: Sequence[int], y_shape: Sequence[int], 
 def backward_work_depth(
     kind: str, x_shape: Sequence[int], y_shape: Sequence[int], kernel: int = 1
 ) -> tuple[float, int]:
-    """Work and depth of a layer's backward pass, in operations: the gradient of its input, and those of its weights.
+    """Return work and depth of a layer's backward pass, in operations: gradients of its inputs and of its weights.
 
-    Both need the gradient of the output alone, so the deeper of the two decides. A convolution's and a linear layer's
-    are products, as in the forward pass: each weight's gradient is a sum over examples and pixels, each input's a sum
-    over the outputs that it went into (at the border they are fewer; all are counted).
+    Both need only the gradient of the output, so the deeper of the two decides. In a convolution or a linear layer both
+    are products, as in the forward pass. The gradient of a weight is a sum over examples and pixels, and that of an
+    input is a sum over the outputs that it was used for (at the border there are fewer, but all are counted).
 
     Args:
         kind, x_shape, y_shape, kernel: as for `layer_work_depth`.
@@ -119,5 +120,5 @@ def backward_work_depth(
 
 
 def log2_up(n: int) -> int:
-    """⌈log₂ n⌉, the depth of a tree over n leaves."""
+    """Return ⌈log₂ n⌉, the depth of a tree over n leaves."""
     return (n - 1).bit_length()

@@ -135,7 +135,7 @@ def test_medians_never_go_back_and_layers_wait_for_their_last_gradient():
 
 def test_pictures_say_what_they_show():
     found = layers(example())
-    assert ready_finding(found, 11.0).startswith("b is ready first, a last; at half time 75")
+    assert ready_finding(found, 11.0).startswith("b is ready first, a last; halfway, 75")
     assert share_at(found, 0.0) == 0 and share_at(found, 11.0) == 1
     picture = gradient_readiness(found, 11.0, "A pass", passes=[10.0, 12.0])
     assert "b after 3 s; a after 8.5 s" in picture.alt_text

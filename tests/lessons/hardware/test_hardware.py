@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader
 
 import course_utils as course
 from course_utils.lessons.hardware import (
+    data_sheets,
     layer_costs,
     machine_rates,
     packed_samples,
@@ -20,14 +21,27 @@ from course_utils.lessons.hardware import (
     threads,
     work_and_depth,
 )
-from course_utils.lessons.hardware.pictures import between_bounds, layer_roofline, layer_times, time_by_threads
+from course_utils.lessons.hardware.pictures import (
+    between_bounds,
+    chain_and_tree,
+    layer_roofline,
+    layer_times,
+    packed_file,
+    roofline,
+    rooflines,
+    time_by_threads,
+)
 from course_utils.lessons.hardware.roofline import arithmetic_intensity, roofline_time
 from course_utils.lessons.hardware.sentences import (
+    batches_text,
     brent_sentence,
     compared,
     epoch_sentence,
+    hyperthreads_sentence,
     layers_sentence,
     layers_title,
+    machines_table,
+    machines_title,
     moved_sentence,
     pooling_sentence,
     reading_sentence,
@@ -36,6 +50,7 @@ from course_utils.lessons.hardware.sentences import (
     threads_sentence,
     workers_sentence,
 )
+from course_utils.lessons.hybrid_and_sharded.planner import gpu_clusters
 from course_utils.measuring import BUSY, Compared, Measured
 from course_utils.vgg import vgg11
 
@@ -116,7 +131,7 @@ def test_what_is_said_of_the_layers_is_chosen_from_the_numbers():
     assert "convolution" in layers_sentence([*even, layer("conv2", "conv", 100, 1, 1.0, 0.5)], 10)
     restless = layer_costs.Layer("norm1", "norm", 1, 10, 1.0, Measured((1.0, 2.0, 4.0)))
     assert "busy" in layers_sentence([restless], 10) and "busy" not in layers_sentence(slow, 10)
-    for other, words in ((0.1, "was slow"), (1.0, "does not matter"), (9.0, "suits this machine better")):
+    for other, words in ((0.1, "not the memory"), (1.0, "makes no difference"), (9.0, "suits this machine better")):
         assert words in pooling_sentence(Compared([other], [1.0]))
 
 
@@ -127,7 +142,7 @@ def test_a_step_has_three_shares_in_every_iteration():
     whole = [sum(bar.values()) for bar in timed.bars.values()]
     assert timed.epoch().values == pytest.approx([one * 50_000 / 8 for one in whole])
     calm = step_shares.TimedTraining([step_shares.Iteration(1.0, 2.0, 0.1)] * 3, images=8)
-    assert "The backward pass takes most of the time, as in the report" in shares_sentence(calm)
+    assert "The backward pass takes the most time, as in the report" in shares_sentence(calm)
 
 
 def test_published_numbers_are_marked_as_such():
@@ -136,7 +151,7 @@ def test_published_numbers_are_marked_as_such():
     picture = course.draw.measured_bars(bars, "an epoch", published=[step_shares.REPORT])
     assert "published, not measured here" in picture.alt_text
     slower, faster = ({"CPU": Measured((seconds,))} for seconds in (600.0, 100.0))
-    assert "0.5 times as long" in epoch_sentence(slower, 1) and "1 core;" in epoch_sentence(slower, 1)
+    assert "0.5 times as long" in epoch_sentence(slower, 1) and "1 core." in epoch_sentence(slower, 1)
     assert "3 times as long" in epoch_sentence(faster, 8)
     assert " 10 times as fast" in epoch_sentence(faster | {"GPU": Measured((10.0,))}, 8)
 
@@ -153,7 +168,7 @@ def test_the_plateau_is_found_wherever_it_is():
     assert threads_sentence(nowhere, 2).startswith("No gain, although")
     assert threads_sentence(at_two, 1).startswith("The shortest time was with 2 threads, on 1 core.")
     assert " 1.5 times" in threads_sentence(falling, 2)
-    assert "One core" in threads_sentence(times(2.0, 2.0), 1)
+    assert "With one core" in threads_sentence(times(2.0, 2.0), 1)
     assert [threads_answer(times(4.0, 2.0, 2.0, last), 2) for last in (1.0, 2.1, 3.0)] == ["a", "b", "c"]
 
 
@@ -337,8 +352,8 @@ def readings(many: float, packed: float, cold: bool) -> dict[str, reading_speed.
 def test_what_is_said_of_reading_is_chosen_from_the_numbers():
     warm = readings(1.0, 1.0, False)
     assert reading_sentence(readings(3.0, 1.0, False), warm).startswith("Warm only")
-    assert "The disk minds" in reading_sentence(readings(3.0, 1.0, True), warm)
-    assert "hardly minds" in reading_sentence(readings(1.04, 1.0, True), warm)
+    assert "it is the disk that suffers" in reading_sentence(readings(3.0, 1.0, True), warm)
+    assert "copes well" in reading_sentence(readings(1.04, 1.0, True), warm)
     assert list(reading_speed.groups(readings(3.0, 1.0, True), warm)) == ["cold", "warm"]
     assert list(reading_speed.groups(readings(3.0, 1.0, False), warm)) == ["warm"]
 
@@ -347,7 +362,7 @@ def test_what_is_said_of_reading_is_chosen_from_the_numbers():
     ("seconds", "cores", "said"),
     [
         ((1.0, 1.0, 0.5), 2, "2 workers are 2.0 times as fast as none. Decoding"),
-        ((1.0, 0.5, 0.6), 2, "1 worker is 2.0 times as fast as none. More than that gain nothing on 2 cores"),
+        ((1.0, 0.5, 0.6), 2, "1 worker is 2.0 times as fast as none. More workers than that gain nothing on 2 cores"),
         ((4.0, 2.0, 1.0), 2, "as none. That is more than 3 processes can explain"),
         ((1.0, 1.4, 1.2), 1, "workers gain nothing"),
     ],
@@ -386,12 +401,93 @@ def test_a_sum_moves_a_number_more_where_its_time_says_so():
 @pytest.mark.parametrize(
     ("moved", "found"),
     [
-        ([3.9, 4.0, 4.1], "So this processor fetches what the sum only overwrites."),
-        ([2.9, 3.0, 3.1], "fetches nothing"),
-        ([3.4, 3.4, 3.5], "fetches a part"),
+        ([3.9, 4.0, 4.1], "So this processor fetches the lines that the sum only overwrites."),
+        ([2.9, 3.0, 3.1], "doesn't fetch"),
+        ([3.4, 3.4, 3.5], "fetches some"),
     ],
 )
 def test_the_numbers_that_move_decide_what_the_sentence_says(moved, found):
     text = moved_sentence({"sum": Measured(tuple(moved)), "copy": Measured((3.0,))})
     assert found in text.splitlines()[-1]
-    assert f"A sum asks for 3, and moves {sorted(moved)[1]:.1f}" in text
+    assert f"the sum asks for 3 numbers and moves {sorted(moved)[1]:.1f}" in text
+
+
+def test_a_data_sheets_figures_fit_together():
+    for machine in (*data_sheets.MACHINES, data_sheets.A100, data_sheets.H200, data_sheets.TPU):
+        assert machine.ridge * machine.bandwidth == pytest.approx(machine.flops)
+        assert machine.balance == pytest.approx(machine.number_bytes * machine.ridge)
+        assert machine.source and machine.address.startswith("https://")
+    flops = [machine.flops for machine in data_sheets.MACHINES]
+    assert flops == sorted(flops)
+    node, gpu = data_sheets.NODE, data_sheets.H100
+    assert (node.flops, node.bandwidth, node.memory) == (8 * gpu.flops, 8 * gpu.bandwidth, 8 * gpu.memory)
+    assert node.ridge == gpu.ridge and node.link == 8 * data_sheets.INFINIBAND_400
+
+
+def test_the_planner_takes_its_gpus_from_the_data_sheets():
+    for make, sheet in ((gpu_clusters.H100, data_sheets.H100), (gpu_clusters.H200, data_sheets.H200)):
+        cluster = make(16)
+        assert (cluster.flops, cluster.memory, cluster.bandwidth) == (sheet.flops, sheet.memory, sheet.bandwidth)
+        assert cluster.inside == sheet.link and cluster.node * cluster.between == data_sheets.NODE.link
+    assert gpu_clusters.A100(8).flops == data_sheets.A100.flops
+
+
+def test_this_machine_has_the_rates_that_were_measured():
+    mine = data_sheets.this_machine(1e11, 2e10)
+    assert (mine.ridge, mine.balance) == (5, 20) and mine.memory > 1e8
+    table = machines_table([mine, data_sheets.H100]).splitlines()
+    assert (
+        len(table) == 4 and "| 100 GFLOP/s | 20 GB/s |" in table[2] and table[2].endswith("| 5 | 20 | – | measured |")
+    )
+    assert "| 295 | 590 | 450 GB/s | [NVIDIA, H100](https://www.nvidia.com/" in table[3]
+    title = machines_title(data_sheets.H100, data_sheets.H100.balance / 4)
+    assert "25\N{NO-BREAK SPACE}%" in title and title.endswith("H100")
+    assert "100\N{NO-BREAK SPACE}%" in machines_title(data_sheets.H100, 1e6)
+    picture = rooflines([mine, data_sheets.H100], {"adding vectors": 1 / 3}, "a title")
+    assert "this machine: 100 GFLOP/s from 20 operations per number on" in picture.alt_text
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"), [(5e7, "0.05 GB"), (2e9, "2 GB"), (3.35e12, "3.35 TB"), (5.49e16, "54.9 PB"), (1.6e19, "16 EB")]
+)
+def test_an_amount_gets_the_prefix_that_suits_it(amount, text):
+    assert data_sheets.with_prefix(amount, "B") == text
+
+
+def test_what_a_larger_batch_costs_is_said_of_the_middle_and_of_the_largest():
+    seconds = {images: Measured((cost,)) for images, cost in {1: 1.0, 16: 2.0, 256: 20.0}.items()}
+    assert batches_text(seconds) == ("16 images take 2 times as long as 1 image", "256 images take 20 times as long.")
+    picture = roofline({"batch 1": (0.5, Measured((1e9, 2e9, 3e9)))}, 1e11, 1e10, "a title")
+    assert "batch 1: 2 GFLOP/s at 0.5 FLOP per byte" in picture.alt_text
+
+
+def test_the_costs_of_a_kind_are_those_of_its_layers():
+    model, x = vgg11(width=0.125), torch.randn(2, 3, 32, 32)
+    costs = layer_costs.count_layers(model, x)
+    timed = layer_costs.time_layers(model, x, 1e11, 1e10, threads=1, repeats=1)
+    for kind, (flops, nbytes) in costs.items():
+        assert flops == sum(layer.flops for layer in timed if layer.kind == kind)
+        assert nbytes == sum(layer.nbytes for layer in timed if layer.kind == kind)
+
+
+def test_without_onednn_a_convolution_gives_the_same_numbers():
+    layer, x = nn.Conv2d(8, 8, 3, padding=1), torch.randn(2, 8, 6, 6)
+    before = torch.backends.mkldnn.enabled
+    with machine_rates.without_onednn():
+        assert not torch.backends.mkldnn.enabled
+        without = layer(x)
+    assert torch.backends.mkldnn.enabled == before and torch.allclose(layer(x), without, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("logical", "physical", "found"), [(8, 4, "this machine has 4"), (2, 2, "none of which"), (None, 2, "doesn't tell")]
+)
+def test_the_system_is_asked_for_cores_that_pretend_to_be_more(logical, physical, found):
+    times = {2: Measured((1.0,)), 4: Measured((2.0,))}
+    text = hyperthreads_sentence(times, 2, logical, physical)
+    assert found in text and "With 4 threads it takes 2 times as long as with 2." in text
+
+
+def test_sketches_describe_themselves():
+    assert "Seven additions in a chain" in chain_and_tree().alt_text
+    assert "the offsets 40, 43, 48, 50," in packed_file([b"cat", b"goose", b"ox"]).alt_text

@@ -55,10 +55,11 @@ EXERCISE = Exercise(
     title="how much arithmetic for a byte?",
     cases=_cases,
     hints=(
-        "Take one entry of the output. How many products are added up in it? How many such entries are there? And how "
-        "many entries have the three arrays that must be moved?",
+        "Take a single number of the output. How many products are added up in it? How many such numbers are there? "
+        "And how many numbers do the three arrays have that need to be moved?",
         "outputs = n · c_out · H · W; flops = 2 · outputs · (c_in · K_y · K_x); bytes = itemsize · (inputs + weights + "
-        "outputs). `n, c_in, *image = x_shape` and `math.prod(image)`, 1 for an empty list, serve both kinds of layer.",
+        "outputs). With `n, c_in, *image = x_shape` and `math.prod(image)`, which is 1 for an empty list, the same "
+        "lines do for both kinds of layer.",
     ),
     praise=lambda outcome: "operations and bytes are right for both kinds of layer, any window, any dtype",
 )

@@ -152,10 +152,10 @@ EXERCISE = Exercise(
     title="how fast can p workers be?",
     cases=_cases,
     hints=(
-        "With as many processors as you like, which tasks can run in the first round? Which in the second? How many "
-        "rounds until all are done? And with one processor?",
-        "Keep a set of done tasks. Each round adds every task whose needs are all in the set; the rounds are D. Then "
-        "(max(W / p, D), W / p + D).",
+        "Suppose you have as many processors as you like. Which tasks can run in the first round, and which in the "
+        "second? How many rounds does it take until all are done?",
+        "Keep a set of the tasks that are done. In each round, add every task whose needs are all in the set. The "
+        "number of rounds is D. Then return (max(W / p, D), W / p + D).",
     ),
     limit=10.0,
     symptoms={"the depth is too small": _too_shallow},

@@ -79,10 +79,10 @@ EXERCISE = Exercise(
     title="many samples in one file",
     cases=_cases,
     hints=(
-        "On paper, for samples of 3, 5 and 2 bytes: how many numbers stand in front, and how many bytes do they take? "
-        "So where does sample 0 begin, and where does each of the others?",
-        "offsets = [8 + 8 · (n + 1)], and each next one is the last plus that sample's length. Write "
-        "struct.pack('<Q', n), then each offset so, then the samples, to a file opened with 'wb'.",
+        "Take three samples of 3, 5 and 2 bytes. How many numbers come before them, and how many bytes do these "
+        "numbers take? So where does sample 0 begin, and where do the others?",
+        "Begin with offsets = [8 + 8 · (n + 1)], and for each sample append the last offset plus its length. Then open "
+        "the file with 'wb', and write struct.pack('<Q', n), each offset in the same form, and the samples.",
     ),
     praise=lambda outcome: "every file reads back right: many lengths, none, and over an old one",
 )

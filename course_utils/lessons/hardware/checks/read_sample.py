@@ -203,10 +203,11 @@ EXERCISE = Exercise(
     cases=_cases,
     picture=False,
     hints=(
-        "At which byte of the file does offset number `index` stand? What can `os.path.getsize(path)` tell you before "
-        "you trust an offset? And which errors are left when the file is cut off earlier still?",
-        "Read 8 bytes: n. If the file is shorter than 8 + 8 · (n + 1): ValueError. If not 0 <= index < n: IndexError. "
-        "Seek to 8 + 8 · index, read 16 bytes: begin and end. If the file is shorter than end: ValueError. Seek, read.",
+        "At which byte of the file is offset number `index`? What can `os.path.getsize(path)` tell you before you "
+        "trust an offset? And what happens if the file ends inside its index?",
+        "Read 8 bytes, which are n. If the file is shorter than 8 + 8 · (n + 1), raise a ValueError. If not 0 <= "
+        "index < n, raise an IndexError. Seek to 8 + 8 · index and read 16 bytes, which are begin and end. If the file "
+        "is shorter than end, raise a ValueError. Then seek to begin and read end − begin bytes.",
     ),
     praise=lambda outcome: "any sample, by any rank, from whole files; and a clear word about those that are cut off",
     shares_files=True,

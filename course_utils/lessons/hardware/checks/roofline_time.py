@@ -63,9 +63,9 @@ EXERCISE = Exercise(
     title="the least time of a network's layers",
     cases=_cases,
     hints=(
-        "A machine computes while it moves bytes. Which of the two does a layer wait for? And can the arithmetic of "
-        "one layer hide the bytes of the next?",
-        "For each layer max(flops / peak, bytes / bandwidth); then the sum over the layers.",
+        "A machine computes while it moves bytes. So which of the two does a layer have to wait for? And can the next "
+        "layer begin to move its bytes before this one is done?",
+        "For each layer, take max(flops / peak, bytes / bandwidth). Then add up these times.",
     ),
     praise=lambda outcome: "right on both sides of the ridge, for one layer and for many",
 )

@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.cost_model import Network
+from course_utils.lessons.hardware import data_sheets
+from course_utils.lessons.hardware.data_sheets import INFINIBAND_200, INFINIBAND_400
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,8 @@ def A100(gpus: int) -> Cluster:  # noqa: N802
 
     Source: NVIDIA, A100 and DGX A100 data sheets; the cluster of Narayanan et al. 2021, §5.
     """
-    return Cluster(gpus, 8, 80e9, 312e12, 300e9, 25e9)
+    sheet = data_sheets.A100
+    return Cluster(gpus, 8, sheet.memory, sheet.flops, sheet.link, INFINIBAND_200)
 
 
 def H100(gpus: int) -> Cluster:  # noqa: N802
@@ -144,7 +147,9 @@ def H100(gpus: int) -> Cluster:  # noqa: N802
     Source: NVIDIA, H100 and DGX H100 data sheets; the cluster of Grattafiori et al. 2024, §3.3; `FITTED`.
     """
     host = {"host_link": 64e9, "host_bandwidth": 614e9 / 8, "host_memory": 2e12 / 8}
-    return Cluster(gpus, 8, 80e9, 989e12, 450e9, 50e9, efficiency=0.5, bandwidth=3.35e12, rates=FITTED, **host)
+    sheet = data_sheets.H100
+    reached = {"efficiency": 0.5, "bandwidth": sheet.bandwidth, "rates": FITTED}
+    return Cluster(gpus, 8, sheet.memory, sheet.flops, sheet.link, INFINIBAND_400, **reached, **host)
 
 
 def H100_500W(gpus: int) -> Cluster:  # noqa: N802
@@ -157,7 +162,7 @@ def H100_500W(gpus: int) -> Cluster:  # noqa: N802
 
 def H200(gpus: int) -> Cluster:  # noqa: N802
     """As H100, with 141 GB at 4.8 TB/s. Source: NVIDIA, H200 data sheet."""
-    return replace(H100(gpus), memory=141e9, bandwidth=4.8e12)
+    return replace(H100(gpus), memory=data_sheets.H200.memory, bandwidth=data_sheets.H200.bandwidth)
 
 
 CLUSTERS = {"a100": A100, "h100": H100, "h100-500w": H100_500W, "h200": H200}
