@@ -5,9 +5,9 @@
 #
 # Training the language model of lesson 0 would keep a single GPU busy for more than 60 years. Nearly all of that time
 # would be spent in a loop that fits in a few lines of Python. The loop takes some examples, finds out how the weights
-# should change, and changes them a little. Two numbers have to be chosen by hand, how many examples to take and how far
-# to go. If the second is just 5 % too large, the steps can lead away from the solution instead of towards it, and you
-# will see that happen on this page.
+# should change, and changes them a little. People have to choose how many examples it takes and how far it goes in each
+# step. If the steps are just 5 % too long, they can lead away from the solution instead of towards it, and you will see
+# that happen on this page.
 #
 # After this lesson you can write the loop, say how reliable a step is if it looks at only a few examples, and find the
 # largest step that works. You will also see why several computers can share the work of a single step, which is what
@@ -20,8 +20,8 @@
 #
 # A large network has billions of numbers to learn. We begin with a model that has only two, because then we can draw
 # everything on a map. It has to tell handwritten 2s from handwritten 5s. There are 359 images of 8 × 8 pixels, and we
-# describe each of them by two numbers, the amount of ink in its left half and the amount in its lower left quarter. In
-# the picture of two of them, the half has a frame and the quarter is shaded.
+# describe each of them with two numbers: the amount of ink in its left half and the amount in its lower left quarter.
+# The picture below shows two of the images, with the half framed and the quarter shaded.
 
 # %%
 import numpy as np
@@ -58,7 +58,7 @@ pictures.two_classes(x, y, ["a 2", "a 5"], inks, title=title)
 # We also need a number that tells us how wrong the model is, its **loss**. For a single image, it is minus the natural
 # logarithm of the probability that the model assigned to the right answer. Suppose that $p$ is 0.95. If the image
 # really is a 5, the loss is −log 0.95 = 0.05. But if it is a 2, the model gave the right answer a probability of only
-# 0.05, and the loss is −log 0.05 = 3.0. Being sure and wrong costs a lot. The loss of the model is the mean over all
+# 0.05, and the loss is −log 0.05 = 3.0. Being sure and wrong is expensive. The loss of the model is the mean over all
 # the images:
 
 
@@ -86,8 +86,8 @@ def loss(w):
 # and its derivative with respect to the score is $-e^{-s}/(1 + e^{-s})$, which is $p - 1$. For a 2, the derivative
 # comes out as $p$. So in both cases, when the score of an image grows, its loss changes at the rate $p-y$, where $y$ is
 # 1 for a 5 and 0 for a 2. When weight $w_0$ grows, the score changes at the rate $x_0$. Multiplied, the two rates give
-# $(p-y)\,x_0$, and for $w_1$ it is $(p-y)\,x_1$. Both together are the gradient of a single image. The gradient of $n$
-# images is their mean. If $\mathbf{x}_i$ stands for the two numbers of image $i$, it is
+# $(p-y)\,x_0$, and for $w_1$ it is $(p-y)\,x_1$. Together they form the gradient of a single image. The gradient of $n$
+# images is the mean of their $n$ gradients. If $\mathbf{x}_i$ stands for the two numbers of image $i$, it is
 #
 # $$\nabla L(w) = \frac{1}{n} \sum_{i=1}^{n} (p_i - y_i)\, \mathbf{x}_i .$$
 #
@@ -130,10 +130,10 @@ title = "40 steps of gradient descent, most of them in a long, narrow valley"
 pictures.trajectories(loss, {"gradient descent": path}, best, title)
 
 # %% [markdown]
-# This is a hiker's map. Each line joins points with the same loss. Towards the bottom of the valley, the lines are
-# drawn at smaller and smaller differences in height, so that there are some to see. Darker areas are higher, and the
-# star marks the lowest point. The path starts at the white circle. Where the ground is steep, the steps are long. But
-# soon the path reaches the floor of a long, narrow valley, which is almost level, and there the steps become short,
+# This is a hiker's map. Each line joins points with the same loss. Towards the bottom of the valley they are drawn at
+# smaller and smaller differences in height, because otherwise there would be none to see. Darker areas are higher, and
+# the star marks the lowest point. The path starts at the white circle. Where the ground is steep, the steps are long.
+# But soon the path reaches the floor of a long, narrow valley, which is almost level, and there the steps become short,
 # although the rate is still the same.
 #
 # ## A few images are enough for a step
@@ -167,10 +167,10 @@ def sgd(batch_size, rate=1.0, epochs=5):
 # %% [markdown]
 # With a batch size of 64, an epoch has five full batches and a sixth one with the remaining 39 images. That makes 6
 # steps in an epoch and 30 in five epochs. In the same way, a batch size of 1 gives 1,795 steps, a batch size of 8 gives
-# 225, and 359 gives 5. Whatever the batch size, each image is used five times. You can have many steps in unreliable
+# 225, and 359 gives 5. Whatever the batch size, each image is used five times. You can take many steps in unreliable
 # directions, or a few in reliable ones.
 #
-# **Predict.** After five epochs with a rate of 1, which batch size will have the lowest loss?
+# **Predict.** After five epochs with a rate of 1, which batch size will reach the lowest loss?
 
 # %%
 course.predict(
@@ -196,9 +196,9 @@ pictures.trajectories(loss, paths, best, title, columns=columns)
 # %% [markdown]
 # With all 359 images in a batch, the steps point in the right direction, but five steps don't get far. With a single
 # image in each step, the path soon comes near the star. But because each step follows only one image, it then keeps
-# wandering about, mostly beyond the star, where the valley is even flatter. A batch of 8 is a good compromise here.
-# With a different rate the result could be different, and in [Further](01_sgd_further.ipynb) you can try that with two
-# sliders.
+# wandering about, mostly beyond the star, where the valley is even flatter and little pulls it back. A batch of 8 is a
+# good compromise here. With a different rate the result could be different, and in [Further](01_sgd_further.ipynb) you
+# can try that with two sliders.
 #
 # ## Noise falls with the square root of the batch size
 #
@@ -211,9 +211,10 @@ pictures.trajectories(loss, paths, best, title, columns=columns)
 # unrelated directions and partly cancel. How much is left? Suppose two errors happen to be at a right angle. Then their
 # sum is the long side of a right triangle, and by Pythagoras its square is the sum of their squares. Two independent
 # errors can meet at any angle, and the sum is longer if the angle is smaller than a right angle and shorter if it is
-# larger. But this evens out, so on average over many pairs, the squares still add up. In the same way we can add a
-# third error and a fourth. So the sum of four errors has a mean square of $4\sigma^2$, which means a noise of
-# $2\sigma$, and their mean has a quarter of that, $\sigma/2$. Four times as many images give half the noise.
+# larger. For independent errors an angle and its opposite are equally likely, so this evens out, and on average over
+# many pairs the squares still add up. In the same way we can add a third error and a fourth. So the sum of four errors
+# has a mean square of $4\sigma^2$, which means a noise of $2\sigma$, and their mean has a quarter of that, $\sigma/2$.
+# Four times as many images give half the noise.
 #
 # **Predict.** By what factor is the noise of 100 images smaller than the noise of one? (Anything within a factor of 1.2
 # counts as right.)
@@ -249,12 +250,12 @@ title = f"A batch of 100 images has 1/{ratio:.0f} of the noise of one image"
 pictures.noise_line(batch_sizes, {name: measured}, {name: predicted}, title)
 
 # %% [markdown]
-# The noise of $B$ images is $\sigma/\sqrt{B}$, which is the line in the picture. To halve the noise, you have to look
-# at four times as many images. If images are looked at one after the other, this is an argument for small batches. It
-# is less clear for hardware that can look at many images at the same time, and lesson 6 asks how large a batch many
-# machines should use. Within an epoch, no image is drawn twice, which makes the noise smaller. For batches that are
-# small compared with all the images this hardly matters, and [Further](01_sgd_further.ipynb) shows how much it is for
-# large ones.
+# The noise of $B$ images is $\sigma/\sqrt{B}$, which is the line in the picture. (It is straight because both axes are
+# logarithmic.) To halve the noise, you have to look at four times as many images. If images are looked at one after the
+# other, this is an argument for small batches. It is less clear for hardware that can look at many images at the same
+# time, and lesson 6 asks how large a batch many machines should use. Within an epoch, no image is drawn twice, which
+# makes the noise smaller. For batches that are small compared with all the images this hardly matters, and
+# [Further](01_sgd_further.ipynb) shows how large the effect is for large ones.
 #
 # ## How large may a step be?
 #
@@ -284,7 +285,7 @@ for rate in [3.0, 3.9, 4.1]:
     visited[f"rate {rate}"] = distances
 
 # %%
-title = "On a parabola with a curvature of 0.5, steps with a rate of 4.1 lead upwards"
+title = "On a parabola with a curvature of 0.5, a rate of 4.1 leads upwards"
 pictures.steps_on_parabola(curvature, visited, title)
 
 # %% [markdown]
@@ -293,9 +294,11 @@ pictures.steps_on_parabola(curvature, visited, title)
 # is 2.
 #
 # Our valley has two weights, and it is not a parabola. But near the star, a cut through it in any direction looks very
-# much like one. On the maps above, lines are closest together straight across the valley, from the lower left to the
-# upper right. In this direction the curvature is largest, so this is where steps fail first. At the star the slope is
-# 0. The next cell goes a distance of 0.001 to the upper right and divides the slope there by this distance:
+# much like one. On the maps above, you meet the next line soonest if you walk away from the star straight across the
+# valley, to the lower left or to the upper right. So in this direction the slope grows fastest, the curvature is
+# largest, and steps fail first. At the star the slope is
+# 0. The next cell moves 0.001 to the upper right and divides the slope there by that distance, because $\lambda d$
+#    divided by $d$ is $\lambda$:
 
 # %%
 across = np.array([1.0, 1.0]) / np.sqrt(2)  # an arrow of length 1
@@ -305,7 +308,7 @@ print(f"curvature across the valley: {slope / 0.001:.3f}")
 
 # %% [markdown]
 # **Predict.** Suppose that gradient descent starts this close to the star and takes 120 steps. What is the largest rate
-# with which it still ends closer to the star than it started? (Your answer counts as right if it is within 5 %.)
+# at which it still ends up closer to the star than where it started? (Your answer counts as right if it is within 5 %.)
 
 # %%
 course.predict("largest_rate", within=1.05, answer=...)
@@ -339,9 +342,9 @@ pictures.distances(curves, title, y="distance from the star")
 # The formula gives 2 ÷ 0.169 = 11.8. With a rate 5 % below that, the steps lead to the star. With a rate 5 % above it,
 # they lead away from it, until they are so far out that the ground is less curved, where they keep jumping from one
 # side to the other. The blue curve, with half the largest rate, falls steeply once and then very slowly. Its first step
-# lands almost exactly on the floor of the valley, because half of $2/\lambda$ makes $1 - \eta\lambda$ equal to 0. What
-# is left is a tiny distance along the floor, on which it has to creep. (Notice that the vertical axis is logarithmic,
-# so a straight line means that each step multiplies the distance by the same number.)
+# lands almost exactly on the floor of the valley, because half of $2/\lambda$ makes $1 - \eta\lambda$ equal to 0. All
+# that is left is a tiny distance along the floor, which it has to cover at a crawl. (Notice that the vertical axis is
+# logarithmic, so a straight line means that each step multiplies the distance by the same number.)
 #
 # So near the lowest point, the direction with the largest curvature sets the limit. *Along* the valley much larger
 # steps would be safe, but they would throw us out sideways. A network with millions of weights has steep and gentle
@@ -350,9 +353,9 @@ pictures.distances(curves, title, y="distance from the star")
 # ## Momentum: a ball instead of a hiker
 #
 # Gradient descent forgets each step as soon as it has been taken, like a hiker who stops after every step to feel which
-# way is down. A ball keeps rolling. Descent with **momentum** keeps a velocity $v$. In each step, a share $\beta$
-# (beta) of the old velocity is kept and the new gradient is added. The weights then move against the velocity, as they
-# moved against the gradient before:
+# way is down. A ball keeps rolling. Descent with **momentum** keeps a velocity $v$. In each step, a fraction $\beta$
+# (beta) of the old velocity is kept and the new gradient is added. The velocity takes the place of the gradient, so the
+# weights move against it:
 #
 # $$v \leftarrow \beta v + \nabla L(w), \qquad w \leftarrow w - \eta v$$
 #
@@ -360,7 +363,7 @@ pictures.distances(curves, title, y="distance from the star")
 # 1.5 after the second, then 1.75, then 1.875. It approaches 2, where it stops changing, because 0.5 × 2 + 1 = 2. So the
 # ball's steps become twice as long as the hiker's.
 #
-# **Predict.** Which velocity does the ball approach if the gradient stays at 1 and $\beta$ is 0.8?
+# **Predict.** What velocity does the ball approach if the gradient stays at 1 and $\beta$ is 0.8?
 
 # %%
 course.predict("velocity", answer=...)
@@ -396,12 +399,13 @@ pictures.trajectories(loss, rolls, best, title, together=True)
 
 # %% [markdown]
 # While the gradient stays the same, momentum makes the steps up to $1/(1-\beta)$ times as long. Most of the saving here
-# comes from that, because the hiker with a rate of 10 isn't far behind the ball with $\beta$ = 0.8. But a rate of 10 is
+# comes from that, because a hiker with a rate of 10 reaches the star in a similar number of steps. But this rate is
 # close to the limit, and at the beginning of the path, where the ground is more sharply curved, it is even above it.
-# That is why he zigzags across the valley. The ball takes small steps across the valley and still gets up to speed
-# along it, because there all the gradients point the same way. In a more sharply curved valley, a hiker couldn't use
-# such a rate at all. With $\beta$ = 0.9, though, the ball is too fast, rolls far past the star and has to come back.
-# Momentum also needs memory, since the velocity has as many numbers as there are weights.
+# That is why this hiker zigzags across the valley. The ball takes small steps across the valley and still gets up to
+# speed along it, because there all the gradients point the same way. In a more sharply curved valley, a hiker couldn't
+# use such a rate at all. But its speed also carries it past the star, a little with $\beta$ = 0.8 and far with $\beta$
+# = 0.9, and then it has to come back. Momentum also needs memory, since the velocity has as many numbers as there are
+# weights.
 #
 # ## The same loop trains a network
 #
@@ -423,7 +427,7 @@ def scores(weights, x):
 # is again minus the logarithm of the probability of the right digit. The network has 64 × 32 + 32 + 32 × 10 + 10 =
 # 2,410 numbers to learn, in four arrays. A landscape in 2,410 dimensions can't be drawn, but the loop doesn't need a
 # drawing. It needs the gradient, which the function `loss_and_gradients` calculates with formulas that we worked out by
-# hand. Lesson 2 shows how a computer can find them.
+# hand. Lesson 2 shows how a computer can find the gradient.
 #
 # We train with 1,437 images for 15 epochs, with a batch size of 32 and a rate of 0.1 that we found by trying. The
 # function `sgd_step`, your second exercise, takes the step for all four arrays.
@@ -483,9 +487,9 @@ for k in range(4):  # the network has four arrays
 # %% [markdown]
 # We do, and it couldn't be otherwise. The gradient of the batch is a sum over 64 images, divided by 64. The mean of the
 # four parts is a quarter of four sums, each divided by 16. Either way, every image counts for 1/64. (Only the last
-# digits can differ, because the computer rounds in a different order. And if the parts had different sizes, the larger
-# ones would have to count more.) The next picture shows the gradients of the ten biases of the output, one for each
-# digit:
+# digits can differ, because the computer rounds in a different order. If the parts had different sizes, each would have
+# to be weighted by its number of images.) The next picture shows the gradients of the ten biases of the output, one for
+# each digit:
 
 # %% tags=["figure:01_parts"]
 biases = {f"part {k + 1}": parts[k][3] for k in range(4)}

@@ -5,16 +5,15 @@
 #
 # In 2017, a network that classifies photographs was trained on 256 GPUs in one hour, and it ended up as accurate as the
 # same network trained on 8 GPUs ([Goyal and others](https://arxiv.org/abs/1706.02677)). That is 32 times as many GPUs.
-# They report a scaling efficiency of about 90 percent, so the large run was about 29 times as fast, because 0.9 × 32 is
-# 28.8. So the smaller run would have taken more than a day.
+# At the scaling efficiency of about 90 percent that they report, the large run was 0.9 × 32, or about 29 times as fast.
+# The smaller one would have taken more than a day.
 #
-# How can 256 processors train *one* network? The training loop needs to do three new things, and each of them takes one
-# line. But if one of these lines is wrong, there is usually no error message. On this page you will see four workers
-# whose steps are 16 times too long, and four others that never agree on a network. Both programs run to their end
-# without a complaint.
+# How can 256 processors train *one* network? The training loop needs three new lines. But if one of them is wrong,
+# there is usually no error message. On this page you will see four workers whose steps are 16 times as long as
+# intended, and four others that never agree on a network. Both programs run to their end without a complaint.
 #
 # You will turn a serial training loop into a parallel one, show that the two do the same thing, and learn to recognise
-# the mistakes that nothing warns you about.
+# the mistakes that raise no warning.
 #
 # *50 minutes · builds on lessons [2](02_autodiff_and_optimizers.ipynb) and [5](05_allreduce.ipynb) · 4 ranks*
 
@@ -43,9 +42,9 @@ ranks.load_torch()  # importing torch takes seconds: the ranks do it while you r
 # We need something to compare with, so we begin with a single process that learns to recognise handwritten digits. You
 # know this loop from lessons 1 and 2. In each epoch it shuffles the 1,437 training images and cuts them into 22 batches
 # of 64. The 29 images that are left over are not used in this epoch. For each batch it computes the loss (*forward*),
-# then the gradient (*backward*), and then it takes a step. The network `digits_mlp` has three linear layers, from 64
-# pixels to 64 hidden units, from these to 64 more, and from there to the 10 digits. `Sgd` subtracts rate × gradient
-# from the weights, just as `torch.optim.SGD` does.
+# then the gradient (*backward*), and then it takes a step. The network `digits_mlp` has three linear layers: 64 pixels
+# to 64 hidden units, 64 to 64, and 64 to the 10 digits. `batches` cuts an order into batches and drops what is left
+# over. `Sgd` subtracts rate × gradient from the weights, just as `torch.optim.SGD` does.
 
 
 # %%
@@ -78,8 +77,8 @@ print(f"{serial.test_accuracy:.1%} recognised after {len(serial.losses)} steps")
 # %% [markdown]
 # Here `data` is a named tuple of images and labels, first those for training and then those for testing. A `History`
 # holds the loss at every step, the share of the test images that the network recognises, and its final weights. All
-# numbers are of type `float64`, which has about 16 decimal digits. If two runs differ by more than a little rounding,
-# we will know that something is wrong.
+# numbers are of type `float64`, which has about 16 decimal digits. If two runs differ by more than rounding errors, we
+# will know that something is wrong.
 #
 # ## Four ranks share every batch
 #
@@ -87,9 +86,9 @@ print(f"{serial.test_accuracy:.1%} recognised after {len(serial.losses)} steps")
 # **replica**, and works on a part of every batch, called its **shard**. With four ranks and a batch of 64, a shard has
 # 16 images.
 #
-# No process hands out the images. All ranks shuffle with the same seed, so they all get the same order without sending
-# a single message. From each batch, rank $r$ takes every fourth image, beginning with image $r$. Here is what that
-# gives for 12 images in batches of 4:
+# No process hands out the images. Every rank has all of them, and all ranks shuffle with the same seed, so they get the
+# same order without sending a single message. From each batch, rank $r$ takes every fourth image, beginning with image
+# $r$. Here is what that gives for 12 images in batches of 4:
 
 # %% tags=["nbval-check-output"]
 order = shuffled(12, epoch=0)
@@ -101,8 +100,9 @@ for rank in range(4):
 # %% [markdown]
 # Read down the first column. The images 8, 0, 5 and 9 are the first four in the order of the single process, so
 # together the four shards are exactly the batch that one process would have used. PyTorch's `DistributedSampler` deals
-# out images in the same order, except that it repeats a few images if they can't be divided evenly. You will write it
-# in an exercise, and [Further](06_data_parallel_further.ipynb) shows what happens if you forget to tell it the epoch.
+# out images in the same order, except that it repeats a few images if their number isn't a multiple of the number of
+# ranks. You will write it in an exercise, and [Further](06_data_parallel_further.ipynb) shows what happens if you
+# forget to tell it the epoch.
 #
 # ## The mean of four gradients
 #
@@ -151,7 +151,7 @@ print("after the all-reduce:  ", mean[:, 0].round(6))
 # Each rank finds a different gradient, because each has seen different images. After the all-reduce and the division,
 # all four hold what the single process computed.
 #
-# In lesson 5, `comm` kept track of who was taking part. What has become of it? Because we passed `backend="gloo"`,
+# In lesson 5, `comm` kept track of who was taking part. Where has it gone? Because we passed `backend="gloo"`,
 # `ranks.run` did this on every rank:
 #
 # ```python
@@ -160,11 +160,12 @@ print("after the all-reduce:  ", mean[:, 0].round(6))
 # dist.destroy_process_group()  # after it
 # ```
 #
-# In your own programs, you will write these lines yourself, as you will see at the end of lesson 7. The first one
-# connects the processes and creates a **process group**, which does the work of `comm`. The group contains the list of
-# the ranks that take part, this process's own number in the list, and the connections to the others. PyTorch keeps this
-# first group in a global variable and calls it the *default process group*. All the functions of `dist` that send
-# something use it, unless you pass a different one with `group=`, as you will in lesson 11.
+# In your own programs you write these lines yourself, and the end of lesson 7 shows how the processes then find each
+# other. The first line connects the processes and creates a **process group**, which does the work of `comm`. The group
+# contains the list of the ranks that take part, this process's own number in the list, and the connections to the
+# others. PyTorch keeps this first group in a global variable and calls it the *default process group*. All the
+# functions of `dist` that send something use it, unless you pass a different one with `group=`, as you will in lesson
+# 11.
 #
 # The library that carries a group's messages is its **backend**. Ours is **gloo**, which comes with PyTorch and needs
 # no special hardware. On NVIDIA's GPUs you would use NCCL (lesson 13). [Further](06_data_parallel_further.ipynb)
@@ -221,10 +222,11 @@ def train(
 
 # %% [markdown]
 # The three lines with the comment *new* do what the serial loop doesn't. The first gives all ranks the same weights to
-# start with. (We let every rank draw different ones, so that you can see later what happens without this line.) The
-# second picks this rank's shard, and the third exchanges the gradients. The weights are never sent again, because
-# replicas that start equal and subtract the same mean gradient stay equal. The calls of `phase` only note when each
-# part of a step begins and ends, so that we can draw it.
+# start with. (We let every rank draw different ones, so that you can see, later on, what happens if this line is
+# missing.) The second picks this rank's shard, and the third exchanges the gradients. The weights are never sent again,
+# because replicas that start equal and subtract the same mean gradient stay equal. The last three arguments of `train`
+# are functions, so that we can exchange them later on this page. The calls to `phase` merely note when each part of a
+# step begins and ends, so that we can draw it.
 #
 # How closely do the two runs agree? The serial run adds up 64 losses. Here, each rank adds up 16, and then the four
 # results are added. From lesson 5 you know that a different grouping changes the rounding, and that one rounding in
@@ -255,19 +257,20 @@ course.draw.loss_curves({"serial": serial.losses, "4 ranks": losses})
 # train as one. Such training is called **synchronous**, because in every step each rank waits for all the others.
 #
 # Keep this comparison, because it is the best test for parallel training code. Train a few steps both ways in `float64`
-# and compare the loss at each step. A mistake shows up as a difference far too large for rounding. Try it: delete the
-# division by `dist.get_world_size()`, run its cell and the two after it again, and the `assert` will stop you. Then put
-# the line back, and run the same cells once more. In the [exercises](../exercises/06_data_parallel.ipynb) you write
+# and compare the loss at each step. A mistake shows up as a difference far too large for rounding. Try it. Delete the
+# division by `dist.get_world_size()` and run that cell again, and then the one with the picture. The `assert` will stop
+# you. Put the line back and run both cells once more. In the [exercises](../exercises/06_data_parallel.ipynb) you write
 # such a loop yourself.
 #
 # ## Six calls or one?
 #
 # Our network has three weight matrices and three biases, so `average_gradients` calls `all_reduce` six times in each
 # step. Together the gradients have 8,970 numbers of 8 bytes, which is 72 KB. In a ring of four ranks, each rank sends
-# 1.5 times that, or 108 KB, and at 25 MB per second this takes 4.3 ms. But every call of `all_reduce` also has a fixed
-# cost, however little it sends. In a ring of four ranks, each of them has to wait for 2 × 3 messages, one after the
-# other. With six calls we pay this cost six times. If we copy all the gradients into one vector first, the same bytes
-# travel in one call:
+# 1.5 times that, or 108 KB, and at 25 MB per second this takes about 4 ms. (Our emulated links let the first few KB
+# after a pause through at once, so it may be a little less.) But every call to `all_reduce` also has a fixed cost,
+# however little it sends. In a ring of four ranks, each of them has to wait for 2 × 3 messages, one after the other.
+# With six calls we pay this cost six times. If we copy all the gradients into one vector first, the same bytes travel
+# in one call:
 
 
 # %%
@@ -305,14 +308,14 @@ few = [part[:128] for part in data]  # enough for two steps; we draw the second
 six = quickest([last_step(train_on_ranks(few, average_gradients)) for _ in range(3)])
 single = quickest([last_step(train_on_ranks(few)) for _ in range(3)])
 titles = ["six calls", "one call"]
-title = "One step: the same gradients in six calls of all_reduce, and in a single one"
+title = "One step: the same gradients in six calls to all_reduce, and in a single one"
 course.draw.timelines(six, single, titles=titles, title=title)
 
 # %% [markdown]
-# The printed line compares all the steps, unless your computer was too busy for that. The picture shows one step of
-# each version, the fastest of three. On your computer, a call takes longer than on real nodes, because four processes
-# share the cores and often have to wait for their turn. The `assert` has compared the losses with the serial run, and
-# from now on we use the single vector. It has a drawback, though. Neither version sends anything until the whole
+# Unless your computer was too busy, the printed line compares all the steps. The picture shows one step of each
+# version, the fastest of three. Count the dark blocks in each row, one for each call. The pale parts show how long a
+# rank was busy with a call before or after the others. The `assert` confirms that the losses still match the serial
+# run, so from now on we use the single vector. That has one drawback. Neither version sends anything until the whole
 # backward pass is over, and with a single vector there is no way around that. In lesson 7 you will collect the
 # gradients in a few vectors, and send the first of them while the backward pass is still going on.
 #
@@ -325,10 +328,10 @@ course.draw.timelines(six, single, titles=titles, title=title)
 # it would hardly notice.)
 #
 # You may also have read that the rate should be multiplied by the number of workers. The next section explains when
-# that is a good idea. If the library already takes the sum, you do it twice.
+# that is a good idea. If the library already takes the sum, you would multiply twice.
 #
-# **Predict.** A program on four ranks takes the sum *and* multiplies the rate by 4. How many times as long is its first
-# step as the first step of a program that does neither?
+# **Predict.** A program on four ranks takes the sum *and* multiplies the rate by 4. By what factor does its first step
+# become longer than that of a program that does neither?
 
 # %%
 course.predict("step_factor", answer=...)  # a number
@@ -375,17 +378,17 @@ course.draw.loss_curves(curves, title)
 #
 # ## A larger batch allows a larger rate
 #
-# Up to now we have cut one batch into four. But with a batch of 64, each of 256 GPUs would get a quarter of an image.
-# In practice each rank often takes as many images as it would alone. (In our function, `batch_size` is the number for
-# all ranks together.) The images that all ranks use in one step form the **global batch**. If each of our four ranks
-# takes 32 images, the global batch has 128. An epoch then has a quarter of the steps that one rank alone would take.
+# So far we have cut one batch into four. But with a batch of 64, each of 256 GPUs would get a quarter of an image. In
+# practice each rank often takes as many images as it would alone. (In our function, `batch_size` is the number for all
+# ranks together.) The images that all ranks use in one step form the **global batch**. If each of our four ranks takes
+# 32 images, the global batch has 128. An epoch then has a quarter of the steps that one rank alone would take.
 #
 # Should we raise the rate to make up for taking fewer steps? One rank alone takes four steps at a rate of $\eta$, with
 # the gradients $g_0$ to $g_3$ of four batches. Together they move the weights by $\eta\,(g_0 + g_1 + g_2 + g_3)$. Four
 # ranks compute four gradients at the same time and take one step with their mean, $\frac14(g_0 + g_1 + g_2 + g_3)$. At
-# a rate of $4\eta$, this one step is as long as the four together. That is the **linear rule**: with $P$ times the
-# batch, take $P$ times the rate. It isn't exact, because a single rank computes each gradient at the point that its
-# previous step has reached, while the four ranks compute all of theirs at the same point.
+# a rate of $4\eta$, this one step covers the same distance as the four together. That is the **linear rule**: with $P$
+# times the batch, take $P$ times the rate. It isn't exact, because a single rank computes each gradient at the point
+# that its previous step has reached, while the four ranks compute all of theirs at the same point.
 #
 # There is a more cautious rule, too. The noise in a gradient falls with the square root of the number of images (lesson
 # 1), so the mean of four gradients has half the noise of one. The **square root rule** takes $\sqrt P$ times the rate,
@@ -419,17 +422,17 @@ course.draw.loss_curves(curves, title, x="step of 128 images")
 
 # %% [markdown]
 # The percentages are the shares of test images recognised. Compare the curves with that of one rank, which has taken
-# four steps where the others take one. With the old rate of 0.1, four ranks lag far behind it. With 0.4, the loss jumps
-# up a few times, and it still gets farthest. The linear rule is meant to close this gap, and it can do so as long as
-# the gradient hardly changes during the four steps that it replaces. Early in training the gradient changes quickly.
-# The network at the top of this page was therefore trained with the linear rule and a **warm-up**, in which the rate
-# begins at the value for a small batch and grows in a straight line to its full value, there within the first five
-# epochs. Without it, the error of their large run was 24.8 % instead of 23.7 %. Our network is too small to show a
+# four steps where the others take one. With the old rate of 0.1, four ranks lag far behind it. At 0.4 the loss jumps up
+# a few times, yet of the three rates it ends lowest. The linear rule is meant to close this gap, and it can do so as
+# long as the gradient hardly changes during the four steps that it replaces. Early in training the gradient changes
+# quickly. The network at the top of this page was therefore trained with the linear rule and a **warm-up**, in which
+# the rate begins at the value for a small batch and grows in a straight line to its full value. In their run this took
+# five epochs. Without the warm-up it had an error of 24.8%, and with it 23.7%. Our network is too small to show a
 # benefit, but you can try it yourself with `scaled_learning_rate` from the exercises.
 #
-# Both rules are rules of thumb. For Adam and its relatives, theory predicts a square root rule under certain conditions
+# Both are rules of thumb. For Adam and its relatives, theory predicts a square root rule under certain conditions
 # ([Malladi and others](https://arxiv.org/abs/2205.10287)). [Further](06_data_parallel_further.ipynb) puts that to the
-# test, and shows how ranks can measure how large a batch is worth using.
+# test, and shows how the ranks can measure from which size on a larger batch no longer pays.
 #
 # ## Different weights, and no error message
 #
@@ -439,7 +442,7 @@ course.draw.loss_curves(curves, title, x="step of 128 images")
 # Take a single weight, which is 5 on rank 0 and 8 on rank 1. If the mean gradient is 2 and the rate is 0.5, then after
 # one step rank 0 holds 5 − 1 = 4 and rank 1 holds 8 − 1 = 7.
 #
-# **Predict.** Over 22 steps, do the four networks come closer to each other?
+# **Predict.** Over 22 steps, do the weights of the four networks come closer to each other?
 
 # %%
 course.predict(
@@ -468,9 +471,9 @@ same = np.allclose(before, after, rtol=1e-9)
 course.measured("replicas", answer="c" if same else closer)
 
 # %% [markdown]
-# All four take the same step, each from a different point, so the distances never change. And that step is the right
-# one for none of them. Rank 0 computed its gradient at its own point, but the step also contains three gradients that
-# were computed elsewhere and say little about the slope where rank 0 is. The two percentages show what that does to the
+# All four take the same step, each from a different point, so the distances never change. And it is the right step for
+# none of them. Rank 0 computed its gradient at its own point, but the step also contains three gradients that were
+# computed elsewhere and say little about the slope where rank 0 is. The two percentages show what that does to the
 # result.
 #
 # `all_reduce` raises no error, because it has no way of knowing that these gradients belong to different networks. So
@@ -479,14 +482,14 @@ course.measured("replicas", answer="c" if same else closer)
 #
 # ## The slowest rank sets the pace
 #
-# Suppose one of the four computers is slower than the others, for example because someone else is using it, too. Such a
+# Suppose one of the four computers is slower than the others, for example because someone else is using it too. Such a
 # rank is called a **straggler**. We imitate it by letting rank 3 sleep for 20 ms in each forward pass, and add up how
 # long each rank spends in each part of its steps. The part *communication* begins when the rank calls `share_gradients`
 # and ends when it has the result.
 #
 # Without the sleep, all ranks call `share_gradients` at about the same time, and all have the result soon after.
 #
-# **Predict.** With the sleep, whose communication takes the longest?
+# **Predict.** With the sleep, which ranks spend the most time in communication?
 
 # %%
 course.predict(
@@ -537,11 +540,11 @@ ranks.stop()
 # You can turn a serial training loop into a data-parallel one: broadcast the weights once, take your shard of each
 # batch, and average the gradients before the step. You can test that the two do the same thing by comparing their
 # losses at every step. You know that with SGD a sum makes the step $P$ times as long, and why a larger batch allows a
-# larger rate. And you know that different starting weights raise no error. And if communication looks slow, you will
-# first ask who is late.
+# larger rate. You know that different starting weights raise no error, and if communication looks slow, you will first
+# ask who is late.
 #
 # In the [exercises](../exercises/06_data_parallel.ipynb) you write the loop and its parts yourself.
-# [Further](06_data_parallel_further.ipynb) repeats with your ranks what a report measured on real machines, and treats
+# [Further](06_data_parallel_further.ipynb) repeats on your ranks what a report measured on real machines, and covers
 # layers that need to see the whole batch. In [lesson 7](07_overlap.ipynb) you make the loop faster.
 #
 # **To read**
