@@ -5,14 +5,14 @@
 #
 # To train a network, you have to know how the loss changes with each of its weights. For the small network of lesson 1,
 # we worked out the formulas for these slopes by hand. If you add a layer, you have to do it again, and a mistake in a
-# formula gives you no error message. You could also change one weight a little, compute the loss again and see what
-# happens to it. But then a network with nine million weights has to compute its loss nine million times. If that takes
+# formula gives you no error message. You could also change one weight a little, compute the loss again and see how it
+# has changed. But then a network with nine million weights has to compute its loss nine million times. If that takes
 # 0.05 seconds on a fast machine, you have to wait 450,000 seconds, or more than five days, for a single gradient.
 #
-# PyTorch finds all nine million slopes in about the time it takes to compute the loss twice more, and you don't have to
-# give it a single formula. In this lesson you build a program that does the same. You will also be able to say which
-# part of a gradient is ready first and could already be sent to other machines, and how many bytes an optimizer keeps
-# for each weight.
+# After computing the loss once, PyTorch finds all nine million slopes in about the time of two more such computations,
+# and you don't have to give it a single formula. In this lesson you build a program that does the same. You will also
+# be able to say which part of a gradient is ready first and could already be sent to other machines, and how many bytes
+# an optimizer keeps for each weight.
 #
 # *50 minutes · builds on [lesson 1](01_sgd.ipynb) · no ranks*
 
@@ -33,9 +33,10 @@ from course_utils.lessons.autodiff_and_optimizers import pictures
 # To keep records, we need numbers of our own. In Python, a class can decide what `+` and `*` do with its objects,
 # because Python calls `x.__add__(y)` for `x + y`, and `x.__mul__(y)` for `x * y`. We call our class `Node`. Its two
 # methods compute the result as usual, but they return it as a new `Node`. The new node knows its **parents**, which are
-# the nodes that it was computed from. It also has a `rule`, a function that will be called on the way back. You will
-# see in a moment what it is for and what its argument `g` is. A rule is defined inside the method, and Python lets it
-# remember `self` and `other` until it is called:
+# the nodes that it was computed from. It also has a `rule`, a function that will be called on the way back. Its
+# argument `g` will be the gradient of the new node, and it returns what each parent gets from it. The next section
+# explains why it returns just that. A rule is defined inside the method, and Python lets it remember `self` and `other`
+# until it is called:
 
 
 # %%
@@ -62,7 +63,7 @@ class Node:
 
 # %% [markdown]
 # Let's compute $y = x \cdot x + x$ for $x = 3$. Now `x * x` is no longer just the number 9. It is a node with the value
-# 9, both of whose parents are `x`. The picture shows all the nodes:
+# 9, and both its parents are `x`. The picture shows all the nodes:
 
 # %% tags=["figure:02_forward_graph"]
 x = Node(3.0, "x")
@@ -90,14 +91,16 @@ pictures.graph(y, f"y = x · x + x = {y.value:g} is made of three nodes", given=
 #
 # You can check this with a calculator. If $x$ grows from 3 to 3.001, then $y$ grows from 12 to 12.007001.
 #
-# This is the **chain rule**. Let $x$ be any node, and let $c$ stand for its children, one for each arrow. Then
+# This is the **chain rule**. For any node $x$, we add up one part for each arrow that leaves it. If $c$ is the child at
+# the end of the arrow, then
 #
 # $$\text{gradient}(x) = \sum_{c} \text{gradient}(c) \cdot \frac{\partial c}{\partial x} ,$$
 #
 # where the fraction $\frac{\partial c}{\partial x}$ is the slope of $c$ if only the $x$ at this arrow changes. For
 # `product`, for example, it is 3 at each of its two arrows. The node's rule computes these products. Its argument `g`
 # is the gradient of the node, and it returns one part for each parent. With that, the walk takes only a few lines. It
-# needs a list of the nodes in the order in which to visit them, which we write down by hand for now:
+# needs a list of the nodes in the order of the visits. For now, we write this list by hand. A node like `x`, which
+# wasn't computed from anything, has no rule and passes nothing on:
 
 
 # %%
@@ -163,8 +166,9 @@ def level_by_level(last):
 # Let's try it on $y = a + b$ with $b = a \cdot a$ and $a = x \cdot x$. Since $a$ is $x^2$ and $b$ is $x^4$, the slope
 # of $y$ at $x = 2$ should be $2x + 4x^3 = 36$.
 #
-# Level by level, the order is `y`, `a`, `b`, `x`. So the walk begins with `y`, which passes a 1 to `a` and a 1 to `b`.
-# Next comes `a`, whose gradient is 1. It passes $1 \cdot 2$ to `x` along each of its two arrows.
+# Draw the graph on a piece of paper. The parents of `y` are `a` and `b`, so they come next, and after them the parent
+# of `a`, which is `x`. Level by level, the order is `y`, `a`, `b`, `x`. So the walk begins with `y`, which passes a 1
+# to `a` and a 1 to `b`. Next comes `a`, whose gradient is 1. It passes $1 \cdot 2$ to `x` along each of its two arrows.
 #
 # **Predict.** Continue from here. What is the gradient of `x` at the end?
 
@@ -221,8 +225,8 @@ print([node.name for node in topological_order(y)], "gradient of x:", x.gradient
 # is the class above with more operations, in a file of about 170 lines, and its method `backward()` does what our
 # function does. From here on, `Node` means this class. Two of its rules need some thought.
 #
-# The first concerns **broadcasting**. If you add a row of 3 numbers to a matrix with 4 rows, NumPy repeats the row 4
-# times. So each of the 3 numbers is used four times, and its four parts have to be added up:
+# The first concerns **broadcasting**. If you add a row of 3 numbers to a matrix with 4 rows, NumPy repeats the row four
+# times. So each of the three numbers is used four times, and its four parts have to be added up:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.autodiff_and_optimizers import Node
@@ -242,15 +246,17 @@ print(row.gradient)
 # Suppose that the gradients of the two results are $g_1$ and $g_2$. If $a_1$ grows a little, the first result grows by
 # 3 times that and the second by 5 times that, so the gradient of $a_1$ is $3g_1 + 5g_2$. In the same way, the gradient
 # of $a_2$ is $4g_1 + 6g_2$. This is again a product of matrices, of $(g_1\ \ g_2)$ and the matrix $b$ with its rows and
-# columns swapped, which is written $b^T$. For the gradient of $b$, a similar calculation leads to $a^T$. So for
-# matrices of any size,
+# columns swapped, which is written $b^T$. For the gradient of $b$, a similar calculation leads to $a^T$. It works for
+# matrices of any size, because every entry is treated like this:
 #
 # $$\text{gradient}(a) = g\, b^T \qquad \text{gradient}(b) = a^T g ,$$
 #
-# where $g$ is the gradient of $c$. You will write this rule in the second exercise. We can now build the network of
-# lesson 1, which computes ten scores for each image. *Softmax* turns the scores $z_1, \dots, z_{10}$ into probabilities
-# by dividing each $e^{z_k}$ by the sum $e^{z_1} + \dots + e^{z_{10}}$. The loss is the **cross entropy**, the mean over
-# the images of $-\log$ of the probability that the network gave to the right digit. Its rule is the third exercise.
+# where $g$ is the gradient of $c$. You will write this rule in the second exercise.
+#
+# We can now build the network of lesson 1, which computes ten scores for each image. *Softmax* turns the scores $z_1,
+# \dots, z_{10}$ into probabilities by dividing each $e^{z_k}$ by the sum $e^{z_1} + \dots + e^{z_{10}}$. The loss is
+# the **cross entropy**, the mean over the images of $-\log$ of the probability that the network gave to the right
+# digit. You will write its rule in the third exercise.
 
 
 # %%
@@ -310,16 +316,19 @@ for node, tensor in zip(nodes, tensors, strict=True):
 # 64 × 32 = 131,072 multiplications. The backward pass has to compute $g\,b^T$, where $g$ has 64 × 32 numbers and $b^T$
 # has 32 × 64. That takes 64 × 32 × 64 multiplications, which is just as many. It also has to compute $a^T g$, which
 # takes the same number again. So this backward pass does twice the work of the forward pass. (Only the first layer of a
-# network can do without $g\,b^T$, because nobody needs the gradient of the images.)
+# network can do without $g\,b^T$, because nobody needs to know how the loss changes with the images.)
 #
 # To measure this, we need a larger network. **VGG-11**, which you will meet again in lessons 3, 6 and 7, is a network
 # for images. It consists of eight **convolutions**, followed by **linear layers**, `x @ W + b`. A convolution slides
-# small filters over an image. A filter of 3 × 3 numbers is multiplied with a patch of 3 × 3 pixels, the products are
-# added up, and the sum is one pixel of the result. Then the filter moves on by one pixel and uses the same numbers
-# again. After some of the convolutions, the image is reduced to half its width and height. The original from 2014 takes
-# images of 224 × 224 pixels and has three linear layers and 133 million weights. Ours is a smaller version for images
-# of 32 × 32 pixels, with one linear layer and 9.2 million weights. (It also has a *norm* layer after each convolution,
-# which lesson 3 explains.) In both, nearly all of the work consists of multiplying numbers and adding up the products.
+# small filters over an image. At its first layer, an image has three numbers at each position, for red, green and blue,
+# and a filter has 3 × 3 × 3 numbers. They are multiplied with the numbers at 3 × 3 positions of the image, and the
+# products are added up. The sum is one number of the result. Then the filter moves on by one position and uses the same
+# numbers again. The first layer has 64 such filters, so its result has 64 numbers at each position, and a filter of the
+# second layer has 3 × 3 × 64. After some of the convolutions, the image is reduced to half its width and height. The
+# original from 2014 takes images of 224 × 224 pixels and has three linear layers and 133 million weights. Ours is a
+# smaller version for images of 32 × 32 pixels, with one linear layer and 9.2 million weights. (It also has a *norm*
+# layer after each convolution, which lesson 3 explains.) In both, nearly all of the work consists of multiplying
+# numbers and adding up the products.
 #
 # **Predict.** How many forward passes could you run in the time of one backward pass? (Anything within a factor of 1.5
 # counts as right.)
@@ -348,15 +357,15 @@ busy = is_busy([times.forwards, times.ends])
 course.measured("backward_price", busy=busy, forward_passes=one_backward / one_forward)
 
 days = parameter_count(model) * one_forward / (24 * 60 * 60)
-print(f"Nudging all {parameter_count(model):,} weights would take {days:.1f} days.")
+print(f"One forward pass for each of {parameter_count(model):,} weights: {days:.1f} days")
 
 # %% [markdown]
-# By our count, a backward pass takes twice the work of a forward pass. The measured ratio may well lie anywhere between
-# 1.3 and 3, since a network doesn't only multiply, and no processor is equally fast at everything. But whatever the
-# factor, it doesn't depend on the number of weights, while nudging takes one forward pass for each of them. Griewank
-# and Walther call this the *cheap gradient principle*. In their book *Evaluating Derivatives* (2008) they show that for
-# any program that computes a single number from such operations, the number and its whole gradient together cost at
-# most about four times the work of the number alone. By our count, it is 1 + 2 = 3 times.
+# By our count, a backward pass takes twice the work of a forward pass. The measured ratio may be somewhat different,
+# since a network doesn't only multiply, and no processor is equally fast at everything. But whatever the factor, it
+# doesn't depend on the number of weights, while changing the weights one by one takes a forward pass for each of them.
+# Griewank and Walther call this the *cheap gradient principle*. In their book *Evaluating Derivatives* (2008) they show
+# that for any program that computes a single number from such operations, the number and its whole gradient together
+# cost at most about four times the work of the number alone. Our own count gives 1 + 2 = 3.
 #
 # You pay for it in memory. The rule of a product needs both factors, so the values of the forward pass must be kept
 # until the backward pass has used them. Lesson 9 comes back to this.
@@ -364,8 +373,9 @@ print(f"Nudging all {parameter_count(model):,} weights would take {days:.1f} day
 # ## The last layer's gradient is ready first
 #
 # The backward pass begins at the loss, so it reaches the last layer first. The gradients there are complete long before
-# those of the first layer. You can watch this happen, because PyTorch lets you attach a **hook** to a weight, which is
-# a function of your own that it calls as soon as the gradient is ready. Our hook only writes down a name:
+# those of the first layer. You can watch this happen, because PyTorch lets you attach a **hook** to a weight. A hook is
+# a function of your own, which PyTorch calls as soon as the gradient of that weight is ready. Ours only writes down a
+# name:
 
 # %% tags=["nbval-check-output"]
 ready = []
@@ -386,12 +396,14 @@ forward().backward()
 print(*ready, sep=", ")
 
 # %% [markdown]
-# How much of the gradient is ready halfway through the backward pass? As an example, imagine a network of three layers
-# with 1, 2 and 5 million weights, from first to last, whose backward passes all take the same time. Halfway through,
-# the last layer is done and the second is not, so 5 of the 8 million gradients are ready, or about 63%.
+# How much of the gradient is ready halfway through the backward pass? As an example, imagine a network of three layers.
+# From first to last they have 1, 2 and 5 million weights, and the backward pass takes equally long in each of them.
+# Halfway through, the last layer is done and the second is not, so 5 of the 8 million gradients are ready, or about
+# 63%.
 #
-# In our network, some layers take longer than others. Each weight of a convolution is used once for each pixel of the
-# result. So its work, for one image, is the number of its weights times the number of these pixels:
+# In our network, some layers take longer than others. Each weight of a convolution is used once for each position of
+# the result. So for one image, the work of a layer is the number of its weights times the number of positions in its
+# result:
 
 # %% tags=["nbval-check-output"]
 sides = {"conv1": 32, "conv2": 16, "conv3": 8, "conv4": 8, "conv5": 4, "conv6": 4}
@@ -405,10 +417,10 @@ for name, side in sides.items():
     )
 
 # %% [markdown]
-# **Predict.** In the forward pass these are 153 million multiplications in all, and in the backward pass twice as many
-# for each layer. Suppose that a layer's time is in proportion to its multiplications. When the first quarter of the
-# backward pass is over, which layers are done, and what percentage of the 9.2 million gradients do they have? (Within a
-# factor of 1.1 counts as right.)
+# **Predict.** That makes 153 million multiplications for the forward pass, and we assume that the backward pass takes
+# twice as many in each layer. Suppose that a layer's time is in proportion to its multiplications. When the first
+# quarter of the backward pass is over, which layers are done, and what percentage of the 9.2 million gradients do they
+# account for? (Within a factor of 1.1 counts as right.)
 
 # %%
 course.predict("ready_after_a_quarter", within=1.1, percent=...)
@@ -435,13 +447,14 @@ pictures.gradient_readiness(
 
 # %% [markdown]
 # By our count, `linear`, `conv8` and `conv7` take 19 of the 153 million multiplications, and `conv6` alone takes
-# another 38. So after a quarter, `conv6` isn't done, and the three layers before it have 4.7 of the 9.2 million
-# gradients, or 51%. The picture shows what the clock says. An orange bar is the time between the end of one layer's
+# another 38. So after a quarter, `conv6` isn't done, and the three layers before it account for 4.7 of the 9.2 million
+# gradients, or 51%. The picture shows the measured times. An orange bar is the time between the end of one layer's
 # backward pass and the end of the next, and the pink line shows how long the finished gradient then waits for the pass
-# to end. The bars don't have exactly the lengths that we counted, because a layer with small images keeps the processor
-# less busy, and because everything that lies between two convolutions is included. But the tendency is the same. In
-# VGG-11, the last convolutions have many weights and small images, and the first ones have few weights and large
-# images. That is why most of the gradient is ready well before the end.
+# to end. Multiplications are not everything, as you can see from `conv1`, which takes far longer than our count says.
+# Its bar includes the layers that come after it and touch every number of the largest images without multiplying much.
+# Lesson 3 is about such layers. But the overall pattern is what we counted. In VGG-11, the last convolutions have many
+# weights and small images, and the first ones have few weights and large images. That is why most of the gradient is
+# ready well before the end.
 #
 # If several machines have to exchange their gradients, each gradient can therefore be sent while the others are still
 # being computed. Lesson 7 does this with the hooks that you have just seen.
@@ -467,12 +480,12 @@ pictures.gradient_readiness(
 #
 # Suppose that the gradient of a weight is 0.5. After the first step, $m$ is 0.05 and $s$ is 0.00025. Divided by $1 -
 # 0.9$ and $1 - 0.999$, they become 0.5 and 0.25, and $0.5 / \sqrt{0.25}$ is 1, so the weight moves by one learning
-# rate. (The tiny $\varepsilon$, usually $10^{-8}$, only prevents a division by zero.) If the gradient is 0.005, the
-# same calculation gives 1 again. So if its gradient doesn't change from step to step, a weight with a small gradient
-# moves as far as a weight with a large one.
+# rate. (The tiny $\varepsilon$, usually $10^{-8}$, prevents a division by zero.) If the gradient is 0.005, the same
+# calculation gives 1 again. So if its gradient doesn't change from step to step, a weight with a small gradient moves
+# as far as a weight with a large one.
 #
 # You will write this step in the fourth exercise. Many large language models are trained with a variant, **AdamW**,
-# which also draws each weight a little towards zero in each step. It keeps the same two averages.
+# which also pulls each weight slightly towards zero in each step. It keeps the same two averages.
 #
 # All of this takes memory. A `float32`, PyTorch's usual type of number, takes 4 bytes. So a weight takes 4 bytes, and
 # its gradient takes another 4.
@@ -508,8 +521,8 @@ bars = {
     "Adam": bar(4, 4, kept["adam"]),
     "Adam, 16 bits": bar(2, 2, 12),  # from a paper, see below
 }
-megabytes = parameter_count(model) * (4 + 4 + kept["adam"]) / 1e6
-title = f"With Adam, VGG-11 takes {megabytes:.0f} MB, not counting the values of the forward pass"
+title = f"Adam keeps {kept['adam']:g} bytes for each parameter, SGD keeps none"
+
 pictures.bytes_per_parameter(bars, title)
 
 # %% [markdown]
@@ -526,8 +539,8 @@ pictures.bytes_per_parameter(bars, title)
 #
 # Every operation makes a node that remembers its parents and has a rule for passing a gradient back to them. If the
 # walk visits each node after all of its children, it finds all gradients at once, for about twice the work of the
-# forward pass. The last layers' gradients are ready first, and in VGG-11 they are most of the bytes. For each weight,
-# plain SGD keeps nothing, momentum keeps 4 bytes, and Adam keeps 8.
+# forward pass. The last layers' gradients are ready first, and in VGG-11 they make up most of the bytes. For each
+# weight, plain SGD keeps nothing, momentum keeps 4 bytes, and Adam keeps 8.
 #
 # Next come the [exercises](../exercises/02_autodiff_and_optimizers.ipynb), with four functions for you to write.
 # [Lesson 3](03_hardware.ipynb) then asks what limits one machine.
@@ -537,6 +550,6 @@ pictures.bytes_per_parameter(bars, title)
 # - Karpathy (2020), [*micrograd*](https://github.com/karpathy/micrograd), is an autodiff engine for single numbers in
 #   about a hundred lines, very much like ours.
 # - Baydin and others (2018), [*Automatic differentiation in machine learning: a
-#   survey*](https://arxiv.org/abs/1502.05767), covers the other ways to let a program find derivatives.
+#   survey*](https://arxiv.org/abs/1502.05767), surveys the other ways of computing derivatives by program.
 # - Kingma and Ba (2015), [*Adam: a method for stochastic optimization*](https://arxiv.org/abs/1412.6980), gives the
 #   step that you have just seen as its algorithm 1.

@@ -3,10 +3,10 @@
 # %% [markdown]
 # # Can P workers train as one?
 #
-# In 2017, a network that classifies photographs was trained on 256 GPUs in one hour, and it became as accurate as one
-# trained on 8 GPUs ([Goyal and others](https://arxiv.org/abs/1706.02677)). That is 32 times as many GPUs. They report a
-# scaling efficiency of about 90 percent, which means that the large run was 0.9 × 32 = 29 times as fast. So the smaller
-# run would have taken more than a day.
+# In 2017, a network that classifies photographs was trained on 256 GPUs in one hour, and it ended up as accurate as the
+# same network trained on 8 GPUs ([Goyal and others](https://arxiv.org/abs/1706.02677)). That is 32 times as many GPUs.
+# They report a scaling efficiency of about 90 percent, so the large run was about 29 times as fast, because 0.9 × 32 is
+# 28.8. So the smaller run would have taken more than a day.
 #
 # How can 256 processors train *one* network? The training loop needs to do three new things, and each of them takes one
 # line. But if one of these lines is wrong, there is usually no error message. On this page you will see four workers
@@ -43,9 +43,9 @@ ranks.load_torch()  # importing torch takes seconds: the ranks do it while you r
 # We need something to compare with, so we begin with a single process that learns to recognise handwritten digits. You
 # know this loop from lessons 1 and 2. In each epoch it shuffles the 1,437 training images and cuts them into 22 batches
 # of 64. The 29 images that are left over are not used in this epoch. For each batch it computes the loss (*forward*),
-# then the gradient (*backward*), and then it takes a step. The network `digits_mlp` has linear layers from 64 pixels to
-# 64 hidden units, from these to 64 more, and from there to the 10 digits. `Sgd` subtracts rate × gradient from the
-# weights, just as `torch.optim.SGD` does.
+# then the gradient (*backward*), and then it takes a step. The network `digits_mlp` has three linear layers, from 64
+# pixels to 64 hidden units, from these to 64 more, and from there to the 10 digits. `Sgd` subtracts rate × gradient
+# from the weights, just as `torch.optim.SGD` does.
 
 
 # %%
@@ -109,9 +109,10 @@ for rank in range(4):
 # Each rank now computes a gradient from 16 images instead of 64. How do we get the gradient of the whole batch?
 #
 # Take a batch of four images whose losses are 1, 2, 3 and 6. The loss of the batch is their mean, which is 3. If two
-# ranks share them, the first finds a mean of 1.5 and the second finds 4.5, and the mean of these two is 3 again. This
-# works because both shards have the same size, and it works for gradients, too. If $g_r$ is the gradient that rank $r$
-# computes from its shard, and $P$ is the number of ranks, the gradient of the batch is
+# ranks share them, rank 0 takes the first and the third and finds a mean of 2, and rank 1 finds a mean of 4. The mean
+# of these two is 3 again. This works because both shards have the same size. And it works for gradients, too, because
+# the gradient of a mean is the mean of the gradients. If $g_r$ is the gradient that rank $r$ computes from its shard,
+# and $P$ is the number of ranks, the gradient of the batch is
 #
 # $$g = \tfrac{1}{P}\,(g_0 + g_1 + \dots + g_{P-1}).$$
 #
@@ -150,8 +151,8 @@ print("after the all-reduce:  ", mean[:, 0].round(6))
 # Each rank finds a different gradient, because each has seen different images. After the all-reduce and the division,
 # all four hold what the single process computed.
 #
-# In lesson 5, `comm` knew who was taking part. Where has it gone? Because we passed `backend="gloo"`, `ranks.run` did
-# this on every rank:
+# In lesson 5, `comm` kept track of who was taking part. What has become of it? Because we passed `backend="gloo"`,
+# `ranks.run` did this on every rank:
 #
 # ```python
 # dist.init_process_group("gloo")  # before our function
@@ -200,7 +201,7 @@ def train(
     rank, P = dist.get_rank(), dist.get_world_size()
     model = build(seed=rank).double()  # every rank draws different weights
     share_start(model)  # new
-    optimizer = Sgd(model.parameters())
+    optimizer = Sgd(model.parameters(), rate)
     losses = []
     for epoch in range(epochs):
         for batch in batches(shuffled(len(x), epoch), batch_size):
@@ -213,7 +214,6 @@ def train(
             with phase("communication"):
                 share_gradients(model)  # new
             with phase("step"):
-                optimizer.rate = rate(len(losses)) if callable(rate) else rate
                 optimizer.step()
             losses.append(loss.item())
     return History(losses, accuracy(model, test_x, test_y), flat_parameters(model))
@@ -224,12 +224,11 @@ def train(
 # start with. (We let every rank draw different ones, so that you can see later what happens without this line.) The
 # second picks this rank's shard, and the third exchanges the gradients. The weights are never sent again, because
 # replicas that start equal and subtract the same mean gradient stay equal. The calls of `phase` only note when each
-# part of a step begins and ends, so that we can draw it. The rate can also be a function of the step number, which we
-# will need later.
+# part of a step begins and ends, so that we can draw it.
 #
-# How exact is that? The serial run adds up 64 losses. Here, each rank adds up 16, and then the four results are added.
-# From lesson 5 you know that a different grouping changes the rounding, and that one rounding in `float64` changes a
-# number by at most $2^{-53}$ of its size, which is about 1e-16.
+# How closely do the two runs agree? The serial run adds up 64 losses. Here, each rank adds up 16, and then the four
+# results are added. From lesson 5 you know that a different grouping changes the rounding, and that one rounding in
+# `float64` changes a number by at most $2^{-53}$ of its size, which is about 1e-16.
 #
 # **Predict.** We train for 88 steps, once with one process and once with four ranks. What is the largest difference
 # between the two losses at any step?
@@ -258,15 +257,16 @@ course.draw.loss_curves({"serial": serial.losses, "4 ranks": losses})
 # Keep this comparison, because it is the best test for parallel training code. Train a few steps both ways in `float64`
 # and compare the loss at each step. A mistake shows up as a difference far too large for rounding. Try it: delete the
 # division by `dist.get_world_size()`, run its cell and the two after it again, and the `assert` will stop you. Then put
-# the line back. In the [exercises](../exercises/06_data_parallel.ipynb) you write such a loop yourself.
+# the line back, and run the same cells once more. In the [exercises](../exercises/06_data_parallel.ipynb) you write
+# such a loop yourself.
 #
 # ## Six calls or one?
 #
 # Our network has three weight matrices and three biases, so `average_gradients` calls `all_reduce` six times in each
 # step. Together the gradients have 8,970 numbers of 8 bytes, which is 72 KB. In a ring of four ranks, each rank sends
-# 1.5 times that, or 108 KB, and at 25 MB per second this takes 4.3 ms. But each call of `all_reduce` also takes some
-# time of its own, however few bytes it has to move, because in a ring of four every rank has to wait for six messages
-# in turn. With six calls we pay for that six times. If we copy all the gradients into one vector first, the same bytes
+# 1.5 times that, or 108 KB, and at 25 MB per second this takes 4.3 ms. But every call of `all_reduce` also has a fixed
+# cost, however little it sends. In a ring of four ranks, each of them has to wait for 2 × 3 messages, one after the
+# other. With six calls we pay this cost six times. If we copy all the gradients into one vector first, the same bytes
 # travel in one call:
 
 
@@ -305,15 +305,16 @@ few = [part[:128] for part in data]  # enough for two steps; we draw the second
 six = quickest([last_step(train_on_ranks(few, average_gradients)) for _ in range(3)])
 single = quickest([last_step(train_on_ranks(few)) for _ in range(3)])
 titles = ["six calls", "one call"]
-course.draw.timelines(six, single, titles=titles)
+title = "One step: the same gradients in six calls of all_reduce, and in a single one"
+course.draw.timelines(six, single, titles=titles, title=title)
 
 # %% [markdown]
-# The printed line is about all the steps, while the picture shows a single step with each method, the fastest of three.
-# On your computer, a call takes longer than on real nodes, because four processes share the cores and often have to
-# wait for their turn. The `assert` has compared the losses with the serial run, and from now on we use the single
-# vector. It has a drawback, though. In both versions we send nothing before the whole backward pass is over, and with a
-# single vector it has to be like that. In lesson 7 you will collect the gradients in a few vectors, and send the first
-# of them while the backward pass is still going on.
+# The printed line compares all the steps, unless your computer was too busy for that. The picture shows one step of
+# each version, the fastest of three. On your computer, a call takes longer than on real nodes, because four processes
+# share the cores and often have to wait for their turn. The `assert` has compared the losses with the serial run, and
+# from now on we use the single vector. It has a drawback, though. Neither version sends anything until the whole
+# backward pass is over, and with a single vector there is no way around that. In lesson 7 you will collect the
+# gradients in a few vectors, and send the first of them while the backward pass is still going on.
 #
 # ## A sum is a longer step
 #
@@ -326,8 +327,8 @@ course.draw.timelines(six, single, titles=titles)
 # You may also have read that the rate should be multiplied by the number of workers. The next section explains when
 # that is a good idea. If the library already takes the sum, you do it twice.
 #
-# **Predict.** A program on four ranks takes the sum *and* multiplies the rate by 4. Its first step is how many times as
-# long as that of a program that does neither?
+# **Predict.** A program on four ranks takes the sum *and* multiplies the rate by 4. How many times as long is its first
+# step as the first step of a program that does neither?
 
 # %%
 course.predict("step_factor", answer=...)  # a number
@@ -375,16 +376,16 @@ course.draw.loss_curves(curves, title)
 # ## A larger batch allows a larger rate
 #
 # Up to now we have cut one batch into four. But with a batch of 64, each of 256 GPUs would get a quarter of an image.
-# In practice each rank often takes as many images as it would alone. The images that all ranks use in one step form the
-# **global batch**. If each of our four ranks takes 32 images, the global batch has 128. An epoch then has a quarter of
-# the steps that one rank alone would take.
+# In practice each rank often takes as many images as it would alone. (In our function, `batch_size` is the number for
+# all ranks together.) The images that all ranks use in one step form the **global batch**. If each of our four ranks
+# takes 32 images, the global batch has 128. An epoch then has a quarter of the steps that one rank alone would take.
 #
-# Should we raise the rate to make up for it? One rank alone takes four steps at a rate of $\eta$, with the gradients
-# $g_0$ to $g_3$ of four batches. Together they move the weights by $\eta\,(g_0 + g_1 + g_2 + g_3)$. Four ranks compute
-# four gradients at the same time and take one step with their mean, $\frac14(g_0 + g_1 + g_2 + g_3)$. At a rate of
-# $4\eta$, this one step is as long as the four together. That is the **linear rule**: with $P$ times the batch, take
-# $P$ times the rate. It isn't exact, because a single rank computes each gradient at the point that its previous step
-# has reached, while the four ranks compute all of theirs at the same point.
+# Should we raise the rate to make up for taking fewer steps? One rank alone takes four steps at a rate of $\eta$, with
+# the gradients $g_0$ to $g_3$ of four batches. Together they move the weights by $\eta\,(g_0 + g_1 + g_2 + g_3)$. Four
+# ranks compute four gradients at the same time and take one step with their mean, $\frac14(g_0 + g_1 + g_2 + g_3)$. At
+# a rate of $4\eta$, this one step is as long as the four together. That is the **linear rule**: with $P$ times the
+# batch, take $P$ times the rate. It isn't exact, because a single rank computes each gradient at the point that its
+# previous step has reached, while the four ranks compute all of theirs at the same point.
 #
 # There is a more cautious rule, too. The noise in a gradient falls with the square root of the number of images (lesson
 # 1), so the mean of four gradients has half the noise of one. The **square root rule** takes $\sqrt P$ times the rate,
@@ -418,29 +419,13 @@ course.draw.loss_curves(curves, title, x="step of 128 images")
 
 # %% [markdown]
 # The percentages are the shares of test images recognised. Compare the curves with that of one rank, which has taken
-# four steps where the others take one. With the old rate of 0.1, four ranks lag far behind it. The linear rule is meant
-# to close this gap, and it can do so as long as the gradient hardly changes during the four steps that it replaces.
-# Early in training the gradient changes quickly. To see the trouble clearly, suppose that one rank used a rate of 0.2,
-# so that the linear rule gives 0.8. We train twice with that, once with a remedy and once without:
-
-# %%
-from course_utils.lessons.data_parallel import climbs_text
-
-
-def warm_up(step):  # from 0.2 to 0.8 in 20 steps
-    return min(0.2 + 0.6 * step / 20, 0.8)
-
-
-warmed = {
-    "0.8 at once": curve(rate=0.8, epochs=epochs, batch_size=128),
-    "warm-up": curve(rate=warm_up, epochs=epochs, batch_size=128),
-}
-course.draw.loss_curves(warmed, climbs_text(warmed), x="step of 128 images")
-
-# %% [markdown]
-# In a **warm-up** the rate begins small and grows to its full value, here in a straight line from 0.2 to 0.8 within 20
-# steps. The network at the top of this page was trained with the linear rule and a warm-up of five epochs. A warm-up
-# helps only at the beginning, though. A rate that is too large for the rest of the run stays too large.
+# four steps where the others take one. With the old rate of 0.1, four ranks lag far behind it. With 0.4, the loss jumps
+# up a few times, and it still gets farthest. The linear rule is meant to close this gap, and it can do so as long as
+# the gradient hardly changes during the four steps that it replaces. Early in training the gradient changes quickly.
+# The network at the top of this page was therefore trained with the linear rule and a **warm-up**, in which the rate
+# begins at the value for a small batch and grows in a straight line to its full value, there within the first five
+# epochs. Without it, the error of their large run was 24.8 % instead of 23.7 %. Our network is too small to show a
+# benefit, but you can try it yourself with `scaled_learning_rate` from the exercises.
 #
 # Both rules are rules of thumb. For Adam and its relatives, theory predicts a square root rule under certain conditions
 # ([Malladi and others](https://arxiv.org/abs/2205.10287)). [Further](06_data_parallel_further.ipynb) puts that to the
@@ -483,14 +468,14 @@ same = np.allclose(before, after, rtol=1e-9)
 course.measured("replicas", answer="c" if same else closer)
 
 # %% [markdown]
-# All four take the same step, each from a different point, so the distances never change. And the step is right for
-# none of them. Rank 0 computed its gradient at its own point, but the step also contains three gradients that were
-# computed elsewhere and say little about the slope where rank 0 is. The two percentages show what that does to the
+# All four take the same step, each from a different point, so the distances never change. And that step is the right
+# one for none of them. Rank 0 computed its gradient at its own point, but the step also contains three gradients that
+# were computed elsewhere and say little about the slope where rank 0 is. The two percentages show what that does to the
 # result.
 #
-# No error is raised, because `all_reduce` can't know that its gradients don't belong together. So compare the weights
-# of your replicas once, after the first step. For example, let each rank add up its weights, and check that the four
-# sums are equal.
+# `all_reduce` raises no error, because it has no way of knowing that these gradients belong to different networks. So
+# compare the weights of your replicas once, after the first step. For example, let each rank add up its weights, and
+# check that the four sums are equal.
 #
 # ## The slowest rank sets the pace
 #
@@ -521,7 +506,8 @@ from course_utils.measuring import Compared, unless_busy
 
 def slow_on_rank_3(seed):
     model = digits_mlp(seed)
-    if dist.get_rank() == 3:  # call this function before each forward pass
+    if dist.get_rank() == 3:
+        # PyTorch calls this function before each forward pass
         model.register_forward_pre_hook(lambda *_: time.sleep(0.02))
     return model
 
@@ -550,9 +536,9 @@ ranks.stop()
 #
 # You can turn a serial training loop into a data-parallel one: broadcast the weights once, take your shard of each
 # batch, and average the gradients before the step. You can test that the two do the same thing by comparing their
-# losses at every step. You know that with SGD a sum makes the step $P$ times as long, why a larger batch allows a
-# larger rate, and that different starting weights raise no error. And if communication looks slow, you will first ask
-# who is late.
+# losses at every step. You know that with SGD a sum makes the step $P$ times as long, and why a larger batch allows a
+# larger rate. And you know that different starting weights raise no error. And if communication looks slow, you will
+# first ask who is late.
 #
 # In the [exercises](../exercises/06_data_parallel.ipynb) you write the loop and its parts yourself.
 # [Further](06_data_parallel_further.ipynb) repeats with your ranks what a report measured on real machines, and treats

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     )
     from .sentences import (
         best_rates_text,
-        climbs_text,
         critical_text,
         exchange_text,
         fastest_text,

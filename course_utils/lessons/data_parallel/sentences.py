@@ -69,16 +69,6 @@ def sent_text(run: "TrainingRun") -> str:
     return f"{run.way}: ranks 0 to {len(vectors) - 1} send {amounts} gradients in a step, {sum(vectors):.1f} in total"
 
 
-def climbs_text(losses: Mapping[str, Sequence[float]]) -> str:
-    """How far above its first value each loss rises."""
-    findings = []
-    for name, values in losses.items():
-        times = max(values) / values[0]
-        climbs = f"rises to {times:.1f} times" if larger(times, 1) else "hardly rises above"
-        findings.append(f"{name}: the loss {climbs} its first value")
-    return "; ".join(findings)
-
-
 def best_rates_text(name: str, rates: Sequence[float], losses: np.ndarray) -> str:
     """Which learning rate gives the lowest loss for each of two batches, and how many times larger the second is.
 

@@ -1,9 +1,7 @@
 """A program started with torchrun from a notebook, as one types it into a terminal."""
 
-import contextlib
 import os
 import shlex
-import signal
 import subprocess
 import threading
 from functools import cache
@@ -16,6 +14,7 @@ from course_utils.system import LOOPBACK
 TRAIN_PROGRAM = Path(__file__).parent / "training_program" / "vgg_on_cifar10.py"
 """The program at the end of the lesson, `train.py` on its page. It can be copied anywhere."""
 REPAIR = "course_utils.torchvision_repair"
+_LEAVING_SECONDS = 40.0  # torchrun itself gives its processes 30
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "TORCH_CPP_LOG_LEVEL": "ERROR",  # no warnings of gloo's about the machine's name
@@ -53,13 +52,9 @@ def run_torchrun(command: str, folder: Path, seconds: float = 900.0) -> None:
     )
     too_long = threading.Event()
 
-    def end() -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-
     def end_late() -> None:
         too_long.set()
-        end()
+        process.terminate()
 
     clock = threading.Timer(seconds, end_late)
     clock.start()
@@ -69,12 +64,23 @@ def run_torchrun(command: str, folder: Path, seconds: float = 900.0) -> None:
         process.wait()
     finally:
         clock.cancel()
-        end()
-        process.wait()
+        end(process)
     if too_long.is_set():
         raise CourseError(f"torchrun has not ended after {seconds:.0f} s; it is ended now.")
     if process.returncode:
         raise CourseError(f"The program failed, with exit code {process.returncode}. Its last lines say why.")
+
+
+def end(process: subprocess.Popen) -> None:
+    """End a torchrun that is still at work. Asked to end, it ends its processes, which are in sessions of their own."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(_LEAVING_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 @cache

@@ -50,12 +50,6 @@ def test_what_the_kernel_counted_is_told_in_vectors():
     assert "share one memory" in sentences.sent_text(run)
 
 
-def test_a_loss_climbs_or_does_not():
-    said = sentences.climbs_text({"at once": [2.0, 5.0, 1.0], "warm-up": [2.0, 2.05, 1.0]})
-    high = "at once: the loss rises to 2.5 times its first value"
-    assert said == f"{high}; warm-up: the loss hardly rises above its first value"
-
-
 def test_who_waits_is_told_only_where_somebody_does():
     assert "4 times as long" in sentences.waiting_text([0.4, 0.4, 0.4, 0.1], late=3)
     assert "all ranks wait" in sentences.waiting_text([0.4, 0.105, 0.4, 0.1], late=3)
