@@ -5,9 +5,9 @@
 #
 # Training the language model of lesson 0 would keep a single GPU busy for more than 60 years. Nearly all of that time
 # would be spent in a loop that fits in a few lines of Python. The loop takes some examples, finds out how the weights
-# should change, and changes them a little. How many examples it takes and how far it goes are two numbers that people
-# have to choose. If the second is just 5 % too large, the steps can lead away from the solution instead of towards it,
-# and you will see that happen on this page.
+# should change, and changes them a little. Two numbers have to be chosen by hand, how many examples to take and how far
+# to go. If the second is just 5 % too large, the steps can lead away from the solution instead of towards it, and you
+# will see that happen on this page.
 #
 # After this lesson you can write the loop, say how reliable a step is if it looks at only a few examples, and find the
 # largest step that works. You will also see why several computers can share the work of a single step, which is what
@@ -19,8 +19,9 @@
 # ## Is it a 2 or a 5?
 #
 # A large network has billions of numbers to learn. We begin with a model that has only two, because then we can draw
-# everything on a map. It has to tell handwritten 2s from handwritten 5s. There are 359 images, and we describe each of
-# them by two numbers, the amount of ink in its left half (framed below) and in its lower left quarter (shaded).
+# everything on a map. It has to tell handwritten 2s from handwritten 5s. There are 359 images of 8 × 8 pixels, and we
+# describe each of them by two numbers, the amount of ink in its left half and the amount in its lower left quarter. In
+# the picture of two of them, the half has a frame and the quarter is shaded.
 
 # %%
 import numpy as np
@@ -31,12 +32,14 @@ from course_utils.lessons.sgd import best_weights, digit_images, pictures, two_d
 images, _ = digit_images()
 x, y = two_digits()  # two numbers for each image; y is 1 for a 5 and 0 for a 2
 some = [95, 258]
-title = "The same amount of ink on the left, but the 2 has more of it at the bottom"
+title = (
+    "Both have the same amount of ink on the left, but the 2 has more of it at the bottom"
+)
 pictures.images_with_regions(images[some], x[some], ["a 2", "a 5"], title)
 
 # %% [markdown]
-# Over all the images, both numbers have a mean of 0 and a standard deviation of 1, so a negative number means less ink
-# than average. Here every image is a point:
+# We have shifted and scaled both numbers so that they have a mean of 0 and a standard deviation of 1 over all the
+# images. A negative number means less ink than average. Here every image is a point:
 
 # %%
 inks = ["ink in the left half", "ink in the lower left quarter"]
@@ -80,19 +83,20 @@ def loss(w):
 #
 # This slope is the **gradient**, written $\nabla L$. For each weight, it tells you how fast the loss grows when you
 # increase that weight. For our model, calculus gives a short formula. The loss of a 5 is $-\log p = \log(1 + e^{-s})$,
-# and its derivative with respect to the score is $p - 1$. For a 2, the derivative comes out as $p$. So in both cases,
-# when the score of an image grows, its loss changes at the rate $p-y$, where $y$ is 1 for a 5 and 0 for a 2. When
-# weight $w_0$ grows, the score changes at the rate $x_0$. So the gradient of a single image is $(p-y)\,x$, and the
-# gradient of $n$ images is the mean
+# and its derivative with respect to the score is $-e^{-s}/(1 + e^{-s})$, which is $p - 1$. For a 2, the derivative
+# comes out as $p$. So in both cases, when the score of an image grows, its loss changes at the rate $p-y$, where $y$ is
+# 1 for a 5 and 0 for a 2. When weight $w_0$ grows, the score changes at the rate $x_0$. Multiplied, the two rates give
+# $(p-y)\,x_0$, and for $w_1$ it is $(p-y)\,x_1$. Both together are the gradient of a single image. The gradient of $n$
+# images is their mean. If $\mathbf{x}_i$ stands for the two numbers of image $i$, it is
 #
-# $$\nabla L(w) = \frac{1}{n} \sum_{i=1}^{n} (p_i - y_i)\, x_i .$$
+# $$\nabla L(w) = \frac{1}{n} \sum_{i=1}^{n} (p_i - y_i)\, \mathbf{x}_i .$$
 #
-# You don't have to believe the calculus. Let's nudge a weight by a millionth and see how much the loss changes:
+# You don't have to take the calculus on trust. Let's nudge a weight by a millionth and see how much the loss changes:
 
 
 # %% tags=["nbval-check-output"]
 def gradient(w, x, y):
-    return (probability(w, x) - y) @ x / len(x)
+    return (probability(w, x) - y) @ x / len(x)  # @ adds up over the images
 
 
 w = np.zeros(2)
@@ -126,17 +130,18 @@ title = "40 steps of gradient descent, most of them in a long, narrow valley"
 pictures.trajectories(loss, {"gradient descent": path}, best, title)
 
 # %% [markdown]
-# This is a hiker's map. Each line joins points with the same loss, so the ground is steep where lines are close
-# together. Darker areas are higher, and the star marks the lowest point. The path starts at the white circle. Where the
-# ground is steep, the steps are long. But soon the path reaches the floor of a long, narrow valley, which is almost
-# level, and there the steps become short, although the rate is still the same.
+# This is a hiker's map. Each line joins points with the same loss. Towards the bottom of the valley, the lines are
+# drawn at smaller and smaller differences in height, so that there are some to see. Darker areas are higher, and the
+# star marks the lowest point. The path starts at the white circle. Where the ground is steep, the steps are long. But
+# soon the path reaches the floor of a long, narrow valley, which is almost level, and there the steps become short,
+# although the rate is still the same.
 #
 # ## A few images are enough for a step
 #
-# Each of these steps used all 359 images. ImageNet, a famous collection of photos, has 1.28 million images to train on,
-# and a network trained in this way would have to look at all of them before its first step. Collections of this size
-# are one reason why people train on many machines. But long before all the images have been looked at, a few of them
-# will have shown roughly which way is down.
+# Each of these steps used all 359 images. ImageNet-1k, a famous collection of photos, has 1.28 million images to train
+# on, and a network trained in this way would have to look at all of them before its first step. Collections of this
+# size are one reason why people train on many machines. But long before all the images have been looked at, a few of
+# them will have shown roughly which way is down.
 #
 # **Stochastic gradient descent**, or SGD, makes use of that. It divides the images at random into small groups. Each
 # group is called a **batch**, and its mean gradient is used for one step. When every image has been used once, an
@@ -162,8 +167,8 @@ def sgd(batch_size, rate=1.0, epochs=5):
 # %% [markdown]
 # With a batch size of 64, an epoch has five full batches and a sixth one with the remaining 39 images. That makes 6
 # steps in an epoch and 30 in five epochs. In the same way, a batch size of 1 gives 1,795 steps, a batch size of 8 gives
-# 225, and 359 gives 5. Either way, each image is used five times. You can have many steps in unreliable directions, or
-# a few in reliable ones.
+# 225, and 359 gives 5. Whatever the batch size, each image is used five times. You can have many steps in unreliable
+# directions, or a few in reliable ones.
 #
 # **Predict.** After five epochs with a rate of 1, which batch size will have the lowest loss?
 
@@ -190,9 +195,10 @@ pictures.trajectories(loss, paths, best, title, columns=columns)
 
 # %% [markdown]
 # With all 359 images in a batch, the steps point in the right direction, but five steps don't get far. With a single
-# image, the path soon comes near the star and then keeps wandering about below it, where the valley is even flatter,
-# because each step follows one image only. A batch of 8 is a good compromise here. With a different rate the result
-# could be different, and in [Further](01_sgd_further.ipynb) you can try that with two sliders.
+# image in each step, the path soon comes near the star. But because each step follows only one image, it then keeps
+# wandering about, mostly beyond the star, where the valley is even flatter. A batch of 8 is a good compromise here.
+# With a different rate the result could be different, and in [Further](01_sgd_further.ipynb) you can try that with two
+# sliders.
 #
 # ## Noise falls with the square root of the batch size
 #
@@ -204,9 +210,10 @@ pictures.trajectories(loss, paths, best, title, columns=columns)
 # gradients, so its error is the mean of their errors. If the images are drawn independently, these errors point in
 # unrelated directions and partly cancel. How much is left? Suppose two errors happen to be at a right angle. Then their
 # sum is the long side of a right triangle, and by Pythagoras its square is the sum of their squares. Two independent
-# errors are sometimes closer together and sometimes farther apart than that, but on average over many pairs, the same
-# holds for their squares. So the sum of four errors has a mean square of $4\sigma^2$, which means a noise of $2\sigma$,
-# and their mean has a quarter of that, $\sigma/2$. Four times as many images give half the noise.
+# errors can meet at any angle, and the sum is longer if the angle is smaller than a right angle and shorter if it is
+# larger. But this evens out, so on average over many pairs, the squares still add up. In the same way we can add a
+# third error and a fourth. So the sum of four errors has a mean square of $4\sigma^2$, which means a noise of
+# $2\sigma$, and their mean has a quarter of that, $\sigma/2$. Four times as many images give half the noise.
 #
 # **Predict.** By what factor is the noise of 100 images smaller than the noise of one? (Anything within a factor of 1.2
 # counts as right.)
@@ -251,10 +258,11 @@ pictures.noise_line(batch_sizes, {name: measured}, {name: predicted}, title)
 #
 # ## How large may a step be?
 #
-# On the floor of the valley, larger steps would have helped. What stops us? Take the simplest landscape that has a
-# lowest point, a parabola. At a distance $d$ from the lowest point, let its height be $\tfrac{\lambda}{2} d^2$. The
-# derivative of $d^2$ is $2d$, so the slope is $\lambda d$. The number $\lambda$ (lambda) is the **curvature**, which is
-# how fast the slope changes as you walk. One step of gradient descent changes the distance by the rate times the slope:
+# On the floor of the valley, larger steps would have helped. So what stops us from taking them? Let's look at the
+# simplest landscape with a lowest point, a parabola. At a distance $d$ from the lowest point, let its height be
+# $\tfrac{\lambda}{2} d^2$. The derivative of $d^2$ is $2d$, so the slope is $\lambda d$. The number $\lambda$ (lambda)
+# is the **curvature**. It tells you how much the slope changes for each unit of distance. One step of gradient descent
+# changes the distance by the rate times the slope:
 #
 # $$d \leftarrow d - \eta \lambda d = (1 - \eta\lambda)\, d$$
 #
@@ -285,10 +293,9 @@ pictures.steps_on_parabola(curvature, visited, title)
 # is 2.
 #
 # Our valley has two weights, and it is not a parabola. But near the star, a cut through it in any direction looks very
-# much like one. On the map, the lines around the star are closest together straight across the valley, from the lower
-# left to the upper right. In this direction the curvature is largest, so this is where steps fail first. At the star
-# the slope is 0. The next cell goes a distance of 0.001 to the upper right and divides the slope there by this
-# distance:
+# much like one. On the maps above, lines are closest together straight across the valley, from the lower left to the
+# upper right. In this direction the curvature is largest, so this is where steps fail first. At the star the slope is
+# 0. The next cell goes a distance of 0.001 to the upper right and divides the slope there by this distance:
 
 # %%
 across = np.array([1.0, 1.0]) / np.sqrt(2)  # an arrow of length 1
@@ -297,8 +304,8 @@ slope = gradient(start, x, y) @ across  # the part of it that points along the a
 print(f"curvature across the valley: {slope / 0.001:.3f}")
 
 # %% [markdown]
-# **Predict.** What is the largest rate for which gradient descent, if it starts this close to the star, still gets
-# closer? (Your answer counts as right if it is within 5 %.)
+# **Predict.** Suppose that gradient descent starts this close to the star and takes 120 steps. What is the largest rate
+# with which it still ends closer to the star than it started? (Your answer counts as right if it is within 5 %.)
 
 # %%
 course.predict("largest_rate", within=1.05, answer=...)
@@ -330,10 +337,11 @@ pictures.distances(curves, title, y="distance from the star")
 
 # %% [markdown]
 # The formula gives 2 ÷ 0.169 = 11.8. With a rate 5 % below that, the steps lead to the star. With a rate 5 % above it,
-# they lead away from it, until they are so far out that the ground is less curved, and there they keep jumping from one
+# they lead away from it, until they are so far out that the ground is less curved, where they keep jumping from one
 # side to the other. The blue curve, with half the largest rate, falls steeply once and then very slowly. Its first step
-# lands almost exactly on the floor of the valley, because half of $2/\lambda$ makes $1 - \eta\lambda$ equal to 0, and
-# after that it has to creep along the floor.
+# lands almost exactly on the floor of the valley, because half of $2/\lambda$ makes $1 - \eta\lambda$ equal to 0. What
+# is left is a tiny distance along the floor, on which it has to creep. (Notice that the vertical axis is logarithmic,
+# so a straight line means that each step multiplies the distance by the same number.)
 #
 # So near the lowest point, the direction with the largest curvature sets the limit. *Along* the valley much larger
 # steps would be safe, but they would throw us out sideways. A network with millions of weights has steep and gentle
@@ -343,15 +351,16 @@ pictures.distances(curves, title, y="distance from the star")
 #
 # Gradient descent forgets each step as soon as it has been taken, like a hiker who stops after every step to feel which
 # way is down. A ball keeps rolling. Descent with **momentum** keeps a velocity $v$. In each step, a share $\beta$
-# (beta) of the old velocity is kept and the new gradient is added. The weights then follow the velocity:
+# (beta) of the old velocity is kept and the new gradient is added. The weights then move against the velocity, as they
+# moved against the gradient before:
 #
 # $$v \leftarrow \beta v + \nabla L(w), \qquad w \leftarrow w - \eta v$$
 #
 # Suppose that the gradient is 1 in every step and $\beta$ is 0.5. The velocity is 1 after the first step, 0.5 × 1 + 1 =
-# 1.5 after the second, then 1.75, then 1.875. It approaches 2, which is the value that no longer changes, because 0.5 ×
-# 2 + 1 = 2. So the ball's steps become twice as long as the hiker's.
+# 1.5 after the second, then 1.75, then 1.875. It approaches 2, where it stops changing, because 0.5 × 2 + 1 = 2. So the
+# ball's steps become twice as long as the hiker's.
 #
-# **Predict.** Which velocity does the ball approach if the gradient is still 1 and $\beta$ is 0.8?
+# **Predict.** Which velocity does the ball approach if the gradient stays at 1 and $\beta$ is 0.8?
 
 # %%
 course.predict("velocity", answer=...)
@@ -359,7 +368,8 @@ course.predict("velocity", answer=...)
 # %% [markdown]
 # Let's try that in our valley. We begin with a rate of 2 and three values of $\beta$, where 0 means no momentum. With
 # $\beta$ = 0.8 the steps may become five times as long, so for a fair comparison we also let the hiker use five times
-# the rate. The cell counts the steps after which the loss stays within 0.001 of the lowest loss.
+# the rate. The cell counts the steps after which the loss stays within 0.001 of the lowest loss, and then draws the
+# first 30 steps.
 
 # %% tags=["figure:01_ball"]
 course.answer("velocity", answer=1 / (1 - 0.8))
@@ -381,25 +391,24 @@ for beta, rate in [(0, 2.0), (0, 10.0), (0.8, 2.0), (0.9, 2.0)]:
     too_high = [step for step, w in enumerate(path) if loss(w) > loss(best) + 0.001]
     print(f"β = {beta}, rate {rate:g}: {max(too_high) + 1} steps")
     rolls[f"β = {beta}, rate {rate:g}"] = path[:31]
-title = (
-    "With a rate of 10 the hiker zigzags across the valley, the ball stays on its floor"
-)
+title = "A hiker with a rate of 10 zigzags; the ball stays on the valley floor"
 pictures.trajectories(loss, rolls, best, title, together=True)
 
 # %% [markdown]
-# While the gradient stays the same, momentum makes the steps up to $1/(1-\beta)$ times as long. Most of what it saves
-# here comes from that, as you can see from the hiker with a rate of 10, who is nearly as fast. But his steps are close
-# to the limit of 11.8, so he zigzags across the valley. The ball takes its small steps in the steep direction and still
-# gets up to speed along the valley, because there all the gradients point the same way. In a steeper valley the hiker
-# couldn't use such a rate at all. With $\beta$ = 0.9, though, the ball is too fast, rolls past the star and has to come
-# back. Momentum also needs memory, since the velocity has as many numbers as there are weights.
+# While the gradient stays the same, momentum makes the steps up to $1/(1-\beta)$ times as long. Most of the saving here
+# comes from that, because the hiker with a rate of 10 isn't far behind the ball with $\beta$ = 0.8. But a rate of 10 is
+# close to the limit, and at the beginning of the path, where the ground is more sharply curved, it is even above it.
+# That is why he zigzags across the valley. The ball takes small steps across the valley and still gets up to speed
+# along it, because there all the gradients point the same way. In a more sharply curved valley, a hiker couldn't use
+# such a rate at all. With $\beta$ = 0.9, though, the ball is too fast, rolls far past the star and has to come back.
+# Momentum also needs memory, since the velocity has as many numbers as there are weights.
 #
 # ## The same loop trains a network
 #
-# Now let's read all ten digits with a small network. It has 32 **hidden units**. Each of them multiplies the 64 pixels
-# of an image by 64 weights, adds the results and one more number, its bias, and replaces a negative result by 0. Each
-# of the ten digits then gets a score from the 32 hidden units in the same way, except that negative results stay as
-# they are. The digit with the highest score is the network's answer.
+# Now let's recognise all ten digits with a small network. It has 32 **hidden units**. Each of them multiplies the 64
+# pixels of an image by 64 weights, adds the results and one more number, its bias, and replaces a negative result by 0.
+# Each of the ten digits then gets a score from the 32 hidden units in the same way, except that negative results stay
+# as they are. The digit with the highest score is the network's answer.
 
 
 # %%
@@ -453,9 +462,9 @@ course.draw.loss_curves({"SGD": losses}, title)
 #
 # ## The same gradient, in four parts
 #
-# Finally, here is the reason why this course exists. We take a batch of 64 images and compute its gradient. Then we cut
-# the batch into four parts of 16 images, compute the gradient of each part separately, and take the mean of the four.
-# Do we get the same?
+# Finally, here is why this course exists. We take a batch of 64 images and compute its gradient. Then we cut the batch
+# into four parts of 16 images, compute the gradient of each part separately, and take the mean of the four. Do we get
+# the same?
 
 # %% tags=["nbval-check-output"]
 _, whole = loss_and_gradients(weights, train_x[:64], train_y[:64])
@@ -481,25 +490,25 @@ for k in range(4):  # the network has four arrays
 # %% tags=["figure:01_parts"]
 biases = {f"part {k + 1}": parts[k][3] for k in range(4)}
 assert np.allclose(np.mean(list(biases.values()), axis=0), whole[3], rtol=0, atol=1e-12)
-title = "The gradients of the parts differ, but their mean is that of the batch"
+title = "The gradients of the parts differ, but their mean is the gradient of the batch"
 name = "all 64 images = mean of the four parts"
 pictures.parts_and_whole(
     biases, whole[3], title, x="bias of the output", y="gradient", name=name
 )
 
 # %% [markdown]
-# To compute the gradient of one part, we needed the weights and the 16 images of that part, and nothing from the
-# others. So four computers could do this at the same time, if each of them had a copy of the weights. They would have
-# to communicate only once in each step, to take the mean. [Lesson 4](04_messages.ipynb) shows how computers exchange
+# To compute the gradient of one part, we needed the weights and the 16 images of that part, and nothing from the other
+# parts. So four computers could do this at the same time, if each of them had a copy of the weights. They would have to
+# communicate only once in each step, to take the mean. [Lesson 4](04_messages.ipynb) shows how computers exchange
 # numbers, and in [lesson 6](06_data_parallel.ipynb) four ranks train a network together in this way.
 #
 # ## What you can do now
 #
-# You can write the loop that trains a network: take a batch, compute its gradient, and step against it. You know that
-# the noise of a batch of $B$ images is $\sigma/\sqrt{B}$, that near a lowest point descent leads away if the learning
-# rate exceeds $2/\lambda$, where $\lambda$ is the largest curvature there, and that momentum can make steps
-# $1/(1-\beta)$ times as long. Most importantly, you know that the gradient of a batch is the mean of the gradients of
-# its equal parts, each of which can be computed on its own.
+# You can write the loop that trains a network: take a batch, compute its gradient, and take a step in the opposite
+# direction. You know that the noise of a batch of $B$ independently drawn images is $\sigma/\sqrt{B}$, that near a
+# lowest point the steps lead away from it if the learning rate exceeds $2/\lambda$, where $\lambda$ is the largest
+# curvature there, and that momentum can make steps $1/(1-\beta)$ times as long. Most importantly, you know that the
+# gradient of a batch is the mean of the gradients of its equal parts, each of which can be computed on its own.
 #
 # In the [exercises](../exercises/01_sgd.ipynb) you write the pieces of the loop. [Lesson
 # 2](02_autodiff_and_optimizers.ipynb) asks who computes the gradient. [Further](01_sgd_further.ipynb) is about

@@ -28,15 +28,14 @@ from course_utils.lessons.autodiff_and_optimizers import pictures
 # However long a program is, it computes its loss with only a few kinds of **operation**, such as sums and products, and
 # the slope of each of them is known from calculus. So while the program runs, we let every number keep a record of the
 # operation that made it and of the numbers that went into it. When the loss has been computed, we follow these records
-# back to the beginning. Finding slopes like this is called **automatic differentiation**, or autodiff for short.
+# back to the beginning. This is a form of **automatic differentiation**, or autodiff for short.
 #
 # To keep records, we need numbers of our own. In Python, a class can decide what `+` and `*` do with its objects,
 # because Python calls `x.__add__(y)` for `x + y`, and `x.__mul__(y)` for `x * y`. We call our class `Node`. Its two
 # methods compute the result as usual, but they return it as a new `Node`. The new node knows its **parents**, which are
-# the nodes that it was computed from. It also has a `rule`, a function that will be called on the way back. Its
-# argument `g` will be the gradient of the new node, and it returns what each parent gets from it. The next section
-# explains why it returns just that. A rule is defined inside the method, and Python lets it remember `self` and `other`
-# until it is called:
+# the nodes that it was computed from. It also has a `rule`, a function that will be called on the way back. The rule
+# will be given `g`, the gradient of the new node, and returns each parent's share of it. The next section explains what
+# that means. A rule is defined inside the method, and Python lets it remember `self` and `other` until it is called:
 
 
 # %%
@@ -200,8 +199,8 @@ pictures.graph(y, title, given=["x"], visited=level_by_level(y))
 # `b` passed it two more parts of 4. So `a` ends up with the right gradient, which is 9, but `x` never hears of it.
 # There is no error message, only a wrong number.
 #
-# A node may pass on its gradient only when all of its children have passed on theirs. Such an order is easy to
-# describe. List the nodes so that each of them comes after its parents, here `x, a, b, y`. Such a list is in
+# A node may pass on its gradient only when all of its children in the graph have passed on theirs. Such an order is
+# easy to describe. List the nodes so that each of them comes after its parents, here `x, a, b, y`. Such a list is in
 # **topological order**. Then read it from the end. Writing a function that makes the list is your [first
 # exercise](../exercises/02_autodiff_and_optimizers.ipynb). For now we use the one from our library:
 
@@ -246,8 +245,8 @@ print(row.gradient)
 # Suppose that the gradients of the two results are $g_1$ and $g_2$. If $a_1$ grows a little, the first result grows by
 # 3 times that and the second by 5 times that, so the gradient of $a_1$ is $3g_1 + 5g_2$. In the same way, the gradient
 # of $a_2$ is $4g_1 + 6g_2$. This is again a product of matrices, of $(g_1\ \ g_2)$ and the matrix $b$ with its rows and
-# columns swapped, which is written $b^T$. For the gradient of $b$, a similar calculation leads to $a^T$. It works for
-# matrices of any size, because every entry is treated like this:
+# columns swapped, which is written $b^T$. For the gradient of $b$, a similar calculation leads to $a^T$. The same
+# argument applies to every entry of larger matrices, so for matrices of any size
 #
 # $$\text{gradient}(a) = g\, b^T \qquad \text{gradient}(b) = a^T g ,$$
 #
@@ -305,8 +304,8 @@ for node, tensor in zip(nodes, tensors, strict=True):
     print(f"{node.name}: the largest difference is {difference:.0e}")
 
 # %% [markdown]
-# All these arrays have numbers of 8 bytes (`float64`), which are rounded to about 16 digits, so tiny differences are to
-# be expected. In [Further](02_autodiff_and_optimizers_further.ipynb), the network learns to read digits with our own
+# All these arrays hold 8-byte numbers (`float64`), which are accurate to about 16 digits, so tiny differences are to be
+# expected. In [Further](02_autodiff_and_optimizers_further.ipynb), the network learns to read digits with our own
 # gradients. From here on, we let PyTorch do the walking.
 #
 # ## What does a gradient cost?
@@ -316,18 +315,18 @@ for node, tensor in zip(nodes, tensors, strict=True):
 # 64 × 32 = 131,072 multiplications. The backward pass has to compute $g\,b^T$, where $g$ has 64 × 32 numbers and $b^T$
 # has 32 × 64. That takes 64 × 32 × 64 multiplications, which is just as many. It also has to compute $a^T g$, which
 # takes the same number again. So this backward pass does twice the work of the forward pass. (Only the first layer of a
-# network can do without $g\,b^T$, because nobody needs to know how the loss changes with the images.)
+# network can skip one of the two products, because nobody needs to know how the loss changes with the images.)
 #
 # To measure this, we need a larger network. **VGG-11**, which you will meet again in lessons 3, 6 and 7, is a network
 # for images. It consists of eight **convolutions**, followed by **linear layers**, `x @ W + b`. A convolution slides
-# small filters over an image. At its first layer, an image has three numbers at each position, for red, green and blue,
-# and a filter has 3 × 3 × 3 numbers. They are multiplied with the numbers at 3 × 3 positions of the image, and the
-# products are added up. The sum is one number of the result. Then the filter moves on by one position and uses the same
-# numbers again. The first layer has 64 such filters, so its result has 64 numbers at each position, and a filter of the
-# second layer has 3 × 3 × 64. After some of the convolutions, the image is reduced to half its width and height. The
-# original from 2014 takes images of 224 × 224 pixels and has three linear layers and 133 million weights. Ours is a
+# small filters over an image. The input of the first layer has three numbers at each position, for red, green and blue,
+# and a filter has 3 × 3 × 3 numbers. They are multiplied by the numbers at 3 × 3 positions in the image, and the
+# products are added up. That sum is one number in the result. Then the filter moves on by one position and uses the
+# same numbers again. The first layer has 64 such filters, so its result has 64 numbers at each position, and a filter
+# of the second layer has 3 × 3 × 64. After some of the convolutions, the image is reduced to half its width and height.
+# The original from 2014 takes images of 224 × 224 pixels and has three linear layers and 133 million weights. Ours is a
 # smaller version for images of 32 × 32 pixels, with one linear layer and 9.2 million weights. (It also has a *norm*
-# layer after each convolution, which lesson 3 explains.) In both, nearly all of the work consists of multiplying
+# layer after each convolution, which lesson 3 explains.) In both, nearly all of the arithmetic consists of multiplying
 # numbers and adding up the products.
 #
 # **Predict.** How many forward passes could you run in the time of one backward pass? (Anything within a factor of 1.5
@@ -357,17 +356,17 @@ busy = is_busy([times.forwards, times.ends])
 course.measured("backward_price", busy=busy, forward_passes=one_backward / one_forward)
 
 days = parameter_count(model) * one_forward / (24 * 60 * 60)
-print(f"One forward pass for each of {parameter_count(model):,} weights: {days:.1f} days")
+print(f"{parameter_count(model):,} such forward passes would take {days:.1f} days.")
 
 # %% [markdown]
 # By our count, a backward pass takes twice the work of a forward pass. The measured ratio may be somewhat different,
-# since a network doesn't only multiply, and no processor is equally fast at everything. But whatever the factor, it
-# doesn't depend on the number of weights, while changing the weights one by one takes a forward pass for each of them.
+# since a network doesn't only multiply, and no processor is equally fast at everything. But whatever the factor is, it
+# doesn't grow with the number of weights, while changing the weights one by one takes a forward pass for each of them.
 # Griewank and Walther call this the *cheap gradient principle*. In their book *Evaluating Derivatives* (2008) they show
 # that for any program that computes a single number from such operations, the number and its whole gradient together
 # cost at most about four times the work of the number alone. Our own count gives 1 + 2 = 3.
 #
-# You pay for it in memory. The rule of a product needs both factors, so the values of the forward pass must be kept
+# You pay for it in memory. The rule for a product needs both factors, so the values of the forward pass must be kept
 # until the backward pass has used them. Lesson 9 comes back to this.
 #
 # ## The last layer's gradient is ready first
@@ -417,9 +416,9 @@ for name, side in sides.items():
     )
 
 # %% [markdown]
-# **Predict.** That makes 153 million multiplications for the forward pass, and we assume that the backward pass takes
-# twice as many in each layer. Suppose that a layer's time is in proportion to its multiplications. When the first
-# quarter of the backward pass is over, which layers are done, and what percentage of the 9.2 million gradients do they
+# **Predict.** That makes 153 million multiplications for the forward pass, and about twice as many in each layer for
+# the backward pass. Suppose that the time a layer takes is proportional to its number of multiplications. When the
+# first quarter of the backward pass is over, some layers are done. What percentage of the 9.2 million gradients do they
 # account for? (Within a factor of 1.1 counts as right.)
 
 # %%
@@ -450,11 +449,11 @@ pictures.gradient_readiness(
 # another 38. So after a quarter, `conv6` isn't done, and the three layers before it account for 4.7 of the 9.2 million
 # gradients, or 51%. The picture shows the measured times. An orange bar is the time between the end of one layer's
 # backward pass and the end of the next, and the pink line shows how long the finished gradient then waits for the pass
-# to end. Multiplications are not everything, as you can see from `conv1`, which takes far longer than our count says.
-# Its bar includes the layers that come after it and touch every number of the largest images without multiplying much.
-# Lesson 3 is about such layers. But the overall pattern is what we counted. In VGG-11, the last convolutions have many
-# weights and small images, and the first ones have few weights and large images. That is why most of the gradient is
-# ready well before the end.
+# to end. Multiplications aren't the whole story. For example, `conv1` usually takes far longer than our count says. Its
+# bar also covers the layers that follow it in the network, which touch every number in the largest images but do little
+# multiplying. Lesson 3 is about such layers. But the order and the overall pattern are what we counted. In VGG-11, the
+# last convolutions have many weights and small images, and the first ones have few weights and large images. That is
+# why most of the gradient is ready well before the end.
 #
 # If several machines have to exchange their gradients, each gradient can therefore be sent while the others are still
 # being computed. Lesson 7 does this with the hooks that you have just seen.
@@ -528,12 +527,12 @@ pictures.bytes_per_parameter(bars, title)
 # %% [markdown]
 # For the first three bars, we let PyTorch's optimizers take a step and counted the bytes that they keep. The last bar
 # is from a paper ([Rajbhandari and others 2020](https://arxiv.org/abs/1910.02054), section 3.1). Large models are often
-# trained with weights and gradients of 16 bits, or 2 bytes. Such a number has so few digits that a small step doesn't
-# change it: in `bfloat16`, the next number after 1 is 1.008. So the optimizer also keeps a `float32` copy of the
-# weights, which makes 4 + 4 + 4 bytes.
+# trained with 16-bit weights and gradients, which take 2 bytes each. Such a number has so few digits that a small step
+# doesn't change it: in `bfloat16`, the next number after 1 is 1.008. So the optimizer also keeps a `float32` copy of
+# the weights, to which it adds its steps. Together with Adam's two averages, that makes 4 + 4 + 4 bytes.
 #
-# With Adam, a weight takes 16 bytes in both of these recipes. This is where the 512 GB for 32 billion weights in lesson
-# 0 came from. In lesson 11, several ranks divide the optimizer's part among them.
+# Either way, Adam needs 16 bytes for each weight. This is where the 512 GB for 32 billion weights in lesson 0 came
+# from. In lesson 11, several ranks divide the optimizer's part among them.
 #
 # ## What you take with you
 #
@@ -550,6 +549,6 @@ pictures.bytes_per_parameter(bars, title)
 # - Karpathy (2020), [*micrograd*](https://github.com/karpathy/micrograd), is an autodiff engine for single numbers in
 #   about a hundred lines, very much like ours.
 # - Baydin and others (2018), [*Automatic differentiation in machine learning: a
-#   survey*](https://arxiv.org/abs/1502.05767), surveys the other ways of computing derivatives by program.
+#   survey*](https://arxiv.org/abs/1502.05767), explains this and other ways to let a computer find derivatives.
 # - Kingma and Ba (2015), [*Adam: a method for stochastic optimization*](https://arxiv.org/abs/1412.6980), gives the
 #   step that you have just seen as its algorithm 1.

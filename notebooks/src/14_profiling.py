@@ -120,7 +120,8 @@ print(operators_table(rows), convolutions_text(rows), sep="\n\n")
 #
 # ## All ranks
 #
-# Every rank profiles three steps. In each, one all-reduce follows the backward pass: it adds up all gradients as one vector, as in lesson 6.
+# Every rank profiles three steps. In each, one all-reduce follows the backward pass: it adds up all gradients as one
+# vector, as in lesson 6.
 
 # %%
 from course_utils.lessons.data_parallel import all_reduce_flat

@@ -127,7 +127,8 @@ def _draw_map(ax: Axes, window: tuple[np.ndarray, np.ndarray], heights: tuple) -
     across, up, values = heights
     least, most = values.min(), values.max()
     shares = np.linspace(0, 1, LEVELS + 1)[1:-1] ** 2.5  # closer together near the bottom, where all paths lead
-    ax.contourf(across, up, values, levels=40, cmap="Blues", alpha=0.35)
+    extent = (across[0], across[-1], up[0], up[-1])
+    ax.imshow(values, "Blues", alpha=0.35, origin="lower", extent=extent, interpolation="bilinear", aspect="auto")
     ax.contour(across, up, values, levels=least + shares * (most - least), colors=MAP, linewidths=0.7)
     ax.set(xlim=(window[0][0], window[1][0]), ylim=(window[0][1], window[1][1]))
 
