@@ -734,13 +734,19 @@ for link in ("100 Mbit/s", "1 Gbit/s"):
 # too, since asynchronous SGD "does not have the same convergence guarantees". Their advice is that asynchronous SGD "is
 # an active area of research", and that synchronous SGD "is well understood and is currently the *accepted* and
 # *advised* approach". You have seen the reasons for it. With equal workers, waiting costs little, the result is the
-# same in every run, and it equals the serial one.
+# same in every run, and it equals the serial one. Since then some systems have found a middle way. In [AReaL
+# (2025)](https://arxiv.org/abs/2505.24298), a language model learns from its own answers, which are written with
+# slightly old weights. Their staleness has a limit, and when it is reached, the GPUs that write answers have to wait.
+# DiLoCo, from section 4, is meant for machines that are far apart, but [Gemini
+# (2023)](https://arxiv.org/abs/2312.11805) was trained synchronously even across data centres, because the links
+# between them were fast enough.
 #
 # For more information, the slides point to two papers. The first is D-PSGD, from section 5. It does not use the word
-# *decentralized* as the slides do. The slides call an all-reduce decentralized because it has no server. The paper
-# calls it centralized because every rank gets the mean of all, and decentralized only means that ranks average with
-# their neighbours. The second paper, given with the asynchronous method, is the one about backup workers (section 2).
-# It argues for synchronous training.
+# *decentralized* as the slides do. The slides call an all-reduce decentralized because it has no server. In the paper
+# and in most later ones, a method is **centralised** if it combines what all ranks contribute into one set of weights,
+# whether with a server or with an all-reduce. It is decentralised only if ranks average with a few neighbours, so that
+# their weights differ. The second paper, given with the asynchronous method, is the one about backup workers (section
+# 2). It argues for synchronous training.
 #
 # ### Health workers across Africa
 #

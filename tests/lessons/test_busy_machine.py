@@ -102,7 +102,7 @@ TEXTS: dict[str, Text] = {
     "7 loopback": lambda s: overlap.loopback_text(
         StepTimes({"flat": list(CALM), "ours": list(s)}), "flat", "ours", 2, 2
     ),
-    "8 link": lambda s: parameter_server.link_text([s], [1.0]),
+    "8 link": lambda s: parameter_server.link_text({"server": [s]}, {"server": [1.0]}),
     "8 server and ring": lambda s: parameter_server.link_title([1], [s], [s]),
     "8 served": lambda s: parameter_server.served_text(
         [Served(3, 10.0, 2.0, 0.9)], [Served(3, 10.0 if s == CALM else 5.0, 2.0, 0.9)]

@@ -23,6 +23,8 @@ def races(
 ) -> Figure:
     """Draw accuracy against epochs (left) and against seconds (right), one row for each setting.
 
+    All rows share the axis of epochs. Each row has its own axis of seconds, or a slow setting would squeeze the others.
+
     Args:
         rows: the setting ("no straggler") → the way of training → all its runs; every run is a thin line.
         target: an accuracy that is marked by a dashed line.
@@ -36,15 +38,14 @@ def races(
     above = style.legend_height(list(marks)) + 0.22
     margins = {"above": above, "between": 0.8, "width": style.WIDTH}
     picture, left_axes = style.new_picture(title, subtitle, heights=[1.75] * len(rows), **margins)
-    longest = {
-        what: max(getattr(run, what)[-1] for ways in rows.values() for runs in ways.values() for run in runs)
-        for what in ("epochs", "seconds")
-    }
+    longest_epochs = max(run.epochs[-1] for ways in rows.values() for runs in ways.values() for run in runs)
     for row, (left, (setting, ways)) in enumerate(zip(left_axes, rows.items(), strict=True)):
         box = left.get_position()
         width = (box.width - 0.25 / margins["width"]) / 2
         left.set_position((box.x0, box.y0, width, box.height))
         right = picture.add_axes((box.x1 - width, box.y0, width, box.height))
+        longest_seconds = max(run.seconds[-1] for runs in ways.values() for run in runs)
+        longest = {"epochs": longest_epochs, "seconds": longest_seconds}
         for ax, what in ((left, "epochs"), (right, "seconds")):
             for name, runs in ways.items():
                 for run in runs:
@@ -52,7 +53,7 @@ def races(
             if target is not None:
                 ax.axhline(target, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
             ax.set_xlim(0, longest[what])
-            _finish(ax, what if row == len(rows) - 1 else "", lowest)
+            _finish(ax, what if what == "seconds" or row == len(rows) - 1 else "", lowest)
             ax.set_title(f"{setting}, against {what}", fontsize=style.TEXT, fontweight="bold", loc="left", pad=4)
         left.set_ylabel("test images recognised", fontsize=style.TEXT)
         right.tick_params(labelleft=False)

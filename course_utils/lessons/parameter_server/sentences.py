@@ -11,6 +11,7 @@ from course_utils.measuring import BUSY, NEAR, Compared, is_busy, larger, tied
 from course_utils.words import bytes_text, count, join, percent, seconds_text
 
 _FULL = 0.05  # a link within this share of its highest rate is full
+MINUS = "\N{MINUS SIGN}"
 _APART = 0.02  # accuracies nearer than this count as equal: 7 of the 360 test images
 
 
@@ -26,27 +27,27 @@ def link_title(workers: Sequence[int], server: Sequence[Sequence[float]], ring: 
     return f"With {workers[-1]} workers: {through} through the server, {around} around the ring"
 
 
-def link_text(server: Sequence[Sequence[float]], predicted: Sequence[float]) -> str:
-    """Return how far the calculation for the server was off and in which direction, or `BUSY`.
-
-    A run that took longer than calculated spent time on something besides the link. One that was faster did not, so
-    nothing is blamed then.
+def link_text(measured: Mapping[str, Sequence[Sequence[float]]], predicted: Mapping[str, Sequence[float]]) -> str:
+    """Return for each method how far its times were from the calculation, from the lowest to the highest, or `BUSY`.
 
     Args:
-        server: for each number of workers the seconds of all runs.
-        predicted: for each number of workers the seconds that were calculated.
+        measured: method → for each number of workers the seconds of all runs.
+        predicted: method → for each number of workers the seconds that were calculated.
     """
-    if is_busy(server):
+    if is_busy(runs for by_workers in measured.values() for runs in by_workers):
         return BUSY
-    ratios = [statistics.median(runs) / plan for runs, plan in zip(server, predicted, strict=True)]
-    worst = max(ratios, key=lambda ratio: abs(ratio - 1))
-    if abs(worst - 1) <= NEAR:
-        return f"The times for the server are within {percent(abs(worst - 1))} of the calculation"
-    if worst > 1:
-        return (
-            f"The server took up to {percent(worst - 1)} longer than calculated, so the link isn't all that takes time"
-        )
-    return f"The server took up to {percent(1 - worst)} less time than calculated, so the link let more through"
+    texts = []
+    for name, by_workers in measured.items():
+        errors = [statistics.median(runs) / plan - 1 for runs, plan in zip(by_workers, predicted[name], strict=True)]
+        low, high = _signed(min(errors)), _signed(max(errors))
+        texts.append(f"{name} {low}" if low == high else f"{name} {low} to {high}")
+    return f"Measured against calculated: {', '.join(texts)}"
+
+
+def _signed(share: float) -> str:
+    """Return a share in percent with its sign: "+9 %", "−9 %", "0 %"."""
+    text = percent(abs(share))
+    return text if text == percent(0) else f"{'+' if share > 0 else MINUS}{text}"
 
 
 def staleness_text(workers: int, histograms: Mapping[str, Sequence[int]]) -> tuple[str, str]:
@@ -95,7 +96,7 @@ def rates_text(
 
     Args:
         fresh: the accuracy at each rate with one worker. stale: with many. scaled: with many and scaled rates.
-        target: the accuracy at which a training counts as successful.
+        target: the accuracy at which a run counts as successful.
     """
     one, many, cured = (largest_rate(rates, accuracies, target) for accuracies in (fresh, stale, scaled))
     title = f"Largest rate that succeeds: {_rate_text(one)} with fresh gradients, {_rate_text(many)} with old ones"
@@ -118,18 +119,28 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def first_to(ways: Mapping[str, Sequence[Curve]], target: float) -> list[str]:
-    """Return the way that reaches the target first, by the median seconds, followed by those that tie with it."""
+    """Return the way that reaches the target first, by the median seconds, followed by those that tie with it.
+
+    Two ways tie if the slowest run of the first took at least as long as the fastest run of the other, or if one isn't
+    clearly faster round by round (`measuring.Compared`).
+    """
     times = {name: median_to(runs, target) for name, runs in ways.items()}
     there = sorted((seconds, name) for name, seconds in times.items() if seconds is not None)
     names = [name for _, name in there]
-    return names[:1] + [name for name in names[1:] if compared(ways[names[0]], ways[name], target).is_tie]
+    return names[:1] + [name for name in names[1:] if _ties(ways[names[0]], ways[name], target)]
+
+
+def _ties(first: Sequence[Curve], other: Sequence[Curve], target: float) -> bool:
+    """Return whether neither of two ways is clearly the first to reach the target; `first` has the lower median."""
+    overlap = _most(first, target) >= _least(other, target)
+    return overlap or compared(first, other, target).is_tie
 
 
 def first_text(ways: Mapping[str, Sequence[Curve]], target: float) -> str:
-    """Return who reaches the target first; if the best two are a tie, neither is."""
+    """Return which way reaches the target first, or between which ways there is no clear difference."""
     first = first_to(ways, target)
     if len(first) > 1:
-        return f"{join(first)} reach {percent(target)} too close together to call"
+        return f"no clear difference to {percent(target)} between {join(first)}"
     return f"{first[0]} reaches {percent(target)} first" if first else f"none reaches {percent(target)}"
 
 
@@ -187,7 +198,7 @@ def holds_up_to(local_steps: Sequence[int], accuracies: Sequence[float]) -> int:
 
 
 def slower(rows: Mapping[str, Mapping[str, Sequence[Curve]]]) -> dict[str, float]:
-    """Return how many times longer each way takes in the last setting than in the first, by the medians of all runs."""
+    """Return by which factor each way takes longer in the last setting than in the first, from their medians."""
     first, *_, last = rows.values()
     return {
         name: statistics.median(run.seconds[-1] for run in last[name])
@@ -211,16 +222,16 @@ def is_busy_race(rows: Mapping[str, Mapping[str, Sequence[Curve]]], planned: flo
 
 
 def straggler_text(times: Mapping[str, float], busy: bool = False) -> str:
-    """Return what a straggler cost with waiting and without it, or `BUSY`.
+    """Return how many times as long each way takes for the same number of gradients with a straggler, or `BUSY`.
 
     Args:
-        times: how many times longer "synchronous" and "asynchronous" training took with it.
+        times: the way → the factor, as `slower` returns it.
         busy: the result of `is_busy_race`.
     """
     if busy:
         return BUSY
-    waits, goes_on = times["synchronous"], times["asynchronous"]
-    return f"One straggler: {waits:.1f} times as long with waiting, {goes_on:.1f} times without"
+    factors = join([f"{factor:.1f} ({name})" for name, factor in times.items()])
+    return f"With a straggler, the same work takes {factors} times as long"
 
 
 def rounds_to(accuracies: Sequence[float], target: float) -> int | None:
