@@ -34,7 +34,7 @@ images = course.data.digits_arrays()
 # From here on rank 0 is a **parameter server**, which means that it holds the weights. The other ranks are its workers,
 # and they have the data. We begin with a server that waits. In every step, each worker computes a gradient and sends it
 # to the server. When all of them have arrived, the server subtracts the learning rate times their mean from the
-# weights, and sends the new weights to every worker. Only the route of the messages is different from lesson 6.
+# weights, and sends the new weights to every worker. Only the route that the messages take differs from lesson 6.
 #
 # We train the digits network of lesson 1. Its gradient takes less than a millisecond, so every worker also sleeps for 8
 # ms to play the part of a larger network. For the messages it makes no difference whether a rank sleeps or computes,
@@ -53,10 +53,10 @@ fastest.timeline("Four workers and a server that waits: three steps")
 # and all new weights leave through it. Meanwhile the workers wait, although each of them sends only one vector and
 # receives one.
 #
-# How long does that take with a vector of 100 KB? A link carries it in 100 KB ÷ 12.5 MB/s = 8 ms. With four workers,
-# the server's link carries four vectors in and then four out, and that takes 8 × 8 = 64 ms. If the same four workers
-# formed a ring, without a server, each would send $2 \cdot \frac34 = 1.5$ vectors, as you know from lesson 5. All of
-# them send at the same time, so this takes 1.5 × 8 = 12 ms.
+# How long do these messages take if the vector has 100 KB? A link carries it in 100 KB ÷ 12.5 MB/s = 8 ms. With four
+# workers, the server's link carries four vectors in and then four out, and that takes 8 × 8 = 64 ms. If the same four
+# workers formed a ring, without a server, each would send $2 \cdot \frac34 = 1.5$ vectors, as you know from lesson 5.
+# All of them send at the same time, so this takes 1.5 × 8 = 12 ms.
 #
 # **Predict.** How many milliseconds will each of the two take with 7 workers? (Anything within a factor of 1.6 counts
 # as right.)
@@ -65,7 +65,7 @@ fastest.timeline("Four workers and a server that waits: three steps")
 course.predict("server_ms", within=1.6, server=..., ring=...)  # milliseconds
 
 # %% [markdown]
-# The next cell runs both, and its lines are calculated as above.
+# The next cell measures both. The lines in the picture are the times calculated as above.
 
 # %% tags=["figure:08_link"]
 from course_utils.lessons.parameter_server import link_seconds, link_text, link_title
@@ -86,7 +86,7 @@ predicted = {
     "ring": [2 * (W - 1) / W * one_vector for W in workers],
 }
 title = link_title(workers, measured["server"], measured["ring"])
-subtitle = link_text(measured, predicted)
+subtitle = "" if busy else link_text(measured, predicted)
 course.draw.over_numbers(
     workers,
     measured,
@@ -100,13 +100,14 @@ course.draw.over_numbers(
 
 # %% [markdown]
 # If a vector has $n$ bytes and a link takes $\beta$ seconds for each of them, then $W$ workers occupy the server's link
-# for $2W\beta n$. In a ring, the bytes take less than $2\beta n$, however many workers there are. We have left out that
-# each of the ring's $2(W-1)$ rounds costs a latency, and that a link lets the first 16 KB through at once after a
-# pause. The line below the title tells you how far off that is in your run.
+# for $2W\beta n$. In a ring, the bytes take less than $2\beta n$, however many workers there are. This leaves out two
+# things: the latency of each of the ring's $2(W-1)$ rounds, and the first 16 KB after a pause, which an emulated link
+# lets through immediately. Unless your computer was too busy, the line below the title tells you how far off the
+# calculation is.
 #
-# A link that carries as much as it can is **saturated**. In every step $W$ gradients have to enter the server's link,
-# which takes $W\beta n$. If that is longer than computing a gradient takes, the link can't keep up with the workers,
-# and more workers don't bring more gradients per second.
+# A link that carries as much as it can is **saturated**. The server's link needs $\beta n$ for each gradient that comes
+# in, so it can't let in more than $\frac{1}{\beta n}$ gradients per second. With 100 KB, that is 125. However many
+# workers you add, the server won't get more from them.
 #
 # The cure is to have several servers, as real parameter-server systems do ([Li and others,
 # 2014](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/li_mu)). Let's take this to its limit.
@@ -163,10 +164,10 @@ def work(comm, weights, next_gradient):
 
 
 # %% [markdown]
-# With `source=MPI.ANY_SOURCE` the server receives from whichever worker has sent something, and afterwards `status`
-# knows which worker it was. At the end every worker is computing once more, because it was given new weights. The
-# server receives these last gradients without using them and answers with the tag `STOP`. Let's run it with four
-# workers again:
+# With `source=MPI.ANY_SOURCE` the server receives from whichever worker has sent something, and `status` then knows
+# which worker that was. If several gradients arrive at the same time, it takes them one after the other. At the end
+# every worker is computing once more, because it was given new weights. The server receives these last gradients
+# without using them and answers with the tag `STOP`. Let's run it with four workers again:
 
 # %% tags=["figure:08_asynchronous"]
 from course_utils.lessons.parameter_server import first_weights, own_gradients
@@ -223,8 +224,8 @@ print("staleness:", *measure_staleness(log_of(order)))
 #
 # The last column adds up to 9, which is the number of updates that worker 3 did *not* make. Whenever the server makes
 # an update, the weights of the three other workers become one update older. So $N$ updates add $3N$ in total, and the
-# mean over these $N$ updates is 3. Our twelve updates have a mean of only 2.4, because what a worker's weights have
-# aged since its last update isn't counted yet. In a long run that hardly matters.
+# mean over these $N$ updates is 3. Our twelve updates have a mean of only 2.4, because the updates since each worker's
+# last one haven't been counted yet. In a long run that hardly matters.
 #
 # **Predict.** What is the mean staleness with 7 workers that are equally fast? And what is it if one of the seven is
 # five times slower than the others?
@@ -257,8 +258,8 @@ pictures.staleness(ages, predicted=6, title=title, subtitle=subtitle)
 # ## Old gradients need a smaller learning rate
 #
 # How much harm do old gradients do? We begin with a parabola, $\frac12 w^2$, whose slope at $w$ is $w$ itself. A step
-# with learning rate $\eta$ is $w \leftarrow w - \eta w$. It leads to the minimum at 0 if $\eta$ is below 2. At 2, we
-# land on the other side, just as far from 0 as before.
+# with learning rate $\eta$ is $w \leftarrow w - \eta w$. It leads to the minimum at 0 if $\eta$ is below 2. At exactly
+# 2, each step lands on the other side, just as far from 0 as before.
 #
 # Now let the slope be one step old. If the first two values are both 1 and $\eta = 1$, each step subtracts the value
 # before the current one, and we get
@@ -309,9 +310,9 @@ course.draw.over_numbers(
 
 # %% [markdown]
 # The line is our rule of thumb, which is a little too generous. The exact limit is $2 \cos \frac{\pi\tau}{2\tau + 1}$.
-# It comes from the theory of difference equations (Levin and May, 1976, *A note on difference-delay equations*); we
-# don't prove it here, but an `assert` in the cell compares it with the dots. For a staleness of 6 it is 0.24, about
-# eight times less than with fresh slopes.
+# It comes from the theory of difference equations ([Levin and May, 1976](https://doi.org/10.1016/0040-5809(76)90043-5),
+# *A note on difference-delay equations*); we don't prove it here, but an `assert` in the cell compares it with the
+# dots. For a staleness of 6 it is 0.24, about eight times less than with fresh slopes.
 #
 # A real network isn't a parabola, but we can hope that the factor is similar. First we train the digits network with
 # *one* worker, whose gradients are always fresh. We make 200 updates at each of six learning rates and see how many
@@ -374,10 +375,10 @@ course.draw.over_numbers(
 )
 
 # %% [markdown]
-# Going by the parabola's factor of eight, we would expect the limit to lie between 0.1 and 0.2. There is no error
-# message when a rate is too large for old gradients. The run ends as usual, with a worse network.
+# If the parabola's factor of eight carries over, we would expect the limit to lie between 0.1 and 0.2. There is no
+# error message when a rate is too large for old gradients. The run ends as usual, with a worse network.
 #
-# The third line shows a cure by [Zhang and others (2016)](https://arxiv.org/abs/1511.05950). The server knows the
+# The third curve shows a cure by [Zhang and others (2016)](https://arxiv.org/abs/1511.05950). The server knows the
 # staleness of every gradient, so it can divide the rate by it, unless it is 0:
 #
 # ```python
@@ -406,9 +407,9 @@ course.draw.over_numbers(
 # ```
 #
 # Here `mean_of_all` is an all-reduce followed by a division by 4. The third way is our asynchronous program, with a
-# fifth rank as its server. There every gradient makes an update of its own, so it makes 4 × 56 = 224 updates, and each
-# gets a quarter of the rate, 0.15. This should be safe. With four workers the mean staleness is 3, for which the
-# formula above gives 0.45 instead of 2, or 4.5 times less, and 0.8 ÷ 4.5 = 0.18. All three ways use 224 gradients.
+# fifth rank as its server. There, each gradient is applied on its own. That gives 4 × 56 = 224 updates, each at a
+# quarter of the rate, 0.15. This should be safe. With four workers the mean staleness is 3, for which the formula above
+# gives 0.45 instead of 2, or 4.5 times less, and 0.8 ÷ 4.5 = 0.18. All three ways use 224 gradients.
 #
 # A gradient takes 8 ms, but on one of the workers it takes longer. Here are two synchronous steps, which are local SGD
 # with a single local step. Rank 2 is *twice* as slow:
@@ -428,8 +429,8 @@ late.timeline("Two synchronous steps in which rank 2 is twice as slow")
 #   the run takes twice as long.
 # - A round of local SGD takes 4 × 8 = 32 ms. The straggler needs 64 ms, and the mean has to wait for it, so the run
 #   takes twice as long, too.
-# - In asynchronous training three workers carry on as before, and the slow one delivers half of what it did. Together
-#   they do the work of 3.5 workers instead of 4, so the run takes 4 ÷ 3.5 = 1.14 times as long.
+# - In asynchronous training three workers carry on as before, and the slow one delivers half as many gradients as
+#   before. Together they do the work of 3.5 workers instead of 4, so the run takes 4 ÷ 3.5 = 1.14 times as long.
 #
 # **Predict.** Now let the straggler be *five* times slower, so that it needs 40 ms for each gradient. By what factor
 # does it slow down each of the three?
@@ -439,7 +440,8 @@ course.predict("server_late", within=1.5, synchronous=..., asynchronous=..., loc
 
 # %% [markdown]
 # The next cell runs each of them three times. Each line in the picture is one run, drawn against epochs (passes over
-# the training images) on the left and against seconds on the right, where the two scales differ.
+# the training images) on the left and against seconds on the right. Note that the two axes of seconds have different
+# scales.
 
 # %% tags=["figure:08_races"]
 from course_utils.lessons.parameter_server import is_busy_race, race, races_text
@@ -462,9 +464,9 @@ pictures.races(races, title, subtitle, target=0.95)
 # same gradients, however long that takes. So a curve against epochs can't tell you how long the ranks have waited.
 #
 # By our calculation, synchronous training and local SGD take five times as long or somewhat less. Local SGD sends fewer
-# messages, but the slowest rank has four slow steps to take in each round. Asynchronous training loses only four fifths
-# of one worker, so it does the work of 3.2 workers and takes 4 ÷ 3.2 = 1.25 times as long. All this is about whole
-# runs. The printed times to 95% also depend on how much each update teaches the network.
+# messages, but the slowest rank still has to take four slow steps in each round. Asynchronous training loses only four
+# fifths of one worker, so it does the work of 3.2 workers and takes 4 ÷ 3.2 = 1.25 times as long. These factors are
+# those of whole runs. The printed times to 95% also depend on how much each update teaches the network.
 #
 # Asynchronous training has its price. It needs a smaller learning rate, and here it used a fifth machine, which could
 # have been a fifth worker. The order of its updates depends on which message happens to arrive first, so two runs with
@@ -486,11 +488,11 @@ pictures.races(races, title, subtitle, target=0.95)
 # (2022)](https://arxiv.org/abs/2104.05158), [Monolith (2022)](https://arxiv.org/abs/2209.07663), and [Bonawitz and
 # others (2019)](https://arxiv.org/abs/1902.01046).
 #
-# The first two run in data centres, where the machines are nearly equal. In the third, fresh clicks should count soon.
-# In the fourth, some phones never answer, so waiting for all of them is impossible.
+# The first two run in data centres, where the machines are nearly equal. In the third, new clicks need to influence the
+# model quickly. In the fourth, some phones never answer, so waiting for all of them is impossible.
 #
 # [Further](08_parameter_server_further.ipynb) goes on from here. It leaves the slowest worker out of every step, sends
-# less with local SGD, and trains with clinics whose images stay at home.
+# less with local SGD, and trains across clinics whose images never leave the building.
 
 # %%
 ranks.stop()
