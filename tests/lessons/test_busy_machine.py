@@ -82,6 +82,7 @@ TEXTS: dict[str, Text] = {
     "3 moved": lambda s: hardware.moved_sentence({"sum": measured(s), "copy": measured(s)}),
     "3 batches": lambda s: hardware.batches_text({n: measured(s) for n in (1, 4, 16)})[0],
     "3 layers, title": lambda s: hardware.layers_title([layer(s), layer(s)], 10),
+    "3 small layers": lambda s: hardware.small_layers_sentence([layer(s), layer(s)], 0.1, 10.0),
     "3 layers": lambda s: hardware.layers_sentence([layer(s), layer(s)], 10),
     "3 reading": lambda s: hardware.reading_sentence(reading(s), reading(s)),
     "3 workers": lambda s: hardware.workers_sentence({"packed": {n: measured(s) for n in (0, 1, 2)}}, 2),
@@ -149,7 +150,6 @@ def test_runs_of_trainings_that_scatter_are_no_race() -> None:
 
 TIMED = {
     "02_autodiff_and_optimizers": {"backward_price"},
-    "03_hardware": {"small_layers", "backward", "brent"},
     "03_hardware_further": {"moved", "threads", "files", "workers"},
     "06_data_parallel": {"straggler"},
     "06_data_parallel_further": {"same_backend"},

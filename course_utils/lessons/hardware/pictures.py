@@ -216,7 +216,7 @@ def range_text(values: Sequence[float]) -> str:
 
 
 def draw_roof(ax: Axes, layers: "Sequence[Layer]", peak: float, bandwidth: float) -> None:
-    """Draw the roof, each layer's measured rate, and a line from it to what the roof allows."""
+    """Draw the roof, each layer's measured rate, and a line from it to the roof."""
     x = np.array([layer.flops / layer.nbytes for layer in layers])
     y = np.array([layer.flops / layer.measured.median for layer in layers])
     allowed = np.minimum(peak, bandwidth * x)
@@ -248,7 +248,7 @@ def roof_line(ax: Axes, x: np.ndarray, peak: float, bandwidth: float) -> tuple[f
     ax.axvline(ridge, color=style.FAINT, linewidth=0.8, linestyle=BROKEN, zorder=1)
     words = {"fontsize": style.SMALL, "color": style.INK, "parse_math": False, "textcoords": "offset points"}
     above = {"xytext": (-6, 3), "ha": "right", "va": "bottom"}  # where no dot or line of a layer is
-    ax.annotate(f"{number_text(peak / 1e9)} GFLOP/s", (ridge, peak), **above, **words)
+    ax.annotate(f"{number_text(peak / 1e9)} GFLOP/s", (right, peak), **above, **words)
     slope = left * (ridge / left) ** 0.8
     ax.annotate(f"{bytes_text(bandwidth)}/s", (slope, bandwidth * slope), **above, **words)
     beside = {"xycoords": ax.get_xaxis_transform(), "xytext": (4, 3), "va": "bottom"}
@@ -291,7 +291,7 @@ def draw_times(ax: Axes, layers: "Sequence[Layer]") -> None:
     ax.set_ylabel(f"time, in {unit}", fontsize=style.TEXT)
     ax.grid(axis="y", color="#EEEEEE", linewidth=0.7)
     handles = [Patch(facecolor=_PREDICTED), Patch(facecolor=KINDS["conv"])]
-    words = ["predicted by the roof", "measured (narrow; whisker: all runs)"]
+    words = ["least time by the roofline", "measured (narrow; whisker: all runs)"]
     where = {"loc": "lower right", "bbox_to_anchor": (1, 1.0), "ncols": 2, "frameon": False, "borderaxespad": 0}
     ax.legend(handles, words, fontsize=style.SMALL, handlelength=1.2, columnspacing=1.2, **where)
 

@@ -1,14 +1,22 @@
 """What the measurements of lesson 3 show, in sentences that are chosen by the numbers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from course_utils import words
 from course_utils.lessons.hardware.data_sheets import Machine, with_prefix
 from course_utils.lessons.hardware.layer_costs import CLOSE, Layer
 from course_utils.lessons.hardware.reading_speed import WAYS, Reading
 from course_utils.lessons.hardware.step_shares import PARTS, PUBLISHED, TimedTraining
 from course_utils.lessons.hardware.threads import plateau
 from course_utils.measuring import BUSY, Compared, Measured, is_busy, larger, tied
-from course_utils.words import count, number_text, percent
+from course_utils.words import count, number_text
+
+
+def percent(share: float, digits: int | None = None) -> str:
+    """A share as the pages of this lesson write it, `34%`."""
+    return words.percent(share, digits).replace("\N{NO-BREAK SPACE}", "")
+
 
 COUNTED = {"sum": 3, "copy": 2}
 """How many numbers a program asks for, for each result."""
@@ -48,17 +56,52 @@ def batches_text(seconds: Mapping[int, Measured]) -> tuple[str, str]:
     return title, f"{many} images take {number_text(factors[many])} times as long."
 
 
-def machines_table(machines: Sequence[Machine]) -> str:
-    """Machines as a table in Markdown: rates, memory, operations for each byte and each number moved, link, source."""
-    heads = "", "computes", "memory moves", "memory", "FLOP per byte", "FLOP per number", "link", "source"
-    rows = [heads, ("---", *["---:"] * (len(heads) - 2), "---")]
+HEADS = "", "computes", "memory moves", "memory", "FLOP per byte", "FLOP per number", "link", "source"
+
+
+def machines_rows(machines: Sequence[Machine], with_address: bool) -> list[tuple[str, ...]]:
+    """Return a row of text for each machine, under `HEADS`, whose source is a link in Markdown or its name alone."""
+    rows = []
     for machine in machines:
         amounts = with_prefix(machine.flops, "FLOP/s"), with_prefix(machine.bandwidth, "B/s")
         counts = f"{machine.ridge:.0f}", f"{machine.balance:.0f}"
         link = with_prefix(machine.link, "B/s") if machine.link else "–"
-        source = f"[{machine.source}]({machine.address})" if machine.address else machine.source
+        source = machine.source
+        if machine.address and with_address:
+            source = f"[{machine.source}]({machine.address})"
         rows.append((machine.name, *amounts, with_prefix(machine.memory, "B"), *counts, link, source))
+    return rows
+
+
+def machines_table(machines: Sequence[Machine]) -> str:
+    """Machines as a table in Markdown: rates, memory, operations for each byte and each number moved, link, source."""
+    rows = [HEADS, ("---", *["---:"] * (len(HEADS) - 2), "---"), *machines_rows(machines, with_address=True)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def machines_text(machines: Sequence[Machine]) -> str:
+    """Return the same table in plain text, with its columns aligned, for readers who see no Markdown."""
+    rows = [HEADS, *machines_rows(machines, with_address=False)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for name, *amounts, source in rows:
+        cells = [cell.rjust(width) for cell, width in zip(amounts, widths[1:-1], strict=True)]
+        lines.append("  ".join([name.ljust(widths[0]), *cells, source]).rstrip())
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class MachinesTable:
+    """A table of machines, which a notebook shows in Markdown, and a terminal in plain text."""
+
+    machines: Sequence[Machine]
+
+    def _repr_markdown_(self) -> str:
+        return machines_table(self.machines)
+
+    def __repr__(self) -> str:
+        """Return the table in plain text."""
+        return machines_text(self.machines)
 
 
 def machines_title(machine: Machine, operations: float) -> str:
@@ -76,36 +119,63 @@ def layers_title(layers: Sequence[Layer], ridge: float) -> str:
     flops = sum(layer.flops for layer in bound) / sum(layer.flops for layer in layers)
     share = sum(layer.measured.median for layer in bound) / sum(layer.measured.median for layer in layers)
     return (
-        f"{len(bound)} of {len(layers)} layers are to the left of the ridge, with {percent(flops, 1)} of the "
-        f"arithmetic and {percent(share)} of the time"
+        f"{len(bound)} of {len(layers)} layers are left of the ridge. They do {percent(flops, 1)} of the arithmetic "
+        f"and take {percent(share)} of the time"
     )
 
 
+def small_layers_sentence(layers: Sequence[Layer], calculated: float, bandwidth: float) -> str:
+    """What share of the time batch norm, ReLU and pooling really take, and why it differs from the roofline's.
+
+    Args:
+        calculated: their share of the time if every layer reached the roof.
+        bandwidth: bytes per second.
+    """
+    if is_busy(layer.measured.values for layer in layers):
+        return f"{BUSY}."
+    small = [layer for layer in layers if layer.kind in ("norm", "relu", "pool")]
+    seconds = sum(layer.measured.median for layer in small)
+    share = seconds / sum(layer.measured.median for layer in layers)
+    reached = sum(layer.nbytes for layer in small) / seconds
+    lines = [f"The small layers take {percent(share)} of the time. At the roof it would be {percent(calculated)}."]
+    if larger(share, calculated):
+        lines.append("So they are further from the roof than the convolutions are.")
+    elif larger(calculated, share):
+        lines.append("So they are closer to the roof than the convolutions are.")
+    if larger(bandwidth, reached):
+        lines.append(
+            f"Their programs move {reached / 1e9:.3g} GB per second together, {percent(reached / bandwidth)} of the "
+            "bandwidth."
+        )
+    return "\n".join(lines)
+
+
 def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
-    """Whether the prediction held, with a line for each kind of exception."""
+    """Whether the layers keep to the roof, with a line for each kind of exception."""
     if is_busy(layer.measured.values for layer in layers):
         return f"{BUSY}."
     bound, lines = [layer for layer in layers if layer.intensity < ridge], []
     fast = [layer for layer in layers if larger(layer.predicted, layer.measured.median)]
     if cached := [layer for layer in fast if layer in bound]:
         lines.append(
-            f"{len(cached)} of the layers to the left of the ridge are faster than the roof, probably because their\n"
-            "numbers are still in the cache."
+            f"{count(len(cached), 'layer')} to the left of the ridge: faster than the roof, probably because some of\n"
+            "the numbers are still in the cache."
         )
     if clever := [layer for layer in fast if layer not in bound]:
         lines.append(
-            f"{len(clever)} of those to the right of it are faster, too, so torch's convolution gets more out of this\n"
-            "processor than our matrix product did."
+            f"{count(len(clever), 'layer')} to the right of the ridge: faster than the roof. A convolution may do\n"
+            "fewer multiplications than we count, for example by leaving out the zeros around an image, or by\n"
+            "Winograd's method. Or other work disturbed all our products, and the true peak is higher."
         )
     slow = [layer for layer in layers if layer.measured.median > CLOSE * layer.predicted]
     if slow:
         worst = max(slow, key=lambda layer: layer.measured.median / layer.predicted)
         lines.append(
-            f"{len(slow)} layers take more than {CLOSE:.0f} times as long as the roof allows; {worst.name} takes "
-            f"{worst.measured.median / worst.predicted:.1f} times as long."
+            f"{count(len(slow), 'layer')} of {len(layers)}: more than {CLOSE:.0f} times as long as the roof predicts. "
+            f"{worst.name} takes {worst.measured.median / worst.predicted:.1f} times as long."
         )
     else:
-        lines.append(f"No layer takes more than {CLOSE:.0f} times as long as the roof allows.")
+        lines.append(f"No layer takes more than {CLOSE:.0f} times as long as the roof predicts.")
     return "\n".join(lines)
 
 
@@ -223,7 +293,8 @@ def threads_sentence(times: Mapping[int, Measured], cores: int) -> str:
     beyond = [compared(times, found, count) for count in times if count > max(cores, found)]
     if slower := [pair.times for pair in beyond if pair.first_is_faster]:
         text += (
-            f" With too many it gets slower, up to {max(slower):.1f} times, as they take turns and wait for each other."
+            f" With more threads it slows down, by a factor of up to {max(slower):.1f}, probably because they have to "
+            "take turns and wait for each other."
         )
     return text
 

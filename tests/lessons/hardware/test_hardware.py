@@ -33,6 +33,7 @@ from course_utils.lessons.hardware.pictures import (
 )
 from course_utils.lessons.hardware.roofline import arithmetic_intensity, roofline_time
 from course_utils.lessons.hardware.sentences import (
+    MachinesTable,
     batches_text,
     brent_sentence,
     compared,
@@ -46,11 +47,13 @@ from course_utils.lessons.hardware.sentences import (
     pooling_sentence,
     reading_sentence,
     shares_sentence,
+    small_layers_sentence,
     threads_answer,
     threads_sentence,
     workers_sentence,
 )
 from course_utils.lessons.hybrid_and_sharded.planner import gpu_clusters
+from course_utils.machine import allowed_cores
 from course_utils.measuring import BUSY, Compared, Measured
 from course_utils.vgg import vgg11
 
@@ -124,15 +127,32 @@ def layer(name: str, kind: str, flops: int, nbytes: int, predicted: float, secon
 
 def test_what_is_said_of_the_layers_is_chosen_from_the_numbers():
     even = [layer("conv1", "conv", 100, 1, 1.0, 1.0), layer("relu1", "relu", 1, 10, 1.0, 1.0)]
-    assert layers_sentence(even, 10) == "No layer takes more than 2 times as long as the roof allows."
+    assert layers_sentence(even, 10) == "No layer takes more than 2 times as long as the roof predicts."
     slow = [*even, layer("pool1", "pool", 1, 10, 1.0, 9.0)]
     assert "pool1 takes 9.0 times" in layers_sentence(slow, 10)
     assert "cache" in layers_sentence([*even, layer("relu2", "relu", 1, 10, 1.0, 0.5)], 10)
-    assert "convolution" in layers_sentence([*even, layer("conv2", "conv", 100, 1, 1.0, 0.5)], 10)
+    assert "Winograd" in layers_sentence([*even, layer("conv2", "conv", 100, 1, 1.0, 0.5)], 10)
     restless = layer_costs.Layer("norm1", "norm", 1, 10, 1.0, Measured((1.0, 2.0, 4.0)))
     assert "busy" in layers_sentence([restless], 10) and "busy" not in layers_sentence(slow, 10)
     for other, words in ((0.1, "not the memory"), (1.0, "makes no difference"), (9.0, "suits this machine better")):
         assert words in pooling_sentence(Compared([other], [1.0]))
+
+
+@pytest.mark.parametrize(
+    ("norm", "words", "absent"),
+    [(1.0, "9%", "So they"), (5.0, "further from the roof", "closer"), (0.5, "closer to the roof", "further")],
+)
+def test_the_small_layers_are_compared_with_the_roof(norm, words, absent):
+    layers = [layer("conv1", "conv", 100, 1, 10.0, 10.0), layer("norm1", "norm", 1, 10, 1.0, norm)]
+    text = small_layers_sentence(layers, calculated=1 / 11, bandwidth=10.0)
+    assert words in text and absent not in text
+    assert ("20% of the bandwidth" in text) == (norm == 5.0)
+
+
+def test_a_product_is_measured_with_both_libraries_and_the_faster_counts(monkeypatch):
+    rates = iter([Measured((1.0, 2.0)), Measured((4.0, 0.5))])  # seconds: the second is slower but for its best run
+    monkeypatch.setattr(machine_rates, "repeat", lambda work, repeats: next(rates))
+    assert machine_rates.matmul_rate().high == allowed_cores() * 2 * machine_rates.MATRIX**3 / 0.5
 
 
 def test_a_step_has_three_shares_in_every_iteration():
@@ -167,7 +187,7 @@ def test_the_plateau_is_found_wherever_it_is():
     assert "although there are 8 cores" in threads_sentence(at_two, 8)
     assert threads_sentence(nowhere, 2).startswith("No gain, although")
     assert threads_sentence(at_two, 1).startswith("The shortest time was with 2 threads, on 1 core.")
-    assert " 1.5 times" in threads_sentence(falling, 2)
+    assert "by a factor of up to 1.5" in threads_sentence(falling, 2)
     assert "With one core" in threads_sentence(times(2.0, 2.0), 1)
     assert [threads_answer(times(4.0, 2.0, 2.0, last), 2) for last in (1.0, 2.1, 3.0)] == ["a", "b", "c"]
 
@@ -441,8 +461,12 @@ def test_this_machine_has_the_rates_that_were_measured():
     )
     assert "| 295 | 590 | 450 GB/s | [NVIDIA, H100](https://www.nvidia.com/" in table[3]
     title = machines_title(data_sheets.H100, data_sheets.H100.balance / 4)
-    assert "25\N{NO-BREAK SPACE}%" in title and title.endswith("H100")
-    assert "100\N{NO-BREAK SPACE}%" in machines_title(data_sheets.H100, 1e6)
+    assert "25%" in title and title.endswith("H100")
+    assert "100%" in machines_title(data_sheets.H100, 1e6)
+    shown = MachinesTable([mine, data_sheets.H100])
+    assert shown._repr_markdown_().splitlines() == table
+    plain = repr(shown).splitlines()
+    assert len(plain) == 3 and plain[2].endswith("295              590  450 GB/s  NVIDIA, H100")
     picture = rooflines([mine, data_sheets.H100], {"adding vectors": 1 / 3}, "a title")
     assert "this machine: 100 GFLOP/s from 20 operations per number on" in picture.alt_text
 
