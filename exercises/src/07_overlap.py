@@ -97,9 +97,9 @@ shapes_in_order()
 #
 # In a real training, three more things can happen, and your function should deal with them:
 #
-# - On some rank, gradients may become ready in a different order. An all-reduce adds the first vector of one rank to
-#   the first of the others, so all ranks have to start their buckets in the same order, namely bucket 0 first. A
-#   complete bucket has to wait for an incomplete one before it.
+# - On some rank, gradients may become ready in a different order. The first all-reduce on one rank is matched with the
+#   first on every other, so all ranks have to start their buckets in the same order, namely bucket 0 first. A complete
+#   bucket has to wait for an incomplete one before it.
 # - A batch may not use some parameter. Then its gradient never arrives, and its bucket doesn't become complete. The
 #   other ranks are waiting for it all the same, so `finish` has to start whatever hasn't been started.
 # - Some parameters may be frozen, with `requires_grad` set to `False`. They get no gradient and belong to no bucket.
@@ -114,8 +114,9 @@ shapes_in_order()
 # %% [markdown]
 # ## 3 · A large batch in small pieces
 #
-# A batch of 1,024 images may not fit into memory, but four micro-batches of 256 images do, one after the other. Each
-# `backward()` adds its gradients to those that are already there:
+# This exercise belongs to the section on fewer messages in [Further](../notebooks/07_overlap_further.ipynb), but you
+# can do it without. A batch of 1,024 images may not fit into memory, but four micro-batches of 256 images do, one after
+# the other. Each `backward()` adds its gradients to those that are already there:
 #
 # ```text
 # forward, backward │ forward, backward │ forward, backward │ forward, backward, all-reduce
@@ -141,8 +142,8 @@ shapes_in_order()
 # ## 4 · How efficient are P ranks?
 #
 # This exercise uses strong scaling, from the lesson, and weak scaling, which
-# [Further](../notebooks/07_overlap_further.ipynb) explains. Suppose that one rank needs 8 s for some work. If four
-# ranks share it and need 2.5 s, you pay for 4 × 2.5 = 10 s, and one rank would have done the same in 8 s. The
+# [Further](../notebooks/07_overlap_further.ipynb) explains and measures. Suppose that one rank needs 8 s for some work.
+# If four ranks share it and need 2.5 s, you pay for 4 × 2.5 = 10 s, and one rank would have done the same in 8 s. The
 # **efficiency** is the useful part of what you pay for:
 #
 # ```text

@@ -3,37 +3,37 @@
 # %% [markdown]
 # # Why is DDP faster than my loop?
 #
-# The network ResNet-50 has 25.6 million weights of 4 bytes, so its gradient takes 102 MB. Suppose four machines train
-# it together, and each has a link of 10 Gbit/s, which is 1.25 GB per second. In a ring of four, every machine sends 1.5
-# times its gradient, as you know from lesson 5. That is 154 MB, and it takes 123 ms. If the forward and backward passes
-# take 250 ms, a step of lesson 6's loop takes 373 ms, and the processors spend a third of it waiting. That adds up to
-# eight hours a day.
+# The network ResNet-50 has 25.6 million weights of 4 bytes each, so its gradient takes 102 MB. Suppose four machines
+# train it together, and each has a link of 10 Gbit/s, which is 1.25 GB per second. In a ring of four, every machine
+# sends 1.5 times its gradient, as you know from lesson 5. That is 154 MB, and at 1.25 GB per second it takes 123 ms. If
+# the forward and backward passes take 250 ms on every machine, a step of lesson 6's loop takes 373 ms, and the
+# processors spend a third of it waiting. That adds up to eight hours a day.
 #
 # Most of this waiting can be avoided, although every byte still has to be sent. PyTorch's `DistributedDataParallel`
-# does it, and in this lesson you build the same thing from two calls of PyTorch. You also learn to calculate how much
-# waiting is left, and how many machines are worth paying for.
+# does this. In this lesson you build the same thing from two calls of PyTorch, and you calculate how much waiting is
+# left and how many machines are worth paying for.
 #
-# *60 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 4 ranks*
+# *55 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 4 ranks*
 
 # %%
+import time
 from functools import partial
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 import course_utils as course
 from course_utils.measuring import unless_busy
+from course_utils.words import wrapped
 
 ranks = course.start(4, link="400 Mbit/s")
-linked = ranks.facts["network"] is not None  # False if your system allows no links
 ranks.load_torch()
 
 # %% [markdown]
-# As in lesson 6, each of our four ranks is a **node** with a link of its own. The link carries 400 million bits per
-# second, which is 50 MB. The links are emulated, and all four nodes share the processor of your computer.
+# As in lesson 6, each of our four ranks is a **node** with a link of its own. Each link carries 400 million bits, or 50
+# MB, per second. The links are emulated, and all four nodes share the processor of your computer.
 #
 # ## First the network is idle, then the processor
 #
@@ -46,9 +46,9 @@ ranks.load_torch()
 # optimizer.step()
 # ```
 #
-# On this page we write several versions of `finish`. Each of our functions gets the model and returns a `Replica`,
-# which holds two things: the module for the forward pass, and the function to call as `finish`. The first version is
-# the loop of lesson 6, with one all-reduce for each gradient:
+# We write several versions of `finish`. Each of our functions takes the model and returns a `Replica`, which holds the
+# module for the forward pass and the function to call as `finish`. (At first the module is the model itself. Later on
+# it will be wrapped.) The first version is the loop of lesson 6, with one all-reduce for each gradient:
 
 
 # %%
@@ -65,9 +65,9 @@ def loop(model):
 
 
 # %% [markdown]
-# We train VGG-11, a network of eight convolutions and one linear layer, with a quarter of its usual channels. Its 580
-# thousand weights are kept in 34 arrays, so there are 34 gradients, and together they take 2.3 MB. Every rank takes 32
-# images per step. Here is one step:
+# We train a small relative of the network VGG-11, with eight convolutions, each followed by a batch norm (lesson 3),
+# and one linear layer. All of these have a weight and a bias, which makes 34 arrays with 580,000 numbers, so the 34
+# gradients take 2.3 MB together. Each rank processes 32 images per step. Here is one step:
 
 # %% tags=["figure:07_loop"]
 from course_utils.lessons.overlap import behind_the_step, one_step
@@ -77,41 +77,55 @@ steps = {"loop": one_step(ranks, loop, batch)}
 behind_the_step(steps, "One step with the loop, on rank 0")
 
 # %% [markdown]
-# The upper lane shows what the processor of rank 0 is doing, and each thin line in the lower one is an all-reduce.
-# During the forward and the backward pass, nothing is sent. Then the 34 all-reduces follow one after the other, and now
-# it is the processor that has nothing to do. You pay for the processor and the network all the time, and one of them is
-# always idle.
+# The upper lane shows the processor of rank 0, and each thin line in the lower one is an all-reduce. The first line may
+# be long because rank 0 also waits for the other ranks to join. Nothing is sent during the forward and the backward
+# pass. Then the 34 all-reduces follow one after the other, and the processor has nothing to do. You pay for both all
+# the time, and one of them is always idle.
 #
 # ## The last layer's gradient is ready first
 #
-# Do the messages have to wait for the whole backward pass? In [lesson 2](02_autodiff_and_optimizers.ipynb) you saw that
-# it works its way from the last layer to the first. The next cell measures when each layer's gradient is ready, while
-# all four ranks are computing:
+# Must the messages wait for the whole backward pass? In [lesson 2](02_autodiff_and_optimizers.ipynb) you saw that it
+# works its way from the last layer to the first. The next cell measures when each layer's gradient is ready, while all
+# four ranks are computing. It counts each norm layer with its convolution:
 
 # %% tags=["figure:07_ready"]
 from course_utils.lessons.autodiff_and_optimizers import gradient_readiness, layers
 from course_utils.lessons.overlap import backward_times
 
+
+def layer_name(name):
+    return name.replace("norm", "conv")  # norm3 belongs to conv3
+
+
 times, names = ranks.run(backward_times, batch, 7, backend="gloo").results[0]
-by_layer = layers(times, lambda layer: layer.replace("norm", "conv"))
-gradient_readiness(
-    by_layer, times.end, "The last layer's gradient is ready first", times.ends
-)
+by_layer = layers(times, layer_name)
+title = "The last layer's gradient is ready first"
+gradient_readiness(by_layer, times.end, title, times.ends)
 
 # %% [markdown]
-# A pink line begins when the gradient of that layer is complete. From then on it just lies in memory until the backward
-# pass is over, although it could already be travelling. Sending messages while the processor is computing is called
-# **overlap**. If some of them are still under way when the backward pass ends, the processor has to wait for them. This
-# part of the communication is **exposed**, and the rest is hidden. Only the exposed part makes a step longer.
+# A pink line begins when the gradient of that layer is complete. From then on it just sits in memory until the backward
+# pass is over, although it could already be travelling. (Don't read too much into the lengths of the orange bars,
+# because the ranks interrupt each other on shared cores.)
+#
+# Sending messages while the processor is computing is called **overlap**. If some are still under way when the backward
+# pass ends, the processor has to wait for them. This part of the communication is **exposed**, and the rest is hidden.
+# If sending costs the processor nothing, only the exposed part makes a step longer.
 #
 # Let's calculate an example. A network has three layers, and its backward pass takes 30 ms, so that the gradients of
 # layers 3, 2 and 1 are ready after 10, 20 and 30 ms. Each all-reduce takes 12 ms. The loop sends nothing before 30 ms,
 # and then it takes 3 × 12 ms, so all 36 ms are exposed.
 #
-# Now let each gradient leave as soon as it is ready, unless the link is still busy with the one before. The first
-# all-reduce runs from 10 to 22 ms. The second gradient is ready at 20 ms but has to wait for the link, so its
-# all-reduce runs from 22 to 34 ms, and the third from 34 to 46 ms. The backward pass ended at 30 ms, so only 16 ms are
-# exposed instead of 36. A function can do this for any number of messages:
+# Now let each gradient leave as soon as it is ready, unless the link is still busy with the one before:
+#
+# ```text
+# time, in ms 0         10        20        30        40
+# backward    333333333322222222221111111111
+# link                  333333333333222222222222111111111111
+# ```
+#
+# The second gradient is ready at 20 ms but has to wait for the link until 22 ms. The third all-reduce ends at 46 ms.
+# The backward pass ended at 30 ms, so only 16 ms are exposed instead of 36. A function can do this for any number of
+# messages:
 
 
 # %% tags=["nbval-check-output"]
@@ -135,16 +149,15 @@ course.predict("overlap_exposed", ms=...)
 course.answer("overlap_exposed", ms=exposed([10, 20, 30], [15, 15, 15], 30))
 
 # %% [markdown]
-# The link is busy from 10 ms to 55 ms without a break, so 25 ms are exposed. The other 20 ms are hidden, because the
-# link could already work from 10 to 30 ms.
+# The link is busy from 10 ms to 55 ms without a break, so 25 ms are exposed and the first 20 are hidden.
 #
 # ## Two calls are enough
 #
 # To do this in PyTorch you need two things. The first is a **hook**, a function of yours that PyTorch calls when
 # something has happened. With `register_post_accumulate_grad_hook` it calls your function as soon as the gradient of a
 # parameter is complete, in the middle of `backward()`. The second is an all-reduce that doesn't wait. If you pass
-# `async_op=True`, `dist.all_reduce` only starts the operation and returns an object at once. Its method `wait()` later
-# waits for the end, like that of a request of `Isend` in lesson 4.
+# `async_op=True`, `dist.all_reduce` only starts the operation and returns an object at once. When you call the object's
+# `wait()` later, it blocks until the operation has finished, just like the request that `Isend` returned in lesson 4.
 
 
 # %%
@@ -172,12 +185,15 @@ behind_the_step(steps, "One step on rank 0, with the loop and with hooks")
 
 # %% [markdown]
 # With hooks, messages start during the backward pass, whose end is the dashed line. Their lines are long, because they
-# begin when an all-reduce is *started*, and many of them then queue for the link. What matters is when the last one
-# ends. All ranks run the same model, so they start their all-reduces in the same order, and the first of one rank is
-# added to the first of the others.
+# begin when an all-reduce is *started*, and many of them then queue for the link. (The library gloo works on two at a
+# time, so they often end in pairs.) What matters is when the last one ends. Compare the two backward passes as well:
+# the processor of your computer also has to carry the messages, and this may slow down the computing.
 #
-# Is the result still right? As in lesson 6, one process trains with handwritten digits, in numbers of 8 bytes, and then
-# four ranks do the same together. The losses of all 22 steps must agree:
+# All ranks run the same model and start their all-reduces in the same order, so the first all-reduce on one rank is
+# matched with the first on every other. In an exercise you will make sure of this order.
+#
+# Is the result still right? As in lesson 6, one process trains on handwritten digits in 64-bit floating point, and then
+# four ranks do the same. The losses of all 22 training steps must agree:
 
 # %%
 from course_utils.lessons.data_parallel import train_replicas, train_serial
@@ -187,8 +203,7 @@ serial = train_serial(data, batch_size=64, rate=0.2)
 
 
 def difference_from_one_process(method):
-    options = {"batch_size": 64, "rate": 0.2, "backend": "gloo"}
-    run = ranks.run(train_replicas, data, method, **options)
+    run = ranks.run(train_replicas, data, method, batch_size=64, rate=0.2, backend="gloo")
     losses = np.mean([history.losses for history in run.results], axis=0)
     return np.abs(losses - serial.losses).max()
 
@@ -199,8 +214,11 @@ for name, method in {"loop": loop, "hooks": hooks}.items():
     print(f"{name}: 22 steps, and the losses differ by at most {difference:.0e}")
 
 # %% [markdown]
-# Now for the clock. We measure by turns, as in lesson 3: a step without any communication, a step with the loop, a step
-# with hooks, and so on for three rounds. Whatever a step takes beyond the one without communication is exposed.
+# Now let's time it. We measure by turns, as in lesson 3: a step without any communication, a step with the loop, a step
+# with hooks, and so on for three rounds. The picture shows what communication adds to a step. At most this much is
+# exposed, because on this computer the difference contains two more things: computing becomes slower while the shared
+# cores also move messages, and a step has to wait for the slowest rank. Compare only bars of the same picture, because
+# your computer may be busier a minute later.
 
 # %% tags=["figure:07_exposed"]
 from course_utils.lessons.data_parallel import unsynchronised
@@ -212,21 +230,20 @@ taken = step_times(ranks, methods, batch, rounds, warm_up=1)
 course.draw.stacked_bars(taken.bars, hiding_text(taken, "hooks", "loop"))
 
 # %% [markdown]
-# In the picture with the two lanes you can see what is still exposed: the messages to the right of the dashed line,
-# which the link hasn't carried by the end of the backward pass. We can't save any bytes here, but perhaps there needn't
-# be 34 messages.
+# The title tells you whether hooks alone have helped on your computer. We can't save any bytes, but perhaps there
+# needn't be 34 messages.
 #
 # ## A few large messages cost less than many small ones
 #
-# In lesson 5 the time of a message of $n$ bytes was $\alpha + \beta n$. A whole all-reduce on a given number of ranks
-# follows the same formula, with an $\alpha$ and a $\beta$ of its own. With 34 all-reduces we pay $\alpha$ 34 times,
-# although most of them hold only a few hundred bytes. It is cheaper to copy several gradients into one vector, a
-# **bucket**, and to send that.
+# In lesson 5 the time of a message of $n$ bytes was $\alpha + \beta n$. An all-reduce consists of several messages
+# whose lengths are fixed shares of $n$, so its time has the same form, with an $\alpha$ and a $\beta$ of its own. With
+# 34 all-reduces we pay $\alpha$ 34 times, although most of them carry only a few hundred bytes. It is cheaper to copy
+# several gradients into one vector, called a **bucket**, and send that.
 #
 # But a bucket can leave only when the *last* of its gradients is ready. Look at the three layers again, and suppose
-# that each gradient has 2 MB, that $\alpha$ is 9 ms, and that $\beta$ is 3 ms per MB. One gradient takes 9 + 2 × 3 = 15
-# ms, and we already know that 25 ms are exposed if each is sent on its own. If all three are in one bucket, it leaves
-# at 30 ms and takes 9 + 6 × 3 = 27 ms. We pay $\alpha$ only once, but nothing is hidden, and 27 ms are exposed.
+# each gradient is 2 MB, $\alpha$ is 9 ms, and $\beta$ is 3 ms per MB. One gradient takes 9 + 2 × 3 = 15 ms, and we
+# already know that 25 ms are exposed if each is sent on its own. If all three are in one bucket, it leaves at 30 ms and
+# takes 9 + 6 × 3 = 27 ms. We pay $\alpha$ only once, but nothing is hidden, and 27 ms are exposed.
 #
 # **Predict.** How many milliseconds are exposed if the gradient of layer 3 is sent on its own, and those of layers 2
 # and 1 as one bucket?
@@ -241,9 +258,8 @@ course.answer("overlap_bucket", ms=exposed([10, 30], [9 + 2 * 3, 9 + 4 * 3], 30)
 # The first all-reduce runs from 10 to 25 ms. The bucket leaves at 30 ms and takes 9 + 4 × 3 = 21 ms, all of them
 # exposed. So two messages are better here than three, and better than one.
 #
-# How large should buckets be for our network? The function `make_buckets`, which you will write in the first exercise,
-# fills them in the order in which gradients become ready, from the last to the first. Here are six gradients, with a
-# limit of 100 bytes:
+# How large should buckets be for our network? The function `make_buckets`, your first exercise, fills them in the order
+# in which gradients become ready, from the last to the first. Here are six gradients, with a limit of 100 bytes:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.overlap import make_buckets
@@ -253,18 +269,47 @@ for bucket in make_buckets(gradient_bytes, 100):
     print("gradients", bucket, "with", sum(gradient_bytes[i] for i in bucket), "bytes")
 
 # %% [markdown]
-# Gradient 3 is larger than the limit, so it gets a bucket of its own. Next we measure $\alpha$ and $\beta$ of
-# all-reduces on our four ranks. The object `timing` keeps them, together with the number of bytes of each gradient and
-# the time at which it is ready. From these, the function below calculates what is exposed for any size of bucket, just
-# as you did by hand:
+# Gradient 3 is larger than the limit, so it gets a bucket of its own. Next we need $\alpha$ and $\beta$ of all-reduces
+# on our four ranks. A vector of 400 bytes takes hardly longer than $\alpha$, and what 4 MB take beyond that is nearly
+# all $\beta n$. We time several in a row, because a link that has rested lets a first burst of bytes through at once,
+# and keep the median:
+
 
 # %%
-from course_utils.lessons.overlap import BucketModel, all_reduce_line, line_text
-from course_utils.words import wrapped
+from course_utils.lessons.overlap import BucketModel, line_text
 
-alpha, beta = all_reduce_line(ranks)
+
+def all_reduce_seconds(nbytes, repeats):
+    vector = torch.zeros(nbytes // 4)
+    dist.all_reduce(vector)  # the first one doesn't count
+    seconds = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        dist.all_reduce(vector)
+        seconds.append(time.perf_counter() - begin)
+    return np.median(seconds)
+
+
+alpha = max(ranks.run(all_reduce_seconds, 400, 30, backend="gloo").results)
+large = max(ranks.run(all_reduce_seconds, 4_000_000, 5, backend="gloo").results)
+beta = (large - alpha) / 4_000_000  # seconds per byte
 timing = BucketModel.of(times, names, alpha, beta)
 print(wrapped(line_text(alpha, beta, len(timing.sizes), sum(timing.sizes))))
+
+# %% [markdown]
+# In a ring of four, each rank sends 1.5 times the vector. At 50 MB per second, that takes 1.5 ÷ 50 s or 30 ms per MB,
+# and $\beta$ can't be much below it on these links.
+#
+# The object `timing` also keeps the bytes of each gradient, when each is ready, and when the backward pass ends. From
+# these, `exposed_with` calculates what is exposed for any size of bucket, just as you did by hand. Then we try several
+# sizes on the ranks, with hooks that fill buckets. They are the second exercise, so we import a finished version,
+# `overlapped`. In the picture, the blue area is the measured time for computing, and the line adds the calculated
+# exposed time on top:
+
+
+# %% tags=["figure:07_sweep"]
+from course_utils.lessons.overlap import best_text, bucket_sweep, calculation_text
+from course_utils.lessons.overlap import overlapped, sizes_to_try
 
 
 def exposed_with(bucket_bytes):
@@ -276,29 +321,27 @@ def exposed_with(bucket_bytes):
     return exposed(ready, durations, timing.backward)
 
 
-# %% [markdown]
-# Is the calculation any good? We try several sizes on the ranks, among them the one that should be best. This takes
-# hooks that fill buckets, which you will write in the second exercise; `overlapped` is our own version. In the picture,
-# the blue area is the measured time for computing, and the line adds the exposed time that we calculate:
+def calculated(bucket_bytes):
+    return swept.median(ALONE) + exposed_with(bucket_bytes)
 
-# %% tags=["figure:07_sweep"]
-from course_utils.lessons.overlap import best_text, bucket_sweep, overlapped, sizes_to_try
 
 best, sizes = sizes_to_try(timing)
 of_size = {size: partial(overlapped, bucket_bytes=size) for size in sizes}
 swept = step_times(ranks, {ALONE: unsynchronised} | of_size, batch, rounds, warm_up=1)
 runs = {size: swept.seconds[size] for size in sizes}
-computing = swept.median(ALONE)
+print(unless_busy(swept.is_busy, wrapped(calculation_text(runs, calculated))))
 title = unless_busy(swept.is_busy, best_text(best, runs))
-bucket_sweep(runs, lambda n: computing + exposed_with(n), best, computing, title)
+bucket_sweep(runs, calculated, best, swept.median(ALONE), title)
 
 # %% [markdown]
-# On the left, a bucket holds one gradient or a few very small ones, so $\alpha$ is paid most often. On the right, there
-# is a single bucket and nothing can be hidden. The line has steps because with a few more bytes one more gradient fits
-# into a bucket. It assumes that sending costs the processor nothing. In our emulation the processor has to move the
-# messages as well, so some points may well lie above the line.
+# On the left, $\alpha$ is paid most often. On the right, there is a single bucket and nothing can be hidden. The line
+# has steps, because a bucket takes in one more gradient only when the limit has grown enough.
 #
-# This is a step with buckets, below the other two:
+# Is the calculation any good? The sentence above the picture gives the answer for your run. When four nodes share the
+# cores of one computer, carrying messages is likely to slow down the computing, and steps take longer than calculated.
+# They may also be shorter than calculated, because gloo doesn't wait for the end of one all-reduce before it begins the
+# next. We go on with the size that was calculated to be the best. This is a step with such buckets, below the other
+# two:
 
 # %%
 steps["buckets"] = one_step(ranks, of_size[best], batch)
@@ -307,13 +350,13 @@ behind_the_step(steps, "One step on rank 0, in three versions")
 # %% [markdown]
 # ## DDP does the same
 #
-# PyTorch's `DistributedDataParallel`, or **DDP** for short, works on the same idea. When you wrap a model in it, rank 0
-# broadcasts its weights. During every backward pass, hooks fill buckets, each full bucket starts an all-reduce that
-# doesn't wait, and `backward()` returns when all gradients are averaged. So `finish` has nothing left to do. DDP's
-# hooks are written in C++, and ours in Python.
+# PyTorch's `DistributedDataParallel`, or **DDP** for short, is built on the same idea. When you wrap a model in it,
+# rank 0 broadcasts its weights. During every backward pass, hooks fill buckets, and each full bucket starts an
+# all-reduce that doesn't wait. On processors, the gradients are averaged when `backward()` returns, so `finish` has
+# nothing left to do. DDP's hooks are written in C++, and ours in Python.
 #
-# **Predict.** With the same limit for the size of a bucket, how many times longer does a step take with our buckets
-# than with DDP? If both take the same time, the answer is 1. (Anything within a factor of 1.1 counts as right.)
+# **Predict.** With the same limit for the size of a bucket, how long does a step take with our buckets, as a multiple
+# of a step with DDP? If they take the same time, the answer is 1. (Anything within a factor of 1.1 counts as right.)
 
 # %%
 course.predict("overlap_ddp", within=1.1, times=...)
@@ -326,196 +369,85 @@ methods = {ALONE: unsynchronised, "loop": loop, "ours": of_size[best], "DDP": dd
 for name in ("ours", "DDP"):
     assert difference_from_one_process(methods[name]) <= 1e-6
 taken = step_times(ranks, methods, batch, rounds)
-pair = taken.compared("DDP", "ours")
-busy = taken.is_busy or pair.is_busy
-course.measured("overlap_ddp", busy=busy, times=round(pair.times, 2))
-print(pair)
-course.draw.stacked_bars(taken.bars, hiding_text(taken, "DDP", "loop"))
+busy = taken.is_busy or taken.compared("DDP", "ours").is_busy
+multiple = taken.median("ours") / taken.median("DDP")
+course.measured("overlap_ddp", busy=busy, times=round(multiple, 2))
+title = unless_busy(busy, hiding_text(taken, "DDP", "loop"))
+course.draw.stacked_bars(taken.bars, title)
 
 # %% [markdown]
-# We would expect the two to be close. Nearly all of the time goes into computing gradients and carrying bytes, which
-# are the same for both, and a few calls of Python per step hardly matter. So what DDP has over the loop is that it
-# sends fewer messages, and that it sends them earlier.
+# We would expect the two to be close, because nearly all of the time goes into computing gradients and carrying bytes,
+# which are the same for both. So DDP beats the loop because it sends fewer messages, and sends them earlier.
 #
-# What is in DDP's buckets? We can look, because DDP lets us replace its all-reduce by a function of our own. Ours
-# writes down what is in the bucket and then starts the usual all-reduce. We keep the default size and take two steps:
-
-# %% tags=["nbval-check-output"]
-from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
-
-from course_utils.lessons.overlap import small_vgg
-from course_utils.vgg import random_images
-
-
-def buckets_of_ddp():
-    model = small_vgg(seed=0)
-    name_of = {parameter: name for name, parameter in model.named_parameters()}
-    module = DistributedDataParallel(model)
-    lines = []
-
-    def write_down(_, bucket):
-        names = [name_of[parameter] for parameter in bucket.parameters()]
-        content = f"{len(names)} gradients, from {names[0]} to {names[-1]}"
-        lines.append(f"  {bucket.buffer().nbytes:,} bytes: {content}")
-        return allreduce_hook(None, bucket)
-
-    module.register_comm_hook(None, write_down)
-    x, y = random_images(8)
-    for step in range(1, 3):
-        lines.append(f"step {step}")
-        cross_entropy(module(x), y).backward()
-    return lines
-
-
-print(*ranks.run(buckets_of_ddp, backend="gloo").results[0], sep="\n")
-
-# %% [markdown]
-# In its first step, DDP sends everything as one bucket and watches the order in which gradients become ready. From the
-# second step on, it fills buckets in that order. The first of them has a limit of 1 MiB ($2^{20}$ bytes), so that it
-# can leave early, and the others have a limit of 25 MiB. With `bucket_cap_mb` you can set another limit for all of
-# them. Unlike `make_buckets`, DDP closes a bucket when it has *reached* the limit, so it may hold a little more.
+# If all your gradients fit into DDP's default limit of 25 MiB ($25 \cdot 2^{20}$ bytes), as ours do, try a smaller one
+# with `bucket_cap_mb`. And leave out the first step when you time DDP, because it doesn't know yet in what order
+# gradients become ready. *What is in DDP's buckets?* in [Further](07_overlap_further.ipynb) looks inside.
 #
-# So leave out the first step if you time DDP. And if all your gradients fit into 25 MiB, as ours do, try a smaller
-# limit.
+# ## How much you can hide depends on the computing
 #
-# ## What can be hidden depends on the batch
+# With 64 images on each rank instead of 32, a step spends about twice as long computing, but the gradients are no
+# larger. In our example with three messages of 15 ms, gradients would be ready after 20, 40 and 60 ms. Each message is
+# then over before the next gradient is ready, and only the last one is exposed, which makes 15 ms instead of 25.
 #
-# With 64 images on each rank instead of 32, a step computes about twice as long, but the gradients have as many bytes
-# as before. In our example with three messages of 15 ms, gradients would be ready after 20, 40 and 60 ms. Each message
-# is then over before the next gradient is ready, and only the last one is exposed, which makes 15 ms instead of 25.
-#
-# **Predict.** What happens to the exposed communication of *our* buckets if we take twice as many images?
+# **Predict.** Now we go the other way and take *half* the images. Gradients are ready after 5, 10 and 15 ms, and each
+# message still takes 15 ms. How many milliseconds are exposed?
 
 # %%
-course.predict(
-    "overlap_batch",
-    answer=...,  # "a", "b" or "c"
-    choices={"a": "it doubles", "b": "it stays the same", "c": "it shrinks"},
-)
+course.predict("overlap_batch", ms=...)
+
+# %%
+course.answer("overlap_batch", ms=exposed([5, 10, 15], [15, 15, 15], 15))
+
+# %% [markdown]
+# The link is busy from 5 to 50 ms, and the backward pass ends at 15 ms, so 35 ms are exposed. Does a larger batch hide
+# more on our ranks, too? We measure both by turns:
 
 # %% tags=["figure:07_larger_batch"]
-from course_utils.lessons.overlap import batch_letter, batch_text
+from course_utils.lessons.overlap import batch_step_times, batch_text
 
-two = {ALONE: unsynchronised, "ours": methods["ours"]}
-more = step_times(ranks, two, 2 * batch, rounds, warm_up=1)
-busy = taken.is_busy or more.is_busy
-course.measured("overlap_batch", busy=busy, answer=batch_letter(taken, more, "ours"))
-bars = {f"{batch} images": taken.bars["ours"], f"{2 * batch} images": more.bars["ours"]}
-course.draw.stacked_bars(bars, batch_text(taken, more, "ours"))
+two = {ALONE: unsynchronised, "ours": of_size[best]}
+of_batch = batch_step_times(ranks, two, [batch, 2 * batch], rounds)
+bars = {f"{size} images": of_batch[size].bars["ours"] for size in of_batch}
+course.draw.stacked_bars(bars, batch_text(of_batch, "ours"))
 
 # %% [markdown]
-# The exposed part can't become shorter than the last message. This message holds the gradient of the first layer, which
-# is ready only at the very end, however long the backward pass is. If almost nothing else was exposed before, a larger
-# batch doesn't help.
+# The exposed part can't become shorter than the last message, which holds the gradient of the first layer and is ready
+# only at the very end. If almost nothing else was exposed before, or if sending and computing share the cores, a larger
+# batch may not help. The calculation supposes that something else carries the messages, such as the network card of a
+# node.
 #
-# All of this works because something else carries the messages while the processor computes, such as the network card
-# of a node. If ranks on one computer exchange messages through its memory, a processor has to copy them, and when all
-# cores are busy computing, there is nothing to hide them behind. [Further](07_overlap_further.ipynb) measures it.
-#
-# ## More workers have less to hide behind
-#
-# In the opposite case the batch stays the same, say 384 images, and we divide it among more and more workers. This is
-# called **strong scaling**, and at best $P$ workers are $P$ times as fast as one. Each worker then computes for a
-# shorter time, but it sends at least as many bytes as before, so there is less to hide them behind. Let's try it with
-# DDP on one, two and four ranks:
+# What does this mean for more workers? Suppose ResNet-50 from the beginning of this page takes 1000 ms per step on one
+# machine, two thirds of it for the backward pass. Now $P$ machines divide the *same* batch among them, which is called
+# **strong scaling**. Each of them computes for 1000 ÷ $P$ ms, but a ring sends $2\frac{P-1}{P}$ times the gradient,
+# which doesn't shrink. There are ten buckets of 10.2 MB, which become ready at equal intervals, and we leave out
+# $\alpha$. With four machines, the backward pass takes 167 ms, so a bucket is ready every 16.7 ms. Its all-reduce takes
+# 1.5 × 10.2 ÷ 1.25 = 12.2 ms, so only the last one is exposed. A step takes 250 + 12 = 262 ms instead of the loop's 373
+# ms. Here are other numbers of machines:
 
-# %% tags=["figure:07_strong"]
-from course_utils.lessons.overlap import speed_up_text
 
-both = {ALONE: unsynchronised, "DDP": ddp}
-scaled = {}
-for P in (1, 2, 4):
-    scaled[P] = step_times(ranks, both, 384 // P, rounds, world_size=P)
-alone = scaled[1].median(ALONE)
-speed_ups = {P: alone / scaled[P].median("DDP") for P in (2, 4)}
+# %% tags=["nbval-check-output"]
+def resnet_step(P):
+    backward = 1000 * 2 / 3 / P  # ms
+    ready = [backward * (i + 1) / 10 for i in range(10)]
+    duration = 2 * (P - 1) / P * 10.2 / 1.25  # 10.2 MB at 1.25 MB per ms
+    return 1000 / P, exposed(ready, [duration] * 10, backward)
 
-cores = len({core for fact in ranks.facts["ranks"] for core in fact["cores"]})
-busy = any(times.is_busy for times in scaled.values())
-bars = {"1 rank": scaled[1].bars[ALONE]}
-bars |= {f"{P} ranks": scaled[P].bars["DDP"] for P in (2, 4)}
-course.draw.stacked_bars(bars, unless_busy(busy, speed_up_text(speed_ups, cores)))
+
+print("machines   computing   exposed   times as fast as one")
+for P in (1, 2, 4, 8, 16, 64):
+    computing, waiting = resnet_step(P)
+    faster = 1000 / (computing + waiting)
+    print(f"{P:8}{computing:9.0f} ms{waiting:7.0f} ms{faster:15.1f}")
 
 # %% [markdown]
-# The blue part of a bar is the computing. On your computer it can only shrink as long as every rank has a core to
-# itself.
+# Up to four machines, nearly everything is hidden. With eight, the link can't keep up with the backward pass, and from
+# then on a step takes about as long as the link needs for the gradient. Timing two machines wouldn't have shown you
+# this limit, because two can hide almost everything.
 #
-# Even on real nodes there is a limit, which Gene Amdahl described in 1967. Suppose a share $s$ of the work can't be
-# divided, so that it takes as long with $P$ workers as with one. The rest, $1-s$, takes $\frac1P$ of its time. Then $P$
-# workers are
-#
-# $$\frac{1}{s + \frac{1-s}{P}}$$
-#
-# times as fast as one. For example, if two workers are 1.6 times as fast, then $s + \frac{1-s}{2} = \frac{1}{1.6}$, and
-# this gives $s = \frac{2}{1.6} - 1 = 0.25$. Four workers are then 1 ÷ (0.25 + 0.75 ÷ 4) = 2.3 times as fast, 64 workers
-# are 3.8 times as fast, and no number of workers reaches $1/s = 4$. So it's worth timing two machines before you rent
-# 64.
-
-# %%
-from course_utils.lessons.overlap import amdahl_text
-
-
-def amdahl(s, P):
-    return 1 / (s + (1 - s) / P)
-
-
-share = 2 / speed_ups[2] - 1  # the share that two ranks can't divide
-by_formula = {P: amdahl(share, P) for P in (4, 64)}
-print(unless_busy(busy, wrapped(amdahl_text(share, by_formula, speed_ups))))
-
-# %% [markdown]
-# This is only a rough guide, because exposed communication, and on your computer the shared cores, count as work that
-# can't be divided, and both change with the number of ranks. If you take a larger batch along with more workers, there
-# is more to hide behind. Further follows this up, and also looks at wider networks and at what processors and links are
-# doing meanwhile.
-#
-# ## Fewer messages
-#
-# If a batch doesn't fit into memory, you can cut it into **micro-batches** and run a forward and a backward pass for
-# each of them. PyTorch adds every gradient to what is already in `parameter.grad`, and the optimizer takes its step
-# after the last one. This is called **gradient accumulation**. By default, DDP averages gradients in *every* backward
-# pass, although only their sum is needed. Inside `with module.no_sync():` it sends nothing.
-
-# %%
-from course_utils.lessons.overlap import fewer_bytes_text
-from course_utils.trace.kernel_counters import node_bytes
-
-
-def bytes_of_a_step(sync_every_time):
-    module = DistributedDataParallel(small_vgg(seed=0))
-    x, y = random_images(32)
-    dist.barrier()  # wait until the first weights have arrived
-    before = node_bytes()
-    for number in range(4):  # four micro-batches of 8 images
-        micro = slice(8 * number, 8 * number + 8)
-        if sync_every_time or number == 3:
-            cross_entropy(module(x[micro]), y[micro]).backward()
-        else:
-            with module.no_sync():
-                cross_entropy(module(x[micro]), y[micro]).backward()
-    dist.barrier()
-    return node_bytes()[0] - before[0] if before else None
-
-
-# %% [markdown]
-# **Predict.** How many times fewer bytes leave a rank with `no_sync` than without it?
-
-# %%
-course.predict("overlap_accumulation", times=...)
-
-# %%
-if linked:
-    often = ranks.run(bytes_of_a_step, True, backend="gloo").results
-    once = ranks.run(bytes_of_a_step, False, backend="gloo").results
-    course.measured("overlap_accumulation", times=round(sum(often) / sum(once), 1))
-    print(fewer_bytes_text(often, once, micro_batches=4))
-else:
-    print("Without links, no bytes are counted.")
-
-# %% [markdown]
-# Only one of four backward passes sends its gradients, so a quarter of the bytes is sent. To get the gradient of the
-# whole batch, you still have to weight each micro-batch by its share of the images. You will do that in the exercise
-# `accumulate_gradients`. Another idea is to make the messages themselves smaller, which you can try out in Further.
-# There you will also meet `nn.DataParallel`, PyTorch's older method for several GPUs in one process.
+# If the batch grows along with the number of workers, there is more to hide behind. [Further](07_overlap_further.ipynb)
+# measures both on your ranks, explains Gene Amdahl's well-known formula, and shows how to send less. For example, if a
+# batch doesn't fit into memory, you can cut it into **micro-batches** and add up their gradients before the optimizer
+# takes its step, which is called **gradient accumulation**. Then DDP needs to send only once per step.
 
 # %%
 ranks.stop()
@@ -523,9 +455,9 @@ ranks.stop()
 # %% [markdown]
 # ## A whole program, started with torchrun
 #
-# Until now, the course has started the ranks for you and provided the model. Elsewhere you have to do that yourself. So
-# here is a complete program that needs nothing but torch and torchvision. It trains VGG-11 with DDP on the images of
-# CIFAR-10, and you can take it home:
+# Until now, the course has started the ranks for you and provided the model. Here is a complete program that does
+# without the course. It needs only torch, torchvision and images, and trains our relative of VGG-11 with DDP on
+# CIFAR-10:
 
 # %%
 from IPython.display import Markdown
@@ -535,20 +467,19 @@ from course_utils.lessons.overlap import TRAIN_PROGRAM
 Markdown(f"```python\n{TRAIN_PROGRAM.read_text()}```")
 
 # %% [markdown]
-# You have met nearly all of its lines before. Three things are new:
+# You have met nearly all of its calls before. Three things are new:
 #
-# - **torchrun**, which comes with torch, starts the processes. It sets a few variables in the environment of each of
+# - **torchrun**, which comes with torch, starts the processes and sets a few variables in the environment of each of
 #   them. `RANK` and `WORLD_SIZE` are the rank and the number of processes, which `init_process_group` reads.
 #   `LOCAL_RANK` is the number of the process on its own machine, and also the number of the GPU that it should use.
-# - The `sums` of all ranks are added up by an all-reduce. Each rank tests the network on its own share of the test
-#   images, so no image is counted twice.
-# - The network has **group norm** in place of the batch norm of lesson 3. It takes its mean and variance within a
+# - At the end of an epoch, an all-reduce adds up the tensor `sums` of all ranks. It holds their losses and how many
+#   images they recognised, because each rank tests the network on its own share of the test images.
+# - The network has **group norm** in place of the batch norm of lesson 3. It computes its mean and variance over a
 #   single image, so it doesn't matter how the images are distributed among the ranks.
 #
-# Now we start the program, first with four processes and then with one. A step takes 64 images in both cases, 16 on
-# each rank or all 64 in one process. So that you needn't wait long, the network has an eighth of its channels. If
-# CIFAR-10 can't be downloaded, the line below will tell you, and the same program trains on handwritten digits, which
-# it enlarges from 8 × 8 to 32 × 32 pixels.
+# Now we start the program, first with four processes and then with one. A step takes 64 images in both cases, and the
+# network is small to keep the run short. If CIFAR-10 can't be downloaded, a line will tell you, and the program trains
+# on enlarged handwritten digits instead.
 
 # %% tags=["here:07_train"]
 import shutil
@@ -581,23 +512,23 @@ for epoch in range(len(one)):
 assert np.allclose(four, one, rtol=0, atol=1e-6)
 
 # %% [markdown]
-# Loss and accuracy must agree in every epoch, to within a millionth. That is why we asked for 64-bit numbers with
-# `--double`. Without it, the four ranks add up the same gradients in a different order, and every sum is rounded to 24
-# binary digits. Training can amplify such tiny differences, so that after a few epochs the two accuracies may be a few
-# percent apart, although neither run is better than the other.
+# Both must agree in every epoch, to within a millionth. That is why we asked for 64-bit numbers with `--double`. With
+# 32 bits, four ranks and one process round a little differently, because they add up the same gradients in a different
+# order, and training can amplify such differences.
 #
-# `--standalone` means that there are no other machines. On a cluster, the program stays as it is. You leave out
-# `--standalone` and start one torchrun on each node, which you tell where to find the others. [Lesson
-# 13](13_gpu_nodes.ipynb) shows how to do that with Slurm, and what a program needs for going on after a crash.
+# `--standalone` means that there are no other machines. On a cluster, you drop it, start one torchrun on each node, and
+# tell each of them where to find the others. [Lesson 13](13_gpu_nodes.ipynb) shows how to do that with Slurm, and what
+# a program needs in order to resume after a crash.
 
 # %% [markdown]
 # ## What you take with you
 #
 # DDP is faster than a loop after the backward pass because it starts sending as soon as the first gradients are ready,
-# and because it packs them into a few buckets. Only exposed communication makes a step longer. You can calculate it
-# from the times at which gradients are ready, $\alpha$ and $\beta$ of an all-reduce, and the size of a bucket. A larger
-# batch on each rank hides more, and more ranks for the same batch hide less. From the speed of two workers, Amdahl's
-# formula tells you what to expect of 64. And `train.py` is yours to keep.
+# and because it packs them into a few buckets. You can calculate how much communication stays exposed, from the times
+# at which gradients are ready, $\alpha$ and $\beta$ of an all-reduce, and the size of a bucket. A step takes at least
+# that much longer, and more if sending slows down the computing. A larger batch on each rank gives you more to hide
+# behind, and splitting the same batch over more ranks gives you less. When the messages take as long as the backward
+# pass, more machines hardly help.
 #
 # In the [exercises](../exercises/07_overlap.ipynb) you write the buckets and the hooks yourself. [Lesson
 # 8](08_parameter_server.ipynb) asks what happens if workers don't wait for each other at all.
@@ -609,6 +540,3 @@ assert np.allclose(four, one, rtol=0, atol=1e-6)
 #   buckets.
 # - PyTorch's [notes on DDP](https://docs.pytorch.org/docs/stable/notes/ddp.html), which describe what happens inside
 #   it, and when parameters without a gradient cause trouble.
-# - Gene Amdahl, 1967, [Validity of the single processor approach to achieving large scale computing
-#   capabilities](https://doi.org/10.1145/1465482.1465560). Where the limit of strong scaling comes from, on three
-#   pages.

@@ -12,13 +12,16 @@
 # the first code cell again.
 #
 # 1. *A report, redone*: VGG-11, exchanged in three ways and on one to four nodes
-# 2. *More images for more workers*: weak scaling, and a formula of Gustafson
-# 3. *A wider network, or more images*: what changes the share of the messages
-# 4. *Smaller messages*: three ways to send fewer bytes
-# 5. *Without a network*: hiding messages that go through memory
-# 6. *One process for all GPUs*: `nn.DataParallel`
+# 2. *The same images for more workers*: strong scaling, and a formula of Amdahl
+# 3. *More images for more workers*: weak scaling, and a formula of Gustafson
+# 4. *A wider network, or more images*: what changes the share of the messages
+# 5. *What is in DDP's buckets?*: read from DDP itself
+# 6. *Fewer messages*: a large batch in small pieces
+# 7. *Smaller messages*: three ways to send fewer bytes
+# 8. *Without a network*: hiding messages that go through memory
+# 9. *One process for all GPUs*: `nn.DataParallel`
 #
-# *40 minutes · optional, after [lesson 7](07_overlap.ipynb) · 4 ranks, about 7 minutes for each section*
+# *55 minutes · optional, after [lesson 7](07_overlap.ipynb) · 4 ranks, about 6 minutes for each section*
 
 # %%
 from functools import partial
@@ -27,11 +30,15 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
 
 import course_utils as course
 from course_utils.lessons.data_parallel import torch_ddp, unsynchronised
-from course_utils.lessons.overlap import ALONE, step_times
-from course_utils.measuring import unless_busy
+from course_utils.lessons.overlap import ALONE, small_vgg, step_times
+from course_utils.measuring import is_busy, unless_busy
+from course_utils.vgg import random_images
+from course_utils.words import wrapped
 
 ranks = course.start(4, link="200 Mbit/s")
 ranks.load_torch()
@@ -130,11 +137,71 @@ for run in [*single, each, on_nodes[4]]:
 # memory for them again and again. The report doesn't say, and we can't tell from these numbers either. On your nodes
 # the system time may well be higher with four workers, because sending and receiving is its work, too.
 #
+# ## The same images for more workers
+#
+# On the first page you calculated what happens if more and more machines share a batch, which is called strong scaling.
+# Can we measure it, too? One, two and four of our ranks now share 384 images:
+
+# %% tags=["figure:07_strong"]
+from course_utils.lessons.overlap import speed_up_text
+
+print(f"The four ranks may use {cores} core{'s' if cores > 1 else ''} together.")
+strong = {}
+for P in (1, 2, 4):
+    strong[P] = step_times(ranks, both, 384 // P, rounds=3, world_size=P)
+speed_ups = {P: strong[1].median(ALONE) / strong[P].median("DDP") for P in (2, 4)}
+
+busy = any(times.is_busy for times in strong.values())
+for P in (2, 4):  # even with nothing to send, P ranks do all of one rank's work
+    work = [P * seconds for seconds in strong[P].seconds["DDP"]]
+    busy = busy or is_busy([work], part=strong[1].seconds[ALONE])
+bars = {"1 rank": strong[1].bars[ALONE]}
+bars |= {f"{P} ranks": strong[P].bars["DDP"] for P in (2, 4)}
+course.draw.stacked_bars(bars, unless_busy(busy, speed_up_text(speed_ups, cores)))
+
+# %% [markdown]
+# On real nodes, the blue part of a bar, the computing, would shrink to a half and a quarter. Here it can do so only if
+# every rank has a core to itself, and not even then if two of these are hyperthreads of one real core. So read the
+# first line of the output before you conclude anything from the picture. Only with at least four cores does the picture
+# show what you calculated.
+#
+# In 1967, Gene Amdahl described a limit with a simple formula. Suppose a share $s$ of the work can't be divided, so
+# that it takes as long with $P$ workers as with one. The rest, $1-s$, takes $\frac1P$ as long. Then the speed-up, which
+# is the time of one worker divided by the time of $P$ workers, is
+#
+# $$\frac{1}{s + \frac{1-s}{P}} .$$
+#
+# For example, if two workers have a speed-up of 1.6, then $s + \frac{1-s}{2} = \frac{1}{1.6}$, and this gives $s =
+# \frac{2}{1.6} - 1 = 0.25$. The speed-up of four workers is then 1 ÷ (0.25 + 0.75 ÷ 4) = 2.3, that of 64 workers is
+# 3.8, and no number of workers reaches $1/s = 4$.
+
+# %%
+from course_utils.lessons.overlap import amdahl_text
+
+
+def amdahl(s, P):
+    return 1 / (s + (1 - s) / P)
+
+
+share = 2 / speed_ups[2] - 1  # the share that two ranks can't divide
+by_formula = {P: amdahl(share, P) for P in (4, 64)}
+print(unless_busy(busy, wrapped(amdahl_text(share, by_formula, speed_ups))))
+
+# %% [markdown]
+# May we extrapolate from two workers to 64 in this way? Without overlap and latency we may, because a ring sends
+# $2\frac{P-1}{P}$ times the gradient. If sending the gradient once takes a time $c$ and computing takes $T$ on one
+# worker, a step takes $2c + \frac{T - 2c}{P}$, which is just Amdahl's form with a share of $2c/T$.
+#
+# With overlap it's misleading. On the first page, two machines that train ResNet-50 took 508 ms instead of 1000, which
+# is a speed-up of 1.97. The formula finds a share of 2 ÷ 1.97 − 1 = 0.015 and promises a speed-up of 33 with 64
+# machines. But the calculation with all messages gave 6. Two machines can hide nearly everything, and the formula
+# doesn't know that the hiding ends when the backward pass becomes shorter than the messages. On a computer with few
+# cores, sharing them counts as work that can't be divided, and then the formula tells you nothing about the network.
+#
 # ## More images for more workers
 #
-# On the first page, one, two and four ranks shared 384 images. Many people do something different when they get more
-# workers: they take a larger batch along. If every worker has as much to do as the single one had before, this is
-# called **weak scaling**. At best, the time stays the same.
+# Many people do something different when they get more workers: they let the batch grow with them. If every worker has
+# as much to do as the single one had before, this is called **weak scaling**. At best, the time stays the same.
 #
 # To compare the two, we calculate an **efficiency**, which says how much of the best possible result is reached. For
 # example, suppose that one worker takes 400 ms. If four workers do the same work in 160 ms, while 100 ms would be the
@@ -166,13 +233,14 @@ title = unless_busy(busy, efficiency_text("Weak", weak, cores))
 course.draw.stacked_bars(bars, title)
 
 # %% [markdown]
-# The blue parts would all have the same length if every rank had a core to itself. The rest is exposed communication.
+# The blue parts would all have the same length if every rank had a core to itself. The rest is what communication adds,
+# which is at least its exposed part.
 #
-# Amdahl's formula on the first page says that a part that can't be divided limits the speed-up, even with any number of
-# workers. In 1988 John Gustafson objected that people with more machines don't solve the same problem faster, but a
-# larger one in the same time. Suppose $P$ workers spend a share $s$ of their time on something that more workers don't
-# make faster, and the rest on work that grows with their number. In the same time, one worker could do the first part,
-# and only $\frac1P$ of the second. So $P$ workers do $s + (1 - s)P$ times as much as one.
+# Amdahl's formula in the section before this one says that a part that can't be divided limits the speed-up, even with
+# any number of workers. In 1988 John Gustafson objected that people with more machines don't solve the same problem
+# faster, but a larger one in the same time. Suppose $P$ workers spend a share $s$ of their time on something that more
+# workers don't make faster, and the rest on work that grows with their number. In the same time, one worker could do
+# the first part, and only $\frac1P$ of the second. So $P$ workers do $s + (1 - s)P$ times as much as one.
 #
 # For example, if four workers spend a quarter of every step waiting for messages, they do 0.25 + 0.75 × 4 = 3.25 times
 # as much as one. With 64 workers and the same share it would be 0.25 + 0.75 × 64 = 48.25 times, while a quarter that
@@ -189,7 +257,8 @@ course.draw.stacked_bars(bars, title)
 #
 # With *more images* there are more steps in an epoch. But each step takes the same number of images and sends the same
 # gradients, and it doesn't matter to it whether 200 or 200,000 steps follow. So the share of communication stays the
-# same, and only the epoch becomes longer. What does change the share is a larger *batch*, as you saw on the first page.
+# same, and only the epoch becomes longer. What does change the share is a larger *batch*, as you calculated on the
+# first page.
 #
 # A larger *network* has more to compute in every step, but also more to send. How do the two grow? Suppose we double
 # the channels of every layer. A convolution has a 3 × 3 filter for each pair of an input channel and an output channel,
@@ -242,10 +311,99 @@ course.draw.over_numbers(channels, {"DDP": shares}, title, unit="{:.0%}".format,
 # Neither of them would have helped the students much. A network is easy to share if each weight is used many times in a
 # step, and this means large batches, or large images for a convolution.
 #
+# ## What is in DDP's buckets?
+#
+# DDP lets us look, because we can replace its all-reduce with a function of our own, a **communication hook**. DDP
+# calls it with each bucket that is full. Ours writes down what is in the bucket and then starts the usual all-reduce.
+# We keep the default size and take two steps:
+
+# %% tags=["nbval-check-output"]
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+
+def buckets_of_ddp():
+    model = small_vgg(seed=0)
+    name_of = {parameter: name for name, parameter in model.named_parameters()}
+    module = DistributedDataParallel(model)
+    lines = []
+
+    def write_down(state, bucket):
+        names = [name_of[parameter] for parameter in bucket.parameters()]
+        content = f"{len(names)} gradients, from {names[0]} to {names[-1]}"
+        lines.append(f"  {bucket.buffer().nbytes:,} bytes: {content}")
+        return allreduce_hook(state, bucket)
+
+    module.register_comm_hook(None, write_down)  # None: we need no state
+    x, y = random_images(8)
+    for step in range(1, 3):
+        lines.append(f"step {step}")
+        cross_entropy(module(x), y).backward()
+    return lines
+
+
+print(*ranks.run(buckets_of_ddp, backend="gloo").results[0], sep="\n")
+
+# %% [markdown]
+# In its first step, DDP sends everything as one bucket and watches the order in which gradients become ready. From the
+# second step on, it fills buckets in that order. The first of them has a limit of 1 MiB ($2^{20}$ bytes), so that it
+# can leave early, and the others have a limit of 25 MiB. This is what DDP does by default, and it depends on the
+# version of PyTorch, which is why we look. `bucket_cap_mb` sets a different limit. Unlike `make_buckets`, DDP closes a
+# bucket when it has *reached* the limit, so the last gradient may take it well beyond.
+#
+# ## Fewer messages
+#
+# If a batch doesn't fit into memory, you can cut it into micro-batches and run a forward and a backward pass for each
+# of them. PyTorch adds every gradient to what is already in `parameter.grad`, and the optimizer takes its step after
+# the last one. This is called gradient accumulation. By default, DDP averages gradients in *every* backward pass,
+# although it would be enough to average the sum over the micro-batches once. A forward and a backward pass inside `with
+# module.no_sync():` send nothing. Both have to be inside, because DDP decides during the forward pass:
+
+# %%
+from course_utils.lessons.overlap import fewer_bytes_text
+from course_utils.trace.kernel_counters import node_bytes
+
+
+def bytes_of_a_step(sync_every_time):
+    module = DistributedDataParallel(small_vgg(seed=0))
+    x, y = random_images(32)
+    dist.barrier()  # wait until the first weights have arrived
+    before = node_bytes()
+    for number in range(4):  # four micro-batches of 8 images
+        micro = slice(8 * number, 8 * number + 8)
+        if sync_every_time or number == 3:
+            cross_entropy(module(x[micro]), y[micro]).backward()
+        else:
+            with module.no_sync():
+                cross_entropy(module(x[micro]), y[micro]).backward()
+    dist.barrier()
+    return node_bytes()[0] - before[0] if before else None
+
+
+# %% [markdown]
+# **Predict.** Three of the four micro-batches run inside `no_sync`. By what factor does this cut the bytes that leave a
+# rank?
+
+# %%
+course.predict("overlap_accumulation", times=...)
+
+# %%
+if linked:
+    often = ranks.run(bytes_of_a_step, True, backend="gloo").results
+    once = ranks.run(bytes_of_a_step, False, backend="gloo").results
+    course.measured("overlap_accumulation", times=round(sum(often) / sum(once), 1))
+    print(wrapped(fewer_bytes_text(often, once, micro_batches=4)))
+else:
+    print("Without links, no bytes are counted.")
+
+# %% [markdown]
+# Only one of four backward passes sends its gradients, so a quarter of the bytes is sent. To get the gradient of the
+# whole batch, you still have to multiply the loss of each micro-batch by its share of the images before you call
+# `backward()`, here by a quarter. You will do that in the exercise `accumulate_gradients`.
+
 # ## Smaller messages
 #
-# If the bytes are what takes the time, we could send fewer. DDP lets you replace its all-reduce with a function of your
-# own, a **communication hook**. It is given a bucket, and has to return a **future**, which is an object that will hold
+# If the bytes are what takes the time, we could send fewer. A communication hook
+# is given a bucket, and has to return a **future**, which is an object that will hold
 # the averaged gradients once they have arrived. This hook sends 16-bit numbers instead of 32-bit ones:
 
 
@@ -405,6 +563,9 @@ ranks.stop()
 #
 # **To read**
 #
+# - Gene Amdahl, 1967, [Validity of the single processor approach to achieving large scale computing
+#   capabilities](https://doi.org/10.1145/1465482.1465560): three pages that show where the limit of strong scaling
+#   comes from.
 # - Gustafson, 1988, [*Reevaluating Amdahl's law*](https://doi.org/10.1145/42411.42415): two pages on why scientists
 #   with a thousand processors were not disappointed.
 # - Vogels, Karimireddy and Jaggi, 2019, [*PowerSGD*](https://arxiv.org/abs/1905.13727): how a method that is this short

@@ -99,7 +99,7 @@ TEXTS: dict[str, Text] = {
     "6 exchange": lambda s: data_parallel.exchange_text({"six": s, "one": s}),
     "6 backends": lambda s: data_parallel.fastest_text([1], {"MPI": [s], "gloo": [s]}),
     "7 hiding": lambda s: overlap.hiding_text(steps(s), "ours", "loop"),
-    "7 batch": lambda s: overlap.batch_text(steps(CALM), steps(s), "ours"),
+    "7 batch": lambda s: overlap.batch_text({32: steps(CALM), 64: steps(s)}, "ours"),
     "7 loopback": lambda s: overlap.loopback_text(
         StepTimes({"flat": list(CALM), "ours": list(s)}), "flat", "ours", 2, 2
     ),
@@ -153,7 +153,7 @@ TIMED = {
     "03_hardware_further": {"moved", "threads", "files", "workers"},
     "06_data_parallel": {"straggler"},
     "06_data_parallel_further": {"same_backend"},
-    "07_overlap": {"overlap_ddp", "overlap_batch"},
+    "07_overlap": {"overlap_ddp"},
     "08_parameter_server": {"server_ms", "server_late"},
     "09_model_parallel": {"model_idle"},
     "10_pipeline": {"pipeline_idle", "pipeline_bubble", "pipeline_1f1b", "pipeline_interleaved", "pipeline_zero"},

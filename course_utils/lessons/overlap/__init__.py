@@ -1,7 +1,8 @@
 """Lesson 7, Why is DDP faster than my loop? Read `buckets` first: communication during the backward pass.
 
-`step_times` measures how much is exposed, and `bucket_size` calculates it. `compression` sends fewer bytes, and
-`scaling` is about more ranks. `played_hardware` stands in for a processor and a link of each rank's own.
+`step_times` measures what communication adds to a step, and `bucket_size` calculates how much is exposed. `compression`
+sends fewer bytes, and `scaling` is about more ranks. `played_hardware` stands in for a processor and a link of each
+rank's own.
 """
 
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from course_utils.lazy import attach
 
 if TYPE_CHECKING:
-    from .bucket_size import BucketModel, all_reduce_line, backward_times, sizes_to_try
+    from .bucket_size import BucketModel, backward_times, sizes_to_try
     from .buckets import Bucket, make_buckets, overlapped
     from .compressed_training import train_compressed
     from .image_folders import images_for_training
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from .scaling import scaling_efficiency
     from .sentences import (
         amdahl_text,
-        batch_letter,
         batch_text,
         best_text,
+        calculation_text,
         compression_text,
         efficiency_text,
         fewer_bytes_text,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
         speed_up_text,
         width_text,
     )
-    from .step_times import ALONE, one_step, slowest, small_vgg, step_times
+    from .step_times import ALONE, batch_step_times, one_step, slowest, small_vgg, step_times
     from .torchrun import TRAIN_PROGRAM, run_torchrun
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

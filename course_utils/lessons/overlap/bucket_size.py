@@ -6,11 +6,8 @@ start late.
 """
 
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,18 +16,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.lessons.autodiff_and_optimizers.ready_order import BackwardTimes, measure_ready_order
-from course_utils.lessons.messages.ping_pong import fit_alpha_beta
 from course_utils.lessons.overlap.buckets import make_buckets
 from course_utils.lessons.overlap.scaling import exposed_seconds
-from course_utils.lessons.overlap.step_times import slowest, small_vgg
-from course_utils.measuring import by_turns
+from course_utils.lessons.overlap.step_times import small_vgg
 from course_utils.vgg import random_images
-
-if TYPE_CHECKING:
-    from course_utils.ranks.ranks import Ranks
-
-SIZES = (4_000, 150_000, 600_000, 2_400_000)
-"""Bytes of the all-reduces to which alpha and beta are fitted."""
 
 
 @dataclass(frozen=True)
@@ -99,24 +88,6 @@ def sizes_to_try(model: BucketModel) -> tuple[int, list[int]]:
 def in_thousands(nbytes: float) -> int:
     """Round to the nearest thousand, but at least to one thousand."""
     return max(1000, 1000 * round(nbytes / 1000))
-
-
-def time_all_reduces(sizes: Sequence[int], runs: int) -> dict[int, list[float]]:
-    """Time all-reduces of several sizes by turns, on every rank; a first round does not count."""
-
-    def all_reduce(vector: torch.Tensor) -> float:
-        dist.barrier()
-        begin = time.perf_counter()
-        dist.all_reduce(vector, async_op=True).wait()
-        return time.perf_counter() - begin
-
-    return by_turns({size: partial(all_reduce, torch.zeros(size // 4)) for size in sizes}, runs, warm_ups=1)
-
-
-def all_reduce_line(ranks: "Ranks", sizes: Sequence[int] = SIZES, runs: int = 5) -> tuple[float, float]:
-    """Measure alpha (in seconds) and beta (in seconds per byte) of torch's all-reduce on these ranks."""
-    seconds = slowest(ranks.run(time_all_reduces, list(sizes), runs, backend="gloo").results)
-    return fit_alpha_beta(list(seconds), [statistics.median(runs) for runs in seconds.values()])
 
 
 def backward_times(

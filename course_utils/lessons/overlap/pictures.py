@@ -112,6 +112,7 @@ def behind_the_step(steps: Mapping[str, Sequence[Event]], title: str) -> Figure:
     parts = {
         _WORDS.get(part, part): Patch(facecolor=_PAINTS[part]) for part in ("forward", "backward", "communication")
     }
+    parts["optimizer"] = Patch(facecolor=_PAINTS["step"])
     parts["an all-reduce under way"] = Patch(facecolor=style.TOGETHER)
     style.draw_legend(axes[0], parts, offset=0.3 if len(own) > 1 else 0.06)
     texts = [f"{name}: {description(events)}" for name, events in own.items()]

@@ -1,12 +1,15 @@
 """Sentences about measurements of overlap, chosen by the numbers."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.overlap.step_times import StepTimes
 from course_utils.measuring import AGREEING, BUSY, TIE, Compared, tied, times_text
 from course_utils.words import bytes_text, count, join, number_text, percent, seconds_text
+
+CLOSE = 0.1
+"""Steps that differ from the calculation by less than this share confirm it."""
 
 if TYPE_CHECKING:
     from course_utils.lessons.overlap.compressed_training import Compressed
@@ -16,9 +19,9 @@ def line_text(alpha: float, beta: float, gradients: int, nbytes: int) -> str:
     """Return alpha and beta in words, and what all gradients cost by them: sent one by one, and as one vector."""
     each, flat = gradients * alpha + beta * nbytes, alpha + beta * nbytes
     return (
-        f"alpha is {seconds_text(alpha)}, and beta is {seconds_text(1e6 * beta)} per MB. "
-        f"Sent one by one, the {gradients} gradients take {seconds_text(each)}. "
-        f"All {bytes_text(nbytes)} in one message take {seconds_text(flat)}."
+        f"alpha is {seconds_text(alpha)}, and beta is {seconds_text(1e6 * beta)} per MB. By the formula, sent one "
+        f"by one, the {gradients} gradients take {seconds_text(each)}, and all {bytes_text(nbytes)} in one message "
+        f"take {seconds_text(flat)}."
     )
 
 
@@ -29,16 +32,16 @@ def hidden_share(times: StepTimes, method: str, plain: str) -> float:
 
 
 def hiding_text(times: StepTimes, method: str, plain: str) -> str:
-    """Return how much communication each of the two leaves exposed, and whether that is a difference."""
+    """Return what communication adds to a step with each of the two, and whether that is a difference."""
     if times.is_busy:
         return BUSY
     before, after = (exposed_text(times.exposed(name)) for name in (plain, method))
-    text, pair = f"Exposed communication: {before} with {plain}, {after} with {method}", times.compared(method, plain)
+    text, pair = f"Communication adds {before} with {plain}, {after} with {method}", times.compared(method, plain)
     if pair.first_is_faster:
         return f"{text}, {percent(hidden_share(times, method, plain))} less"
     if pair.is_tie:
-        return f"{text}; {count(len(times.seconds[method]), 'round')} show no clear difference"
-    return f"{text}; nothing is hidden here"
+        return f"{text}; {count(len(times.seconds[method]), 'round')} are too few to tell them apart"
+    return f"{text}; nothing is gained here"
 
 
 def exposed_text(seconds: float) -> str:
@@ -46,20 +49,23 @@ def exposed_text(seconds: float) -> str:
     return seconds_text(seconds) if seconds else "none"
 
 
-def batch_letter(before: StepTimes, after: StepTimes, method: str) -> str:
-    """Return what happened to the exposed communication of a method: "a" much more, "b" about as much, "c" less."""
-    small, large = before.exposed(method), after.exposed(method)
-    if abs(large - small) <= TIE * before.median(method):
-        return "b"
-    return "c" if large < small else "b" if large < 1.5 * small else "a"
+def batch_text(times: Mapping[int, StepTimes], method: str) -> str:
+    """Return what communication adds to a step of a method with a smaller and a larger batch, and whether that differs.
 
-
-def batch_text(before: StepTimes, after: StepTimes, method: str) -> str:
-    """Return how much communication of a method is exposed with one batch and with twice as many images."""
-    if before.is_busy or after.is_busy:
+    Args:
+        times: by the number of images on a rank, measured by turns; the smallest and the largest are compared.
+    """
+    if any(each.is_busy for each in times.values()):
         return BUSY
-    small, large = (exposed_text(times.exposed(method)) for times in (before, after))
-    return f"Exposed communication: {small}, and {large} with twice the images"
+    small, large = min(times), max(times)
+    before, after = times[small].exposed_by_round(method), times[large].exposed_by_round(method)
+    middle = times[large].exposed(method) - times[small].exposed(method)
+    agreeing = sum((late < early) == (middle < 0) for early, late in zip(before, after, strict=True))
+    adds = [exposed_text(times[batch].exposed(method)) for batch in (small, large)]
+    text = f"Communication adds {adds[0]} with {small} images and {adds[1]} with {large}"
+    if abs(middle) <= TIE * times[small].median(method) or agreeing < AGREEING * len(before):
+        return f"{text}: no clear difference"
+    return f"{text}: {'more is hidden' if middle < 0 else 'the larger batch hides no more here'}"
 
 
 def best_text(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
@@ -76,8 +82,27 @@ def best_text(predicted: int, measured: Mapping[int, Sequence[float]]) -> str:
         return text
     more = middle[near] / middle[best] - 1
     if Compared(measured[best], measured[near]).is_tie:
-        return f"{text}; their steps differ by {percent(more)}, which is noise"
+        return f"{text}; the {percent(more)} between their steps are within the spread"
     return f"{text}, whose step is {percent(more)} faster"
+
+
+def calculation_text(measured: Mapping[int, Sequence[float]], calculated: Callable[[int], float]) -> str:
+    """Return how far measured steps are from the calculated ones.
+
+    Args:
+        measured: bucket size → the seconds of all steps.
+        calculated: the seconds of a step for a bucket size.
+    """
+    beyond = [statistics.median(seconds) / calculated(size) - 1 for size, seconds in measured.items()]
+    least, most = min(beyond), max(beyond)
+    if max(-least, most) <= CLOSE:
+        return f"Every measured step is within {percent(CLOSE)} of the calculated one"
+    sizes = count(len(beyond), "size")
+    if least > 0:
+        return f"At all {sizes} the step took longer than calculated, by {percent(least)} to {percent(most)}"
+    if most < 0:
+        return f"At all {sizes} the step took less time than calculated, by {percent(-most)} to {percent(-least)}"
+    return f"The measured steps take between {percent(-least)} less and {percent(most)} more time than calculated"
 
 
 def loopback_letter(times: StepTimes, plain: str, method: str) -> str:
@@ -122,8 +147,8 @@ def speed_up_text(speed_ups: Mapping[int, float], cores: int) -> str:
     elif speed_up > 1:
         text = f"{most} ranks are {times_text(speed_up)} times as fast as one"
     else:
-        text = f"{most} ranks are slower than one and take {times_text(1 / speed_up)} times as long"
-    return f"{text}, on {count(cores, 'core')}" if most > cores else text
+        text = f"{most} ranks take {times_text(1 / speed_up)} times as long as one"
+    return f"{text}, but they share {count(cores, 'core')}" if most > cores else text
 
 
 def amdahl_text(share: float, by_formula: Mapping[int, float], speed_ups: Mapping[int, float]) -> str:
@@ -137,8 +162,8 @@ def amdahl_text(share: float, by_formula: Mapping[int, float], speed_ups: Mappin
     two = times_text(speed_ups[2])
     if share >= 1:
         return (
-            f"Two ranks are {two} times as fast as one here, which is no gain. So the formula finds no work that more "
-            "ranks could divide"
+            f"Two ranks are {two} times as fast as one here, which is no gain. By the formula, then, none of the work "
+            "can be divided"
         )
     if share <= 0:
         return f"Two ranks are {two} times as fast as one, so the formula finds no work that can't be divided"
@@ -166,12 +191,12 @@ def compression_text(found: Mapping[str, "Compressed"]) -> str:
 
 
 def fewer_bytes_text(often: Sequence[int], once: Sequence[int], micro_batches: int) -> str:
-    """Return how many times fewer bytes each rank sent if only the last micro-batch's backward pass sends."""
-    times = statistics.fmean(often) / statistics.fmean(once)
+    """Return what share of the bytes each rank sent if only the last micro-batch's backward pass sends."""
+    share = statistics.fmean(once) / statistics.fmean(often)
     every, last = (bytes_text(statistics.fmean(sent)) for sent in (often, once))
-    text = f"A rank sent {every} if every backward pass sends, and {last} if only the last one does"
-    why = f", because there are {micro_batches} micro-batches" if tied(times, micro_batches) else ""
-    return f"{text}: {number_text(times)} times fewer{why}"
+    text = f"A rank sent {every} when every backward pass sent its gradients, and {last} when only the last one did"
+    why = f", because it was one backward pass of {micro_batches}" if tied(share, 1 / micro_batches) else ""
+    return f"{text}. That is {percent(share)} of the bytes{why}"
 
 
 def width_text(channels: Sequence[int], shares: Sequence[Sequence[float]]) -> str:

@@ -1,7 +1,8 @@
 """How long one training step takes with each of several methods of keeping replicas equal, measured by turns.
 
-One of the methods should be `replicas.unsynchronised`, which sends nothing. Whatever a step takes beyond that is its
-*exposed* communication.
+One of the methods should be `replicas.unsynchronised`, which sends nothing. What a step takes beyond that is an upper
+bound of its *exposed* communication: ranks that share cores also compute more slowly while messages are under way, and
+a step waits for the slowest rank.
 """
 
 import statistics
@@ -59,7 +60,7 @@ class StepTimes:
         return is_busy([taken for method, taken in self.seconds.items() if method != ALONE], part=self.seconds[ALONE])
 
     def exposed(self, method: str) -> float:
-        """Return the exposed communication of a method in seconds: its median step beyond `ALONE`'s, never below 0."""
+        """Return how many seconds a method's median step takes beyond `ALONE`'s, never below 0: an upper bound."""
         return max(0.0, self.median(method) - self.median(ALONE))
 
     def exposed_by_round(self, method: str) -> list[float]:
@@ -75,9 +76,9 @@ class StepTimes:
 
     @property
     def bars(self) -> dict[str, dict[str, float]]:
-        """For each method, the seconds of its computing and of its exposed communication, for `draw.stacked_bars`.
+        """For each method, the seconds of computing alone and what communication adds, for `draw.stacked_bars`.
 
-        Together they are the median step. If that is shorter than `ALONE`'s, nothing counts as exposed.
+        Together they are the median step. If that is shorter than `ALONE`'s, communication adds nothing.
         """
         free = self.median(ALONE)
         bars = {ALONE: {"computing": free}}
@@ -89,7 +90,11 @@ class StepTimes:
 
 
 def time_steps(
-    ways: Mapping[str, Way], batch: int, rounds: int, build: Callable[[int], nn.Module], warm_up: int
+    ways: Mapping[str, Way],
+    batch: int | Mapping[str, int],
+    rounds: int,
+    build: Callable[[int], nn.Module],
+    warm_up: int,
 ) -> dict[str, list[float]]:
     """Time one step of each method on every rank, by turns.
 
@@ -98,17 +103,18 @@ def time_steps(
 
     Args:
         ways: in the same order on all ranks.
-        batch: images on this rank.
+        batch: images on this rank, or how many each method takes.
         rounds: that count; `warm_up` rounds go before them.
     """
-    x, y = random_images(batch, seed=dist.get_rank())
+    batches = dict.fromkeys(ways, batch) if isinstance(batch, int) else batch
+    images = {size: random_images(size, seed=dist.get_rank()) for size in set(batches.values())}
     replicas = {name: wrap(build(0).train()) for name, wrap in ways.items()}
     steppers = {name: Sgd(replica.module.parameters(), rate=0.01) for name, replica in replicas.items()}
 
     def step(name: str) -> float:
         dist.barrier()
         begin = time.perf_counter()
-        train_step(replicas[name].module, steppers[name], x, y, replicas[name].finish)
+        train_step(replicas[name].module, steppers[name], *images[batches[name]], replicas[name].finish)
         return time.perf_counter() - begin
 
     return by_turns({name: partial(step, name) for name in ways}, rounds, warm_up)
@@ -128,6 +134,21 @@ def step_times(
         time_steps, dict(ways), batch, rounds, build=build, warm_up=warm_up, backend="gloo", ranks=world_size
     )
     return StepTimes(slowest(run.results))
+
+
+def batch_step_times(
+    ranks: "Ranks", ways: Mapping[str, Way], batches: Sequence[int], rounds: int = 7, warm_up: int = 2
+) -> dict[int, StepTimes]:
+    """Time every method with every number of images on a rank, all by turns; see `time_steps`."""
+    pairs = {f"{name}, {batch} images": (name, batch) for batch in batches for name in ways}
+    wrappers = {pair: ways[name] for pair, (name, _) in pairs.items()}
+    images = {pair: batch for pair, (_, batch) in pairs.items()}
+    run = ranks.run(time_steps, wrappers, images, rounds, build=small_vgg, warm_up=warm_up, backend="gloo")
+    seconds = slowest(run.results)
+    return {
+        batch: StepTimes({name: seconds[pair] for pair, (name, own) in pairs.items() if own == batch})
+        for batch in batches
+    }
 
 
 def slowest(results: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, list[float]]:

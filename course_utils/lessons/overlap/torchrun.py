@@ -26,8 +26,8 @@ _ENVIRONMENT = {
 def run_torchrun(command: str, folder: Path, seconds: float = 900.0) -> None:
     """Run a command that begins with `torchrun` in a folder, and print each line of its output as it comes.
 
-    Each process computes with one thread, as torchrun has it with several. If the installed torchvision does not fit
-    to torch, the program is started through `course_utils.torchvision_repair`, and a line says so. An interrupt ends
+    Each process computes with one thread, as torchrun has it with several. If the installed torchvision does not
+    match torch, the program is started through `course_utils.torchvision_repair`, and a line says so. An interrupt ends
     the command and all processes that it has started.
 
     Raises:
@@ -37,7 +37,9 @@ def run_torchrun(command: str, folder: Path, seconds: float = 900.0) -> None:
     if launcher != "torchrun":
         raise CourseError(f"The command has to begin with `torchrun`, not with `{launcher}`.")
     if not torchvision_loads(ranks_python()):
-        print(f"(torchvision does not fit to torch here, so {REPAIR} starts the program.)")
+        print(
+            f"(The installed torchvision doesn't match torch, so {REPAIR} starts the program. You needn't do anything.)"
+        )
         program = next(number for number, word in enumerate(words) if word.endswith(".py"))
         words[program:program] = ["-m", REPAIR]
     process = subprocess.Popen(
