@@ -42,8 +42,8 @@ print(f"You may use {cores} of the {os.cpu_count()} cores that the system counts
 # million FLOPs.
 #
 # The highest rate that your machine can reach is called its **peak**. Other programs use the computer too, and they can
-# only slow a run down. So we take the fastest of 500 runs on a single core, which is free more often than all of them
-# at once, and multiply its rate by the number of cores.
+# only slow a run down. So we time 500 runs on a single core, because one core is idle more often than all of them at
+# once, take the fastest, and multiply its rate by the number of cores.
 #
 # torch uses one library for products of matrices and another for convolutions, and which is faster depends on the
 # processor. So we also try a convolution with a window of a single pixel. For 32 images of 4 × 4 pixels, it multiplies
@@ -85,14 +85,15 @@ torch.set_num_threads(cores)
 print(f"peak of {cores} cores: {peak / 1e9:.0f} GFLOP per second")
 
 # %% [markdown]
-# This peak is an upper limit. If the clock of your processor slows down when all cores compute, or if the system counts
-# each core twice, then even a perfect program will stay below it.
+# This is our estimate of the peak. It may be too low, if a different program makes better use of your processor than
+# our two. It may also be too high, if the processor slows its clock down when all the cores compute, or if the system
+# counts each core twice. We will notice that later on, when we compare real layers with it.
 #
 # The second limit is the **bandwidth** of the memory, the number of bytes per second that can move between memory and
 # processor. A processor keeps the numbers that it used last in a **cache**, a small and fast memory next to its cores.
-# To measure the large memory, we take arrays that are too long for the cache, and add two of them into a third. For
-# each addition two numbers of 4 bytes are read and one is written. That makes 12 bytes. Some processors move more than
-# this, and [Further](03_hardware_further.ipynb) finds out what yours does. Again the fastest run counts.
+# To measure the large memory, we take arrays that are too long for the cache, and add two of them into a third. Each
+# addition reads two 4-byte numbers and writes one, which makes 12 bytes. Some processors move more than that, and
+# [Further](03_hardware_further.ipynb) finds out what yours does. Again the fastest run counts.
 
 # %%
 length = machine_rates.array_bytes() // 4  # each array has twice the size of the cache
@@ -164,8 +165,8 @@ course.answer("intensity", flop_per_byte=flops / nbytes)
 #
 # ## The roofline
 #
-# A layer can't be done before its arithmetic is done, and not before its bytes have moved. So its time $T$ is at least
-# as long as the longer of these two times:
+# A layer can't finish until its arithmetic is done and its bytes have moved. So its time $T$ is at least as long as the
+# longer of these two times:
 #
 # $$T \ge \max\left(\frac{\text{FLOPs}}{\text{peak}},\ \frac{\text{bytes}}{\text{bandwidth}}\right)$$
 #
@@ -200,9 +201,9 @@ title, found = sentences.batches_text(seconds)
 pictures.roofline(dots, peak, bandwidth, title, found)
 
 # %% [markdown]
-# By the roofline, more images cost hardly any extra time as long as a batch is to the left of the ridge, because the
-# weights have to be read anyway. To the right of it, twice the images take twice as long. This is one of the reasons
-# why networks are trained with batches.
+# According to the roofline, extra images are almost free as long as the batch stays to the left of the ridge, because
+# the weights have to be read anyway. To the right of it, twice the images take twice as long. This is one of the
+# reasons why networks are trained with batches.
 #
 # That is what the machine allows. If a dot lies far below the roof, a better program could be faster, or other work
 # disturbed this one. Then more images may also cost more time than the roofline promises. A dot can even lie above the
@@ -276,7 +277,7 @@ pictures.layer_roofline(timed, peak, bandwidth, title)
 # limit of the memory. It is the program itself that can be improved. [Further](03_hardware_further.ipynb) finds out
 # what slows down pooling.
 #
-# ## On the way back, most layers compute two products
+# ## On the way back, a convolution computes two products
 #
 # A training **step** consists of a forward pass, a backward pass, and the optimizer's own step, which changes the
 # weights. In the backward pass, a convolution or a linear layer computes two products, the gradient of its weights and
@@ -287,7 +288,7 @@ pictures.layer_roofline(timed, peak, bandwidth, title)
 # times as many.
 #
 # **Predict.** In its convolutions, VGG-11 does 9.777 GFLOP forward, and only 0.113 of them in its first layer. How many
-# times as many FLOPs does its backward pass do?
+# FLOPs does its backward pass do, as a multiple of that?
 
 # %%
 course.predict("backward", within=1.1, times_as_many=...)
@@ -296,7 +297,7 @@ course.predict("backward", within=1.1, times_as_many=...)
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
-classes = torch.arange(batch) % 10  # made up: a step takes as long with any classes
+classes = torch.arange(batch) % 10  # made up; they don't affect how long a step takes
 with FlopCounterMode(display=False) as forward:
     loss = cross_entropy(model(images), classes)
 with FlopCounterMode(display=False) as backward:
@@ -384,9 +385,9 @@ pictures.chain_and_tree()
 # is called the **depth** $D$. It is 7 for the chain and 3 for the tree.
 #
 # Suppose each task takes one unit of time. Then $p$ **workers** need at least $W/p$ units, and also at least $D$, since
-# each task on the longest path waits for the one before it. They don't need more than $W/p + D$ either, if none of them
-# is idle while a task is ready. Units in which all of them are busy number at most $W/p$, and each of the others
-# shortens the longest path that is left. This upper bound is named after Brent
+# each task on the longest path waits for the one before it. Nor do they need more than $W/p + D$, provided that no
+# worker is idle while a task is ready. There are at most $W/p$ units of time in which every worker is busy, and each of
+# the other units shortens the longest path that is left by one task. This upper bound is named after Brent
 # ([1974](https://doi.org/10.1145/321812.321815)).
 #
 # $$\max(W/p,\ D)\ \le\ T_p\ \le\ W/p + D$$
@@ -450,9 +451,9 @@ sentences.MachinesTable(machines)
 #
 # The 989 trillion operations per second of the H100 are for products of matrices, for which it has special circuits.
 # Its ordinary ones do 133.8 trillion operations per second with 2-byte numbers, if each instruction multiplies and adds
-# ([NVIDIA 2022](https://resources.nvidia.com/en-us-tensor-core/gtc22-whitepaper-hopper)). Additions alone are half as
-# many, 67 trillion. But each addition of two vectors moves 6 bytes. At 3.35 trillion bytes per second, that makes 0.56
-# trillion additions, about 1/120 of what it could compute.
+# ([NVIDIA 2022](https://resources.nvidia.com/en-us-tensor-core/gtc22-whitepaper-hopper)). If it only adds, it manages
+# half of that, 67 trillion. But each addition of two vectors moves 6 bytes. At 3.35 trillion bytes per second, that
+# makes 0.56 trillion additions, about 1/120 of what it could compute.
 #
 # The picture shows all these rooflines together. Its horizontal axis counts operations per *number*, so that 4-byte and
 # 2-byte machines can be compared. T, P and E are 10¹², 10¹⁵ and 10¹⁸. The dashed lines are three programs from this

@@ -10,8 +10,8 @@
 # processors spend a third of it waiting. That adds up to eight hours a day.
 #
 # Most of this waiting can be avoided, although every byte still has to be sent. PyTorch's `DistributedDataParallel`
-# does this. In this lesson you build the same thing from two calls of PyTorch, and you calculate how much waiting is
-# left and how many machines are worth paying for.
+# does that. In this lesson you build the same thing from two PyTorch calls, and you calculate how much waiting is left
+# and how many machines are worth paying for.
 #
 # *55 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 4 ranks*
 
@@ -80,7 +80,7 @@ behind_the_step(steps, "One step with the loop, on rank 0")
 # The upper lane shows the processor of rank 0, and each thin line in the lower one is an all-reduce. The first line may
 # be long because rank 0 also waits for the other ranks to join. Nothing is sent during the forward and the backward
 # pass. Then the 34 all-reduces follow one after the other, and the processor has nothing to do. You pay for both all
-# the time, and one of them is always idle.
+# the time, although one or the other is always idle.
 #
 # ## The last layer's gradient is ready first
 #
@@ -103,9 +103,9 @@ title = "The last layer's gradient is ready first"
 gradient_readiness(by_layer, times.end, title, times.ends)
 
 # %% [markdown]
-# A pink line begins when the gradient of that layer is complete. From then on it just sits in memory until the backward
-# pass is over, although it could already be travelling. (Don't read too much into the lengths of the orange bars,
-# because the ranks interrupt each other on shared cores.)
+# Each pink line begins when the gradient of its layer is complete. From then on it just sits in memory until the
+# backward pass is over, although it could already be travelling. (Don't read too much into the lengths of the orange
+# bars, because the ranks interrupt each other on shared cores.)
 #
 # Sending messages while the processor is computing is called **overlap**. If some are still under way when the backward
 # pass ends, the processor has to wait for them. This part of the communication is **exposed**, and the rest is hidden.
@@ -190,7 +190,7 @@ behind_the_step(steps, "One step on rank 0, with the loop and with hooks")
 # the processor of your computer also has to carry the messages, and this may slow down the computing.
 #
 # All ranks run the same model and start their all-reduces in the same order, so the first all-reduce on one rank is
-# matched with the first on every other. In an exercise you will make sure of this order.
+# matched with the first on every other. In an exercise you will enforce this order yourself.
 #
 # Is the result still right? As in lesson 6, one process trains on handwritten digits in 64-bit floating point, and then
 # four ranks do the same. The losses of all 22 training steps must agree:
@@ -214,11 +214,11 @@ for name, method in {"loop": loop, "hooks": hooks}.items():
     print(f"{name}: 22 steps, and the losses differ by at most {difference:.0e}")
 
 # %% [markdown]
-# Now let's time it. We measure by turns, as in lesson 3: a step without any communication, a step with the loop, a step
-# with hooks, and so on for three rounds. The picture shows what communication adds to a step. At most this much is
-# exposed, because on this computer the difference contains two more things: computing becomes slower while the shared
-# cores also move messages, and a step has to wait for the slowest rank. Compare only bars of the same picture, because
-# your computer may be busier a minute later.
+# Now let's time it. We time the versions by turns, as in lesson 3: a step without any communication, a step with the
+# loop, a step with hooks, and so on for three rounds. The picture shows what communication adds to a step. Take it as
+# an upper bound on what is exposed, because on this computer the difference contains two more things: computing becomes
+# slower while the shared cores also move messages, and a step has to wait for the slowest rank. Compare only bars of
+# the same picture, because your computer may be busier a minute later.
 
 # %% tags=["figure:07_exposed"]
 from course_utils.lessons.data_parallel import unsynchronised
@@ -258,8 +258,9 @@ course.answer("overlap_bucket", ms=exposed([10, 30], [9 + 2 * 3, 9 + 4 * 3], 30)
 # The first all-reduce runs from 10 to 25 ms. The bucket leaves at 30 ms and takes 9 + 4 × 3 = 21 ms, all of them
 # exposed. So two messages are better here than three, and better than one.
 #
-# How large should buckets be for our network? The function `make_buckets`, your first exercise, fills them in the order
-# in which gradients become ready, from the last to the first. Here are six gradients, with a limit of 100 bytes:
+# How large should buckets be for our network? The function `make_buckets`, which you will write in the first exercise,
+# fills them in the order in which gradients become ready, from the last to the first. Here are six gradients, with a
+# limit of 100 bytes:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.overlap import make_buckets
@@ -269,10 +270,10 @@ for bucket in make_buckets(gradient_bytes, 100):
     print("gradients", bucket, "with", sum(gradient_bytes[i] for i in bucket), "bytes")
 
 # %% [markdown]
-# Gradient 3 is larger than the limit, so it gets a bucket of its own. Next we need $\alpha$ and $\beta$ of all-reduces
-# on our four ranks. A vector of 400 bytes takes hardly longer than $\alpha$, and what 4 MB take beyond that is nearly
-# all $\beta n$. We time several in a row, because a link that has rested lets a first burst of bytes through at once,
-# and keep the median:
+# Gradient 3 is larger than the limit, so it gets a bucket of its own. Next we need the $\alpha$ and $\beta$ of an
+# all-reduce on our four ranks. An all-reduce of 400 bytes takes little more than $\alpha$, and nearly all the extra
+# time for 4 MB is $\beta n$. We time several in a row, because a link that has rested lets a first burst of bytes
+# through at once, and keep the median:
 
 
 # %%
@@ -302,9 +303,9 @@ print(wrapped(line_text(alpha, beta, len(timing.sizes), sum(timing.sizes))))
 #
 # The object `timing` also keeps the bytes of each gradient, when each is ready, and when the backward pass ends. From
 # these, `exposed_with` calculates what is exposed for any size of bucket, just as you did by hand. Then we try several
-# sizes on the ranks, with hooks that fill buckets. They are the second exercise, so we import a finished version,
-# `overlapped`. In the picture, the blue area is the measured time for computing, and the line adds the calculated
-# exposed time on top:
+# sizes on the ranks, with hooks that fill buckets. Writing these hooks is the second exercise, so here we import a
+# finished version, `overlapped`. In the picture, the blue area is the measured time for computing, and the line adds
+# the calculated exposed time on top:
 
 
 # %% tags=["figure:07_sweep"]
@@ -340,8 +341,7 @@ bucket_sweep(runs, calculated, best, swept.median(ALONE), title)
 # Is the calculation any good? The sentence above the picture gives the answer for your run. When four nodes share the
 # cores of one computer, carrying messages is likely to slow down the computing, and steps take longer than calculated.
 # They may also be shorter than calculated, because gloo doesn't wait for the end of one all-reduce before it begins the
-# next. We go on with the size that was calculated to be the best. This is a step with such buckets, below the other
-# two:
+# next. From here on we use the size that the calculation picked. This is a step with such buckets, below the other two:
 
 # %%
 steps["buckets"] = one_step(ranks, of_size[best], batch)
@@ -352,8 +352,8 @@ behind_the_step(steps, "One step on rank 0, in three versions")
 #
 # PyTorch's `DistributedDataParallel`, or **DDP** for short, is built on the same idea. When you wrap a model in it,
 # rank 0 broadcasts its weights. During every backward pass, hooks fill buckets, and each full bucket starts an
-# all-reduce that doesn't wait. On processors, the gradients are averaged when `backward()` returns, so `finish` has
-# nothing left to do. DDP's hooks are written in C++, and ours in Python.
+# all-reduce that doesn't wait. On CPUs, the gradients have been averaged by the time `backward()` returns, so `finish`
+# has nothing left to do. DDP's hooks are written in C++, and ours in Python.
 #
 # **Predict.** With the same limit for the size of a bucket, how long does a step take with our buckets, as a multiple
 # of a step with DDP? If they take the same time, the answer is 1. (Anything within a factor of 1.1 counts as right.)
@@ -379,9 +379,10 @@ course.draw.stacked_bars(taken.bars, title)
 # We would expect the two to be close, because nearly all of the time goes into computing gradients and carrying bytes,
 # which are the same for both. So DDP beats the loop because it sends fewer messages, and sends them earlier.
 #
-# If all your gradients fit into DDP's default limit of 25 MiB ($25 \cdot 2^{20}$ bytes), as ours do, try a smaller one
-# with `bucket_cap_mb`. And leave out the first step when you time DDP, because it doesn't know yet in what order
-# gradients become ready. *What is in DDP's buckets?* in [Further](07_overlap_further.ipynb) looks inside.
+# By default, DDP's first bucket has a limit of 1 MiB ($2^{20}$ bytes) and the others one of 25 MiB. If that makes only
+# two or three buckets of all your gradients, as it does here, try smaller ones with `bucket_cap_mb`. And when you time
+# DDP, leave out the first step, in which it doesn't know yet in what order gradients become ready. *What is in DDP's
+# buckets?* in [Further](07_overlap_further.ipynb) looks inside.
 #
 # ## How much you can hide depends on the computing
 #
@@ -413,8 +414,8 @@ course.draw.stacked_bars(bars, batch_text(of_batch, "ours"))
 # %% [markdown]
 # The exposed part can't become shorter than the last message, which holds the gradient of the first layer and is ready
 # only at the very end. If almost nothing else was exposed before, or if sending and computing share the cores, a larger
-# batch may not help. The calculation supposes that something else carries the messages, such as the network card of a
-# node.
+# batch may not help. The calculation assumes that something other than the processor carries the messages, such as the
+# network card of a node.
 #
 # What does this mean for more workers? Suppose ResNet-50 from the beginning of this page takes 1000 ms per step on one
 # machine, two thirds of it for the backward pass. Now $P$ machines divide the *same* batch among them, which is called
@@ -422,7 +423,7 @@ course.draw.stacked_bars(bars, batch_text(of_batch, "ours"))
 # which doesn't shrink. There are ten buckets of 10.2 MB, which become ready at equal intervals, and we leave out
 # $\alpha$. With four machines, the backward pass takes 167 ms, so a bucket is ready every 16.7 ms. Its all-reduce takes
 # 1.5 × 10.2 ÷ 1.25 = 12.2 ms, so only the last one is exposed. A step takes 250 + 12 = 262 ms instead of the loop's 373
-# ms. Here are other numbers of machines:
+# ms. Here are the results for other numbers of machines:
 
 
 # %% tags=["nbval-check-output"]
@@ -440,9 +441,9 @@ for P in (1, 2, 4, 8, 16, 64):
     print(f"{P:8}{computing:9.0f} ms{waiting:7.0f} ms{faster:15.1f}")
 
 # %% [markdown]
-# Up to four machines, nearly everything is hidden. With eight, the link can't keep up with the backward pass, and from
-# then on a step takes about as long as the link needs for the gradient. Timing two machines wouldn't have shown you
-# this limit, because two can hide almost everything.
+# With up to four machines, nearly all of the communication is hidden. With eight, the link can't keep up with the
+# backward pass. The more machines there are, the closer the time of a step comes to what the link needs for the
+# gradient. Timing two machines wouldn't have shown you this limit, because two can hide almost everything.
 #
 # If the batch grows along with the number of workers, there is more to hide behind. [Further](07_overlap_further.ipynb)
 # measures both on your ranks, explains Gene Amdahl's well-known formula, and shows how to send less. For example, if a
@@ -477,7 +478,7 @@ Markdown(f"```python\n{TRAIN_PROGRAM.read_text()}```")
 # - The network has **group norm** in place of the batch norm of lesson 3. It computes its mean and variance over a
 #   single image, so it doesn't matter how the images are distributed among the ranks.
 #
-# Now we start the program, first with four processes and then with one. A step takes 64 images in both cases, and the
+# Now we start the program, first with four processes and then with one. A step uses 64 images in both cases, and the
 # network is small to keep the run short. If CIFAR-10 can't be downloaded, a line will tell you, and the program trains
 # on enlarged handwritten digits instead.
 
@@ -525,10 +526,10 @@ assert np.allclose(four, one, rtol=0, atol=1e-6)
 #
 # DDP is faster than a loop after the backward pass because it starts sending as soon as the first gradients are ready,
 # and because it packs them into a few buckets. You can calculate how much communication stays exposed, from the times
-# at which gradients are ready, $\alpha$ and $\beta$ of an all-reduce, and the size of a bucket. A step takes at least
-# that much longer, and more if sending slows down the computing. A larger batch on each rank gives you more to hide
-# behind, and splitting the same batch over more ranks gives you less. When the messages take as long as the backward
-# pass, more machines hardly help.
+# at which gradients are ready, $\alpha$ and $\beta$ of an all-reduce, and the size of a bucket. How much longer a step
+# really takes also depends on how much sending slows down the computing, and on whether the library lets several
+# messages share the link. A larger batch on each rank gives you more to hide behind, and splitting the same batch over
+# more ranks gives you less. When the messages take as long as the backward pass, more machines hardly help.
 #
 # In the [exercises](../exercises/07_overlap.ipynb) you write the buckets and the hooks yourself. [Lesson
 # 8](08_parameter_server.ipynb) asks what happens if workers don't wait for each other at all.

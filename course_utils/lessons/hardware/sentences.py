@@ -163,9 +163,9 @@ def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
         )
     if clever := [layer for layer in fast if layer not in bound]:
         lines.append(
-            f"{count(len(clever), 'layer')} to the right of the ridge: faster than the roof. A convolution may do\n"
-            "fewer multiplications than we count, for example by leaving out the zeros around an image, or by\n"
-            "Winograd's method. Or other work disturbed all our products, and the true peak is higher."
+            f"{count(len(clever), 'layer')} to the right of the ridge: faster than the roof. Either these\n"
+            "convolutions do fewer multiplications than we count, for example by Winograd's method,\n"
+            "or the true peak of your machine is higher than our estimate."
         )
     slow = [layer for layer in layers if layer.measured.median > CLOSE * layer.predicted]
     if slow:
