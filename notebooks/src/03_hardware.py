@@ -93,7 +93,7 @@ print(f"peak of {cores} cores: {peak / 1e9:.0f} GFLOP per second")
 # processor. A processor keeps the numbers that it used last in a **cache**, a small and fast memory next to its cores.
 # To measure the large memory, we take arrays that are too long for the cache, and add two of them into a third. Each
 # addition reads two 4-byte numbers and writes one, which makes 12 bytes. Some processors move more than that, and
-# [Further](03_hardware_further.ipynb) finds out what yours does. Again the fastest run counts.
+# [Further](03_hardware_further.ipynb) finds out what yours does. Again we take the fastest run.
 
 # %%
 length = machine_rates.array_bytes() // 4  # each array has twice the size of the cache
@@ -134,7 +134,7 @@ course.answer("balance", operations=peak / (bandwidth / 4))
 # arithmetic would take 0.3 ms, but moving the weights takes 3.4 ms.
 #
 # Now let a whole batch of images pass through the layer. The weights have to be read only once for all of them, but
-# every image brings its own inputs, outputs and arithmetic. In a program:
+# every image brings its own inputs, outputs and arithmetic. In code:
 
 
 # %%
@@ -205,9 +205,9 @@ pictures.roofline(dots, peak, bandwidth, title, found)
 # the weights have to be read anyway. To the right of it, twice the images take twice as long. This is one of the
 # reasons why networks are trained with batches.
 #
-# That is what the machine allows. If a dot lies far below the roof, a better program could be faster, or other work
-# disturbed this one. Then more images may also cost more time than the roofline promises. A dot can even lie above the
-# roof, for example if some of its numbers were still in the cache.
+# The roof shows only what the machine allows. If a dot lies far below it, a better program could be faster, or other
+# work disturbed this one. Then more images may also cost more time than the roofline promises. A dot can even lie above
+# the roof, for example if some of its numbers were still in the cache.
 #
 # ## The layers of a real network
 #
@@ -237,8 +237,8 @@ flops, nbytes, conv4 = arithmetic_intensity((batch, 256, 8, 8), (256, 256, 3, 3)
 print(f"\nconv4: {flops:,} FLOPs, {nbytes:,} bytes, {conv4:.0f} FLOP per byte")
 
 # %% [markdown]
-# Counting this for a convolution is your first [exercise](../exercises/03_hardware.ipynb). conv4 also moves its inputs
-# and outputs, which lowers its intensity.
+# Working this out for a convolution is your first [exercise](../exercises/03_hardware.ipynb). conv4 also moves its
+# inputs and outputs, which lowers its intensity.
 #
 # Batch norm, ReLU and pooling do only 0.4% of the arithmetic, but they move 0.058 + 0.039 + 0.020 = 0.117 GB. Our
 # example machine needs at least 5.9 ms for that, and at least 98 ms for the 9.777 GFLOP of the convolutions. So if
@@ -269,20 +269,20 @@ pictures.layer_roofline(timed, peak, bandwidth, title)
 
 # %% [markdown]
 # Above, each dot is one layer, and a thin grey line leads from it to the roof. Below, a wide grey bar shows the least
-# time by the roofline, and a narrow one the time that the layer really took.
+# time by the roofline, and a narrow one the time that the layer actually took.
 #
 # A dot to the left of the ridge means that even an ideal program would wait for memory there, and a faster processor
 # wouldn't help it. Libraries therefore try to *fuse* a small layer, such as a ReLU, with the convolution before it,
 # which saves writing the results to memory and reading them back. But a program far below the slope doesn't reach the
-# limit of the memory. It is the program itself that can be improved. [Further](03_hardware_further.ipynb) finds out
-# what slows down pooling.
+# limit of the memory. There, the program itself can be improved. [Further](03_hardware_further.ipynb) finds out what
+# slows down pooling.
 #
 # ## On the way back, a convolution computes two products
 #
 # A training **step** consists of a forward pass, a backward pass, and the optimizer's own step, which changes the
 # weights. In the backward pass, a convolution or a linear layer computes two products, the gradient of its weights and
 # the gradient of its inputs, which the layer before it needs. Each takes as many FLOPs as its forward pass. Only the
-# first layer leaves out the gradient of its inputs.
+# first layer can skip the gradient of its inputs.
 #
 # If there were just two layers with 1 GFLOP each, that would be 2 GFLOP forward, and 1 + 2 = 3 GFLOP backward, so 1.5
 # times as many.
@@ -306,8 +306,8 @@ ratio = backward.get_total_flops() / forward.get_total_flops()
 course.answer("backward", times_as_many=ratio)
 
 # %% [markdown]
-# That is the count, and it is the same on any machine. Whether the clock agrees depends on how near to the roof each
-# pass gets. Here are eight training steps:
+# This count is the same on any machine. Whether the clock agrees depends on how near to the roof each pass gets. Here
+# are eight training steps:
 
 # %% tags=["figure:03_shares"]
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -395,7 +395,7 @@ pictures.chain_and_tree()
 # Let's add up 32 numbers as a tree. It has levels of 16, 8, 4, 2 and 1 additions, so $W$ is 31 and $D$ is 5. Two
 # workers take 8 units of time for the first level, then 4, 2, 1 and 1, which makes 16. That is between 15.5 and 20.5.
 #
-# **Predict.** How many units of time do 4 workers take, and how many do 16 workers take?
+# **Predict.** How many units of time do 4 workers need, and how many do 16 workers need?
 
 # %%
 course.predict("brent", within=1.05, four=..., sixteen=...)
@@ -476,11 +476,11 @@ pictures.rooflines(machines, programs, title)
 #
 # ## What you take with you
 #
-# Two measurements and a count tell you the least time that a program needs, and whether arithmetic or memory sets this
-# limit. If a program does too few operations for each byte, a faster processor can't lift its limit, but a larger batch
-# may. If it stays far below the roof, improve the program first. The backward pass does about twice as many FLOPs as
-# the forward pass. No number of workers can finish in fewer steps than the depth. An H100 needs hundreds of operations
-# for each number that it moves, and the links between machines are slower than their memory.
+# Two measurements and a count tell you the least time that a program can take, and whether arithmetic or memory sets
+# this limit. If a program does too few operations for each byte, a faster processor can't lift its limit, but a larger
+# batch may. If it stays far below the roof, improve the program first. The backward pass does about twice as many FLOPs
+# as the forward pass. No number of workers can finish in fewer steps than the depth. An H100 needs hundreds of
+# operations for each number that it moves, and the links between machines are slower than their memory.
 #
 # Next come the [exercises](../exercises/03_hardware.ipynb). Then [lesson 4](04_messages.ipynb) shows how processes
 # talk. [Further](03_hardware_further.ipynb) finds out what your memory really moves, reads photos from a disk, and

@@ -144,7 +144,7 @@ def small_layers_sentence(layers: Sequence[Layer], calculated: float, bandwidth:
         lines.append("So they are closer to the roof than the convolutions are.")
     if larger(bandwidth, reached):
         lines.append(
-            f"Their programs move {reached / 1e9:.3g} GB per second together, {percent(reached / bandwidth)} of the "
+            f"Between them they move {reached / 1e9:.3g} GB per second, {percent(reached / bandwidth)} of the "
             "bandwidth."
         )
     return "\n".join(lines)
@@ -158,21 +158,21 @@ def layers_sentence(layers: Sequence[Layer], ridge: float) -> str:
     fast = [layer for layer in layers if larger(layer.predicted, layer.measured.median)]
     if cached := [layer for layer in fast if layer in bound]:
         lines.append(
-            f"{count(len(cached), 'layer')} to the left of the ridge: faster than the roof, probably because some of\n"
-            "the numbers are still in the cache."
+            f"{count(len(cached), 'layer')} to the left of the ridge took less time than the roof allows, probably\n"
+            "because some of the numbers were still in the cache."
         )
     if clever := [layer for layer in fast if layer not in bound]:
         lines.append(
-            f"{count(len(clever), 'layer')} to the right of the ridge: faster than the roof. Either these\n"
-            "convolutions do fewer multiplications than we count, for example by Winograd's method,\n"
-            "or the true peak of your machine is higher than our estimate."
+            f"{count(len(clever), 'layer')} to the right of the ridge took less time than the roof allows. Either\n"
+            "these convolutions do fewer multiplications than we count, for example by Winograd's\n"
+            "method, or the true peak of your machine is higher than our estimate."
         )
     slow = [layer for layer in layers if layer.measured.median > CLOSE * layer.predicted]
     if slow:
         worst = max(slow, key=lambda layer: layer.measured.median / layer.predicted)
         lines.append(
-            f"{count(len(slow), 'layer')} of {len(layers)}: more than {CLOSE:.0f} times as long as the roof predicts. "
-            f"{worst.name} takes {worst.measured.median / worst.predicted:.1f} times as long."
+            f"{count(len(slow), 'layer')} of {len(layers)} took more than {CLOSE:.0f} times as long as the roof "
+            f"predicts. {worst.name} took {worst.measured.median / worst.predicted:.1f} times as long."
         )
     else:
         lines.append(f"No layer takes more than {CLOSE:.0f} times as long as the roof predicts.")

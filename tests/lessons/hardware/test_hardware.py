@@ -129,7 +129,7 @@ def test_what_is_said_of_the_layers_is_chosen_from_the_numbers():
     even = [layer("conv1", "conv", 100, 1, 1.0, 1.0), layer("relu1", "relu", 1, 10, 1.0, 1.0)]
     assert layers_sentence(even, 10) == "No layer takes more than 2 times as long as the roof predicts."
     slow = [*even, layer("pool1", "pool", 1, 10, 1.0, 9.0)]
-    assert "pool1 takes 9.0 times" in layers_sentence(slow, 10)
+    assert "pool1 took 9.0 times" in layers_sentence(slow, 10)
     assert "cache" in layers_sentence([*even, layer("relu2", "relu", 1, 10, 1.0, 0.5)], 10)
     assert "Winograd" in layers_sentence([*even, layer("conv2", "conv", 100, 1, 1.0, 0.5)], 10)
     restless = layer_costs.Layer("norm1", "norm", 1, 10, 1.0, Measured((1.0, 2.0, 4.0)))
