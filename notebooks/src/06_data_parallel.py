@@ -373,8 +373,8 @@ course.draw.loss_curves(curves, title)
 # %% [markdown]
 # Two of the four curves lie on top of each other, because the sum with a rate of 0.1 is the mean with a rate of 0.4.
 # Each of the two changes makes the step 4 times as long, and both together make it 4 × 4 = 16 times as long. For this
-# small network a rate of 0.4 happens to be better than 0.1, but 1.6 is too large. So find out whether a library sums or
-# averages before you change the rate. PyTorch's `DistributedDataParallel`, which you will meet in lesson 7, averages.
+# small network a rate of 0.4 happens to be better than 0.1, but 1.6 is too large. So before you change the rate, find
+# out what a library takes, sum or mean. PyTorch's `DistributedDataParallel`, which you will meet in lesson 7, averages.
 #
 # ## A larger batch allows a larger rate
 #

@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 def top_k_with_error_feedback(
     gradient: torch.Tensor, error: torch.Tensor, k: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the k numbers of the largest magnitude in gradient + error, and the error that is left.
+    """Return the k largest numbers of gradient + error, by magnitude, and the error that is left.
 
     Nothing is sent. The arguments keep their values.
 
