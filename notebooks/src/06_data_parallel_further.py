@@ -301,7 +301,7 @@ def search(optimizer, rates):
     return np.array(run.results)  # seeds × batch sizes × rates
 
 
-# %% tags=["figure:06_adamw"]
+# %%
 from course_utils.lessons.data_parallel import Sgd, best_rates_text
 
 rates = [0.00125, 0.0025, 0.005, 0.01, 0.02, 0.04]

@@ -113,7 +113,7 @@ def weights_on_the_way(data, synchronise, broadcast):
     return torch.stack(weights), history.test_accuracy
 
 
-def no_broadcast(page: SimpleNamespace) -> Figure:
+def replicas_apart(page: SimpleNamespace) -> Figure:
     """The distance of the replicas from rank 0's when nobody has broadcast the first weights."""
     run = partial(page.ranks.run, weights_on_the_way, page.data, page.in_one_vector, backend="gloo")
     apart, together = run(False).results, run(True).results
@@ -134,5 +134,5 @@ FIGURES = {
     "06_one_step": one_step,
     "06_rates": rates,
     "06_norm_statistics": norm_statistics,
-    "06_no_broadcast": no_broadcast,
+    "06_no_broadcast": replicas_apart,
 }
