@@ -37,7 +37,7 @@ def races(
     marks = {name: Line2D([], [], color=colours[name], linewidth=2) for name in names}
     above = style.legend_height(list(marks)) + 0.22
     margins = {"above": above, "between": 0.8, "width": style.WIDTH}
-    picture, left_axes = style.new_picture(title, subtitle, heights=[1.75] * len(rows), **margins)
+    picture, left_axes = style.new_picture(title, subtitle, heights=[1.6] * len(rows), **margins)
     longest_epochs = max(run.epochs[-1] for ways in rows.values() for runs in ways.values() for run in runs)
     for row, (left, (setting, ways)) in enumerate(zip(left_axes, rows.items(), strict=True)):
         box = left.get_position()
