@@ -15,7 +15,7 @@ KINDS = {"fp32": (torch.float32, False), "tf32": (torch.float32, True), "bf16": 
 
 
 def bandwidth_of(where: Where) -> list[float]:
-    """Bytes per second of adding two arrays into a third, as lesson 3's `memory_bandwidth` counts them."""
+    """Bytes per second of adding two arrays into a third, as lesson 3 counts them."""
     nbytes = where.pick(1 << 30, 1 << 22)
     left, right, total = torch.ones(3, nbytes // 4, device=where.device)
     return [3 * nbytes / taken for taken in again(where, lambda: torch.add(left, right, out=total), calls=4)]

@@ -87,11 +87,6 @@ class BackwardTimes:
         """The median length of a backward pass, in seconds."""
         return float(np.median(self.ends))
 
-    def share_ready(self, part: float) -> float:
-        """Return the share of all gradient bytes that is ready after `part` of the backward pass, both from 0 to 1."""
-        sizes = np.array(self.bytes)
-        return float(sizes[self.median <= part * self.end].sum() / sizes.sum())
-
 
 def measure_ready_order(
     model: nn.Module, loss: Callable[[], torch.Tensor], repeats: int = 7, warm_up: int = 2

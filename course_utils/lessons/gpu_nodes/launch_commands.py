@@ -14,10 +14,10 @@ from pathlib import Path
 
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
+from course_utils.lessons.overlap.torchrun import QUIET, STANDALONE
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.ranks_folder import shared_root
 from course_utils.ranks.slurm.batch_job import environment_for_new_job, over_text, waiting_text
-from course_utils.system import LOOPBACK
 
 NO_SLURM = "No Slurm here (no sbatch that answers): the script is there to be read, and the page goes on without it."
 ACCOUNT = (
@@ -25,8 +25,6 @@ ACCOUNT = (
     "starts: `export SBATCH_ACCOUNT=… SBATCH_PARTITION=…`."
 )
 _BUSY_SECONDS = 300.0
-_STANDALONE = {"PET_LOCAL_ADDR": "127.0.0.1", "GLOO_SOCKET_IFNAME": LOOPBACK}
-"""For `torchrun --standalone`, which would meet at the machine's name: on a Mac that may resolve to nothing."""
 
 
 def run_command(command: str, seconds: float = _BUSY_SECONDS) -> str:
@@ -38,9 +36,9 @@ def run_command(command: str, seconds: float = _BUSY_SECONDS) -> str:
     Raises:
         CourseError: it takes longer than `seconds`.
     """
-    environment = {**with_own_python(os.environ), "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+    environment = with_own_python(os.environ) | QUIET
     if "torchrun --standalone" in command:
-        environment |= _STANDALONE
+        environment |= STANDALONE
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     process = subprocess.Popen(command, shell=True, env=environment, start_new_session=True, **both)
     try:

@@ -1,7 +1,6 @@
-"""The two rates that describe a machine for the roofline: how fast it multiplies matrices, and how fast it moves bytes.
+"""What lesson 3 needs to measure a machine: arrays larger than its caches, its threads, and what it really moves.
 
-Each is measured many times, and the highest rate counts, because other work can only slow a run down. A program counts
-the bytes that it asks for. `numbers_moved` measures how many the hardware really moves.
+The page itself measures how fast it computes and moves the bytes that a program asks for.
 """
 
 import contextlib
@@ -15,8 +14,6 @@ from course_utils import system
 from course_utils.machine import allowed_cores
 from course_utils.measuring import Measured, by_turns, repeat
 
-MATRIX = 512
-REPEATS = 100
 _LEAST_ARRAY, _MOST_ARRAY = 64 << 20, 256 << 20  # bytes
 
 
@@ -40,34 +37,6 @@ def without_onednn() -> Iterator[None]:
         warnings.simplefilter("ignore")  # torch's own switch warns about GPUs that it was not built for
         with torch.backends.mkldnn.flags(enabled=False):
             yield
-
-
-def matmul_rate() -> Measured:
-    """Measure the FLOP per second of a product of 512 × 512 matrices of float32, on one core, times the cores.
-
-    The peak is the highest of the rates, `high`. It is measured on one core because that is free more often than all
-    are, so it is an upper limit: clocks may slow down when all cores compute. torch leaves `mm` and convolutions to
-    different libraries, and which is faster depends on the processor, so both are tried. Products and sums are counted.
-    """
-    left, right = torch.rand(2, MATRIX, MATRIX)
-    pixels, weights = left.reshape(MATRIX // 16, MATRIX, 4, 4), right.reshape(MATRIX, MATRIX, 1, 1)
-    programs = (lambda: torch.mm(left, right), lambda: torch.conv2d(pixels, weights))
-    with using_threads(1), torch.no_grad():
-        rates = [repeat(program, REPEATS).rate(allowed_cores() * 2 * MATRIX**3) for program in programs]
-    return max(rates, key=lambda rate: rate.high)
-
-
-def memory_bandwidth() -> Measured:
-    """Measure the bytes per second of adding two arrays into a third: two are read and one is written.
-
-    The arrays are larger than the caches. It counts what the program asks for, as STREAM does.
-
-    Source: McCalpin 1995, the STREAM benchmark, "add".
-    """
-    nbytes = array_bytes()
-    left, right, total = torch.ones(3, nbytes // 4)
-    with using_threads(None):
-        return repeat(lambda: torch.add(left, right, out=total), REPEATS).rate(3 * nbytes)
 
 
 def numbers_moved(threads: int | None = None, rounds: int = 9) -> dict[str, Measured]:

@@ -15,12 +15,10 @@ TRAIN_PROGRAM = Path(__file__).parent / "training_program" / "vgg_on_cifar10.py"
 """The program at the end of the lesson, `train.py` on its page. It can be copied anywhere."""
 REPAIR = "course_utils.torchvision_repair"
 _LEAVING_SECONDS = 40.0  # torchrun itself gives its processes 30
-_ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "TORCH_CPP_LOG_LEVEL": "ERROR",  # no warnings of gloo's about the machine's name
-    "PET_LOCAL_ADDR": "127.0.0.1",  # else the processes would meet at the machine's name: on a Mac it may mean nothing
-    "GLOO_SOCKET_IFNAME": LOOPBACK,
-}
+STANDALONE = {"PET_LOCAL_ADDR": "127.0.0.1", "GLOO_SOCKET_IFNAME": LOOPBACK}
+"""For `torchrun --standalone`, which would meet at the machine's name: on a Mac that may resolve to nothing."""
+QUIET = {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+"""One thread for each process, and no warnings of gloo's about the machine's name."""
 
 
 def run_torchrun(command: str, folder: Path, seconds: float = 900.0) -> None:
@@ -45,7 +43,7 @@ def run_torchrun(command: str, folder: Path, seconds: float = 900.0) -> None:
     process = subprocess.Popen(
         [ranks_python(), "-m", "torch.distributed.run", *words],
         cwd=folder,
-        env={**os.environ, **_ENVIRONMENT},
+        env={**os.environ, **STANDALONE, **QUIET},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

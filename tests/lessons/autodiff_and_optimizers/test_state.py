@@ -113,7 +113,6 @@ def test_several_passes_give_one_order():
     times = measure_ready_order(model, lambda: cross_entropy(model(x), y), repeats=3, warm_up=1)
     assert times.seconds.shape == (3, len(times.names)) and times.ends.shape == times.forwards.shape == (3,)
     assert set(times.names) == {name for name, _ in model.named_parameters()}
-    assert times.share_ready(2.0) == 1 and 0 <= times.share_ready(0.5) <= 1
     assert sum(size for _, size, _ in layers(times)) == sum(times.bytes)
     assert [name for name, *_ in layers(times)] == ["6", "3", "0"]
 
@@ -128,7 +127,6 @@ def example() -> BackwardTimes:
 def test_medians_never_go_back_and_layers_wait_for_their_last_gradient():
     times = example()
     assert times.median.tolist() == [3.0, 8.5, 8.5] and times.end == 11
-    assert times.share_ready(0.5) == 0.75
     assert layers(times) == [("b", 300, 3.0), ("a", 100, 8.5)]
     assert layers(times, lambda layer: "all") == [("all", 400, 8.5)]
 
