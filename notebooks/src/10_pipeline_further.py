@@ -4,7 +4,7 @@
 # # Further: how are all stages kept busy?
 #
 # On the [first page](10_pipeline.ipynb), cutting the backward pass in two brought the idle share of four ranks down
-# from 27 % to 11 % on paper. It is possible to get to 6 %, and in a long training that never empties its pipeline,
+# from 27% to 11% on paper. It is possible to get to 6%, and in a long training that never empties its pipeline,
 # hardly any idle time is left. But each of these schedules has a price, which is memory, messages, or gradients that
 # are out of date. This notebook shows you what you get and what you pay for it. At the end you will prove that a
 # schedule cannot be improved.
@@ -187,7 +187,7 @@ pictures.plan_and_run("ZB-H2", plan, run, plan_text("ZB-H2", plan, run)[0], find
 #
 # **ZB-V** is the schedule that Qi and others fill this shape with, in section 6 of the paper that has ZB-H1 and ZB-H2.
 # It leaves no gap on any rank either. So you can calculate its idle share just like that of ZB-H2, where rank 3 began
-# after 3 units, each rank worked for 24 units without a gap, and the idle share was therefore 3 ÷ 27 = 11 %.
+# after 3 units, each rank worked for 24 units without a gap, and the idle share was therefore 3 ÷ 27 = 11%.
 #
 # **Predict.** When can rank 3 begin if each stage is only half as long? So what is the idle share of ZB-V?
 
