@@ -128,8 +128,9 @@ def run_batch(comm, schedule, stages, micro_batches, loss, pace=None):
 
 # %% [markdown]
 # The tag of a message is the number of its micro-batch. We use `isend`, which doesn't wait for the receiver, because
-# two neighbours may want to send to each other at the same moment, and that could end in the deadlock of lesson 4.
-# `loss(y, i)` is micro-batch `i`'s share of the loss, so all shares add up to the loss of the batch.
+# two neighbours may want to send to each other at the same moment, and that could end in the deadlock of lesson 4
+# ([Further](10_pipeline_further.ipynb) shows one). `loss(y, i)` is micro-batch `i`'s share of the loss, so all shares
+# add up to the loss of the batch.
 #
 # All times that we measure on this page are **emulated**, and `at_work` does it. Four stages can only compute at the
 # same time on four cores, and with fewer, a timeline would show the shortage of cores instead of the schedule. So our
@@ -448,7 +449,8 @@ pictures.plan_and_run("ZB-H1", plan, run, title, plan_text("ZB-H1", plan, run)[1
 #
 # Today's large models make the bubble small first of all with as many micro-batches as the batch allows, and with
 # interleaving. DeepSeek-V3 went further, with a schedule that cuts backward passes in two and also hides messages
-# ([2024](https://arxiv.org/abs/2412.19437)).
+# ([2024](https://arxiv.org/abs/2412.19437)). [Further](10_pipeline_further.ipynb) continues here, with schedules that
+# leave no gap, stages laid out in a V, a pipeline without a flush, and a puzzle in which you beat 1F1B.
 
 # %%
 ranks.stop()

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         faster_text,
         flush_text,
         formula_text,
+        hidden_text,
         idle_seconds,
         idle_text,
         kept_by_rank,

@@ -8,7 +8,7 @@ from course_utils.lessons.pipeline.actions import Action
 from course_utils.lessons.pipeline.micro_batch_frames import micro_batch_frames, most_kept
 from course_utils.lessons.pipeline.timing import Timing
 from course_utils.lessons.pipeline.validate import in_flight
-from course_utils.measuring import BUSY, is_busy, unless_busy
+from course_utils.measuring import BUSY, Compared, is_busy, unless_busy
 from course_utils.words import count, join, percent, seconds_text
 
 _NEAR = 2.5  # percentage points between paper and run that messages may cost
@@ -154,24 +154,25 @@ def bubble_text(plain: Timing, other: Timing, planned: float, name: str) -> str:
 
 
 def window_text(run: Timing, kept: Sequence[int]) -> str:
-    """What ZB-H2 leaves idle within a rank's own work, and what it keeps."""
-    inside = f"Between its first action and its last a rank is idle {percent(run.bubble_share)} of the time"
-    reason = "" if 100 * run.bubble_share <= _NEAR else " (planned: not at all)"
+    """How idle a rank is between its own first and last action, and how much rank 0 keeps."""
+    inside = f"Between its first action and its last, a rank is idle {percent(run.bubble_share)} of the time"
+    reason = "" if 100 * run.bubble_share <= _NEAR else ", and never on paper"
     return f"{inside}{reason}. Rank 0 keeps {kept[0]} micro-batches"
 
 
 def flush_text(run: Timing, flushed: float, micro_batches: int) -> str:
-    """What running on without a flush brought, as a title.
+    """Compare the idle share without a flush with that of a pipeline that is flushed; a title.
 
     Args:
         flushed: the idle share, by the formula, with a flush after every this many micro-batches.
     """
-    title = f"Without a flush {percent(run.idle_share)} idle; with a flush after every {micro_batches} micro-batches "
-    return unless_busy(run.idle_share >= flushed, f"{title}{percent(flushed)}, by the formula")
+    title = f"Without a flush, ranks are idle {percent(run.idle_share)} of the time; with one after every "
+    title += f"{micro_batches} micro-batches, it would be {percent(flushed)} by the formula"
+    return unless_busy(run.idle_share >= flushed, title)
 
 
 def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
-    """What the delay cost, and what wrong gradients beside it, as a title.
+    """What the delay does to the loss, and what wrong gradients do in addition; a title.
 
     Args:
         losses: of every micro-batch, by name: first without delay, then with stashing, then without stashing.
@@ -180,24 +181,35 @@ def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
     no_delay, stashed, plain = (statistics.mean(line[-last:]) for line in losses.values())
     without = not_to_stash(next(iter(losses.values()))[0], stashed, plain)
     costs = without == Stashless.BROKEN or stashed > (1 + _EQUAL) * no_delay
-    return f"The delay costs {'something' if costs else 'next to nothing'}; {without}"
+    return f"With the delay, the loss ends {'higher' if costs else 'as low as without it'}; {without}"
 
 
 class Stashless(StrEnum):
     """What becomes of a training without stashing, in words."""
 
-    BROKEN = "without stashing the training falls apart"
-    SAME = "in this run it makes no difference to stash"
-    WORSE = "in this run not to stash costs more"
-    BETTER = "in this run not to stash does no harm"
+    BROKEN = "without stashing, training diverges"
+    SAME = "in this run, stashing makes no difference"
+    WORSE = "in this run, it ends higher still without stashing"
+    BETTER = "in this run, it ends lower without stashing"
 
 
 def not_to_stash(first: float, stashed: float, plain: float) -> Stashless:
-    """What not to stash did: from the first loss, and the last ones with stashing and without."""
+    """Decide how training without stashing went, from its first loss and the last ones with and without stashing."""
     if not plain <= _BROKEN * first:  # not a number, too
         return Stashless.BROKEN
     change = (plain - stashed) / stashed
     return Stashless.SAME if abs(change) <= _EQUAL else Stashless.WORSE if change > 0 else Stashless.BETTER
+
+
+def hidden_text(isend: Sequence[Timing], waiting: Sequence[Timing]) -> str:
+    """Compare runs whose sends do not wait with runs whose sends do, made by turns; a title."""
+    pair = Compared([run.seconds for run in isend], [run.seconds for run in waiting], ("isend", "sends that wait"))
+    if pair.is_busy:
+        return BUSY
+    idle = [percent(statistics.median(run.idle_share for run in runs)) for runs in (isend, waiting)]
+    if pair.is_tie:
+        return f"No clear difference: {idle[0]} idle with isend, {idle[1]} if sends wait"
+    return f"Ranks are idle {idle[0]} of the time with isend, and {idle[1]} if sends wait"
 
 
 def idle_text(runs: Mapping[str, Timing]) -> str:
@@ -212,24 +224,28 @@ def proved_text(known: float, bound: float, steps: int = 0, took: float = 0.0) -
     Args:
         known: seconds of the best known schedule.
         bound: seconds that each schedule needs without a search.
-        steps: of the proof that none is faster than the best known, already checked; 0 where none was found.
+        steps: of the proof that none is faster than the best known, already checked; 0 if none was found.
         took: seconds in which it was found.
     """
     if not steps:
-        return f"best known {known:g} s, none below {bound:g} s: a gap of {percent(1 - bound / known)} is open"
-    return f"best known {known:g} s, proved in {count(steps, 'step')} and {seconds_text(took)}: gap 0"
+        gap = percent(1 - bound / known)
+        return f"the best known takes {known:g} s, and none takes less than {bound:g} s: a gap of {gap} is open"
+    found = f"a proof of {count(steps, 'step')}, found in {seconds_text(took)}"
+    return f"the best known takes {known:g} s, and {found}, shows that none is faster"
 
 
 def stretches_text(stretches: Sequence[Sequence[float]], known: float) -> str:
-    """Which rank needs longest, by what comes before, its work and what follows, beside the best known; a title.
+    """The lower bound and the rank that it comes from, compared with the best known schedule; a title.
 
     Args:
         stretches: of each rank, seconds of the three. known: seconds of the best known schedule.
     """
     sums = [sum(each) for each in stretches]
     longest = max(sums)
-    text = f"Rank {sums.index(longest)} needs {longest:g} s in each schedule; the best known takes {known:g} s"
-    return f"{text}: proved" if round(known - longest, 6) <= 0 else text
+    text = f"Because of rank {sums.index(longest)}, every schedule takes at least {longest:g} s"
+    if round(known - longest, 6) <= 0:
+        return f"{text}, and the best known takes no more"
+    return f"{text}; the best known takes {known:g} s"
 
 
 def proofs_text(seconds: Mapping[str, float], bounds: Mapping[str, float]) -> str:
@@ -240,10 +256,10 @@ def proofs_text(seconds: Mapping[str, float], bounds: Mapping[str, float]) -> st
     """
     open_ = open_gaps(seconds, bounds)
     if not open_:
-        return f"Proved: no schedule is faster than the best known, in any of {count(len(seconds), 'puzzle')}"
+        return f"In all {count(len(seconds), 'puzzle')}, it is proved that no schedule beats the best known"
     gaps = join([f"{percent(gap, 1)} in {name}" for name, gap in open_.items()])
     proved = f"{len(seconds) - len(open_)} of {len(seconds)} puzzles"
-    return f"The best known is proved to be the best in {proved}; open: {gaps}"
+    return f"In {proved}, the best known is proved to be the best; the gap is still {gaps}"
 
 
 def open_gaps(seconds: Mapping[str, float], bounds: Mapping[str, float]) -> dict[str, float]:

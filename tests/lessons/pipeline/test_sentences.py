@@ -106,16 +106,29 @@ def test_how_much_of_the_bubble_is_left() -> None:
         "ZB-H1 leaves 33 % of 1F1B's bubble, and 33 % on paper"
     )
     assert "saved nothing" in sentences.bubble_text(one, one, 1 / 3, "ZB-H1")
-    assert "planned" not in sentences.window_text(h2, [7])
+    assert "on paper" not in sentences.window_text(h2, [7])
     assert plain(sentences.window_text(slower(0.01, zb_h2_schedule), [7])) == (
-        "Between its first action and its last a rank is idle 11 % of the time (planned: not at all). "
+        "Between its first action and its last, a rank is idle 11 % of the time, and never on paper. "
         "Rank 0 keeps 7 micro-batches"
     )
 
 
+def test_what_isend_hides() -> None:
+    fast, slow = [slower(0.0)] * 3, [slower(0.01)] * 3
+    assert (
+        plain(sentences.hidden_text(fast, slow)) == "Ranks are idle 27 % of the time with isend, and 33 % if sends wait"
+    )
+    assert sentences.hidden_text(fast, fast).startswith("No clear difference")
+    wild = [slower(late) for late in (0.0, 0.2, 0.005)]
+    assert sentences.hidden_text(wild, [slower(late) for late in (0.1, 0.0, 0.3)]) == BUSY
+
+
 def test_what_running_on_without_a_flush_brought() -> None:
     said = plain(sentences.flush_text(PLAN, 0.5, 8))
-    assert said == "Without a flush 27 % idle; with a flush after every 8 micro-batches 50 %, by the formula"
+    assert said == (
+        "Without a flush, ranks are idle 27 % of the time; "
+        "with one after every 8 micro-batches, it would be 50 % by the formula"
+    )
     assert sentences.flush_text(PLAN, 0.2, 8) == BUSY
 
 
@@ -123,29 +136,33 @@ def test_what_stashing_brought() -> None:
     def said(no_delay, stashed, plain):
         return sentences.stashing_text({"fresh": [no_delay], "stashed": [stashed], "plain": [plain]}, last=1)
 
-    assert said(1.0, 1.2, 1.4) == "The delay costs something; in this run not to stash costs more"
-    assert said(1.0, 1.01, 1.02) == f"The delay costs next to nothing; {Stashless.SAME}"
-    assert said(1.0, 1.0, float("nan")) == f"The delay costs something; {Stashless.BROKEN}"
+    assert said(1.0, 1.2, 1.4) == f"With the delay, the loss ends higher; {Stashless.WORSE}"
+    assert said(1.0, 1.01, 1.02) == f"With the delay, the loss ends as low as without it; {Stashless.SAME}"
+    assert said(1.0, 1.0, float("nan")) == f"With the delay, the loss ends higher; {Stashless.BROKEN}"
     ends = {1.3: Stashless.WORSE, 1.25: Stashless.SAME, 1.0: Stashless.BETTER, 30.0: Stashless.BROKEN}
     assert {plain: sentences.not_to_stash(1.0, 1.2, plain) for plain in ends} == ends
     assert sentences.not_to_stash(1.0, 1.2, float("nan")) == Stashless.BROKEN
 
 
 def test_a_schedule_is_called_proved_only_with_a_proof() -> None:
-    assert sentences.proved_text(4.0, 3.9, 12, 0.5) == "best known 4 s, proved in 12 steps and 500 ms: gap 0"
-    assert plain(sentences.proved_text(4.0, 3.0)) == "best known 4 s, none below 3 s: a gap of 25 % is open"
+    known = "the best known takes 4 s, and "
+    proof = "a proof of 12 steps, found in 500 ms, shows that none is faster"
+    assert plain(sentences.proved_text(4.0, 3.9, 12, 0.5)) == known + proof
+    gap = "none takes less than 3 s: a gap of 25 % is open"
+    assert plain(sentences.proved_text(4.0, 3.0)) == known + gap
 
 
 def test_a_rank_that_needs_as_long_as_the_best_known_proves_it() -> None:
     parts = [(1.0, 2.0, 1.0), (2.0, 2.0, 1.0)]
-    assert sentences.stretches_text(parts, 6.0) == "Rank 1 needs 5 s in each schedule; the best known takes 6 s"
-    assert sentences.stretches_text(parts, 5.0).endswith("takes 5 s: proved")
+    least = "Because of rank 1, every schedule takes at least 5 s"
+    assert sentences.stretches_text(parts, 6.0) == f"{least}; the best known takes 6 s"
+    assert sentences.stretches_text(parts, 5.0) == f"{least}, and the best known takes no more"
 
 
 def test_puzzles_are_told_with_the_gaps_that_are_open() -> None:
     seconds = {"even": 10.0, "tight": 20.0}
     assert sentences.open_gaps(seconds, seconds) == {}
-    assert sentences.proofs_text(seconds, seconds).startswith("Proved: ")
+    assert "it is proved" in sentences.proofs_text(seconds, seconds)
     assert plain(sentences.proofs_text(seconds, {"even": 10.0, "tight": 19.0})) == (
-        "The best known is proved to be the best in 1 of 2 puzzles; open: 5.0 % in tight"
+        "In 1 of 2 puzzles, the best known is proved to be the best; the gap is still 5.0 % in tight"
     )
