@@ -1,23 +1,24 @@
-"""What runs of pipelines say beside their plans: sentences chosen by the numbers."""
+"""What a run of a pipeline shows, and what it would be on paper: sentences chosen by the numbers."""
 
 import statistics
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from course_utils.lessons.pipeline.actions import Action
+from course_utils.lessons.pipeline.micro_batch_frames import micro_batch_frames, most_kept
 from course_utils.lessons.pipeline.timing import Timing
 from course_utils.lessons.pipeline.validate import in_flight
 from course_utils.measuring import BUSY, Compared, is_busy, unless_busy
 from course_utils.words import count, join, percent, seconds_text
 
-_NEAR = 2.5  # percentage points between plan and run that messages may cost
-_FAR = 6.0  # more than this has another cause: somebody else works on this machine
+_NEAR = 2.5  # percentage points between paper and run that messages may cost
+_FAR = 6.0  # more than this has a different cause: something else keeps this machine busy
 _EQUAL = 0.05  # shares of a loss that count as no difference
 _BROKEN = 3  # times the first loss: nothing was learned, and all forgotten
 
 
 def disturbed(plan: Timing, run: Timing) -> bool:
-    """Whether something else kept this machine so busy that the run answers no prediction.
+    """Whether something else kept this machine so busy that the run cannot answer a prediction.
 
     By the rule of all lessons (`measuring.is_busy`) for what waits by a clock, as stages do: one run is enough, and a
     machine that is busy all the time is found, too. Messages take time as well, and hide in the idle share: it may be
@@ -33,24 +34,27 @@ def _worked(timing: Timing) -> float:
 
 
 def plan_text(name: str, plan: Timing, run: Timing) -> tuple[str, str]:
-    """How idle the ranks were and how long the schedule took, beside the plan: a title, and a line below it."""
+    """How idle the ranks were and how long the schedule took, and how much it is on paper: a title, and a line."""
     if disturbed(plan, run):
         return BUSY, ""
-    title = f"{name}: {percent(run.idle_share)} idle on {run.ranks} ranks, {percent(plan.idle_share)} planned"
+    title = f"{name}: {percent(run.idle_share)} idle on {run.ranks} ranks, {percent(plan.idle_share)} on paper"
     reason = reason_for(100 * (run.idle_share - plan.idle_share))
-    return title, f"{seconds_text(run.seconds)}, planned {seconds_text(plan.seconds)}{reason}"
+    return (
+        title,
+        f"The run took {seconds_text(run.seconds)}, and on paper it takes {seconds_text(plan.seconds)}{reason}",
+    )
 
 
 class Reason(StrEnum):
-    """Why a run is not as idle as planned, with the words behind a sentence."""
+    """Why a run is not as idle as on paper, with the words behind a sentence."""
 
     NONE_NEEDED = ""
-    MESSAGES = ": the rest is messages, which are free on paper"
+    MESSAGES = ", where messages take no time"
     BUSY = BUSY
 
 
 def reason_for(points: float) -> Reason:
-    """Why a run is idle for so many percentage points more than planned."""
+    """Why a run is idle for so many percentage points more than on paper."""
     if abs(points) <= _NEAR:
         return Reason.NONE_NEEDED
     return Reason.MESSAGES if 0 < points <= _FAR else Reason.BUSY
@@ -60,8 +64,18 @@ def faster_text(before: Timing, after: Timing, pieces: int) -> str:
     """What cutting the batch brought, as a title."""
     times = before.seconds / after.seconds
     if times < 1.1:
-        return "Cutting the batch brought nothing in this run"
-    return f"The same work in {pieces} pieces: {times:.1f} times as fast"
+        return "Cutting the batch made nothing faster in this run"
+    return f"Cut into {pieces} micro-batches, the same work is done {times:.1f} times faster"
+
+
+def steps_text(name: str, schedule: Sequence[Sequence[Action]]) -> str:
+    """How many steps a schedule takes, and how many micro-batches each rank keeps at most; a title."""
+    frames = micro_batch_frames(schedule)
+    kept = most_kept(frames)
+    if len(set(kept)) == 1:
+        return f"{name}: {count(len(frames), 'step')}, and each rank keeps up to {count(kept[0], 'micro-batch')}"
+    each = join([f"{most} on rank {rank}" for rank, most in enumerate(kept)])
+    return f"{name}: {count(len(frames), 'step')}; micro-batches kept at most: {each}"
 
 
 def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], formula: Sequence[float]) -> str:
@@ -97,10 +111,10 @@ def kept_by_rank(timing: Timing) -> list[int]:
 
 
 def kept_text(plain: Timing, other: Timing) -> str:
-    """What 1F1B costs in time against GPipe, and what it saves in memory."""
+    """What 1F1B saves in memory compared with GPipe, and whether it is slower."""
     most, least = max(kept_by_rank(plain)), max(kept_by_rank(other))
     points = 100 * (other.idle_share - plain.idle_share)
-    kept = f"With 1F1B rank 0 keeps {least} micro-batches, not {most}"
+    kept = f"With 1F1B, rank 0 keeps {least} micro-batches instead of {most}"
     if (bubble := bubble_of(points)) == Bubble.BUSY:
         return f"{kept}. {bubble}"
     return f"{kept}; {bubble.format(abs(points))}"
@@ -109,9 +123,9 @@ def kept_text(plain: Timing, other: Timing) -> str:
 class Bubble(StrEnum):
     """How 1F1B's bubble compares with GPipe's, in words."""
 
-    SAME = "the bubble is as large as GPipe's"
-    LARGER = "in this run it idles {:.0f} percentage points more than GPipe"
-    SMALLER = "in this run it idles {:.0f} percentage points less than GPipe"
+    SAME = "its bubble is as large as GPipe's"
+    LARGER = "in this run it is idle for {:.0f} percentage points more than GPipe"
+    SMALLER = "in this run it is idle for {:.0f} percentage points less than GPipe"
     BUSY = BUSY
 
 
@@ -128,15 +142,15 @@ def idle_seconds(timing: Timing) -> float:
 
 
 def bubble_text(plain: Timing, other: Timing, planned: float, name: str) -> str:
-    """How much of 1F1B's bubble is left, measured beside planned, as a title.
+    """How much of 1F1B's bubble is left, in the run and on paper, as a title.
 
     Args:
-        planned: the share that is left by the plan.
+        planned: the share that is left on paper.
     """
     left = idle_seconds(other) / idle_seconds(plain)
     if left > 0.9:
-        return f"{name} saved nothing in this run, where the plan leaves {percent(planned)} of the bubble"
-    return f"{name} leaves {percent(left)} of 1F1B's bubble, planned {percent(planned)}"
+        return f"{name} saved nothing in this run; on paper it leaves {percent(planned)} of 1F1B's bubble"
+    return f"{name} leaves {percent(left)} of 1F1B's bubble, and {percent(planned)} on paper"
 
 
 def window_text(run: Timing, kept: Sequence[int]) -> str:

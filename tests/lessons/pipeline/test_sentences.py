@@ -31,14 +31,14 @@ def slower(latency: float, make=gpipe_schedule):
 
 def test_a_run_beside_its_plan() -> None:
     title, finding = sentences.plan_text("GPipe", PLAN, PLAN)
-    assert plain(title) == "GPipe: 27 % idle on 4 ranks, 27 % planned"
-    assert plain(finding) == "660 ms, planned 660 ms"
-    assert sentences.plan_text("", PLAN, slower(0.005))[1].endswith(": the rest is messages, which are free on paper")
+    assert plain(title) == "GPipe: 27 % idle on 4 ranks, 27 % on paper"
+    assert plain(finding) == "The run took 660 ms, and on paper it takes 660 ms"
+    assert sentences.plan_text("", PLAN, slower(0.005))[1].endswith(", where messages take no time")
     for plan, run in ((PLAN, STRETCHED), (PLAN, slower(0.1)), (slower(0.1), PLAN)):
         assert sentences.plan_text("", plan, run) == (BUSY, "")
 
 
-def test_the_reason_for_what_was_not_planned() -> None:
+def test_the_reason_for_what_is_not_as_on_paper() -> None:
     points = {0.0: Reason.NONE_NEEDED, 2.6: Reason.MESSAGES, -2.6: Reason.BUSY, 6.1: Reason.BUSY}
     assert {each: sentences.reason_for(each) for each in points} == points
 
@@ -57,8 +57,18 @@ def test_a_busy_machine_answers_no_prediction() -> None:
 
 
 def test_what_cutting_brought() -> None:
-    assert sentences.faster_text(slower(0.1), PLAN, 8).startswith("The same work in 8 pieces: 1.9 times as fast")
+    assert sentences.faster_text(slower(0.1), PLAN, 8) == (
+        "Cut into 8 micro-batches, the same work is done 1.9 times faster"
+    )
     assert "nothing" in sentences.faster_text(PLAN, PLAN, 8)
+
+
+def test_what_each_rank_keeps_is_counted_step_by_step() -> None:
+    gpipe, other = gpipe_schedule(2, 3), one_f_one_b_schedule(2, 3)
+    assert sentences.steps_text("GPipe", gpipe) == "GPipe: 8 steps, and each rank keeps up to 3 micro-batches"
+    assert sentences.steps_text("1F1B", other) == (
+        "1F1B: 8 steps; micro-batches kept at most: 2 on rank 0 and 1 on rank 1"
+    )
 
 
 def test_the_formula_holds_or_not() -> None:
@@ -77,10 +87,10 @@ def test_what_is_kept_is_counted_in_the_run() -> None:
     one = slower(0.0, one_f_one_b_schedule)
     assert sentences.kept_by_rank(PLAN) == [8] * 4
     assert sentences.kept_by_rank(one) == [4, 3, 2, 1]
-    equal = "With 1F1B rank 0 keeps 4 micro-batches, not 8; the bubble is as large as GPipe's"
+    equal = "With 1F1B, rank 0 keeps 4 micro-batches instead of 8; its bubble is as large as GPipe's"
     assert sentences.kept_text(PLAN, one) == equal
     more = sentences.kept_text(PLAN, slower(0.003, one_f_one_b_schedule))
-    assert re.search(r"in this run it idles \d percentage points more than GPipe$", more)
+    assert re.search(r"in this run it is idle for \d percentage points more than GPipe$", more)
     assert sentences.kept_text(PLAN, slower(0.1, one_f_one_b_schedule)).endswith(Bubble.BUSY)
 
 
@@ -92,7 +102,9 @@ def test_a_bubble_beside_another() -> None:
 def test_how_much_of_the_bubble_is_left() -> None:
     one, h1, h2 = (slower(0.0, make) for make in (one_f_one_b_schedule, zb_h1_schedule, zb_h2_schedule))
     assert sentences.idle_seconds(h1) / sentences.idle_seconds(one) == pytest.approx(1 / 3)
-    assert plain(sentences.bubble_text(one, h1, 1 / 3, "ZB-H1")) == "ZB-H1 leaves 33 % of 1F1B's bubble, planned 33 %"
+    assert plain(sentences.bubble_text(one, h1, 1 / 3, "ZB-H1")) == (
+        "ZB-H1 leaves 33 % of 1F1B's bubble, and 33 % on paper"
+    )
     assert "saved nothing" in sentences.bubble_text(one, one, 1 / 3, "ZB-H1")
     assert "on paper" not in sentences.window_text(h2, [7])
     assert plain(sentences.window_text(slower(0.01, zb_h2_schedule), [7])) == (
