@@ -8,7 +8,6 @@
 # for the whole model, which is 6.5 TB with Adam at 16 bytes per weight, and a GPU has 80 GB. A pipeline cannot have
 # 16,384 stages, because the model has only 126 layers. So its authors combined three kinds. They cut each matrix over 8
 # GPUs, the layers into 16 stages, and each batch over 128 copies of the whole, which makes 8 × 16 × 128 = 16,384 GPUs.
-# This is called **3D parallelism**.
 #
 # It matters which GPU does what. You will calculate on this page that one of these GPUs sends 15 GB, for each text that
 # it trains on, to the GPUs that share its matrices. That takes 33 ms inside a node, but 300 ms between nodes, while all
@@ -36,10 +35,11 @@ ranks.load_torch()
 # %% [markdown]
 # ## A mesh has an axis for each kind of parallelism
 #
-# Suppose we have eight ranks and want two copies of a model, each in two stages, with every matrix cut in two. For each
-# rank, three numbers tell us which copy it works for, which stage it has, and which part of the matrices. These are its
-# **coordinates** on a **mesh** whose **axes** are called `data`, `pipeline` and `tensor`. We number the ranks so that
-# the last coordinate changes fastest:
+# Using data, tensor and pipeline parallelism together is called **3D parallelism**. Suppose we have eight ranks and
+# want two copies of a model, each in two stages, with every matrix cut in two. For each rank, three numbers tell us
+# which copy it works for, which stage it has, and which part of the matrices. These are its **coordinates** on a
+# **mesh** whose **axes** are called `data`, `pipeline` and `tensor`. We number the ranks so that the last coordinate
+# changes fastest:
 #
 # | rank | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 |
 # |---|---|---|---|---|---|---|---|---|
@@ -78,8 +78,8 @@ pictures.mesh(cube)
 # along `data` connect the two. If `tensor` were the first axis, its groups would be 0 and 4, 1 and 5, and so on, and
 # all its messages would have to leave the node. So the order of the axes decides who uses the fast links. **Put the
 # axis that communicates most last.** Llama 3 used the same order as we do. (Megatron-LM and torchtitan put `pipeline`
-# before `data`, and `tensor` last.) On those nodes NVLink connects eight GPUs, so an axis of eight ranks just fills a
-# node. In NVIDIA's [NVL72](https://www.nvidia.com/en-us/data-center/gb200-nvl72/) it connects 72.
+# before `data`, and `tensor` last.) On its nodes, NVLink (lesson 13) connects eight GPUs, so an axis of eight ranks
+# just fills a node. In NVIDIA's [NVL72](https://www.nvidia.com/en-us/data-center/gb200-nvl72/) it connects 72.
 #
 # In PyTorch, `init_device_mesh` makes a mesh with all its groups. Let's try it with our four ranks, each of which adds
 # up its own number with those of its group:
@@ -374,11 +374,11 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 #
 # Along `data`, a GPU all-reduces the gradients of 405 billion ÷ 128 weights, at 2 bytes each, and the factor of the
 # ring is almost 2. How long does a step take? For each of 16 × 8,192 tokens, every weight takes two operations forward
-# and four backward, and 128 GPUs share this work. The paper reports 400 TFLOP/s per GPU, so a step took $6 \times 405
-# \cdot 10^9 \times 16 \times 8192 \div 128 \div (400 \cdot 10^{12}) = 6.2$ s. Over the network, the messages along
-# `tensor` would add more than four seconds. Inside a node they take half a second, and today's libraries hide a part of
-# it behind the computation. That is why `tensor` gets the links inside a node, while `data` and `pipeline` can go
-# between nodes.
+# and four backward, and 128 GPUs share this work. The paper reports that each GPU did 400 · 10¹² FLOPs per second
+# (lesson 3), so a step took $6 \times 405 \cdot 10^9 \times 16 \times 8192 \div 128 \div (400 \cdot 10^{12}) = 6.2$ s.
+# Over the network, the messages along `tensor` would add more than four seconds. Inside a node they take half a second,
+# and today's libraries hide a part of it behind the computation. That is why `tensor` gets the links inside a node,
+# while `data` and `pipeline` can go between nodes.
 #
 # ## Clipping needs the norm of the whole gradient
 #
