@@ -173,8 +173,8 @@ pictures.mesh_parts(parts, square, held_text(parts, "batch"))
 #
 # ## A step on the mesh, and its proof
 #
-# This is the whole training. Compared with a serial loop, only three lines are new. The all-reduces along `tensor`
-# don't appear here, because they are part of the blocks.
+# This is the whole training. The lines marked *new* are all that it adds to a serial loop. The all-reduces along
+# `tensor` don't appear here, because they are part of the blocks.
 
 
 # %%
@@ -189,8 +189,8 @@ def average_along_data(model, data):
 
 
 def train_on_square(batches, average):
-    mesh = two_by_two()
-    data, tensor = mesh.get_group("data"), mesh.get_group("tensor")
+    mesh = two_by_two()  # new
+    data, tensor = mesh.get_group("data"), mesh.get_group("tensor")  # new
     model = part_of_model(tensor)  # new
     optimizer = Adam(model, RATE)
     losses = []
@@ -375,7 +375,10 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 # Along `data`, a GPU all-reduces the gradients of 405 billion ÷ 128 weights, at 2 bytes each, and the factor of the
 # ring is almost 2. How long does a step take? For each of 16 × 8,192 tokens, every weight takes two operations forward
 # and four backward, and 128 GPUs share this work. The paper reports that each GPU did 400 · 10¹² FLOPs per second
-# (lesson 3), so a step took $6 \times 405 \cdot 10^9 \times 16 \times 8192 \div 128 \div (400 \cdot 10^{12}) = 6.2$ s.
+# (lesson 3), so a step took
+#
+# $$\frac{6 \times 405 \cdot 10^9 \times 16 \times 8192}{128 \times 400 \cdot 10^{12}} = 6.2 \text{ s} .$$
+#
 # Over the network, the messages along `tensor` would add more than four seconds. Inside a node they take half a second,
 # and today's libraries hide a part of it behind the computation. That is why `tensor` gets the links inside a node,
 # while `data` and `pipeline` can go between nodes.
