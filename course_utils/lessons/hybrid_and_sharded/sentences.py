@@ -92,12 +92,12 @@ def same_text(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
 
 
 def saved_text(bars: Mapping[str, Mapping[str, float]]) -> str:
-    """How much less is kept in the last way than in the first, and in which way between them least."""
+    """Say what share is kept with the last method, and with the best of those between the first and the last."""
     sums = dict(zip(bars, totals(bars), strict=True))
     first, *between, last = sums
     best = min(between, key=sums.__getitem__)
-    factors = [number_text(sums[first] / sums[name]) for name in (best, last)]
-    return f"With “{best}” {factors[0]} times less is kept, with “{last}” {factors[1]} times less"
+    shares = [percent(sums[name] / sums[first]) for name in (best, last)]
+    return f"With {best} {shares[0]} of the activations are kept, with {last} {shares[1]}"
 
 
 def clip_text(by_own_norms: Sequence[MeshRun], serial: Sequence[float]) -> str:
