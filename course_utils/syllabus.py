@@ -112,7 +112,7 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("08_parameter_server", "What if nobody waits?", 50, 8, (6,), further_minutes=75),
     Lesson("09_model_parallel", "What if the model does not fit?", 60, 4, (6,)),
     Lesson("10_pipeline", "How are all stages kept busy?", 60, 4, (9,)),
-    Lesson("11_hybrid_and_sharded", "Which mixture?", 50, 4, (7, 10), further_minutes=60),
+    Lesson("11_hybrid_and_sharded", "Which mixture?", 45, 4, (7, 10), further_minutes=60),
     Lesson("12_strategy_search", "Can the machine choose for us?", 80, 2, (11,)),
     Lesson("13_gpu_nodes", "From four processes to forty GPUs?", 60, 4, (7,)),
     Lesson("14_profiling", "Where did the time go?", 60, 4, (3, 7)),
