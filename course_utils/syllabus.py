@@ -115,10 +115,11 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson(
         "11_hybrid_and_sharded",
         "Which mixture?",
-        60,
+        50,
         4,
         (7, 10),
         part_2=SecondPage("Why keep everything P times?", 50),
+        further_minutes=60,
     ),
     Lesson("12_strategy_search", "Can the machine choose for us?", 80, 2, (11,)),
     Lesson("13_gpu_nodes", "From four processes to forty GPUs?", 60, 4, (7,)),
