@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .costs.measured_links import measured_topology
     from .experiments import REPORT, WIDE_VGG11, Workload, compare, predicted_seconds, report_costs
     from .graph.configurations import Config, Strategy
-    from .graph.example_models import alexnet
+    from .graph.example_models import alexnet, transformer_block
     from .graph.operator_graph import OperatorGraph
     from .graph.plain_strategies import choices_of, data_parallel, on_one_device
     from .graph.read_model import read_model

@@ -35,7 +35,7 @@ class Workload:
         function: that makes the model, with the module that it is in.
         options: of that function.
         shape: of the whole batch.
-        classes: among which the labels are drawn.
+        classes: among which the labels are drawn, one for each example, or for each position of a text.
     """
 
     name: str
@@ -66,7 +66,8 @@ class Workload:
     def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Random inputs and labels of the whole batch, the same each time."""
         generator = torch.Generator().manual_seed(0)
-        labels = torch.randint(self.classes, self.shape[:1], generator=generator)
+        is_text = len(self.shape) == 3
+        labels = torch.randint(self.classes, self.shape[: 2 if is_text else 1], generator=generator)
         return torch.randn(self.shape, generator=generator), labels
 
 

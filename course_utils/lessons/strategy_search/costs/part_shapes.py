@@ -5,6 +5,7 @@ from math import prod
 
 from torch import nn
 
+from course_utils.lessons.model_parallel.transformer import CoreAttention
 from course_utils.lessons.strategy_search.graph.configurations import Box, Config, configurations, input_box, output_box
 from course_utils.lessons.strategy_search.graph.operator_graph import Operator, OperatorGraph, Shape
 from course_utils.lessons.strategy_search.graph.operator_kinds import NORMS
@@ -47,12 +48,21 @@ class PartShape:
         """Bytes that stay from the forward to the backward pass, at most, with parameters and their gradients.
 
         Counted are the inputs that came from elsewhere and the output, once more behind each norm, GELU and the like;
-        not what lives for one operation. Optimizer: SGD, which keeps nothing.
+        not what lives for one operation. Attention keeps its scores behind the softmax. Optimizer: SGD, which keeps
+        nothing.
         """
         output = prod(self.makes)
         kept = sum(not getattr(module, "inplace", True) or isinstance(module, NORMS) for module in self.modules)
+        kept_scores = sum(self._scores(module) for module in self.modules)
         index = 2 if isinstance(self.modules[-1] if self.modules else None, nn.MaxPool2d) else 0  # int64
-        return NUMBER * (2 * self.parameters() + sum(map(prod, self.reads)) + output * (1 + kept + index))
+        return NUMBER * (2 * self.parameters() + sum(map(prod, self.reads)) + output * (1 + kept + index) + kept_scores)
+
+    def _scores(self, module: nn.Module) -> int:
+        """How many scores attention makes: one for each head and each two positions; 0 for other modules."""
+        if not isinstance(module, CoreAttention):
+            return 0
+        batch, positions, numbers = self.makes
+        return batch * positions**2 * (numbers // module.size)
 
     def work(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """(FLOPs, bytes) of the forward and of the backward pass, followers and the update of the weights included.
@@ -67,6 +77,9 @@ class PartShape:
             if weight is not None and weight.ndim > 1:
                 products += 2 * output * prod(weight.shape[1:])
                 nbytes += NUMBER * (read + output)
+            elif scores := self._scores(module):
+                products += 2 * 2 * scores * module.size  # queries by keys, and what becomes of them by values
+                nbytes += NUMBER * (read + output + 4 * scores)  # the softmax reads and writes them once more
             elif isinstance(module, (nn.MaxPool2d, nn.AvgPool2d)):
                 flops += output * (self.operator.window.size**2 if self.operator.window else 4)
                 nbytes += NUMBER * (read + output)

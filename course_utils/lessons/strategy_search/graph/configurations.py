@@ -57,12 +57,24 @@ def configurations(operator: Operator, devices: int) -> tuple[Config, ...]:
     No part is empty, and the devices of a configuration are in ascending order: swapping two equal devices of one
     operator changes nothing but the way to its neighbours.
     """
-    most = [operator.shape[operator.dimension(cut)] if cut in operator.cuts else 1 for cut in CUTS]
     found = []
-    for parts in product(*(range(1, min(devices, length) + 1) for length in most)):
+    for parts in product(*(part_numbers(operator, cut, devices) for cut in CUTS)):
         if prod(parts) <= devices:
             found += [Config(*parts, chosen) for chosen in combinations(range(devices), prod(parts))]
     return tuple(sorted(found, key=lambda config: len(config.devices)))
+
+
+def part_numbers(operator: Operator, cut: str, devices: int) -> list[int]:
+    """Into how many parts an operator may be cut along one kind of dimension, for this many devices; 1 among them.
+
+    Attention's channels are cut between heads, into parts with equally many: only then do the parts of what it reads
+    begin where a head does.
+    """
+    if cut not in operator.cuts:
+        return [1]
+    numbers = range(1, min(devices, operator.shape[operator.dimension(cut)]) + 1)
+    heads = operator.heads if cut == "parameter" else 0
+    return [parts for parts in numbers if heads % parts == 0]
 
 
 def output_box(operator: Operator, config: Config, part: int) -> Box:
@@ -84,7 +96,8 @@ def input_box(operator: Operator, config: Config, part: int, shape: Shape) -> Bo
         return tuple(box)
     if not operator.mixes:
         channels = operator.dimension("parameter")
-        box[channels] = made[channels]
+        times = shape[channels] // operator.shape[channels]  # attention reads a query, a key and a value for each
+        box[channels] = made[channels][0] * times, made[channels][1] * times
     if "attribute" in operator.cuts:
         rows = operator.dimension("attribute")
         box[rows] = window_rows(operator.window, made[rows], shape[rows])

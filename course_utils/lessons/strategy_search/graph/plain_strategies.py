@@ -1,6 +1,6 @@
 """Strategies that people choose without a search: one device, data parallelism, model parallelism."""
 
-from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
+from course_utils.lessons.strategy_search.graph.configurations import Config, configurations, part_numbers
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 
 
@@ -30,7 +30,6 @@ def _cut_everywhere(graph: OperatorGraph, devices: int, cut: str) -> list[Config
     """Each operator in as many parts along one kind of dimension as there are devices, or as it has there."""
     strategy = []
     for operator in graph.operators:
-        possible = operator.kind != "input" and cut in operator.cuts
-        parts = min(devices, operator.shape[operator.dimension(cut)]) if possible else 1
+        parts = 1 if operator.kind == "input" else part_numbers(operator, cut, devices)[-1]
         strategy.append(Config(**{cut: parts}, devices=tuple(range(parts))))
     return strategy

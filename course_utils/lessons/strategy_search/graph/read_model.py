@@ -78,6 +78,7 @@ class _Reading:
         self.notes: list[str] = []
         self.values: dict[fx.Node, _Value] = {}
         self.counts: Counter[str] = Counter()
+        self.names = Counter(path.rpartition(".")[2] for path, _ in model.named_modules())
 
     def read(self, node: fx.Node) -> None:
         """Add what a node does to the graph."""
@@ -166,6 +167,7 @@ class _Reading:
             cuts=kind.cuts,
             mixes=kind.mixes,
             window=kind.window,
+            heads=kind.heads,
             parameters=self._parameters(module),
             averages=_averages(module),
             modules=before if module is None else (*before, self._keep(node, module)),
@@ -175,9 +177,14 @@ class _Reading:
         return len(self.operators) - 1
 
     def _name(self, node: fx.Node, kind: str) -> str:
-        """The module's own name where it has one that can stand in a program, otherwise its kind and a number."""
+        """The module's own name where it has one that can stand in a program, otherwise its kind and a number.
+
+        "attention.qkv" is called qkv if no other module of the model is.
+        """
         taken = {operator.name for operator in self.operators} | {"loss"}
-        own = str(node.target) if node.op == "call_module" else ""
+        own = str(node.target).rpartition(".")[2] if node.op == "call_module" else ""
+        if "." in str(node.target) and self.names[own] > 1:
+            own = ""
         if kind == "input" or (own.isidentifier() and own not in taken and not iskeyword(own)):
             return own or kind
         while True:
