@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .experiments import REPORT, WIDE_VGG11, Workload, compare, predicted_seconds, report_costs
     from .graph.configurations import Config, Strategy
     from .graph.example_models import alexnet, transformer_block
-    from .graph.operator_graph import OperatorGraph
+    from .graph.operator_graph import OperatorGraph, Window
     from .graph.plain_strategies import choices_of, data_parallel, on_one_device
     from .graph.read_model import read_model
     from .pictures import fetched_numbers
