@@ -229,7 +229,7 @@ def _say_what_is_kept(ax: Axes, changed: list[bool]) -> None:
 WHOLE, SEVERAL = "whole", "cut in two ways"
 _COLOURS = {**dict(zip(CUTS, ("#56B4E9", "#E69F00", "#009E73"), strict=True)), WHOLE: "#666666", SEVERAL: "#A6A1D6"}
 _ROW, _GAP = 0.2, 0.1  # inches; the gap is a share of a cell
-_BEST, _KNOWN = "best of all so far", "best of all strategies"
+_BEST, _KNOWN = "best so far, of all walks", "best of all strategies"
 
 
 def strategies(
