@@ -237,7 +237,7 @@ pictures.task_timelines(steps, title, simulator=simulate)
 #
 # ## A walk that sometimes goes uphill
 #
-# Three hundred strategies can all be tried, but 10¹⁸ can't. So let's walk. We start with some strategy, **propose** a
+# Three hundred strategies can all be tried, but 10¹⁸ can't. So let's walk. We start with some strategy, propose a
 # change of one operator, simulate the result, and keep it if it is faster. Then we propose the next change, and so on.
 # What could go wrong?
 #
