@@ -13,7 +13,7 @@
 # to cut a transformer depends on how many tokens it reads. Then you will run what the search has found, to check that
 # it trains correctly and takes as long as the simulator says.
 #
-# *60 minutes · builds on [lesson 11](11_hybrid_and_sharded.ipynb) · 2 ranks*
+# *55 minutes · builds on [lesson 11](11_hybrid_and_sharded.ipynb) · 2 ranks*
 
 # %%
 from dataclasses import replace
@@ -265,7 +265,7 @@ print(f"now {known[one_device]:g} ms; after one change at least {min(times):g} m
 
 # %% [markdown]
 # So a walk that only accepts improvements is stuck here, and the way out leads through strategies that are worse. In a
-# **Metropolis** walk, named after an author of a paper on physics from 1953, a proposal that is slower is still
+# **Metropolis** walk, named after the first author of a paper on physics from 1953, a proposal that is slower is still
 # accepted with the probability
 #
 # $$e^{-(\text{new}-\text{old})/T} .$$
@@ -382,10 +382,10 @@ course.predict("strategy_tokens", within=1.1, tokens=...)
 
 # %% [markdown]
 # Does the search agree? Its answer depends on the devices, so we describe two GPUs instead of measuring yours. Each
-# computes 19.5 TFLOP/s in float32 and moves 1.5 TB/s in its memory, about as much as NVIDIA's A100 (2020), and they
-# send 25 GB/s to each other. The time of every part of an operator is then estimated from its arithmetic and its bytes,
-# as in lesson 3, so nothing has to run. `find_strategy` sends out a dozen Metropolis walks at once and lets their
-# temperature fall:
+# computes 19.5 TFLOP/s in float32 and moves 1.5 TB/s in its memory, about as much as NVIDIA's A100 (2020). Between
+# them, a message takes 10 µs plus its bytes at 25 GB/s. The time of every part of an operator is then estimated from
+# its arithmetic and its bytes, as in lesson 3, with 5 µs for each kernel launch. `find_strategy` sends out a dozen
+# Metropolis walks at once and lets their temperature fall:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.strategy_search import describe, described_costs, find_strategy
@@ -513,8 +513,9 @@ pictures.predicted_measured(points, title)
 # FlexFlow (2018) searches with Metropolis walks, as we did. Alpa (2022) includes pipelines. It finds their stages with
 # dynamic programming and the cuts inside each stage with an integer linear program, for which good solvers exist. In
 # JAX, you state how a few tensors are cut, and the compiler XLA works out the rest (GSPMD, now Shardy). PyTorch's
-# DTensor decides operator by operator while the program runs. AutoParallel, an experimental project by PyTorch's
-# developers (2025), looks at the whole model first and chooses DTensor's placements with an integer linear program.
+# DTensor decides operator by operator while the program runs.
+# [AutoParallel](https://github.com/meta-pytorch/autoparallel), an experimental project by PyTorch's developers (2025),
+# looks at the whole model first and chooses DTensor's placements with an integer linear program.
 
 # %%
 ranks.stop()
