@@ -35,6 +35,7 @@ class Workload:
         function: that makes the model, with the module that it is in.
         options: of that function.
         shape: of the whole batch.
+        row_cuts: as for `read_model`.
         classes: among which the labels are drawn, one for each example, or for each position of a text.
     """
 
@@ -43,6 +44,7 @@ class Workload:
     options: dict[str, Any]
     shape: Shape
     classes: int = 10
+    row_cuts: bool = False
 
     @property
     def build(self) -> str:
@@ -61,7 +63,7 @@ class Workload:
 
     def graph_of(self, model: nn.Module) -> OperatorGraph:
         """The operators of a model that `model` gave."""
-        return read_model(model, self.shape, name=self.name)
+        return read_model(model, self.shape, name=self.name, row_cuts=self.row_cuts)
 
     def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Random inputs and labels of the whole batch, the same each time."""

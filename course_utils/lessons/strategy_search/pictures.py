@@ -16,6 +16,7 @@ from course_utils.draw.style import boxes, paler
 from course_utils.errors import CourseError
 from course_utils.lessons.strategy_search.graph.configurations import (
     CUTS,
+    ROW,
     Box,
     Config,
     Strategy,
@@ -227,7 +228,8 @@ def _say_what_is_kept(ax: Axes, changed: list[bool]) -> None:
 
 
 WHOLE, SEVERAL = "whole", "cut in two ways"
-_COLOURS = {**dict(zip(CUTS, ("#56B4E9", "#E69F00", "#009E73"), strict=True)), WHOLE: "#666666", SEVERAL: "#A6A1D6"}
+_COLOURS = dict(zip((*CUTS, ROW), ("#56B4E9", "#E69F00", "#009E73", "#CC79A7"), strict=True))
+_COLOURS |= {WHOLE: "#666666", SEVERAL: "#A6A1D6"}
 _ROW, _GAP = 0.2, 0.1  # inches; the gap is a share of a cell
 _BEST, _KNOWN = "best so far, of all walks", "best of all strategies"
 
@@ -274,7 +276,9 @@ def strategies(
 
 
 def meaning(config: Config) -> str:
-    """How an operator is cut, in one word: "sample", "attribute", "parameter", in several ways, or not."""
+    """How an operator is cut, in one word: "sample", "attribute", "parameter", "row", in several ways, or not."""
+    if config.row_cut:
+        return ROW
     cuts = [cut for cut, parts in zip(CUTS, config.parts, strict=True) if parts > 1]
     return SEVERAL if len(cuts) > 1 else cuts[0] if cuts else WHOLE
 

@@ -36,7 +36,9 @@ def walks_text(walks: Mapping[str, Sequence[Sequence[float]]], best: float) -> s
 
 
 def cut_text(config: Config) -> str:
-    """A configuration in words: "by sample", "by sample and parameter", "on device 1"."""
+    """A configuration in words: "by sample", "by sample and parameter", "by row", "on device 1"."""
+    if config.row_cut:
+        return "by row"
     cuts = [cut for cut, parts in zip(CUTS, config.parts, strict=True) if parts > 1]
     return f"by {join(cuts)}" if cuts else f"on device {config.devices[0]}"
 

@@ -18,10 +18,10 @@ from course_utils.lessons.model_parallel.transformer import Block, Head, charact
 from course_utils.lessons.strategy_search.costs.described_costs import described_costs
 from course_utils.lessons.strategy_search.costs.device_topology import describe
 from course_utils.lessons.strategy_search.experiments import PredictedAndMeasured, predicted_seconds
-from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
+from course_utils.lessons.strategy_search.graph.configurations import ROW, Config, configurations
 from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18, transformer_block
 from course_utils.lessons.strategy_search.graph.operator_graph import Window
-from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, on_one_device
+from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, megatron, on_one_device
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.program.run_program import (
     parallel_model,
@@ -122,13 +122,13 @@ def one_step_beside_serial(part, model, serial, inputs, labels) -> dict[str, flo
     loss = part(inputs, labels)
     loss.backward()
     whole, mine = dict(serial.named_parameters()), gradients(part, model)
-    shares = torch.tensor([mine[one][0].stop - mine[one][0].start if one in mine else 0 for one in whole])
+    shares = torch.tensor([whole[one][mine[one][0]].numel() if one in mine else 0 for one in whole])
     dist.all_reduce(shares)
     errors = {
         "loss": (all_reduced(loss) - expected).abs().item(),
         "gradients": max([(g - whole[n].grad[rows]).abs().max().item() for n, (rows, g) in mine.items()], default=0.0),
         "averages": max(running_averages(part, model, serial), default=0.0),
-        "nobody's": float(any(share < len(one) for share, one in zip(shares.tolist(), whole.values(), strict=True))),
+        "nobody's": float(any(share < one.numel() for share, one in zip(shares.tolist(), whole.values(), strict=True))),
     }
     for one in (serial, part):
         Sgd(one.parameters(), 0.1).step()
@@ -157,12 +157,20 @@ def test_any_strategy_gives_what_one_process_gives(four_ranks, seed, world_size)
 
 
 def by_heads(ranks: int, generator: random.Random, number: int) -> list[str]:
-    """Programs for a block whose heads are cut over all ranks, with random strategies for everything else."""
+    """Programs for a block whose heads are cut over all ranks, with random strategies for everything else.
+
+    Of the two layers that may have a row cut, one has it in each; the first is Megatron-LM's.
+    """
     model, shape = MODELS["heads"][0](), MODELS["heads"][1]
-    graph, texts = read_model(model, shape), []
-    for _ in range(number):
+    graph, texts = read_model(model, shape, row_cuts=True), []
+    for turn in range(number):
         configs = [generator.choice(configurations(operator, ranks)) for operator in graph.operators]
         configs[3] = Config(parameter=ranks, devices=tuple(range(ranks)))
+        by_row = (4, 8)[turn % 2]  # out, down
+        assert ROW in graph.operators[by_row].cuts
+        choices = [config for config in configurations(graph.operators[by_row], ranks) if config.row_cut]
+        configs[by_row] = generator.choice(choices)
+        configs = configs if turn else megatron(graph, ranks)
         texts.append(program_text(model, graph, configs, "course_utils.vgg.vgg11()", ranks))
     assert graph.operators[3].kind == "attention"
     return texts
@@ -212,7 +220,7 @@ def numbers_in(box, slices) -> int:
 
 
 def test_the_simulator_counts_what_a_blocks_program_moves() -> None:
-    graph = read_model(transformer_block(8, 4), (BATCH, 5, 8))
+    graph = read_model(transformer_block(8, 4), (BATCH, 5, 8), row_cuts=True)
     for reader, reads in enumerate(graph.operators):
         for source in [source for source in reads.inputs if source]:
             made = graph.operators[source]

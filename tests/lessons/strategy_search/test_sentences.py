@@ -100,6 +100,7 @@ def test_walks_that_arrive_are_counted() -> None:
 def test_a_strategy_in_words() -> None:
     several = Config(2, 1, 2, (0, 1, 2, 3))
     assert sentences.cut_text(several) == "by sample and parameter"
+    assert sentences.cut_text(Config(2, 1, 1, (0, 1), row_cut=True)) == "by row"
     said = sentences.strategy_text(five_operators(), [ONE, HALVES, HALVES, CHANNELS, Config(devices=(1,))])
     assert said == "conv1 to pool1 by sample, fc1 by parameter, loss on device 1"
     graph = OperatorGraph("two", (Operator("input", "input", (), (1, 1)), Operator("fc1", "linear", (0,), (1, 1))))

@@ -27,7 +27,8 @@ class Operator:
             "other".
         inputs: the numbers of the operators that it reads from.
         shape: of its output, for the whole batch.
-        cuts: along which kinds of dimension its output may be cut, out of "sample", "attribute", "parameter".
+        cuts: along which kinds of dimension its output may be cut, out of "sample", "attribute", "parameter";
+            "row" if it may also be cut by its input channels.
         mixes: whether an output channel is made from all input channels, as in a convolution or a linear layer. If not,
             it is made from the channel of its number, or from as many times more as the input has more channels.
         window: for a convolution or a pool, along the height. None where a row is made from the same row.
