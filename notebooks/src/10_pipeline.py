@@ -273,7 +273,7 @@ course.draw.over_numbers(
 # ([Narayanan and others, 2019](https://doi.org/10.1145/3341301.3359646), there without a flush). Here is our small
 # example again:
 
-# %% tags=["figure:10_1f1b_micro_batches"]
+# %%
 small_1f1b = parse_schedule(["0F0 0F1 0B0 0F2 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"])
 pictures.micro_batches(small_1f1b, steps_text("1F1B", small_1f1b))
 
@@ -329,7 +329,7 @@ course.draw.over_numbers(
 # Here it is with four micro-batches, compared with 1F1B. Each stage has half as many layers, so its passes take half as
 # long:
 
-# %% tags=["figure:10_interleaved_small"]
+# %%
 from course_utils.lessons.pipeline import interleaved_schedule
 
 small = one_f_one_b_schedule(2, 4)
@@ -405,7 +405,7 @@ assert torch.allclose(layer.weight.grad, g.T @ x)  # W, that of the weights
 # 2023](https://arxiv.org/abs/2401.10241)), although some of the bubble may be left. The simplest is **ZB-H1**. Here is
 # our small example, where `F`, `I` and `W` take one unit each:
 
-# %% tags=["figure:10_zb_h1_small"]
+# %%
 from course_utils.lessons.pipeline import zb_h1_schedule
 
 small_h1 = zb_h1_schedule(2, 3)

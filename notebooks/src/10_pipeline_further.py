@@ -90,7 +90,7 @@ def difference(schedule):
 # Here is ZB-H1 again, on paper, and below it a schedule of the same authors that keeps more micro-batches in memory.
 # They call it **ZB-H2**:
 
-# %%
+# %% tags=["figure:10_zb_h2"]
 from course_utils.lessons.pipeline import zb_h2_schedule
 
 zb_h2 = zb_h2_schedule(4, 8)
