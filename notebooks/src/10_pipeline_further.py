@@ -156,7 +156,7 @@ course.answer("pipeline_ten", zb_h1=units["ZB-H1"], zb_h2=units["ZB-H2"])
 #
 # Now the same on real ranks, where each stage waits for 20 ms instead of computing for so long, as on the first page:
 
-# %% tags=["figure:10_zb_h2"]
+# %%
 from course_utils.lessons.pipeline import kept_by_rank, window_text
 
 plan, run = simulate_schedule(zb_h2, t, t, t), timed_runs(ranks, zb_h2, t)[0]
@@ -573,7 +573,7 @@ print("micro-batches that fit:      ", *puzzle.memory)
 print("a message uses the link for  ", puzzle.message, "s")
 print("and then arrives after       ", puzzle.latency, "s")
 
-# %% tags=["figure:10_puzzle"]
+# %%
 print(judge(puzzle, one_f_one_b))
 plan = puzzle.one_f_one_b()
 title = f"1F1B on uneven stages: {percent(plan.idle_share)} idle"
