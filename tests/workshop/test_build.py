@@ -337,6 +337,12 @@ def test_the_minutes_of_a_lesson_are_those_that_its_page_needs(lesson: Lesson):
     assert (1 - off) * lesson.minutes <= estimate <= (1 + off) * lesson.minutes, f"about {estimate:.0f} minutes"
 
 
+@pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson.part_2], ids=lambda lesson: lesson.stem)
+def test_the_minutes_of_a_second_page_are_those_that_it_needs(lesson: Lesson):
+    estimate, stated = minutes_of_page(lesson.second_notebook.stem), lesson.part_2.minutes
+    assert (1 - OFF) * stated <= estimate <= (1 + OFF) * stated, f"about {estimate:.0f} minutes"
+
+
 @pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson.further], ids=lambda lesson: lesson.stem)
 def test_the_minutes_of_a_further_notebook_are_those_that_it_needs(lesson: Lesson):
     estimate = minutes_of_page(lesson.further.stem)

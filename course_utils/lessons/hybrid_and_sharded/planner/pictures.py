@@ -119,10 +119,10 @@ def _cell(ax: Axes, column: int, row: int, chosen: Choice | None, found: Sequenc
     ways = [f"ZeRO {layout.zero}"] if layout.data > 1 else []
     ways += ["ZB-V"] if layout.zero_bubble else []
     ways += ["offloaded"] if layout.offload else []
-    ways += [f"{_AGAIN.get(layout.again, layout.again)} again"] if layout.again != NOTHING else []
+    ways += [f"{_AGAIN.get(layout.again, layout.again)} recomputed"] if layout.again != NOTHING else []
     lines = [
         f"DP {layout.data} × TP {layout.tensor} × PP {layout.pipeline}",
-        ", ".join(ways) or "plain",
+        ", ".join(ways) or "nothing to divide",
         _amounts(chosen),
     ]
     for line, (text, weight) in enumerate(zip(lines, ("bold", "normal", "normal"), strict=True)):
