@@ -15,7 +15,7 @@
 # predict what each of three stages keeps and sends, write a checkpoint with four ranks and read it with two, and work
 # out what fits on how many GPUs.
 #
-# *55 minutes · builds on [lesson 11, part 1](11_hybrid_and_sharded.ipynb) · 4 ranks*
+# *50 minutes · builds on [lesson 11, part 1](11_hybrid_and_sharded.ipynb) · 4 ranks*
 
 # %%
 import tempfile
@@ -314,9 +314,9 @@ print(f"norm in one process, with float32 throughout: {serial_norm:.8f}")
 # %% [markdown]
 # - **Meta device.** A large model doesn't fit into the memory of one process, not even before training. On the *meta*
 #   device, tensors have a shape but no memory. You build the model there, shard it, and allocate only the shards.
-# - **Mixed precision.** FSDP2 keeps its shards in float32 and casts them to bfloat16 when it gathers them. So a weight
-#   takes 4 bytes, its gradient 4 and Adam's averages 8. The sum is the 16 bytes of the beginning, where the ZeRO paper
-#   has 2 + 2 + 12. (Megatron-LM keeps gradients of 4 bytes as well, which makes 18.)
+# - **Mixed precision.** FSDP2 keeps its shards in float32. When it gathers them, it casts them to bfloat16, a format of
+#   2 bytes (lesson 13). So a weight takes 4 bytes, its gradient 4 and Adam's averages 8. The sum is the 16 bytes of the
+#   beginning, where the ZeRO paper has 2 + 2 + 12. (Megatron-LM keeps gradients of 4 bytes as well, which makes 18.)
 # - **Clipping.** FSDP2's weights are DTensors (lesson 9), which know how they are cut. So `clip_grad_norm_` adds up the
 #   squares of all shards by itself, and all ranks get the same norm. Only across the stages of a pipeline do you still
 #   have to do what part 1 showed. It differs a little from the serial norm, because bfloat16 rounds.
@@ -470,8 +470,8 @@ planner_pictures.plans(plans)
 
 # %% [markdown]
 # Read a column from top to bottom. Small models need only `data` and ZeRO-1, and larger ones need `tensor`, `pipeline`,
-# or both. On these machines `tensor` never spans more than 8 GPUs, because NVLink joins that many. In NVIDIA's NVL72 it
-# joins 72.
+# or both. On these machines `tensor` never spans more than 8 GPUs, because NVLink (lesson 13) joins that many. In
+# NVIDIA's NVL72 it joins 72.
 #
 # How far can you trust the table? Some constants in the formulas, such as the share of its peak that a GPU really
 # reaches, are fitted to half of the published runs in the printed line, and the other half tests them. We therefore let
