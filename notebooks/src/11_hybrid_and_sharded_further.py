@@ -251,8 +251,9 @@ course.answer("kendall", tau=tau)
 
 # %% [markdown]
 # Five of the six pairs are right and one is wrong. Now the planner. The next cell prints the median errors and τ for
-# both sets. The second τ only compares runs of the same model, which is harder, because their times are often close
-# together. Below the figures you find the worst rows of the test set:
+# both sets. It compares only runs from the same published table. The second τ also asks that both runs train the same
+# model, which is harder, because their times are often close together. After that, the cell lists the worst rows of the
+# test set:
 
 # %% tags=["figure:11_judged"]
 from course_utils.lessons.hybrid_and_sharded import halves, planner_pictures
@@ -413,8 +414,8 @@ for name, layers in {"convolutions": convolutions, "fully connected": dense}.ite
 #
 # ZeRO and FSDP2 rest on a property of Adam that you may never have thought about. Adam changes each weight with the
 # help of that weight's own gradients and of nothing else. A rank that owns 12 rows of a matrix can therefore do Adam's
-# step for its 12 rows without asking anybody. Since 2024, large models have also been trained with an optimizer for
-# which this is false.
+# step for its 12 rows without asking any other rank. Since 2024, large models have also been trained with an optimizer
+# for which this is false.
 #
 # **Muon** ([Jordan 2024](https://kellerjordan.github.io/posts/muon/)) looks at the gradient of a layer as a matrix, or
 # to be exact, at the average of its recent gradients. If a few directions dominate this matrix, a plain step changes
@@ -432,9 +433,9 @@ for name, layers in {"convolutions": convolutions, "fully connected": dense}.ite
 # as there are none, so it is only shortened to length 1. Rank 0 gets $(2, 1) ÷ \sqrt 5 = (0.89, 0.45)$ and rank 1 gets
 # $(0.45, 0.89)$. The part that they have in common is still there.
 #
-# How does one orthogonalise a large matrix quickly? Muon repeats a polynomial of matrix products five times, which is
-# called a Newton–Schulz iteration. The three coefficients are Jordan's. The result is only nearly orthogonal, which is
-# enough for training:
+# How do you orthogonalise a large matrix quickly? Muon repeats a polynomial of matrix products five times, which is
+# called a Newton–Schulz iteration. The three coefficients are Jordan's. The result is only nearly orthogonal, which
+# according to Jordan is enough for training:
 
 
 # %%
@@ -456,7 +457,7 @@ def orthogonalised(gradient, rounds=5):
 # %%
 choices = {
     "a": "they are the same up to rounding",
-    "b": "each rank's rows have another length, but the same directions",
+    "b": "each rank's rows have a different length, but the same directions",
     "c": "they point in different directions",
 }
 course.predict("muon", answer=..., choices=choices)
@@ -495,9 +496,9 @@ for name, update in {"by shard": by_shard, "gathered": gathered}.items():
 # Inside a rank, the 12 rows are now nearly perpendicular to each other, but not to the 36 rows of the other ranks. When
 # the ranks gather the gradient first, they agree with one process up to rounding.
 #
-# ZeRO's first implementations cut in an even less suitable manner. They put all parameters into one long flat vector
-# and cut that into equal parts, so that the border between two ranks could be in the middle of a row. For Adam this
-# makes no difference. For Muon, such a part has no rows at all.
+# The first implementations of ZeRO were even less suitable. They put all parameters into one long flat vector and cut
+# that into equal parts, so that the border between two ranks could be in the middle of a row. For Adam this makes no
+# difference. For Muon, such a part has no rows at all.
 #
 # So what do large training runs do? [Liu and others (2025)](https://arxiv.org/abs/2502.16982) trained a model with 16
 # billion parameters and divided Muon's state as in ZeRO stage 1. In each step, a rank gathers the gradients of its
