@@ -17,7 +17,7 @@
 # You will arrange ranks in a mesh, show that a model trains on it just as it does in one process, calculate what each
 # kind of parallelism sends, and clip a gradient that no rank has as a whole.
 #
-# *50 minutes · builds on lessons [7](07_overlap.ipynb) and [10](10_pipeline.ipynb) · 4 ranks*
+# *45 minutes · builds on lessons [7](07_overlap.ipynb) and [10](10_pipeline.ipynb) · 4 ranks*
 
 # %%
 import numpy as np
