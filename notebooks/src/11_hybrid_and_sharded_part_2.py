@@ -5,8 +5,7 @@
 #
 # You want to train a model with 7 billion weights on a machine with 8 GPUs of 80 GB each. With data parallelism, every
 # GPU keeps a copy of everything. In **mixed precision**, most numbers take 2 bytes, and those that have to be exact
-# take 4. So each weight takes 2 bytes and its gradient 2. The **optimizer state**, which is what the optimizer keeps
-# from one step to the next, takes another 12 bytes if the optimizer is Adam. It consists of an exact copy of the weight
+# take 4. So each weight takes 2 bytes and its gradient 2. Adam needs another 12 bytes, for an exact copy of the weight
 # and two running averages, of 4 bytes each. Together that makes 16 bytes for each of 7 billion weights, which is 112
 # GB. The program runs out of memory before it has taken a single step. And yet the eight GPUs have 640 GB between them,
 # and would have stored the same 112 GB eight times over.
@@ -39,7 +38,8 @@ ranks.load_torch()
 #
 # Think about the end of a data-parallel step. An all-reduce gives every rank the same summed gradient. Then every rank
 # runs the same optimizer on the same weights and arrives at the same result. With four ranks this work is done four
-# times, and each of them needs the whole optimizer state for it.
+# times. Each rank needs the whole **optimizer state** for it, which is what the optimizer keeps from one step to the
+# next, such as Adam's running averages.
 #
 # It is enough to do the work once. Let rank $r$ be responsible for the $r$-th of four equal parts of the weights. To
 # update this part, it needs the same part of the summed gradient, which is exactly what a reduce-scatter gives it.
@@ -128,9 +128,10 @@ print(f"Adam's means: {run.results[0][1]:,} of {size:,} on each rank")
 # The losses agree with those of one process that trains with plain Adam, or `same_text` would have raised an error. But
 # each rank keeps Adam's averages for only a quarter of the weights.
 #
-# This works because Adam treats each weight on its own, so it doesn't matter where the vector is cut. An optimizer like
-# Muon needs whole matrices, and [Further](11_hybrid_and_sharded_further.ipynb) explains what that means for ZeRO. In
-# the exercise `zero1_step` you write the step for vectors of any length.
+# This works because Adam treats each weight on its own, so it doesn't matter where the vector is cut. The optimizer
+# **Muon**, in contrast, has to see a whole weight matrix to change it, and
+# [Further](11_hybrid_and_sharded_further.ipynb) explains what that means for ZeRO. In the exercise `zero1_step` you
+# write the step for vectors of any length.
 #
 # ## Three stages
 #
@@ -223,9 +224,9 @@ course.measured("micro_batches", stage_2=stage_2, stage_3=stage_3)
 # ## FSDP2 gathers a layer, computes, and frees it
 #
 # PyTorch has stage 3 under the name **FSDP2**, the second version of *fully sharded data parallel*. Instead of one long
-# vector it cuts every weight matrix by its rows, and each rank's part is called a **shard**. You call `fully_shard` on
-# each layer and finally on the whole model. We do this with three layers, and a `ShardWatch` notes what each rank has
-# in memory whenever a layer computes:
+# vector it cuts every weight matrix by its rows, and each rank's part is called a shard, like its part of a batch. You
+# call `fully_shard` on each layer and finally on the whole model. We do this with three layers, and a `ShardWatch`
+# notes what each rank has in memory whenever a layer computes:
 
 # %%
 from course_utils.lessons.hybrid_and_sharded import ShardWatch
@@ -476,10 +477,11 @@ planner_pictures.plans(plans)
 # How far can you trust the table? Some constants in the formulas, such as the share of its peak that a GPU really
 # reaches, are fitted to half of the published runs in the printed line, and the other half tests them. We therefore let
 # the planner choose only among kinds of layout that occur in these runs. Without `tested_only=True` it also tries the
-# ZB-V schedule of lesson 10, and **offloading**, which moves the optimizer state to the CPU's memory. It then finds
-# layouts for more models, but no published run has tested them. Even in this table, if two mixtures are within a few
-# percent of each other, only a run can tell which is faster. [Further](11_hybrid_and_sharded_further.ipynb) shows how
-# far off the planner is. In a terminal, `course plan "Llama 3 70B" --gpus 64` prints the ten best layouts for a model.
+# ZB-V schedule of lesson 10, and **offloading**, which moves the optimizer state to the host memory (the CPU's memory).
+# It then finds layouts for more models, but no published run has tested them. Even in this table, if two mixtures are
+# within a few percent of each other, only a run can tell which is faster.
+# [Further](11_hybrid_and_sharded_further.ipynb) shows how far off the planner is. In a terminal, `course plan "Llama 3
+# 70B" --gpus 64` prints the ten best layouts for a model.
 
 # %%
 ranks.stop()
