@@ -82,6 +82,17 @@ def test_on_four_devices_a_perceptron_is_bounded_and_the_bound_is_reached() -> N
     assert check_certificate(graph, costs, 4, bound.certificate)
 
 
+def test_row_cuts_are_bounded_and_certified_too() -> None:
+    graph = read_model(mlp((64, 300, 10)), (32, 64), row_cuts=True)
+    assert "row" in graph.operators[2].cuts and "row" not in graph.operators[1].cuts  # a ReLU follows fc1
+    costs = costs_of(graph, 3, 1e9)
+    tables = make_tables(graph, costs, 3)
+    best = optimum_of(tables)[1]
+    bound = bound_below(tables, 2 * best)
+    assert bound.nanoseconds == best == makespan(task_graph(graph, bound.strategy, costs))
+    assert check_certificate(graph, costs, 3, bound.certificate)
+
+
 def certified(target=1.5, rate=1e9):
     """A perceptron, its costs, the certificate of its bound on two devices, and the best of all its strategies."""
     graph = read_model(mlp((64, 300, 200, 10)), (32, 64))

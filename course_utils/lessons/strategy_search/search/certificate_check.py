@@ -19,7 +19,7 @@ from course_utils.lessons.strategy_search.simulator.program_steps import (
     compute,
     exchange,
     gradient_sums,
-    norm_sums,
+    output_sums,
 )
 from course_utils.progress_bar import ProgressBar
 
@@ -77,10 +77,10 @@ def _steps(producer: Operator, a: Config, reader: Operator, b: Config, costs: Co
     forward = [
         exchange(producer, a, reader, b, costs, "forward"),
         compute(reader, b, costs, "forward"),
-        norm_sums(reader, b, costs),
+        output_sums(reader, b, costs),
     ]
     backward = [
-        norm_sums(reader, b, costs),
+        output_sums(reader, b, costs),
         compute(reader, b, costs, "backward"),
         gradient_sums(reader, b, costs),
         exchange(producer, a, reader, b, costs, "backward"),
