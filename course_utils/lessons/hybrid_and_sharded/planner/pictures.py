@@ -158,7 +158,7 @@ def published(runs: Sequence[H100Run]) -> Figure:
     }
     marks = {name: Patch(facecolor=colour) for name, (_, colour, _) in kinds.items()}
     margins = {"left": 0.75, "right": 0.2, "above": style.legend_height(list(marks), 0.75) + 0.1}
-    under = "Published runs on 8 to 1,024 H100 and H200 GPUs; on the line a prediction is right."
+    under = "Published runs on 8 to 1,024 H100 and H200 GPUs; points on the line are exact."
     picture, axes = style.new_picture(found, under, heights=[2.8, 2.8], side_by_side=True, **margins)
     values = [(run, run.predicted()) for run in runs]
     panels = {
