@@ -83,7 +83,7 @@ print("fully connected:", parameter_count(dense), "weights")
 # %%
 course.predict("hybrid_numbers", within=1.1, numbers=...)
 
-# %%
+# %% tags=["figure:11_hybrid_step"]
 # train_network calls `hybrid_step`, the function of an exercise.
 from course_utils.lessons.hybrid_and_sharded import same_text, train_network
 
@@ -173,7 +173,7 @@ course.predict(
     },
 )
 
-# %%
+# %% tags=["figure:11_report"]
 from course_utils.lessons.hybrid_and_sharded import distances, drift_text, symptom
 
 theirs = ranks.run(train_network, data, "report", steps, backend="gloo").results
@@ -190,7 +190,7 @@ course.draw.loss_curves(lines, "The report's version, each rank's loss on its ow
 # ought to be *equal*. Here is how far the fully connected layers of ranks 1 to 3 are from those of rank 0 after each
 # step:
 
-# %%
+# %% tags=["figure:11_drift"]
 title = drift_text(theirs)
 course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's layers")
 
