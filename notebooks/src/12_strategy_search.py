@@ -411,15 +411,16 @@ panels = {"1,536 tokens": few, "6,144 tokens": many}
 pictures.strategies(graph, panels, title, devices=gpus.names)
 
 # %% [markdown]
-# With few tokens the search finds the cuts of lesson 9. It cuts attention between its heads and the MLP by parameter
-# and by row, but it cuts the norms by sample, because a norm needs all numbers of a token and has hardly any weights.
-# With many tokens it finds data parallelism, which sends the same number of gradients for any number of tokens. In
-# between, it treats attention and the MLP differently. So the width of a model alone doesn't tell you how to cut it.
-# The rows of its matrix products are the tokens of a step, and longer texts or a larger batch can change the answer.
+# With few tokens the search finds the cuts of lesson 9. Attention is cut between its heads, and the MLP by parameter
+# and by row. The norms are cut by sample, because a norm needs all numbers of a token and has hardly any weights. With
+# many tokens the search finds data parallelism, whose gradients don't grow with the tokens. At 3,072 tokens it has
+# already changed its mind about attention, which has only half as many weights as the MLP. So the width of a model
+# alone doesn't tell you how to cut it. The rows of its matrix products are the tokens of a step, and longer texts or a
+# larger batch can change the answer.
 #
 # A search is no better than its space. FlexFlow couldn't have found this pair of cuts, because SOAP doesn't contain it.
-# And ours can't find a pipeline with micro-batches (lesson 10) or a sharded optimizer state (lesson 11), since neither
-# is among the eight million strategies.
+# And ours can't find a pipeline with micro-batches (lesson 10) or a sharded optimizer state (lesson 11). Neither is
+# among its eight million strategies.
 #
 # ## From the strategy to a program
 #
@@ -515,10 +516,10 @@ pictures.predicted_measured(points, title)
 #
 # ## Programs that choose today
 #
-# FlexFlow (2018) searches with Metropolis walks, as we did, and its successor Unity (2022) has the row cut, too. Alpa
-# (2022) includes pipelines. It finds their stages with dynamic programming and the cuts inside each stage with an
-# integer linear program, for which good solvers exist. In JAX, you state how a few tensors are cut, and the compiler
-# XLA works out the rest (GSPMD, now Shardy). PyTorch's DTensor decides operator by operator while the program runs.
+# FlexFlow (2018) searches with Metropolis walks, as we did. Its successor Unity (2022) can also cut by row. Alpa (2022)
+# includes pipelines. It finds their stages with dynamic programming and the cuts inside each stage with an integer
+# linear program, for which good solvers exist. In JAX, you state how a few tensors are cut, and the compiler XLA works
+# out the rest (GSPMD, now Shardy). PyTorch's DTensor decides operator by operator while the program runs.
 # [AutoParallel](https://github.com/meta-pytorch/autoparallel), an experimental project by PyTorch's developers (2025),
 # looks at the whole model first and chooses DTensor's placements with an integer linear program.
 
