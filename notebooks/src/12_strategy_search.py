@@ -445,10 +445,11 @@ print(text[text.index("    def forward") : text.index("def train")].rstrip())
 
 # %% [markdown]
 # All ranks run the same lines, and on each rank `self.qkv`, `self.up` and so on are its own parts of these operators.
-# Where a part needs numbers that its rank doesn't have, there is a collective of lesson 4, under a comment that
-# explains the reason. For instance, `up` reads all of `norm_2`, which was cut by sample, so an `all_gather` brings the
-# samples together. The sums of `out` and `down`, which are cut by row, belong to these parts and need no line of their
-# own. In the backward pass, gradients travel the opposite way.
+# The input is on every rank, and `own` picks out the part that this rank reads. Wherever a part needs numbers from the
+# other rank, there is a collective of lesson 4, under a comment that explains the reason. For instance, `up` reads all
+# of `norm_2`, which was cut by sample, so an `all_gather` brings the samples together. The sums of `out` and `down`,
+# which are cut by row, belong to these parts and need no line of their own. In the backward pass, gradients travel the
+# opposite way.
 #
 # Does it train as a single process does? We take two steps in float64 and compare the losses:
 
