@@ -90,7 +90,7 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("09_model_parallel", "What if the model does not fit?", 60, 4, (6,)),
     Lesson("10_pipeline", "How are all stages kept busy?", 60, 4, (9,)),
     Lesson("11_hybrid_and_sharded", "Which mixture?", 60, 4, (7, 10)),
-    Lesson("12_strategy_search", "Can the machine choose for us?", 55, 2, (11,)),
+    Lesson("12_strategy_search", "Can the machine choose for us?", 55, 2, (11,), further_minutes=75),
     Lesson("13_gpu_nodes", "From four processes to forty GPUs?", 60, 4, (7,)),
     Lesson("14_profiling", "Where did the time go?", 60, 4, (3, 7)),
     Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, (8, 12, 13, 14)),

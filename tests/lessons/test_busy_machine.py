@@ -157,7 +157,6 @@ TIMED = {
     "08_parameter_server": {"server_ms", "server_late"},
     "09_model_parallel": {"model_idle"},
     "10_pipeline": {"pipeline_idle", "pipeline_bubble", "pipeline_1f1b", "pipeline_interleaved", "pipeline_zero"},
-    "12_strategy_search": {"strategy_error", "strategy_times", "strategy_incremental"},
     "13_gpu_nodes": {"bandwidths", "bf16_gain", "ladder"},
     "14_profiling": {"profile_hidden", "gpu_fed"},
     "16_experts": {"experts_crowd"},

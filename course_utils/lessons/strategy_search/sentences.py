@@ -133,7 +133,7 @@ def bound_text(found: int, took: float, bound: Bound | None) -> str:
         bound: of all strategies; None where the search for it gave up.
     """
     if bound is None:
-        return "Too many beginnings are left: nothing is proved"
+        return "Too many partial strategies are left, so nothing is proved"
     times = f"walks {seconds_text(took)}, proof {seconds_text(bound.took)}"
     if bound.nanoseconds == found:
         return f"Proved: no strategy is quicker than {seconds_text(found / 1e9)}, simulated ({times})"
