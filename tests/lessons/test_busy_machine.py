@@ -156,6 +156,7 @@ TIMED = {
     "07_overlap": {"overlap_ddp"},
     "08_parameter_server": {"server_ms", "server_late"},
     "09_model_parallel": {"model_idle"},
+    "09_model_parallel_further": {"model_pruning"},
     "10_pipeline": {"pipeline_idle", "pipeline_interleaved", "pipeline_zero"},
     "13_gpu_nodes": {"bandwidths", "bf16_gain", "ladder"},
     "14_profiling": {"profile_hidden", "gpu_fed"},
