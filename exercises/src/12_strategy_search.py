@@ -20,7 +20,11 @@ import course_utils as course
 from course_utils.lessons.strategy_search import Config, Costs, HandCosts, OperatorGraph
 from course_utils.lessons.strategy_search import Span, Step, Strategy, Task, choices_of
 from course_utils.lessons.strategy_search import compute, data_parallel, exchange
-from course_utils.lessons.strategy_search import five_operators, gradient_sums, norm_sums
+from course_utils.lessons.strategy_search import (
+    five_operators,
+    gradient_sums,
+    output_sums,
+)
 from course_utils.lessons.strategy_search import on_one_device
 
 # %% [markdown]
@@ -43,8 +47,8 @@ exchange(conv, Config(sample=2, devices=(0, 1)), pool, Config(), costs, "forward
 # - `exchange(maker, maker_config, reader, reader_config, costs, direction)`: as above. Backward,
 #   name the two in the same order; gradients then go from the reader to the maker.
 # - `compute(operator, config, costs, direction)`: the parts of an operator; no partners.
-# - `norm_sums(operator, config, costs)`: what a batch norm (lesson 3) averages, summed by those who share
-#   channels. Empty without a batch norm.
+# - `output_sums(operator, config, costs)`: what devices add up before an operator's output is ready, such as
+#   the averages of a batch norm (lesson 3). Equal in both directions. Empty for all operators that need no such sum.
 # - `gradient_sums(operator, config, costs)`: the gradients of parameters, summed by those who
 #   have the same. Empty where nobody shares any.
 #

@@ -36,6 +36,34 @@ class Dropout(nn.Module):
         return x * keep.chunk(self.parts, dim=1)[self.part] / (1 - self.share)
 
 
+class CoreAttention(nn.Module):
+    """What attention computes between its two linear layers: each head by itself, and without weights.
+
+    The name is Megatron-LM's.
+
+    Attributes:
+        size: of a head; how many heads there are follows from the length of the vectors.
+    """
+
+    def __init__(self, size: int, dropout: Dropout) -> None:
+        super().__init__()
+        self.size, self.dropout = size, dropout
+
+    def forward(self, made: torch.Tensor) -> torch.Tensor:
+        """(batch, length, heads · 3 · size) → (batch, length, heads · size)."""
+        batch, length, numbers = made.shape
+        heads = numbers // (3 * self.size)
+        q, k, v = made.view(batch, length, heads, 3 * self.size).transpose(1, 2).chunk(3, dim=-1)
+        scores = q @ k.transpose(-1, -2) / math.sqrt(self.size)
+        future = torch.ones(length, length, dtype=torch.bool, device=made.device).triu(1)
+        weights = self.dropout(scores.masked_fill(future, -torch.inf).softmax(dim=-1))
+        return (weights @ v).transpose(1, 2).reshape(batch, length, heads * self.size)
+
+    def extra_repr(self) -> str:
+        """What distinguishes it from others."""
+        return f"size={self.size}"
+
+
 class Attention(nn.Module):
     """Causal self-attention with several heads.
 
@@ -43,6 +71,7 @@ class Attention(nn.Module):
         heads: how many this module computes.
         qkv: (…, width) → (…, heads · 3 · size): queries, keys and values of one head lie side by side, so that cutting
             the columns cuts between heads.
+        core_attention: (…, heads · 3 · size) → (…, heads · size).
         out: (…, heads · size) → (…, width).
     """
 
@@ -50,18 +79,17 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.size = heads, width // heads
         self.qkv: nn.Module = nn.Linear(width, 3 * width)
+        self.core_attention = CoreAttention(self.size, dropout)
         self.out: nn.Module = nn.Linear(width, width)
-        self.dropout = dropout
+
+    @property
+    def dropout(self) -> Dropout:
+        """Of the weights with which values are added."""
+        return self.core_attention.dropout
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, length, width) → the same shape."""
-        made = self.qkv(x)
-        batch, length, _ = made.shape
-        q, k, v = made.view(batch, length, self.heads, 3 * self.size).transpose(1, 2).chunk(3, dim=-1)
-        scores = q @ k.transpose(-1, -2) / math.sqrt(self.size)
-        future = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
-        weights = self.dropout(scores.masked_fill(future, -torch.inf).softmax(dim=-1))
-        return self.out((weights @ v).transpose(1, 2).reshape(batch, length, self.heads * self.size))
+        return self.out(self.core_attention(self.qkv(x)))
 
 
 class Mlp(nn.Module):

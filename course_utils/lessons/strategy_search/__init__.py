@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from .costs.measured_links import measured_topology
     from .experiments import REPORT, WIDE_VGG11, Workload, compare, predicted_seconds, report_costs
     from .graph.configurations import Config, Strategy
-    from .graph.example_models import alexnet
-    from .graph.operator_graph import OperatorGraph
-    from .graph.plain_strategies import choices_of, data_parallel, on_one_device
+    from .graph.example_models import alexnet, transformer_block
+    from .graph.operator_graph import OperatorGraph, Window
+    from .graph.plain_strategies import choices_of, data_parallel, megatron, model_parallel, on_one_device
     from .graph.read_model import read_model
     from .pictures import fetched_numbers
     from .program.run_program import train_program, train_serial
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     )
     from .simulator import simulation_rates
     from .simulator.five_operators import COMPUTE, HandCosts, five_operators, two_convolutions
-    from .simulator.program_steps import Costs, Step, compute, exchange, gradient_sums, norm_sums
+    from .simulator.program_steps import Costs, Step, compute, exchange, gradient_sums, output_sums
     from .simulator.simulate import Span, makespan
     from .simulator.step_tables import make_tables
     from .simulator.task_graph import Task, task_graph

@@ -35,7 +35,8 @@ class Workload:
         function: that makes the model, with the module that it is in.
         options: of that function.
         shape: of the whole batch.
-        classes: among which the labels are drawn.
+        row_cuts: as for `read_model`.
+        classes: among which the labels are drawn, one for each example, or for each position of a text.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Workload:
     options: dict[str, Any]
     shape: Shape
     classes: int = 10
+    row_cuts: bool = False
 
     @property
     def build(self) -> str:
@@ -61,12 +63,13 @@ class Workload:
 
     def graph_of(self, model: nn.Module) -> OperatorGraph:
         """The operators of a model that `model` gave."""
-        return read_model(model, self.shape, name=self.name)
+        return read_model(model, self.shape, name=self.name, row_cuts=self.row_cuts)
 
     def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Random inputs and labels of the whole batch, the same each time."""
         generator = torch.Generator().manual_seed(0)
-        labels = torch.randint(self.classes, self.shape[:1], generator=generator)
+        is_text = len(self.shape) == 3
+        labels = torch.randint(self.classes, self.shape[: 2 if is_text else 1], generator=generator)
         return torch.randn(self.shape, generator=generator), labels
 
 

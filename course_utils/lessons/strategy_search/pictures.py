@@ -1,6 +1,6 @@
 """Drawings of lesson 12: operators cut into parts, strategies, simulated steps, and what a search came to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, pairwise, product
 
 import numpy as np
@@ -16,6 +16,7 @@ from course_utils.draw.style import boxes, paler
 from course_utils.errors import CourseError
 from course_utils.lessons.strategy_search.graph.configurations import (
     CUTS,
+    ROW,
     Box,
     Config,
     Strategy,
@@ -74,13 +75,12 @@ def operator_cuts(
 
 
 def cuts_title(before: Operator, operator: Operator, configs: Mapping[str, Config], part: int) -> str:
-    """Which ways fetch least forward, and which need no sum backward."""
+    """Which cuts fetch the least in the forward pass, and which add up no gradients in the backward pass."""
     fetched = {name: fetched_numbers(before, operator, config, part) for name, config in configs.items()}
     least = [name for name, numbers in fetched.items() if numbers == min(fetched.values())]
     unsummed = [name for name, config in configs.items() if len(replicas(config)[0]) == 1]
-    text = f"{join(least)} a device fetches {'least' if min(fetched.values()) else 'nothing'}"
-    text += f"; {join(unsummed)} it sums no gradients" if unsummed else ""
-    return text[:1].upper() + text[1:]
+    text = f"Cut {join(least)}, a device fetches {'the least' if min(fetched.values()) else 'nothing'}"
+    return text + (f"; cut {join(unsummed)}, it adds up no gradients" if unsummed else "")
 
 
 def fetched_numbers(before: Operator, operator: Operator, config: Config, part: int) -> int:
@@ -90,12 +90,12 @@ def fetched_numbers(before: Operator, operator: Operator, config: Config, part: 
 
 
 def cut_text(before: Operator, operator: Operator, config: Config, part: int) -> tuple[str, str]:
-    """What the part fetches forward, and which gradients are summed backward, in words."""
+    """What the part fetches in the forward pass, and which gradients are added up in the backward pass, in words."""
     numbers = fetched_numbers(before, operator, config, part)
     fetches = f"fetches {numbers:,} numbers" if numbers else "fetches nothing"
     shared = len(replicas(config)[0]) > 1
     weights = operator.parameters // config.parameter
-    return fetches, f"sums {weights:,} gradients" if shared else "sums no gradients"
+    return fetches, f"adds up {weights:,} gradients" if shared else "adds up no gradients"
 
 
 def _boxes(before: Operator, operator: Operator, config: Config, part: int) -> tuple[Box, Box]:
@@ -228,9 +228,10 @@ def _say_what_is_kept(ax: Axes, changed: list[bool]) -> None:
 
 
 WHOLE, SEVERAL = "whole", "cut in two ways"
-_COLOURS = {**dict(zip(CUTS, ("#56B4E9", "#E69F00", "#009E73"), strict=True)), WHOLE: "#666666", SEVERAL: "#A6A1D6"}
+_COLOURS = dict(zip((*CUTS, ROW), ("#56B4E9", "#E69F00", "#009E73", "#CC79A7"), strict=True))
+_COLOURS |= {WHOLE: "#666666", SEVERAL: "#A6A1D6"}
 _ROW, _GAP = 0.2, 0.1  # inches; the gap is a share of a cell
-_BEST, _KNOWN = "shortest of all so far", "the optimum"
+_BEST, _KNOWN = "best so far, of all walks", "best of all strategies"
 
 
 def strategies(
@@ -275,7 +276,9 @@ def strategies(
 
 
 def meaning(config: Config) -> str:
-    """How an operator is cut, in one word: "sample", "attribute", "parameter", in several ways, or not."""
+    """How an operator is cut, in one word: "sample", "attribute", "parameter", "row", in several ways, or not."""
+    if config.row_cut:
+        return ROW
     cuts = [cut for cut, parts in zip(CUTS, config.parts, strict=True) if parts > 1]
     return SEVERAL if len(cuts) > 1 else cuts[0] if cuts else WHOLE
 
@@ -379,19 +382,24 @@ _MARKS = "os^D"
 
 
 def task_timelines(
-    steps: Mapping[str, Sequence[Task]], title: str, subtitle: str = "", devices: Sequence[str] = ()
+    steps: Mapping[str, Sequence[Task]],
+    title: str,
+    subtitle: str = "",
+    devices: Sequence[str] = (),
+    simulator: Callable[[Sequence[Task]], Sequence[tuple[int, int]]] = simulate,
 ) -> Figure:
     """Draw simulated steps one under the other on one axis: a row for each device, a box for each task.
 
     Args:
         steps: by name, the tasks of a step.
         devices: their names; without them, their numbers.
+        simulator: calculates when each task begins and ends, in nanoseconds.
     """
     if not any(steps.values()):
         raise CourseError("task_timelines: one step with one task at least.")
     number = max(len(devices), 1 + max(task.device for tasks in steps.values() for task in tasks))
     rows = list(devices) or [f"device {device}" for device in range(number)]
-    spans = {name: simulate(tasks) for name, tasks in steps.items()}
+    spans = {name: simulator(tasks) for name, tasks in steps.items()}
     ends = {name: max((end for _, end in own), default=0) for name, own in spans.items()}
     longest = max(ends.values()) or 1
     used = {task_meaning(task) for tasks in steps.values() for task in tasks}
@@ -462,10 +470,10 @@ def _timeline(
 def predicted_measured(
     groups: Mapping[str, Sequence[tuple[float, Sequence[float]]]], title: str, subtitle: str = ""
 ) -> Figure:
-    """Draw measured step times over predicted ones; on the line both are equal.
+    """Draw measured step times over simulated ones; on the line both are equal.
 
     Args:
-        groups: for each network, its strategies: seconds predicted, and seconds measured in each round. A point is the
+        groups: for each network, its strategies: seconds simulated, and seconds measured in each round. A point is the
             median, a bar reaches from the shortest to the longest.
     """
     points = [(predicted, min(own), max(own)) for group in groups.values() for predicted, own in group]
@@ -476,7 +484,7 @@ def predicted_measured(
         name: Line2D([], [], color=style.CURVES[index], marker=_MARKS[index % 4], linestyle="", markersize=5)
         for index, name in enumerate(groups)
     }
-    legend["measured = predicted"] = Line2D([], [], color=style.FAINT, linewidth=1.2, linestyle=BROKEN)
+    legend["measured = simulated"] = Line2D([], [], color=style.FAINT, linewidth=1.2, linestyle=BROKEN)
     above = style.legend_height(list(legend), 0.85) + 0.24
     picture, (ax,) = style.new_picture(title, subtitle, heights=[3.6], left=0.85, right=1.9, below=0.55, above=above)
     ax.plot([low, high], [low, high], color=style.FAINT, linewidth=1.2, linestyle=BROKEN, zorder=1)
@@ -488,11 +496,11 @@ def predicted_measured(
     ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
     for axis in (ax.xaxis, ax.yaxis):
         in_words(axis, round_numbers(low, high), seconds_text)
-    label(ax, "step, predicted", "step, measured", above=True)
+    label(ax, "step, simulated", "step, measured", above=True)
     style.draw_legend(ax, legend, offset=0.26)
     texts = "; ".join(
         f"{name}: " + ", ".join(f"{seconds_text(p)} and {seconds_text(np.median(own))}" for p, own in group)
         for name, group in groups.items()
     )
-    picture.alt_text = f"Step times, predicted and measured, a point for each strategy. {title}. {subtitle} {texts}."
+    picture.alt_text = f"Step times, simulated and measured, a point for each strategy. {title}. {subtitle} {texts}."
     return picture

@@ -14,35 +14,37 @@ _SAME = 0.005  # simulated times, which have no noise, are the same where they a
 
 
 def quickest_text(milliseconds: Mapping[str, float]) -> str:
-    """How long each strategy takes, simulated, and which is quickest, as a title."""
+    """How long each strategy takes, simulated, and which is the fastest, as a title."""
     times_text = ", ".join(f"{name} {number_text(ms)} ms" for name, ms in milliseconds.items())
     least = min(milliseconds.values())
     quick = [name for name, ms in milliseconds.items() if ms <= (1 + _SAME) * least]
     if len(quick) == len(milliseconds):
-        return f"{times_text}: equally quick"
-    how = "quicker" if len(milliseconds) == 2 else "quickest"
+        return f"{times_text}: equally fast"
+    how = "faster" if len(milliseconds) == 2 else "the fastest"
     return f"{times_text[:1].upper()}{times_text[1:]}: {join(quick)} {'is' if len(quick) == 1 else 'are'} {how}"
 
 
 def arrived(walks: Sequence[Sequence[float]], best: float) -> int:
-    """How many walks came to a strategy that costs no more than `best` at any time."""
+    """How many walks reached a strategy that takes no longer than `best`, at any moment."""
     return sum(min(costs) <= best for costs in walks)
 
 
 def walks_text(walks: Mapping[str, Sequence[Sequence[float]]], best: float) -> str:
-    """How many walks of each kind came to the best strategy, as a title."""
-    texts = [f"{arrived(found, best)} of {len(found)} with {name}" for name, found in walks.items()]
-    return f"Walks that came to the best strategy: {join(texts)}"
+    """How many walks of each kind reached the best strategy, as a title."""
+    texts = [f"{arrived(found, best)} of {len(found)} walks ({name})" for name, found in walks.items()]
+    return f"The best strategy is reached by {join(texts)}"
 
 
 def cut_text(config: Config) -> str:
-    """A configuration in words: "by sample", "by sample and parameter", "on device 1"."""
+    """A configuration in words: "by sample", "by sample and parameter", "by row", "on device 1"."""
+    if config.row_cut:
+        return "by row"
     cuts = [cut for cut, parts in zip(CUTS, config.parts, strict=True) if parts > 1]
     return f"by {join(cuts)}" if cuts else f"on device {config.devices[0]}"
 
 
 def strategy_text(graph: OperatorGraph, strategy: Strategy) -> str:
-    """A strategy in words, operators that are spread alike taken together: "conv1 to pool5 by sample, fc6 …"."""
+    """A strategy in words, neighbours that are spread in the same way together: "conv1 to pool1 by sample, fc1 …"."""
     runs: list[tuple[str, list[str]]] = []
     for operator, config in list(zip(graph.operators, strategy, strict=True))[1:]:
         if not runs or runs[-1][0] != cut_text(config):
@@ -63,13 +65,13 @@ def ratio_text(taken: Compared, predicted: float) -> str:
 
 
 def timed_text(parts: int, spread: float) -> str:
-    """How many parts were timed, and whether the machine was calm enough for what is predicted from them."""
+    """How many parts were timed, and whether the machine was quiet enough to predict anything from them."""
     text = f"{parts} parts timed, spread {percent(spread)}"
     return text if spread <= CALM else f"{text}. {BUSY}"
 
 
 def agreement(predicted: Sequence[float], measured: Sequence[float]) -> float:
-    """Kendall's τ: 1 where both put all pairs into the same order, −1 where into opposite ones.
+    """Kendall's τ: 1 if both rank all pairs in the same order, −1 if in opposite ones.
 
     Source: Kendall 1938, "A New Measure of Rank Correlation"; without ties.
     """
@@ -79,14 +81,14 @@ def agreement(predicted: Sequence[float], measured: Sequence[float]) -> float:
 
 
 def honesty_text(predicted: Sequence[float], measured: Sequence[float]) -> str:
-    """How far predictions are off in the middle and at worst, and whether they put strategies in order; as a title."""
+    """How far predictions are off in the median and at worst, and whether they rank strategies correctly; a title."""
     off = relative_errors(predicted, measured)
     order = agreement(predicted, measured)
-    text = f"Off by {percent(statistics.median(off))} in the median, by {percent(max(off))} at worst"
+    text = f"The simulator is off by {percent(statistics.median(off))} in the median, {percent(max(off))} at worst"
     if order == 1:
-        return f"{text}; the order is right"
+        return f"{text}; its ranking is right"
     pairs = len(off) * (len(off) - 1) // 2
-    return f"{text}; {round((1 + order) / 2 * pairs)} of {pairs} pairs in the right order"
+    return f"{text}; {round((1 + order) / 2 * pairs)} of {pairs} pairs are ranked correctly"
 
 
 def times_text(rates: Mapping[str, float]) -> str:
@@ -131,7 +133,7 @@ def bound_text(found: int, took: float, bound: Bound | None) -> str:
         bound: of all strategies; None where the search for it gave up.
     """
     if bound is None:
-        return "Too many beginnings are left: nothing is proved"
+        return "Too many partial strategies are left, so nothing is proved"
     times = f"walks {seconds_text(took)}, proof {seconds_text(bound.took)}"
     if bound.nanoseconds == found:
         return f"Proved: no strategy is quicker than {seconds_text(found / 1e9)}, simulated ({times})"

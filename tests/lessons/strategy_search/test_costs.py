@@ -18,7 +18,7 @@ from course_utils.lessons.strategy_search.costs.measured_costs import measure_co
 from course_utils.lessons.strategy_search.costs.measured_links import measured_topology
 from course_utils.lessons.strategy_search.costs.part_shapes import part_shapes
 from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
-from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18
+from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18, transformer_block
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.simulator.step_tables import make_tables
 
@@ -28,6 +28,7 @@ NETWORKS = {
     "alexnet": lambda: read_model(alexnet(0.05, pixels=64), (8, 3, 64, 64)),
     "resnet18": lambda: read_model(resnet18(0.05), (8, 3, 32, 32)),
     "block": lambda: read_model(Block(16, 2, 0.1, torch.Generator()), (8, 6, 16)),
+    "row cuts": lambda: read_model(transformer_block(16, 4), (8, 6, 16), row_cuts=True),
     "characters": lambda: read_model(character_model(9, 16, 2, depth=1), (8, 6), torch.int64),
 }
 

@@ -22,7 +22,7 @@ from course_utils.lessons.strategy_search.graph.configurations import (
     replicas,
     volume,
 )
-from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18
+from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18, transformer_block
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.torchvision_repair import load_torchvision
 from course_utils.vgg import vgg11
@@ -94,11 +94,26 @@ def test_residual_networks_branch_and_meet():
 def test_a_transformer_block_is_read_with_attention_as_one_operator():
     graph = graph_of("block")
     kinds = " ".join(operator.kind for operator in graph.operators)
-    assert kinds == "input norm attention add norm linear linear add loss"
-    assert graph.operators[5].modules == ("mlp.up", "gelu") and graph.operators[5].cuts == CUTS
-    assert [operator.cuts for operator in graph.operators[1:3]] == [("sample", "attribute"), ("sample",)]
+    assert kinds == "input norm linear attention linear add norm linear linear add loss"
+    assert " ".join(names(graph)) == "input norm_1 qkv core_attention out add1 norm_2 up down add2 loss"
+    assert graph.operators[7].modules == ("mlp.up", "gelu") and graph.operators[7].cuts == CUTS
+    assert [operator.cuts for operator in graph.operators[1:4]] == [CUTS[:2], CUTS, ("sample", "parameter")]
     whole = read_model(character_model(30, depth=2), (4, 16), torch.int64)
     assert [operator.kind for operator in whole.operators].count("attention") == 2
+
+
+@pytest.mark.parametrize(("devices", "parts"), [(2, {1, 2}), (3, {1, 2}), (4, {1, 2, 4})])
+def test_attention_is_cut_between_heads_into_equal_parts(devices, parts):
+    attention = read_model(transformer_block(16, 4), (2, 3, 16)).operators[3]
+    assert {config.parameter for config in configurations(attention, devices)} == parts
+    config = Config(parameter=2, devices=(0, 1))
+    assert output_box(attention, config, 1) == ((0, 2), (0, 3), (8, 16))
+    assert input_box(attention, config, 1, (2, 3, 48)) == ((0, 2), (0, 3), (24, 48))
+
+
+def test_attention_with_dropout_is_cut_by_example_only():
+    assert read_model(block(dropout=0.5), (5, 7, 16)).operators[3].cuts == ("sample",)
+    assert read_model(block(dropout=0.5).eval(), (5, 7, 16)).operators[3].cuts == ("sample", "parameter")
 
 
 @pytest.mark.parametrize(

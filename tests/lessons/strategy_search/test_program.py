@@ -18,19 +18,20 @@ from course_utils.lessons.model_parallel.transformer import Block, Head, charact
 from course_utils.lessons.strategy_search.costs.described_costs import described_costs
 from course_utils.lessons.strategy_search.costs.device_topology import describe
 from course_utils.lessons.strategy_search.experiments import PredictedAndMeasured, predicted_seconds
-from course_utils.lessons.strategy_search.graph.configurations import Config, configurations
-from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18
+from course_utils.lessons.strategy_search.graph.configurations import ROW, Config, configurations
+from course_utils.lessons.strategy_search.graph.example_models import alexnet, mlp, resnet18, transformer_block
 from course_utils.lessons.strategy_search.graph.operator_graph import Window
-from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, on_one_device
+from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, megatron, on_one_device
 from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.program.run_program import (
     parallel_model,
     train_program,
     train_serial,
 )
-from course_utils.lessons.strategy_search.program.tensor_layouts import move_between
-from course_utils.lessons.strategy_search.program.tensor_moves import Spread, exchange, own
+from course_utils.lessons.strategy_search.program.tensor_layouts import input_spread, move_between, output_spread
+from course_utils.lessons.strategy_search.program.tensor_moves import Spread, exchange, own, plan
 from course_utils.lessons.strategy_search.program.write_program import program_text
+from course_utils.lessons.strategy_search.simulator import program_steps
 from course_utils.syllabus import ROOT
 from course_utils.trace.torch_distributed import unrecorded
 from course_utils.vgg import vgg11
@@ -51,14 +52,18 @@ MODELS = {
     "resnet18": (lambda: resnet18(1 / 16, CLASSES), (BATCH, 3, 40, 40)),
     "mlp": (lambda: mlp((12, 10, 9, CLASSES)), (BATCH, 12)),
     "block": (block, (BATCH, 5, 8)),
+    "heads": (lambda: transformer_block(8, 4), (BATCH, 5, 8)),
     "characters": (lambda: character_model(CLASSES, 8, 2, 1, 6), (BATCH, 6)),
 }
+
+
+TEXTS = ("block", "heads", "characters")
 
 
 def batch_for(name: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Random inputs of a model, and labels."""
     shape, generator = MODELS[name][1], torch.Generator().manual_seed(1)
-    labels = torch.randint(CLASSES, shape[:2] if name in ("block", "characters") else shape[:1], generator=generator)
+    labels = torch.randint(CLASSES, shape[:2] if name in TEXTS else shape[:1], generator=generator)
     if name == "characters":
         return torch.randint(CLASSES, shape, generator=generator), labels
     return torch.randn(shape, generator=generator, dtype=torch.float64), labels
@@ -117,13 +122,13 @@ def one_step_beside_serial(part, model, serial, inputs, labels) -> dict[str, flo
     loss = part(inputs, labels)
     loss.backward()
     whole, mine = dict(serial.named_parameters()), gradients(part, model)
-    shares = torch.tensor([mine[one][0].stop - mine[one][0].start if one in mine else 0 for one in whole])
+    shares = torch.tensor([whole[one][mine[one][0]].numel() if one in mine else 0 for one in whole])
     dist.all_reduce(shares)
     errors = {
         "loss": (all_reduced(loss) - expected).abs().item(),
         "gradients": max([(g - whole[n].grad[rows]).abs().max().item() for n, (rows, g) in mine.items()], default=0.0),
         "averages": max(running_averages(part, model, serial), default=0.0),
-        "nobody's": float(any(share < len(one) for share, one in zip(shares.tolist(), whole.values(), strict=True))),
+        "nobody's": float(any(share < one.numel() for share, one in zip(shares.tolist(), whole.values(), strict=True))),
     }
     for one in (serial, part):
         Sgd(one.parameters(), 0.1).step()
@@ -149,6 +154,96 @@ def test_any_strategy_gives_what_one_process_gives(four_ranks, seed, world_size)
     jobs = [(name, text) for name in MODELS for text in random_programs(name, world_size, seed, 2)]
     run = four_ranks.run(beside_serial, jobs, ranks=world_size, backend="gloo")
     assert [one for found in run.results for one in found] == []
+
+
+def by_heads(ranks: int, generator: random.Random, number: int) -> list[str]:
+    """Programs for a block whose heads are cut over all ranks, with random strategies for everything else.
+
+    Of the two layers that may have a row cut, one has it in each; the first is Megatron-LM's.
+    """
+    model, shape = MODELS["heads"][0](), MODELS["heads"][1]
+    graph, texts = read_model(model, shape, row_cuts=True), []
+    for turn in range(number):
+        configs = [generator.choice(configurations(operator, ranks)) for operator in graph.operators]
+        configs[3] = Config(parameter=ranks, devices=tuple(range(ranks)))
+        by_row = (4, 8)[turn % 2]  # out, down
+        assert ROW in graph.operators[by_row].cuts
+        choices = [config for config in configurations(graph.operators[by_row], ranks) if config.row_cut]
+        configs[by_row] = generator.choice(choices)
+        configs = configs if turn else megatron(graph, ranks)
+        texts.append(program_text(model, graph, configs, "course_utils.vgg.vgg11()", ranks))
+    assert graph.operators[3].kind == "attention"
+    return texts
+
+
+@pytest.mark.parametrize("world_size", [2, 4])
+def test_a_block_cut_by_heads_gives_what_one_process_gives(four_ranks, seed, world_size) -> None:
+    jobs = [("heads", text) for text in by_heads(world_size, random.Random(seed), 6)]
+    run = four_ranks.run(beside_serial, jobs, ranks=world_size, backend="gloo")
+    assert [wrong for found in run.results for wrong in found] == []
+
+
+class Counting:
+    """Costs of an exchange that only note what each device sends and receives."""
+
+    def __init__(self) -> None:
+        self.bytes: dict[int, tuple[int, int]] = {}
+
+    def exchange(self, sent: int, received: int, messages: int, devices: tuple[int, ...] = ()) -> int:
+        self.bytes[devices[0]] = sent, received
+        return 1
+
+
+def simulated_bytes(made, a: Config, reads, b: Config) -> dict[int, tuple[int, int]]:
+    """Bytes that each device sends and receives between two operators, as the simulator counts them."""
+    costs = Counting()
+    program_steps.exchange(made, a, reads, b, costs, "forward")
+    return costs.bytes
+
+
+def sent_bytes(made, a: Config, reads, b: Config) -> dict[int, tuple[int, int]]:
+    """The same, as the program's exchange sends and receives them, of float32."""
+    have, need = output_spread(made, a), input_spread(reads, b, made.shape)
+    held, wanted, found = have.boxes(made.shape), need.boxes(made.shape), {}
+    for rank in held.keys() | wanted.keys():
+        moves = plan(made.shape, have, need, rank)
+        out = sum(numbers_in(held[rank], what) for _, what in moves.sends)
+        back = sum(numbers_in(wanted[rank], where) for _, where in moves.receives)
+        if out or back:
+            found[rank] = 4 * out, 4 * back
+    return found
+
+
+def numbers_in(box, slices) -> int:
+    """How many numbers a piece of a box has."""
+    return torch.empty([end - begin for begin, end in box], device="meta")[slices].numel()
+
+
+def test_the_simulator_counts_what_a_blocks_program_moves() -> None:
+    graph = read_model(transformer_block(8, 4), (BATCH, 5, 8), row_cuts=True)
+    for reader, reads in enumerate(graph.operators):
+        for source in [source for source in reads.inputs if source]:
+            made = graph.operators[source]
+            for a in configurations(made, 4):
+                for b in configurations(reads, 4):
+                    assert simulated_bytes(made, a, reads, b) == sent_bytes(made, a, reads, b), (reader, a, b)
+
+
+@pytest.mark.parametrize(
+    ("qkv", "attention", "moved"),
+    [
+        (Config(parameter=2, devices=(0, 1)), Config(parameter=2, devices=(0, 1)), {}),
+        # of half of the queries, keys and values each device has half of the texts
+        (Config(sample=2, devices=(0, 1)), Config(parameter=2, devices=(0, 1)), {0: 180, 1: 180}),
+        # 24 channels, cut at 8 and 16 for qkv and at 12 for the heads
+        (Config(parameter=3, devices=(0, 1, 2)), Config(parameter=2, devices=(0, 1)), {0: 0, 1: 120, 2: 240}),
+        (Config(), Config(parameter=2, devices=(0, 1)), {0: 360, 1: 0}),
+    ],
+)
+def test_what_moves_to_the_heads_is_as_on_paper(qkv, attention, moved) -> None:
+    operators = read_model(transformer_block(8, 4), (BATCH, 5, 8)).operators
+    sent = {rank: out for rank, (out, _) in simulated_bytes(operators[2], qkv, operators[3], attention).items()}
+    assert sent == {rank: 4 * numbers for rank, numbers in moved.items()}
 
 
 def test_programs_are_as_ruff_wants_them(tmp_path, seed) -> None:

@@ -58,15 +58,15 @@ def test_a_device_fetches_nothing_a_halo_or_half() -> None:
     first, second = two_convolutions()
     rows = Config(1, 2, 1, (0, 1))
     assert [fetched_numbers(first, second, way, 0) for way in (HALVES, rows, CHANNELS)] == [0, 8 * 16 * 12, 8 * 8 * 144]
-    assert cut_text(first, second, HALVES, 0) == ("fetches nothing", f"sums {second.parameters:,} gradients")
-    assert cut_text(first, second, CHANNELS, 1)[1] == "sums no gradients"
+    assert cut_text(first, second, HALVES, 0) == ("fetches nothing", f"adds up {second.parameters:,} gradients")
+    assert cut_text(first, second, CHANNELS, 1)[1] == "adds up no gradients"
 
 
 def test_boxes_show_what_is_fetched() -> None:
     ways = {"by sample": HALVES, "by attribute": Config(1, 2, 1, (0, 1)), "by parameter": CHANNELS}
     picture = operator_cuts(*two_convolutions(), ways)
     assert "by attribute: fetches 1,536 numbers" in picture.alt_text
-    assert "By sample a device fetches nothing; by parameter it sums no gradients" in picture.alt_text
+    assert "Cut by sample, a device fetches nothing; cut by parameter, it adds up no gradients" in picture.alt_text
     assert [len(ax.patches) for ax in picture.axes] == [3 * 4, 3 * 5, 3 * 4]  # three faces of each cell
     with pytest.raises(CourseError):
         operator_cuts(*two_convolutions(), {})
@@ -85,22 +85,22 @@ def test_a_move_changes_the_operator_and_its_readers() -> None:
 
 
 def test_the_quickest_is_named() -> None:
-    assert sentences.quickest_text({"data": 33.0, "report": 31.0}) == "Data 33 ms, report 31 ms: report is quicker"
-    assert sentences.quickest_text({"a": 1.0, "b": 1.0}).endswith("equally quick")
-    assert sentences.quickest_text({"a": 1.0, "b": 1.001, "c": 2.0}).endswith("a and b are quickest")
+    assert sentences.quickest_text({"data": 33.0, "report": 31.0}) == "Data 33 ms, report 31 ms: report is faster"
+    assert sentences.quickest_text({"a": 1.0, "b": 1.0}).endswith("equally fast")
+    assert sentences.quickest_text({"a": 1.0, "b": 1.001, "c": 2.0}).endswith("a and b are the fastest")
 
 
 def test_walks_that_arrive_are_counted() -> None:
     walks = {"one": [[3.0, 1.0], [3.0, 2.0]], "two": [[1.0, 3.0], [1.0]]}
     assert [sentences.arrived(found, 1.0) for found in walks.values()] == [1, 2]
-    assert (
-        sentences.walks_text(walks, 1.0) == "Walks that came to the best strategy: 1 of 2 with one and 2 of 2 with two"
-    )
+    title = sentences.walks_text(walks, 1.0)
+    assert title == "The best strategy is reached by 1 of 2 walks (one) and 2 of 2 walks (two)"
 
 
 def test_a_strategy_in_words() -> None:
     several = Config(2, 1, 2, (0, 1, 2, 3))
     assert sentences.cut_text(several) == "by sample and parameter"
+    assert sentences.cut_text(Config(2, 1, 1, (0, 1), row_cut=True)) == "by row"
     said = sentences.strategy_text(five_operators(), [ONE, HALVES, HALVES, CHANNELS, Config(devices=(1,))])
     assert said == "conv1 to pool1 by sample, fc1 by parameter, loss on device 1"
     graph = OperatorGraph("two", (Operator("input", "input", (), (1, 1)), Operator("fc1", "linear", (0,), (1, 1))))
@@ -120,8 +120,8 @@ def test_predictions_are_judged_by_error_and_order() -> None:
     assert sentences.agreement([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]) == 1
     assert sentences.agreement([1.0, 2.0, 3.0], [30.0, 20.0, 10.0]) == -1
     assert sentences.agreement([1.0, 2.0, 3.0], [10.0, 30.0, 20.0]) == pytest.approx(1 / 3)
-    assert sentences.honesty_text([1.0, 2.0], [1.0, 2.0]).endswith("the order is right")
-    assert sentences.honesty_text([1.0, 2.0, 3.0], [1.0, 3.0, 2.0]).endswith("2 of 3 pairs in the right order")
+    assert sentences.honesty_text([1.0, 2.0], [1.0, 2.0]).endswith("its ranking is right")
+    assert sentences.honesty_text([1.0, 2.0, 3.0], [1.0, 3.0, 2.0]).endswith("2 of 3 pairs are ranked correctly")
 
 
 def test_rates_are_compared() -> None:

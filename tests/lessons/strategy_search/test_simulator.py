@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from course_utils.errors import CourseError
+from course_utils.lessons.strategy_search.costs.described_costs import described_costs
+from course_utils.lessons.strategy_search.costs.device_topology import describe
 from course_utils.lessons.strategy_search.graph.configurations import Config
-from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, on_one_device
+from course_utils.lessons.strategy_search.graph.example_models import transformer_block
+from course_utils.lessons.strategy_search.graph.plain_strategies import data_parallel, megatron, on_one_device
+from course_utils.lessons.strategy_search.graph.read_model import read_model
 from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators
 from course_utils.lessons.strategy_search.simulator.incremental import Chains, last_readers
 from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
@@ -77,6 +81,33 @@ def test_full_and_incremental_are_the_simulator_to_the_last_nanosecond(seed, dev
         chain = int(rng.integers(5))
         assert found[chain, -1] == simulated(graph, tables, moved[:, chain], costs)
         chains.go_on(rng.integers(len(tables.choices[at]), size=5))
+
+
+@pytest.mark.parametrize("devices", [2, 3, 4])
+def test_tables_of_a_block_with_row_cuts_are_the_simulator(seed, devices):
+    graph = read_model(transformer_block(8, 4), (6, 5, 8), row_cuts=True)
+    costs = described_costs(graph, describe({str(n): 1 << 30 for n in range(devices)}, (1e-5, 1e9)), 1e10, 1e10)
+    tables, rng = make_tables(graph, costs, devices), np.random.default_rng(seed)
+    columns = np.stack([rng.integers(len(choices), size=20) for choices in tables.choices])
+    assert any(config.row_cut for column in columns.T for config in tables.strategy(column))
+    assert tables.makespans(columns).tolist() == [simulated(graph, tables, column, costs) for column in columns.T]
+
+
+def test_a_row_cut_sends_partial_sums_of_what_others_keep():
+    graph, costs = read_model(transformer_block(8, 4), (6, 5, 8), row_cuts=True), HandCosts(numbers=1)
+    tasks = task_graph(graph, megatron(graph, 2), costs)
+    sums = {(task.name, task.device): task.nanoseconds / MS for task in tasks if " sums" in task.name}
+    # 5 positions of 6 texts with 8 channels: device 0 keeps 3 of them, device 1 keeps 2
+    of_each = 6 * 3 * 8
+    names = ("out sums", "down sums", "out sums backward", "down sums backward")
+    assert sums == {(name, device): of_each for name in names for device in (0, 1)}
+    moved = {task.name for task in tasks if " → " in task.name}
+    assert {name for name in moved if "loss" not in name} == {
+        "norm_1 → qkv",
+        "qkv → norm_1",
+        "norm_2 → up",
+        "up → norm_2",
+    }
 
 
 def simulated(graph, tables, column, costs):

@@ -28,7 +28,7 @@ from course_utils.lessons.strategy_search.simulator.program_steps import (
     compute,
     exchange,
     gradient_sums,
-    norm_sums,
+    output_sums,
 )
 from course_utils.lessons.strategy_search.simulator.random_graphs import random_costs, random_graph
 from course_utils.lessons.strategy_search.simulator.task_graph import Task
@@ -79,10 +79,10 @@ def by_hand(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Row]
             forward.append((f"{source.name} → {operator.name}", exchange(*ends, "forward")))
             backward.append((f"{operator.name} → {source.name}", exchange(*ends, "backward")))
         forward.append((operator.name, compute(operator, config, costs, "forward")))
-        forward.append((f"{operator.name} norm", norm_sums(operator, config, costs)))
+        forward.append((f"{operator.name} sums", output_sums(operator, config, costs)))
         backward.append((f"{operator.name} gradients", gradient_sums(operator, config, costs)))
         backward.append((f"{operator.name} backward", compute(operator, config, costs, "backward")))
-        backward.append((f"{operator.name} norm backward", norm_sums(operator, config, costs)))
+        backward.append((f"{operator.name} sums backward", output_sums(operator, config, costs)))
     rows: list[Row] = []
     for name, step in forward + backward[::-1]:
         done = len(rows)
@@ -224,8 +224,8 @@ EXERCISE = Exercise(
         "another?",
         "Keep `last`, for each device the number of its latest task, and write a helper `add(name, step)`. It begins "
         "with `before = dict(last)`; then for each `device, nanoseconds, partners` of the step a Task, after those of "
-        "`before` that belong to the device and its partners. Forward: exchanges, compute, norm_sums. Backward in "
-        "reverse: norm_sums, compute, gradient_sums, exchanges.",
+        "`before` that belong to the device and its partners. Forward: exchanges, compute, output_sums. Backward in "
+        "reverse: output_sums, compute, gradient_sums, exchanges.",
     ),
     praise=lambda outcome: (
         f"{count(len(outcome.results[0]), 'task')} in the last graph, each on its device, each after those it needs"

@@ -51,7 +51,7 @@ class DeviceCosts:
         """The part with the number `part`, with the elementwise operators that follow."""
         if operator.kind == "input":
             return 0
-        times, speeds = self.times[operator.name, config.parts, part], self.topology.speeds
+        times, speeds = self.times[operator.name, config.kind, part], self.topology.speeds
         nanoseconds = times.forward if direction == "forward" else times.backward
         return round(nanoseconds / speeds[config.devices[part]]) if speeds else nanoseconds
 
@@ -71,7 +71,7 @@ class DeviceCosts:
 
     def memory(self, operator: Operator, config: Config, part: int) -> int:
         """Bytes that the part with the number `part` keeps: parameters, gradients, and what the backward pass needs."""
-        return 0 if operator.kind == "input" else self.parts[operator.name, config.parts, part].memory()
+        return 0 if operator.kind == "input" else self.parts[operator.name, config.kind, part].memory()
 
 
 def described_costs(
@@ -118,7 +118,7 @@ def check_memory(graph: OperatorGraph, parts: Mapping[Key, PartShape], topology:
         return
     whole, together = sum(topology.memory), 0
     for operator in graph.operators[1:]:
-        sizes: dict[tuple[int, int, int], list[int]] = {}
+        sizes: dict[tuple[int, ...], list[int]] = {}
         for (name, cuts, _), part in parts.items():
             if name == operator.name:
                 sizes.setdefault(cuts, []).append(part.memory())

@@ -53,7 +53,9 @@ def local_modules(part: PartShape) -> LocalPart:
         if operator.kind == "conv" and isinstance(module, nn.Conv2d):
             found += [*_rows(part, 0.0), _convolution(module, part, made)]
         elif operator.kind == "linear" and isinstance(module, nn.Linear):
-            found.append(nn.Linear(module.in_features, made, module.bias is not None, device="meta"))
+            read = part.reads[0][-1] if part.row_cut else module.in_features
+            bias = part.has_bias() if part.row_cut else module.bias is not None
+            found.append(nn.Linear(read, made, bias, device="meta"))
         elif isinstance(module, NORMS):
             norm = type(module)(made, device="meta").train(module.training)
             found.append(BatchNormOverRanks(norm, None) if part.shared else norm)

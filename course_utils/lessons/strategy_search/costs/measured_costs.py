@@ -78,7 +78,7 @@ def _signature(key: Key, part: PartShape) -> str:
     """Parts with the same signature take the same time."""
     modules = "; ".join(str(layer).replace("\n", "") for layer in local_modules(part).layers)
     first = "first " if part.first else ""
-    return f"{first}{part.operator.kind}({modules}) {part.reads}, {prod(key[1])} at once"
+    return f"{first}{part.operator.kind}({modules}) {part.reads}, {prod(key[1][:3])} at once"
 
 
 def _passes(parts: dict[Key, PartShape], signatures: dict[Key, str], known: dict[str, list[float]]) -> list[Pass]:
@@ -90,7 +90,7 @@ def _passes(parts: dict[Key, PartShape], signatures: dict[Key, str], known: dict
         name, cuts, _ = key
         if signatures[key] not in seen:
             seen.add(signatures[key])
-            workers = prod(cuts)
+            workers = prod(cuts[:3])
             number = turns[name, workers]
             turns[name, workers] += 1
             passes.setdefault((workers, number), Pass(workers, {})).parts[signatures[key]] = part

@@ -2,6 +2,9 @@
 
 FlexFlow calls its space SOAP: samples, operators (where each is placed), attributes, parameters. A part of an operator
 is a box of its output; what it must read is a box of its input.
+
+One way to cut is not in SOAP, as it cuts no output: the row cut, of which each part adds up its share of a long sum.
+Unity (Unger et al. 2022) has it, as "reduction"; with it Megatron-LM's pair of cuts is a strategy.
 """
 
 from collections.abc import Sequence
@@ -15,6 +18,8 @@ from course_utils.lessons.strategy_search.graph.operator_graph import Operator, 
 Box = tuple[tuple[int, int], ...]
 """For each dimension of a tensor, where the part begins and ends."""
 CUTS = ("sample", "attribute", "parameter")
+ROW = "row"
+"""Among an operator's cuts: it may also be cut by its input channels."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +33,21 @@ class Config:
         attribute: parts of the height of an image, or of the positions of a text.
         parameter: parts of the output channels, and of the weights with them.
         devices: as many as parts, each once.
+        row_cut: of a linear layer: each part has its share of the input channels and of the weights behind them, and
+            computes a partial sum of the whole output. Then all get the sum of what is theirs, of samples or of
+            attributes (a reduce-scatter; backward an all-gather).
     """
 
     sample: int = 1
     attribute: int = 1
     parameter: int = 1
     devices: tuple[int, ...] = (0,)
+    row_cut: bool = False
+
+    @property
+    def kind(self) -> tuple[int, ...]:
+        """What it has in common with those that differ in their devices only: `parts`, and how often rows are cut."""
+        return (*self.parts, len(self.devices)) if self.row_cut else self.parts
 
     @property
     def parts(self) -> tuple[int, int, int]:
@@ -57,12 +71,26 @@ def configurations(operator: Operator, devices: int) -> tuple[Config, ...]:
     No part is empty, and the devices of a configuration are in ascending order: swapping two equal devices of one
     operator changes nothing but the way to its neighbours.
     """
-    most = [operator.shape[operator.dimension(cut)] if cut in operator.cuts else 1 for cut in CUTS]
     found = []
-    for parts in product(*(range(1, min(devices, length) + 1) for length in most)):
+    for parts in product(*(part_numbers(operator, cut, devices) for cut in CUTS)):
         if prod(parts) <= devices:
             found += [Config(*parts, chosen) for chosen in combinations(range(devices), prod(parts))]
+            if ROW in operator.cuts and prod(parts) > 1 and prod(parts) == max(parts[:2]):
+                found += [Config(*parts, chosen, True) for chosen in combinations(range(devices), prod(parts))]
     return tuple(sorted(found, key=lambda config: len(config.devices)))
+
+
+def part_numbers(operator: Operator, cut: str, devices: int) -> list[int]:
+    """Into how many parts an operator may be cut along one kind of dimension, for this many devices; 1 among them.
+
+    Attention's channels are cut between heads, into parts with equally many: only then do the parts of what it reads
+    begin where a head does.
+    """
+    if cut not in operator.cuts:
+        return [1]
+    numbers = range(1, min(devices, operator.shape[operator.dimension(cut)]) + 1)
+    heads = operator.heads if cut == "parameter" else 0
+    return [parts for parts in numbers if heads % parts == 0]
 
 
 def output_box(operator: Operator, config: Config, part: int) -> Box:
@@ -79,12 +107,18 @@ def output_box(operator: Operator, config: Config, part: int) -> Box:
 def input_box(operator: Operator, config: Config, part: int, shape: Shape) -> Box:
     """What the part with the number `part` reads of an input of this `shape`: halo rows included, padding left out."""
     made, box = output_box(operator, config, part), [(0, length) for length in shape]
+    if config.row_cut:
+        channels = operator.dimension("parameter")
+        bounds = block_bounds(shape[channels], len(config.devices))
+        box[channels] = bounds[part], bounds[part + 1]
+        return tuple(box)
     box[0] = made[0]
     if len(shape) != len(operator.shape):  # a flatten stands between: all of every example
         return tuple(box)
     if not operator.mixes:
         channels = operator.dimension("parameter")
-        box[channels] = made[channels]
+        times = shape[channels] // operator.shape[channels]  # attention reads a query, a key and a value for each
+        box[channels] = made[channels][0] * times, made[channels][1] * times
     if "attribute" in operator.cuts:
         rows = operator.dimension("attribute")
         box[rows] = window_rows(operator.window, made[rows], shape[rows])
@@ -111,7 +145,10 @@ def common(box: Box, other: Box) -> Box:
 
 
 def parameters_at(operator: Operator, config: Config, part: int) -> int:
-    """How many of the operator's parameters the part with the number `part` has."""
+    """How many of the operator's parameters the part with the number `part` has; of a row cut, the bias shared out."""
+    if config.row_cut:
+        parts = len(config.devices)
+        return operator.parameters * (part + 1) // parts - operator.parameters * part // parts
     channels = operator.dimension("parameter")
     begin, end = output_box(operator, config, part)[channels]
     return operator.parameters * (end - begin) // operator.shape[channels]
@@ -119,4 +156,6 @@ def parameters_at(operator: Operator, config: Config, part: int) -> int:
 
 def replicas(config: Config) -> tuple[tuple[int, ...], ...]:
     """Groups of devices that have the same parameters, so that their gradients must be summed."""
+    if config.row_cut:
+        return tuple((device,) for device in config.devices)
     return tuple(config.devices[part :: config.parameter] for part in range(config.parameter))

@@ -1,9 +1,11 @@
-"""Networks to spread over devices: AlexNet, a residual network and a multilayer perceptron, of any width."""
+"""Networks to spread over devices: AlexNet, a residual network, a perceptron and a transformer block, of any width."""
 
 from collections import OrderedDict
 
 import torch
 from torch import nn
+
+from course_utils.lessons.model_parallel.transformer import Block
 
 ALEXNET_CONVOLUTIONS = ((64, 11, 4, 2), (192, 5, 1, 2), (384, 3, 1, 1), (256, 3, 1, 1), (256, 3, 1, 1))
 """Output channels, side of the window, stride and padding of each convolution."""
@@ -71,6 +73,21 @@ def mlp(sizes: tuple[int, ...] = (784, 512, 512, 10), seed: int | None = 0) -> n
         if number < len(sizes) - 1:
             layers[f"relu{number}"] = nn.ReLU(inplace=True)
     return nn.Sequential(layers)
+
+
+def transformer_block(width: int = 64, heads: int = 4, seed: int | None = 0) -> Block:
+    """One block of lesson 9's transformer, without dropout, for vectors of shape (batch, positions, width).
+
+    Its operators are norm_1, qkv, core_attention, out, add1, norm_2, up (with its GELU), down and add2. As there is no
+    head behind it, its `width` outputs are the logits of as many classes.
+
+    Args:
+        width: of the vectors, a multiple of `heads`.
+        seed: fixes the first weights; None draws them from torch's present state.
+    """
+    if seed is not None:
+        torch.manual_seed(seed)
+    return Block(width, heads, 0.0, torch.Generator())
 
 
 class Residual(nn.Module):

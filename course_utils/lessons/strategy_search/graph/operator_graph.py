@@ -27,14 +27,17 @@ class Operator:
             "other".
         inputs: the numbers of the operators that it reads from.
         shape: of its output, for the whole batch.
-        cuts: along which kinds of dimension its output may be cut, out of "sample", "attribute", "parameter".
-        mixes: whether an output channel is made from all input channels, as in a convolution or a linear layer.
+        cuts: along which kinds of dimension its output may be cut, out of "sample", "attribute", "parameter";
+            "row" if it may also be cut by its input channels.
+        mixes: whether an output channel is made from all input channels, as in a convolution or a linear layer. If not,
+            it is made from the channel of its number, or from as many times more as the input has more channels.
         window: for a convolution or a pool, along the height. None where a row is made from the same row.
         parameters: how many numbers it learns; equally many for each output channel.
         averages: numbers per channel that its norm averages over the batch forward, and again backward: they are summed
             over all devices that share the batch. 0 without batch norm.
         modules: what it runs, in this order, as names in the graph's `layers`: ("features.0", "features.1"). The sum
             of an "add", and what "input" and "loss" do, is not a module.
+        heads: of attention, whose channels are cut between heads only, into parts of equally many. 0: no heads.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Operator:
     parameters: int = 0
     averages: int = 0
     modules: tuple[str, ...] = ()
+    heads: int = 0
 
     def dimension(self, cut: str) -> int:
         """Which dimension of the output "sample", "attribute" or "parameter" is: height is an image's attribute."""

@@ -10,7 +10,7 @@ import torch
 from torch import fx, nn
 from torch.nn import functional
 
-from course_utils.lessons.model_parallel.transformer import Attention, Dropout, Embedding
+from course_utils.lessons.model_parallel.transformer import CoreAttention, Dropout, Embedding
 from course_utils.lessons.strategy_search.graph.operator_graph import Shape, Window
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
@@ -21,7 +21,7 @@ FOLLOWERS = (
     *DROPOUTS,
 )
 """Modules without weights that treat every number by itself."""
-LEAVES = (Attention, Dropout, Embedding)
+LEAVES = (CoreAttention, Dropout, Embedding)
 """Modules of the course that are one operator, or a part of one: nobody looks into them."""
 ADDITIONS = (python_operator.add, python_operator.iadd, torch.add, "add", "add_")
 SHAPERS = (torch.flatten, torch.reshape, "flatten", "view", "reshape")
@@ -57,6 +57,7 @@ class OperatorKind:
     cuts: tuple[str, ...] = ()
     mixes: bool = True
     window: Window | None = None
+    heads: int = 0
 
 
 def module_for(node: fx.Node, shape: Shape, given: Shape) -> nn.Module | None:
@@ -114,8 +115,8 @@ def kind_of(module: nn.Module, shape: Shape) -> OperatorKind:
         return OperatorKind("norm", _without_channels(shape))
     if isinstance(module, nn.LocalResponseNorm) and len(shape) == 4:
         return OperatorKind("norm", ("sample", "attribute"))
-    if isinstance(module, Attention):
-        return OperatorKind("attention", ("sample",))
+    if isinstance(module, CoreAttention):
+        return _attention(module, shape)
     if isinstance(module, (nn.Embedding, Embedding)) and len(shape) == 3:
         return OperatorKind("embedding", ("sample",))
     return OperatorKind("other")
@@ -132,6 +133,16 @@ def _in_a_row(module: nn.Module, shape: Shape) -> bool:
     if isinstance(module, nn.LayerNorm):
         return module.normalized_shape == shape[-1:]
     return module.dim in (-1, len(shape) - 1)
+
+
+def _attention(module: CoreAttention, shape: Shape) -> OperatorKind:
+    """By heads, as each looks at its own third of queries, keys and values; where there is dropout, by example only.
+
+    Not by position, which would need the keys and values of all earlier ones.
+    """
+    masks = not idle(module.dropout, shape, shape)
+    cuts = ("sample",) if masks else ("sample", "parameter")
+    return OperatorKind("attention", cuts, mixes=False, heads=shape[-1] // module.size)
 
 
 def _convolution(module: nn.Conv2d) -> OperatorKind:

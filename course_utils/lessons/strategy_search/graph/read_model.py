@@ -16,6 +16,7 @@ import torch
 from torch import fx, nn
 
 from course_utils.errors import CourseError
+from course_utils.lessons.strategy_search.graph.configurations import ROW
 from course_utils.lessons.strategy_search.graph.opaque_call import Call
 from course_utils.lessons.strategy_search.graph.operator_graph import Operator, OperatorGraph, Shape
 from course_utils.lessons.strategy_search.graph.operator_kinds import (
@@ -35,7 +36,11 @@ _NAMES = {"linear": "fc"}  # others are called as their kind
 
 
 def read_model(
-    model: nn.Module, shape: Shape, dtype: torch.dtype = torch.float32, name: str | None = None
+    model: nn.Module,
+    shape: Shape,
+    dtype: torch.dtype = torch.float32,
+    name: str | None = None,
+    row_cuts: bool = False,
 ) -> OperatorGraph:
     """The operator graph of a model as it is; weights and batch stay where they are, unread.
 
@@ -48,6 +53,7 @@ def read_model(
         shape: of the whole batch, (images, channels, height, width) for example.
         dtype: of the batch; int64 where the model reads numbers of characters.
         name: of the graph; None: the model's class.
+        row_cuts: linear layers that nothing follows may also be cut by their input channels, which SOAP has not.
 
     Raises:
         CourseError: the model chooses its way by its numbers, and this line does; it cannot take such a batch; weights
@@ -57,7 +63,14 @@ def read_model(
     reading = _Reading(model, values(calls, shape, dtype))
     for node in calls.graph.nodes:
         reading.read(node)
-    return reading.finished(name or type(model).__name__)
+    graph = reading.finished(name or type(model).__name__)
+    return replace(graph, operators=tuple(map(_with_row_cut, graph.operators))) if row_cuts else graph
+
+
+def _with_row_cut(operator: Operator) -> Operator:
+    """The operator with one more way to cut, if it is a linear layer and no more: what follows needs the whole sum."""
+    alone = operator.kind == "linear" and len(operator.modules) == 1
+    return replace(operator, cuts=(*operator.cuts, ROW)) if alone else operator
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,7 @@ class _Reading:
         self.notes: list[str] = []
         self.values: dict[fx.Node, _Value] = {}
         self.counts: Counter[str] = Counter()
+        self.names = Counter(path.rpartition(".")[2] for path, _ in model.named_modules())
 
     def read(self, node: fx.Node) -> None:
         """Add what a node does to the graph."""
@@ -166,6 +180,7 @@ class _Reading:
             cuts=kind.cuts,
             mixes=kind.mixes,
             window=kind.window,
+            heads=kind.heads,
             parameters=self._parameters(module),
             averages=_averages(module),
             modules=before if module is None else (*before, self._keep(node, module)),
@@ -175,9 +190,14 @@ class _Reading:
         return len(self.operators) - 1
 
     def _name(self, node: fx.Node, kind: str) -> str:
-        """The module's own name where it has one that can stand in a program, otherwise its kind and a number."""
+        """The module's own name where it has one that can stand in a program, otherwise its kind and a number.
+
+        "attention.qkv" is called qkv if no other module of the model is.
+        """
         taken = {operator.name for operator in self.operators} | {"loss"}
-        own = str(node.target) if node.op == "call_module" else ""
+        own = str(node.target).rpartition(".")[2] if node.op == "call_module" else ""
+        if "." in str(node.target) and self.names[own] > 1:
+            own = ""
         if kind == "input" or (own.isidentifier() and own not in taken and not iskeyword(own)):
             return own or kind
         while True:

@@ -12,6 +12,7 @@ from torch import fx, nn
 from torch.func import functional_call
 
 from course_utils.errors import CourseError
+from course_utils.lessons.model_parallel.transformer import CoreAttention
 from course_utils.lessons.strategy_search.graph.operator_graph import Shape
 from course_utils.lessons.strategy_search.graph.operator_kinds import DROPOUTS, LEAVES
 from course_utils.trace.recorder import is_learner_code, line_text
@@ -90,8 +91,8 @@ class _Shapes(fx.Interpreter):
         module = self.fetch_attr(target)
         if isinstance(module, DROPOUTS):  # a mask would be drawn by a generator that knows no meta tensors
             return args[0]
-        if any(isinstance(layer, DROPOUTS) for layer in module.modules()) and isinstance(module, LEAVES):
-            return torch.empty_like(args[0])
+        if isinstance(module, CoreAttention):  # its dropout would draw a mask, too
+            return args[0].chunk(3, dim=-1)[0]
         weights = chain(module.named_parameters(), module.named_buffers())
         return functional_call(module, {name: _on_meta(tensor) for name, tensor in weights}, args, kwargs)
 

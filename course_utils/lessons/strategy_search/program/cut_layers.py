@@ -1,4 +1,4 @@
-"""Layers for one part of their output: of its channels, with their weights, or of its rows, with their padding."""
+"""Layers for one part of their output, of its channels or of its rows, or for a part of the channels that they read."""
 
 import copy
 
@@ -40,6 +40,23 @@ def channels_of(layer: nn.Module, parts: int, part: int) -> nn.Module:
     for name in ("out_features", "out_channels", "num_features"):
         if hasattr(mine, name):
             setattr(mine, name, rows.stop - rows.start)
+    return mine
+
+
+def inputs_of(layer: nn.Linear, parts: int, part: int) -> nn.Linear:
+    """A linear layer that reads one part of its input channels and makes a partial sum; the first one adds the bias.
+
+    Its parameters know the whole one that they are cut from (`whole`) and where (`rows`).
+    """
+    bounds = block_bounds(layer.in_features, parts)
+    columns = slice(None), slice(bounds[part], bounds[part + 1])
+    mine = copy.copy(layer)
+    mine._parameters = dict(layer._parameters)
+    mine.in_features = bounds[part + 1] - bounds[part]
+    mine.weight = nn.Parameter(layer.weight.detach()[columns].clone())
+    mine.weight.whole, mine.weight.rows = layer.weight, columns
+    if part and layer.bias is not None:
+        mine.bias = None
     return mine
 
 

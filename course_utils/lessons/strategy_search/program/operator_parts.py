@@ -14,8 +14,8 @@ from torch.nn.functional import cross_entropy
 
 from course_utils.lessons.strategy_search.graph.configurations import Config, replicas
 from course_utils.lessons.strategy_search.program.batch_norm_over_ranks import BatchNormOverRanks
-from course_utils.lessons.strategy_search.program.cut_layers import channels_of, rows_of
-from course_utils.lessons.strategy_search.program.tensor_moves import Spread, own
+from course_utils.lessons.strategy_search.program.cut_layers import channels_of, inputs_of, rows_of
+from course_utils.lessons.strategy_search.program.tensor_moves import Spread, all_to_all, own
 
 Ranks = tuple[int, ...]
 _groups: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -32,6 +32,8 @@ class Part(nn.Module):
             function of several. What need not be cut is used as it is, not copied.
         sample, attribute, parameter: into how many parts examples, rows (or positions) and output channels are cut.
         ranks: as many as parts, the channels' parts varying fastest.
+        row_cut: of one linear layer alone: each rank reads its part of the input channels, and the partial sums of the
+            whole output are added up, each rank's part of the examples or rows on that rank.
         rows: of the whole input; needed where rows are cut and the first layer is a convolution or a pool.
 
     Raises:
@@ -45,10 +47,12 @@ class Part(nn.Module):
         attribute: int = 1,
         parameter: int = 1,
         ranks: Ranks,
+        row_cut: bool = False,
         rows: int = 0,
     ) -> None:
         super().__init__()
-        config = Config(sample, attribute, parameter, tuple(ranks))
+        config = Config(sample, attribute, parameter, tuple(ranks), row_cut)
+        self.ranks, self.summed_along = tuple(ranks), int(attribute > 1) if row_cut else None
         groups = [_group(ranks) for ranks in replicas(config)]  # by all ranks, also those without a part
         self.layers, self.group, self.function = nn.Sequential(), None, None
         self.idle = dist.get_rank() not in ranks
@@ -62,6 +66,9 @@ class Part(nn.Module):
             self.function, *layers = layers
         index = ranks.index(dist.get_rank())
         _, row_part, channel_part = config.coordinates(index)
+        if row_cut:
+            self.layers = nn.Sequential(inputs_of(layers[0], len(ranks), index))
+            return
         self.group = groups[channel_part]
         mine = [channels_of(layer, parameter, channel_part) for layer in layers]
         if attribute > 1 and mine and rows:
@@ -77,6 +84,10 @@ class Part(nn.Module):
             return torch.cat([nothing, *(tensor.flatten()[:0] for tensor in inputs if tensor.is_floating_point())])
         x = self.function(*inputs) if self.function else sum(inputs[1:], start=inputs[0])
         weights = dict(self.layers.named_parameters())
+        if self.summed_along is not None:
+            sums = self.layers(x)[None]  # one rank's row of all partial sums
+            shape = len(self.ranks), *sums.shape[1:]
+            return all_to_all(sums, shape, dim=0, into=1 + self.summed_along, ranks=self.ranks).sum(0)
         if not (self.group and weights):
             return self.layers(x)
         shared = dict(zip(weights, summed_over_ranks(weights.values(), self.group), strict=True))

@@ -31,6 +31,10 @@ def output_spread(operator: Operator, config: Config) -> Spread:
 
 def input_spread(operator: Operator, config: Config, shape: Shape) -> Spread:
     """How an input of this shape must lie on the ranks: what `input_box` says, for all ranks at once."""
+    if config.row_cut:
+        channels = operator.dimension("parameter")
+        parts = tuple(len(config.devices) if axis == channels else 1 for axis in range(len(shape)))
+        return Spread(parts, config.devices)
     along = {"sample"}
     if len(shape) == len(operator.shape) and operator.kind != "loss":
         along |= set() if operator.mixes else {"parameter"}

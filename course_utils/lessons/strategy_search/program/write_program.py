@@ -123,10 +123,11 @@ class _Script:
         yield from ("", f"    torchrun --nproc-per-node={self.world_size} {file}", "")
         both = zip(self.graph.operators, self.strategy, strict=True)
         numbered = [(operator, config) for operator, config in both if operator.kind != "input"]
-        rows = []
+        rows, is_text = [], len(self.graph.operators[1].shape) == 3
         for config, group in groupby(numbered, key=lambda pair: pair[1]):
             names = [operator.name for operator, _ in group]
-            rows.append((", ".join(names) if len(names) < 3 else f"{names[0]} … {names[-1]}", in_words(config)))
+            words = in_words(config, is_text)
+            rows.append((", ".join(names) if len(names) < 3 else f"{names[0]} … {names[-1]}", words))
         width = max(len(names) for names, _ in rows)
         yield from (f"{names.ljust(width)}  {words}" for names, words in rows)
         yield from ('"""', "")
@@ -148,6 +149,7 @@ class _Script:
         arguments = [layer(self.graph.layers[key], key, self.whole) for key in operator.modules]
         arguments += [f"{cut}={parts}" for cut, parts in zip(PIECES, config.parts, strict=True) if parts > 1]
         arguments.append(f"ranks={config.devices}")
+        arguments += ["row_cut=True"] * config.row_cut
         if config.attribute > 1 and operator.window:
             arguments.append(f"rows={self.graph.operators[operator.inputs[0]].shape[2]}")
         return arguments
@@ -243,11 +245,14 @@ if __name__ == "__main__":
     main()'''
 
 
-def in_words(config: Config) -> str:
-    """How an operator is spread: "examples cut in 2, ranks 0 and 1"."""
+def in_words(config: Config, is_text: bool = False) -> str:
+    """How an operator is spread: "examples cut in 2, ranks 0, 1"; of a text, positions are cut and not rows."""
     if len(config.devices) == 1:
         return f"rank {config.devices[0]} alone"
-    cut = [f"{PIECES[cut]} cut in {parts}" for cut, parts in zip(PIECES, config.parts, strict=True) if parts > 1]
+    pieces = PIECES | ({"attribute": "positions"} if is_text else {})
+    cut = [f"{pieces[cut]} cut in {parts}" for cut, parts in zip(PIECES, config.parts, strict=True) if parts > 1]
+    if config.row_cut:
+        cut = [f"input channels and then {cut[0]}"]
     return f"{' and '.join(cut)}, ranks {', '.join(map(str, config.devices))}"
 
 

@@ -7,6 +7,7 @@ matrices with which the search is quick (`step_tables`): both predict the same t
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
+from math import prod
 from typing import Literal, NamedTuple, Protocol
 
 from course_utils.lessons.strategy_search.graph.configurations import (
@@ -85,7 +86,7 @@ def exchange(producer: Operator, a: Config, reader: Operator, b: Config, costs: 
     received: dict[int, int] = defaultdict(int)
     partners: dict[int, set[int]] = defaultdict(set)
     messages: dict[int, int] = defaultdict(int)
-    for made, read, nbytes in _traffic(producer, a.parts, reader, b.parts):
+    for made, read, nbytes in _traffic(producer, a.kind, reader, b.kind):
         source, target = a.devices[made], b.devices[read]
         if source != target:
             if direction == "backward":
@@ -106,8 +107,15 @@ def exchange(producer: Operator, a: Config, reader: Operator, b: Config, costs: 
     return step
 
 
-def norm_sums(operator: Operator, config: Config, costs: Costs) -> Step:
-    """All-reduces of what a batch norm averages, by the devices that share channels; as long forward as backward."""
+def output_sums(operator: Operator, config: Config, costs: Costs) -> Step:
+    """What devices add up before an operator's output is ready; as long forward as backward.
+
+    With a batch norm: all-reduces of what it averages, by the devices that share channels. Under a row cut: each device
+    sends every other one its partial sums of what that one keeps, a reduce-scatter; backward an all-gather of as many
+    bytes. Nothing for all others.
+    """
+    if config.row_cut:
+        return _reduce_scatter(operator, config, costs)
     if not operator.averages:
         return []
     channels = operator.dimension("parameter")
@@ -117,7 +125,7 @@ def norm_sums(operator: Operator, config: Config, costs: Costs) -> Step:
 
 def gradient_sums(operator: Operator, config: Config, costs: Costs) -> Step:
     """All-reduces of the gradients of parameters, by the devices that have the same."""
-    if not operator.parameters:
+    if not operator.parameters or config.row_cut:
         return []
     return _all_reduces(config, [parameters_at(operator, config, part) for part in range(config.parameter)], costs)
 
@@ -134,12 +142,12 @@ def pieces(producer: Operator, a: Config, reader: Operator, b: Config) -> Iterab
 
 @cache
 def _traffic(
-    producer: Operator, a: tuple[int, int, int], reader: Operator, b: tuple[int, int, int]
+    producer: Operator, a: tuple[int, ...], reader: Operator, b: tuple[int, ...]
 ) -> tuple[tuple[int, int, int], ...]:
     """From which place to which how many bytes go, whatever devices the places are on."""
     if producer.kind == "input":
         return ()
-    producer_config, reader_config = (Config(*parts, tuple(range(parts[0] * parts[1] * parts[2]))) for parts in (a, b))
+    producer_config, reader_config = (Config(*kind[:3], tuple(range(prod(kind[:3]))), len(kind) > 3) for kind in (a, b))
     return tuple(
         (made, read, NUMBER * volume(box))
         for made, read, box in pieces(producer, producer_config, reader, reader_config)
@@ -158,3 +166,15 @@ def _all_reduces(config: Config, numbers: list[int], costs: Costs) -> Step:
         for device in group
         if len(group) > 1 and count
     ]
+
+
+def _reduce_scatter(operator: Operator, config: Config, costs: Costs) -> Step:
+    """Partial sums of the whole output, of which each device keeps the sum of its part."""
+    kept = [NUMBER * volume(output_box(operator, config, part)) for part in range(len(config.devices))]
+    step = []
+    for part, device in enumerate(config.devices):
+        others = tuple(other for other in config.devices if other != device)
+        sent, received = sum(kept) - kept[part], len(others) * kept[part]
+        nanoseconds = costs.exchange(sent, received, 2 * len(others), (device, *others))
+        step.append(DeviceWork(device, nanoseconds, others))
+    return step

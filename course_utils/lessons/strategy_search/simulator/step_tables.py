@@ -27,7 +27,7 @@ from course_utils.lessons.strategy_search.simulator.program_steps import (
     compute,
     exchange,
     gradient_sums,
-    norm_sums,
+    output_sums,
 )
 
 Whole = NDArray[np.int64]
@@ -200,11 +200,11 @@ def make_tables(graph: OperatorGraph, costs: Costs, devices: int) -> Tables:
 def _own(operator: Operator, choices: Sequence[Config], costs: Costs, devices: int, direction: Direction) -> Whole:
     """What the operator does without its inputs, for each choice: (devices, devices, choices)."""
     computes = matrices_of([compute(operator, config, costs, direction) for config in choices], devices)
-    norms = matrices_of([norm_sums(operator, config, costs) for config in choices], devices)
+    within = matrices_of([output_sums(operator, config, costs) for config in choices], devices)
     if direction == "forward":
-        return product(norms, computes)
+        return product(within, computes)
     sums = matrices_of([gradient_sums(operator, config, costs) for config in choices], devices)
-    return product(sums, product(computes, norms))
+    return product(sums, product(computes, within))
 
 
 def _memory(operator: Operator, choices: Sequence[Config], costs: Costs, devices: int) -> Whole:

@@ -14,7 +14,7 @@ from course_utils.lessons.strategy_search.simulator.program_steps import (
     compute,
     exchange,
     gradient_sums,
-    norm_sums,
+    output_sums,
 )
 
 
@@ -36,10 +36,10 @@ class Task(NamedTuple):
 def task_graph(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Task]:
     """All tasks of a training step, in the order of the program: forward, then backward in reverse.
 
-    Forward an operator gets its inputs ("conv1 → pool1"), is computed ("pool1"), and its norm's
-    averages are summed ("pool1 norm"). Backward these are summed again ("pool1 norm backward"), its
-    gradients are computed ("pool1 backward"), those of parameters are summed ("pool1 gradients"),
-    and those of its inputs go back, the last input's first ("pool1 → conv1").
+    Forward, an operator gets its inputs ("conv1 → pool1"), is computed ("pool1"), and adds up over
+    devices what its output needs ("pool1 sums"). Backward, this is done again ("pool1 sums backward"),
+    its gradients are computed ("pool1 backward"), those of its parameters are added up over devices
+    ("pool1 gradients"), and those of its inputs go back, the last input's first ("pool1 → conv1").
 
     Args:
         strategy: a configuration for each operator.
@@ -63,9 +63,9 @@ def task_graph(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[T
             source, spread = numbered[number]
             add(f"{source.name} → {operator.name}", exchange(source, spread, operator, config, costs, "forward"))
         add(operator.name, compute(operator, config, costs, "forward"))
-        add(f"{operator.name} norm", norm_sums(operator, config, costs))
+        add(f"{operator.name} sums", output_sums(operator, config, costs))
     for operator, config in reversed(numbered):
-        add(f"{operator.name} norm backward", norm_sums(operator, config, costs))
+        add(f"{operator.name} sums backward", output_sums(operator, config, costs))
         add(f"{operator.name} backward", compute(operator, config, costs, "backward"))
         add(f"{operator.name} gradients", gradient_sums(operator, config, costs))
         for number in reversed(operator.inputs):
