@@ -4,7 +4,7 @@
 # # Can the machine choose for us?
 #
 # In lesson 11 you chose one arrangement for a whole model. But each layer could be spread over the devices in a way
-# that suits it. On two devices, a single transformer block allows three million combinations. AlexNet, an image network
+# that suits it. On two devices, a single transformer block allows eight million combinations. AlexNet, an image network
 # from 2012 with eleven convolutions, pools and fully connected layers, can be spread over *four* devices in about 2 ×
 # 10¹⁸ ways. A program that judged a million of them per second would need 60,000 years to try them all.
 #
@@ -343,7 +343,9 @@ for strategy, ms in known.items():
 # Now for a network of today, the transformer block that you cut by hand in lesson 9. We take vectors of width 1,024, 16
 # heads, and 8 texts of 128 tokens each, which makes 1,024 tokens in a step. `read_model` records with **torch.fx**, a
 # part of PyTorch, which operations a model's `forward` calls, and adds a loss at the end. The GELU between the last two
-# linear layers treats every number by itself, so it goes along with the operator before it.
+# linear layers treats every number by itself, so it goes along with the operator before it. There is also a new cut.
+# Lesson 9 cut some linear layers by *row*, so that each device reads only its own part of the input, and the outputs
+# are added up. SOAP cuts only outputs and doesn't contain this, so we ask for it with `row_cuts=True`:
 
 # %% tags=["here:12_block_operators", "nbval-check-output"]
 from course_utils.lessons.strategy_search import transformer_block
@@ -352,11 +354,12 @@ width = 1024
 with torch.device("meta"):
     block = transformer_block(width, heads=16, seed=None)
 
-graph = read_model(block, (8, 128, width))  # texts, tokens, numbers
+shape = (8, 128, width)  # texts, tokens of each, numbers of each token
+graph = read_model(block, shape, row_cuts=True)
 for operator in graph.operators:
-    shape = " × ".join(str(length) for length in operator.shape)
+    output = " × ".join(str(length) for length in operator.shape)
     cuts = ", ".join(operator.cuts)
-    print(f"{operator.name:15}{shape:16}{operator.parameters:10,}  {cuts}")
+    print(f"{operator.name:15}{output:16}{operator.parameters:10,}  {cuts}")
 count = prod(len(options) for options in choices_of(graph, devices=2))
 print(f"{count:,} strategies on two devices")
 
@@ -369,13 +372,14 @@ print(f"{count:,} strategies on two devices")
 # if $w$ is the width. With data parallelism, each of two devices sends as many gradients. Here that is 8 × 1,024² = 8.4
 # million numbers, however many tokens there are.
 #
-# If the layers are cut by parameter, no gradients need to be added up, but activations travel. With $t$ tokens, `up`
-# reads $t \times w$ numbers. If each device has made half of them, it sends $\frac12 tw$ to the other, and in the
-# backward pass it sends another $\frac12 tw$ gradients. `down` reads $4tw$ numbers, so each device sends $2tw$ forward
-# and $2tw$ backward. Together these are $5tw$ numbers. With 4,096 tokens that makes 21 million, so data parallelism
-# sends less.
+# What if `up` is cut by parameter and `down` by row, as in lesson 9? Then no gradients need to be added up, but
+# activations travel. With $t$ tokens, `up` reads $t \times w$ numbers. If each device has made half of them, it sends
+# $\frac12 tw$ to the other, and in the backward pass it sends another $\frac12 tw$ gradients. `down` reads only what is
+# already there. Each device then has a partial sum for all $t \times w$ outputs, sends the other device's half of it,
+# which is $\frac12 tw$, and sends as much again backward. Together these are $2tw$ numbers. With 1,024 tokens that
+# makes 2.1 million, far less than 8.4 million.
 #
-# **Predict.** For which number of tokens do both send the same?
+# **Predict.** With how many tokens do both ways send the same?
 
 # %%
 course.predict("strategy_tokens", within=1.1, tokens=...)
@@ -390,39 +394,39 @@ course.predict("strategy_tokens", within=1.1, tokens=...)
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.strategy_search import describe, described_costs, find_strategy
 
-course.answer("strategy_tokens", tokens=8 * width**2 / (5 * width))
+course.answer("strategy_tokens", tokens=8 * width**2 / (2 * width))
 gpus = describe({"GPU 0": 40e9, "GPU 1": 40e9}, link=(10e-6, 25e9))
 found = {}
-for length in (64, 128, 192, 256, 512):
-    graph = read_model(block, (8, length, width))
+for length in (64, 192, 384, 768):
+    graph = read_model(block, (8, length, width), row_cuts=True)
     costs = described_costs(graph, gpus, 19.5e12, 1.5e12, launch_seconds=5e-6)
     tokens = 8 * length
     found[tokens] = find_strategy(graph, costs, devices=2, iterations=20_000).strategy
     print(f"{tokens:5} tokens: {strategy_text(graph, found[tokens])}")
 
 # %% tags=["figure:12_block"]
-few, many = found[1024], found[4096]
+few, many = found[1536], found[6144]
 title = "With few tokens the weights are cut, with many tokens the texts"
-panels = {"1,024 tokens": few, "4,096 tokens": many}
+panels = {"1,536 tokens": few, "6,144 tokens": many}
 pictures.strategies(graph, panels, title, devices=gpus.names)
 
 # %% [markdown]
-# With many tokens the search finds data parallelism. With few, it cuts the linear layers by parameter and attention
-# between its heads, as you did in lesson 9. The two norms stay cut by sample, because a norm needs all numbers of a
-# token and has hardly any weights. The change comes near the number of tokens that we calculated. So the width of a
-# model alone doesn't tell you how to cut it. The rows of its matrix products are the tokens of a step, and longer texts
-# or a larger batch can change the answer.
+# With few tokens the search finds the cuts of lesson 9. Attention is cut between its heads, and the MLP by parameter
+# and by row. The norms are cut by sample, because a norm needs all numbers of a token and has hardly any weights. With
+# many tokens the search finds data parallelism, whose gradients don't grow with the tokens. At 3,072 tokens it has
+# already changed its mind about attention, which has only half as many weights as the MLP. So the width of a model
+# alone doesn't tell you how to cut it. The rows of its matrix products are the tokens of a step, and longer texts or a
+# larger batch can change the answer.
 #
-# A search is no better than its space, and ours lacks some good strategies. Lesson 9 cut `down` by *row*, so that each
-# device read only the hidden units that it had made itself, and the outputs were added up. Together with the column cut
-# of `up` this sends only $2tw$ numbers. But SOAP cuts only outputs, so the row cut isn't among the three million
-# strategies. Neither are pipelines with micro-batches (lesson 10) or sharded optimizer states (lesson 11).
+# A search is no better than its space. FlexFlow couldn't have found this pair of cuts, because SOAP doesn't contain it.
+# And ours can't find a pipeline with micro-batches (lesson 10) or a sharded optimizer state (lesson 11). Neither is
+# among its eight million strategies.
 #
 # ## From the strategy to a program
 #
 # A strategy is only worth something if it runs, so the course can write a program for it that uses torch.distributed.
 # Our two ranks get a smaller block. Each has to build it for itself, so a `Workload` names the function that builds it,
-# with its options and the shape of a batch. The strategy is the one that was found for 1,024 tokens:
+# with its options and the shape of a batch. The strategy is the one that was found for 1,536 tokens:
 
 # %% tags=["here:12_block_program"]
 from course_utils.lessons.strategy_search import Workload, program_text
@@ -433,6 +437,7 @@ small = Workload(
     {"width": 256, "heads": 4},
     shape=(8, 32, 256),
     classes=256,
+    row_cuts=True,
 )
 graph = small.graph()
 text = program_text(small.model(), graph, few, small.build, ranks=2)
@@ -440,9 +445,11 @@ print(text[text.index("    def forward") : text.index("def train")].rstrip())
 
 # %% [markdown]
 # All ranks run the same lines, and on each rank `self.qkv`, `self.up` and so on are its own parts of these operators.
-# Where a part needs numbers that its rank doesn't have, there is a collective of lesson 4, under a comment that
-# explains the reason. For instance, `up` reads all of `norm_2`, which was cut by sample, so an `all_gather` brings the
-# samples together. In the backward pass, each of these collectives sends the gradients the opposite way.
+# The input is on every rank, and `own` picks out the part that this rank reads. Wherever a part needs numbers from the
+# other rank, there is a collective of lesson 4, under a comment that explains the reason. For instance, `up` reads all
+# of `norm_2`, which was cut by sample, so an `all_gather` brings the samples together. The sums of `out` and `down`,
+# which are cut by row, belong to these parts and need no line of their own. In the backward pass, gradients travel the
+# opposite way.
 #
 # Does it train as a single process does? We take two steps in float64 and compare the losses:
 
@@ -510,10 +517,10 @@ pictures.predicted_measured(points, title)
 #
 # ## Programs that choose today
 #
-# FlexFlow (2018) searches with Metropolis walks, as we did. Alpa (2022) includes pipelines. It finds their stages with
-# dynamic programming and the cuts inside each stage with an integer linear program, for which good solvers exist. In
-# JAX, you state how a few tensors are cut, and the compiler XLA works out the rest (GSPMD, now Shardy). PyTorch's
-# DTensor decides operator by operator while the program runs.
+# FlexFlow (2018) searches with Metropolis walks, as we did. Its successor Unity (2022) can also cut by row. Alpa (2022)
+# includes pipelines. It finds their stages with dynamic programming and the cuts inside each stage with an integer
+# linear program, for which good solvers exist. In JAX, you state how a few tensors are cut, and the compiler XLA works
+# out the rest (GSPMD, now Shardy). PyTorch's DTensor decides operator by operator while the program runs.
 # [AutoParallel](https://github.com/meta-pytorch/autoparallel), an experimental project by PyTorch's developers (2025),
 # looks at the whole model first and chooses DTensor's placements with an integer linear program.
 

@@ -44,7 +44,7 @@ def cut_text(config: Config) -> str:
 
 
 def strategy_text(graph: OperatorGraph, strategy: Strategy) -> str:
-    """A strategy in words; neighbours that are spread in the same way are taken together: "conv1 to pool5 by sample"."""
+    """A strategy in words, neighbours that are spread in the same way together: "conv1 to pool1 by sample, fc1 …"."""
     runs: list[tuple[str, list[str]]] = []
     for operator, config in list(zip(graph.operators, strategy, strict=True))[1:]:
         if not runs or runs[-1][0] != cut_text(config):
