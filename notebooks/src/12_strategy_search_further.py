@@ -164,8 +164,8 @@ assert np.allclose(parallel, serial, rtol=1e-9)
 print(same_text({"the program on 2 ranks": parallel}, serial))
 
 # %% [markdown]
-# And does a step take as long as the simulator says? All five strategies become programs, and their steps are timed by
-# turns:
+# And does a step take as long as the simulator says? Each of these strategies becomes a program, and their steps are
+# timed by turns, as in lesson 3:
 
 # %% tags=["figure:12_honesty"]
 from course_utils.lessons.strategy_search import compare, honesty_text
