@@ -393,6 +393,7 @@ course.predict("strategy_tokens", within=1.1, tokens=...)
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.strategy_search import describe, described_costs, find_strategy
+from course_utils.words import wrapped
 
 course.answer("strategy_tokens", tokens=8 * width**2 / (2 * width))
 gpus = describe({"GPU 0": 40e9, "GPU 1": 40e9}, link=(10e-6, 25e9))
@@ -402,7 +403,7 @@ for length in (64, 192, 384, 768):
     costs = described_costs(graph, gpus, 19.5e12, 1.5e12, launch_seconds=5e-6)
     tokens = 8 * length
     found[tokens] = find_strategy(graph, costs, devices=2, iterations=20_000).strategy
-    print(f"{tokens:5} tokens: {strategy_text(graph, found[tokens])}")
+    print(wrapped(f"{tokens:5} tokens: {strategy_text(graph, found[tokens])}"))
 
 # %% tags=["figure:12_block"]
 few, many = found[1536], found[6144]
@@ -428,7 +429,7 @@ pictures.strategies(graph, panels, title, devices=gpus.names)
 # Our two ranks get a smaller block. Each has to build it for itself, so a `Workload` names the function that builds it,
 # with its options and the shape of a batch. The strategy is the one that was found for 1,536 tokens:
 
-# %% tags=["here:12_block_program"]
+# %%
 from course_utils.lessons.strategy_search import Workload, program_text
 
 small = Workload(
@@ -490,7 +491,7 @@ link = measured_topology(ranks, repeats=3)
 costs = measure_costs(graph, link, ranks, rounds)
 print(timed_text(len(costs.times), costs.spread))
 here = find_strategy(graph, costs, devices=2, iterations=20_000).strategy
-print("found for these two ranks:", strategy_text(graph, here))
+print(wrapped(f"found for these two ranks: {strategy_text(graph, here)}"))
 
 tried = {"one device": [whole] * len(graph), "few tokens": few, "many tokens": many}
 if here not in tried.values():
