@@ -354,8 +354,7 @@ course.answer("pipeline_hidden", units=late.seconds)
 
 
 # %%
-from course_utils.lessons.pipeline import hidden_text, timing_of
-from course_utils.lessons.pipeline.stage_pace import stage_pace
+from course_utils.lessons.pipeline import hidden_text, stage_pace, timing_of
 
 
 class WaitingSends:
@@ -573,7 +572,7 @@ print("micro-batches that fit:      ", *puzzle.memory)
 print("a message uses the link for  ", puzzle.message, "s")
 print("and then arrives after       ", puzzle.latency, "s")
 
-# %% tags=["figure:10_puzzle"]
+# %%
 print(judge(puzzle, one_f_one_b))
 plan = puzzle.one_f_one_b()
 title = f"1F1B on uneven stages: {percent(plan.idle_share)} idle"
@@ -696,7 +695,7 @@ course.draw.above_bound(cases, title, "Simulated, with the puzzles' times")
 # %% [markdown]
 # The method is that of Carlier and Pinson, who solved a famous scheduling problem with it in 1989. It works for four
 # ranks and eight micro-batches. For a hundred ranks there would be too many cases, and in practice a schedule that
-# comes within a few per cent of the lower bound is good enough.
+# comes within a few percent of the lower bound is good enough.
 
 # %%
 ranks.stop()
