@@ -53,7 +53,7 @@ print(
 # rank 1    1F0 1F1 1F2 1B0 1B1 1B2
 # ```
 #
-# Your function only writes the lists. Nothing is run, and no messages belong into them.
+# Your function only writes the lists. Nothing is run, and the lists contain no messages.
 
 # %% tags=["exercise"]
 # gpipe_schedule
@@ -159,7 +159,8 @@ print(
 # %% [markdown]
 # ## 5 · The puzzle: beat 1F1B
 #
-# (After the section *A puzzle* of [Further](../notebooks/10_pipeline_further.ipynb), or without it.)
+# (After the section *A puzzle* of [Further](../notebooks/10_pipeline_further.ipynb), which also explains when you can
+# stop searching.)
 #
 # Here the stages take different times, messages take time, and each rank has memory for only a few micro-batches. Your
 # function gets such a puzzle and returns any schedule that is done before 1F1B. Stage $s$ is on rank $s$.
