@@ -3,13 +3,13 @@
 # %% [markdown]
 # # Exercises: which mixture?
 #
-# Here you write the parts from which a mixture of parallelism is made. There are eight exercises, and they belong to
-# [lesson 11](../notebooks/11_hybrid_and_sharded.ipynb). The first two are about the mesh, and the next three about
-# ZeRO. The last three go with sections of [Further](../notebooks/11_hybrid_and_sharded_further.ipynb), so leave them
-# out if you don't read it.
+# Here you write the parts from which a mixture of parallelism is made. There are eight exercises. The first two are
+# about the mesh, and belong to [lesson 11](../notebooks/11_hybrid_and_sharded.ipynb). The next three are about ZeRO,
+# and belong to its [second page](../notebooks/11_hybrid_and_sharded_part_2.ipynb). The last three go with sections of
+# [Further](../notebooks/11_hybrid_and_sharded_further.ipynb), so leave them out if you don't read it.
 #
-# Replace the line `raise NotImplementedError` with your code and run the cell. The next cell checks your function, if
-# it needs ranks on real processes. Besides the numbers, it looks at what your function sends and at how many bytes of
+# Replace the line `raise NotImplementedError` with your code and run the cell. The next cell checks your function, on
+# real processes if it needs ranks. Besides the numbers, it looks at what your function sends and at how many bytes of
 # state a rank keeps.
 
 # %%
@@ -32,8 +32,8 @@ ranks.load_torch()
 # %% [markdown]
 # ## 1 · The groups of a mesh
 #
-# The mesh `{"data": 2, "tensor": 3}` has six ranks. Each rank has a position along both axes, and ranks are numbered
-# along the last axis first:
+# The mesh `{"data": 2, "tensor": 3}` has six ranks. Each rank has a coordinate along both axes, and the last coordinate
+# changes fastest:
 #
 # ```
 #                 tensor 0   tensor 1   tensor 2
@@ -41,16 +41,16 @@ ranks.load_torch()
 #      data 1        3          4          5
 # ```
 #
-# Each row is a group along `tensor`, because its ranks differ in their position along `tensor` only. In the same sense,
-# each column is a group along `data`. So for this mesh your function returns
+# Each row is a group along `tensor`, because its ranks differ in their coordinate along `tensor` only. In the same
+# sense, each column is a group along `data`. So for this mesh your function returns
 #
 # ```
 # {"data": [[0, 3], [1, 4], [2, 5]], "tensor": [[0, 1, 2], [3, 4, 5]]}
 # ```
 #
-# A mesh can have any number of axes. `itertools.product` goes through all positions in the order in which the ranks are
-# numbered. If `sizes` has no axis, or an axis with fewer than one rank, `raise CourseError("…")` with a message of your
-# own.
+# A mesh can have any number of axes. `itertools.product` goes through all coordinates in the order in which the ranks
+# are numbered. If `sizes` has no axis, or an axis with fewer than one rank, `raise CourseError("…")` with a message of
+# your own.
 
 # %% tags=["exercise"]
 # mesh_groups
@@ -87,6 +87,9 @@ ranks.load_torch()
 # %% [markdown]
 # ## 3 · Adam with a divided state
 #
+# (After the section *Each rank updates one part of the weights* of the [second
+# page](../notebooks/11_hybrid_and_sharded_part_2.ipynb).)
+#
 # An all-reduce is a reduce-scatter followed by an all-gather. After the reduce-scatter, each rank has one part of the
 # summed gradient. ZeRO's first stage updates the parameters at this moment:
 #
@@ -120,6 +123,8 @@ ranks.load_torch()
 
 # %% [markdown]
 # ## 4 · How many bytes does each rank keep?
+#
+# (After the section *Three stages* of the [second page](../notebooks/11_hybrid_and_sharded_part_2.ipynb).)
 #
 # Let a model have $N$ parameters on $P$ ranks. In mixed precision with Adam, a parameter takes 2 bytes, its gradient 2,
 # and the optimizer's state 12. ZeRO's stage 1 divides the state among the ranks, stage 2 also the gradients, and stage

@@ -6,7 +6,7 @@
 # In 2020, a student divided a network over two GPUs and watched the loss fall. The report concluded that "the training
 # flow works correctly". It did not. The two processes were training two different networks, and the last layers of each
 # took steps that were only half as long as they should have been. You will see how to find such an error, and then look
-# at five questions that lesson 11 leaves open.
+# at five questions that the two pages of lesson 11 leave open.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
 # you can go to any section, because each of them stands alone. If a section complains that its ranks were stopped, run
@@ -18,8 +18,9 @@
 # 4. *An optimizer that needs whole matrices*: what a rank can't do with a few rows
 # 5. *Shards inside a node, copies between nodes*: how to spare the slow links
 # 6. *A model that fits on no rank*: how to build it all the same
+# 7. *When do the shards travel?*: ZeRO and FSDP2 on a timeline
 #
-# *60 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, about 10 minutes for each section*
+# *65 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, about 9 minutes for each section*
 
 # %%
 from itertools import combinations
@@ -27,11 +28,13 @@ from itertools import combinations
 import torch
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 from torch.nn.functional import cross_entropy
 
 import course_utils as course
 from course_utils.lessons.hybrid_and_sharded import largest_difference, small_batches
 from course_utils.lessons.hybrid_and_sharded import small_model
+from course_utils.trace.recorder import phase
 from course_utils.vgg import parameter_count
 
 ranks = course.start(4)
@@ -41,10 +44,11 @@ x, y = small_batches(1)[0]  # 64 pieces of Python's help text, and what comes ne
 # %% [markdown]
 # ## A report, redone
 #
-# The mixtures of the first page treat all layers alike. You can also divide different *layers* in different ways, and
-# for networks that look at images there is a good reason to. A convolution has few weights and produces many
-# activations. A fully connected layer has many weights and produces few activations. In AlexNet, the convolutions hold
-# about 5% of the weights, but do more than 90% of the computation ([Krizhevsky 2014](https://arxiv.org/abs/1404.5997)).
+# The mixtures of the [first page](11_hybrid_and_sharded.ipynb) treat all layers alike. You can also divide different
+# *layers* in different ways, and for networks that look at images there is a good reason to. A convolution has few
+# weights and produces many activations. A fully connected layer has many weights and produces few activations. In
+# AlexNet, the convolutions hold about 5% of the weights, but do more than 90% of the computation ([Krizhevsky
+# 2014](https://arxiv.org/abs/1404.5997)).
 #
 # D. M. Nguyen's [report](../docs/sources.md) asked a search program, which is the subject of lesson 12, how to train
 # AlexNet on two GPUs. The program answered that both GPUs should do the convolutions, each with half of the batch, and
@@ -83,7 +87,7 @@ print("fully connected:", parameter_count(dense), "weights")
 # %%
 course.predict("hybrid_numbers", within=1.1, numbers=...)
 
-# %%
+# %% tags=["figure:11_hybrid_step"]
 # train_network calls `hybrid_step`, the function of an exercise.
 from course_utils.lessons.hybrid_and_sharded import same_text, train_network
 
@@ -173,7 +177,7 @@ course.predict(
     },
 )
 
-# %%
+# %% tags=["figure:11_report"]
 from course_utils.lessons.hybrid_and_sharded import distances, drift_text, symptom
 
 theirs = ranks.run(train_network, data, "report", steps, backend="gloo").results
@@ -190,7 +194,7 @@ course.draw.loss_curves(lines, "The report's version, each rank's loss on its ow
 # ought to be *equal*. Here is how far the fully connected layers of ranks 1 to 3 are from those of rank 0 after each
 # step:
 
-# %%
+# %% tags=["figure:11_drift"]
 title = drift_text(theirs)
 course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's layers")
 
@@ -203,9 +207,9 @@ course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's laye
 #
 # ## Is the planner right?
 #
-# The second page of this lesson prints a planner's table, which says how to train nine models on 8, 64 and 512 GPUs.
-# Nothing of it was run. If you reserved 512 GPUs for a month because of such a table, you would want to know how wrong
-# it can be.
+# The [second page](11_hybrid_and_sharded_part_2.ipynb) of this lesson ends with a planner's table, which says how to
+# train nine models on 8, 64 and 512 GPUs. Nothing of it was run. If you reserved 512 GPUs for a month because of such a
+# table, you would want to know how wrong it can be.
 #
 # The planner's formulas contain some rates that can't be calculated, for example which share of its peak a GPU reaches
 # in a large matrix product. They have to be found by comparing the formulas with real runs. The rates are then
@@ -249,10 +253,11 @@ course.answer("kendall", tau=tau)
 
 # %% [markdown]
 # Five of the six pairs are right and one is wrong. Now the planner. The next cell prints the median errors and τ for
-# both sets. The second τ only compares runs of the same model, which is harder, because their times are often close
-# together. Below the figures you find the worst rows of the test set:
+# both sets. It compares only runs from the same published table. The second τ also asks that both runs train the same
+# model, which is harder, because their times are often close together. After that, the cell lists the worst rows of the
+# test set:
 
-# %%
+# %% tags=["figure:11_judged"]
 from course_utils.lessons.hybrid_and_sharded import halves, planner_pictures
 from course_utils.lessons.hybrid_and_sharded import published_runs
 
@@ -273,19 +278,30 @@ planner_pictures.published(published_runs())
 #
 # ### What the test doesn't cover
 #
-# A test says something about cases that resemble its examples. The planner recommends mixtures for nine models, and we
-# can count how many of these recommendations use a feature that any published run in the table has used:
+# A test says something about cases that resemble its examples. The planner knows some features that not one of the
+# published runs has used, for example offloading the optimizer's state to CPU memory. In the table of the second page,
+# `tested_only=True` leaves these layouts out. Here is the table without this restriction:
 
 # %%
 from course_utils.lessons.hybrid_and_sharded import H100, MODELS, best, plan
 
+plans = {}
+for gpus in (8, 64, 512):
+    plans[gpus] = {name: plan(name, H100(gpus)) for name in MODELS}
+planner_pictures.plans(plans)
+
+# %% [markdown]
+# Compare it with the table of the second page to see which models and mixtures are new. How many of these
+# recommendations use a feature that the published runs have tested? Let's count:
+
+# %%
 uses = {
     "ZeRO stage 3 or FSDP": lambda layout: layout.zero == 3,
     "numbers of 8 bits": lambda layout: layout.program.float8,
     "the schedule ZB-V": lambda layout: layout.zero_bubble,
     "optimizer offloaded": lambda layout: layout.offload,
 }
-chosen = [best(plan(model, H100(gpus))) for model in MODELS for gpus in (8, 64, 512)]
+chosen = [best(found) for column in plans.values() for found in column.values()]
 recommended = [choice.layout for choice in chosen if choice]
 published = [run.layout for run in published_runs()]
 print(f"{'':22}{len(published)} published runs {len(recommended):4} recommendations")
@@ -300,9 +316,10 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # its recommendation rests on formulas alone. If it is the other way round, much of the test took place somewhere else
 # than where the recommendations are. In either case the good median above is not about them.
 #
-# There are three more gaps. Models with experts (lesson 16) are not in the table at all. All the runs used H100 or H200
-# GPUs in nodes of eight, so other nodes are untested. And the split is a mild one, because odd and even rows come from
-# the same tables. A row of the test set often has a neighbour in the training set that differs in one setting only.
+# There are three more gaps, and they remain if you leave the untested layouts out. Models with experts (lesson 16) are
+# not in the table at all. All the runs used H100 or H200 GPUs in nodes of eight, so different nodes are untested. And
+# the split is a mild one, because odd and even rows come from the same tables. A row of the test set often has a
+# neighbour in the training set that differs in one setting only.
 #
 # ### The planner in a terminal
 #
@@ -346,7 +363,7 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # %%
 course.predict("hours", within=1.5, gpu_hours=..., megawatt_hours=...)
 
-# %%
+# %% tags=["figure:11_mfu"]
 from course_utils.lessons.hybrid_and_sharded import SPENT, energy, utilizations_text
 
 llama = SPENT["LLaMA 7B"]  # its hours: Touvron and others 2023, table 15
@@ -399,8 +416,8 @@ for name, layers in {"convolutions": convolutions, "fully connected": dense}.ite
 #
 # ZeRO and FSDP2 rest on a property of Adam that you may never have thought about. Adam changes each weight with the
 # help of that weight's own gradients and of nothing else. A rank that owns 12 rows of a matrix can therefore do Adam's
-# step for its 12 rows without asking anybody. Since 2024, large models have also been trained with an optimizer for
-# which this is false.
+# step for its 12 rows without asking any other rank. Since 2024, large models have also been trained with an optimizer
+# for which this is false.
 #
 # **Muon** ([Jordan 2024](https://kellerjordan.github.io/posts/muon/)) looks at the gradient of a layer as a matrix, or
 # to be exact, at the average of its recent gradients. If a few directions dominate this matrix, a plain step changes
@@ -418,9 +435,9 @@ for name, layers in {"convolutions": convolutions, "fully connected": dense}.ite
 # as there are none, so it is only shortened to length 1. Rank 0 gets $(2, 1) ÷ \sqrt 5 = (0.89, 0.45)$ and rank 1 gets
 # $(0.45, 0.89)$. The part that they have in common is still there.
 #
-# How does one orthogonalise a large matrix quickly? Muon repeats a polynomial of matrix products five times, which is
-# called a Newton–Schulz iteration. The three coefficients are Jordan's. The result is only nearly orthogonal, which is
-# enough for training:
+# How do you orthogonalise a large matrix quickly? Muon repeats a polynomial of matrix products five times, which is
+# called a Newton–Schulz iteration. The three coefficients are Jordan's. The result is only nearly orthogonal, which
+# according to Jordan is enough for training:
 
 
 # %%
@@ -442,7 +459,7 @@ def orthogonalised(gradient, rounds=5):
 # %%
 choices = {
     "a": "they are the same up to rounding",
-    "b": "each rank's rows have another length, but the same directions",
+    "b": "each rank's rows have a different length, but the same directions",
     "c": "they point in different directions",
 }
 course.predict("muon", answer=..., choices=choices)
@@ -481,9 +498,9 @@ for name, update in {"by shard": by_shard, "gathered": gathered}.items():
 # Inside a rank, the 12 rows are now nearly perpendicular to each other, but not to the 36 rows of the other ranks. When
 # the ranks gather the gradient first, they agree with one process up to rounding.
 #
-# ZeRO's first implementations cut in an even less suitable manner. They put all parameters into one long flat vector
-# and cut that into equal parts, so that the border between two ranks could be in the middle of a row. For Adam this
-# makes no difference. For Muon, such a part has no rows at all.
+# The first implementations of ZeRO were even less suitable. They put all parameters into one long flat vector and cut
+# that into equal parts, so that the border between two ranks could be in the middle of a row. For Adam this makes no
+# difference. For Muon, such a part has no rows at all.
 #
 # So what do large training runs do? [Liu and others (2025)](https://arxiv.org/abs/2502.16982) trained a model with 16
 # billion parameters and divided Muon's state as in ZeRO stage 1. In each step, a rank gathers the gradients of its
@@ -565,37 +582,106 @@ device = large[1].mlp.up.weight.device
 print(f"{parameter_count(large) / 1e9:.0f} billion parameters on the device {device}")
 
 # %% [markdown]
-# In training you shard the empty model first. `to_empty` then gives each rank memory for its own shard, and only for
-# that. The numbers come last. Rank 0 has them here, and hands each rank its part, one tensor after the other. In a real
-# run they come from a checkpoint, or each rank draws its own part at random.
+# The second page showed the next steps. You shard the empty model, call `to_empty` to get memory for it, and then load
+# the numbers. The order of the first two is what matters. Let's count how many bytes `to_empty` allocates on rank 0 if
+# it comes after `fully_shard`, and if it comes before.
+
+
+# %% tags=["nbval-check-output"]
+def local_part(parameter):
+    return parameter.to_local() if isinstance(parameter, DTensor) else parameter
+
+
+def allocated(shard_first):
+    with torch.device("meta"):
+        model = small_model()
+    if shard_first:
+        for layer in [*model, model]:
+            fully_shard(layer)
+    model.to_empty(device="cpu")
+    return sum(local_part(parameter).nbytes for parameter in model.parameters())
+
+
+for shard_first in (True, False):
+    order = "fully_shard, then to_empty" if shard_first else "to_empty first"
+    nbytes = ranks.run(allocated, shard_first, backend="gloo").results[0]
+    print(f"{order:27}{nbytes:8,} bytes")
+
+# %% [markdown]
+# If you shard first, each rank allocates a quarter. If not, every rank allocates the whole model, which is what you
+# wanted to avoid.
+#
+# There is a second trap. After `to_empty`, the tensors contain whatever bytes were in that memory before. A checkpoint
+# fills the weights, but it doesn't fill buffers that aren't saved in it, such as a table of positions. You have to
+# calculate these again by hand, or the model will train with random numbers in them, without any error.
+#
+# ## When do the shards travel?
+#
+# The second page drew blocks, which show what is where. Here are the same two methods on a timeline, which shows what
+# happens when. First come two steps of ZeRO's stage 1 with 50,000 weights. The "backward pass" is a multiplication
+# here, because we are interested in what comes after it:
 
 
 # %%
-from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
+def two_steps(length):
+    P, rank = dist.get_world_size(), dist.get_rank()
+    weights = torch.ones(length, dtype=torch.float64)
+    own = weights.chunk(P)[rank]  # shares its memory with weights
+    own.grad = torch.empty_like(own)
+    optimizer = torch.optim.Adam([own], lr=0.1)
+    for _ in range(2):
+        with phase("backward"):
+            gradient = (rank + 1) * weights
+        dist.reduce_scatter_single(own.grad, gradient)
+        with phase("Adam"):
+            own.grad /= P
+            optimizer.step()
+        dist.all_gather_single(weights, own.clone())
+    return weights
 
 
-def built_from_nothing(x, y):
-    weights = small_model().state_dict() if dist.get_rank() == 0 else {}
-    with torch.device("meta"):
-        model = small_model()
-    for layer in [*model, model]:
-        fully_shard(layer)
-    model.to_empty(device="cpu")
-    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
-    set_model_state_dict(model, weights, options=options)
-    with torch.no_grad():
-        return cross_entropy(model(x).flatten(0, 1), y.flatten())
-
-
-expected = cross_entropy(small_model()(x).flatten(0, 1), y.flatten()).item()
-losses = ranks.run(built_from_nothing, x, y, backend="gloo").results
-assert largest_difference(losses, [expected] * 4) < 1e-10
-print("the loss on all ranks is that of one process:", f"{expected:.6f}")
+expected = torch.ones(50_000, dtype=torch.float64)
+optimizer = torch.optim.Adam([expected], lr=0.1)
+for _ in range(2):
+    expected.grad = 2.5 * expected  # the mean of 1, 2, 3 and 4 times the weights
+    optimizer.step()
+for _ in range(2):  # the first run finds the connections
+    run = ranks.run(two_steps, 50_000, backend="gloo")
+assert all(largest_difference(weights, expected) < 1e-10 for weights in run.results)
+run.timeline("ZeRO-1: Adam is between the two halves of an all-reduce")
 
 # %% [markdown]
-# The order of the steps matters. If you call `to_empty` before `fully_shard`, every rank allocates the whole model, and
-# what you wanted to avoid happens after all. A second trap is forgotten buffers. `to_empty` leaves whatever bytes were
-# in memory, so everything that isn't in the state dict must be set by hand, for example tables of positions.
+# In each of the two steps there is a reduce-scatter, then Adam on a quarter of the weights, then an all-gather. The
+# result is that of Adam in one process, as the `assert` has checked.
+#
+# Now FSDP2, with the small transformer. It has four layers, an embedding, two blocks and the last layer. The cell also
+# counts the collectives of rank 0 in one step:
+
+# %%
+from collections import Counter
+
+
+def fully_sharded(x):
+    model = small_model()
+    for layer in [*model, model]:
+        fully_shard(layer)
+    with phase("forward"):
+        loss = model(x).square().mean()
+    with phase("backward"):
+        loss.backward()
+
+
+for _ in range(2):  # the first run finds the connections
+    run = ranks.run(fully_sharded, x, backend="gloo")
+on_rank_0 = [event for event in run.events if event.rank == 0]
+print(dict(Counter(event.name for event in on_rank_0 if event.kind == "collective")))
+run.timeline("FSDP2: gathers in both passes, and reduce-scatters of the gradients")
+
+# %% [markdown]
+# In the forward pass, each layer's weights are gathered before the layer computes. In the backward pass they are
+# gathered again, and as soon as a layer's gradients are ready, they are reduce-scattered. With NCCL on GPUs, these
+# messages run while the layers before and after them compute. Our ranks share a few cores, so there is little to hide
+# them behind.
 #
 # ## What you take with you
 #

@@ -10,7 +10,7 @@ from course_utils.errors import CourseError
 def mesh_groups(sizes: Mapping[str, int]) -> dict[str, list[list[int]]]:
     """Return the groups of each axis of a mesh.
 
-    Two ranks are in the same group along an axis if their positions on all other axes are equal.
+    Two ranks are in the same group along an axis if their coordinates on all other axes are equal.
     Ranks are numbered along the last axis first, as in `torch.distributed.init_device_mesh`.
 
     Args:
@@ -31,7 +31,7 @@ def mesh_groups(sizes: Mapping[str, int]) -> dict[str, list[list[int]]]:
     for axis in sizes:
         found: dict[tuple[int, ...], list[int]] = {}
         for rank, coordinates in enumerate(product(*map(range, sizes.values()))):
-            # Ranks whose positions agree on all other axes are a group of this axis.
+            # Ranks whose coordinates agree on all other axes are a group of this axis.
             # `product` counts along the last axis first, as the ranks are numbered.
             elsewhere = tuple(at for name, at in zip(sizes, coordinates, strict=True) if name != axis)
             found.setdefault(elsewhere, []).append(rank)

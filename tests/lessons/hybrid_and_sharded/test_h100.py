@@ -121,8 +121,8 @@ def test_what_a_program_does_goes_the_right_way() -> None:
 def test_the_picture_marks_both_halves_and_says_how_near_they_are() -> None:
     picture = published(RUNS)
     found = halves()["judged"]
-    assert published_finding().startswith("Judged by runs")
-    assert f"{100 * found.step:.0f}" in picture.alt_text and "30 judge" in picture.alt_text
+    assert published_finding().startswith("On the test set")
+    assert f"{100 * found.step:.0f}" in picture.alt_text and "The test set has 30" in picture.alt_text
 
 
 def test_the_report_names_the_best_and_why_others_lose() -> None:

@@ -75,15 +75,15 @@ EXERCISE = Exercise(
     number=1,
     minutes=10,
     difficulty=2,
-    turn="collect the ranks whose positions agree on all other axes",
+    turn="collect the ranks whose coordinates agree on all other axes",
     title="the groups of a mesh",
     cases=_cases,
     drawing=_drawing,
     hints=(
-        "Write down the positions of the six ranks of a mesh of 2 × 3, (0, 0), (0, 1) and so on. Take two ranks of the "
-        "same group along the first axis. In which of the two numbers do they differ, and in which do they agree?",
-        "`enumerate(itertools.product(*map(range, sizes.values())))` gives every rank with its position. For each "
-        "axis, collect the ranks in a dictionary. The key of a rank is its position without the number for this axis, "
+        "Write down the coordinates of the six ranks of a mesh of 2 × 3, (0, 0), (0, 1) and so on. Take two ranks of "
+        "the same group along the first axis. In which of the two numbers do they differ, and in which do they agree?",
+        "`enumerate(itertools.product(*map(range, sizes.values())))` gives every rank with its coordinates. For each "
+        "axis, collect the ranks in a dictionary. The key is made of all its coordinates except that on this axis, "
         "and the values of the dictionary are the groups.",
     ),
     symptoms={"the same groups stand in another order": _another_order, "a rank is in no group": _rank_missing},

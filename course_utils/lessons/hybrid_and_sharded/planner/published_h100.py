@@ -169,7 +169,7 @@ def published_finding() -> str:
     """How far the planner is from the published runs that its rates were not fitted to."""
     judged = halves()["judged"]
     step, memory = percent(judged.step), percent(judged.memory)
-    return f"Judged by runs it was not fitted to: a step's time is off by {step} in the median, memory by {memory}"
+    return f"On the test set, a step's time is off by {step} in the median, and memory by {memory}"
 
 
 def tested_text() -> str:
@@ -180,12 +180,12 @@ def tested_text() -> str:
     """
     runs = published_runs()
     assert all(is_tested(run.layout) for run in runs)
-    stages = [f"{sum(run.layout.zero == stage for run in runs)} with ZeRO {stage}" for stage in TESTED_STAGES]
-    low = sum(run.layout.program.float8 for run in runs)
-    return (
-        f"{len(runs)} published runs: {join(stages)}; {low} of them compute with numbers of 8 bits. "
-        "None offloads the optimizer state or uses ZB-V or HSDP."
-    )
+    texts = []
+    for stage in TESTED_STAGES:
+        programs = [run.layout.program for run in runs if run.layout.zero == stage]
+        low = sum(program.float8 for program in programs)
+        texts.append(f"{len(programs)} with ZeRO {stage} ({low} of them with numbers of 8 bits)")
+    return f"{len(runs)} published runs: {join(texts)}. None offloads the optimizer state or uses ZB-V or HSDP."
 
 
 def furthest_text() -> str:
