@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         stretches_text,
         window_text,
     )
-    from .stage_pace import Pace, at_work, stage_pace
+    from .stage_pace import Pace, at_work
     from .stage_work import Work
     from .timing import simulate_schedule, timing_of
     from .v_shape import dual_pipe_v_schedule, zb_v_schedule
