@@ -5,7 +5,7 @@
 #
 # In lesson 9 you cut a model that was too large for one rank into stages and put one stage on each of four ranks. It
 # worked, but at any moment only one rank was computing while the other three waited for it. So each rank was idle for
-# 75% of the time. The language model Llama 3 405B was trained in 16 stages ([Grattafiori and others,
+# 75% of the time. Llama 3 405B was trained in 16 stages ([Grattafiori and others,
 # 2024](https://arxiv.org/abs/2407.21783)). Run in the same way, its GPUs would have been idle for 15/16 of the time,
 # which is 94%.
 #
@@ -47,8 +47,7 @@ print(f"rank 3 begins at {on_paper.entries[3].start:g}, all ends at {on_paper.se
 # **simulator**, which calculates when everything would happen and runs nothing. We say *on paper* for what it finds. It
 # lets each pass begin as soon as its rank is free and its input is there, and messages take no time. Its unit of time
 # is one forward pass of a stage. A backward pass takes two units, because it does about twice as many multiplications
-# (you will see why at the end of this lesson). So four forward and four backward passes, one after the other, take 4 +
-# 8 = 12 units.
+# (you will see why at the end of this lesson). So four of each, one after the other, take 4 + 8 = 12 units.
 #
 # ## Smaller pieces
 #
@@ -63,10 +62,10 @@ small_gpipe = parse_schedule(["0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1F1 1F2 1B0 1B1 1B
 pictures.micro_batches(small_gpipe, steps_text("GPipe", small_gpipe))
 
 # %% [markdown]
-# Follow rank 1 in the lower rows. In step 1 it has nothing to do, because no activations have arrived yet. In steps 2
-# to 4 it does the forward passes of the three micro-batches. It keeps their activations (pale blue), because the
-# backward passes need them. In step 5 it begins with the backward pass of micro-batch 0, while rank 0 is still waiting
-# for the first gradient to come back. After its backward pass, the activations of a micro-batch can be freed (grey).
+# Follow rank 1 in the lower rows. In step 1 no activations have arrived yet. In steps 2 to 4 it does the forward passes
+# of the three micro-batches. It keeps their activations (pale blue), because the backward passes need them. In step 5
+# it begins with the backward pass of micro-batch 0, while rank 0 is still waiting for the first gradient to come back.
+# After its backward pass, the activations of a micro-batch can be freed (grey).
 #
 # How long does this take if a backward pass takes two units? Rank 1 begins at time 1, and it then has three forward and
 # three backward passes to do without a break, which take 3 + 6 = 9 units. When it finishes, at time 10, rank 0 still
@@ -132,11 +131,10 @@ def run_batch(comm, schedule, stages, micro_batches, loss, pace=None):
 # ([Further](10_pipeline_further.ipynb) shows one). `loss(y, i)` is micro-batch `i`'s share of the loss, so all shares
 # add up to the loss of the batch.
 #
-# All times that we measure on this page are **emulated**, and `at_work` does it. Four stages can only compute at the
-# same time on four cores, and with fewer, a timeline would show the shortage of cores instead of the schedule. So our
-# stages are so small that they compute in almost no time, and then `at_work` lets the rank *sleep* until a large stage
-# would have finished. It also notes when the pass began and ended. The messages are real, and so is the waiting for
-# them.
+# All times that we measure on this page are **emulated**, which is the job of `at_work`. Four stages can only compute
+# at the same time on four cores, and your computer may have fewer. So our stages are so small that they compute in
+# almost no time, and then `at_work` lets the rank *sleep* until a large stage would have finished. It also notes when
+# the pass began and ended. The messages are real, and so is the waiting for them.
 #
 # Does a pipeline compute the same as a single process? We train a network of eight layers on the handwritten digits, in
 # `float64`, with two layers in each of the four stages. `train_alone` does the same in one process:
@@ -184,11 +182,12 @@ assert difference < 1e-12
 # after each batch. This is called a **flush**.
 #
 # Now we can time it. We emulate stages that take 160 ms for a forward pass of the whole batch and 320 ms for a backward
-# pass. With 8 micro-batches, each takes 20 ms and 40 ms.
+# pass. Each of 8 micro-batches then takes 20 ms forward and 40 ms backward. `timed_runs` sends one batch through the
+# pipeline with our `run_batch`.
 #
-# **Predict.** Four ranks run GPipe with 8 micro-batches. For what percentage of the time is each rank idle? (As in the
+# **Predict.** Four ranks run GPipe with 8 micro-batches. For what percentage of the time is each rank idle? As in the
 # example, begin with the last rank. When does it start, how long does it work, and what is left to do when it has
-# finished?)
+# finished?
 
 # %%
 course.predict("pipeline_idle", within=1.24, percent=...)
@@ -201,7 +200,7 @@ t = 0.02  # seconds: a forward pass takes t, and a backward pass 2 t
 in_one_piece = timed_runs(ranks, whole_batch, 8 * t, run_batch=run_batch)[0]
 eight = timed_runs(ranks, gpipe, t, run_batch=run_batch)[0]
 plan = simulate_schedule(gpipe, t, t, t)  # seconds of F, and of both halves of B
-busy = disturbed(plan, eight)
+busy = disturbed(plan, eight)  # was the machine busy with other work?
 course.measured("pipeline_idle", busy=busy, percent=round(100 * eight.idle_share))
 both = {"one piece": in_one_piece, "8 micro-batches": eight}
 title = BUSY if busy else faster_text(in_one_piece, eight, 8)
@@ -259,12 +258,12 @@ course.draw.over_numbers(
 # in which messages take no time, with runs on our four ranks.
 #
 # More micro-batches have their price, however. A micro-batch has at least one example, so sooner or later you need a
-# larger batch, and from lesson 6 you know that a batch can't grow forever. On its 16,384 GPUs, Llama 3 405B had 128
-# pipelines, and each of them got 16 sequences of a batch. With $m = 16$ and GPipe, 15/31 of the time would be lost,
-# which is 48%. Smaller micro-batches also mean smaller matrix products, with which GPUs are less efficient. (Our
-# sleeping stages don't show this.) And then there is memory. With GPipe each rank keeps the activations of all $m$
-# micro-batches, as you saw in the blocks. (The GPipe paper keeps only the inputs of the stages and recomputes the rest,
-# as in lesson 9.)
+# larger batch, and from lesson 6 you know that a batch can't grow forever. According to its report, Llama 3 405B had
+# 128 pipelines on 16,384 GPUs, and each of them got 16 sequences of a batch. With $m = 16$ and GPipe, 15/31 of the time
+# would be lost, which is 48%. Smaller micro-batches also mean smaller matrix products, with which GPUs are less
+# efficient (our sleeping stages don't show this). And then there is memory. With GPipe each rank keeps the activations
+# of all $m$ micro-batches. (The GPipe paper keeps only the inputs of the stages and recomputes the rest, as in lesson
+# 9.)
 #
 # ## One forward, one backward
 #
@@ -273,7 +272,7 @@ course.draw.over_numbers(
 # ([Narayanan and others, 2019](https://doi.org/10.1145/3341301.3359646), there without a flush). Here is our small
 # example again:
 
-# %% tags=["figure:10_1f1b_micro_batches"]
+# %%
 small_1f1b = parse_schedule(["0F0 0F1 0B0 0F2 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"])
 pictures.micro_batches(small_1f1b, steps_text("1F1B", small_1f1b))
 
@@ -323,13 +322,12 @@ course.draw.over_numbers(
 #
 # ## Several short stages on each rank
 #
-# If you can't have more micro-batches, there is a second way to shrink the bubble. Give each rank several shorter
-# stages instead of one. With two ranks and two stages on each, the model is cut into four. Rank 0 gets stages 0 and 2,
-# and rank 1 gets stages 1 and 3, so a micro-batch visits each rank twice. Such a schedule is called **interleaved**.
-# Here it is with four micro-batches, compared with 1F1B. Each stage has half as many layers, so its passes take half as
-# long:
+# If you can't have more micro-batches, you can give each rank several shorter stages instead of one. With two ranks and
+# two stages on each, the model is cut into four. Rank 0 gets stages 0 and 2, and rank 1 gets stages 1 and 3, so a
+# micro-batch visits each rank twice. Such a schedule is called **interleaved**. Here it is with four micro-batches,
+# compared with 1F1B. Each stage has half as many layers, so its passes take half as long:
 
-# %% tags=["figure:10_interleaved_small"]
+# %%
 from course_utils.lessons.pipeline import interleaved_schedule
 
 small = one_f_one_b_schedule(2, 4)
@@ -383,7 +381,7 @@ pictures.plan_and_run("Interleaved", plan, run, *plan_text("Interleaved", plan, 
 # counts as a half.)
 #
 # In our example of Llama 3, eight stages on each rank would reduce the 48% to $\frac{15}{8 \cdot 16 + 15}$, or 10%. Its
-# authors did interleave.
+# authors did use an interleaved schedule.
 #
 # ## A backward pass has two halves
 #
@@ -402,10 +400,10 @@ assert torch.allclose(layer.weight.grad, g.T @ x)  # W, that of the weights
 # The forward pass is a single product, which is why we count a backward pass as two units. We call the two halves `I`
 # and `W`. The rank before is waiting for `I`, but `W` isn't needed until the optimizer takes its step. So `W` can be
 # put off to fill a part of the bubble. Schedules that do this are called **zero bubble** ([Qi and others,
-# 2023](https://arxiv.org/abs/2401.10241)), although some of the bubble may be left. The simplest is **ZB-H1**. Here is
+# 2023](https://arxiv.org/abs/2401.10241)), although some of the bubble may be left. One of them is **ZB-H1**. Here is
 # our small example, where `F`, `I` and `W` take one unit each:
 
-# %% tags=["figure:10_zb_h1_small"]
+# %%
 from course_utils.lessons.pipeline import zb_h1_schedule
 
 small_h1 = zb_h1_schedule(2, 3)
@@ -445,7 +443,7 @@ pictures.plan_and_run("ZB-H1", plan, run, title, plan_text("ZB-H1", plan, run)[1
 # %% [markdown]
 # On paper each rank works for 24 units and is idle for 3, which is 11%. The price is memory on the later ranks. A
 # micro-batch's activations can't be freed before its `W` is done, so now *every* rank keeps up to $p$ micro-batches, as
-# only rank 0 did before. It also takes some programming, because autograd computes both halves at once.
+# only rank 0 did before.
 #
 # Today's large models make the bubble small first of all with as many micro-batches as the batch allows, and with
 # interleaving. DeepSeek-V3 went further, with a schedule that cuts backward passes in two and also hides messages

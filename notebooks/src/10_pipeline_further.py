@@ -90,7 +90,7 @@ def difference(schedule):
 # Here is ZB-H1 again, on paper, and below it a schedule of the same authors that keeps more micro-batches in memory.
 # They call it **ZB-H2**:
 
-# %%
+# %% tags=["figure:10_zb_h2"]
 from course_utils.lessons.pipeline import zb_h2_schedule
 
 zb_h2 = zb_h2_schedule(4, 8)
@@ -235,7 +235,7 @@ course.answer("pipeline_v", percent=100 * plans["ZB-V"].idle_share)
 # took into [its repository](https://github.com/deepseek-ai/DualPipe) in March 2025. Our ranks do the two passes of a
 # pair one after the other, so here you see its order but not its purpose:
 
-# %%
+# %% tags=["figure:10_v"]
 from course_utils.lessons.pipeline import idle_text
 
 v_runs, busy = {}, False
@@ -479,7 +479,7 @@ pictures.pipelines({"24 micro-batches, 24 steps": timing}, title, in_seconds=Tru
 # for 200 steps in three ways. The first is one process without any delay, the second is PipeDream with stashing, and
 # the third is PipeDream without it:
 
-# %%
+# %% tags=["figure:10_stashing"]
 from course_utils.lessons.pipeline import stashing_text, step_by_step_alone
 
 stream = 200  # micro-batches, each with a step of its own
@@ -685,7 +685,7 @@ for name, each in PUZZLES.items():
     bounds[name] = known[name] if proof else lower_bound(each)
     print(f"{name:10}", text)
 
-# %%
+# %% tags=["figure:10_proofs"]
 cases = {
     name: (bounds[name], {"1F1B": each.one_f_one_b().seconds, "best known": known[name]})
     for name, each in PUZZLES.items()

@@ -5,8 +5,7 @@
 #
 # You want to train a model with 7 billion weights on a machine with 8 GPUs of 80 GB each. With data parallelism, every
 # GPU keeps a copy of everything. In **mixed precision**, most numbers take 2 bytes, and those that have to be exact
-# take 4. So each weight takes 2 bytes and its gradient 2. The **optimizer state**, which is what the optimizer keeps
-# from one step to the next, takes another 12 bytes if the optimizer is Adam. It consists of an exact copy of the weight
+# take 4. So each weight takes 2 bytes and its gradient 2. Adam needs another 12 bytes, for an exact copy of the weight
 # and two running averages, of 4 bytes each. Together that makes 16 bytes for each of 7 billion weights, which is 112
 # GB. The program runs out of memory before it has taken a single step. And yet the eight GPUs have 640 GB between them,
 # and would have stored the same 112 GB eight times over.
@@ -39,7 +38,8 @@ ranks.load_torch()
 #
 # Think about the end of a data-parallel step. An all-reduce gives every rank the same summed gradient. Then every rank
 # runs the same optimizer on the same weights and arrives at the same result. With four ranks this work is done four
-# times, and each of them needs the whole optimizer state for it.
+# times. Each rank needs the whole **optimizer state** for it, which is what the optimizer keeps from one step to the
+# next, such as Adam's running averages.
 #
 # It is enough to do the work once. Let rank $r$ be responsible for the $r$-th of four equal parts of the weights. To
 # update this part, it needs the same part of the summed gradient, which is exactly what a reduce-scatter gives it.
@@ -128,9 +128,10 @@ print(f"Adam's means: {run.results[0][1]:,} of {size:,} on each rank")
 # The losses agree with those of one process that trains with plain Adam, or `same_text` would have raised an error. But
 # each rank keeps Adam's averages for only a quarter of the weights.
 #
-# This works because Adam treats each weight on its own, so it doesn't matter where the vector is cut. An optimizer like
-# Muon needs whole matrices, and [Further](11_hybrid_and_sharded_further.ipynb) explains what that means for ZeRO. In
-# the exercise `zero1_step` you write the step for vectors of any length.
+# This works because Adam treats each weight on its own, so it doesn't matter where the vector is cut. The optimizer
+# **Muon**, in contrast, has to see a whole weight matrix to change it, and
+# [Further](11_hybrid_and_sharded_further.ipynb) explains what that means for ZeRO. In the exercise `zero1_step` you
+# write the step for vectors of any length.
 #
 # ## Three stages
 #
@@ -156,7 +157,7 @@ shard_pictures.stages(ranks=4)
 # **Predict.** Now take only *two* ranks. What percentage does a rank keep with stages 1, 2 and 3?
 
 # %%
-course.predict("zero_kept", within=1.02, stage_1=..., stage_2=..., stage_3=...)
+course.predict("zero_kept", within=1.02, stage_1=..., stage_2=..., stage_3=...)  # percent
 
 # %% [markdown]
 # What do the stages send? In a ring all-reduce of 1,000 gradients on four ranks, each rank sends three blocks of 250
@@ -223,9 +224,9 @@ course.measured("micro_batches", stage_2=stage_2, stage_3=stage_3)
 # ## FSDP2 gathers a layer, computes, and frees it
 #
 # PyTorch has stage 3 under the name **FSDP2**, the second version of *fully sharded data parallel*. Instead of one long
-# vector it cuts every weight matrix by its rows, and each rank's part is called a **shard**. You call `fully_shard` on
-# each layer and finally on the whole model. We do this with three layers, and a `ShardWatch` notes what each rank has
-# in memory whenever a layer computes:
+# vector it cuts every weight matrix by its rows, and each rank's part is called a shard, like its part of a batch. You
+# call `fully_shard` on each layer and finally on the whole model. We do this with three layers, and a `ShardWatch`
+# notes what each rank has in memory whenever a layer computes:
 
 # %%
 from course_utils.lessons.hybrid_and_sharded import ShardWatch
@@ -283,9 +284,11 @@ def in_practice(x, weights):
         model = three_layers()
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     dtypes = {}
-    model[0].register_forward_hook(
-        lambda layer, *_: dtypes.update(computing=layer.weight.dtype)
-    )
+
+    def note_dtype(layer, inputs, outputs):
+        dtypes["computing"] = layer.weight.dtype
+
+    model[0].register_forward_hook(note_dtype)
     for layer in model:
         fully_shard(layer, mp_policy=policy)
     fully_shard(model, mp_policy=policy)
@@ -318,8 +321,8 @@ print(f"norm in one process, with float32 throughout: {serial_norm:.8f}")
 #   2 bytes (lesson 13). So a weight takes 4 bytes, its gradient 4 and Adam's averages 8. The sum is the 16 bytes of the
 #   beginning, where the ZeRO paper has 2 + 2 + 12. (Megatron-LM keeps gradients of 4 bytes as well, which makes 18.)
 # - **Clipping.** FSDP2's weights are DTensors (lesson 9), which know how they are cut. So `clip_grad_norm_` adds up the
-#   squares of all shards by itself, and all ranks get the same norm. Only across the stages of a pipeline do you still
-#   have to do what part 1 showed. It differs a little from the serial norm, because bfloat16 rounds.
+#   squares of all shards by itself. All ranks get the same norm, which differs a little from the serial one because
+#   bfloat16 rounds. Only across the stages of a pipeline do you still have to do what part 1 showed.
 #
 # Two more features decide between memory and time. With `reshard_after_forward=False`, a layer isn't freed until its
 # backward pass. This saves one of the two gathers and costs the memory of all layers. And on GPUs, FSDP2 uses
@@ -329,10 +332,10 @@ print(f"norm in one process, with float32 throughout: {serial_norm:.8f}")
 # ## A checkpoint written by four ranks and read by two
 #
 # A **checkpoint** is a set of files from which training can resume. The simplest method is to gather everything on rank
-# 0 and let it save a **full state dict**. For 7 billion weights and Adam's averages in float32, this is 84 GB in the
-# memory of one machine, written by one process while the others wait. In a **sharded state dict** each rank has only
-# its own shards, so all ranks can write at the same time. In the next cell, 2 × 2 ranks do this. Along `tensor` the
-# matrices of the transformer are cut, and along `data` FSDP2 shards what is left.
+# 0 and let it save a **full state dict**. A weight and Adam's two averages take 12 bytes in float32, so for 7 billion
+# weights this is 84 GB in the memory of one machine, written by one process while the others wait. In a **sharded state
+# dict** each rank has only its own shards, so all ranks can write at the same time. In the next cell, 2 × 2 ranks do
+# this. Along `tensor` the matrices of the transformer are cut, and along `data` FSDP2 shards what is left.
 
 # %%
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
@@ -455,8 +458,9 @@ course.answer("thirty_billion", stage=lowest, gigabytes=gigabytes)
 # million **tokens**, which are pieces of words.
 #
 # In each cell of the table, the first line gives the numbers of ranks along `data` (DP), `tensor` (TP) and `pipeline`
-# (PP). The second gives the stage of ZeRO and what is recomputed. The third has the time of a step, the memory on the
-# fullest GPU, and the share of the GPUs' peak speed that goes into the model's own arithmetic.
+# (PP). The second gives the stage of ZeRO, which has nothing to divide if there is only one rank along `data`, and what
+# is recomputed. The third has the time of a step, the memory on the fullest GPU, and the share of the GPUs' peak speed
+# that goes into the model's own arithmetic.
 
 # %% tags=["figure:11_planned"]
 from course_utils.lessons.hybrid_and_sharded import H100, MODELS, plan
@@ -476,10 +480,12 @@ planner_pictures.plans(plans)
 # How far can you trust the table? Some constants in the formulas, such as the share of its peak that a GPU really
 # reaches, are fitted to half of the published runs in the printed line, and the other half tests them. We therefore let
 # the planner choose only among kinds of layout that occur in these runs. Without `tested_only=True` it also tries the
-# ZB-V schedule of lesson 10, and **offloading**, which moves the optimizer state to the CPU's memory. It then finds
-# layouts for more models, but no published run has tested them. Even in this table, if two mixtures are within a few
-# percent of each other, only a run can tell which is faster. [Further](11_hybrid_and_sharded_further.ipynb) shows how
-# far off the planner is. In a terminal, `course plan "Llama 3 70B" --gpus 64` prints the ten best layouts for a model.
+# ZB-V schedule of lesson 10, and **offloading**, which moves the optimizer state to the host memory (the CPU's memory).
+# It then finds layouts for more models, but none of these runs has tested them. Even the layouts in this table are at
+# the edge of what has been tested, because most of them combine stage 1 with numbers of 2 bytes, which none of the runs
+# does. And if two mixtures are within a few percent of each other, only a run can tell which is faster.
+# [Further](11_hybrid_and_sharded_further.ipynb) shows how far off the planner is. In a terminal, `course plan "Llama 3
+# 70B" --gpus 64 --tested-only` prints the ten best layouts for a model.
 
 # %%
 ranks.stop()

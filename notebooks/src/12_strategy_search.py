@@ -393,6 +393,7 @@ course.predict("strategy_tokens", within=1.1, tokens=...)
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.strategy_search import describe, described_costs, find_strategy
+from course_utils.words import wrapped
 
 course.answer("strategy_tokens", tokens=8 * width**2 / (2 * width))
 gpus = describe({"GPU 0": 40e9, "GPU 1": 40e9}, link=(10e-6, 25e9))
@@ -402,7 +403,7 @@ for length in (64, 192, 384, 768):
     costs = described_costs(graph, gpus, 19.5e12, 1.5e12, launch_seconds=5e-6)
     tokens = 8 * length
     found[tokens] = find_strategy(graph, costs, devices=2, iterations=20_000).strategy
-    print(f"{tokens:5} tokens: {strategy_text(graph, found[tokens])}")
+    print(wrapped(f"{tokens:5} tokens: {strategy_text(graph, found[tokens])}"))
 
 # %% tags=["figure:12_block"]
 few, many = found[1536], found[6144]
@@ -411,15 +412,16 @@ panels = {"1,536 tokens": few, "6,144 tokens": many}
 pictures.strategies(graph, panels, title, devices=gpus.names)
 
 # %% [markdown]
-# With few tokens the search finds the cuts of lesson 9. It cuts attention between its heads and the MLP by parameter
-# and by row, but it cuts the norms by sample, because a norm needs all numbers of a token and has hardly any weights.
-# With many tokens it finds data parallelism, which sends the same number of gradients for any number of tokens. In
-# between, it treats attention and the MLP differently. So the width of a model alone doesn't tell you how to cut it.
-# The rows of its matrix products are the tokens of a step, and longer texts or a larger batch can change the answer.
+# With few tokens the search finds the cuts of lesson 9. Attention is cut between its heads, and the MLP by parameter
+# and by row. The norms are cut by sample, because a norm needs all numbers of a token and has hardly any weights. With
+# many tokens the search finds data parallelism, whose gradients don't grow with the tokens. At 3,072 tokens it has
+# already changed its mind about attention, which has only half as many weights as the MLP. So the width of a model
+# alone doesn't tell you how to cut it. The rows of its matrix products are the tokens of a step, and longer texts or a
+# larger batch can change the answer.
 #
 # A search is no better than its space. FlexFlow couldn't have found this pair of cuts, because SOAP doesn't contain it.
-# And ours can't find a pipeline with micro-batches (lesson 10) or a sharded optimizer state (lesson 11), since neither
-# is among the eight million strategies.
+# And ours can't find a pipeline with micro-batches (lesson 10) or a sharded optimizer state (lesson 11). Neither is
+# among its eight million strategies.
 #
 # ## From the strategy to a program
 #
@@ -444,10 +446,11 @@ print(text[text.index("    def forward") : text.index("def train")].rstrip())
 
 # %% [markdown]
 # All ranks run the same lines, and on each rank `self.qkv`, `self.up` and so on are its own parts of these operators.
-# Where a part needs numbers that its rank doesn't have, there is a collective of lesson 4, under a comment that
-# explains the reason. For instance, `up` reads all of `norm_2`, which was cut by sample, so an `all_gather` brings the
-# samples together. The sums of `out` and `down`, which are cut by row, belong to these parts and need no line of their
-# own. In the backward pass, gradients travel the opposite way.
+# The input is on every rank, and `own` picks out the part that this rank reads. Wherever a part needs numbers from the
+# other rank, there is a collective of lesson 4, under a comment that explains the reason. For instance, `up` reads all
+# of `norm_2`, which was cut by sample, so an `all_gather` brings the samples together. The sums of `out` and `down`,
+# which are cut by row, belong to these parts and need no line of their own. In the backward pass, gradients travel the
+# opposite way.
 #
 # Does it train as a single process does? We take two steps in float64 and compare the losses:
 
@@ -488,7 +491,7 @@ link = measured_topology(ranks, repeats=3)
 costs = measure_costs(graph, link, ranks, rounds)
 print(timed_text(len(costs.times), costs.spread))
 here = find_strategy(graph, costs, devices=2, iterations=20_000).strategy
-print("found for these two ranks:", strategy_text(graph, here))
+print(wrapped(f"found for these two ranks: {strategy_text(graph, here)}"))
 
 tried = {"one device": [whole] * len(graph), "few tokens": few, "many tokens": many}
 if here not in tried.values():
@@ -515,10 +518,10 @@ pictures.predicted_measured(points, title)
 #
 # ## Programs that choose today
 #
-# FlexFlow (2018) searches with Metropolis walks, as we did, and its successor Unity (2022) has the row cut, too. Alpa
-# (2022) includes pipelines. It finds their stages with dynamic programming and the cuts inside each stage with an
-# integer linear program, for which good solvers exist. In JAX, you state how a few tensors are cut, and the compiler
-# XLA works out the rest (GSPMD, now Shardy). PyTorch's DTensor decides operator by operator while the program runs.
+# FlexFlow (2018) searches with Metropolis walks, as we did. Its successor Unity (2022) can also cut by row. Alpa (2022)
+# includes pipelines. It finds their stages with dynamic programming and the cuts inside each stage with an integer
+# linear program, for which good solvers exist. In JAX, you state how a few tensors are cut, and the compiler XLA works
+# out the rest (GSPMD, now Shardy). PyTorch's DTensor decides operator by operator while the program runs.
 # [AutoParallel](https://github.com/meta-pytorch/autoparallel), an experimental project by PyTorch's developers (2025),
 # looks at the whole model first and chooses DTensor's placements with an integer linear program.
 

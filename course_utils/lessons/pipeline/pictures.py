@@ -51,9 +51,10 @@ def pipelines(
     if not timings or not all(timing.entries for timing in timings.values()):
         raise CourseError("pipelines: at least one schedule, with at least one computation.")
     used = {entry.action.kind for timing in timings.values() for entry in timing.entries}
-    kinds = {word: Patch(facecolor=colour) for kind, (word, colour) in _KINDS.items() if kind in used}
+    words = {kind: word for kind, (word, _) in _KINDS.items() if kind in used}
     if {"B", "I"} <= used:  # of one colour
-        del kinds[_KINDS["I"][0]]
+        words["B"] = f"{words['B']}, or {words.pop('I')}"
+    kinds = {word: Patch(facecolor=_KINDS[kind][1]) for kind, word in words.items()}
     kinds["idle"] = Patch(facecolor=_IDLE)
     heights = [_ROW * timing.ranks for timing in timings.values()]
     above = style.legend_height(list(kinds)) + 0.24

@@ -44,7 +44,7 @@ def cut_text(config: Config) -> str:
 
 
 def strategy_text(graph: OperatorGraph, strategy: Strategy) -> str:
-    """A strategy in words; neighbours that are spread in the same way are taken together: "conv1 to pool5 by sample"."""
+    """A strategy in words, neighbours that are spread in the same way together: "conv1 to pool1 by sample, fc1 …"."""
     runs: list[tuple[str, list[str]]] = []
     for operator, config in list(zip(graph.operators, strategy, strict=True))[1:]:
         if not runs or runs[-1][0] != cut_text(config):
@@ -133,7 +133,7 @@ def bound_text(found: int, took: float, bound: Bound | None) -> str:
         bound: of all strategies; None where the search for it gave up.
     """
     if bound is None:
-        return "Too many beginnings are left: nothing is proved"
+        return "Too many partial strategies are left, so nothing is proved"
     times = f"walks {seconds_text(took)}, proof {seconds_text(bound.took)}"
     if bound.nanoseconds == found:
         return f"Proved: no strategy is quicker than {seconds_text(found / 1e9)}, simulated ({times})"

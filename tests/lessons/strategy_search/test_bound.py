@@ -120,7 +120,7 @@ def numbers_of(nested) -> list[tuple[list, int]]:
 def test_a_falsified_certificate_is_rejected() -> None:
     graph, costs, certificate, best = certified()
     certificate = Certificate(**json.loads(json.dumps(asdict(certificate))))
-    with pytest.raises(CourseError, match="beginning"):
+    with pytest.raises(CourseError, match="partial strategy"):
         check_certificate(graph, costs, 2, replace(certificate, nanoseconds=best + 1))
     for name, words in {"follow": "may take less|nothing follows", "work": "less work|nothing follows"}.items():
         for number in range(len(numbers_of(getattr(certificate, name)))):
@@ -131,22 +131,22 @@ def test_a_falsified_certificate_is_rejected() -> None:
                 check_certificate(graph, costs, 2, replace(certificate, **{name: changed}))
 
 
-def test_a_certificate_that_leaves_out_beginnings_is_rejected() -> None:
+def test_a_certificate_that_leaves_out_partial_strategies_is_rejected() -> None:
     graph, costs, certificate, best = certified(target=100)
     nothing = [[[[None] * 2] * 2 for _ in own] for own in certificate.work]
     alone = replace(certificate, follow=nothing, work=[[0] * len(own) for own in certificate.work])
-    assert check_certificate(graph, costs, 2, alone), "all beginnings are kept, so no bound is needed"
+    assert check_certificate(graph, costs, 2, alone), "all partial strategies are kept, so no bound is needed"
     needed = []
-    for level, kept in enumerate(certificate.beginnings):
+    for level, kept in enumerate(certificate.partial):
         for choice, own in enumerate(kept):
-            changed = list(map(list, certificate.beginnings))
+            changed = list(map(list, certificate.partial))
             changed[level][choice] = []
             needed.append(any(sum(clocks) + sum(rest) <= 2 * (best - 1) for clocks, rest in own))  # both devices work
             if needed[-1]:
                 with pytest.raises(CourseError, match="left out for no reason"):
-                    check_certificate(graph, costs, 2, replace(alone, beginnings=changed))
+                    check_certificate(graph, costs, 2, replace(alone, partial=changed))
             else:
-                assert check_certificate(graph, costs, 2, replace(alone, beginnings=changed))
+                assert check_certificate(graph, costs, 2, replace(alone, partial=changed))
     assert sum(needed) > len(needed) / 2
 
 
@@ -156,7 +156,7 @@ def test_no_changed_certificate_proves_more_than_is_true(seed) -> None:
     passed = 0
     for _ in range(40):
         changed = json.loads(json.dumps(asdict(certificate)))
-        name = ("beginnings", "follow", "work")[random.integers(3)]
+        name = ("partial", "follow", "work")[random.integers(3)]
         where, place = numbers_of(changed[name])[random.integers(len(numbers_of(changed[name])))]
         where[place] += int(random.integers(-best, best))
         changed["nanoseconds"] += int(random.integers(-best // 2, 2))
@@ -209,7 +209,7 @@ def test_of_random_chains_the_bound_is_the_optimum_and_its_certificate_holds(see
     assert chains > 5
 
 
-def test_with_too_many_beginnings_the_search_gives_up(monkeypatch) -> None:
+def test_with_too_many_partial_strategies_the_search_gives_up(monkeypatch) -> None:
     monkeypatch.setattr("course_utils.lessons.strategy_search.search.lower_bound.MOST", 2)
     assert bound_below(make_tables(five_operators(), HandCosts(), 2), 10**9) is None
 

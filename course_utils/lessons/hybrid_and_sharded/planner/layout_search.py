@@ -50,7 +50,7 @@ class Choice:
         seconds: of each part of a step.
         room: bytes of a GPU that may be used for it.
         buffers: bytes that NCCL takes of this room.
-        host: bytes of the node's own memory that are used for each GPU, and
+        host: bytes of host memory that are used for each GPU, and
         host_room: how many there are.
         peak_share: of what the GPUs could compute at most in this time, the share that the model needs: without what is
             computed again ("model FLOPs utilization").
@@ -110,7 +110,7 @@ def plan(
     Tensor-parallel groups stay inside a node. Texts of more than `LONG` tokens may be shared by several GPUs; experts,
     if the model has any, are dealt out. Of several sizes of the micro-batch the one is taken that fits and is quickest.
     Unless the program is `PLAIN`, so it is with the numbers of chunks, ZB-V, and HSDP; and where a layout does not fit,
-    the optimizer's state may go to the node's own memory.
+    the optimizer's state may go to host memory.
 
     Args:
         model: a `LanguageModel`, or a name from `MODELS`.

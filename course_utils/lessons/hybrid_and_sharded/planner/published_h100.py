@@ -180,12 +180,12 @@ def tested_text() -> str:
     """
     runs = published_runs()
     assert all(is_tested(run.layout) for run in runs)
-    stages = [f"{sum(run.layout.zero == stage for run in runs)} with ZeRO {stage}" for stage in TESTED_STAGES]
-    low = sum(run.layout.program.float8 for run in runs)
-    return (
-        f"{len(runs)} published runs: {join(stages)}; {low} of them compute with numbers of 8 bits. "
-        "None offloads the optimizer state or uses ZB-V or HSDP."
-    )
+    texts = []
+    for stage in TESTED_STAGES:
+        programs = [run.layout.program for run in runs if run.layout.zero == stage]
+        low = sum(program.float8 for program in programs)
+        texts.append(f"{len(programs)} with ZeRO {stage} ({low} of them with numbers of 8 bits)")
+    return f"{len(runs)} published runs: {join(texts)}. None offloads the optimizer state or uses ZB-V or HSDP."
 
 
 def furthest_text() -> str:

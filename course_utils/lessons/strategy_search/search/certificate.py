@@ -12,15 +12,15 @@ class Certificate:
     `choices_of`.
 
     Attributes:
-        beginnings: what the operators up to this one leave behind, as pairs (clocks, rest) of nanoseconds: when each
+        partial: what the operators up to this one leave behind, as pairs (clocks, rest) of nanoseconds: when each
             device is free after their forward passes, and how long each is busy with their backward passes. With the
-            same configuration each other beginning is no better than one of these, or takes `nanoseconds` anyhow.
+            same configuration each other partial strategy is no better than one of these, or takes `nanoseconds`.
         follow: for each device i and j, how long at least it is from when j is free, after the operator's forward pass,
             until i is free, before its backward pass. None: i does not wait for j.
         work: nanoseconds that all devices together are busy in between, at least.
     """
 
     nanoseconds: int
-    beginnings: Sequence[Sequence[Sequence[tuple[Sequence[int], Sequence[int]]]]]
+    partial: Sequence[Sequence[Sequence[tuple[Sequence[int], Sequence[int]]]]]
     follow: Sequence[Sequence[Sequence[Sequence[int | None]]]]
     work: Sequence[Sequence[int]]

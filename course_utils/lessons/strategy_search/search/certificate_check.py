@@ -2,7 +2,7 @@
 
 Nothing of the search is used, and no matrix of its: each step of the program is carried out on clocks in plain Python.
 
-Source: Held & Karp 1962, "A Dynamic Programming Approach to Sequencing Problems" (dominated beginnings are dropped).
+Source: Held & Karp 1962, "A Dynamic Programming Approach to Sequencing Problems" (dominance).
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,10 +29,10 @@ _NEVER = float("-inf")
 
 
 def check_certificate(graph: OperatorGraph, costs: Costs, devices: int, certificate: Certificate) -> int:
-    """How many beginnings were looked at, kept or not; each has a reason.
+    """How many partial strategies were looked at, kept or not; each has a reason.
 
     Raises:
-        CourseError: a number that does not hold, or a beginning that may lead to a quicker strategy.
+        CourseError: a number that does not hold, or a partial strategy that may lead to a quicker strategy.
     """
     operators, choices = graph.operators, choices_of(graph, devices)
     if any(operator.inputs != ((number - 1,) if number else ()) for number, operator in enumerate(operators)):
@@ -48,23 +48,26 @@ def check_certificate(graph: OperatorGraph, costs: Costs, devices: int, certific
                 if level:
                     claimed = certificate.follow[level - 1][x], certificate.work[level - 1][x]
                     _check_bounds(f"{reader.name} {b}", *steps, claimed, after)
-                for beginning in before[x]:
+                for clocks, rest in before[x]:
                     looked_at += 1
-                    new = _after(beginning[0], steps[0]), _remaining(beginning[1], steps[1])
-                    beaten = any(_no_worse(other, new) for other in certificate.beginnings[level][y])
+                    new = _after(clocks, steps[0]), _remaining(rest, steps[1])
+                    beaten = any(_no_worse(other, new) for other in certificate.partial[level][y])
                     if not beaten and _least(*new, *after) < certificate.nanoseconds:
-                        raise CourseError(f"A beginning up to {reader.name} {b} is left out for no reason.")
+                        raise CourseError(
+                            f"A partial strategy is missing for no reason. It ends with {reader.name} in {b.parts} parts "
+                            f"on the devices {b.devices}."
+                        )
                 bar.refresh()
-            before = certificate.beginnings[level]
+            before = certificate.partial[level]
     _check_ends(certificate)
     return looked_at
 
 
 def _check_sizes(certificate: Certificate, sizes: Sequence[int], devices: int) -> None:
-    for each in (certificate.beginnings, certificate.follow, certificate.work):
+    for each in (certificate.partial, certificate.follow, certificate.work):
         if [len(own) for own in each] != sizes:
             raise CourseError("The certificate is of another network, or of another number of devices.")
-    pairs = [pair for level in certificate.beginnings for own in level for pair in own]
+    pairs = [pair for level in certificate.partial for own in level for pair in own]
     tables = [own for level in certificate.follow for own in level]
     if any(len(row) != devices for table in (*pairs, *tables) for row in table) or any(
         len(own) != devices for own in tables
@@ -110,7 +113,7 @@ def _remaining(rest: Clocks, steps: Sequence[Step]) -> Clocks:
 
 
 def _least(clocks: Clocks, rest: Clocks, follow: Sequence[Sequence[int | None]], work: int) -> float:
-    """What a beginning takes, whatever follows: the longest wait, or a device's share of all work, rounded up."""
+    """What a partial strategy takes, whatever follows: the longest wait, or a device's share of all work."""
     between = _through(follow, clocks)
     devices = len(clocks)
     return max(*map(sum, zip(rest, between, strict=True)), -(-(sum(rest) + sum(clocks) + work) // devices))
@@ -147,13 +150,11 @@ def _check_bounds(name: str, forward: list[Step], backward: list[Step], before: 
 
 def _check_ends(certificate: Certificate) -> None:
     """That behind the last operator nothing is claimed to follow, and that all that was kept takes long enough."""
-    for follow, work, kept in zip(
-        *(each[-1] for each in (certificate.follow, certificate.work, certificate.beginnings))
-    ):
+    for follow, work, kept in zip(*(each[-1] for each in (certificate.follow, certificate.work, certificate.partial))):
         if work > 0 or any(
             wait is not None and (i != j or wait > 0) for i, row in enumerate(follow) for j, wait in enumerate(row)
         ):
             raise CourseError("After the last operator nothing follows.")
         for clocks, rest in kept:
             if max(map(sum, zip(clocks, rest, strict=True))) < certificate.nanoseconds:
-                raise CourseError("A beginning that was kept leads to a quicker strategy.")
+                raise CourseError("A partial strategy that was kept leads to a quicker strategy.")

@@ -1,12 +1,12 @@
 """How quick a strategy can be at best: a bound for networks in which each operator reads the one before.
 
-From the first operator inwards, all that later operators see of a beginning is when each device is free (clocks), and
-how long each is busy after their backward passes (rest). A beginning that is nowhere better than another one, up to a
-shift of both, is dropped; so is one that needs `target` at least, whatever follows. What may follow is bounded twice:
-by the smallest entry of each matrix, and by the mean work of all devices. Memory is left out, which can only lower the
-bound.
+A branch and bound search. A partial strategy has configurations for the first operators only. All that later operators
+see of it is when each device is free (clocks), and how long each is busy after their backward passes (rest). One that
+is nowhere better than another, up to a shift of both, is dropped (dominance). So is one that needs `target` at least,
+whatever follows. What may follow is bounded twice: by the smallest entry of each matrix, and by the mean work of all
+devices. Memory is left out, which can only lower the bound.
 
-Source: Held & Karp 1962, "A Dynamic Programming Approach to Sequencing Problems" (dominated beginnings are dropped).
+Source: Held & Karp 1962, "A Dynamic Programming Approach to Sequencing Problems" (dominance).
 """
 
 import time
@@ -22,7 +22,7 @@ from course_utils.lessons.strategy_search.search.certificate import Certificate
 from course_utils.lessons.strategy_search.simulator.step_tables import NEVER, Tables, Whole
 
 MOST = 20_000
-"""Beginnings kept at one operator; with more the search gives up."""
+"""Partial strategies kept at one operator; with more the search gives up."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Bound:
     Attributes:
         strategy: one that takes just as long, memory left out; None where none is quicker than the target.
         certificate: why; `certificate_check.py` checks it with a program of its own.
-        took: seconds of the search. kept: beginnings that had to be looked at.
+        took: seconds of the search. kept: partial strategies that had to be looked at.
     """
 
     nanoseconds: int
@@ -42,24 +42,24 @@ class Bound:
     kept: int
 
 
-class _Beginnings(NamedTuple):
+class _PartialStrategies(NamedTuple):
     """Those that end with one choice of an operator.
 
     Attributes:
-        clocks, rest: nanoseconds, (beginnings, devices).
-        choices: of all operators so far, (beginnings, operators).
+        clocks, rest: nanoseconds, (partial strategies, devices).
+        choices: of all operators so far, (partial strategies, operators).
     """
 
     clocks: Whole
     rest: Whole
     choices: Whole
 
-    def pick(self, numbers: Sequence[int] | Whole) -> "_Beginnings":
-        return _Beginnings(*(each[numbers] for each in self))
+    def pick(self, numbers: Sequence[int] | Whole) -> "_PartialStrategies":
+        return _PartialStrategies(*(each[numbers] for each in self))
 
 
 def bound_below(tables: Tables, target: int) -> Bound | None:
-    """The least makespan, or `target` where nothing is quicker; None where too many beginnings are left.
+    """The least makespan, or `target` where nothing is quicker; None where too many partial strategies are left.
 
     Args:
         target: nanoseconds, such as the best that a walk has found.
@@ -73,7 +73,7 @@ def bound_below(tables: Tables, target: int) -> Bound | None:
     steps = [(_first(own[0].forward), _first(own[0].backward)) for own in tables.factors[1:]]
     follow, work = _follows(steps, tables.devices)
     nothing = np.zeros((1, tables.devices), np.int64)
-    levels = [[_Beginnings(nothing, nothing, np.zeros((1, 1), np.int64))]]
+    levels = [[_PartialStrategies(nothing, nothing, np.zeros((1, 1), np.int64))]]
     for step, least_times, least_work in zip(steps, follow, work, strict=True):
         levels.append(_next_level(levels[-1], step, least_times, least_work, target))
         if sum(len(own.clocks) for own in levels[-1]) > MOST:
@@ -87,9 +87,9 @@ def bound_below(tables: Tables, target: int) -> Bound | None:
 
 
 def _next_level(
-    before: Sequence[_Beginnings], step: tuple[Whole, Whole], follow: Whole, work: Whole, target: int
-) -> list[_Beginnings]:
-    """For each choice of the next operator, the beginnings that may lead below the target."""
+    before: Sequence[_PartialStrategies], step: tuple[Whole, Whole], follow: Whole, work: Whole, target: int
+) -> list[_PartialStrategies]:
+    """For each choice of the next operator, the partial strategies that may lead below the target."""
     forward, backward = step
     level = []
     for own in range(forward.shape[1]):
@@ -101,32 +101,32 @@ def _next_level(
 
 
 def _certificate(
-    nanoseconds: int, levels: Sequence[Sequence[_Beginnings]], follow: Sequence[Whole], work: Sequence[Whole]
+    nanoseconds: int, levels: Sequence[Sequence[_PartialStrategies]], follow: Sequence[Whole], work: Sequence[Whole]
 ) -> Certificate:
     """All that was kept and proved, as plain numbers."""
-    beginnings = [[list(zip(own.clocks.tolist(), own.rest.tolist(), strict=True)) for own in level] for level in levels]
+    partial = [[list(zip(own.clocks.tolist(), own.rest.tolist(), strict=True)) for own in level] for level in levels]
     waits = [
         [[[None if wait < NEVER // 2 else wait for wait in row] for row in own] for own in each.tolist()]
         for each in follow
     ]
-    return Certificate(nanoseconds, beginnings, waits, [each.tolist() for each in work])
+    return Certificate(nanoseconds, partial, waits, [each.tolist() for each in work])
 
 
-def _go_on(before: Sequence[_Beginnings], forward: Whole, backward: Whole, own: int) -> _Beginnings:
-    """All beginnings with one choice of the next operator behind them; its matrices (source, devices, devices)."""
+def _go_on(before: Sequence[_PartialStrategies], forward: Whole, backward: Whole, own: int) -> _PartialStrategies:
+    """All partial strategies with one choice of the next operator behind them; its matrices (source, devices, …)."""
     found = [
-        _Beginnings(
+        _PartialStrategies(
             (forward[x] + each.clocks[:, None]).max(2),
             (backward[x] + each.rest[:, :, None]).max(1),
             np.pad(each.choices, ((0, 0), (0, 1)), constant_values=own),
         )
         for x, each in enumerate(before)
     ]
-    return _Beginnings(*(np.concatenate(each) for each in zip(*found, strict=True)))
+    return _PartialStrategies(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
 
-def _least(found: _Beginnings, follow: Whole, work: int) -> Whole:
-    """What each beginning takes at least, whatever follows."""
+def _least(found: _PartialStrategies, follow: Whole, work: int) -> Whole:
+    """What each partial strategy takes at least, whatever follows."""
     waits = (found.rest[:, :, None] + follow + found.clocks[:, None]).max((1, 2))
     return np.maximum(waits, -(-((found.rest + found.clocks).sum(1) + work) // len(follow)))
 
@@ -151,7 +151,7 @@ def _follows(steps: list[tuple[Whole, Whole]], devices: int) -> tuple[list[Whole
     return smallest, work
 
 
-def _best(found: _Beginnings) -> _Beginnings:
+def _best(found: _PartialStrategies) -> _PartialStrategies:
     """Without those that another is as good as, up to a shift."""
     clocks, rest = found.clocks, found.rest
     taken: list[int] = []
