@@ -452,10 +452,10 @@ gigabytes = zero_memory(30e9, 8, lowest) / 1e9
 course.answer("thirty_billion", stage=lowest, gigabytes=gigabytes)
 
 # %% [markdown]
-# Larger models need a mixture of ZeRO along `data`, `tensor` and `pipeline`. There are many, so we let a **planner** go
-# through them. This is a program that calculates memory and time for each mixture and picks the fastest that fits. It
-# uses published formulas and the data sheet of NVIDIA's H100, and fills at most 72 of its 80 GB. A step has four
-# million **tokens**, which are pieces of words.
+# Larger models need a mixture of all three axes of part 1, with ZeRO along `data`. There are many mixtures, so we let a
+# **planner** go through them. This is a program that calculates memory and time for each mixture and picks the fastest
+# that fits. It uses published formulas and the data sheet of NVIDIA's H100, and fills at most 72 of its 80 GB. A step
+# has four million **tokens**, which are pieces of words.
 #
 # In each cell of the table, the first line gives the numbers of ranks along `data` (DP), `tensor` (TP) and `pipeline`
 # (PP). The second gives the stage of ZeRO, which has nothing to divide if there is only one rank along `data`, and what

@@ -97,6 +97,8 @@ def navigation_of(page: Page) -> Navigation | None:
     after = LESSONS[lesson.number + 1] if lesson.number + 1 < len(LESSONS) else None
     previous = PageLink(f"back to lesson{FIXED}{lesson.number}", page_of(lesson))
     following = to_page(after) if after else None
+    if page.kind == "part 2":
+        previous = to_page(lesson)
     if page.kind == "lesson":
         previous = to_last_page(before) if before else None
         following = to_last_page(lesson) if lesson.part_2 else following

@@ -86,7 +86,7 @@ def same_text(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
     """
     far = {name: largest_difference(line, serial) for name, line in losses.items()}
     assert max(far.values()) <= SAME, f"another training than the serial one: {far}"
-    who = join(list(far)) if len(far) < 4 else f"all {len(far)} ways"
+    who = join(list(far)) if len(far) < 4 else f"all {len(far)} runs"
     most = f"at most {max(far.values()):.0e} from" if max(far.values()) else "digit for digit as in"
     return f"{who}: {most} one process, at every one of {len(serial)} steps"
 
