@@ -11,7 +11,7 @@ def break_even(
     bandwidth: float,
     number_bytes: float = 2,
 ) -> float:
-    """Return the number N of GPUs on which sending takes as long as the computation that hides it.
+    """Return the number N of GPUs on which sending takes as long as computation that can hide it.
 
     With fewer GPUs, computing takes longer and can hide the messages. With more GPUs, a step waits
     for messages. Each parameter of a transformer takes 2 operations per token forward, and 4
