@@ -249,13 +249,14 @@ copy_to_ranks, sum_over_ranks = CopyToRanks.apply, SumOverRanks.apply
 def one_layer(cut, x, weight):
     if cut == "batch cut":
         y = linear(own_part(x, 0), weight.requires_grad_())
-        y.sum().backward()  # any loss will do, because we only count bytes
-        dist.all_reduce(weight.grad)  # as in lesson 6
     elif cut == "column cut":
         y = linear(copy_to_ranks(x.requires_grad_()), own_part(weight, 0))
-        y.sum().backward()  # all-reduces the gradient of x
     else:
-        y = sum_over_ranks(linear(own_part(x, 1), own_part(weight, 1)))
+        x = own_part(x, 1).requires_grad_()
+        y = sum_over_ranks(linear(x, own_part(weight, 1)))
+    y.sum().backward()  # any loss will do, because we only count bytes
+    if cut == "batch cut":
+        dist.all_reduce(weight.grad)  # as in lesson 6
 
 
 def count_bytes(cut, rows, inputs, outputs):
@@ -270,10 +271,9 @@ for cut in held:
 # %% [markdown]
 # Let's check these figures. The layer has 1,152 inputs and 512 outputs, and $x$ has 16 rows. The batch cut sums the
 # gradient of $W$, which has 1,152 × 512 elements of 4 bytes. The column cut sums the gradient of $x$, with 16 × 1,152
-# elements, and the row cut sums $y$, with 16 × 512. (From all three, a ring sends the same $2\,\frac{P-1}{P}$ times
-# these bytes.)
+# elements, and the row cut sums $y$, with 16 × 512.
 #
-# So with 16 rows, data parallelism is 72 times as expensive as a row cut. But $x$ and $y$ grow with the number of rows,
+# So with 16 rows, data parallelism sends 72 times more than a row cut. But $x$ and $y$ grow with the number of rows,
 # and $W$ doesn't.
 #
 # **Predict.** A smaller layer has 288 inputs and 128 outputs. Above how many rows does the batch cut send less than the
@@ -305,9 +305,9 @@ course.draw.over_numbers(row_counts, counted, title, predicted=calculated, **axe
 # The row cut sums $n \times 128$ elements and the batch cut 288 × 128, so they are equal if $n$ is 288, the number of
 # inputs. In the same way, the column cut is as expensive as the batch cut if $n$ is the number of outputs.
 #
-# What does that mean for a transformer? Its rows are **tokens**, the pieces of text that it reads, which are characters
-# in our model. A batch of 64 texts with 2,048 tokens each gives $x$ 131,072 rows. That is far to the right of this
-# picture, where the batch cut sends the least. We will calculate it for a whole block further down.
+# In a transformer, the rows of $x$ are **tokens**, the pieces of text that it reads. In our model they are characters.
+# A batch of 64 texts with 2,048 tokens each has 131,072 rows. That is far to the right of this picture, where the batch
+# cut sends the least. Further down we will calculate it for a whole block.
 #
 # ## Two layers with one all-reduce each way
 #
@@ -323,9 +323,9 @@ course.draw.over_numbers(row_counts, counted, title, predicted=calculated, **axe
 #
 # Suppose that we cut `up` by row. Then each rank gets a term of a sum, and the gelu of a sum is not the sum of the
 # gelus. For example, gelu(1) is 0.841 and gelu(−1) is −0.159, which makes 0.682, but gelu(1 − 1) is 0. So the ranks
-# have to all-reduce the wide tensor before they can apply gelu. If `down` is then cut by column, its outputs have to be
-# collected at the end. Both messages have a counterpart in the backward pass, which makes four collectives.
-# ([Further](09_model_parallel_further.ipynb) runs this.)
+# have to all-reduce the wide tensor before they can apply gelu, and if `down` is then cut by column, its outputs have
+# to be collected at the end. With their counterparts in the backward pass this makes four collectives, as
+# [Further](09_model_parallel_further.ipynb) shows.
 #
 # Now suppose that we cut `up` by *column*. Then each rank has complete columns of the wide tensor, so it can apply gelu
 # to them. And some columns of its input are just what a rank needs for a row cut of `down`:
@@ -368,12 +368,12 @@ print(f"at most {max(run.results):.0e} away from one process")
 #
 # The MLP treats each token by itself. The other half of a block is **attention**, which lets a token see the tokens
 # before it. A linear layer makes three vectors for each token, called *query*, *key* and *value*. Say that three tokens
-# have the keys (1, 0), (0, 1) and (1, 1), and that the third token has the query (2, 0). We multiply this query with
-# each key, number by number, and add up. That gives the *scores* 2, 0 and 2. They are divided by the square root of the
-# vectors' size, here $\sqrt 2$, and a softmax turns them into weights that add up to 1, here 0.45, 0.11 and 0.45. If
-# the three values are 10, 20 and 30, the third token gets 0.45 · 10 + 0.11 · 20 + 0.45 · 30 = 20. It takes the most
-# from the tokens whose keys fit its query. Scores for later tokens are set to $-\infty$, which makes their weights 0.
-# Otherwise the model could see the character that it has to predict.
+# have the keys (1, 0), (0, 1) and (1, 1), and that the third token has the query (2, 0). We multiply it with each key,
+# number by number, and add up. That gives the *scores* 2, 0 and 2. They are divided by the square root of the vectors'
+# size, here $\sqrt 2$, and a softmax turns them into weights, here 0.45, 0.11 and 0.45, which add up to 1 except for
+# rounding. If the three values are 10, 20 and 30, the third token gets 0.45 · 10 + 0.11 · 20 + 0.45 · 30 = 20. It takes
+# the most from the tokens whose keys fit its query. Scores for later tokens are set to $-\infty$, so that the model
+# can't see the character that it has to predict.
 #
 # Several **heads** do this side by side, each with its own queries, keys and values. (They have nothing to do with the
 # model's last layer, which is also called a head.) Here we take four heads of size 8, so a token's vector has 32
@@ -461,32 +461,33 @@ course.measured("model_block", one_block=number, blocks_24=24 * number)
 run.timeline(f"A block on 4 ranks takes {number} all-reduces, forward and backward")
 
 # %% [markdown]
-# The output, the gradient of the input and the gradients of all 12 parameters are the same as in one process. (The
-# milliseconds mean little here, because four ranks share your computer's cores.)
+# This was a small block with vectors of 16 numbers, in `float64`. Its output, the gradient of its input and the
+# gradients of all 12 parameters are the same as in one process. (The milliseconds mean little here, because four ranks
+# share your computer's cores.)
 #
 # Each all-reduce carries tokens × width elements. Take a model of width 4,096, with 2 bytes for each element, and the
 # 64 × 2,048 tokens from above. One all-reduce carries 131,072 × 4,096 × 2 bytes, or 1.07 GB, so a block sums 4.3 GB in
 # every step. Its weights have 12 × 4,096² elements, a third of them in attention and the rest in the MLP. With data
 # parallelism, the block would sum their gradients, 0.4 GB. That is less than a tenth. In general, with $n$ tokens and a
 # width of $h$, tensor parallelism sums $4nh$ elements and data parallelism $12h^2$. They are equal if $n = 3h$, which
-# is 12,288 tokens here. The longer the texts and the larger the batch, the more tensor parallelism has to send.
+# is 12,288 tokens here. The more tokens, the more tensor parallelism has to send.
 #
 # There is a second difference. In lesson 7 the gradients were sent while the backward pass was still computing. Here
-# the very next layer needs the sum. Today's libraries hide some of this waiting by cutting a matrix product into chunks
-# and sending one chunk while they compute the next ([Further](09_model_parallel_further.ipynb)). Even so, tensor
-# parallelism needs fast links. It is usually kept to GPUs that are connected with each other by NVLink, NVIDIA's own
-# kind of link (lesson 13), such as the 8 GPUs of an HGX machine or the 72 of a rack called NVL72. [Lesson
-# 11](11_hybrid_and_sharded.ipynb) combines it with the other ways.
+# the very next layer needs the sum. Today's libraries hide some of the waiting by sending one chunk of a matrix product
+# while they compute the next ([Further](09_model_parallel_further.ipynb)). Even so, tensor parallelism needs fast
+# links. It is usually kept among GPUs that are connected by NVLink, NVIDIA's own kind of link (lesson 13), such as the
+# 8 of an HGX machine or the 72 of a rack called NVL72. [Lesson 11](11_hybrid_and_sharded.ipynb) combines it with other
+# kinds.
 #
-# Two more things matter in practice, and [Further](09_model_parallel_further.ipynb) tries them out. If every rank draws
-# its own part of the first weights, it needs its own random seed. Otherwise all parts are equal. And **sequence
-# parallelism** also cuts the norms, along the text.
+# Two more things matter in practice, and Further tries them out. If every rank draws its own part of the first weights,
+# it needs its own random seed, because otherwise all parts are equal. And **sequence parallelism** also cuts the norms,
+# along the text.
 #
 # ## What training keeps in memory
 #
-# How many bytes does a rank still hold? There are four parts. The parameters, their gradients and the optimizer's state
-# take a fixed number of bytes for each weight. The fourth part is the activations. The backward pass needs most of what
-# the forward pass has computed, so autograd keeps it until then, and that grows with the number of tokens.
+# How many bytes does a rank still hold? The parameters, their gradients and the optimizer's state take a fixed number
+# of bytes for each weight. The fourth part is the activations. Autograd keeps what the backward pass will need, and
+# that grows with the number of tokens.
 #
 # In the last exercise you will write `training_memory`, which calculates the four parts before anything runs. The
 # function `step_memory` takes a real step with Adam and counts the bytes of all tensors that stay, including those that
@@ -505,7 +506,9 @@ for name, run in {"1 rank": one, "4 ranks": four}.items():
 
 # %% [markdown]
 # On one rank, each of the 4 blocks saves 20.1 units and the head saves 3.6. On four ranks a block saves 8.1 units on
-# each rank. That is more than a quarter, because all ranks keep the whole inputs of norms and column cuts.
+# each rank. That is more than a quarter, because all ranks keep the whole inputs of norms and column cuts. Attention
+# also keeps its weights, one for each pair of tokens in each head. They grow with the square of the text's length,
+# which lesson 17 is about.
 #
 # **Activation checkpointing** keeps less. Of each block it saves only the input. When the backward pass comes to a
 # block, it computes the block's forward pass once more. In PyTorch it is one line:
@@ -515,9 +518,9 @@ for name, run in {"1 rank": one, "4 ranks": four}.items():
 # ```
 #
 # Let's work it out for 12 such blocks on four ranks. Without checkpointing they keep 12 × 8.1 + 3.6 = 101 units. With
-# it, 12 inputs stay. The worst moment is when a block has just been recomputed, because then its other 7.1 units exist,
-# too. By that time the head has been through its backward pass, so its 3.6 units are free again. That makes 12 + 7.1 =
-# 19.1 units, or 19 percent.
+# it, 12 inputs stay. At the worst moment one block has just been recomputed, so its other 7.1 units exist, too. By then
+# the head has been through its backward pass, and its 3.6 units are free again. That makes 12 + 7.1 = 19.1 units, or 19
+# percent.
 #
 # **Predict.** What percentage is left with our model of 4 blocks?
 
@@ -555,9 +558,8 @@ pictures.memory(calculated, {name: run.results[0] for name, run in counted.items
 #
 # You can put different layers on different ranks. That gives you $P$ times the memory, but only one rank works at a
 # time. You can also cut through the layers. A column cut followed by a row cut needs one all-reduce in each direction,
-# and a block with attention and MLP needs four. Each of them carries tokens × width elements, so tensor parallelism
-# becomes expensive for long texts and large batches. And you can work out what a rank keeps in memory before you start,
-# and how much of it activation checkpointing saves.
+# and a block needs four, each of which carries tokens × width elements. And you can work out what a rank keeps in
+# memory, and what activation checkpointing saves.
 #
 # In the [exercises](../exercises/09_model_parallel.ipynb) you write the cuts yourself. In [lesson
 # 10](10_pipeline.ipynb) the ranks that wait get something to do.

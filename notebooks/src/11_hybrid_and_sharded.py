@@ -77,9 +77,9 @@ pictures.mesh(cube)
 # and ranks 4 to 7 are in the other. Then all groups along `tensor` and `pipeline` lie inside a node, and all groups
 # along `data` connect the two. If `tensor` were the first axis, its groups would be 0 and 4, 1 and 5, and so on, and
 # all its messages would have to leave the node. So the order of the axes decides who uses the fast links. **Put the
-# axis that communicates most last.** Llama 3 used the same order as we do. (Megatron-LM and torchtitan put `pipeline`
-# before `data`, and `tensor` last.) On its nodes, NVLink (lesson 13) connects eight GPUs, so an axis of eight ranks
-# just fills a node. In NVIDIA's [NVL72](https://www.nvidia.com/en-us/data-center/gb200-nvl72/) it connects 72.
+# axis that communicates most last.** Llama 3's ranks were in the same order, and NVLink (lesson 13) connected the eight
+# GPUs of a node, which are just the ranks along `tensor`. (Megatron-LM and torchtitan put `pipeline` before `data`, and
+# `tensor` last, too.) In NVIDIA's [NVL72](https://www.nvidia.com/en-us/data-center/gb200-nvl72/) NVLink connects 72.
 #
 # In PyTorch, `init_device_mesh` makes a mesh with all its groups. Let's try it with our four ranks, each of which adds
 # up its own number with those of its group:
@@ -251,7 +251,7 @@ print("after: ", generate(writer, "The ", 60, CONTEXT, temperature=0.6))
 # In lesson 6 we compared the weights of replicas to find mistakes. Here, ranks 0 and 2 are replicas, and so are 1 and
 # 3.
 #
-# **Predict.** What reveals each of the two mistakes?
+# **Predict.** For each of the two mistakes, which check reveals it?
 
 # %%
 course.predict(
@@ -360,11 +360,11 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 # the number of characters, because each character is a row of the activations. So longer texts or larger batches make
 # `tensor` more expensive, while `data` sends the same.
 #
-# We can do the same calculation for Llama 3 405B. It has 126 blocks in 16 stages, so a GPU has at most 8 of them. A
-# text has 8,192 **tokens**, which are pieces of words, and a vector has 16,384 numbers of 2 bytes. So the activations
-# of a text take 8,192 × 16,384 × 2 bytes = 268 MB, and in each all-reduce a GPU sends 1.75 times that, because the ring
-# has 8 ranks. With four all-reduces in each of 8 blocks, this makes 32 × 1.75 × 268 MB = 15 GB for every text. In a
-# step, each GPU works on 16 texts:
+# We can do the same calculation for Llama 3 405B. Its 126 layers are blocks, in 16 stages, so a GPU has at most 8 of
+# them. A text has 8,192 **tokens**, which are pieces of words, and a vector has 16,384 numbers of 2 bytes. So the
+# activations of a text take 8,192 × 16,384 × 2 bytes = 268 MB, and in each all-reduce a GPU sends 1.75 times that,
+# because the ring has 8 ranks. With four all-reduces in each of 8 blocks, this makes 32 × 1.75 × 268 MB = 15 GB for
+# every text. In a step, each GPU works on 16 texts:
 #
 # | axis | a GPU sends in a step | at 450 GB/s (NVLink) | at 50 GB/s (network) |
 # |---|---|---|---|
@@ -373,9 +373,10 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 # | `pipeline` | 16 × 2 × 0.27 GB = 8.6 GB | 0.02 s | 0.17 s |
 #
 # Along `data`, a GPU all-reduces the gradients of 405 billion ÷ 128 weights, at 2 bytes each, and the factor of the
-# ring is almost 2. How long does a step take? For each of 16 × 8,192 tokens, every weight takes two operations forward
-# and four backward, and 128 GPUs share this work. The paper reports that each GPU did 400 · 10¹² FLOPs per second
-# (lesson 3), so a step took
+# ring is almost 2. (In the paper the replicas divide this work as in part 2 and send gradients with 4 bytes, which
+# makes 19 GB.) How long does a step take? For each of 16 × 8,192 tokens, every weight takes two operations forward and
+# four backward, and 128 GPUs share this work. The paper reports that each GPU did 400 · 10¹² FLOPs per second (lesson
+# 3), so a step took
 #
 # $$\frac{6 \times 405 \cdot 10^9 \times 16 \times 8192}{128 \times 400 \cdot 10^{12}} = 6.2 \text{ s} .$$
 #

@@ -18,8 +18,9 @@
 # 4. *An optimizer that needs whole matrices*: what a rank can't do with a few rows
 # 5. *Shards inside a node, copies between nodes*: how to spare the slow links
 # 6. *A model that fits on no rank*: how to build it all the same
+# 7. *When do the shards travel?*: ZeRO and FSDP2 on a timeline
 #
-# *60 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, about 10 minutes for each section*
+# *65 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, about 9 minutes for each section*
 
 # %%
 from itertools import combinations
@@ -33,6 +34,7 @@ from torch.nn.functional import cross_entropy
 import course_utils as course
 from course_utils.lessons.hybrid_and_sharded import largest_difference, small_batches
 from course_utils.lessons.hybrid_and_sharded import small_model
+from course_utils.trace.recorder import phase
 from course_utils.vgg import parameter_count
 
 ranks = course.start(4)
@@ -612,6 +614,74 @@ for shard_first in (True, False):
 # There is a second trap. After `to_empty`, the tensors contain whatever bytes were in that memory before. A checkpoint
 # fills the weights, but it doesn't fill buffers that aren't saved in it, such as a table of positions. You have to
 # calculate these again by hand, or the model will train with random numbers in them, without any error.
+#
+# ## When do the shards travel?
+#
+# The second page drew blocks, which show what is where. Here are the same two methods on a timeline, which shows what
+# happens when. First come two steps of ZeRO's stage 1 with 50,000 weights. The "backward pass" is a multiplication
+# here, because we are interested in what comes after it:
+
+
+# %%
+def two_steps(length):
+    P, rank = dist.get_world_size(), dist.get_rank()
+    weights = torch.ones(length, dtype=torch.float64)
+    own = weights.chunk(P)[rank]  # shares its memory with weights
+    own.grad = torch.empty_like(own)
+    optimizer = torch.optim.Adam([own], lr=0.1)
+    for _ in range(2):
+        with phase("backward"):
+            gradient = (rank + 1) * weights
+        dist.reduce_scatter_single(own.grad, gradient)
+        with phase("Adam"):
+            own.grad /= P
+            optimizer.step()
+        dist.all_gather_single(weights, own.clone())
+    return weights
+
+
+expected = torch.ones(50_000, dtype=torch.float64)
+optimizer = torch.optim.Adam([expected], lr=0.1)
+for _ in range(2):
+    expected.grad = 2.5 * expected  # the mean of 1, 2, 3 and 4 times the weights
+    optimizer.step()
+for _ in range(2):  # the first run finds the connections
+    run = ranks.run(two_steps, 50_000, backend="gloo")
+assert all(largest_difference(weights, expected) < 1e-10 for weights in run.results)
+run.timeline("ZeRO-1: Adam is between the two halves of an all-reduce")
+
+# %% [markdown]
+# In each of the two steps there is a reduce-scatter, then Adam on a quarter of the weights, then an all-gather. The
+# result is that of Adam in one process, as the `assert` has checked.
+#
+# Now FSDP2, with the small transformer. It has four layers, an embedding, two blocks and the last layer. The cell also
+# counts the collectives of rank 0 in one step:
+
+# %%
+from collections import Counter
+
+
+def fully_sharded(x):
+    model = small_model()
+    for layer in [*model, model]:
+        fully_shard(layer)
+    with phase("forward"):
+        loss = model(x).square().mean()
+    with phase("backward"):
+        loss.backward()
+
+
+for _ in range(2):  # the first run finds the connections
+    run = ranks.run(fully_sharded, x, backend="gloo")
+on_rank_0 = [event for event in run.events if event.rank == 0]
+print(dict(Counter(event.name for event in on_rank_0 if event.kind == "collective")))
+run.timeline("FSDP2: gathers in both passes, and reduce-scatters of the gradients")
+
+# %% [markdown]
+# In the forward pass, each layer's weights are gathered before the layer computes. In the backward pass they are
+# gathered again, and as soon as a layer's gradients are ready, they are reduce-scattered. With NCCL on GPUs, these
+# messages run while the layers before and after them compute. Our ranks share a few cores, so there is little to hide
+# them behind.
 #
 # ## What you take with you
 #

@@ -429,7 +429,7 @@ pictures.strategies(graph, panels, title, devices=gpus.names)
 # Our two ranks get a smaller block. Each has to build it for itself, so a `Workload` names the function that builds it,
 # with its options and the shape of a batch. The strategy is the one that was found for 1,536 tokens:
 
-# %% tags=["here:12_block_program"]
+# %%
 from course_utils.lessons.strategy_search import Workload, program_text
 
 small = Workload(

@@ -8,8 +8,8 @@
 # networks, and it hands over a proof that a second program checks.
 #
 # You will also see what the search does in other situations. It gets a convolutional network, faster and slower links,
-# more GPUs, a GPU that is slower than the others, and one more way to cut a layer, with which it finds Megatron-LM's
-# tensor parallelism by itself. At the end you will see why it is so fast.
+# more GPUs, a GPU that is slower than the others, and a transformer block without the row cut. At the end you will see
+# why it is so fast.
 #
 # Everything here is optional, and nothing later depends on it. The first two code cells prepare the notebook. After
 # that you can go to any section, because each of them stands alone. JupyterLab lists them in its table of contents, on
@@ -19,7 +19,7 @@
 # 2. *Other links*: which strategy is the fastest on which link
 # 3. *Is it the best?*: a lower bound, and a certificate that others can check
 # 4. *How near do walks come?*: larger networks on two and four GPUs
-# 5. *One more cut*: the search finds Megatron-LM's pair
+# 5. *What SOAP alone finds*: a transformer block without row cuts, and one long text
 # 6. *A report, redone*: AlexNet on two GPUs, and who had the idea
 # 7. *A slow GPU*: when is it better to leave it out?
 # 8. *Changing one operator*: simulate only what has changed
@@ -35,23 +35,16 @@ import numpy as np
 import torch
 
 import course_utils as course
-from course_utils.lessons.strategy_search import Config, Workload, alexnet
-from course_utils.lessons.strategy_search import find_strategy, found_text, known_ways
-from course_utils.lessons.strategy_search import (
-    measure_costs,
-    measured_topology,
-    pictures,
-)
-from course_utils.lessons.strategy_search import predicted_seconds, read_model
-from course_utils.lessons.strategy_search import strategy_text, timed_text
-from course_utils.measuring import (
-    BUSY,
-    CALM,
-    Compared,
-    is_busy,
-    relative_errors,
-    unless_busy,
-)
+from course_utils.lessons.hybrid_and_sharded import same_text
+from course_utils.lessons.strategy_search import Config, Workload, alexnet, describe
+from course_utils.lessons.strategy_search import described_costs, find_strategy
+from course_utils.lessons.strategy_search import found_text, known_ways, measure_costs
+from course_utils.lessons.strategy_search import measured_topology, pictures
+from course_utils.lessons.strategy_search import predicted_seconds, program_text
+from course_utils.lessons.strategy_search import read_model, report_costs
+from course_utils.lessons.strategy_search import search_and_prove, strategy_text
+from course_utils.lessons.strategy_search import timed_text, train_program, train_serial
+from course_utils.measuring import BUSY, CALM, Compared, is_busy, unless_busy
 from course_utils.words import percent, seconds_text, wrapped
 
 ranks = course.start(2, link="400 Mbit/s")
@@ -150,8 +143,6 @@ pictures.cost_over_iterations(found.history, title, **history)
 # Here is the program for the strategy that was found:
 
 # %% tags=["here:12_program"]
-from course_utils.lessons.strategy_search import program_text
-
 text = program_text(case.model(), graph, found.strategy, case.build, ranks=2)
 print(text[text.index("class") : text.index("def train")].rstrip())
 
@@ -165,9 +156,6 @@ print(text[text.index("class") : text.index("def train")].rstrip())
 # Does this program train as one process does? In float64, the losses should agree to many digits:
 
 # %%
-from course_utils.lessons.hybrid_and_sharded import same_text
-from course_utils.lessons.strategy_search import train_program, train_serial
-
 images, labels = case.batch()
 batches = [(images.double(), labels)] * 2
 parallel = train_program(ranks, text, lambda: case.model().double(), batches)
@@ -176,8 +164,8 @@ assert np.allclose(parallel, serial, rtol=1e-9)
 print(same_text({"the program on 2 ranks": parallel}, serial))
 
 # %% [markdown]
-# And does a step take as long as the simulator says? All five strategies become programs, and their steps are timed by
-# turns:
+# And does a step take as long as the simulator says? Each of these strategies becomes a program, and their steps are
+# timed by turns, as in lesson 3:
 
 # %% tags=["figure:12_honesty"]
 from course_utils.lessons.strategy_search import compare, honesty_text
@@ -218,10 +206,8 @@ course.draw.measured_bars({"a step": pair.bars}, title)
 # Start with the simplest question. Data parallelism halves the computing, but the gradients have to be added up. From
 # which bandwidth is it faster than one device alone?
 
+
 # %%
-from course_utils.lessons.strategy_search import describe
-
-
 def on_link(mbit):
     """Return the measured costs, with a described link between the two devices."""
     link = 2e-4, mbit * 1e6 / 8  # latency in seconds, bytes per second
@@ -235,6 +221,8 @@ weights = sum(operator.parameters for operator in graph.operators)
 print(f"one device: {1e3 * alone:.0f} ms")
 print(f"data parallel, if no number took any time: {1e3 * no_wait:.0f} ms")
 print(f"{weights:,} weights")
+if no_wait > alone:
+    print("Two devices are no faster here, so no link is fast enough.")
 
 # %% [markdown]
 # Suppose there were a network with a million weights, which one device computes in 100 ms and two devices in 55 ms.
@@ -382,7 +370,6 @@ if bound:
 
 # %%
 from course_utils.lessons.strategy_search import REPORT, WIDE_VGG11, gaps_table
-from course_utils.lessons.strategy_search import report_costs, search_and_prove
 
 checked = {2}  # GPUs; {2, 4} checks all certificates, which takes some ten seconds more
 searches = []
@@ -412,55 +399,83 @@ print(f"{case_text(missed)}, the best known:")
 print(wrapped(strategy_text(missed.graph, missed.strategy)))
 
 # %% [markdown]
-# ## One more cut
+# ## What SOAP alone finds
 #
-# The first page ended its search with a complaint. SOAP cuts outputs only, so Megatron-LM's pair of a column cut and a
-# row cut (lesson 9) isn't among its three million strategies. Why not add it?
+# On the first page, the search could cut `out` and `down` of a transformer block by row, and with few tokens it found
+# the pair of cuts that you know from lesson 9, Megatron-LM's. FlexFlow could not have found it, because a cut of SOAP
+# is a cut of an *output*. A **row cut** cuts a sum. Each device multiplies its share of the inputs by the weights that
+# belong to them, and has a **partial sum** of the *whole* output. Only a reduce-scatter afterwards, which adds up the
+# partial sums and leaves each device with its share of them, gives outputs that are cut. Unity, the successor of
+# FlexFlow, added this to its space and calls it *reduction*.
 #
-# In a **row cut** of a linear layer, each device has a share of the input channels and the weights that belong to them.
-# Its product is a **partial sum** of the *whole* output. A reduce-scatter then adds up the partial sums and leaves each
-# device with the sum for its share of the texts (or of the tokens). The next operator finds an output that is cut by
-# sample (or by attribute), so everything else can stay as it is. Unity, the successor of FlexFlow, calls this cut
-# *reduction*.
+# How much does it matter? Let $w$ be the width of the block and $t$ the number of tokens in a step. With data
+# parallelism, each of two devices sends $8w^2$ gradients for `up` and `down`, and with the pair it sends $2tw$ numbers.
+# Without row cuts, both layers can be cut by parameter. Then each of them reads all of its input, of which a device has
+# made half. `up` reads $t \times w$ numbers, so each device sends $\frac12 tw$ numbers forward and $\frac12 tw$
+# gradients backward. `down` reads the $4w$ hidden units of each token, which is four times as many. All in all a device
+# sends $tw + 4tw = 5tw$ numbers.
 #
-# What does it send? Let $w$ be the width of the block and $t$ the number of tokens in a step. On the first page, `up`
-# and `down` sent $8w^2$ numbers per device in data parallelism and $5tw$ if both are cut by parameter. Now `up` is cut
-# by parameter and `down` by row. `up` still reads $t \times w$ numbers, of which each device sends half. `down` reads
-# exactly those hidden units that its device has made, so nothing is sent for them. The reduce-scatter of its output
-# sends $\frac12 tw$ numbers. The backward pass sends as much as the forward pass, which makes $2tw$ in all.
-#
-# **Predict.** The width is 1,024. Up to how many tokens does this pair send less than data parallelism?
+# **Predict.** The width is 1,024. On the first page, the pair sent less than data parallelism with fewer than 4,096
+# tokens. With fewer than how many tokens do two cuts by parameter send less than data parallelism?
 
 # %%
-course.predict("strategy_row_cut", within=1.1, tokens=...)
+course.predict("strategy_columns", within=1.1, tokens=...)
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.strategy_search import described_costs, transformer_block
+from course_utils.lessons.strategy_search import transformer_block
 
 width = 1024
-course.answer("strategy_row_cut", tokens=8 * width**2 / (2 * width))
+course.answer("strategy_columns", tokens=8 * width**2 / (5 * width))
 with torch.device("meta"):  # shapes without numbers
     block = transformer_block(width, heads=16, seed=None)
 two_gpus = describe({"GPU 0": 40e9, "GPU 1": 40e9}, link=(10e-6, 25e9))
-found_with = {}
-for length in (64, 128, 192, 256, 512, 1024):
-    with_rows = read_model(block, (8, length, width), row_cuts=True)
-    there = described_costs(with_rows, two_gpus, 19.5e12, 1.5e12, launch_seconds=5e-6)
-    answer = find_strategy(with_rows, there, devices=2, iterations=20_000)
-    found_with[8 * length] = answer.strategy
-    print(wrapped(f"{8 * length:5} tokens: {strategy_text(with_rows, answer.strategy)}"))
+
+
+def search(shape, row_cuts):
+    """Return the block's graph, its costs on two GPUs like those of the first page, and what the walks found."""
+    read = read_model(block, shape, row_cuts=row_cuts)
+    times = described_costs(read, two_gpus, 19.5e12, 1.5e12, launch_seconds=5e-6)
+    return read, times, find_strategy(read, times, devices=2, iterations=20_000)
+
+
+for length in (64, 128, 192, 256, 512):
+    read, times, best_found = search((8, length, width), row_cuts=False)
+    print(wrapped(f"{8 * length:5} tokens: {strategy_text(read, best_found.strategy)}"))
 
 # %% [markdown]
-# Nobody told the search about Megatron-LM. It found the pair because it sends less. The norms and the additions are cut
-# by sample in between, where lesson 9's *sequence parallelism* cuts them by position. In both cases each device has
-# half of the tokens there.
-#
-# `megatron` is the strategy with the cuts by position, and here is its program for a small block. Compare it with what
-# you wrote in lesson 9:
+# What does the missing cut cost? Here are the times of a step for both spaces, and the number of strategies in each:
+
+# %%
+from math import prod
+
+from course_utils.lessons.strategy_search import choices_of
+
+for length in (64, 192, 512):
+    row = f"{8 * length:5} tokens:"
+    for name, row_cuts in {"SOAP": False, "with row cuts": True}.items():
+        read, _, best_found = search((8, length, width), row_cuts)
+        number = prod(map(len, choices_of(read, 2)))
+        row += f"  {name} {best_found.nanoseconds / 1e6:.3f} ms of {number:,} strategies"
+    print(row)
+
+# %% [markdown]
+# All these batches had eight texts. What if there is only one, but a long one? Then nothing can be cut by sample. What
+# is left are the positions, the heads and the channels:
 
 # %%
 from course_utils.lessons.strategy_search import megatron
 
+read, times, best_found = search((1, 4096, width), row_cuts=True)
+print(wrapped(strategy_text(read, best_found.strategy)))
+sequence = predicted_seconds(read, megatron(read, 2), times)
+print(f"found: {best_found.nanoseconds / 1e6:.3f} ms a step; ", end="")
+print(f"Megatron-LM's, with sequence parallelism: {1e3 * sequence:.3f} ms")
+
+# %% [markdown]
+# `megatron` is Megatron-LM's strategy with the *sequence parallelism* of lesson 9, where the norms and the additions
+# are cut by position. Here is its program for a small block. Compare it with what you wrote in lesson 9:
+
+# %%
 small = Workload(
     "transformer block",
     "course_utils.lessons.strategy_search.graph.example_models.transformer_block",
@@ -484,6 +499,8 @@ assert np.allclose(parallel, serial, rtol=1e-9)
 print(same_text({"Megatron-LM's pair on 2 ranks": parallel}, serial))
 
 # %% [markdown]
+# The program has two `all_gather`s. The two reduce-scatters are inside the parts with `row_cut=True`.
+#
 # ## A report, redone
 #
 # In 2020, a student, D. M. Nguyen, wrote [a report](../docs/sources.md) about FlexFlow. FlexFlow runs on Legion, a
@@ -497,8 +514,6 @@ print(same_text({"Megatron-LM's pair on 2 ranks": parallel}, serial))
 # proposals:
 
 # %% tags=["figure:12_report"]
-from course_utils.lessons.strategy_search import report_costs
-
 with torch.device("meta"):  # shapes without numbers
     alexnet_graph = read_model(alexnet(), (64, 3, 224, 224))
 gpus = report_costs(alexnet_graph)
@@ -576,13 +591,14 @@ course.draw.over_numbers(speeds, lines, title, "Simulated", unit=percent, **axes
 # a matrix. Row $i$ is for the new clock of device $i$, and column $j$ says how much is added to the old clock of device
 # $j$:
 #
-# $$\begin{pmatrix} 7 & 2 \\ 7 & 2 \end{pmatrix} \text{ and the clocks } \begin{pmatrix} 10 \\ 14 \end{pmatrix} \text{ give }
-# \begin{pmatrix} \max(10 + 7,\; 14 + 2) \\ \max(10 + 7,\; 14 + 2) \end{pmatrix} = \begin{pmatrix} 17 \\ 17
+# $$\begin{pmatrix} 7 & 2 \\ 7 & 2 \end{pmatrix} \otimes \begin{pmatrix} 10 \\ 14 \end{pmatrix} =
+# \begin{pmatrix} \max(7 + 10,\; 2 + 14) \\ \max(7 + 10,\; 2 + 14) \end{pmatrix} = \begin{pmatrix} 17 \\ 17
 # \end{pmatrix}$$
 #
 # This is a product of a matrix and a vector, with + in place of the multiplication, and max in place of the sum. It is
-# called a **max-plus** product. Two steps, one after the other, are the max-plus product of their matrices. If a device
-# doesn't wait for the other one at all, the entry is $-\infty$, because the maximum then ignores it:
+# called a **max-plus** product, and ⊗ is its sign. Two steps, one after the other, are the max-plus product of their
+# matrices. If a device doesn't wait for the other one at all, the entry is $-\infty$, because the maximum then ignores
+# it:
 
 
 # %%
@@ -672,9 +688,9 @@ ranks.stop()
 # ## What you know now
 #
 # You can count what each cut of an operator sends, and so tell on which link which cut wins. You know how a branch and
-# bound search drops partial strategies, and what a certificate has to contain so that others can check it. You have
-# seen that a search finds only what its space contains, and that one more cut was enough for it to find Megatron-LM's
-# tensor parallelism. You can say below which speed a GPU is in the way, and you can multiply clocks with matrices.
+# bound search drops partial strategies, and what a certificate has to contain so that others can check it. You know
+# what it costs if a cut is missing in the space of a search. You can say below which speed a GPU is in the way, and you
+# can multiply clocks with matrices.
 #
 # **To read:**
 #

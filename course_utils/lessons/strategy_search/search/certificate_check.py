@@ -54,8 +54,8 @@ def check_certificate(graph: OperatorGraph, costs: Costs, devices: int, certific
                     beaten = any(_no_worse(other, new) for other in certificate.partial[level][y])
                     if not beaten and _least(*new, *after) < certificate.nanoseconds:
                         raise CourseError(
-                            f"A partial strategy is missing for no reason. It ends with {reader.name} in {b.parts} parts "
-                            f"on the devices {b.devices}."
+                            f"A partial strategy is missing for no reason. It ends with {reader.name} in {b.parts} "
+                            f"parts on the devices {b.devices}."
                         )
                 bar.refresh()
             before = certificate.partial[level]
