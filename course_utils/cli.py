@@ -125,11 +125,14 @@ def plan(
     of: Annotated[str, typer.Option(help="which: a100, h100, h100-500w, h200")] = "h100",
     batch: Annotated[int | None, typer.Option(help="texts in a step; without, about four million tokens")] = None,
     length: Annotated[int | None, typer.Option(help="tokens of a text; without, the model's context")] = None,
+    tested_only: Annotated[
+        bool, typer.Option("--tested-only", help="only kinds of layout that published runs have tested")
+    ] = False,
 ) -> None:
     """The best ten layouts for training a model, why each other one loses, what breaks first. Nothing is run."""
     from course_utils.lessons.hybrid_and_sharded.planner.plan_report import report
 
-    print(report(model, gpus, of, batch, length))
+    print(report(model, gpus, of, batch, length, tested_only))
 
 
 @app.command()

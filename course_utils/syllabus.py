@@ -5,8 +5,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
+PART_2 = "_part_2"
+"""How the name of the second page of a lesson that has two ends: `11_hybrid_and_sharded_part_2`."""
+
 FURTHER = "_further"
-"""How the name of a lesson's second, optional notebook ends: `05_allreduce_further`."""
+"""How the name of a lesson's optional notebook ends: `05_allreduce_further`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondPage:
+    """The second page of a lesson that takes two evenings: the question it answers, and its minutes."""
+
+    title: str
+    minutes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +31,8 @@ class Lesson:
         ranks: how many processes its page works with, 0 for none.
         builds_on: the lessons that it continues, by number; what those build on goes without saying.
         planned: the exercises it will have; empty once they are declared, in the folder `checks` of its room.
-        further_minutes: for its second notebook, *Further*, which is optional; 0 if it has none.
+        part_2: its second page, for a lesson that has two.
+        further_minutes: for its notebook *Further*, which is optional; 0 if it has none.
     """
 
     stem: str
@@ -29,6 +41,7 @@ class Lesson:
     ranks: int
     builds_on: tuple[int, ...] = ()
     planned: tuple[str, ...] = ()
+    part_2: SecondPage | None = None
     further_minutes: int = 0
 
     @property
@@ -57,8 +70,18 @@ class Lesson:
         return ROOT / "notebooks" / f"{self.stem}.ipynb"
 
     @property
+    def second_notebook(self) -> Path | None:
+        """Where the lesson's second page is, or None if it has one page only."""
+        return ROOT / "notebooks" / f"{self.stem}{PART_2}.ipynb" if self.part_2 else None
+
+    @property
+    def minutes_of_pages(self) -> int:
+        """The minutes of its page, or of both its pages."""
+        return self.minutes + (self.part_2.minutes if self.part_2 else 0)
+
+    @property
     def further(self) -> Path | None:
-        """The lesson's second, optional notebook, or None if it has none."""
+        """The lesson's optional notebook, or None if it has none."""
         return ROOT / "notebooks" / f"{self.stem}{FURTHER}.ipynb" if self.further_minutes else None
 
     @property
@@ -69,7 +92,7 @@ class Lesson:
     @property
     def notebooks(self) -> tuple[Path, ...]:
         """The lesson's notebooks without its exercises, in the order of reading."""
-        return (self.notebook, self.further) if self.further else (self.notebook,)
+        return tuple(path for path in (self.notebook, self.second_notebook, self.further) if path)
 
     @property
     def written(self) -> bool:
@@ -87,9 +110,17 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("06_data_parallel", "Can P workers train as one?", 50, 4, (2, 5), further_minutes=40),
     Lesson("07_overlap", "Why is DDP faster than my loop?", 55, 4, (6,), further_minutes=55),
     Lesson("08_parameter_server", "What if nobody waits?", 50, 8, (6,), further_minutes=75),
-    Lesson("09_model_parallel", "What if the model does not fit?", 60, 4, (6,)),
-    Lesson("10_pipeline", "How are all stages kept busy?", 60, 4, (9,)),
-    Lesson("11_hybrid_and_sharded", "Which mixture?", 60, 4, (7, 10)),
+    Lesson("09_model_parallel", "What if the model does not fit?", 50, 4, (6,), further_minutes=45),
+    Lesson("10_pipeline", "How are all stages kept busy?", 50, 4, (9,), further_minutes=70),
+    Lesson(
+        "11_hybrid_and_sharded",
+        "Which mixture?",
+        45,
+        4,
+        (7, 10),
+        part_2=SecondPage("Why keep everything P times?", 50),
+        further_minutes=65,
+    ),
     Lesson("12_strategy_search", "Can the machine choose for us?", 55, 2, (11,), further_minutes=75),
     Lesson("13_gpu_nodes", "From four processes to forty GPUs?", 60, 4, (7,)),
     Lesson("14_profiling", "Where did the time go?", 60, 4, (3, 7)),
@@ -101,4 +132,4 @@ LESSONS: tuple[Lesson, ...] = (
 
 def lesson_of(stem: str) -> str:
     """Return the stem of the lesson that a page belongs to: "05_allreduce" for "05_allreduce_further", too."""
-    return stem.removesuffix(FURTHER)
+    return stem.removesuffix(FURTHER).removesuffix(PART_2)

@@ -72,7 +72,7 @@ def arrows() -> dict[tuple[int, int], list[Point]]:
 
 def effort(lesson: Lesson) -> str:
     """A lesson's minutes and exercises, in words."""
-    return f"{lesson.minutes} min · {count(len(names_of(lesson)), 'exercise')}"
+    return f"{lesson.minutes_of_pages} min · {count(len(names_of(lesson)), 'exercise')}"
 
 
 def colour_of(lesson: Lesson) -> str:

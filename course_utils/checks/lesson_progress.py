@@ -106,7 +106,7 @@ def standing(records: Iterable[dict[str, Any]]) -> tuple[LessonRow, ...]:
             lesson.title,
             lesson.written,
             tuple((name, marks.get(name, Result.NOT_BEGUN)) for name in lessons.exercises[lesson.stem]),
-            planned=lesson.minutes,
+            planned=lesson.minutes_of_pages,
             titles=tuple(exercise.title for exercise in exercises_of(lesson)),
             takes=tuple(exercise.minutes for exercise in exercises_of(lesson)),
             spent=spent.get(lesson.stem, 0.0),

@@ -38,6 +38,7 @@ def blocks(
     titles: Sequence[str] | None = None,
     title: str | None = None,
     wrong: Iterable[tuple[int, int]] = (),
+    subtitle: str | None = None,
 ) -> style.Picture:
     """Draw what is where in each of the runs, one panel for each.
 
@@ -46,6 +47,7 @@ def blocks(
         titles: a name for each run; needed where there are several.
         title: the finding; without it, it is read off the frames.
         wrong: blocks of the last frame, as (rank, block), to be marked as wrong.
+        subtitle: how to read the squares; without it, a text that explains the marks of a run.
     """
     names = list(titles or ([""] if len(runs) == 1 else [chr(ord("A") + index) for index in range(len(runs))]))
     if not runs or len(names) != len(runs):
@@ -57,7 +59,7 @@ def blocks(
     layout = _Layout(panels, bool(titles))
     most = max(panel.world_size for panel in panels)
     marked = frozenset(wrong)
-    subtitle = _caption(panels, bool(marked))
+    subtitle = _caption(panels, bool(marked)) if subtitle is None else subtitle
     labels = {f"rank {rank}": Patch(color=colour_of(rank)) for rank in range(min(most, len(RANK_COLOURS)))}
     above = style.legend_height(list(labels), _LEFT, _RIGHT)
     heading = title or _heading(panels, names, len(marked))

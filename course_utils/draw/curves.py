@@ -91,7 +91,7 @@ def losses_finding(data: Mapping[str, np.ndarray], x: str, y: str) -> str:
         if distance == 0:
             return f"{join(list(full))} are equal in every digit over {steps}"
         if distance <= 1e-3 * np.ptp(every):
-            return f"The curves lie on each other: at most {distance:.1e} apart over {steps}"
+            return f"The curves coincide: at most {distance:.1e} apart over {steps}"
     return f"The {y} ends at {join([f'{values[-1]:.3g} ({unbroken(name)})' for name, values in full.items()])}"
 
 

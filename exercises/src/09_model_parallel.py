@@ -3,12 +3,13 @@
 # %% [markdown]
 # # Exercises: what if the model does not fit?
 #
-# First you place whole layers on different ranks. Then you cut single layers, so that two of
-# them need exactly one all-reduce in each direction. In the end you compute the bytes of all this, before
-# anything runs. The exercises belong to [lesson 9](../notebooks/09_model_parallel.ipynb).
+# In the first of these five exercises you decide which rank gets which layers of [lesson
+# 9](../notebooks/09_model_parallel.ipynb). In the next three you cut single layers, so that two of them need exactly
+# one all-reduce in each direction. The last one calculates the memory of a rank before anything runs. Together they
+# take a bit more than an hour.
 #
-# The check compares with the whole layer, to ten digits, forward and backward, on 1 to 4 ranks.
-# It counts what moves, too.
+# The checks of the cut layers run your function on 1 to 4 ranks, forward and backward, and compare every number with
+# the whole layer in one process. They also count the messages.
 
 # %%
 from collections.abc import Sequence
@@ -28,17 +29,27 @@ ranks.load_torch()
 # %% [markdown]
 # ## 1 · Which rank gets which layers?
 #
-# Layers come in a row, so each rank gets a piece of the row. The rank with the most expensive
-# piece needs the most memory, and all others wait for it.
+# The layers of a model come one after the other, and each rank gets a piece of this row. If a layer $i$ costs $c_i$ and
+# piece $r$ holds the layers of rank $r$, we want to make
+#
+# $$\max_r \sum_{i\,\in\,\text{piece } r} c_i$$
+#
+# as small as possible. The cost can be a number of bytes or a time in seconds. Every rank must get at least one layer.
+# Here are two ways to cut seven layers into four pieces:
 #
 # ```
 # costs              5   1   2   1   6   7   2
-# [2, 2, 2, 1]      └─ 6 ─┘ └─ 3 ─┘ └─ 13 ─┘ 2       equally many layers
-# [3, 2, 1, 1]      └─── 8 ───┘ └─ 7 ─┘  7   2       the best there is
+# [2, 2, 2, 1]      └─ 6 ─┘ └─ 3 ─┘ └─ 13 ─┘ 2       equally many layers: 13
+# [3, 2, 1, 1]      └─── 8 ───┘ └─ 7 ─┘  7   2       the best there is: 8
 # ```
 #
-# There may be many layers: 60 of them on 10 ranks can be cut in more than 10¹⁰ ways. No
-# ranks are needed here.
+# Several cuts can be equally good. Then go through the ranks, beginning with rank 0, and let each one take as many
+# layers as possible, as long as the maximum can still be reached with the layers that are left. In the example, [3, 1,
+# 2, 1] would cost 8, 1, 13 and 2, which is worse. But with the costs 1, 1, 1, 1, 1 on three ranks, both [2, 2, 1] and
+# [1, 2, 2] have a maximum of 2, and the answer is [2, 2, 1].
+#
+# There may be many layers. There are more than 10¹⁰ ways to cut 60 layers into 10 pieces, so you can't try them all.
+# This function needs no ranks.
 
 # %% tags=["exercise"]
 # split_layers
@@ -46,21 +57,23 @@ ranks.load_torch()
 # %% [markdown]
 # ## One layer on several ranks
 #
-# A linear layer is $y = x W^T + b$. Cut $W$ in one direction or the other:
+# On paper a linear layer is $y = xW + b$, and `linear(x, weight, bias)` computes it with $W$ transposed, as `weight`.
+# With two ranks the two cuts look like this:
 #
 # ```
-# by columns of Wᵀ: each rank has some outputs       by rows of Wᵀ: a term of every output
+# column cut: each rank has some columns of W        row cut: each rank has some rows of W
+# (rows of weight) and gets some columns of y        (columns of weight) and gets a term of y
 #
-#       ┌─────┬─────┐                                         ┌───────────┐
-#   x   │ W₀ᵀ │ W₁ᵀ │   =   [ y₀ │ y₁ ]          [ x₀ │ x₁ ]  │    W₀ᵀ    │  =  y₀ + y₁
-#       └─────┴─────┘                                         ├───────────┤
-#                                                             │    W₁ᵀ    │
-#                                                             └───────────┘
+#       ┌────┬────┐                                            ┌─────────┐
+#   x   │ W₀ │ W₁ │   =   [ y₀ │ y₁ ]             [ x₀ │ x₁ ]  │   W₀    │  =  x₀W₀ + x₁W₁
+#       └────┴────┘                                            ├─────────┤
+#                                                              │   W₁    │
+#                                                              └─────────┘
 # ```
 #
-# `dist.all_reduce` works behind autograd's back. `moved(x, forward, backward)` does not: going
-# forward it gives you `forward(x)`, and in the backward pass it applies `backward` to the
-# gradient that comes by. Try it:
+# On the page, two classes gave an operation a backward pass of its own. In the exercises a function does this for you.
+# `moved(x, forward, backward)` returns `forward(x)`, and when a gradient comes back, it applies `backward` to it. Try
+# it:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.model_parallel import Group, all_reduced, moved, unmoved
@@ -71,25 +84,34 @@ y.sum().backward()
 y, x.grad
 
 # %% [markdown]
-# Two functions to move with: `unmoved` changes nothing and sends nothing;
-# `all_reduced(tensor, group)` gives the sum over the ranks of `group` (None: all of them) in a
-# new tensor. `partial(all_reduced, group=group)` is a function of the tensor alone.
+# You also get two functions that you can use for `forward` and `backward`. `unmoved` returns the same numbers and sends
+# nothing. `all_reduced(tensor, group)` returns a new tensor with the sum over all ranks of `group`. A **group** is a
+# part of the ranks that share one layer, and `None` stands for all ranks. Because `forward` and `backward` are called
+# with the tensor alone, write `partial(all_reduced, group=group)`, which is `all_reduced` with its group already filled
+# in.
 #
-# ## 2 · Some outputs, from the whole input
+# ## 2 · Column cut
 #
-# All ranks have the same x, and each its own rows of `weight`, which are columns of $W^T$. On paper
-# first: y₀ and y₁ both come from x. What is the gradient of x, and which part of it does rank 0
-# know?
+# All ranks have the same $x$, and rank $r$ has $W_r$, some of the columns of $W$. It computes $y_r = x W_r + b_r$. If
+# $g_r$ is the gradient of the loss with respect to $y_r$, the gradient of $x$ is
+#
+# $$g_0 W_0^\top + g_1 W_1^\top + \dots + g_{P-1} W_{P-1}^\top .$$
+#
+# Which part of this does rank $r$ know, and what has to be sent?
 
 # %% tags=["exercise"]
 # column_parallel_linear
 
 # %% [markdown]
-# ## 3 · Every output, from some of the inputs
+# ## 3 · Row cut
 #
-# Now x is cut, and each rank makes a term of the sum y. After this layer all ranks go on with
-# the same y and reach the same loss. Two traps: bias, and what `all_reduce_sum` of lesson 6
-# would do in the backward pass. (There every rank had a loss of its own.)
+# Now $x$ is cut, too, and rank $r$ has some of its columns, $x_r$. The layer computes
+#
+# $$y = x_0 W_0 + x_1 W_1 + \dots + x_{P-1} W_{P-1} + b .$$
+#
+# After the layer, all ranks go on with the same $y$ and reach the same loss, so each of them gets the complete gradient
+# of $y$. Think about two things. How many times may $b$ be added? And what would be wrong with `all_reduce_sum` of
+# lesson 6, which does an all-reduce in the backward pass as well? (There, every rank had a different loss.)
 
 # %% tags=["exercise"]
 # row_parallel_linear
@@ -97,34 +119,40 @@ y, x.grad
 # %% [markdown]
 # ## 4 · Two layers, one all-reduce each way
 #
-# Half of a transformer's block: a layer that makes x wider, `gelu`, a layer that makes it
-# narrow again. Cut one in one way and one in the other, so that *nothing* moves between them.
-# Which way round?
+# This is the MLP of a block, a layer that makes $x$ wider, then `gelu`, then a layer that makes it narrow again. On
+# paper it is
 #
-# Use your own two functions. As long as they are not right,
-# `from course_utils.lessons.model_parallel import column_parallel_linear, row_parallel_linear`
-# lets you go on (not where you are marked: there you need your own).
+# $$y = \text{gelu}(x W_\text{up} + b_\text{up})\, W_\text{down} + b_\text{down} .$$
+#
+# Cut one layer in one way and the other in the other way, so that nothing is sent between them. Use your own two
+# functions. If they don't pass yet, you can import ours to go on with, by `from course_utils.lessons.model_parallel
+# import column_parallel_linear, row_parallel_linear`. A notebook that is graded needs your own.
 
 # %% tags=["exercise"]
 # tensor_parallel_mlp
 
 # %% [markdown]
-# Put it to work: does it learn as the whole one does? Each rank keeps its parts only.
+# Does your MLP learn as the whole one does? Here each rank keeps only its parts of the weights and trains them:
 #
 # ```python
 # def learn(parts, steps=20):
 #     torch.manual_seed(0)  # the same weights and examples everywhere, in float64
 #     up, down = nn.Linear(8, 32).double(), nn.Linear(32, 8).double()
 #     x, target = torch.randn(2, 64, 8, dtype=torch.float64)
-#     rank, losses = dist.get_rank(), []
-#     rows = [one.chunk(parts)[rank % parts] for one in (up.weight, up.bias)]
-#     mine = *rows, down.weight.chunk(parts, dim=1)[rank % parts], down.bias
-#     mine = [one.detach().clone().requires_grad_() for one in mine]
+#     part = dist.get_rank() % parts
+#     mine = [
+#         up.weight.chunk(parts)[part],
+#         up.bias.chunk(parts)[part],
+#         down.weight.chunk(parts, dim=1)[part],
+#         down.bias,
+#     ]
+#     mine = [tensor.detach().clone().requires_grad_() for tensor in mine]
+#     losses = []
 #     for _ in range(steps):
 #         loss = (tensor_parallel_mlp(x, *mine) - target).square().mean()
 #         losses.append(loss.item())
-#         for one, gradient in zip(mine, torch.autograd.grad(loss, mine)):
-#             one.data -= 0.5 * gradient
+#         for tensor, gradient in zip(mine, torch.autograd.grad(loss, mine)):
+#             tensor.data -= 0.5 * gradient
 #     return losses
 #
 # alone = ranks.run(learn, 1, ranks=1, backend="gloo").results[0]
@@ -135,27 +163,33 @@ y, x.grad
 # %% [markdown]
 # ## 5 · Does it fit?
 #
-# What one rank keeps while a character model trains. Four functions of the library do the
-# tedious part:
+# How many bytes does one rank keep while a character model trains? Let $n$ be the number of parameters that this rank
+# has, and let each of them take $b_p$ bytes, its gradient $b_g$ bytes and its optimizer state $b_s$ bytes. Then there
+# are
 #
-# - `layer_parameters(layer, tensor)`: how many numbers of a layer's parameters each of `tensor`
-#   ranks has; what tensor parallelism leaves whole is counted whole;
-# - `bytes_for_each_parameter(optimizer, precision)`: of a parameter, of its gradient, of what
-#   the optimizer keeps for it;
-# - `saved_at_most(model, batch, length, number_bytes, parallelism, checkpointing, in_flight)`:
-#   bytes of activations, where each has `number_bytes`, as in `NUMBER_BYTES[precision]`;
-# - `check_stage(stage, ranks)` rejects stages that do not exist.
-
-# %% [markdown]
-# **ZeRO** is a way to divide what all replicas of data parallelism have alike (lesson 11 does
-# it). Each stage divides one part more among the `parallelism.data` replicas:
+# $$\frac{n\,b_p}{d_p} \text{ bytes of parameters}, \quad \frac{n\,b_g}{d_g} \text{ of gradients}, \quad
+# \frac{n\,b_s}{d_s} \text{ of optimizer state},$$
 #
-# | stage | parameters | gradients | optimizer's state |
+# and in addition the activations. The three divisors are 1 unless replicas share the work of keeping these numbers.
+# Under the name ZeRO, lesson 11 shows how they do it. Here you need only this table, in which $D$ is the number of
+# replicas, `parallelism.data`:
+#
+# | `parallelism.zero` | $d_p$ | $d_g$ | $d_s$ |
 # |---|---|---|---|
-# | 0 | whole | whole | whole |
-# | 1 | whole | whole | divided |
-# | 2 | whole | divided | divided |
-# | 3 | divided | divided | divided |
+# | 0 | 1 | 1 | 1 |
+# | 1 | 1 | 1 | $D$ |
+# | 2 | 1 | $D$ | $D$ |
+# | 3 | $D$ | $D$ | $D$ |
+#
+# Four functions of the library give you the rest:
+#
+# - `layer_parameters(layer, tensor)` returns how many parameters of a layer each of `tensor` tensor-parallel ranks has.
+#   The sum over all layers of the model is $n$.
+# - `bytes_for_each_parameter(optimizer, precision)` returns $b_p$, $b_g$ and $b_s$.
+# - `saved_at_most(model, batch, length, number_bytes, parallelism, checkpointing, in_flight)` returns the bytes of
+#   activations, if each of them takes `number_bytes`. You find these in `NUMBER_BYTES[precision]`. Pass `in_flight` on
+#   as you get it. It says how many batches are under way at the same time, which is 1 until lesson 10.
+# - `check_stage(zero, data)` raises the error for a row that isn't in the table.
 
 # %%
 from course_utils.lessons.model_parallel import NUMBER_BYTES, ONE_RANK, Memory
@@ -166,15 +200,13 @@ from course_utils.lessons.model_parallel import saved_at_most
 Parallelism(data=4, zero=1, tensor=2)
 
 # %% [markdown]
-# `Memory(parameters, gradients, optimizer_state, activations)` is what you return. How large is
-# the part of each, for the same model with momentum, and in mixed precision (lesson 11: most
-# numbers in two bytes)? Predict, then ask your function.
+# Return `Memory(parameters, gradients, optimizer_state, activations)`. The numbers needn't be whole.
 
 # %% tags=["exercise"]
 # training_memory
 
 # %% [markdown]
-# Your function against the tensors themselves, on this machine:
+# Compare your function with the tensors themselves, on this machine:
 #
 # ```python
 # from course_utils.lessons.model_parallel import measured_memory
@@ -182,11 +214,12 @@ Parallelism(data=4, zero=1, tensor=2)
 #
 # model = character_model(40, width=64, depth=4, context=32)
 # adam = torch.optim.Adam(model.parameters())
-# text = torch.randint(40, (2, 8, 32))  # what is read, and what comes next
+# text, following = torch.randint(40, (2, 8, 32))
 #
 # def step():
 #     adam.zero_grad()
-#     nn.functional.cross_entropy(model(text[0]).flatten(0, 1), text[1].flatten()).backward()
+#     scores = model(text)
+#     nn.functional.cross_entropy(scores.flatten(0, 1), following.flatten()).backward()
 #     adam.step()
 #
 # print(training_memory(model, batch=8, length=32))
@@ -197,7 +230,7 @@ Parallelism(data=4, zero=1, tensor=2)
 course.progress()
 
 # %% [markdown]
-# Next: [lesson 10](../notebooks/10_pipeline.ipynb), where the ranks that wait get work.
+# In [lesson 10](../notebooks/10_pipeline.ipynb) the ranks that wait get something to do.
 
 # %%
 ranks.stop()

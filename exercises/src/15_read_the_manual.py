@@ -292,8 +292,11 @@ course.measured("capstone_start", MB=max(start.sent) / 1e6)
 course.progress()
 
 # %% [markdown]
-# This was the last lesson. Take a manual that you have never seen and read it: what is a rank
-# there, whose batch is it, and who divides?
+# Now take a manual that you have never seen, and read it. What is a rank there, which rank gets
+# which examples, and where are the gradients divided?
+#
+# Two more lessons follow. [Lesson 16](../notebooks/16_experts.ipynb) spreads experts over ranks,
+# and [lesson 17](../notebooks/17_long_texts.ipynb) spreads one long text.
 
 # %%
 ranks.stop()

@@ -3,10 +3,16 @@
 # %% [markdown]
 # # What if the model does not fit?
 #
-# After this lesson you can **place** a model's layers on several ranks, **cut** through layers so that few messages are
-# enough, and **compute** what training keeps in memory before it starts.
+# A model with 32 billion weights needs 512 GB while it is trained, because Adam makes it 16 bytes for each weight
+# (lesson 2). An H100 GPU has 80 GB. Data parallelism doesn't help here. With 512 GPUs you would have 512 replicas, and
+# each of them would still need 512 GB. At least seven GPUs have to share *one* copy of this model before the first step
+# can begin.
 #
-# *60 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 4 ranks*
+# On this page you will put different layers on different ranks, and then cut single layers in pieces, in such a way
+# that two layers need only one all-reduce in each direction. You will also learn to work out what each rank has to keep
+# in memory, and what it costs to keep less.
+#
+# *50 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 4 ranks*
 
 # %%
 from functools import partial
@@ -15,7 +21,6 @@ from itertools import pairwise
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import nn
 from torch.nn.functional import cross_entropy, gelu, linear
 
 import course_utils as course
@@ -25,67 +30,72 @@ ranks = course.start(4)
 ranks.load_torch()
 
 # %% [markdown]
-# So far every worker held the whole model. With Adam that is four numbers for each weight (lesson 2): the weight, its
-# gradient, a mean, a mean square. That is 16 bytes; for 7 billion weights it is 112 GB. An H100 GPU has 80 GB.
+# ## Different layers on different ranks
 #
-# More workers do not help: in data parallelism each holds everything. **Model parallelism**, says SURF's course: "Split
-# the model over multiple processors. Each processor sees all the data."
+# If ranks divide the model instead of the batch, this is called **model parallelism**. The simplest form is to put
+# different layers on different ranks. Our model, in this lesson and the next two, is a small **transformer**, the kind
+# of network that is behind today's language models. It reads text, one character after the other, and predicts the next
+# character. Ours is a list of ten layers. The first one, the **embedding**, turns each character into a vector of 128
+# numbers. Eight equal **blocks** follow, which we will open later. The last layer is the **head**. It gives a score to
+# each character that could come next.
 #
-# Cut where? Today: *between* layers, then right *through* them.
-
-# %% [markdown]
-# ## Between layers
-#
-# The model of this lesson and the next two is a small **transformer**: it reads characters and predicts the next one.
-# It is a list of ten layers: an **embedding** (a vector for each character), eight equal **blocks** (this page opens
-# one later), a **head** (a score for every character that could be next). `split_layers` cuts the list so that the
-# fullest rank holds as little as possible. We pretend that a rank has room for 8 MB.
-#
-# [Exercise](../exercises/09_model_parallel.ipynb): `split_layers`.
+# Let's pretend that a rank has room for 8 MB. We cut the list into four pieces, one for each rank. The function
+# `split_layers` makes the largest piece as small as it can, and you will write it in the first
+# [exercise](../exercises/09_model_parallel.ipynb).
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.model_parallel import CHARACTERS, character_model, split_layers
 
-width = 128  # of a character's vector
+width = 128
 layers = character_model(len(CHARACTERS), width=width, depth=8)
 
 
 def adam_bytes(layer):
-    return 16 * sum(p.numel() for p in layer.parameters())
+    return 16 * sum(parameter.numel() for parameter in layer.parameters())
 
 
-def loss_of(scores, target):  # scores: examples × places × characters
-    return cross_entropy(scores.flatten(0, 1), target.flatten())
-
-
-ends = np.cumsum([0, *split_layers([adam_bytes(layer) for layer in layers], 4)])
+pieces = split_layers([adam_bytes(layer) for layer in layers], 4)
+ends = np.cumsum([0, *pieces])
 stages = [layers[begin:end] for begin, end in pairwise(ends)]
-print(f"with Adam {adam_bytes(layers) / 1e6:.1f} MB")
+print(f"the whole model with Adam: {adam_bytes(layers) / 1e6:.1f} MB")
 for rank, stage in enumerate(stages):
     print(f"rank {rank}: {len(stage)} layers, {adam_bytes(stage) / 1e6:.1f} MB")
 
 # %% [markdown]
-# It fits. The layers of a rank are its **stage**. Forward, **activations** (what a layer makes of its input) go from
-# rank to rank. Backward, their gradients come back. The last rank has the loss. The next cell does just that. Read it,
-# and **predict** in the one below: in what percentage of the time is a rank idle, on average?
+# Now it fits. The layers of one rank are called its **stage**. During the forward pass, each stage computes its
+# **activations**, which are the outputs of its layers, and sends the last of them to the next rank. The last rank
+# computes the loss. Then the gradients travel back the same way. The next cell does this with messages as in lesson 4:
 
 
 # %%
-def in_turns(comm, stage, x, target):
-    first, last = comm.rank == 0, comm.rank == comm.size - 1
-    if not first:
+def loss_of(scores, target):  # scores: texts × length × characters
+    return cross_entropy(scores.flatten(0, 1), target.flatten())
+
+
+def one_after_the_other(comm, stage, x, target):
+    is_first, is_last = comm.rank == 0, comm.rank == comm.size - 1
+    if not is_first:
         x = torch.tensor(comm.recv(source=comm.rank - 1), requires_grad=True)
-    with phase("forward"):  # the picture names it so
-        y = loss_of(stage(x), target) if last else stage(x)
-    if not last:
+    with phase("forward"):
+        y = loss_of(stage(x), target) if is_last else stage(x)
+    if is_last:
+        gradient = None  # of the loss with respect to itself: 1
+    else:
         comm.send(y.detach().numpy(), dest=comm.rank + 1)
         gradient = torch.tensor(comm.recv(source=comm.rank + 1))
     with phase("backward"):
-        y.backward(None if last else gradient)
-    if not first:
+        y.backward(gradient)
+    if not is_first:
         comm.send(x.grad.numpy(), dest=comm.rank - 1)
     return y.detach()
 
+
+# %% [markdown]
+# How busy are the ranks? Let's work it out for two of them, and say that each stage takes 1 ms forward and 2 ms
+# backward. Rank 0 works from 0 to 1 ms, and rank 1 from 1 to 2 ms. Then rank 1 goes backward until 4 ms, and rank 0
+# until 6 ms. So each rank works for 3 of the 6 ms and is idle for half of the time.
+#
+# **Predict.** With four ranks, what percentage of the time is a rank idle, on average?
 
 # %%
 course.predict("model_idle", percent=...)  # 0 to 100
@@ -95,440 +105,471 @@ from course_utils.lessons.model_parallel import character_text, idle_share, idle
 from course_utils.lessons.model_parallel import text_batches
 from course_utils.measuring import is_busy, unless_busy
 
-texts = character_text().training  # Python's own help, as numbers
-((x, target),) = text_batches(texts, 16, 64, 1)  # 16 pieces of 64, and what follows
-step = partial(ranks.run, in_turns, course.per_rank(stages), x, target)
+texts = character_text().training  # Python's own help, each character as a number
+((x, target),) = text_batches(texts, 16, 64, 1)  # 16 texts of 64 characters
+step = partial(ranks.run, one_after_the_other, course.per_rank(stages), x, target)
 step()  # the first run is slow: it allocates memory and connects
 runs = [step() for _ in range(3)]
-run = runs[0]
 alone = loss_of(layers(x), target)
-print(f"loss on four ranks {run.results[3]:.5f}, in one process {alone:.5f}")
-assert abs(run.results[3] - alone) <= 1e-4
-shares = [idle_share(each.events, ranks=4) for each in runs]
-busy, idle = is_busy([shares]), shares[0]
-course.measured("model_idle", busy=busy, percent=round(100 * idle))
-run.timeline(unless_busy(busy, idle_text(idle, ranks=4)))
+print(f"loss on four ranks {runs[0].results[3]:.5f}, in one process {alone:.5f}")
+assert abs(runs[0].results[3] - alone) <= 1e-4
+shares = [idle_share(run.events, ranks=4) for run in runs]
+busy = is_busy([shares])
+course.measured("model_idle", busy=busy, percent=round(100 * shares[0]))
+runs[0].timeline(unless_busy(busy, idle_text(shares[0], ranks=4)))
 
 # %% [markdown]
-# It is exact, and slow: with $P$ ranks, at any moment one works and $P-1$ wait. So $\frac{P-1}{P}$ of the time is idle,
-# *wherever* you cut. Four ranks give four times the memory and not one step more per second. SURF's table says it: the
-# throughput of data parallelism "increases", that of model parallelism "decreases".
+# The loss is right, so cutting between layers changes nothing in what is computed. But at any moment only one rank
+# works, while the others wait. With $P$ ranks, each of them is idle for $\frac{P-1}{P}$ of the time, wherever you cut.
+# Four ranks give you four times the memory and no additional speed.
 #
-# [Lesson 10](10_pipeline.ipynb) fills the gaps with many small batches. Today we take the other way, **tensor
-# parallelism**: all ranks work on the *same* layer.
-
-# %% [markdown]
-# ## Through a layer
+# There are two ways out. In lesson 10 many small batches follow one another through the stages, so that all ranks have
+# something to do. On this page we take the second way, **tensor parallelism**. All ranks work on the *same* layer at
+# the same time, each with a part of its weights.
 #
-# A fully connected layer: $y = x\,W^\top$, $x$ of (examples × inputs), $W$ of (outputs × inputs). Three ways to cut it:
+# ## One layer cut into pieces
 #
-# | cut | a rank takes | and makes | its part of `weight` |
-# |---|---|---|---|
-# | **by batch** | some examples | all their outputs | all: data parallelism |
-# | **by column** | all inputs | some outputs | a part of dimension 0 |
-# | **by row** | some inputs | a *term* of every output | a part of dimension 1 |
+# Take a linear layer without a bias. On paper it is $y = xW$, where $x$ has a row for each example, and $W$ has a row
+# for each input and a column for each output. PyTorch stores $W$ the other way round. Its tensor `weight` has a *row*
+# for each output, and `linear(x, weight)` multiplies $x$ by `weight` transposed. So we have to agree on what a cut is
+# called. Like PyTorch itself and like **Megatron-LM** (Shoeybi and others, 2019), NVIDIA's library from which the cuts
+# of this page come, we name it after $W$ on paper:
 #
-# (*Column* and *row* are those of $W^\top$; torch stores $W$, `weight`. `CUTS` lists the dimensions that are cut.)
+# - In a **column cut**, each rank gets some columns of $W$. These are rows of `weight`, so it is cut along dimension 0.
+# - In a **row cut**, each rank gets some rows of $W$. These are columns of `weight`, so it is cut along dimension 1.
 #
-# Read in the next cell what each way all-reduces. **Predict** in the last line of that cell: with 16 examples, 1,152
-# inputs and 512 outputs, which way all-reduces the fewest numbers?
+# For comparison there is also data parallelism, in which each rank gets some rows of $x$ and all of $W$. We call it a
+# *batch cut* on this page. In the next cell, `own_part(tensor, dim)` cuts a tensor into four equal parts along a
+# dimension and returns the part that belongs to this rank:
 
 # %%
-from course_utils.lessons.model_parallel import CUTS, cut_along
-
-for way, (x, weight) in CUTS.items():
-    print(f"{way}: x {x}, weight {weight}")
-
-
-def one_layer(way, x, weight):
-    x, weight = map(cut_along, (x, weight), CUTS[way])  # this rank's parts
-    with phase("forward"):
-        y = linear(x, weight)
-        if way == "by row":
-            dist.all_reduce(y.detach())  # in place: y is the sum now
-    with phase("backward"):
-        y.sum().backward()  # any loss does: only bytes count here
-        if way != "by row":
-            dist.all_reduce(weight.grad if way == "by batch" else x.grad)
-    return x.shape, weight.shape, y.shape
+from course_utils.lessons.model_parallel import (
+    moments_of,
+    own_part,
+    pictures,
+    what_is_where,
+)
 
 
-choices = dict(zip("abc", CUTS, strict=True))
-course.predict("model_cut", answer=..., choices=choices)
+def batch_cut(x, weight):
+    x = own_part(x, 0)
+    return {"x": x, "W": weight.T, "y": linear(x, weight)}
+
+
+def column_cut(x, weight):
+    weight = own_part(weight, 0)
+    return {"x": x, "W": weight.T, "y": linear(x, weight)}
+
+
+def row_cut(x, weight):
+    x, weight = own_part(x, 1), own_part(weight, 1)
+    term = linear(x, weight)
+    y = term.clone()
+    dist.all_reduce(y)
+    return {"x": x, "W": weight.T, "terms of y": term, "y": y}
+
 
 # %% tags=["figure:09_cuts"]
-from course_utils.lessons.model_parallel import cuts_text, moved_text, pictures
-
-x, weight = torch.randn(16, 1152), torch.randn(512, 1152)
-cuts, moved = {}, {}
-for way in CUTS:
-    run = ranks.run(one_layer, way, x, weight, backend="gloo")
-    messages = [moved_text(run.events, name) for name in ("forward", "backward")]
-    cuts[way] = pictures.Cut(*run.results[0], *messages)
-    moved[way] = run.bytes_per_rank[0]
-course.measured("model_cut", answer="abc"[np.argmin(list(moved.values()))])
-whole = pictures.Cut(x.shape, weight.shape, (16, 512), "", "")
-pictures.matrix_cuts(cuts, whole, 4, cuts_text(moved, examples=16))
+x, weight = torch.randn(16, 32), torch.randn(64, 32)
+y = linear(x, weight)  # in one process
+whole = {"x": x, "W": weight.T, "terms of y": y, "y": y}
+held = {}
+for cut in (batch_cut, column_cut, row_cut):
+    run = ranks.run(cut, x, weight, backend="gloo")
+    held[cut.__name__.replace("_", " ")] = run.results
+pictures.matrix_cuts(held, whole, "Three ways to cut y = xW over four ranks")
 
 # %% [markdown]
-# What do the ranks sum? Cut by batch, they sum the gradient of $W$, as large as $W$, because every rank has other
-# examples. Cut by column, they sum the gradient of $x$, because each rank's outputs contribute to it. Cut by row, they
-# sum $y$ itself.
+# The three matrices on the left are those on paper, and the one on the right is how PyTorch stores $W$. The numbers in
+# the parts are those of the ranks, and the sizes are those of the part that one rank has.
 #
-# The sizes of $x$ and $y$ grow with the examples, that of $W$ does not. From how many examples on is cutting the batch
-# cheapest, with 288 inputs and 128 outputs? Work it out, then run.
+# After a column cut, each rank has complete columns of $y$. After a row cut it is different. Each rank knows only some
+# of the inputs, so what it computes has the full size of $y$, but it is only one term of a sum. An all-reduce has to
+# add up the terms. Here is what each rank holds, before and after this all-reduce:
+
+# %% tags=["figure:09_what_is_where"]
+panels = {cut: moments_of(held[cut], whole) for cut in ("column cut", "row cut")}
+what_is_where(panels, "A column cut leaves columns of y, a row cut leaves terms of a sum")
+
+# %% [markdown]
+# ## The backward pass needs messages, too
+#
+# Autograd (lesson 2) knows only what its own process does. So we have to tell it which gradients concern several ranks.
+# Take a column cut with one input, $x = 3$, and two columns, 2 and 5, on two ranks. Rank 0 computes $y_0 = 2x$, rank 1
+# computes $y_1 = 5x$, and let the loss be $y_0 + y_1$. If $x$ grows by 1, the loss grows by 2 + 5 = 7. But rank 0 knows
+# only the 2, and rank 1 only the 5. Each rank has one term of the gradient of $x$, so the backward pass needs an
+# all-reduce.
+#
+# In a row cut it is the other way round. With the inputs 3 on rank 0 and 4 on rank 1, and the rows 2 and 5 of $W$, the
+# output is 3 · 2 + 4 · 5 = 26, and the all-reduce gives it to both ranks. From here on, both compute the same, so both
+# get the same gradient of $y$. Rank 0 multiplies it by 2, and that is already the complete gradient of its input.
+# Nothing has to be sent.
+#
+# PyTorch lets you give an operation a backward pass of your own, in a class with two functions. These two classes are
+# all we need:
+
+
+# %%
+class CopyToRanks(torch.autograd.Function):  # goes before a column cut
+    @staticmethod
+    def forward(context, x):
+        return x.view_as(x)  # every rank has x already
+
+    @staticmethod
+    def backward(context, gradient):
+        total = gradient.clone()
+        dist.all_reduce(total)  # each rank has one term
+        return total
+
+
+class SumOverRanks(torch.autograd.Function):  # goes after a row cut
+    @staticmethod
+    def forward(context, term):
+        total = term.clone()
+        dist.all_reduce(total)  # each rank has one term
+        return total
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient  # every rank has it already
+
+
+copy_to_ranks, sum_over_ranks = CopyToRanks.apply, SumOverRanks.apply
+
+# %% [markdown]
+# A plain `dist.all_reduce` in the forward pass would not do. It changes numbers in place, and autograd doesn't notice.
+#
+# ## How much the cuts send
+#
+# Which of the three cuts sends the least? The next cell runs one layer in all three ways, forward and backward, and
+# counts the bytes of the tensors that are all-reduced:
+
+
+# %% tags=["here:09_bytes"]
+def one_layer(cut, x, weight):
+    if cut == "batch cut":
+        y = linear(own_part(x, 0), weight.requires_grad_())
+    elif cut == "column cut":
+        y = linear(copy_to_ranks(x.requires_grad_()), own_part(weight, 0))
+    else:
+        x = own_part(x, 1).requires_grad_()
+        y = sum_over_ranks(linear(x, own_part(weight, 1)))
+    y.sum().backward()  # any loss will do, because we only count bytes
+    if cut == "batch cut":
+        dist.all_reduce(weight.grad)  # as in lesson 6
+
+
+def count_bytes(cut, rows, inputs, outputs):
+    x, weight = torch.zeros(rows, inputs), torch.zeros(outputs, inputs)
+    run = ranks.run(one_layer, cut, x, weight, backend="gloo")
+    return run.bytes_per_rank[0]
+
+
+for cut in held:
+    print(f"{cut}: {count_bytes(cut, 16, 1152, 512):,} bytes")
+
+# %% [markdown]
+# Let's check these figures. The layer has 1,152 inputs and 512 outputs, and $x$ has 16 rows. The batch cut sums the
+# gradient of $W$, which has 1,152 × 512 elements of 4 bytes. The column cut sums the gradient of $x$, with 16 × 1,152
+# elements, and the row cut sums $y$, with 16 × 512.
+#
+# So with 16 rows, data parallelism sends 72 times more than a row cut. But $x$ and $y$ grow with the number of rows,
+# and $W$ doesn't.
+#
+# **Predict.** A smaller layer has 288 inputs and 128 outputs. Above how many rows does the batch cut send less than the
+# row cut?
+
+# %%
+course.predict("model_cut", within=1.05, rows=...)
 
 # %% tags=["figure:09_examples"]
 from course_utils.lessons.model_parallel import sizes_text
 from course_utils.words import bytes_text
 
-examples = [8, 32, 128, 512, 2048]
-weight = torch.randn(128, 288)
-lines = {way: [] for way in CUTS}
-for n in examples:
-    for way, line in lines.items():
-        run = ranks.run(one_layer, way, torch.randn(n, 288), weight, backend="gloo")
-        line.append(run.bytes_per_rank[0])
-theory = {"by batch": [4 * 288 * 128 for n in examples]}
-theory |= {"by column": [4 * 288 * n for n in examples]}
-theory |= {"by row": [4 * 128 * n for n in examples]}
-look = {"across": "examples", "up": "bytes that a rank puts in", "unit": bytes_text}
-said = sizes_text(examples, lines)
-course.draw.over_numbers(examples, lines, said, predicted=theory, log=True, **look)
+inputs, outputs = 288, 128
+course.answer("model_cut", rows=inputs * outputs / outputs)
+row_counts = [8, 32, 128, 512, 2048]
+counted = {
+    cut: [count_bytes(cut, n, inputs, outputs) for n in row_counts] for cut in held
+}
+calculated = {
+    "batch cut": [4 * inputs * outputs for n in row_counts],
+    "column cut": [4 * n * inputs for n in row_counts],
+    "row cut": [4 * n * outputs for n in row_counts],
+}
+axes = {"across": "rows of x", "up": "bytes all-reduced", "unit": bytes_text, "log": True}
+title = sizes_text(row_counts, counted)
+course.draw.over_numbers(row_counts, counted, title, predicted=calculated, **axes)
 
 # %% [markdown]
-# Few examples and many weights: cut the weights. Many examples and few weights, as in convolutions: cut the batch.
-# SURF's table calls the communication of data parallelism "low to moderate" and that of model parallelism "high". Its
-# slide adds that these are "very generic statements (there are exceptions)", and with 16 examples you have measured an
-# exception. FlexFlow finds such cuts by searching, as you will see in lesson 12.
+# The row cut sums $n \times 128$ elements and the batch cut 288 × 128, so they are equal if $n$ is 288, the number of
+# inputs. In the same way, the column cut is as expensive as the batch cut if $n$ is the number of outputs.
 #
-# ## Two layers, one message
+# In a transformer, the rows of $x$ are **tokens**, the pieces of text that it reads. In our model they are characters.
+# A batch of 64 texts with 2,048 tokens each has 131,072 rows. That is far to the right of this picture, where the batch
+# cut sends the least. Further down we will calculate it for a whole block.
 #
-# In both cuts of $W$, something moves forward *or* backward. Autograd (lesson 2) knows nothing of other ranks. So there
-# are two functions that hand $x$ or $y$ on, with a rule of their own for the backward pass:
+# ## Two layers with one all-reduce each way
 #
-# | | forward | backward |
-# |---|---|---|
-# | `copy_to_ranks`, before a column cut | nothing | all-reduce |
-# | `sum_over_ranks`, behind a row cut | all-reduce | nothing |
+# Two thirds of a block's weights are in these two layers, which together are called a **multilayer perceptron**, or
+# MLP:
 #
-# Exercises: `column_parallel_linear`, `row_parallel_linear`.
+# ```
+# y = down(gelu(up(x)))
+# ```
+#
+# The layer `up` makes $x$ four times as wide, and `down` makes it narrow again. In between, gelu, a smooth relu, is
+# applied to each number. How should we cut the two layers?
+#
+# Suppose that we cut `up` by row. Then each rank gets a term of a sum, and the gelu of a sum is not the sum of the
+# gelus. For example, gelu(1) is 0.841 and gelu(−1) is −0.159, which makes 0.682, but gelu(1 − 1) is 0. So the ranks
+# have to all-reduce the wide tensor before they can apply gelu, and if `down` is then cut by column, its outputs have
+# to be collected at the end. With their counterparts in the backward pass this makes four collectives, as
+# [Further](09_model_parallel_further.ipynb) shows.
+#
+# Now suppose that we cut `up` by *column*. Then each rank has complete columns of the wide tensor, so it can apply gelu
+# to them. And some columns of its input are just what a rank needs for a row cut of `down`:
+
+
+# %%
+def tensor_parallel_mlp(x, up, up_bias, down, down_bias):
+    up, up_bias = own_part(up, 0), own_part(up_bias, 0)  # column cut
+    down = own_part(down, 1)  # row cut
+    hidden = gelu(linear(copy_to_ranks(x), up, up_bias))
+    return sum_over_ranks(linear(hidden, down)) + down_bias  # the bias is added once
+
 
 # %% [markdown]
-# Now a **multilayer perceptron**, `down(gelu(up(x)))`: one layer makes $x$ wider, one makes it narrow again; gelu, a
-# smooth relu, comes between. In the next cell `up` is cut by row, `down` by column. `own_part(up, 1)` is this rank's
-# part of `up` along dimension 1. `split_over_ranks` moves nothing forward and all-gathers backward; `join_over_ranks`
-# does the opposite.
-#
-# **Predict**, in the last line of the next cell: how many collectives does this take, forward and backward together?
-# And how many with `up` cut by *column* and `down` by *row*?
+# **Predict.** How many collectives does this take forward, and how many backward?
 
 # %%
-from course_utils.lessons.model_parallel import differentiable_collectives as moves
-from course_utils.lessons.model_parallel import own_part
-
-
-def row_then_column(x, up, up_bias, down, down_bias):
-    term = linear(moves.split_over_ranks(x, 1), own_part(up, 1))
-    hidden = gelu(moves.sum_over_ranks(term) + up_bias)  # gelu needs the sum
-    hidden = moves.copy_to_ranks(hidden)
-    part = linear(hidden, own_part(down, 0), own_part(down_bias, 0))
-    return moves.join_over_ranks(part, 1)
-
-
-course.predict("model_mlp", row_then_column=..., column_then_row=...)
-
-# %%
-from course_utils.lessons.model_parallel import mlp_beside_whole, tensor_parallel_mlp
-
-
-def column_then_row(x, up, up_bias, down, down_bias):
-    mine = own_part(up, 0), own_part(up_bias, 0), own_part(down, 1)
-    return tensor_parallel_mlp(x, *mine, down_bias)  # your exercise
-
-
-compare = partial(ranks.run, mlp_beside_whole, backend="gloo")
-mlps = {"row_then_column": row_then_column, "column_then_row": column_then_row}
-for _ in range(2):  # the first runs are slow: they connect
-    runs = {name: compare(mlp) for name, mlp in mlps.items()}
+course.predict("model_mlp", forward=..., backward=...)
 
 # %% tags=["here:09_two_layers"]
-from course_utils.lessons.model_parallel import collectives_text
+from course_utils.lessons.model_parallel import (
+    collectives_in,
+    mlp_beside_whole,
+    moved_text,
+)
 
-course.measured("model_mlp", **{name: run.collectives for name, run in runs.items()})
-for name, run in runs.items():
-    assert max(run.results) <= 1e-10
-    print(f"{name}: at most {max(run.results):.0e} away from one process")
-    for part in ("forward", "backward"):
-        print(f"  {part}: {moved_text(run.events, part)}")
-a, b = torch.tensor([1.0, -1.0])
-print(f"gelu(1) + gelu(-1) = {gelu(a) + gelu(b):.3f}, gelu(1 - 1) = {gelu(a + b):.3f}")
-titles = [name.replace("_", " ") for name in runs]
-said = collectives_text(dict(zip(titles, runs.values(), strict=True)))
-course.draw.timelines(*runs.values(), titles=titles, title=said)
-
-# %% [markdown]
-# Both are right. (The milliseconds say little: four ranks share this machine's cores.) But a row cut makes *terms of
-# a sum*, and the gelu of a sum is not the sum of gelus (last line printed). So the sum must be there *before* gelu.
-#
-# A column cut makes whole outputs, only fewer of them: just what a row cut takes as inputs. So one all-reduce forward
-# and one backward are enough. This is the pair of **Megatron-LM** (Shoeybi and others, 2019, §3). Exercise:
-# `tensor_parallel_mlp`.
+run = ranks.run(mlp_beside_whole, tensor_parallel_mlp, backend="gloo")
+made = {name: len(collectives_in(run.events, name)) for name in ("forward", "backward")}
+course.measured("model_mlp", **made)
+for name in made:
+    print(f"{name}: {moved_text(run.events, name)}")
+assert max(run.results) <= 1e-10  # in float64, beside one process
+print(f"at most {max(run.results):.0e} away from one process")
 
 # %% [markdown]
-# ## Attention, by heads
+# One all-reduce forward and one backward are enough. The output and the gradient of $x$ are those of one process,
+# except for rounding. This pair of cuts is the core of Megatron-LM. You will write it in the exercises.
 #
-# Half of a transformer's block is such a perceptron; the other half is **attention**. Linear layers make three vectors
-# for each character: a *query*, a *key*, a *value*. A character's query is compared with the key of every character so
-# far. The more alike a query and a key are, the more it takes of that key's value. Several **heads** do this, each with
-# queries, keys and values of its own. A last layer, `out`, mixes what they found.
+# ## Attention is cut by heads
 #
-# For today only one thing matters: heads do not see each other before `out`, so each rank can take some of them. We cut
-# the layers of queries, keys and values by column, head by head, and `out` by row.
+# The MLP treats each token by itself. The other half of a block is **attention**, which lets a token see the tokens
+# before it. A linear layer makes three vectors for each token, called *query*, *key* and *value*. Say that three tokens
+# have the keys (1, 0), (0, 1) and (1, 1), and that the third token has the query (2, 0). We multiply it with each key,
+# number by number, and add up. That gives the *scores* 2, 0 and 2. They are divided by the square root of the vectors'
+# size, here $\sqrt 2$, and a softmax turns them into weights, here 0.45, 0.11 and 0.45, which add up to 1 except for
+# rounding. If the three values are 10, 20 and 30, the third token gets 0.45 · 10 + 0.11 · 20 + 0.45 · 30 = 20. It takes
+# the most from the tokens whose keys fit its query. Scores for later tokens are set to $-\infty$, so that the model
+# can't see the character that it has to predict.
+#
+# Several **heads** do this side by side, each with its own queries, keys and values. (They have nothing to do with the
+# model's last layer, which is also called a head.) Here we take four heads of size 8, so a token's vector has 32
+# numbers. The layer `qkv` makes 3 × 32 = 96 numbers from it. The first 24 are query, key and value of head 0, the next
+# 24 belong to head 1, and so on. At the end, a layer `out` mixes what the heads have found:
+
+
+# %%
+def attention(x, qkv, out, heads, size=8):  # x: length × width
+    length = len(x)
+    made = linear(x, qkv)  # length × (heads · 3 · size)
+    by_head = made.view(length, heads, 3 * size).transpose(0, 1)
+    q, k, v = by_head.chunk(3, dim=-1)  # each heads × length × size
+    scores = q @ k.mT / size**0.5  # heads × length × length
+    later = torch.ones(length, length, dtype=torch.bool).triu(1)
+    weights = scores.masked_fill(later, -torch.inf).softmax(dim=-1)
+    found = (weights @ v).transpose(0, 1).reshape(length, heads * size)
+    return {"x": x, "q, k, v": made, "heads": found, "terms of y": linear(found, out)}
+
 
 # %% [markdown]
-# The same pair again. A whole block is
+# No head needs anything from another head before `out`, so each of our four ranks can take one. It needs the 24 columns
+# of `qkv` that make its queries, keys and values, which is a column cut. And it needs the 8 rows of `out` that use what
+# its head has found, which is a row cut. This is the same pair as in the MLP:
+
+
+# %% tags=["figure:09_heads"]
+def attention_of_one_head(x, qkv, out):
+    found = attention(x, own_part(qkv, 0), own_part(out, 1), heads=1)
+    return {**found, "y": sum_over_ranks(found["terms of y"])}
+
+
+x, qkv, out = torch.randn(16, 32), torch.randn(96, 32), torch.randn(32, 32)
+whole = attention(x, qkv, out, heads=4)  # in one process
+whole["y"] = whole["terms of y"]
+run = ranks.run(attention_of_one_head, x, qkv, out, backend="gloo")
+assert all(torch.allclose(held["y"], whole["y"], atol=1e-3) for held in run.results)
+panel = {"attention": moments_of(run.results, whole)}
+what_is_where(panel, "Each rank computes one head, and nothing moves before the sum")
+
+# %% [markdown]
+# ## A whole block, and what it sends
+#
+# A block puts the two halves together. Each half begins with a **norm**, a layer that shifts and scales a token's
+# vector to mean 0 and standard deviation 1, and its result is added to $x$:
 #
 # ```
-# x = x + dropout(attention(norm(x)))
-# x = x + dropout(mlp(norm(x)))
+# x = x + attention(norm_1(x))
+# x = x + mlp(norm_2(x))
 # ```
 #
-# A **norm** brings each character's vector to mean 0 and spread 1, then scales it by weights. **Dropout** zeroes random
-# numbers while training. Four replacements cut the block (`qkv` makes queries, keys and values):
-#
-# ```
-# attention.qkv = ColumnParallelLinear(attention.qkv)
-# attention.out = RowParallelLinear(attention.out)
-# mlp.up        = ColumnParallelLinear(mlp.up)
-# mlp.down      = RowParallelLinear(mlp.down)
-# ```
-#
-# **Predict.** How many all-reduces does a block need, forward and backward together? How many does a model of 24 blocks
-# need?
+# To cut a block over the ranks, we replace its four linear layers by layers that do what we did above:
+
+
+# %%
+from course_utils.lessons.model_parallel import ColumnParallelLinear, RowParallelLinear
+
+
+def cut_block(block):
+    attention, mlp = block.attention, block.mlp
+    attention.heads //= dist.get_world_size()  # on this rank
+    attention.qkv = ColumnParallelLinear(attention.qkv)
+    attention.out = RowParallelLinear(attention.out)
+    mlp.up = ColumnParallelLinear(mlp.up)
+    mlp.down = RowParallelLinear(mlp.down)
+
+
+# %% [markdown]
+# **Predict.** How many all-reduces does one block need, forward and backward together? And how many does a model of 24
+# blocks need?
 
 # %%
 course.predict("model_block", one_block=..., blocks_24=...)
 
 # %% tags=["figure:09_block"]
-from course_utils.lessons.model_parallel import beside_serial, parallelise_block
+from course_utils.lessons.model_parallel import beside_serial
 
-compare = partial(ranks.run, beside_serial, backend="gloo")
 for P in (1, 2, 4):
-    run = compare(parallelise_block, dropout=0.1, passes=1, ranks=P)
+    run = ranks.run(beside_serial, cut_block, passes=1, ranks=P, backend="gloo")
     worst = max(max(found.values()) for found in run.results)
     assert worst <= 1e-10
-    number = len(run.results[0])
-    print(f"on {P}: {number} tensors, all within {worst:.0e} of the serial block's")
-each = run.collectives
-course.measured("model_block", one_block=each, blocks_24=24 * each)
-run.timeline(f"A block on 4 ranks: {each} collectives, forward and backward")
+    print(f"P = {P}: {len(run.results[0])} tensors, all within {worst:.0e}")
+number = run.collectives
+course.measured("model_block", one_block=number, blocks_24=24 * number)
+run.timeline(f"A block on 4 ranks takes {number} all-reduces, forward and backward")
 
 # %% [markdown]
-# The output, the gradient of the input, and the gradients of all twelve parameters equal those of one process, in
-# float64, with dropout.
+# This was a small block with vectors of 16 numbers, in `float64`. Its output, the gradient of its input and the
+# gradients of all 12 parameters are the same as in one process. (The milliseconds mean little here, because four ranks
+# share your computer's cores.)
 #
-# But every all-reduce carries (examples × length × width) numbers, and the next layer *waits* for it: there is little
-# else to compute meanwhile. So tensor parallelism stays inside one machine, where links are fast.
-# [Lesson 11](11_hybrid_and_sharded.ipynb) combines the ways.
-
-# %% [markdown]
-# ## Chance
+# Each all-reduce carries tokens × width elements. Take a model of width 4,096, with 2 bytes for each element, and the
+# 64 × 2,048 tokens from above. One all-reduce carries 131,072 × 4,096 × 2 bytes, or 1.07 GB, so a block sums 4.3 GB in
+# every step. Its weights have 12 × 4,096² elements, a third of them in attention and the rest in the MLP. With data
+# parallelism, the block would sum their gradients, 0.4 GB. That is less than a tenth. In general, with $n$ tokens and a
+# width of $h$, tensor parallelism sums $4nh$ elements and data parallelism $12h^2$. They are equal if $n = 3h$, which
+# is 12,288 tokens here. The more tokens, the more tensor parallelism has to send.
 #
-# How can they be equal, with dropout? Chance comes in twice, and both times it is a trap. **Predict:**
+# There is a second difference. In lesson 7 the gradients were sent while the backward pass was still computing. Here
+# the very next layer needs the sum. Today's libraries hide some of the waiting by sending one chunk of a matrix product
+# while they compute the next ([Further](09_model_parallel_further.ipynb)). Even so, tensor parallelism needs fast
+# links. It is usually kept among GPUs that are connected by NVLink, NVIDIA's own kind of link (lesson 13), such as the
+# 8 of an HGX machine or the 72 of a rack called NVL72. [Lesson 11](11_hybrid_and_sharded.ipynb) combines it with other
+# kinds.
 #
-# - *First weights.* A rank might draw its part of `up` itself. Each of four ranks draws 16 of the 64 hidden units (rows
-#   of `up`), all with `manual_seed(0)`. How many *different* units are there?
-# - *Dropout.* Each rank drops with a seed of its own, everywhere. Norms and some biases are not cut: every rank has a
-#   copy. What happens to these copies?
+# Two more things matter in practice, and Further tries them out. If every rank draws its own part of the first weights,
+# it needs its own random seed, because otherwise all parts are equal. And **sequence parallelism** also cuts the norms,
+# along the text.
+#
+# ## What training keeps in memory
+#
+# How many bytes does a rank still hold? The parameters, their gradients and the optimizer's state take a fixed number
+# of bytes for each weight. The fourth part is the activations. Autograd keeps what the backward pass will need, and
+# that grows with the number of tokens.
+#
+# In the last exercise you will write `training_memory`, which calculates the four parts before anything runs. The
+# function `step_memory` takes a real step with Adam and counts the bytes of all tensors that stay, including those that
+# autograd has saved. We take the size of one block's input as the unit:
 
 # %%
-choices = {
-    "a": "nothing: it is only noise",
-    "b": "an error",
-    "c": "the copies drift apart",
-}
-course.predict("model_seed", units=...)
-course.predict("model_dropout", answer=..., choices=choices)
+from course_utils.lessons.model_parallel import Parallelism, step_memory, training_memory
 
-
-# %%
-def different_units(own_seed):
-    torch.manual_seed(dist.get_rank() if own_seed else 0)
-    part = nn.Linear(16, 16)
-    return len(moves.all_gathered(part.weight.detach(), 0).unique(dim=0))
-
-
-for own_seed in (True, False):
-    units = ranks.run(different_units, own_seed, backend="gloo").results[0]
-    name = "a seed for each rank" if own_seed else "the same seed"
-    print(f"{name}: {units} different units")
-course.measured("model_seed", units=units)
+model = character_model(len(CHARACTERS), width=64, depth=4)
+(batch,) = text_batches(texts, 4, 64, 1)  # 4 texts of 64 characters
+count_memory = partial(ranks.run, step_memory, model, batch, backend="gloo")
+one, four = count_memory(ranks=1), count_memory()
+unit = 4 * (4 * 64 * 64)  # 4 bytes for each of 4 × 64 × 64 elements
+for name, run in {"1 rank": one, "4 ranks": four}.items():
+    print(f"{name}: autograd saves {run.results[0].activations / unit:.1f} units")
 
 # %% [markdown]
-# If `down` is drawn in the same way, equal units get equal gradients and stay equal: you pay for 64 units and get 16.
-# (The cells above drew the whole layer and then cut it.)
+# On one rank, each of the 4 blocks saves 20.1 units and the head saves 3.6. On four ranks a block saves 8.1 units on
+# each rank. That is more than a quarter, because all ranks keep the whole inputs of norms and column cuts. Attention
+# also keeps its weights, one for each pair of tokens in each head. They grow with the square of the text's length,
+# which lesson 17 is about.
 #
-# Dropout stands in two kinds of places: *inside* attention, between column and row, where each rank holds other
-# numbers; and *after the sum*, where all ranks hold the same numbers. We train a block and compare what should be
-# copies:
-
-# %% tags=["figure:09_seeds"]
-from course_utils.lessons.model_parallel import OWN_SEEDS, apart_text, ranks_apart
-
-steps = 8
-lines = {}
-for place in OWN_SEEDS:
-    lines[place] = ranks.run(ranks_apart, place, steps, backend="gloo").results[0]
-drifted = lines["everywhere"][-1] > 0
-course.measured("model_dropout", answer="c" if drifted else "a")
-look = {"across": "steps", "up": "largest difference between two ranks"}
-course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **look)
-
-# %% [markdown]
-# There is no error. But after the sum, every rank goes on with another $x$, and the copies are no longer equal.
-# *Inside*, between column and row, each rank may have a seed of its own: Megatron-LM does so, and equals one process on
-# average. Our ranks all draw for the whole tensor which numbers become zero, and each takes its part. So they equal one
-# process exactly.
-
-# %% [markdown]
-# ## The sequence, too
+# **Activation checkpointing** keeps less. Of each block it saves only the input. When the backward pass comes to a
+# block, it computes the block's forward pass once more. In PyTorch it is one line:
 #
-# Norms and the dropout after the sum still work on the *whole* $x$, on every rank alike, and each keeps it for its
-# backward pass. **Sequence parallelism** (Korthikanti and others, 2022) cuts these along the text. The all-reduce
-# after a row cut becomes a **reduce-scatter**; before the next column cut comes an **all-gather**.
-#
-# **Predict.** All this is done by rings. How many times as many bytes does a rank send as before? (Lesson 5 knows.)
-
-# %%
-course.predict("model_sequence", times_the_bytes=...)
-
-# %%
-from course_utils.lessons.model_parallel import in_phase, pass_bytes, sequence_text
-from course_utils.lessons.model_parallel import step_memory
-
-blocks = 4
-model = character_model(len(CHARACTERS), width=64, depth=blocks, dropout=0.1)
-(batch,) = text_batches(texts, 4, 64, 1)  # 4 pieces of 64 characters
-step = partial(ranks.run, step_memory, model, batch, backend="gloo")
-plain, cut = step(), step(sequence=True)  # each cuts the model, and trains it
-sent = [pass_bytes(run.events, ranks=4) for run in (plain, cut)]
-kept = [run.results[0].activations for run in (plain, cut)]
-course.measured("model_sequence", times_the_bytes=round(sent[1] / sent[0], 2))
-found = sequence_text((sent[0], kept[0]), (sent[1], kept[1]))
-forward = [in_phase(run.events, "forward") for run in (plain, cut)]
-course.draw.timelines(*forward, titles=["whole", "cut"], title=found)
-
-# %% [markdown]
-# An all-reduce *is* a reduce-scatter and an all-gather. So the bytes are the same, and norms and dropout now lie
-# between the two, where each rank has its part only: less memory, less work. (A cut after the embedding and a join
-# before the head add a little.) The picture shows forward passes.
-#
-# Our ranks keep what they gathered for the backward pass. Korthikanti's keep their own parts only, and gather once
-# more: less memory, more bytes. gloo makes its reduce-scatter from an all-reduce, so we count what rings would send,
-# and say nothing about time.
-
-# %% [markdown]
-# ## torch's own tool
-#
-# A **DTensor** is a tensor that knows how it lies on a **mesh** (ranks in rows and columns; here four in one row):
-# whole (`Replicate`), cut (`Shard`), or as terms of a sum (`Partial`). You say how layers are cut, and the collectives
-# follow:
-#
+# ```python
+# y = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)  # for y = block(x)
 # ```
-# plan = {"attention.qkv": ColwiseParallel(),
-#         "attention.out": RowwiseParallel(),
-#         "mlp.up": ColwiseParallel(),
-#         "mlp.down": RowwiseParallel()}
-# parallelize_module(block, mesh, plan)
-# ```
-
+#
+# Let's work it out for 12 such blocks on four ranks. Without checkpointing they keep 12 × 8.1 + 3.6 = 101 units. With
+# it, 12 inputs stay. At the worst moment one block has just been recomputed, so its other 7.1 units exist, too. By then
+# the head has been through its backward pass, and its 3.6 units are free again. That makes 12 + 7.1 = 19.1 units, or 19
+# percent.
+#
+# **Predict.** What percentage is left with our model of 4 blocks?
 
 # %%
-def through_torch():
-    from course_utils.lessons.model_parallel import dtensor
-
-    def cut(block):
-        dtensor.parallelize_block(block, dtensor.tensor_mesh())  # the plan
-
-    return dtensor.counted(lambda: beside_serial(cut, dropout=0.1, passes=1))
-
-
-run = ranks.run(through_torch, backend="gloo")
-found, collectives = run.results[0]
-worst = max(max(found.values()) for found, _ in run.results)
-assert worst <= 1e-10
-print(f"{len(found)} tensors, all within {worst:.0e} of the serial block's")
-print(collectives)
-
-# %% [markdown]
-# The same cut, all-reduces and results. (First torch hands out rank 0's weights: `scatter`, `broadcast`.)
-#
-# ## What does training keep?
-#
-# **Parameters**, **gradients**, **optimizer state**: bytes for each weight. And **activations** that backward needs:
-# they grow with the examples.
-#
-# **Activation checkpointing** saves each block's *input* only; backward computes the rest again, block by block. We
-# have four blocks; without it, each saves ten times its input.
-#
-# **Predict.** Roughly what percentage of the activations is still kept, at the worst moment? And how many all-reduces
-# does a block need?
-
-# %%
-course.predict("model_checkpointing", within=1.3, percent_left=..., all_reduces=...)
-
-# %% [markdown]
-# `training_memory`, your last exercise, computes all four parts before anything runs. `step_memory` really does a
-# step of Adam, and counts on each rank: parameters, gradients, what Adam holds, what autograd holds.
-
-# %%
-from course_utils.lessons.model_parallel import Parallelism, training_memory
-
-over_4, cut = Parallelism(tensor=4), Parallelism(tensor=4, sequence=True)
-again = {"checkpointing": True}
-ways = {  # how it runs, and how it is computed
-    "one rank": ({"ranks": 1}, {}),
-    "4 ranks": ({}, {"parallelism": over_4}),
-    "4 ranks, sequence cut": ({"sequence": True}, {"parallelism": cut}),
-    "4 ranks, checkpointing": (again, {"parallelism": over_4, **again}),
-}
-runs = {way: step(**options) for way, (options, _) in ways.items()}
-computed = {way: training_memory(model, 4, 64, **told) for way, (_, told) in ways.items()}
+course.predict("model_checkpointing", within=1.2, percent_left=...)
 
 # %% tags=["figure:09_memory"]
-from course_utils.lessons.model_parallel import collectives_in
+again = count_memory(checkpointing=True)
+left = again.results[0].activations / four.results[0].activations
+course.measured("model_checkpointing", percent_left=round(100 * left))
+for name in ("forward", "backward"):
+    print(f"{name}: {moved_text(again.events, name)} for 4 blocks")
 
-before, after = runs["4 ranks"], runs["4 ranks, checkpointing"]
-left = after.results[0].activations / before.results[0].activations
-both = [collectives_in(after.events, part) for part in ("forward", "backward")]
-each = sum(map(len, both)) / blocks
-course.measured("model_checkpointing", percent_left=round(100 * left), all_reduces=each)
-for way, run in runs.items():
-    for counted in run.results:  # of every rank
-        assert abs(counted.total / computed[way].total - 1) <= 0.05
-pictures.memory(computed, {way: run.results[0] for way, run in runs.items()})
+over_4 = Parallelism(tensor=4)
+calculated = {
+    "1 rank": training_memory(model, 4, 64),
+    "4 ranks": training_memory(model, 4, 64, parallelism=over_4),
+    "checkpointing": training_memory(
+        model, 4, 64, parallelism=over_4, checkpointing=True
+    ),
+}
+counted = dict(zip(calculated, (one, four, again), strict=True))
+for name, run in counted.items():
+    for memory in run.results:  # of each rank
+        assert abs(memory.total / calculated[name].total - 1) <= 0.05
+pictures.memory(calculated, {name: run.results[0] for name, run in counted.items()})
 
 # %% [markdown]
-# Let us count in inputs of a block. Without checkpointing each of 4 blocks keeps 10.6 and the head 3.6: 46 in all. With
-# it the 4 inputs stay, and 9.6 more for the one block that is just being computed again: $\frac{13.6}{46}$, 30 %. The
-# price is time: backward does forward again, with its all-reduces. (Embedding and head are not cut here.)
+# Without checkpointing there are 4 × 8.1 + 3.6 = 36 units, and with it 4 + 7.1 = 11.1, which is 31 percent. The price
+# is time, because the backward pass repeats the forward pass with its all-reduces. A block now needs three all-reduces
+# in the backward pass instead of two. It would be four, but PyTorch stops recomputing as soon as it has everything it
+# needs, and that is just before the block's last sum.
 #
-# ## What you take with you
+# ## What you can do now
 #
-# You can **place** layers on ranks: $P$ ranks have $P$ times the memory, but one rank works at a time. You can **cut**
-# through layers: column, then row, with one all-reduce each way in each half of a block. You can **compute** a rank's
-# memory beforehand.
+# You can put different layers on different ranks. That gives you $P$ times the memory, but only one rank works at a
+# time. You can also cut through the layers. A column cut followed by a row cut needs one all-reduce in each direction,
+# and a block needs four, each of which carries tokens × width elements. And you can work out what a rank keeps in
+# memory, and what activation checkpointing saves.
 #
-# Next: [the exercises](../exercises/09_model_parallel.ipynb). Lesson 10: how are all stages kept busy? Lesson 11:
-# which mixture?
+# In the [exercises](../exercises/09_model_parallel.ipynb) you write the cuts yourself. In [lesson
+# 10](10_pipeline.ipynb) the ranks that wait get something to do.
 #
 # **To read**
 #
 # - Shoeybi and others (2019), [*Megatron-LM*](https://arxiv.org/abs/1909.08053), cuts a transformer's layers as this
 #   page does.
 # - Korthikanti and others (2022), [*Reducing Activation Recomputation in Large Transformer
-#   Models*](https://arxiv.org/abs/2205.05198), counts the memory of activations.
+#   Models*](https://arxiv.org/abs/2205.05198), counts the memory of activations, term by term.
 # - Chen and others (2016), [*Training Deep Nets with Sublinear Memory Cost*](https://arxiv.org/abs/1604.06174), is the
 #   paper on checkpointing.
 

@@ -1,37 +1,59 @@
-# The lesson on mixtures. Percent format: edit this file, then run `make notebooks`.
+# The lesson on mixtures, its first page. Percent format: edit this file, then run `make notebooks`.
 
 # %% [markdown]
 # # Which mixture?
 #
-# After this lesson you can **arrange** ranks in a mesh and give each axis its own kind of parallelism, **prove** that
-# a mixture trains as one process does, and **count** what each rank keeps and sends.
+# Llama 3 405B was trained on up to 16,384 GPUs ([Grattafiori and others, 2024](https://arxiv.org/abs/2407.21783)). No
+# single kind of parallelism could have used them all. With the data parallelism of lesson 6, every GPU would need room
+# for the whole model, which is 6.5 TB with Adam at 16 bytes per weight, and a GPU has 80 GB. A pipeline cannot have
+# 16,384 stages, because the model has only 126 layers. So its authors combined three kinds. They cut each matrix over 8
+# GPUs, the layers into 16 stages, and each batch over 128 copies of the whole, which makes 8 × 16 × 128 = 16,384 GPUs.
 #
-# *60 minutes · builds on lessons [7](07_overlap.ipynb) and [10](10_pipeline.ipynb) · 4 ranks*
+# It matters which GPU does what. You will calculate on this page that one of these GPUs sends 15 GB, for each text that
+# it trains on, to the GPUs that share its matrices. That takes 33 ms inside a node, but 300 ms between nodes, while all
+# the work for one text took about 390 ms. And if the kinds are combined wrongly, the loss may still fall, and there is
+# no error message.
+#
+# You will arrange ranks in a mesh, show that a model trains on it just as it does in one process, calculate what each
+# kind of parallelism sends, and clip a gradient that no rank has as a whole.
+#
+# *45 minutes · builds on lessons [7](07_overlap.ipynb) and [10](10_pipeline.ipynb) · 4 ranks*
 
 # %%
-import tempfile
-
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
+from torch.nn.functional import cross_entropy
 
 import course_utils as course
-from course_utils.trace.recorder import phase
+from course_utils.lessons.hybrid_and_sharded import RATE, Adam, small_batches, small_model
+from course_utils.lessons.model_parallel import parallelise_block
 
 ranks = course.start(4)
 ranks.load_torch()
 
 # %% [markdown]
-# Ranks can share a batch (lesson 6), matrices (9), layers (10). Large models mix all three.
+# ## A mesh has an axis for each kind of parallelism
 #
-# ## A mesh
+# Using data, tensor and pipeline parallelism together is called **3D parallelism**. Suppose we have eight ranks and
+# want two copies of a model, each in two stages, with every matrix cut in two. For each rank, three numbers tell us
+# which copy it works for, which stage it has, and which part of the matrices. These are its **coordinates** on a
+# **mesh** whose **axes** are called `data`, `pipeline` and `tensor`. We number the ranks so that the last coordinate
+# changes fastest:
 #
-# Put the ranks on a grid, a **mesh**, with one axis for each kind of parallelism. A rank's **group** along an axis: the
-# ranks whose places differ from its own on that axis only.
+# | rank | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 |
+# |---|---|---|---|---|---|---|---|---|
+# | `data` | 0 | 0 | 0 | 0 | 1 | 1 | 1 | 1 |
+# | `pipeline` | 0 | 0 | 1 | 1 | 0 | 0 | 1 | 1 |
+# | `tensor` | 0 | 1 | 0 | 1 | 0 | 1 | 0 | 1 |
 #
-# **Predict.** The axes are `data`, `pipeline` and `tensor`, with two places each. Rank 0 is at (0, 0, 0), rank 1 at
-# (0, 0, 1), rank 2 at (0, 1, 0), and so on. Which rank is rank 5's partner along each axis?
+# Each kind of parallelism sends messages along its own axis only. A rank's **group** along an axis consists of the rank
+# itself and all ranks that differ from it in that coordinate and in no other. Take rank 6, which has the coordinates
+# (1, 1, 0). If we change only the last one, we get (1, 1, 1), so along `tensor` its group is ranks 6 and 7. If we
+# change only the middle one, we get (1, 0, 0), so along `pipeline` its partner is rank 4. Along `data` it is (0, 1, 0),
+# which is rank 2.
+#
+# **Predict.** Which rank is rank 5's partner along each of the three axes?
 
 # %%
 course.predict("mesh_partners", data=..., pipeline=..., tensor=...)  # three ranks
@@ -48,531 +70,447 @@ course.answer("mesh_partners", **partners)
 pictures.mesh(cube)
 
 # %% [markdown]
-# Each panel shows the same eight ranks, and each colour one group. Along the *last* axis the partners have consecutive
-# numbers, and such ranks usually share a node. So name the axis last that sends most. (Megatron-LM and torchtitan
-# go on in this way and name the pipeline *first*: its messages between two neighbours are the smallest.)
+# Each panel shows all eight ranks, and ranks of one colour form a group. `mesh_groups` is your first
+# [exercise](../exercises/11_hybrid_and_sharded.ipynb).
 #
-# `torch.distributed` makes such groups itself. We try it with four ranks: each group adds up its ranks' numbers.
+# Now suppose that these ranks are GPUs in two nodes of four. Ranks 0 to 3, on the left of each panel, are in one node,
+# and ranks 4 to 7 are in the other. Then all groups along `tensor` and `pipeline` lie inside a node, and all groups
+# along `data` connect the two. If `tensor` were the first axis, its groups would be 0 and 4, 1 and 5, and so on, and
+# all its messages would have to leave the node. So the order of the axes decides who uses the fast links. **Put the
+# axis that communicates most last.** Llama 3's ranks were in the same order, and NVLink (lesson 13) connected the eight
+# GPUs of a node, which are just the ranks along `tensor`. (Megatron-LM and torchtitan put `pipeline` before `data`, and
+# `tensor` last, too.) In NVIDIA's [NVL72](https://www.nvidia.com/en-us/data-center/gb200-nvl72/) NVLink connects 72.
+#
+# In PyTorch, `init_device_mesh` makes a mesh with all its groups. Let's try it with our four ranks, each of which adds
+# up its own number with those of its group:
+
 
 # %% tags=["nbval-check-output"]
+def two_by_two():
+    return dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
+
+
+def sum_in_groups():
+    mesh, sums = two_by_two(), {}
+    for axis in ("data", "tensor"):
+        number = torch.tensor(float(dist.get_rank()))
+        dist.all_reduce(number, group=mesh.get_group(axis))
+        sums[axis] = int(number)
+    return mesh.get_coordinate(), sums
+
+
+results = ranks.run(sum_in_groups, backend="gloo").results
+for rank, (coordinates, sums) in enumerate(results):
+    print(f"rank {rank} at {coordinates}: {sums}")
+
+# %% [markdown]
+# The argument `group=` restricts a collective to the ranks of one group. Along `data`, rank 3 is with rank 1, and 3 + 1
+# = 4. Along `tensor` it is with rank 2, and 3 + 2 = 5.
+#
+# ## Each rank holds a part of the model and reads a part of the batch
+#
+# We now train the transformer of lesson 9 on this mesh of 2 × 2 ranks. It has two blocks, its vectors have 48 numbers,
+# and it learns to predict the next character of Python's help text. A batch has 64 pieces of 16 characters.
+#
+# A rank's coordinate along `tensor` selects its part of the matrices, which `parallelise_block` of lesson 9 cuts out.
+# The one along `data` selects its part of the batch. Inside a group, `dist.get_rank` counts from 0, so it returns the
+# coordinate along the group's axis.
+
+
+# %%
+def part_of_model(tensor):
+    model = small_model()  # every rank makes the same weights
+    for block in model[1:-1]:  # all layers but the first and the last
+        parallelise_block(block, tensor)  # keeps this rank's part
+    return model
+
+
+def part_of_batch(whole, data):
+    return whole.chunk(dist.get_world_size(data))[dist.get_rank(data)]
+
+
+# %% [markdown]
+# To see what lies where, we ask each rank for its part of the batch and of some weights, and `find_parts` looks them up
+# in the whole batch and the whole model:
+
+
+# %% tags=["figure:11_mesh_parts"]
+from course_utils.lessons.hybrid_and_sharded import find_parts, held_text
+
+
+layers = ["attention.qkv", "attention.out", "mlp.up", "mlp.down", "norm_1"]
+
+
+def weights_of(block):
+    return {name: block.get_submodule(name).weight.detach() for name in layers}
+
+
+def what_i_hold(x):
+    mesh = two_by_two()
+    mine = part_of_batch(x, mesh.get_group("data"))
+    block = part_of_model(mesh.get_group("tensor"))[1]
+    return {"batch": mine, **weights_of(block)}
+
+
+steps = 40
+batches = small_batches(steps)  # for each step the whole batch: (x, target)
+x = batches[0][0]
+held = ranks.run(what_i_hold, x, backend="gloo").results
+parts = find_parts(held, {"batch": x, **weights_of(small_model()[1])})
 square = {"data": 2, "tensor": 2}
-
-
-def sum_in_group(axis):
-    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=tuple(square))
-    number = torch.tensor(float(dist.get_rank()))
-    dist.all_reduce(number, group=mesh.get_group(axis))  # among this group only
-    return int(number)
-
-
-for axis in square:
-    sums = ranks.run(sum_in_group, axis, backend="gloo").results
-    print(f"{axis:6} of ranks 0 to 3:", sums)
+pictures.mesh_parts(parts, square, held_text(parts, "batch"))
 
 # %% [markdown]
-# Rank 3 meets rank 1 along `data`, rank 2 along `tensor`, and rank 0 never.
-# [Exercise](../exercises/11_hybrid_and_sharded.ipynb): `mesh_groups`.
+# Every row is a rank with its coordinates, and each rectangle is a whole matrix. The rank holds the coloured part.
+# (Short sides are drawn longer than they are.) `attention.qkv` and `mlp.up` have a column cut, which divides dimension
+# 0 of `weight`, and `attention.out` and `mlp.down` have a row cut, which divides dimension 1 (lesson 9). The norm is
+# grey because each rank has all of it, as it has of the embedding and the last layer.
 #
-# ## Two kinds in one network
+# Ranks 0 and 2, which form a group along `data`, hold the same weights but read different halves of the batch. So they
+# are replicas, as in lesson 6, and need the mean of their gradients. Ranks 0 and 1, which form a group along `tensor`,
+# read the same examples but hold different halves of the matrices. Adding their gradients would make no sense. They add
+# activations instead, inside each block.
 #
-# The simplest mixture shares different *layers* in different ways. A student asked a search program (lesson 12) how to
-# train AlexNet, a network for images, on two GPUs. It answered: put the convolutions on both GPUs, each with half of
-# the batch; put the fully connected layers on one. Why? Look at the network that the student then built:
+# ## A step on the mesh, and its proof
+#
+# This is the whole training. The lines marked *new* are all that it adds to a serial loop. The all-reduces along
+# `tensor` don't appear here, because they are part of the blocks.
+
 
 # %%
-from course_utils.lessons.hybrid_and_sharded import enlarged, report_network
-from course_utils.vgg import parameter_count
+def loss_of(model, x, target):
+    return cross_entropy(model(x).flatten(0, 1), target.flatten())
 
-data = course.data.digits("float64")
-convolutions, dense = report_network()
-image = enlarged(data.train_x[:1]).float()  # from 8 × 8 to 28 × 28 pixels
-activations = convolutions(image)
-print("an image after the convolutions:", activations.numel(), "numbers")
-print("convolutions:   ", parameter_count(convolutions), "weights")
-print("fully connected:", parameter_count(dense), "weights")
+
+def average_along_data(model, data):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad, group=data)
+        parameter.grad /= dist.get_world_size(data)
+
+
+def train_on_square(batches, average):
+    mesh = two_by_two()  # new
+    data, tensor = mesh.get_group("data"), mesh.get_group("tensor")  # new
+    model = part_of_model(tensor)  # new
+    optimizer = Adam(model, RATE)
+    losses = []
+    for x, target in batches:
+        x, target = part_of_batch(x, data), part_of_batch(target, data)  # new
+        loss = loss_of(model, x, target)
+        model.zero_grad()
+        loss.backward()
+        average(model, data)  # new
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, model.state_dict()
+
 
 # %% [markdown]
-# Convolutions: few weights. Fully connected: many. (AlexNet: 5 % and 95 %, Krizhevsky 2014.) So copy the first, and
-# bring *activations* to the second:
-#
-# 1. all: convolutions; rank 0 **gathers** what comes out, and the labels;
-# 2. rank 0: fully connected layers, forward, backward;
-# 3. rank 0 **scatters** the activations' gradients; all go backward;
-# 4. the convolutions' gradients are **added up**.
-#
-# **Predict.** Each of 4 ranks has 16 images. How many numbers does rank 1 put into its collectives in a step? (Count
-# each number once, however often the library then sends it.)
+# To prove that it is right, we train in a single process, too, and compare the losses at each step. The loss of the
+# whole batch is the mean of the losses of its halves.
+
+# %% tags=["figure:11_text"]
+from course_utils.lessons.hybrid_and_sharded import same_text, train_serially
+
+alone = {"ranks": 1, "backend": "gloo"}
+serial = ranks.run(train_serially, small_model, batches, RATE, **alone).results[0]
+run = ranks.run(train_on_square, batches, average_along_data, backend="gloo")
+
+
+def mean_losses(run):
+    return np.mean([losses for losses, _ in run.results], axis=0).tolist()
+
+
+print(same_text({"2 data × 2 tensor": mean_losses(run)}, serial.losses))
+lines = {"one process": serial.losses, "2 data × 2 tensor": mean_losses(run)}
+course.draw.loss_curves(lines, "A transformer learns characters on a mesh")
+
+# %% [markdown]
+# The two curves coincide, and the largest difference is a rounding error. (Otherwise `same_text` would have stopped
+# with an error.) So the four ranks, each with half the batch and about half the weights, train one model. Here is what
+# it writes before and after 40 steps:
 
 # %%
-course.predict("hybrid_numbers", within=1.1, numbers=...)
+from course_utils.lessons.hybrid_and_sharded import CONTEXT, whole_model
+from course_utils.lessons.model_parallel import generate
 
-# %% tags=["figure:11_hybrid_step"]
-# it uses `hybrid_step`
-from course_utils.lessons.hybrid_and_sharded import (
-    largest_difference,
-    same_text,
-    train_network,
-)
-
-steps = 66
-alone = {"ranks": 1, "backend": "gloo"}  # one process
-serial = ranks.run(train_network, data, "serial", steps, **alone).results[0]
-hybrid = ranks.run(train_network, data, "hybrid", steps, backend="gloo")
-numbers = hybrid.bytes_per_rank[1] // 8 // steps  # of 8 bytes
-course.measured("hybrid_numbers", numbers=numbers)
-print(same_text({"the hybrid": hybrid.results[0].losses}, serial.losses))
-for trained in hybrid.results:  # weights after every step
-    assert largest_difference(trained.convolutions, serial.convolutions) <= 1e-10
-assert largest_difference(hybrid.results[0].dense, serial.dense) <= 1e-10
-once = ranks.run(train_network, data, "hybrid", steps=1, backend="gloo")
-once.timeline("A hybrid step: activations to rank 0, their gradients back, all-reduces")
+writer = whole_model(small_model(), [serial])  # a model with the trained weights
+print("before:", generate(small_model(), "The ", 60, CONTEXT, temperature=0.6))
+print("after: ", generate(writer, "The ", 60, CONTEXT, temperature=0.6))
 
 # %% [markdown]
-# Rank 1 gives 5,120 activations, 16 labels and 5,280 gradients. With data parallelism alone it would give 21,840
-# gradients. The price: in part 2 three ranks wait. (Part 4 adds and does not divide: rank 0's loss is already the mean
-# over all images.) Exercise: `hybrid_step`.
+# It has learned a little about English spelling, and no more.
 #
-# ## What the report did
+# ## A wrong group raises no error
 #
-# The student's program puts the fully connected layers "only on GPU0". It exchanges gradients so, with `size` ranks:
+# Now let's make two mistakes on purpose. The first is to forget `group=data`, so that the gradients are averaged over
+# all four ranks. In the picture, rank 0 has the upper half of `mlp.up` and rank 1 the lower half. Both halves have the
+# same shape, so `all_reduce` adds the gradient of a weight in the upper half to that of an unrelated weight in the
+# lower half, and cannot notice. The second mistake is not to average at all.
 #
-# ```
-# for name, param in model.named_parameters():
-#     if "fc" not in name:              # fc: fully connected
-#         dist.all_reduce(param.grad.data)
-#     param.grad.data /= size
-# ```
+# In lesson 6 we compared the weights of replicas to find mistakes. Here, ranks 0 and 2 are replicas, and so are 1 and
+# 3.
 #
-# The report says: "The training flow works correctly." **Predict** what four ranks show after 66 steps:
+# **Predict.** For each of the two mistakes, which check reveals it?
 
 # %%
 course.predict(
-    "report_shows",
-    answer=...,  # "a", "b" or "c"
+    "wrong_group",
+    over_all_four=...,  # "a", "b" or "c"
+    not_at_all=...,
     choices={
-        "a": "the loss does not fall",
-        "b": "the loss falls, but hardly an image is recognised",
-        "c": "neither: it learns",
+        "a": "an error message",
+        "b": "ranks 0 and 2 hold different weights, and the losses are wrong, too",
+        "c": "only the losses: they differ from those of one process",
     },
 )
 
-# %% tags=["figure:11_report"]
-from course_utils.lessons.hybrid_and_sharded import distances, drift_text, symptom
-
-theirs = ranks.run(train_network, data, "report", steps, backend="gloo").results
-course.measured("report_shows", answer=symptom(theirs))
-shares = ", ".join(f"{trained.accuracy:.0%}" for trained in theirs)
-print(f"test images recognised: {shares}; by one process: {serial.accuracy:.0%}")
-lines = {"one process": serial.losses}
-lines |= {f"rank {rank}": trained.losses for rank, trained in enumerate(theirs)}
-course.draw.loss_curves(lines, "The report's version, each rank's loss on its own images")
-
-# %% [markdown]
-# Its loss falls, so nobody looked further. Now look at what should be *equal*: the fully connected layers of the four
-# ranks.
-
-# %% tags=["figure:11_drift"]
-title = drift_text(theirs)
-course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's layers")
-
-# %% [markdown]
-# Four processes that put a layer on the same GPU have *four* layers there. Nobody adds up their gradients, yet they are
-# divided by four. So each rank trains a layer of its own, with steps four times too short.
-#
-# What is kept twice must get the same gradient twice. Compare weights.
-#
-# ## Data × tensor
-#
-# A small transformer learns Python's help text by the character. The axis `data` halves the batch; the axis `tensor`
-# halves the blocks' matrices, with four all-reduces of activations in each block (lesson 9). **Predict**: along which
-# axis does a rank put more bytes into its collectives?
 
 # %%
-from course_utils.lessons.hybrid_and_sharded import CONTEXT, RATE, small_batches
-from course_utils.lessons.hybrid_and_sharded import small_model
-from course_utils.lessons.model_parallel import generate
+def average_over_all(model, data):
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)  # without group=data
+        parameter.grad /= dist.get_world_size()
 
-text_steps = 40
-batches = small_batches(text_steps)  # of 64 pieces, 16 characters each
-print("blocks:", len(small_model()) - 2, "· weights:", parameter_count(small_model()))
-between = 64 // 2 * CONTEXT * 48  # pieces of text × characters × numbers for each
-print("a rank's activations between blocks:", between, "numbers")
-print("it writes:", generate(small_model(), "The ", 60, CONTEXT))
-course.predict("axis", answer=..., choices={"a": "data", "b": "tensor"})
 
-# %% tags=["figure:11_text"]
-from course_utils.lessons.hybrid_and_sharded import bytes_by_axis, train_on_mesh
-from course_utils.lessons.hybrid_and_sharded import train_serially, whole_model
+def no_average(model, data):
+    pass
 
-one = ranks.run(train_serially, small_model, batches, RATE, **alone).results[0]
-run = ranks.run(train_on_mesh, square, small_model, batches, 1, RATE, backend="gloo")
-print(same_text({"2 × 2": run.results[-1].losses}, one.losses))
-writer = whole_model(small_model(), run.results)  # the ranks' parts, put together
-print("it writes:", generate(writer, "The ", 60, CONTEXT, temperature=0.6))
-sent = bytes_by_axis(run.events, rank=0)
-course.measured("axis", answer="a" if sent["data"] > sent["tensor"] else "b")
-lines = {"one process": one.losses, "2 × 2": run.results[-1].losses}
-course.draw.loss_curves(lines, "Data × tensor: a transformer learns characters")
 
-# %% [markdown]
-# The text is still nonsense. One process would write the same.
-#
-# In a step, `data` moves each rank's *gradients* once. `tensor` moves *activations* four times a block, and they grow
-# with the batch. So `tensor` needs the fastest links, and stays inside a node.
-#
-# ## Clip what is cut
-#
-# A rare batch has a very large gradient, and throws the weights far away. **Clipping** prevents that (Pascanu and
-# others 2013): a gradient longer than a limit is shortened to it. Its length is called its norm, the root of its sum of
-# squares. (It has nothing to do with lesson 9's layer.) Torch has `clip_grad_norm_`.
-#
-# Now take two stages, each cut in two by `tensor`. No rank has the whole gradient. Each calls `clip_grad_norm_` on what
-# it has. **Predict** what that gives:
+# %% tags=["figure:11_wrong_groups"]
+from course_utils.lessons.hybrid_and_sharded import largest_difference
 
-# %%
-choices = {
-    "a": "an error",
-    "b": "the same training",
-    "c": "another training, without an error",
+ways = {
+    "along data": average_along_data,
+    "over all four": average_over_all,
+    "not at all": no_average,
 }
-course.predict("clip_alone", answer=..., choices=choices)
+lines, found = {"one process": serial.losses}, {}
+for name, average in ways.items():
+    run = ranks.run(train_on_square, batches, average, backend="gloo")
+    lines[name] = mean_losses(run)
+    off = largest_difference(lines[name], serial.losses)
+    rank_0, rank_2 = run.results[0][1], run.results[2][1]
+    apart = max(largest_difference(rank_0[key], rank_2[key]) for key in rank_0)
+    print(f"{name:14} losses differ by {off:.0e}, replicas by {apart:.0e}")
+    found[name] = "b" if apart > 1e-10 else "c"
+over_all, not_at_all = found["over all four"], found["not at all"]
+course.measured("wrong_group", over_all_four=over_all, not_at_all=not_at_all)
+title = f"No error is raised, but the losses are off by up to {off:.1g}"
+course.draw.loss_curves(lines, title)
+
+# %% [markdown]
+# If the gradients are averaged over all four, ranks 0 and 2 take the same wrong step and stay equal, so comparing
+# replicas reveals nothing. Only the comparison with one process does, and you need the printed numbers for it, because
+# in the picture the wrong curve is hardly visible behind the right one. If the gradients aren't averaged at all, the
+# replicas drift apart, because each trains on its own half of the data. Even then the loss falls.
+#
+# A third mistake is to divide by 4 instead of 2. With SGD, each step would be half as long. Adam would hide it, because
+# it divides each gradient by its usual size. So compare the gradients of the first step, too.
+# [Further](11_hybrid_and_sharded_further.ipynb) shows such mistakes in a program from a report.
+#
+# ## What does each axis send?
+#
+# To decide which axis belongs on the fast links, we calculate what rank 1 sends in a step. Our numbers take 8 bytes,
+# and we assume that every all-reduce is done by a ring, in which each of $P$ ranks sends $2\,\frac{P-1}{P}$ times the
+# vector (lesson 5).
+#
+# | axis | what it sends in a step | how much it sums or sends |
+# |---|---|---|
+# | `data` | one all-reduce of the gradients | the weights that a rank holds |
+# | `tensor` | four all-reduces in each block (lesson 9) | the activations of the examples that it reads |
+# | `pipeline` | activations forward, their gradients back | the same activations, once per cut and direction |
+#
+# The whole model has 66,624 weights. For the whole batch, the activations between two layers are 64 × 16 vectors of 48
+# numbers, which is 49,152 numbers.
+#
+# Take 2 data × 2 tensor first. A rank holds 38,640 weights, which is more than half because not everything is cut. With
+# 2 ranks the factor of the ring is 1, so along `data` it sends 38,640 × 8 bytes = 309 KB. Along `tensor`, each
+# all-reduce sums the activations of half the batch, 24,576 numbers. With four all-reduces in each of two blocks, that
+# makes 8 × 24,576 × 8 bytes = 1,573 KB.
+#
+# Now take two different meshes. With 4 data, each rank holds all the weights and the factor is 1.5. With 4 stages there
+# is no all-reduce. Rank 1 sends the activations of the whole batch on to rank 2, and as many gradients back to rank 0.
+#
+# **Predict.** How many KB does rank 1 send in a step on each of the two?
+
+# %%
+course.predict("sent", within=1.1, data_4=..., stages_4=...)  # KB
+
+# %% [markdown]
+# The library's `train_on_mesh` is our `train_on_square` for any mesh, with the 1F1B schedule of lesson 10 along
+# `pipeline`. We run two steps on each of five meshes and count what rank 1 sends, or would send in a ring:
+
+# %% tags=["figure:11_mixtures"]
+from course_utils.lessons.hybrid_and_sharded import count_meshes, mixtures_text, totals
+
+counted = count_meshes(ranks, batches[:2])
+print(same_text(counted.losses, serial.losses[:2]))
+sent = dict(zip(counted.sent, totals(counted.sent), strict=True))
+course.measured("sent", data_4=sent["4 data"] / 1e3, stages_4=sent["4 stages"] / 1e3)
+panel = course.draw.SharesPanel("sent by rank 1 in a step", counted.sent)
+course.draw.shares([panel], mixtures_text(counted.sent))
+
+# %% [markdown]
+# All five train the same model, as the printed line confirms. With 4 data, rank 1 sends 1.5 × 66,624 × 8 bytes = 800
+# KB, and with 4 stages it sends 2 × 49,152 × 8 bytes = 786 KB. But stages also wait for each other (lesson 10), which
+# this picture doesn't show.
+#
+# What `data` sends depends on the number of weights and not on the batch. What `tensor` and `pipeline` send grows with
+# the number of characters, because each character is a row of the activations. So longer texts or larger batches make
+# `tensor` more expensive, while `data` sends the same.
+#
+# We can do the same calculation for Llama 3 405B. Its 126 layers are blocks, in 16 stages, so a GPU has at most 8 of
+# them. A text has 8,192 **tokens**, which are pieces of words, and a vector has 16,384 numbers of 2 bytes. So the
+# activations of a text take 8,192 × 16,384 × 2 bytes = 268 MB, and in each all-reduce a GPU sends 1.75 times that,
+# because the ring has 8 ranks. With four all-reduces in each of 8 blocks, this makes 32 × 1.75 × 268 MB = 15 GB for
+# every text. In a step, each GPU works on 16 texts:
+#
+# | axis | a GPU sends in a step | at 450 GB/s (NVLink) | at 50 GB/s (network) |
+# |---|---|---|---|
+# | `tensor` | 16 × 15 GB = 240 GB | 0.53 s | 4.8 s |
+# | `data` | 2 × 6.3 GB = 12.6 GB | 0.03 s | 0.25 s |
+# | `pipeline` | 16 × 2 × 0.27 GB = 8.6 GB | 0.02 s | 0.17 s |
+#
+# Along `data`, a GPU all-reduces the gradients of 405 billion ÷ 128 weights, at 2 bytes each, and the factor of the
+# ring is almost 2. (In the paper the replicas divide this work as in part 2 and send gradients with 4 bytes, which
+# makes 19 GB.) How long does a step take? For each of 16 × 8,192 tokens, every weight takes two operations forward and
+# four backward, and 128 GPUs share this work. The paper reports that each GPU did 400 · 10¹² FLOPs per second (lesson
+# 3), so a step took
+#
+# $$\frac{6 \times 405 \cdot 10^9 \times 16 \times 8192}{128 \times 400 \cdot 10^{12}} = 6.2 \text{ s} .$$
+#
+# Over the network, the messages along `tensor` would add more than four seconds. Inside a node they take half a second,
+# and today's libraries hide a part of it behind the computation. That is why `tensor` gets the links inside a node,
+# while `data` and `pipeline` can go between nodes.
+#
+# ## Clipping needs the norm of the whole gradient
+#
+# Now and then a batch produces a huge gradient that throws the weights off. **Clipping** prevents that ([Pascanu and
+# others, 2013](https://arxiv.org/abs/1211.5063)). If the norm of the gradient, which is the root of the sum of its
+# squares, is above a limit, the whole gradient is scaled down to that limit. On a mesh, no rank has the whole gradient.
+# What goes wrong if each rank uses the norm of its own part?
+#
+# Take a model of three weights on two ranks along `tensor`. Each rank holds one of the first two weights, and both hold
+# a copy of the third:
+#
+# | | gradient of the cut weight | gradient of the copy | own norm | factor for a limit of 6.5 |
+# |---|---|---|---|---|
+# | rank 0 | 3 | 12 | $\sqrt{9 + 144} = 12.37$ | 0.525 |
+# | rank 1 | 4 | 12 | $\sqrt{16 + 144} = 12.65$ | 0.514 |
+#
+# The gradient of the model is (3, 4, 12). Its norm is $\sqrt{9 + 16 + 144} = 13$, so all three numbers should be
+# multiplied by 6.5 ÷ 13 = 0.5. If each rank uses its own factor, the gradient changes its direction. Even worse, the
+# gradient of the copy becomes 6.31 on rank 0 and 6.17 on rank 1, and after the step the two copies are no longer equal.
+#
+# The remedy is to add up squares, and to count each copy once. So the two ranks all-reduce the squares of what is cut,
+# which gives 9 + 16, and then each of them adds the 144 of its copy.
+#
+# **Predict.** Now suppose that this is only the first of two stages. In the second, the squares add up to 7,056, with
+# each copy counted once. There are also two replicas along `data`, whose gradients have been averaged, so there are
+# eight ranks in all. What is the norm of the gradient?
+
+# %%
+course.predict("norm", norm=...)
+
+# %%
+course.answer("norm", norm=np.sqrt(9 + 16 + 144 + 7056))
+
+# %% [markdown]
+# Every stage has different weights, so along `pipeline` the squares are added, and the root of 169 + 7,056 is 85. Along
+# `data` they are not, because after the averaging both replicas hold the same gradient. (If the ranks along `data`
+# divide the gradient, as they do in part 2, it is cut like any other, and its squares are added.)
+#
+# You will write `clip_over_mesh`, which does this, in the exercises. Let's compare it with `clip_alone`, where each
+# rank uses its own norm, on a mesh of 2 stages × 2 tensor:
 
 # %%
 from functools import partial
 
 from course_utils.lessons.hybrid_and_sharded import clip_alone, clip_over_mesh
+from course_utils.lessons.hybrid_and_sharded import train_on_mesh
 
-limit, mesh, few = 0.3, {"pipeline": 2, "tensor": 2}, batches[:15]
+limit, few = 0.3, batches[:15]
 right = ranks.run(train_serially, small_model, few, RATE, limit, **alone).results[0]
-clipped = {}
-for clip in (clip_over_mesh, clip_alone):
-    options = mesh, small_model, few, 1, RATE, partial(clip, max_norm=limit)
-    clipped[clip] = ranks.run(train_on_mesh, *options, backend="gloo").results
+staged = {"pipeline": 2, "tensor": 2}
+
+
+def train_and_clip(clip):
+    settings = staged, small_model, few, 1, RATE, partial(clip, max_norm=limit)
+    return ranks.run(train_on_mesh, *settings, backend="gloo").results
+
+
+over_mesh, by_itself = train_and_clip(clip_over_mesh), train_and_clip(clip_alone)
+for trained in over_mesh:
+    assert largest_difference(trained.norms, right.norms) <= 1e-12
+assert largest_difference(over_mesh[-1].losses, right.losses) <= 1e-12
 
 # %% tags=["figure:11_clipped"]
 from course_utils.lessons.hybrid_and_sharded import clip_text
 
-over_mesh, by_itself = clipped[clip_over_mesh], clipped[clip_alone]  # for each rank
-for trained in over_mesh:
-    assert largest_difference(trained.norms, right.norms) <= 1e-12
-assert largest_difference(over_mesh[-1].losses, right.losses) <= 1e-12
-another = largest_difference(by_itself[-1].losses, right.losses) > 1e-6
-course.measured("clip_alone", answer="c" if another else "b")
 lines = {"one process": right.norms, "over the mesh": over_mesh[0].norms}
 lines |= {f"rank {rank} alone": by_itself[rank].norms for rank in (0, 2)}
 title = clip_text(by_itself, right.losses)
 course.draw.loss_curves(lines, title, y="norm before clipping")
 
 # %% [markdown]
-# Each rank shortens its part by a factor of its own. So the whole gradient points elsewhere. And some weights are not
-# cut: both ranks of a `tensor` group keep them. They shorten one gradient by two factors, so the copies drift apart.
+# With the norm of the whole gradient, the norms and losses are those of one process at every step, as the `assert`s
+# have checked. Alone, ranks 0 and 2 find different norms, and once again there is no error.
 #
-# The right norm adds up **squares**, so each rank sends a number, and no gradient:
-#
-# - along `tensor`: the squares of what is cut, and of one copy of what is kept twice;
-# - along `pipeline`: the squares of all stages;
-# - never along `data`, where all ranks have the same gradient.
-#
-# Exercise: `clip_over_mesh`.
+# With plain tensors, as on this page, you have to write this yourself, because PyTorch's `clip_grad_norm_` sees only
+# what its rank holds. But a DTensor (lesson 9) knows how it is distributed over the mesh. Here is the example with two
+# DTensors, one of them cut (`Shard`) and the other one copied (`Replicate`):
+
+
+# %% tags=["nbval-check-output"]
+def clip_dtensors():
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    from torch.nn.utils import clip_grad_norm_
+
+    tensor = two_by_two()["tensor"]  # the mesh's rows: ranks 0 and 1, ranks 2 and 3
+    parameters = []
+    for gradient, placement in (([3.0, 4.0], Shard(0)), ([12.0], Replicate())):
+        gradient = distribute_tensor(torch.tensor(gradient), tensor, [placement])
+        parameter = torch.nn.Parameter(torch.zeros_like(gradient))
+        parameter.grad = gradient
+        parameters.append(parameter)
+    norm = clip_grad_norm_(parameters, max_norm=6.5).full_tensor().item()
+    return norm, [round(p.grad.to_local().item(), 3) for p in parameters]
+
+
+results = ranks.run(clip_dtensors, backend="gloo").results
+for rank, (norm, clipped) in enumerate(results):
+    print(f"rank {rank}: norm {norm:.1f}, clipped gradients {clipped}")
 
 # %% [markdown]
-# ## Which mixture of 4?
-#
-# The same training runs on five meshes, with batches cut into 4 micro-batches. For each character, 48 numbers go from a
-# stage to the next, and 48 come back. **Predict:** with which mesh does rank 1 send least?
-
-# %%
-from course_utils.lessons.hybrid_and_sharded import MESHES, count_meshes
-
-course.predict("least_sent", answer=..., choices=list(MESHES))  # "a" to "e"
-
-# %% tags=["figure:11_mixtures"]
-from course_utils.lessons.hybrid_and_sharded import mixtures_text, totals
-
-counted = count_meshes(ranks, batches[:2])
-print(same_text(counted.losses, one.losses[:2]))
-least = np.argmin(totals(counted.sent))
-course.measured("least_sent", answer="abcde"[least])
-panel = course.draw.SharesPanel("sent by rank 1 in a step", counted.sent)
-course.draw.shares([panel], mixtures_text(counted.sent))
-
-# %% [markdown]
-# (We count each collective as a ring would send it.) Here `tensor` sends most: keep it inside the node. What `data`
-# sends grows with the weights. What stages send grows with the batch, and stages idle (lesson 10).
-
-# %% [markdown]
-# ## Why keep everything P times?
-#
-# With `data`, all ranks keep the same weights, the same gradients, and Adam's same two numbers for each weight.
-# **ZeRO** divides them, in three *stages* (not those of a pipeline): 1, Adam's state; 2, the gradients too; 3, the
-# weights too.
-#
-# We write stage 1 by hand. Rank $r$ owns the $r$-th part of the weights, and Adam's state for it. It needs the same
-# part of the summed gradient: a **reduce-scatter** brings it. The rank updates its part. Then an **all-gather** brings
-# all parts to all.
-
-# %% tags=["figure:11_zero1"]
-from course_utils.lessons.hybrid_and_sharded import adam_shard, zero1_step
-
-
-def two_steps(length):
-    weights = torch.ones(length, dtype=torch.float64)
-    state = adam_shard(weights)  # of this rank's part
-    for _ in range(2):  # each rank has a gradient of its own
-        zero1_step(weights, (dist.get_rank() + 1) * weights, state, rate=0.1)
-    return len(state.mean)
-
-
-for _ in range(2):  # the first run finds the connections
-    run = ranks.run(two_steps, 50_000, backend="gloo")
-share = f"of 50,000 weights a rank keeps the state of {run.results[0]:,}"
-run.timeline(f"ZeRO-1, two steps: {share}")
-
-# %% [markdown]
-# A quarter of the state, and no byte more than before: the two halves of lesson 5's ring all-reduce, with the update
-# in between. Exercise: `zero1_step`.
-#
-# **Stage 2** keeps no whole gradient: buckets (lesson 7) are reduce-scattered when they are full, and let go.
-#
-# **Stage 3** keeps no whole weights: they are gathered just before a layer computes, forward and again backward, and
-# let go. PyTorch does it, as **FSDP2**:
-
-
-# %% tags=["figure:11_fsdp"]
-def fully_sharded(x):
-    model = small_model()
-    for layer in [*model, model]:
-        fully_shard(layer)  # its weights are gathered when it computes
-    with phase("forward"):
-        loss = model(x).square().mean()
-    with phase("backward"):
-        loss.backward()
-    return len(model[1].mlp.up.weight.to_local())  # rows on this rank
-
-
-for _ in range(2):  # the first run makes the modules ready
-    run = ranks.run(fully_sharded, batches[0][0], backend="gloo")
-run.timeline(f"FSDP2: of a matrix of 192 rows a rank keeps {run.results[0]}")
-
-# %% [markdown]
-# Each layer has an all-gather on the way forward, another on the way back, then a reduce-scatter of its gradients.
-#
-# **Predict** for 4 ranks and Adam, where all numbers take equally many bytes. Stage 0 is plain data parallelism. If a
-# rank keeps 100 % there, what does it keep with stages 1, 2 and 3? If it sends 100 % there, what does it send with
-# stage 3?
-
-# %%
-course.predict("zero_kept", within=1.05, stage_1=..., stage_2=..., stage_3=...)  # percent
-course.predict("zero_sent", within=1.05, stage_3=...)  # percent
-
-# %% tags=["figure:11_stages"]
-from course_utils.lessons.hybrid_and_sharded import count_stages, stages_text
-
-stages = count_stages(ranks, batches[:2])
-print(same_text(stages.losses, one.losses[:2]))  # Adam in one process
-kept, sent = totals(stages.kept), totals(stages.sent)
-names = {f"stage_{k}": 100 * kept[k] / kept[0] for k in (1, 2, 3)}
-course.measured("zero_kept", **names)
-course.measured("zero_sent", stage_3=100 * sent[3] / sent[0])
-panels = [
-    course.draw.SharesPanel("kept by each rank", stages.kept, stages.kept_on_paper),
-    course.draw.SharesPanel("sent in a step", stages.sent, stages.sent_on_paper),
-]
-course.draw.shares(panels, stages_text(stages.kept, stages.sent))
-
-# %% [markdown]
-# Stages 1 and 2 save memory and send no byte more. Stage 3 gathers weights twice, so it sends half as much again. (We
-# count what rings send. And a step here has one backward pass. With $m$ micro-batches, stage 2 must reduce after each:
-# it sends $\frac{m+1}{2}$ times as much.)
-#
-# In **mixed precision** the numbers differ in size. A weight takes 2 bytes and its gradient 2. Adam takes 12: the
-# weight in float32, the mean, the square. (Megatron-LM keeps gradients in float32, too: 18 bytes in all.) Exercises:
-# `zero_memory`, `fits`.
-
-# %% [markdown]
-# ## Written by four, read by two
-#
-# A **checkpoint** is a file from which a training goes on. That of a sharded model is in pieces. **Predict.** 2 × 2
-# ranks train, and write weights and state. Two ranks read them, then one. How far are the values from those that were
-# written?
-
-# %%
-choices = {"a": "0", "b": "about 1e-15", "c": "other meshes cannot read them"}
-course.predict("checkpoint", answer=..., choices=choices)
-
-# %%
-from course_utils.lessons.hybrid_and_sharded import gone_on, save_on_mesh
-
-far = []
-with tempfile.TemporaryDirectory() as folder:
-    write = (save_on_mesh, folder, square, small_model, batches[:3], RATE)
-    written = ranks.run(*write, backend="gloo").results[0].state
-    for sizes in ({"data": 2}, {"tensor": 2}, {"data": 1}):
-        read, losses = gone_on(ranks, folder, sizes, batches[3:5])
-        far += [
-            largest_difference(read[name], values) for name, values in written.items()
-        ]
-        print(sizes, "go on with losses", *(f"{loss:.9f}" for loss in losses))
-course.measured("checkpoint", answer="a" if max(far) == 0 else "b")
-
-# %% [markdown]
-# Each piece says which part of which tensor it is (`torch.distributed.checkpoint`), so any mesh finds its own parts.
-# They are copied, not computed, and the losses agree on all meshes.
-#
-# ## Two more ways to save memory
-#
-# ZeRO does not divide **activations**, which grow with the batch. You know two ways to save them. One is to
-# **accumulate** gradients over micro-batches (lesson 7). The other is activation **checkpointing**, which has nothing
-# to do with files: keep each block's input, and compute the rest again (lesson 9).
-
-# %% tags=["figure:11_activations"]
-from course_utils.lessons.hybrid_and_sharded import most_saved, saved_text
-from course_utils.lessons.model_parallel import checkpointed
-
-saved = {
-    "as it is": most_saved(small_model(), batches, pieces=1),
-    "4 micro-batches": most_saved(small_model(), batches, pieces=4),
-    "checkpointing": most_saved(checkpointed(small_model()), batches, pieces=1),
-    "both": most_saved(checkpointed(small_model()), batches, pieces=4),
-}
-panel = course.draw.SharesPanel("kept for the backward pass, at most", saved)
-course.draw.shares([panel], saved_text(saved))
-
-# %% [markdown]
-# Micro-batches cost nothing, as long as small ones keep the processor busy. Checkpointing costs a second forward pass.
-# (Ours has two blocks; with a hundred it saves far more.)
-#
-# ## Seven billion weights
-#
-# From here on we compute **on paper only**: no GPU runs a step. Take 7 billion weights, mixed precision, Adam, and GPUs
-# of 80 GB. **Predict**: how many GB do weights, gradients and state take in all? On 8 GPUs, with `data` alone: which is
-# the first stage of ZeRO with which they fit?
-
-# %%
-course.predict("seven_billion", within=1.05, gigabytes=..., stage=...)
-
-# %%
-from course_utils.lessons.hybrid_and_sharded import fits, zero_memory
-
-first = next(stage for stage in range(4) if fits(7e9, 8, stage, memory=80e9))
-course.answer("seven_billion", gigabytes=zero_memory(7e9, 1, 0) / 1e9, stage=first)
-for stage in range(4):
-    print(f"stage {stage}: {zero_memory(7e9, 8, stage) / 1e9:.1f} GB on each of 8 GPUs")
-
-# %% [markdown]
-# What about activations, and the time of a step? A **planner** goes through every mixture. It uses published formulas
-# for memory, compute and messages (in `course_utils/lessons/hybrid_and_sharded/planner/`), and assumed GPUs and links.
-# A step has four million **tokens** (pieces of words).
-#
-# It fills at most 72 of a GPU's 80 GB. Adam's state may move to the node's own memory, which has 250 GB for each GPU.
-#
-# **Predict.** Which of nine published models is the largest that fits on 8 such GPUs? And on 512?
-
-# %%
-from course_utils.lessons.hybrid_and_sharded import H100, MODELS, best, plan
-from course_utils.lessons.hybrid_and_sharded import planner_pictures
-
-choices = dict(zip("abcdefghi", MODELS))
-course.predict("largest", on_8=..., on_512=..., choices=choices)
-
-# %%
-plans = {gpus: {name: plan(name, H100(gpus)) for name in MODELS} for gpus in (8, 64, 512)}
-fitting = {
-    gpus: [letter for letter in choices if best(planned[choices[letter]])]
-    for gpus, planned in plans.items()
-}
-course.answer("largest", on_8=fitting[8][-1], on_512=fitting[512][-1])
-planner_pictures.plans(plans)
-
-# %% [markdown]
-# DP, TP and PP are the ranks along `data`, `tensor` and `pipeline`. *Again* is what checkpointing computes twice.
-# *ZB-V* is lesson 10's V. **Offloaded**: Adam's state lies in the node's memory, and the node's processors do the step.
-#
-# Read a column downwards. Small models need `data` alone, or with ZeRO. Larger ones need stages, `tensor`, or both.
-# `tensor` never has more ranks than a node has GPUs, 8. When two mixtures come out close, only a real run tells which
-# is faster.
-
-# %% [markdown]
-# ### Is the planner right?
-#
-# A GPU reaches only a share of its data sheet, and the planner must know that share. We have a table of runs that
-# others published, on 8 to 1,024 GPUs. To every other row the shares are **fitted**: chosen so that the formulas come
-# near. The rows between judge, as the fit has not seen them. Otherwise a formula that only remembers its examples would
-# look right. By how much is a step's time off, and the peak memory?
-
-# %% tags=["figure:11_judged"]
-from course_utils.lessons.hybrid_and_sharded import furthest_text, halves, published_runs
-
-for half, result in halves().items():
-    print(f"{half}: {result}")
-print(furthest_text())
-planner_pictures.published(published_runs())
-
-# %% [markdown]
-# The planner must also put mixtures in the right order. Kendall's τ is 1 when it does so for every two rows, and 0 for
-# chance. That is easy for models of different size. It is harder for mixtures of one model, as some differ by less than
-# one percent.
-#
-# A good median hides bad rows: the last printed line names the worst, and they lie off the line. Models with experts
-# (lesson 16) are not in the table, so nobody has judged those.
-#
-# In a terminal, `course plan "Llama 3 70B" --gpus 64` prints the ten best mixtures, why nine of them lose, and what
-# breaks first. It also tries **HSDP**: stage 3 inside a node, gradients added up between nodes. Exercise: `break_even`.
-
-# %% [markdown]
-# ## How many hours, how much energy?
-#
-# For each token and each of $N$ parameters, the forward pass takes 2 operations, a product and a sum. The backward pass
-# takes 4. So a training with $D$ tokens needs $6\,N D$ FLOPs (lesson 3). The **MFU** (model FLOPs utilization) is their
-# share of what the GPUs could have done: $\frac{6\,N D}{\text{seconds} \cdot \text{devices} \cdot \text{peak}}$.
-#
-# **Predict.** LLaMA 7B has $N$ = 6.7 billion and $D$ = 1,000 billion. It was trained on A100s: 312 TFLOP/s at the peak,
-# 400 W (assumed), and a tenth more for the building. Suppose an MFU near those in the planner's table. How many
-# GPU-hours did the training take? How many MWh?
-
-# %%
-course.predict("hours", within=1.5, gpu_hours=..., megawatt_hours=...)
-
-# %% tags=["figure:11_mfu"]
-from course_utils.lessons.hybrid_and_sharded import SPENT, device_hours, energy
-from course_utils.lessons.hybrid_and_sharded import utilizations_text
-
-llama = SPENT["LLaMA 7B"]  # its hours: Touvron and others 2023, table 15
-power = energy(llama.device_hours, watts=400) / 1e6
-course.answer("hours", gpu_hours=llama.device_hours, megawatt_hours=power)
-forward = 2 * llama.parameters  # operations for a token
-at_peak = device_hours(forward, llama.tokens, utilization=1, peak=llama.peak)
-print(f"GPU-hours: {at_peak:,.0f} at the peak, {llama.device_hours:,} published")
-reached = {name: training.utilizations() for name, training in SPENT.items()}
-panel = course.draw.SharesPanel("MFU", reached, say=lambda share: f"{100 * share:.0f} %")
-course.draw.shares([panel], utilizations_text(reached), "From published numbers")
-
-# %% [markdown]
-# The rest of the time goes into waiting (for messages, for memory, in bubbles, after failures) and into computing
-# again. PaLM's authors defined the MFU so that nobody can raise it by computing more (Chowdhery and others 2022,
-# appendix B): the second forward pass of checkpointing takes time, and does not count.
-#
-# $6\,N$ leaves out *attention*, which multiplies activations by activations. And it is wrong for convolutions, which
-# use a weight at every pixel: count the operations of the forward pass, times 3. Exercise: `mfu`.
-
-# %% [markdown]
-# ## What you take with you
-#
-# `data` while it fits, then ZeRO; then `tensor` inside a node; stages between nodes. You can
-#
-# - **arrange** ranks in a mesh: the most talkative axis inside the node;
-# - **prove** that a mixture is one training: loss beside loss, and what is kept twice is equal twice;
-# - **count**: with one backward pass a step, ZeRO's stages 1 and 2 send no byte more; stage 3 sends half as much again.
-#
-# Next: [the exercises](../exercises/11_hybrid_and_sharded.ipynb). In lesson 12 the machine chooses.
-#
-# **To read**
-#
-# - Rajbhandari and others (2020), [*ZeRO*](https://arxiv.org/abs/1910.02054), describes the three stages.
-# - Zhao and others (2023), [*PyTorch FSDP*](https://arxiv.org/abs/2304.11277), describes what became of them in
-#   PyTorch.
-# - Shazeer and others (2018), [*Mesh-TensorFlow*](https://arxiv.org/abs/1811.02084), was the first to give a mesh of
-#   devices names for its axes.
+# Now `clip_grad_norm_` finds 13 on every rank, and halves everything. So if your parameters are DTensors, as they are
+# with the tools of [part 2](11_hybrid_and_sharded_part_2.ipynb), you need not add anything up along `tensor`. But each
+# stage of a pipeline is a separate model, so adding up the squares along `pipeline` is left to you, and so it is for
+# the experts of lesson 16.
 
 # %%
 ranks.stop()
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can arrange ranks in a mesh and list the groups along each axis. You average gradients along `data` only, and you
+# know that a wrong group raises no error, but that a comparison with one process finds it. You can calculate what each
+# axis sends, and you put the one that sends the most on the links inside a node. To find the norm of a gradient, you
+# add up squares along `tensor` and `pipeline`, and you count copies once, both those along `tensor` and those along
+# `data`.
+#
+# Along `data`, all ranks still keep the same weights, gradients and optimizer state. In [part
+# 2](11_hybrid_and_sharded_part_2.ipynb) you will divide them. [Further](11_hybrid_and_sharded_further.ipynb) has two
+# kinds of parallelism in a single network, and the [exercises](../exercises/11_hybrid_and_sharded.ipynb) begin with
+# `mesh_groups` and `clip_over_mesh`.
+#
+# **To read**
+#
+# - Shazeer and others, 2018, [*Mesh-TensorFlow*](https://arxiv.org/abs/1811.02084): gave a mesh of devices names for
+#   its axes.
+# - Narayanan and others, 2021, [*Efficient Large-Scale Language Model Training on GPU
+#   Clusters*](https://arxiv.org/abs/2104.04473): how data, tensor and pipeline parallelism are combined, with
+#   measurements on up to 3,072 GPUs.
+# - Grattafiori and others, 2024, [*The Llama 3 Herd of Models*](https://arxiv.org/abs/2407.21783): section 3.3 explains
+#   the order of the axes for 16,384 GPUs.

@@ -51,8 +51,8 @@ for name, model in {"dense": dense, "8 experts": sparse}.items():
 #
 # ## The gate
 #
-# The gate's scores become **shares** by a softmax over all experts. The expert with the largest share wins; with
-# $k = 2$, the two largest win. The share $p_i$ is also the *weight* of the answer $E_i(x)$:
+# The gate's scores become **shares** by a softmax over all experts. The expert with the largest share wins; with $k =
+# 2$, the two largest win. The share $p_i$ is also the *weight* of the answer $E_i(x)$:
 #
 # $$y = \sum_{i \in \text{chosen}} p_i\, E_i(x)$$
 #
@@ -358,8 +358,9 @@ course.draw.loss_curves({"one process": serial.losses, **curves}, gradients_text
 
 # %% [markdown]
 # All four ways *learn*, and their curves lie close together: no loss shows the mistake. Summed over all 4 ranks, the
-# gradients of *different* experts are mixed, and all experts grow alike. Divided by 2, experts learn twice as fast as
-# the rest (Adam hides most of it).
+# gradients of *different* experts are mixed, and all experts grow alike. Divided by 2, the experts' gradients are twice
+# too large. Plain SGD would then take steps twice too long for the experts. This run uses Adam, which divides a
+# gradient by its own typical size, so its steps hardly change, and the mistake is harder to see.
 #
 # So compare with one process, in float64, step by step. Exercise: `expert_gradients`.
 

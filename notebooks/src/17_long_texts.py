@@ -345,9 +345,12 @@ course.answer("texts_heads", **until)
 
 # %% [markdown]
 # The ring sends less while $P < 1 + \frac{\text{heads of queries}}{\text{heads of keys}}$: below 9 ranks in the second
-# case. But Ulysses cannot go so far there: 8 heads of keys cannot be divided among 9 ranks, or 16. The ring has no such
-# limit, and hides its messages. (Backward, the ring sends twice as much as forward; Ulysses sends as much as forward.)
-# Large trainings mix the two: Ulysses inside a node, rings between nodes.
+# case. Ours cannot go so far there, because 8 heads of keys cannot be divided among 9 ranks, or 16. DeepSpeed's Ulysses
+# can: with more ranks than heads of keys it gives several ranks a copy of the same keys and values. Its limit is the
+# number of heads of *queries*, and the copies cost bytes that our formula does not count. The ring has no limit of this
+# kind, and it hides its messages. (Backward, the ring sends twice as much as forward; Ulysses sends as much as
+# forward.) The two can be combined, with Ulysses among some ranks and rings between these groups ([USP, Fang and Zhao
+# 2024](https://arxiv.org/abs/2405.07719)).
 
 # %% [markdown]
 # ## How long a text?
@@ -415,9 +418,11 @@ print(difference_text(run.results))
 # ## torch's own tool
 #
 # torch has context parallelism as an experiment, `torch.distributed.tensor.experimental.context_parallel`. Inside its
-# `with`, `scaled_dot_product_attention` goes round a ring, in a zig-zag order. It knows only attention on GPUs. On
-# processors torch 2.13 raises `Operator aten._scaled_dot_product_flash_attention_for_cpu.default does not have a
-# sharding strategy registered`. Where you have GPUs:
+# `with`, tokens are dealt out in a zig-zag order, and `scaled_dot_product_attention` gathers the keys and values of all
+# ranks with an all-gather. (Llama 3 was trained with an all-gather, too.) If you want them to go from rank to rank
+# instead, call `set_rotate_method("alltoall")` first. It knows only attention on GPUs. On processors torch 2.13 raises
+# `Operator aten._scaled_dot_product_flash_attention_for_cpu.default does not have a sharding strategy registered`.
+# Where you have GPUs:
 #
 # ```
 # with context_parallel(mesh, buffers=[q, k, v], buffer_seq_dims=[2, 2, 2]):

@@ -6,7 +6,7 @@ from torch.nn.functional import gelu
 
 import course_utils as course
 
-DRAFT = {"PAGE": {"width": 32, "examples": [8, 512], "steps": 2, "blocks": 1}}
+DRAFT = {"PAGE": {"width": 32, "row_counts": [8, 512], "steps": 2}}
 
 
 def gelus() -> Figure:

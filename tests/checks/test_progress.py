@@ -395,7 +395,7 @@ def test_a_prediction_of_a_further_notebook_is_one_of_its_lesson():
     hit = {"measured": name, "values": {question: 5}, "hits": {question: True}, "page": lesson.further.stem}
     row = row_of(overview([hit, hit | {"measured": "nobody_asks_this"}]), lesson.stem)
     assert (row.hit, row.compared, row.begun) == (2, 2, True)
-    assert row.asked == len(asked_on(lesson.notebook)) + len(asked_on(lesson.further))
+    assert row.asked == sum(len(asked_on(notebook)) for notebook in lesson.notebooks)
 
 
 def test_a_lesson_that_is_not_begun_starts_with_its_page():

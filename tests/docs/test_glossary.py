@@ -98,8 +98,9 @@ def test_a_page_uses_what_it_builds_on_or_says_from_which_lesson_it_is(page) -> 
 
 
 def pages_up_to(page: Page) -> list[Page]:
-    """The lesson's page, and behind it its *Further* or its exercises where they are asked for."""
-    return [own for own in PAGES if own.lesson == page.lesson and own.kind in ("lesson", page.kind)]
+    """The lesson's page, and behind it its second page, its *Further* or its exercises where they are asked for."""
+    before = ("lesson",) if page.kind in ("lesson", "part 2") else ("lesson", "part 2")
+    return [own for own in PAGES if own.lesson == page.lesson and own.kind in (*before, page.kind)]
 
 
 @pytest.mark.parametrize("deck", DECKS, ids=lambda deck: deck.stem)

@@ -86,9 +86,9 @@ def test_every_lesson_is_met_once_by_its_name_in_order():
 def test_a_lesson_gets_the_minutes_that_it_takes(taught):
     lesson, takes = taught.lesson, {each.name: each.minutes for each in exercises_of(taught.lesson)}
     with_page, alone = minutes_said(lesson)
-    assert with_page == lesson.minutes
+    assert with_page == lesson.minutes_of_pages
     assert set(taught.exercises) <= set(takes), "the lesson has no such exercise"
-    needs = sum(takes[name] for name in taught.exercises) + (lesson.minutes if taught.how == "done" else alone)
+    needs = sum(takes[name] for name in taught.exercises) + (lesson.minutes_of_pages if taught.how == "done" else alone)
     assert needs <= taught.minutes <= needs + SPARE, f"{needs} minutes are needed"
 
 
@@ -100,7 +100,7 @@ def test_slides_alone_take_one_to_two_minutes_each_and_those_to_leave_out_are_th
 
 
 def test_what_remains_for_home_is_what_was_not_done():
-    pages = [each.lesson.minutes for each in TAUGHT if each.how == "shown"]
+    pages = [each.lesson.minutes_of_pages for each in TAUGHT if each.how == "shown"]
     done = {name for each in TAUGHT for name in each.exercises}
     exercises = [each.minutes for lesson in LESSONS for each in exercises_of(lesson) if each.name not in done]
     hours, more = (f"{sum(minutes) / 60:.0f} hours" for minutes in (pages, exercises))
@@ -121,4 +121,6 @@ def test_shorter_programmes_add_up():
     for title, *lists, minutes in others:
         done, shown = ([LESSONS[int(number)] for number in re.findall(r"\d+", numbers)] for numbers in lists)
         assert not set(done) & set(shown), title
-        assert int(minutes) == sum(each.minutes for each in done) + sum(minutes_said(each)[1] for each in shown), title
+        assert int(minutes) == sum(each.minutes_of_pages for each in done) + sum(
+            minutes_said(each)[1] for each in shown
+        ), title

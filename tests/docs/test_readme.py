@@ -70,9 +70,19 @@ def test_a_page_begins_with_what_the_table_says(lesson) -> None:
     assert re.search(rf"· {lesson.ranks or 'no'} (ranks|processes)", line)  # lesson 0 has yet to say what a rank is
 
 
-@pytest.mark.parametrize("lesson", WRITTEN, ids=lambda lesson: lesson.stem)
-def test_a_page_ends_with_what_to_read(lesson) -> None:
-    page = (ROOT / "notebooks" / "src" / f"{lesson.stem}.py").read_text(encoding="utf-8")
+@pytest.mark.parametrize("lesson", [lesson for lesson in WRITTEN if lesson.part_2], ids=lambda lesson: lesson.stem)
+def test_a_second_page_begins_with_what_the_syllabus_says(lesson) -> None:
+    page = (ROOT / "notebooks" / "src" / f"{lesson.second_notebook.stem}.py").read_text(encoding="utf-8")
+    assert f"# # {lesson.part_2.title}\n" in page
+    first = f"[lesson {lesson.number}, part 1]({lesson.stem}.ipynb)"
+    assert f"# *{lesson.part_2.minutes} minutes · builds on {first} · {lesson.ranks or 'no'} ranks*\n" in page
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if page.kind in ("lesson", "part 2")], ids=lambda page: page.stem
+)
+def test_a_page_ends_with_what_to_read(page) -> None:
+    page = (ROOT / page.source).read_text(encoding="utf-8")
     _, _, titles = page.rpartition("\n# **To read**\n#\n")
     assert 2 <= len(re.findall(r"^# - ", titles, re.MULTILINE)) == titles.count("](http") <= 4
 
@@ -85,9 +95,9 @@ def test_a_further_notebook_begins_with_what_the_syllabus_says(lesson) -> None:
     assert line in page
 
 
-def test_every_further_notebook_is_that_of_a_lesson_with_minutes() -> None:
-    there = {page.target for page in pages() if page.kind == "further"}
-    assert there == {lesson.further.relative_to(ROOT) for lesson in LESSONS if lesson.further}
+def test_every_notebook_is_that_of_a_lesson_with_minutes() -> None:
+    there = [page.target for page in pages() if page.teaches]
+    assert there == [notebook.relative_to(ROOT) for lesson in LESSONS for notebook in lesson.notebooks]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -137,6 +137,8 @@ def test_exercises_lists_what_is_declared(capsys) -> None:
 def test_plan_says_which_layout_is_best(capsys) -> None:
     code, said = in_process(capsys, "plan", "Llama 3 8B", "--gpus", "8", "--of", "h100")
     assert code == 0 and "the quickest" in said and "Breaks first" in said
+    code, said = in_process(capsys, "plan", "Llama 3 70B", "--gpus", "8", "--tested-only")
+    assert code == 0 and "Nothing fits" in said and "offloaded" not in said
 
 
 def test_plan_rejects_a_model_that_it_does_not_know() -> None:

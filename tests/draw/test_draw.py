@@ -340,7 +340,7 @@ def test_a_long_run_that_hangs_shows_its_end():
 
 def test_curves_that_lie_on_each_other_are_said_to():
     assert "equal in every digit over 100 steps" in draw.loss_curves({"a": STEPS, "b": STEPS.copy()}).alt_text
-    assert "lie on each other: at most" in draw.loss_curves({"a": STEPS, "b": STEPS + 1e-12}).alt_text
+    assert "coincide: at most" in draw.loss_curves({"a": STEPS, "b": STEPS + 1e-12}).alt_text
     assert "rate 9 from step 2 on" in draw.loss_curves({"rate 9": [1.0, math.nan]}).alt_text
 
 

@@ -15,6 +15,16 @@ from workshop.publish.sources import ROOT, Page, pages
 PAGES = [page for page in pages() if navigation_of(page)]
 LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 LAST = LESSONS[-1].number
+TITLES = {
+    target.relative_to(ROOT): title
+    for lesson in LESSONS
+    for target, title in (
+        (lesson.notebook, lesson.title),
+        *([(lesson.second_notebook, lesson.part_2.title)] if lesson.part_2 else []),
+    )
+}
+"""The title of each page that a reader meets by following the arrows, in that order."""
+IN_ORDER = list(TITLES)
 
 
 def bars_of(page: Page) -> tuple[str, str]:
@@ -30,16 +40,15 @@ def links_of(page: Page) -> dict[str, Path]:
     return {words: (folder / target).resolve().relative_to(ROOT) for words, target in found}
 
 
-def numbers(page: Page) -> tuple[int | None, int | None]:
-    """The lessons to whose pages the two arrows of a bar lead."""
-    lessons = {lesson.notebook.relative_to(ROOT): lesson.number for lesson in LESSONS}
-    back = [lessons[target] for words, target in links_of(page).items() if words.startswith("←")]
-    on = [lessons[target] for words, target in links_of(page).items() if words.endswith("→")]
+def arrows(page: Page) -> tuple[Path | None, Path | None]:
+    """The notebooks to which the two arrows of a bar lead."""
+    back = [target for words, target in links_of(page).items() if words.startswith("←")]
+    on = [target for words, target in links_of(page).items() if words.endswith("→")]
     return (*back, None)[0], (*on, None)[0]
 
 
 def test_no_page_is_without_navigation() -> None:
-    assert pages() == PAGES and {page.kind for page in PAGES} == {"lesson", "further", "exercise", "solution"}
+    assert pages() == PAGES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.target.with_suffix("").as_posix())
@@ -51,25 +60,18 @@ def test_a_notebook_has_the_same_bar_at_both_ends_and_its_links_lead_to_files(pa
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.target.with_suffix("").as_posix())
-def test_the_arrows_lead_to_the_lessons_before_and_after(page: Page) -> None:
-    number = int(page.lesson[:2])
-    back, on = numbers(page)
-    if page.kind == "lesson":
-        assert back == (number - 1 if number else None)
+def test_the_arrows_lead_to_the_pages_before_and_after(page: Page) -> None:
+    back, on = arrows(page)
+    if page.target in IN_ORDER:
+        place = IN_ORDER.index(page.target)
+        assert (back, on) == ((None, *IN_ORDER)[place], (*IN_ORDER, None)[place + 1])
     else:
-        assert back == number
-    assert on == (number + 1 if number < LAST else None)
-    named = [LESSONS[other].title for other in (back, on) if other is not None and other != number]
-    assert all(title in bars_of(page)[0] for title in named) and f"lesson {number} of {LAST}**" in bars_of(page)[0]
-
-
-def test_from_the_first_lesson_the_arrows_lead_through_all_to_the_last() -> None:
-    lessons = {page.lesson: page for page in PAGES if page.kind == "lesson"}
-    met, here = [], 0
-    while here is not None:
-        met.append(here)
-        here = numbers(lessons[LESSONS[here].stem])[1]
-    assert met == [lesson.number for lesson in LESSONS]
+        number = int(page.lesson[:2])
+        after = LESSONS[number + 1].notebook.relative_to(ROOT) if number < LAST else None
+        assert (back, on) == (LESSONS[number].notebook.relative_to(ROOT), after)
+    named = [TITLES[target] for target in (back, on) if target and page.target in IN_ORDER]
+    assert all(title in bars_of(page)[0] for title in named)
+    assert f"lesson {int(page.lesson[:2])} of {LAST}**" in bars_of(page)[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.target.with_suffix("").as_posix())
@@ -77,6 +79,8 @@ def test_a_lesson_and_its_other_notebooks_lead_to_each_other(page: Page) -> None
     targets = set(links_of(page).values())
     lesson = next(lesson for lesson in LESSONS if lesson.stem == page.lesson)
     family = {"lesson": lesson.notebook.relative_to(ROOT), "exercise": Path("exercises") / f"{lesson.stem}.ipynb"}
+    if lesson.part_2:
+        family["part 2"] = lesson.second_notebook.relative_to(ROOT)
     if lesson.further:
         family["further"] = lesson.further.relative_to(ROOT)
     assert {target for kind, target in family.items() if kind != page.kind} <= targets

@@ -1,6 +1,6 @@
 """Publishing, from sources to what people open: notebooks, exercises, solutions, slides and the website.
 
-notebooks/src/NN_stem.py  ->  notebooks/NN_stem.ipynb, and NN_stem_further.py -> NN_stem_further.ipynb
+notebooks/src/NN_stem.py  ->  notebooks/NN_stem.ipynb, and so for NN_stem_part_2.py and NN_stem_further.py
 exercises/src/NN_stem.py  ->  exercises/NN_stem.ipynb and exercises/solutions/NN_stem.ipynb
 slides/src/NN_stem.md     ->  slides/build/NN_stem/ (not committed)
 

@@ -1,7 +1,7 @@
 """Navigation: the notebooks before and after each one, in a bar at its top and at its bottom, from the syllabus.
 
-The order is that of the lessons. An exercise notebook and a *Further* one lead back to the lesson's page, and on to the
-next lesson, so that nobody has to go back before going on.
+The order is that of the lessons, and of the two pages of a lesson that has two. An exercise notebook and a *Further*
+one lead back to the lesson's page, and on to the next lesson, so that nobody has to go back before going on.
 """
 
 import os
@@ -18,6 +18,7 @@ CONTENTS = Path("README.md")
 """Where all lessons are listed."""
 NAMES = {
     "lesson": "lesson",
+    "part 2": "part 2, lesson",
     "further": "further, lesson",
     "exercise": "exercises, lesson",
     "solution": "solutions, lesson",
@@ -40,9 +41,9 @@ class Navigation:
     """The links of one page.
 
     Attributes:
-        previous: the lesson before, or for exercises and *Further* the lesson's own page; None for the first lesson.
+        previous: the page before, or for exercises and *Further* the lesson's own page; None for the first lesson.
         position: what the page is and how far one is, "lesson 5 of 17".
-        next: the next lesson; None for the last.
+        next: the next page; None for the last.
         related: the lesson's other notebooks, and the list of all lessons.
     """
 
@@ -94,22 +95,28 @@ def navigation_of(page: Page) -> Navigation | None:
         return None
     before = LESSONS[lesson.number - 1] if lesson.number else None
     after = LESSONS[lesson.number + 1] if lesson.number + 1 < len(LESSONS) else None
-    if page.kind != "lesson":
-        previous = PageLink(f"back to lesson{FIXED}{lesson.number}", page_of(lesson))
-    else:
-        previous = to_page(before) if before else None
-    others = [link for kind, link in second_notebooks(lesson).items() if kind != page.kind]
+    previous = PageLink(f"back to lesson{FIXED}{lesson.number}", page_of(lesson))
+    following = to_page(after) if after else None
+    if page.kind == "part 2":
+        previous = to_page(lesson)
+    if page.kind == "lesson":
+        previous = to_last_page(before) if before else None
+        following = to_last_page(lesson) if lesson.part_2 else following
+    others = [link for kind, link in other_notebooks(lesson).items() if kind != page.kind]
     return Navigation(
         previous=previous,
         position=f"{NAMES[page.kind]} {lesson.number} of {LESSONS[-1].number}",
-        next=to_page(after) if after else None,
+        next=following,
         related=(*others, PageLink("all lessons", CONTENTS)),
     )
 
 
-def second_notebooks(lesson: Lesson) -> dict[str, PageLink]:
-    """Return links to the notebooks that a lesson has besides its page, by kind."""
-    links = {"exercise": PageLink("exercises", Path("exercises") / f"{lesson.stem}.ipynb")}
+def other_notebooks(lesson: Lesson) -> dict[str, PageLink]:
+    """Return links to the notebooks that a lesson has besides its first page, by kind."""
+    links = {}
+    if lesson.part_2:
+        links["part 2"] = PageLink("part 2", Path("notebooks") / lesson.second_notebook.name)
+    links["exercise"] = PageLink("exercises", Path("exercises") / f"{lesson.stem}.ipynb")
     if lesson.further:
         links["further"] = PageLink("further", Path("notebooks") / lesson.further.name)
     return links
@@ -118,6 +125,13 @@ def second_notebooks(lesson: Lesson) -> dict[str, PageLink]:
 def to_page(lesson: Lesson) -> PageLink:
     """Return a link to a lesson's page: its number and its title."""
     return PageLink(f"{lesson.number}{FIXED}{lesson.title}", page_of(lesson))
+
+
+def to_last_page(lesson: Lesson) -> PageLink:
+    """Return a link to a lesson's page, or to its second page if it has two."""
+    if lesson.part_2 is None:
+        return to_page(lesson)
+    return PageLink(f"{lesson.number}{FIXED}{lesson.part_2.title}", Path("notebooks") / lesson.second_notebook.name)
 
 
 def page_of(lesson: Lesson) -> Path:

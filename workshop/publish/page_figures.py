@@ -16,7 +16,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from nbformat import NotebookNode
 
-from course_utils.syllabus import FURTHER
+from course_utils.syllabus import FURTHER, PART_2
 from workshop.publish.sources import ROOT, AuthoringError, read_cells, tags
 
 TAG = "figure:"
@@ -26,7 +26,7 @@ MAY_FAIL = "raises-exception"
 
 @dataclass(frozen=True)
 class PageRun:
-    """A lesson's pages, each run as far as its last figure: its page, then its *Further* if it has one.
+    """A lesson's pages, each run as far as its last figure, in the order of reading.
 
     Attributes:
         figures: by name.
@@ -40,7 +40,7 @@ class PageRun:
 def figures_of(stem: str, root: Path = ROOT) -> list[str]:
     """The names of the figures that a lesson's pages draw for its deck, in the order of the pages.
 
-    *Further* counts only if the deck shows one of its figures, because it would have to run for it.
+    *Further* and a second page count only if the deck shows one of their figures: they would have to run for it.
     """
     return [name for cells in _pages(stem, root) for cell in cells for name in _named(cell)]
 
@@ -95,8 +95,8 @@ def run_page(stem: str, settings: Mapping[str, Any], root: Path = ROOT) -> PageR
 
 
 def _pages(stem: str, root: Path) -> list[list[NotebookNode]]:
-    """The code cells of a lesson's page, and of its *Further* if the deck shows one of its figures."""
-    sources = [root / "notebooks" / "src" / f"{name}.py" for name in (stem, stem + FURTHER)]
+    """The code cells of a lesson's page, and of each of its others if the deck shows one of that page's figures."""
+    sources = [root / "notebooks" / "src" / f"{name}.py" for name in (stem, stem + PART_2, stem + FURTHER)]
     found = [
         [cell for cell in read_cells(source) if cell.cell_type == "code"] for source in sources if source.is_file()
     ]

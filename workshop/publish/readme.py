@@ -10,22 +10,27 @@ BEGINS, ENDS = "<!-- lessons: written by make notebooks -->", "<!-- end of lesso
 
 
 def table() -> str:
-    """The table of lessons in Markdown: number, question with its *Further*, minutes, ranks, exercises."""
+    """The table of lessons in Markdown: number, question with its other notebooks, minutes, ranks, exercises."""
     lines = ["| | The question | Minutes | Ranks | Exercises |", "|---|---|---|---|---|"]
     for lesson in LESSONS:
         question, exercises = f"{lesson.title} *(not written yet)*", str(len(names_of(lesson)))
         if lesson.written:
-            question = f"[{lesson.title}](notebooks/{lesson.stem}.ipynb){further(lesson)}"
+            question = f"[{lesson.title}](notebooks/{lesson.stem}.ipynb){other_notebooks(lesson)}"
             exercises = f"[{exercises}](exercises/{lesson.stem}.ipynb)"
-        lines.append(f"| {lesson.number} | {question} | {lesson.minutes} | {lesson.ranks or 'none'} | {exercises} |")
+        lines.append(
+            f"| {lesson.number} | {question} | {lesson.minutes_of_pages} | {lesson.ranks or 'none'} | {exercises} |"
+        )
     return "\n".join(lines)
 
 
-def further(lesson: Lesson) -> str:
-    """What follows a lesson's question in a table: the link to its second notebook, if it has one."""
-    if lesson.further is None:
-        return ""
-    return f" · [further](notebooks/{lesson.further.name}), {lesson.further_minutes} minutes"
+def other_notebooks(lesson: Lesson) -> str:
+    """Return what follows a lesson's question in a table: links to its second page and to its *Further*."""
+    links = ""
+    if lesson.part_2:
+        links += f" · [part 2: {lesson.part_2.title}](notebooks/{lesson.second_notebook.name})"
+    if lesson.further:
+        links += f" · [further](notebooks/{lesson.further.name}), {lesson.further_minutes} minutes"
+    return links
 
 
 def with_table(text: str) -> str:

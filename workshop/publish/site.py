@@ -28,7 +28,7 @@ from workshop.publish.navigation import CONTENTS, navigation_of
 from workshop.publish.notebooks import assemble, join_streams, keep_outputs, read_committed, run_all
 from workshop.publish.plans import plans_page
 from workshop.publish.reading import links_for_readers, questions_for_readers
-from workshop.publish.readme import further
+from workshop.publish.readme import other_notebooks
 from workshop.publish.sources import ROOT, AuthoringError, Page, is_checked, pages
 
 SPHINX_SECONDS = 600
@@ -276,13 +276,17 @@ def docname(target: Path) -> str:
 
 
 def in_the_menu(lesson: Lesson) -> list[str]:
-    """A lesson's lines in the menu: its page, and behind it its *Further*."""
+    """A lesson's lines in the menu: its page or both its pages, and after them its *Further*."""
     lines = [f"{lesson.number} · {lesson.title} <notebooks/{lesson.stem}>"]
-    return [*lines, f"{lesson.number} · Further <notebooks/{lesson.further.stem}>"] if lesson.further else lines
+    if lesson.part_2:
+        lines.append(f"{lesson.number} · {lesson.part_2.title} <notebooks/{lesson.second_notebook.stem}>")
+    if lesson.further:
+        lines.append(f"{lesson.number} · Further <notebooks/{lesson.further.stem}>")
+    return lines
 
 
 def row(lesson: Lesson) -> str:
     """A lesson's line in the table of lessons."""
     exercises = f"[{len(names_of(lesson))}](exercises/{lesson.stem}.ipynb)"
-    question = f"[{lesson.title}](notebooks/{lesson.stem}.ipynb){further(lesson)}"
-    return f"| {lesson.number} | {question} | {lesson.minutes} | {exercises} |"
+    question = f"[{lesson.title}](notebooks/{lesson.stem}.ipynb){other_notebooks(lesson)}"
+    return f"| {lesson.number} | {question} | {lesson.minutes_of_pages} | {exercises} |"

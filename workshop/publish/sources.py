@@ -7,7 +7,7 @@ from pathlib import Path
 import jupytext
 from nbformat import NotebookNode
 
-from course_utils.syllabus import FURTHER, lesson_of
+from course_utils.syllabus import FURTHER, PART_2, lesson_of
 
 ROOT = Path(__file__).resolve().parents[2]
 """The repository's folder."""
@@ -17,6 +17,9 @@ CHECKED = "nbval-check-output"
 
 EXERCISE = "exercise"
 """The tag of a source cell that names a function whose body the learner writes."""
+
+TEACHING = ("lesson", "part 2", "further")
+"""The kinds of pages to read and run, in the order in which a lesson has them."""
 
 ALT_TEXT = ".txt"
 """The ending of a file beside a figure, with its alternative text."""
@@ -40,7 +43,7 @@ class Page:
     """One notebook to build.
 
     Attributes:
-        kind: "lesson", "further", "exercise" or "solution".
+        kind: "lesson", "part 2", "further", "exercise" or "solution".
         source: the percent script, relative to the repository.
         target: the notebook, relative to the repository.
     """
@@ -62,7 +65,7 @@ class Page:
     @property
     def teaches(self) -> bool:
         """Whether it is a page to read and run, and no page of exercises or solutions."""
-        return self.kind in ("lesson", "further")
+        return self.kind in TEACHING
 
 
 def pages(root: Path = ROOT, wanted: list[str] | None = None) -> list[Page]:
@@ -78,13 +81,20 @@ def pages(root: Path = ROOT, wanted: list[str] | None = None) -> list[Page]:
     found = []
     for source in sorted((root / "notebooks" / "src").glob("*.py")):
         relative = source.relative_to(root)
-        kind = "further" if source.stem.endswith(FURTHER) else "lesson"
-        found.append(Page(kind, relative, Path("notebooks") / f"{source.stem}.ipynb"))
+        found.append(Page(kind_of(source.stem), relative, Path("notebooks") / f"{source.stem}.ipynb"))
+    found.sort(key=lambda page: (page.lesson, TEACHING.index(page.kind)))
     for source in sorted((root / "exercises" / "src").glob("*.py")):
         relative = source.relative_to(root)
         found.append(Page("exercise", relative, Path("exercises") / f"{source.stem}.ipynb"))
         found.append(Page("solution", relative, Path("exercises") / "solutions" / f"{source.stem}.ipynb"))
     return choose(found, [page.stem for page in found], wanted)
+
+
+def kind_of(stem: str) -> str:
+    """Return the kind of a page in the folder `notebooks`, from its name."""
+    if stem.endswith(FURTHER):
+        return "further"
+    return "part 2" if stem.endswith(PART_2) else "lesson"
 
 
 def choose(things: list, stems: list[str], wanted: list[str] | None) -> list:

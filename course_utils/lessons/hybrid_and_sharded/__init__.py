@@ -1,7 +1,8 @@
 """Lesson 11, Which mixture? Read `device_mesh` first, then `zero1`.
 
-Data, tensor and pipeline parallelism in one training (`mesh_training`), or two of them in one network (`hybrid_step`).
-`gradient_clipping` takes the norm of a gradient that no rank has whole. `utilization` counts what a training costs.
+Data, tensor and pipeline parallelism in one training (`mesh_training`; `mesh_parts` finds what a rank holds), or two of
+them in one network (`hybrid_step`). `gradient_clipping` takes the norm of a gradient that no rank has whole.
+`utilization` counts what a training costs.
 ZeRO: `zero_formulas` count on paper, `zero1` and `zero2` are by hand, `fsdp` is stage 3 through torch, `zero_stages`
 trains with each. `mesh_checkpoints` writes with some ranks and reads with others. `planner` works on paper alone.
 """
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from course_utils.lazy import attach
 
 if TYPE_CHECKING:
-    from . import pictures
+    from . import pictures, shard_pictures
     from .device_mesh import mesh_groups
     from .experiments import (
         CONTEXT,
@@ -24,15 +25,17 @@ if TYPE_CHECKING:
         small_batches,
         small_model,
     )
+    from .fsdp import ShardWatch
     from .gradient_clipping import EPSILON, clip_alone, clip_over_mesh, squares
     from .hybrid_step import OWNER
-    from .mesh_checkpoints import save_on_mesh
-    from .mesh_training import bytes_by_axis, train_on_mesh, train_serially, whole_model
+    from .mesh_checkpoints import TorchMeshTraining, save_on_mesh
+    from .mesh_parts import find_parts
+    from .mesh_training import Adam, bytes_by_axis, train_on_mesh, train_serially, whole_model
     from .planner import pictures as planner_pictures
     from .planner.gpu_clusters import H100
     from .planner.language_models import MODELS
     from .planner.layout_search import best, plan
-    from .planner.published_h100 import furthest_text, halves, published_runs
+    from .planner.published_h100 import furthest_text, halves, published_runs, tested_text
     from .planner.published_runs import SPENT
     from .planner.training_times import estimate_training
     from .report_network import enlarged, report_network, train_network
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
         clip_text,
         distances,
         drift_text,
+        held_text,
         largest_difference,
         mixtures_text,
         same_text,
@@ -52,5 +56,6 @@ if TYPE_CHECKING:
     from .utilization import device_hours, energy
     from .zero1 import AdamShard, adam_shard, zero1_step
     from .zero_formulas import fits, zero_memory
+    from .zero_stages import FlatModel
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -8,20 +8,20 @@ from course_utils.errors import CourseError
 
 
 def mesh_groups(sizes: Mapping[str, int]) -> dict[str, list[list[int]]]:
-    """The groups of each axis: ranks that differ in their place along it and in nothing else.
+    """Return the groups of each axis of a mesh.
 
-    Ranks are counted along the last axis first, as in `torch.distributed.init_device_mesh`:
-    name last what talks most, so that its ranks are neighbours.
+    Two ranks are in the same group along an axis if their coordinates on all other axes are equal.
+    Ranks are numbered along the last axis first, as in `torch.distributed.init_device_mesh`.
 
     Args:
         sizes: ranks along each axis, by name, {"data": 2, "pipeline": 2, "tensor": 2}.
 
     Returns:
-        For each axis its groups, each in rising order, ordered by their first rank. Every rank
-        is in one group of each axis.
+        For each axis a list of its groups. A group is a list of ranks in rising order, and the
+        groups are ordered by their first rank. Every rank is in exactly one group of each axis.
 
     Raises:
-        CourseError: no axis, or a size below 1.
+        CourseError: the mesh has no axis, or an axis has fewer than one rank.
 
     Source: Narayanan et al. 2021, §3.1; Shazeer et al. 2018, "Mesh-TensorFlow", §2.
     """
@@ -31,8 +31,8 @@ def mesh_groups(sizes: Mapping[str, int]) -> dict[str, list[list[int]]]:
     for axis in sizes:
         found: dict[tuple[int, ...], list[int]] = {}
         for rank, coordinates in enumerate(product(*map(range, sizes.values()))):
-            # Ranks whose places agree on all other axes are a group of this one.
-            # `product` counts the last axis first.
+            # Ranks whose coordinates agree on all other axes are a group of this axis.
+            # `product` counts along the last axis first, as the ranks are numbered.
             elsewhere = tuple(at for name, at in zip(sizes, coordinates, strict=True) if name != axis)
             found.setdefault(elsewhere, []).append(rank)
         groups[axis] = sorted(found.values())

@@ -74,11 +74,19 @@ def count_meshes(ranks: "Ranks", batches: Batches, meshes: Mapping[str, Mapping[
     return counted
 
 
-def count_stages(ranks: "Ranks", batches: Batches) -> WaysCounted:
-    """Train the small model with each stage of ZeRO; count what rank 0 keeps and sends, beside the formulas."""
+def count_stages(
+    ranks: "Ranks", batches: Batches, micro_batches: int = 1, world_size: int | None = None
+) -> WaysCounted:
+    """Train the small model with each stage of ZeRO; count what rank 0 keeps and sends, beside the formulas.
+
+    Args:
+        micro_batches: into which each rank cuts its share of a batch. The formulas know of one only.
+        world_size: how many ranks take part; None for all.
+    """
     counted = WaysCounted()
     for stage in range(4):
-        run = ranks.run(train_sharded, stage, small_model, batches, RATE, backend="gloo")
+        options = {"micro_batches": micro_batches, "backend": "gloo", "ranks": world_size}
+        run = ranks.run(train_sharded, stage, small_model, batches, RATE, **options)
         name, mine = f"stage {stage}", run.results[0]
         counted.kept[name] = {part: float(nbytes) for part, nbytes in mine.kept.items()}
         counted.sent[name] = {"sent": sent_by_rank(run.events, run.world_size, len(batches))[0]}

@@ -5,6 +5,9 @@ gradients are reduce-scattered as soon as they are made. The optimizer sees this
 state.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -42,3 +45,52 @@ def shard_fully(model: nn.Sequential, mesh: DeviceMesh | None = None) -> nn.Sequ
 def whole_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """A copy of a tensor, all-gathered where it is a DTensor; then every rank has to call it."""
     return (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).detach().clone()
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What one rank holds at one moment of a step.
+
+    Attributes:
+        name: "forward 1" while the second layer computes, "backward 1" when its backward pass begins.
+        weights, gradients: of each layer, the share that is in this rank's memory, from 0 to 1.
+    """
+
+    name: str
+    weights: tuple[float, ...]
+    gradients: tuple[float, ...]
+
+
+class ShardWatch:
+    """Note what a rank holds of each layer while the layers compute. Make it before the layers are sharded.
+
+    Attributes:
+        moments: in the order of time.
+    """
+
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        self.layers, self.moments = list(layers), list[Moment]()
+        for number, layer in enumerate(self.layers):
+            layer.register_forward_hook(lambda _, __, output, number=number: self._computed(number, output))
+
+    def note(self, name: str) -> None:
+        """Note what is there now."""
+        weights = tuple(_share(list(layer.parameters()), layer) for layer in self.layers)
+        gradients = tuple(_share([p.grad for p in layer.parameters()], layer) for layer in self.layers)
+        self.moments.append(Moment(name, weights, gradients))
+
+    def _computed(self, number: int, output: torch.Tensor) -> torch.Tensor:
+        """Note that a layer computes. FSDP's own hooks see the product, so that they come before ours going back."""
+        self.note(f"forward {number}")
+        output.register_hook(lambda _: self.note(f"backward {number}"))
+        return output * 1
+
+
+def _share(tensors: Sequence[torch.Tensor | None], layer: nn.Module) -> float:
+    """How much of a layer's numbers these tensors have on this rank."""
+    here = sum(_local(tensor).numel() for tensor in tensors if tensor is not None)
+    return here / sum(parameter.numel() for parameter in layer.parameters())
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor

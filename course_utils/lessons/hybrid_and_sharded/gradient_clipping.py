@@ -15,25 +15,29 @@ def clip_over_mesh(
     groups: Mapping[str, dist.ProcessGroup],
     max_norm: float,
 ) -> float:
-    """Clip the gradients of a model that is cut over the ranks of a mesh, in place; return their
-    norm before.
+    """Clip the gradients of a model that is divided over a mesh; return their norm before clipping.
 
-    The norm is that of the whole model's gradient, g: where it is above `max_norm`, every number is
-    multiplied by max_norm / (|g| + 1e-6), the same on all ranks. Ranks send sums of squares, no
-    gradients.
+    Let |g| be the norm of the whole model's gradient. Every gradient is multiplied in place by
+    min(1, max_norm / (|g| + 1e-6)), which is the same number on all ranks. To find it, ranks send
+    sums of squares, and no gradients.
 
     Args:
-        cut: of parameters of which each rank of the tensor group has another part; may be empty.
-        replicated: of parameters that all ranks of the tensor group have whole and equal; may be
-            empty.
-        groups: this rank's group along "data" (equal gradients on all its ranks: they are already
-            added up), "pipeline" (each rank has other layers) and "tensor".
+        cut: gradients of parameters that the tensor group has divided, so that each of its ranks
+            has a different part. May be empty.
+        replicated: gradients of parameters of which each rank of the tensor group has the same
+            whole copy. May be empty.
+        groups: this rank's group along "data", where all ranks have the same gradients already,
+            along "pipeline", where each rank has different layers, and along "tensor".
         max_norm: above 0.
+
+    Returns:
+        |g| as a float, the same on all ranks.
 
     Source: Pascanu et al. 2013, "On the difficulty of training recurrent neural networks",
     algorithm 1; Shoeybi et al. 2019, "Megatron-LM", §3 (which parameters are replicated).
     """
-    # What is cut: every part counts. What is replicated: one copy counts. Then the stages' sums together.
+    # All parts of what is cut count, but only one copy of what is replicated.
+    # The sum over the stages comes last, because each stage has both.
     total = squares(cut)
     dist.all_reduce(total, group=groups["tensor"])
     total += squares(replicated)
@@ -50,7 +54,7 @@ def clip_alone(
     groups: Mapping[str, dist.ProcessGroup],
     max_norm: float,
 ) -> float:
-    """The mistake: each rank clips by the norm of what it has itself. Moves nothing, raises nothing."""
+    """Clip by the norm of what this rank has, which is a mistake: it sends nothing and raises nothing."""
     norm = (squares(cut) + squares(replicated)).sqrt().item()
     for gradient in (*cut, *replicated):
         gradient *= min(1.0, max_norm / (norm + EPSILON))
@@ -58,7 +62,7 @@ def clip_alone(
 
 
 def squares(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The sum of all numbers' squares, (1,), in float64: 0 for no gradient."""
+    """Return the sum of the squares of all numbers, (1,), in float64; 0 for an empty list."""
     return torch.stack(
         [torch.zeros((), dtype=torch.float64), *(gradient.double().square().sum() for gradient in gradients)]
     ).sum(0, keepdim=True)

@@ -23,36 +23,37 @@ def hybrid_step(
     y: torch.Tensor,
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> float:
-    """One forward and backward pass; the whole batch's gradients lie in `parameter.grad`.
+    """Do one forward and backward pass, and leave the whole batch's gradients in `parameter.grad`.
 
-    Forward, the activations of all shards are gathered on rank 0, which goes on alone.
-    Backward, it scatters their gradients; the convolutions' gradients are then summed over the
-    ranks. Summed, not averaged: the loss is already the mean over the whole batch, and each
-    rank's gradient is its shard's share of it.
+    Every rank takes its shard through `convolutions`. Rank 0 gathers the activations and the
+    targets, in the order of the ranks, and goes forward and backward through `dense`. It scatters
+    the gradients of the activations, and every rank goes backward through its convolutions. At
+    last, the convolutions' gradients are added up over the ranks. They are not divided, because
+    the loss is already the mean over the whole batch.
 
     Args:
         convolutions: equal on all ranks.
         dense: used on rank 0 only.
-        x, y: this rank's shard of the batch; shards are equally long.
+        x, y: this rank's shard of the batch. All shards have the same length.
         loss: (output, target) of the whole batch → its mean loss.
 
     Returns:
-        The loss on rank 0, 0.0 elsewhere.
+        The loss as a float on rank 0, and 0.0 on all other ranks.
 
     Source: Krizhevsky 2014, "One weird trick for parallelizing convolutional neural
         networks", §4.
     """
     ranks, is_owner = dist.get_world_size(), dist.get_rank() == OWNER
-    # Forward, data-parallel: each rank its shard.
-    # Then rank 0 has the activations of the whole batch.
+    # Each rank takes its shard forward.
+    # Then rank 0 gets the activations and the targets of the whole batch.
     activations = convolutions(x)
     shards = [torch.empty_like(activations) for _ in range(ranks)] if is_owner else None
     targets = [torch.empty_like(y) for _ in range(ranks)] if is_owner else None
     dist.gather(activations.detach().contiguous(), shards, dst=OWNER)
     dist.gather(y, targets, dst=OWNER)
 
-    # Rank 0 alone: forward and backward through the dense layers,
-    # then each shard's gradient goes home.
+    # Rank 0 goes forward and backward through the dense layers alone,
+    # and sends each rank the gradient of its own activations.
     gradient, value = torch.empty_like(activations, memory_format=torch.contiguous_format), 0.0
     gradients = None
     if is_owner:
@@ -62,7 +63,7 @@ def hybrid_step(
         value, gradients = total.item(), list(whole.grad.chunk(ranks))
     dist.scatter(gradient, gradients, src=OWNER)
 
-    # Backward, data-parallel again, from the gradient that came.
+    # Each rank goes backward from the gradient that it has received.
     activations.backward(gradient)
     for parameter in convolutions.parameters():
         dist.all_reduce(parameter.grad)

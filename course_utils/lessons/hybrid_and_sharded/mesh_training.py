@@ -1,8 +1,8 @@
 """Three kinds of parallelism in one training: a small transformer on a mesh of data × pipeline × tensor.
 
-A rank's place along `pipeline` says which layers it has, along `tensor` which part of each, along `data` which part of
-every batch it reads. Each kind talks in groups of its own, and none needs to know of the others.
-Everything here talks through torch.distributed.
+A rank's coordinate along `pipeline` selects its layers, the one along `tensor` its part of each layer, and the one
+along `data` its part of every batch. Each kind of parallelism sends its messages in its own groups and needs to know
+nothing of the others. All messages go through torch.distributed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ from course_utils.trace.recorder import phase
 
 AXES = ("data", "pipeline", "tensor")
 TIMEOUT = timedelta(seconds=60)
-"""Of the groups, as of the one of all ranks; torch would wait for half an hour."""
+"""How long a group waits for a message, as long as the group of all ranks does; by default it would be half an hour."""
 Clip = Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], Mapping[str, dist.ProcessGroup]], float]
 """(gradients that are cut over the tensor group, replicated ones, groups) → the norm; as `clip_over_mesh` does it."""
 Batches = Sequence[tuple[torch.Tensor, torch.Tensor]]
@@ -40,7 +40,7 @@ Batches = Sequence[tuple[torch.Tensor, torch.Tensor]]
 
 
 def own_groups(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
-    """This rank's group along each axis of the mesh. All ranks make all groups, in the same order: torch wants it so.
+    """Return this rank's group along each axis. All ranks make all groups in the same order, because torch demands it.
 
     Raises:
         CourseError: the mesh has another number of ranks than there are, or an axis that is none of `AXES`.
@@ -56,7 +56,7 @@ def own_groups(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
 
 
 def make_groups(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
-    """All groups of a mesh, whose axes may have any names, made on every rank; returns this rank's along each axis."""
+    """Make all groups of a mesh, whose axes may have any names, and return this rank's group along each axis."""
     own = {}
     for axis, groups in mesh_groups(sizes).items():
         for group in groups:
@@ -67,7 +67,7 @@ def make_groups(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
 
 
 class Adam:
-    """Adam by hand, for every parameter of a module. torch's own takes seconds to come, on every rank."""
+    """Adam for all parameters of a module, written here because importing torch's own takes seconds on each rank."""
 
     def __init__(self, module: nn.Module, rate: float) -> None:
         self.rate = rate
@@ -78,17 +78,17 @@ class Adam:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Against `parameter.grad`."""
+        """Change each parameter by what Adam makes of its gradient, `parameter.grad`."""
         for parameter, state in self.states.items():
             parameter += state.change(parameter.grad, self.rate)
 
 
 class MeshTraining:
-    """One rank's part of a training on a mesh, step by step the same as that of the whole model in one process.
+    """One rank's part of a training run on a mesh, which at each step equals that of the whole model in one process.
 
     Args:
         model: of `character_model`, equal on all ranks; its layers are used, and changed. With dropout, replicas and
-            micro-batches draw other masks than one process would, and the runs are equal on average only.
+            micro-batches draw different masks from those of one process, so the runs are equal only on average.
         sizes: ranks along each axis, {"data": 2, "pipeline": 2, "tensor": 2}; an axis that is left out has one.
         micro_batches: into which each rank's share of a batch is cut for the pipeline.
         rate: of Adam.
@@ -121,7 +121,7 @@ class MeshTraining:
         self.adam, self.clip, self.norms = Adam(self.stage, rate), clip, []
 
     def step(self, x: torch.Tensor, y: torch.Tensor) -> float:
-        """One step with a whole batch, which every rank is given; the batch's loss where the last stage is, else 0.0.
+        """Take a step with the whole batch, which every rank is given; return its loss on the last stage, else 0.0.
 
         Moves: activations and their gradients along `pipeline`, four all-reduces for each block and micro-batch along
         `tensor`, one all-reduce of this rank's gradients along `data`.
@@ -187,7 +187,7 @@ class MeshTraining:
 
 
 def cut_dimension(layer: nn.Module, name: str) -> int | None:
-    """Along which dimension a parameter of a layer is cut over the tensor group; None where every rank has it whole."""
+    """Return the dimension along which a layer's parameter is cut over the tensor group, None if it isn't cut."""
     if isinstance(layer, ColumnParallelLinear):
         return 0
     return 1 if isinstance(layer, RowParallelLinear) and name == "weight" else None
@@ -195,7 +195,7 @@ def cut_dimension(layer: nn.Module, name: str) -> int | None:
 
 @dataclass
 class MeshRun:
-    """What a rank brings back from a training.
+    """What a rank returns after a training run.
 
     Attributes:
         losses: of each step, of the whole batch; 0.0 where the last stage is not. The last rank always has it.
@@ -230,7 +230,7 @@ def train_on_mesh(
 def train_serially(
     build: Callable[[], nn.Sequential], batches: Batches, rate: float = 0.003, max_norm: float | None = None
 ) -> MeshRun:
-    """The same training in one process, without any of this; with `max_norm` torch's own clipping."""
+    """Train the same model in one process with torch's own Adam, and if `max_norm` is given, torch's own clipping."""
     model, norms = build(), []
     optimizer = torch.optim.Adam(model.parameters(), rate)
 
@@ -249,7 +249,7 @@ def serial_step(
     y: torch.Tensor,
     before: Callable[[], None] = lambda: None,
 ) -> float:
-    """One step with a whole batch in one process; its loss. `before` is called when the gradients are there."""
+    """Take a step with the whole batch in one process and return its loss; call `before` once there are gradients."""
     model.zero_grad()
     loss = cross_entropy(model(x).flatten(0, 1), y.flatten())
     loss.backward()
@@ -259,14 +259,14 @@ def serial_step(
 
 
 def whole_model(model: nn.Sequential, results: Iterable[MeshRun]) -> nn.Sequential:
-    """Put what all ranks brought back into a model of the same form, which then stands for the one they trained."""
+    """Put the parameters that the ranks returned into a model of the same form, and return the model."""
     parameters = {name: value for result in results for name, value in result.parameters.items()}
     model.load_state_dict(parameters)
     return model
 
 
 def bytes_by_axis(events: Iterable[Event], rank: int) -> dict[str, int]:
-    """What a rank contributed to the steps of a mesh training along each axis: bytes, counted from the trace.
+    """Count from the trace how many bytes a rank handed over along each axis in the steps of a training run on a mesh.
 
     Sends go along `pipeline`, the collective at the end of a step along `data`, all others along `tensor`.
     """

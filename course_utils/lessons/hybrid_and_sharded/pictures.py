@@ -1,15 +1,16 @@
-"""Drawings of lesson 11: a device mesh, and what fits on how many GPUs."""
+"""Drawings of lesson 11: a device mesh, and which part of what each of its ranks holds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch
+from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
 from course_utils.draw import style
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.device_mesh import mesh_groups, place_of
+from course_utils.lessons.hybrid_and_sharded.mesh_parts import MeshPart
 from course_utils.words import count, join
 
 _BLOCK_GAP = 0.55  # ranks' distances between two blocks, along the first of three axes
@@ -94,3 +95,86 @@ def _fit(ax: Axes, across: float, down: float, shape: float) -> None:
     if wide < across:
         high = low + across / shape
     ax.set_ylim(high, low)
+
+
+_SIDE = 0.066  # inches: a side of n numbers is drawn √n times as long, so that short sides stay visible
+_COLUMN_GAP, _ROW_GAP = 0.26, 0.16  # inches, between matrices and between ranks
+_MISSING, _WHOLE = "#F2F2F2", "#BDBDBD"
+
+
+def mesh_parts(parts: Sequence[Mapping[str, MeshPart]], sizes: Mapping[str, int], title: str) -> Figure:
+    """Draw which part of each matrix a rank holds: a row for each rank, a column for each matrix.
+
+    Parts of one colour are held by the same ranks; what a rank has whole is grey, and what it doesn't hold is pale.
+
+    Args:
+        parts: for each rank, its part of each matrix, by name.
+        sizes: ranks along each axis of the mesh, by name.
+    """
+    if not parts or not parts[0]:
+        raise CourseError("pictures.mesh_parts: one rank and one matrix at least.")
+    shapes = {name: part.whole for name, part in parts[0].items()}
+    heights, widths = ({name: _SIDE * shape[k] ** 0.5 for name, shape in shapes.items()} for k in (0, 1))
+    row_height = max(heights.values()) + _ROW_GAP
+    layout = {"left": 0.15, "right": 0.1, "below": 0.1, "above": 0.5}
+    picture, (ax,) = style.new_picture(title, heights=[row_height * len(parts)], **layout)
+    ax.axis("off")
+    ax.set_xlim(0, style.WIDTH - 0.25)
+    ax.set_ylim(row_height * len(parts), 0)
+    names = [_rank_text(rank, sizes) for rank in range(len(parts))]
+    starts, x = {}, max(style.text_width(name, style.TEXT, bold=True) for name in names) / style.DOTS + 0.3
+    for name, (rows, columns) in shapes.items():
+        words = (name, f"{rows} × {columns}" if columns > 1 else str(rows))
+        wide = max(widths[name], *(style.text_width(word, style.SMALL, bold=True) / style.DOTS for word in words))
+        starts[name] = x + (wide - widths[name]) / 2
+        for line, (word, weight) in enumerate(zip(words, ("bold", "normal"), strict=True)):
+            above = {"ha": "center", "va": "bottom", "fontsize": style.SMALL, "fontweight": weight}
+            ax.text(x + wide / 2, -0.2 + 0.17 * line, word, **above)
+        x += wide + _COLUMN_GAP
+    colours = _colours_of_parts(parts)
+    for rank, own in enumerate(parts):
+        middle = row_height * (rank + 0.5)
+        ax.text(0, middle, names[rank], va="center", fontsize=style.TEXT, fontweight="bold")
+        for name, part in own.items():
+            corner = (starts[name], middle - heights[name] / 2)
+            _draw_part(ax, part, corner, (widths[name], heights[name]), colours[name, part])
+    held = [f"{names[rank]} holds {_parts_text(own)}" for rank, own in enumerate(parts)]
+    picture.alt_text = f"{title}. {'; '.join(held)}."
+    return picture
+
+
+def _rank_text(rank: int, sizes: Mapping[str, int]) -> str:
+    return f"rank {rank} ({', '.join(map(str, place_of(rank, sizes).values()))})"
+
+
+def _colours_of_parts(parts: Sequence[Mapping[str, MeshPart]]) -> dict[tuple[str, MeshPart], str]:
+    """Return a colour for each part of each matrix: grey for the whole, else one for each set of ranks that hold it."""
+    holders: dict[tuple[str, MeshPart], list[int]] = {}
+    for rank, own in enumerate(parts):
+        for name, part in own.items():
+            holders.setdefault((name, part), []).append(rank)
+    sets = list(dict.fromkeys(tuple(ranks) for (_, part), ranks in holders.items() if not part.is_whole))
+    return {
+        (name, part): _WHOLE if part.is_whole else style.CURVES[sets.index(tuple(ranks)) % len(style.CURVES)]
+        for (name, part), ranks in holders.items()
+    }
+
+
+def _draw_part(ax: Axes, part: MeshPart, corner: tuple[float, float], size: tuple[float, float], colour: str) -> None:
+    """One matrix, with the part that is held in colour."""
+    (x, y), (wide, high), (rows, columns) = corner, size, part.whole
+    ax.add_patch(Rectangle((x, y), wide, high, facecolor=_MISSING, edgecolor=style.FAINT, linewidth=0.8))
+    left, top = x + wide * part.columns.start / columns, y + high * part.rows.start / rows
+    held = (wide * len(part.columns) / columns, high * len(part.rows) / rows)
+    ax.add_patch(Rectangle((left, top), *held, facecolor=colour, edgecolor="white", linewidth=0.8))
+
+
+def _parts_text(own: Mapping[str, MeshPart]) -> str:
+    """What a rank holds, in words."""
+    return join([f"{name} {'whole' if part.is_whole else _range_text(part)}" for name, part in own.items()])
+
+
+def _range_text(part: MeshPart) -> str:
+    """The rows or the columns that are held, counted from 0."""
+    named = (("rows", part.rows, part.whole[0]), ("columns", part.columns, part.whole[1]))
+    return " and ".join(f"{word} {held.start} to {held.stop - 1}" for word, held, whole in named if len(held) < whole)

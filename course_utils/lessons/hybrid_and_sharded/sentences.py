@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
+from course_utils.lessons.hybrid_and_sharded.mesh_parts import MeshPart, holding_the_same
 from course_utils.lessons.hybrid_and_sharded.mesh_training import MeshRun
 from course_utils.lessons.hybrid_and_sharded.report_network import RankTraining
 from course_utils.words import bytes_text, join, number_text, percent
@@ -29,7 +30,7 @@ def distances(replicas: Sequence[RankTraining]) -> dict[str, list[float]]:
 
 
 def drift_text(replicas: Sequence[RankTraining]) -> str:
-    """How far the fully connected layers of the ranks end up from each other, as a share of the way that they went."""
+    """How far the fully connected layers of the ranks end up from each other, as a share of the distance they moved."""
     first = replicas[0].dense
     went = (first[-1] - first[0]).norm().item()
     far = max(line[-1] for line in distances(replicas).values())
@@ -40,7 +41,8 @@ def drift_text(replicas: Sequence[RankTraining]) -> str:
     if far <= SAME:
         return f"{agree}, and so do the fully connected layers"
     share = far / went if went else float("inf")
-    return f"{agree}; the fully connected layers end {far:.2g} apart, {percent(share)} of the way that rank 0's went"
+    moved = f"{percent(share)} of the distance that rank 0's layers moved"
+    return f"{agree}, but the fully connected layers end {far:.2g} apart, {moved}"
 
 
 def symptom(replicas: Sequence[RankTraining]) -> str:
@@ -67,13 +69,13 @@ def stages_text(kept: Mapping[str, Mapping[str, float]], sent: Mapping[str, Mapp
 
 
 def mixtures_text(sent: Mapping[str, Mapping[str, float]]) -> str:
-    """Which mixture sends least, and which most: bytes of the busiest rank, by mixture and axis."""
+    """Which mesh sends the least, and which the most: bytes that a rank sends, by mesh and axis."""
     sums = dict(zip(sent, totals(sent), strict=True))
     least, most = min(sums, key=sums.__getitem__), max(sums, key=sums.__getitem__)
     if sums[least] > 0.98 * sums[most]:
-        return "All mixtures send the same"
+        return "All these meshes send the same"
     factor = number_text(sums[most] / sums[least])
-    return f"Of these, {least} sends least; {most} sends {factor} times as much"
+    return f"{least} sends the least, {most} sends {factor} times as much"
 
 
 def same_text(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) -> str:
@@ -84,34 +86,34 @@ def same_text(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
     """
     far = {name: largest_difference(line, serial) for name, line in losses.items()}
     assert max(far.values()) <= SAME, f"another training than the serial one: {far}"
-    who = join(list(far)) if len(far) < 4 else f"all {len(far)} ways"
+    who = join(list(far)) if len(far) < 4 else f"all {len(far)} runs"
     most = f"at most {max(far.values()):.0e} from" if max(far.values()) else "digit for digit as in"
     return f"{who}: {most} one process, at every one of {len(serial)} steps"
 
 
 def saved_text(bars: Mapping[str, Mapping[str, float]]) -> str:
-    """How much less is kept in the last way than in the first, and in which way between them least."""
+    """Say what share is kept with the last method, and with the best of those between the first and the last."""
     sums = dict(zip(bars, totals(bars), strict=True))
     first, *between, last = sums
     best = min(between, key=sums.__getitem__)
-    factors = [number_text(sums[first] / sums[name]) for name in (best, last)]
-    return f"With “{best}” {factors[0]} times less is kept, with “{last}” {factors[1]} times less"
+    shares = [percent(sums[name] / sums[first]) for name in (best, last)]
+    return f"With {best} {shares[0]} of the activations are kept, with {last} {shares[1]}"
 
 
 def clip_text(by_own_norms: Sequence[MeshRun], serial: Sequence[float]) -> str:
-    """What comes of ranks that clip by their own norms: the loss's distance, and that of what two ranks keep twice.
+    """What happens if ranks clip by their own norms: how far losses and copies of a weight differ in the end.
 
     Args:
-        alone: of all ranks; the first two are of one tensor group.
+        by_own_norms: of all ranks; the first two are a tensor group.
         serial: losses of one process that clips by the norm of the whole gradient.
     """
     loss, steps = largest_difference(by_own_norms[-1].losses, serial), len(serial)
     if loss <= SAME:
-        return f"By their own norms the ranks train as one process does, for {steps} steps"
+        return f"Clipped by their own norms, the ranks train as one process does, for {steps} steps"
     first, second = (run.parameters for run in by_own_norms[:2])
     drift = max(largest_difference(first[name], second[name]) for name in first)
-    twice = f", copies by up to {drift:.0e}" if drift > SAME else ""
-    return f"Ranks see different norms. No error, but after {steps} steps losses differ by up to {loss:.0e}{twice}"
+    copies = f", and copies of a weight by up to {drift:.1g}" if drift > SAME else ""
+    return f"Clipped by their own norms for {steps} steps, losses differ by up to {loss:.1g}{copies}"
 
 
 def utilizations_text(parts: Mapping[str, Mapping[str, float]]) -> str:
@@ -119,3 +121,19 @@ def utilizations_text(parts: Mapping[str, Mapping[str, float]]) -> str:
     sums = totals(parts)
     low, high = percent(min(sums)), percent(max(sums))
     return f"The models' own arithmetic takes {low} to {high} of the peak"
+
+
+def held_text(parts: Sequence[Mapping[str, MeshPart]], batch: str) -> str:
+    """Which ranks hold the same weights, and which read the same examples; `batch` names what is no weight."""
+    weights = [name for name in parts[0] if name != batch]
+    same = _groups_text(holding_the_same(parts, weights), "hold the same weights")
+    read = _groups_text(holding_the_same(parts, [batch]), "read the same examples")
+    return f"{same[0].upper()}{same[1:]}; {read}"
+
+
+def _groups_text(groups: Sequence[Sequence[int]], what: str) -> str:
+    shared = [join(list(map(str, group))) for group in groups if len(group) > 1]
+    if not shared:
+        return f"no two ranks {what}"
+    first, *others = shared
+    return f"ranks {first} {what}" + (f", and so do {join(others)}" if others else "")

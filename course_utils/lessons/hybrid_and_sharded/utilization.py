@@ -1,4 +1,4 @@
-"""What a training costs, on paper: its arithmetic against the devices' peak, in device-hours, in energy."""
+"""What a training run costs on paper: the share of the devices' peak that it uses, device hours, and energy."""
 
 from course_utils.errors import CourseError
 
@@ -7,20 +7,20 @@ HOUR = 3600.0
 
 
 def mfu(forward: float, examples: float, seconds: float, devices: float, peak: float) -> float:
-    """Model FLOPs utilization: the share of the devices' peak that a training step's own arithmetic
-    takes.
+    """Return the model FLOPs utilization of a training step.
 
-    The backward pass has twice the products of the forward pass. What is computed a second time to
-    save memory does not count: the model does not ask for it. More than 1 says that a number is
-    wrong; it is returned as it is.
+    It is the share of the devices' peak that the model's own operations take, forward and backward.
+    The backward pass takes twice as many operations as the forward pass. Recomputed operations do
+    not count, because the model does not ask for them. A result above 1 means that one of the
+    numbers is wrong, and is returned all the same.
 
     Args:
         forward: floating-point operations of one example's forward pass; for a token of a dense
             transformer 2 N.
         examples: of one step, on all devices together.
-        seconds: of the step.
-        devices: that took part.
-        peak: FLOP/s of one device at most.
+        seconds: that the step takes.
+        devices: that take part.
+        peak: FLOP/s that one device can reach at most.
 
     Raises:
         CourseError: `seconds`, `devices` or `peak` is not above 0.
@@ -30,18 +30,20 @@ def mfu(forward: float, examples: float, seconds: float, devices: float, peak: f
     """
     if min(seconds, devices, peak) <= 0:
         raise CourseError("Seconds, devices and peak must be above 0.")
-    # Forward once, backward twice as much; against what all devices could have done in this time.
+    # The forward pass counts once and the backward pass twice. All devices together could have done what is below.
     return 3 * forward * examples / (seconds * devices * peak)
 
 
 def device_hours(forward: float, examples: float, utilization: float, peak: float) -> float:
-    """Hours of one device that a training with so many examples takes; on P devices they pass in a P-th.
+    """Return the hours of one device that a training run with so many examples takes.
+
+    P devices that keep the same utilization need a P-th of them.
 
     Args:
         forward: floating-point operations of one example's forward pass.
-        examples: of the whole training.
+        examples: of the whole training run.
         utilization: the MFU that it reaches, 0 to 1.
-        peak: FLOP/s of one device at most.
+        peak: FLOP/s that one device can reach at most.
 
     Raises:
         CourseError: `utilization` or `peak` is not above 0.
@@ -52,12 +54,12 @@ def device_hours(forward: float, examples: float, utilization: float, peak: floa
 
 
 def energy(hours: float, watts: float, overhead: float = 1.1) -> float:
-    """Watt-hours that devices draw.
+    """Return the watt-hours that devices draw.
 
     Args:
         hours: of one device.
         watts: of one device at most, from its data sheet: assumed for the whole time.
-        overhead: the building's energy for each unit of the devices', PUE: cooling and current. 1.1 is assumed.
+        overhead: what the whole data centre draws for each watt-hour of the devices, its PUE. 1.1 is assumed.
 
     Source: Touvron et al. 2023, "LLaMA", §6, equation 1 (with this PUE).
     """

@@ -23,10 +23,10 @@ class AdamShard:
     steps: int = 0
 
     def change(self, gradient: torch.Tensor, rate: float, betas: Betas = BETAS, eps: float = EPS) -> torch.Tensor:
-        """What Adam adds to this part of the parameters; mean, square and steps go on by one step.
+        """Update mean, square and steps by one step; return what Adam adds to this part of the parameters.
 
         Args:
-            gradient: of this part, the same shape.
+            gradient: the mean gradient of this part, of the same shape.
 
         Source: Kingma & Ba 2015, algorithm 1, as in lesson 2.
         """
@@ -58,34 +58,36 @@ def zero1_step(
     betas: tuple[float, float] = (0.9, 0.999),
     eps: float = 1e-8,
 ) -> None:
-    """One step of Adam, each rank its part: reduce-scatter gradients, update, all-gather.
+    """Do one step of Adam in which each rank updates only its own part of the parameters.
 
-    Rank r owns the r-th of P equal parts of the vector, and is the only one that keeps Adam's
-    state for it. As much moves as in an all-reduce, which is these two collectives one after
-    the other.
+    The vector of parameters is cut into P equal parts for P ranks. Rank r owns the r-th part, and
+    is the only rank that keeps Adam's state for it. A reduce-scatter gives each rank its part of
+    the summed gradient, and an all-gather gives every rank all updated parts. Together they send
+    as many bytes as one all-reduce.
 
     Args:
-        parameters: (n,), equal on all ranks; changed in place, equal again. n need not be a
-            multiple of P: the last part is filled up with zeros.
-        gradient: (n,), this rank's; left as it is. The step takes the mean over the ranks.
-        state: of `adam_shard(parameters)`; `state.change(…)` is what Adam adds to this part.
+        parameters: (n,), equal on all ranks. Changed in place, and equal again afterwards. n need
+            not be a multiple of P: the last part is filled up with zeros.
+        gradient: (n,), this rank's own, not changed. The step uses the mean over all ranks.
+        state: from `adam_shard(parameters)`. Call `state.change` once: it updates the state, and
+            returns what is to be added to this rank's part.
+        rate, betas, eps: of Adam, for `state.change`.
 
     Source: Rajbhandari et al. 2020, "ZeRO", §5.1 and §7.1; Adam as in lesson 2.
     """
     ranks, rank, total = dist.get_world_size(), dist.get_rank(), parameters.numel()
-    # The mean of all ranks' gradients is needed in one part only:
-    # a reduce-scatter, half of an all-reduce.
+    # A rank needs the summed gradient of its own part only,
+    # so a reduce-scatter is enough. It is the first half of an all-reduce.
     length = state.mean.numel()
     filled = pad(gradient, (0, ranks * length - total))
     mine = torch.empty_like(state.mean)
     dist.reduce_scatter_single(mine, filled)
 
-    # Adam on this part, with the only copy of its state.
-    # The state changes even if nobody looks at the rest.
+    # Adam updates this part, with the only copy of its state.
     own = pad(parameters, (0, ranks * length - total))[rank * length : (rank + 1) * length]
     own = own + state.change(mine / ranks, rate, betas, eps)
 
-    # All parts, new, on all ranks: the other half of an all-reduce.
+    # The second half of an all-reduce gives every rank all updated parts.
     everything = torch.empty_like(filled)
     dist.all_gather_single(everything, own)
     parameters.copy_(everything[:total])

@@ -141,11 +141,21 @@ def zero2_step(
 
     Source: Rajbhandari et al. 2020, "ZeRO", §5.2 and §7.1.
     """
+    zero2_backward(loss, state)
+    zero2_update(state, rate, betas, eps)
+
+
+def zero2_backward(loss: torch.Tensor, state: Zero2State) -> None:
+    """Run a backward pass and reduce-scatter each bucket as soon as it is full; parts are in `bucket.mine`."""
     for bucket in state.buckets:
         bucket.begin()
     loss.backward()
     for bucket in state.buckets:
         if bucket.mine is None:
             bucket.deal_out()
+
+
+def zero2_update(state: Zero2State, rate: float = 0.001, betas: Betas = BETAS, eps: float = EPS) -> None:
+    """Take a step of Adam, of which each rank does its part of every bucket, and all-gather the parameters."""
     for bucket in state.buckets:
         bucket.update(rate, betas, eps)

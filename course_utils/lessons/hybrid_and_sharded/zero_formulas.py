@@ -15,22 +15,22 @@ def zero_memory(
     gradient_bytes: float = 2,
     state_bytes: float = 12,
 ) -> float:
-    """Bytes of parameters, gradients and optimizer state on each rank.
+    """Return the bytes of parameters, gradients and optimizer state that each rank keeps.
 
     Args:
         parameters: how many the model has.
         stage: 0 (plain data parallelism), 1, 2 or 3.
-        parameter_bytes, gradient_bytes, state_bytes: for one parameter. In mixed precision with
-            Adam, as the paper counts: 2 and 2 in half precision; 12 for the parameter, its mean
-            and its square in single precision.
+        parameter_bytes, gradient_bytes, state_bytes: for one parameter. The defaults are those of
+            the paper for mixed precision with Adam: 2 and 2 in half precision, and 12 for a copy of
+            the parameter, its mean and its square in single precision.
 
     Raises:
-        CourseError: no such stage, or fewer than one rank.
+        CourseError: there is no such stage, or fewer than one rank.
 
     Source: Rajbhandari et al. 2020, §3.1 and figure 1.
     """
     check_stage(stage, ranks)
-    # Stage 1 divides the state among the ranks, 2 the gradients too, 3 also the parameters.
+    # Stage 1 divides the state among the ranks, stage 2 also the gradients, stage 3 also the parameters.
     divided = [state_bytes, gradient_bytes, parameter_bytes][:stage]
     whole = [state_bytes, gradient_bytes, parameter_bytes][stage:]
     return parameters * (sum(whole) + sum(divided) / ranks)
@@ -63,13 +63,15 @@ def fits(
     activations: float = 0.0,
     **bytes_of: float,
 ) -> bool:
-    """Whether a model and one rank's activations fit into the memory of each rank.
+    """Return whether a model and one rank's activations fit into the memory of one rank.
 
     Args:
-        memory, activations: bytes.
-        bytes_of: as for `zero_memory`.
+        parameters, ranks, stage: as for `zero_memory`.
+        memory: bytes of one rank.
+        activations: bytes of one rank, which ZeRO does not divide.
+        bytes_of: `parameter_bytes`, `gradient_bytes` and `state_bytes`, for `zero_memory`.
 
     Raises:
-        CourseError: no such stage, or fewer than one rank.
+        CourseError: there is no such stage, or fewer than one rank.
     """
     return zero_memory(parameters, ranks, stage, **bytes_of) + activations <= memory

@@ -12,7 +12,7 @@ from torch.nn.utils import parameters_to_vector
 from course_utils.lessons.hybrid_and_sharded.hybrid_step import equal_shards
 from course_utils.lessons.hybrid_and_sharded.mesh_training import Batches
 from course_utils.lessons.hybrid_and_sharded.zero1 import AdamShard, adam_shard, zero1_step
-from course_utils.lessons.hybrid_and_sharded.zero2 import zero2_state, zero2_step
+from course_utils.lessons.hybrid_and_sharded.zero2 import zero2_backward, zero2_state, zero2_update
 from course_utils.lessons.hybrid_and_sharded.zero_formulas import zero_memory, zero_traffic
 from course_utils.lessons.model_parallel.collective_counts import collectives_in, ring_bytes
 from course_utils.lessons.model_parallel.memory_counter import bytes_of
@@ -48,6 +48,7 @@ def train_sharded(
     batches: Batches,
     rate: float = 0.003,
     bucket_bytes: int = SMALL_BUCKET,
+    micro_batches: int = 1,
 ) -> ShardedRun:
     """Train a model data-parallel with Adam; for `ranks.run(train_sharded, stage, build, batches, backend="gloo")`.
 
@@ -57,9 +58,11 @@ def train_sharded(
         stage: 0 (one all-reduce of the whole gradient, Adam on every rank), 1, 2, or 3 (FSDP2).
         build: makes the model, the same on every rank.
         batches: whole batches, the same on every rank; each takes its share.
+        micro_batches: into which each rank cuts its share. Gradients are accumulated over them, and stages 2 and 3
+            reduce-scatter them after each backward pass.
 
     Raises:
-        CourseError: no such stage, or a batch that cannot be dealt out evenly.
+        CourseError: no such stage, or a batch that cannot be cut evenly.
     """
     ranks, rank = dist.get_world_size(), dist.get_rank()
     check_stage(stage, ranks)
@@ -67,12 +70,17 @@ def train_sharded(
     training = prepared(stage, model, rate, bucket_bytes)
     losses = []
     for x, y in batches:
-        equal_shards(len(x), ranks)
+        equal_shards(len(x), ranks * micro_batches)
         mine, target = x.chunk(ranks)[rank], y.chunk(ranks)[rank]
         with phase("step"):
-            loss = cross_entropy(model(mine).flatten(0, 1), target.flatten())
-            training.step(loss)
-        losses.append(loss.item())
+            training.begin()
+            total = 0.0
+            for xs, ys in zip(mine.chunk(micro_batches), target.chunk(micro_batches), strict=True):
+                loss = cross_entropy(model(xs).flatten(0, 1), ys.flatten()) / micro_batches
+                training.backward(loss)
+                total += loss.item()
+            training.update()
+        losses.append(total)
     kept = {name: bytes_of(tensors) for name, tensors in training.tensors().items()}
     return ShardedRun(losses, training.whole(), kept, training.most_gradients())
 
@@ -90,9 +98,21 @@ class Replicated:
         self.adam = AdamShard(torch.zeros_like(self.flat.vector), torch.zeros_like(self.flat.vector))
 
     def step(self, loss: torch.Tensor) -> None:
-        """Backward pass and a step with the mean over the ranks."""
+        """Take a step with one backward pass."""
+        self.begin()
+        self.backward(loss)
+        self.update()
+
+    def begin(self) -> None:
+        """Forget the gradients of the last step."""
         self.flat.gradient.zero_()
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Add the gradients of a micro-batch to those that are there."""
         loss.backward()
+
+    def update(self) -> None:
+        """Change the parameters, with the mean of the ranks' gradients."""
         dist.all_reduce(self.flat.gradient)
         self.flat.gradient /= dist.get_world_size()
         self.flat.vector += self.adam.change(self.flat.gradient, self.rate)
@@ -124,10 +144,8 @@ class StateSharded(Replicated):
         self.flat = FlatModel(self.model)
         self.adam = adam_shard(self.flat.vector)
 
-    def step(self, loss: torch.Tensor) -> None:
-        """Backward pass and `zero1_step`."""
-        self.flat.gradient.zero_()
-        loss.backward()
+    def update(self) -> None:
+        """Change this rank's part of the parameters, and gather the others."""
         zero1_step(self.flat.vector, self.flat.gradient, self.adam, self.rate)
 
 
@@ -138,9 +156,21 @@ class GradientsSharded(Replicated):
         """Make what the training keeps."""
         self.zero2 = zero2_state(self.model.parameters(), self.bucket_bytes)
 
-    def step(self, loss: torch.Tensor) -> None:
-        """Backward pass and step in one."""
-        zero2_step(loss, self.zero2, self.rate)
+    def begin(self) -> None:
+        """Forget the gradients of the last step."""
+        self.sums: list[torch.Tensor] = []
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Reduce-scatter each bucket, and add this rank's parts to those that are there."""
+        zero2_backward(loss, self.zero2)
+        before = self.sums or [0.0] * len(self.zero2.buckets)
+        self.sums = [bucket.mine + part for bucket, part in zip(self.zero2.buckets, before, strict=True)]
+
+    def update(self) -> None:
+        """Change this rank's part of every bucket, and gather the others."""
+        for bucket, part in zip(self.zero2.buckets, self.sums, strict=True):
+            bucket.mine = part
+        zero2_update(self.zero2, self.rate)
 
     def tensors(self) -> dict[str, list[torch.Tensor]]:
         """Gradients are in the buckets."""
@@ -167,10 +197,12 @@ class FullySharded(Replicated):
         shard_fully(self.model)
         self.optimizer = torch.optim.Adam(self.model.parameters(), self.rate)
 
-    def step(self, loss: torch.Tensor) -> None:
-        """Backward pass, which deals the gradients out, and a step on this rank's parts."""
+    def begin(self) -> None:
+        """Forget the gradients of the last step."""
         self.optimizer.zero_grad()
-        loss.backward()
+
+    def update(self) -> None:
+        """Change this rank's parts; the backward passes have reduce-scattered the gradients already."""
         self.optimizer.step()
 
     def state(self) -> list[torch.Tensor]:

@@ -16,12 +16,19 @@ if TYPE_CHECKING:
     from .activation_memory import saved_at_most
     from .collective_counts import collectives_in, idle_share, in_phase, moved_text, pass_bytes
     from .differentiable_collectives import Group, all_reduced, moved, own_part, unmoved
-    from .experiments import CUTS, OWN_SEEDS, beside_serial, cut_along, mlp_beside_whole, ranks_apart, step_memory
+    from .experiments import OWN_SEEDS, beside_serial, mlp_beside_whole, ranks_apart, step_memory
+    from .held_parts import moments_of
     from .memory_counter import measured_memory
     from .memory_parts import NUMBER_BYTES, ONE_RANK, Memory, Parallelism, bytes_for_each_parameter, check_stage
     from .parallel_block import parallelise_block, tensor_parallel_mlp
-    from .parallel_linear import column_parallel_linear, row_parallel_linear
-    from .sentences import apart_text, collectives_text, cuts_text, idle_text, sequence_text, sizes_text
+    from .parallel_linear import (
+        ColumnParallelLinear,
+        RowParallelLinear,
+        column_parallel_linear,
+        row_parallel_linear,
+    )
+    from .part_panels import what_is_where
+    from .sentences import apart_text, collectives_text, idle_text, sequence_text, sizes_text
     from .split_layers import split_layers
     from .text import CHARACTERS, character_text, generate, text_batches
     from .training_memory import layer_parameters, training_memory

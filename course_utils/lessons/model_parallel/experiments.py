@@ -29,16 +29,8 @@ from course_utils.lessons.model_parallel.parallel_block import (
 from course_utils.lessons.model_parallel.transformer import Block
 from course_utils.trace.recorder import phase
 
-CUTS = {"by batch": (0, None), "by column": (None, 0), "by row": (1, 1)}
-"""Along which dimension x (batch, in) and the weight (out, in) of a linear layer are cut; None: whole on every rank."""
-
 WIDTH, HEADS, LENGTH, BATCH = 16, 4, 8, 3
 """Of the small block that is compared with its serial self."""
-
-
-def cut_along(whole: torch.Tensor, dim: int | None) -> torch.Tensor:
-    """This rank's part along a dimension, or all of it where that is None; a copy that gets a gradient of its own."""
-    return (whole.clone() if dim is None else own_part(whole, dim)).requires_grad_()
 
 
 def mlp_beside_whole(mlp: Callable[..., torch.Tensor]) -> float:

@@ -35,25 +35,25 @@ def tensor_parallel_mlp(
     down_bias: torch.Tensor,
     group: Group = None,
 ) -> torch.Tensor:
-    """down(gelu(up(x))) with both layers cut: one all-reduce forward, one backward, none in
-    between.
+    """Return down(gelu(up(x))) with both layers cut over the ranks.
 
-    gelu works on each number by itself, so it can be done on a part of the columns; on a part of
-    a sum it could not.
+    There is one all-reduce forward and one backward, and nothing is sent between the layers.
 
     Args:
         x: (…, width), equal on all ranks.
-        up_weight, up_bias: (hidden / P, width) and (hidden / P,), this rank's rows.
-        down_weight: (width, hidden / P), this rank's columns.
-        down_bias: (width,), whole.
+        up_weight: (hidden / P, width), this rank's rows of the first layer's `weight`.
+        up_bias: (hidden / P,), this rank's.
+        down_weight: (width, hidden / P), this rank's columns of the second layer's `weight`.
+        down_bias: (width,), equal on all ranks.
+        group: the ranks that share the layers; None for all.
 
     Returns:
         (…, width), equal on all ranks.
 
     Source: Shoeybi et al. 2019, §3, figure 3a.
     """
-    # Rows of the first weight make columns of `hidden`,
-    # which are just what the second layer's columns need.
+    # A column cut makes some columns of `hidden`, complete, so gelu can be applied to them.
+    # A row cut needs just those columns as its input.
     hidden = gelu(column_parallel_linear(x, up_weight, up_bias, group))
     return row_parallel_linear(hidden, down_weight, down_bias, group)
 

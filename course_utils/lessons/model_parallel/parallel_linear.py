@@ -1,7 +1,9 @@
-"""A linear layer y = x Wᵀ + b cut over ranks, by columns (of Wᵀ: the outputs) or by rows (the inputs).
+"""A linear layer y = x W + b cut over ranks, in a column cut or in a row cut.
 
-By columns each rank makes some of the outputs, from the whole input. By rows each rank makes a part of every output,
-from some of the inputs; the parts have to be added. One behind the other they fit without a message between them.
+The names are those of W on paper; torch stores it transposed, as `weight`. In a column cut (rows of `weight`,
+dimension 0) each rank computes some of the outputs from the whole input. In a row cut (columns of `weight`, dimension
+1) each rank computes a term of every output from some of the inputs, and the terms are summed. A row cut after a
+column cut needs no message between the two. Megatron-LM says column-parallel and row-parallel.
 """
 
 from functools import partial
@@ -26,14 +28,16 @@ from course_utils.lessons.model_parallel.differentiable_collectives import (
 def column_parallel_linear(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, group: Group = None
 ) -> torch.Tensor:
-    """This rank's outputs of a linear layer.
+    """Return this rank's outputs of a linear layer in a column cut.
 
-    Forward: nothing moves. Backward: one all-reduce, of x's gradient.
+    Forward nothing is sent. Backward there is one all-reduce, of the gradient of x.
 
     Args:
-        x: (…, in), equal on all ranks, with a gradient or without.
-        weight: (out / P, in), this rank's rows of the layer's weight.
-        bias: (out / P,), this rank's.
+        x: (…, in), equal on all ranks. It may or may not require a gradient.
+        weight: (out / P, in), this rank's rows of the layer's `weight`. Ranks may have different
+            numbers of rows.
+        bias: (out / P,), this rank's, or None.
+        group: the ranks that share the layer; None for all.
 
     Returns:
         (…, out / P).
@@ -48,14 +52,16 @@ def column_parallel_linear(
 def row_parallel_linear(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, group: Group = None
 ) -> torch.Tensor:
-    """A linear layer from inputs that lie on different ranks.
+    """Return all outputs of a linear layer in a row cut.
 
-    Forward: one all-reduce, of y. Backward: nothing moves.
+    Forward there is one all-reduce, of y. Backward nothing is sent.
 
     Args:
         x: (…, in / P), this rank's inputs.
-        weight: (out, in / P), this rank's columns of the layer's weight.
-        bias: (out,), the whole one, equal on all ranks; it is added once.
+        weight: (out, in / P), this rank's columns of the layer's `weight`. Ranks may have
+            different numbers of columns.
+        bias: (out,), equal on all ranks, or None. It is added once.
+        group: the ranks that share the layer; None for all.
 
     Returns:
         (…, out), equal on all ranks.

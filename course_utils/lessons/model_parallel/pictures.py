@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,14 +18,17 @@ from course_utils.draw.bars import (
     room_for_names,
     write_end,
 )
+from course_utils.draw.block_panels import RANK_COLOURS
 from course_utils.draw.style import paler
 from course_utils.errors import CourseError
 from course_utils.lessons.model_parallel.memory_parts import Memory
 from course_utils.words import bytes_text, join, percent
 
+if TYPE_CHECKING:
+    import torch
+
 _BATCH, _IN, _OUT = 0.54, 0.86, 0.95  # inches: how the three dimensions are drawn
-_PLACES = (0.0, 1.26, 2.61)  # inches: left ends of x, Wᵀ and y
-_WORDS = 4.0  # inches: where the words begin
+_PLACES = (0.0, 1.26, 2.61, 4.9)  # inches: left ends of x, W, y, and of `weight`, W as torch stores it
 _SHEET = 0.04  # inches from one term of a sum to the next, drawn behind it
 _WHOLE = "#E4E4E4"
 
@@ -33,41 +37,48 @@ Shape = tuple[int, int]
 
 @dataclass(frozen=True)
 class Cut:
-    """What one rank has of a linear layer, and what its passes move.
+    """What one rank has of a linear layer.
 
     Attributes:
-        x: (batch, in), as this rank uses it.
-        weight: (out, in), as this rank has it.
-        y: (batch, out), as this rank makes it. Whole although the weight is cut: a term of a sum.
-        forward, backward: what moves, in words.
+        x: (rows, in), as this rank uses it.
+        weight: (out, in), as this rank has it and torch stores it. On paper, W is (in, out).
+        y: (rows, out), as this rank computes it. Whole although the weight is cut: a term of a sum.
     """
 
     x: Shape
     weight: Shape
     y: Shape
-    forward: str
-    backward: str
 
 
-def matrix_cuts(cuts: Mapping[str, Cut], whole: Cut, ranks: int, title: str, subtitle: str = "") -> Figure:
-    """Draw x · Wᵀ = y for each way to cut it, a colour and a number for each rank's part; grey is on every rank.
+def cut_of(held: Mapping[str, "torch.Tensor"]) -> Cut:
+    """Return the shapes of the matrices "x", "W" (as on paper) and "y"."""
+    rows, columns = held["W"].shape
+    return Cut(tuple(held["x"].shape), (columns, rows), tuple(held["y"].shape))
+
+
+def matrix_cuts(
+    held: Mapping[str, Sequence[Mapping[str, "torch.Tensor"]]], whole: Mapping[str, "torch.Tensor"], title: str
+) -> Figure:
+    """Draw x · W = y for each way to cut it, and beside it W as torch stores it, as rows of `weight`.
+
+    Each rank's part has a colour and a number; what is grey is on every rank.
 
     Args:
-        cuts: what each rank has, by the way's name.
-        whole: the shapes without a cut.
-        ranks: how many there are; at most eight.
+        held: for each cut's name what each rank holds, as matrices "x", "W" and "y".
+        whole: the same matrices, whole.
+        title: the finding.
     """
-    if not cuts or not 2 <= ranks <= len(style.CURVES):
-        raise CourseError(f"matrix_cuts: one way at least, and 2 to {len(style.CURVES)} ranks.")
-    heights = [_IN + 0.2] * len(cuts)
-    picture, axes = style.new_picture(
-        title, subtitle, heights=heights, left=0.3, right=0.1, below=0.1, above=0.22, between=0.36
-    )
-    texts = []
-    for ax, (name, cut) in zip(axes, cuts.items(), strict=True):
-        _draw(ax, name, cut, whole, ranks)
-        texts.append(f"{name}: forward {cut.forward}, backward {cut.backward}; a rank has {_held(cut)}")
-    picture.alt_text = f"A matrix product cut over {ranks} ranks. {title}. {'; '.join(texts)}."
+    size = len(next(iter(held.values()), ()))
+    if not 2 <= size <= len(RANK_COLOURS):
+        raise CourseError(f"matrix_cuts: one way at least, and 2 to {len(RANK_COLOURS)} ranks.")
+    heights = [_OUT + 0.25] * len(held)
+    picture, axes = style.new_picture(title, heights=heights, left=0.3, right=0.1, below=0.1, above=0.22, between=0.36)
+    entire, texts = cut_of(whole), []
+    for ax, (name, results) in zip(axes, held.items(), strict=True):
+        cut = cut_of(results[0])
+        _draw(ax, name, cut, entire, size)
+        texts.append(f"{name}: a rank has {_held(cut)}")
+    picture.alt_text = f"A matrix product cut over {size} ranks. {title}. {'; '.join(texts)}."
     return picture
 
 
@@ -82,12 +93,13 @@ def _draw(ax: Axes, name: str, cut: Cut, whole: Cut, ranks: int) -> None:
     ax.set_xlim(0, wide)
     ax.set_ylim(high, 0)
     ax.axis("off")
-    ax.set_title(name, fontsize=style.TEXT, fontweight="bold", loc="left", pad=6)
+    ax.set_title(f"{name}: {_in_words(cut, whole)}", fontsize=style.TEXT, fontweight="bold", loc="left", pad=6)
     sum_of_terms = cut.y == whole.y and cut.weight != whole.weight
     parts = [
         ("x", cut.x, whole.x, (_IN, _BATCH), False),
-        ("Wᵀ", cut.weight[::-1], whole.weight[::-1], (_OUT, _IN), False),
+        ("W", cut.weight[::-1], whole.weight[::-1], (_OUT, _IN), False),
         ("y", cut.y, whole.y, (_OUT, _BATCH), sum_of_terms),
+        ("weight", cut.weight, whole.weight, (_IN, _OUT), False),
     ]
     for left, (letter, part, entire, size, summed) in zip(_PLACES, parts, strict=True):
         _matrix(ax, left, (part, entire), size, ranks, summed)
@@ -96,17 +108,33 @@ def _draw(ax: Axes, name: str, cut: Cut, whole: Cut, ranks: int) -> None:
         ax.text(left + size[0] / 2, size[1] + depth + 0.05, f"{letter}: {part[0]} × {part[1]}", **under)
     for sign, at in (("·", _PLACES[1] - 0.2), ("=", _PLACES[2] - 0.2)):
         ax.text(at, _BATCH / 2, sign, ha="center", va="center", fontsize=style.TITLE)
-    lines = [f"Forward: {cut.forward}", f"Backward: {cut.backward}"]
-    width = (wide - _WORDS) * style.DOTS
-    wrapped = [line for text in lines for line in style.wrap(text, style.TEXT, width=width)]
-    ax.text(_WORDS, _IN / 2, "\n".join(wrapped), va="center", fontsize=style.TEXT, linespacing=1.5)
+    _dimension_0(ax, _PLACES[3])
+
+
+def _dimension_0(ax: Axes, left: float) -> None:
+    """An arrow down the side of `weight`, along its dimension 0."""
+    at = left - 0.09
+    ax.annotate(
+        "", (at, _OUT), (at, 0), arrowprops={"arrowstyle": "->", "color": style.FAINT, "shrinkA": 0, "shrinkB": 0}
+    )
+    words = {"rotation": 90, "ha": "right", "va": "center", "fontsize": style.SMALL, "color": "#555555"}
+    ax.text(at - 0.04, _OUT / 2, "dimension 0", **words)
+
+
+def _in_words(cut: Cut, whole: Cut) -> str:
+    """Return what is cut, on paper and in torch."""
+    if cut.weight[0] != whole.weight[0]:
+        return "columns of W, rows of torch's weight (its dimension 0)"
+    if cut.weight[1] != whole.weight[1]:
+        return "rows of W, columns of torch's weight (its dimension 1)"
+    return "rows of x, and all of W on every rank"
 
 
 def _matrix(ax: Axes, left: float, shapes: tuple[Shape, Shape], size: tuple[float, float], ranks: int, summed: bool):
     """One matrix: stripes where it is cut, sheets one behind the other where it is a sum, grey where all have it."""
     part, entire = shapes
     width, height = size
-    colours = [paler(colour, 0.45) for colour in style.CURVES[:ranks]]
+    colours = [paler(colour, 0.45) for colour in RANK_COLOURS[:ranks]]
     edge = {"edgecolor": "white", "linewidth": 1.0}
     words = {"ha": "center", "va": "center", "fontsize": style.SMALL}
     if summed:
@@ -126,7 +154,7 @@ def _matrix(ax: Axes, left: float, shapes: tuple[Shape, Shape], size: tuple[floa
 
 
 def _held(cut: Cut) -> str:
-    named: Sequence[tuple[str, Shape]] = (("x", cut.x), ("W", cut.weight), ("y", cut.y))
+    named: Sequence[tuple[str, Shape]] = (("x", cut.x), ("weight", cut.weight), ("y", cut.y))
     return ", ".join(f"{name} {shape[0]} by {shape[1]}" for name, shape in named)
 
 

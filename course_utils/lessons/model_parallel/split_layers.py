@@ -1,4 +1,4 @@
-"""Whole layers on different ranks: what fits on no rank fits on several, and one of them works at a time."""
+"""Different layers on different ranks: which rank gets which, so that the fullest has as little as possible."""
 
 from collections.abc import Sequence
 
@@ -8,19 +8,20 @@ from course_utils.errors import CourseError
 def split_layers(costs: Sequence[float], ranks: int) -> list[int]:
     """Cut a row of layers into consecutive pieces, one for each rank.
 
-    The most expensive piece is as cheap as it can be, and every rank gets at least one layer.
-    Costs may be bytes, where the model must fit, or seconds, where all stages should take equally
-    long. Of several best cuts, the one whose first pieces are longest.
+    The most expensive piece costs as little as possible, and every rank gets at least one layer.
+    Costs can be bytes, if the model has to fit, or seconds, if all stages should take equally
+    long. If several cuts are equally good, return the one with the longest first piece; among
+    those, the one with the longest second piece, and so on.
 
     Args:
-        costs: of each layer, not below 0.
-        ranks: how many pieces, at most as many as layers.
+        costs: the cost of each layer, at least 0.
+        ranks: the number of pieces, at most the number of layers.
 
     Returns:
         How many layers each rank gets; they add up to `len(costs)`.
 
     Raises:
-        CourseError: no rank, more ranks than layers, or a cost below 0.
+        CourseError: `ranks` is below 1 or above the number of layers, or a cost is below 0.
 
     Source: the linear partition problem, solved by dynamic programming: Skiena, "The Algorithm
     Design Manual", §10.7.

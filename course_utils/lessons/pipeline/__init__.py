@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         faster_text,
         flush_text,
         formula_text,
+        hidden_text,
         idle_seconds,
         idle_text,
         kept_by_rank,
@@ -59,10 +60,11 @@ if TYPE_CHECKING:
         proofs_text,
         proved_text,
         stashing_text,
+        steps_text,
         stretches_text,
         window_text,
     )
-    from .stage_pace import Pace
+    from .stage_pace import Pace, at_work
     from .stage_work import Work
     from .timing import simulate_schedule, timing_of
     from .v_shape import dual_pipe_v_schedule, zb_v_schedule

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from course_utils.errors import CourseError
 
 FORWARD, BACKWARD, INPUT, WEIGHT = "F", "B", "I", "W"
-"""Forward; the whole backward pass; its first half, the gradient of the stage's input, for which the stage before
-waits; its second half, the gradient of the stage's weights, for which nobody waits."""
+"""Forward; the whole backward pass; its first half, the gradient of the stage's input, which the stage before waits
+for; its second half, the gradient of the stage's weights, which no other stage needs."""
 SEND_F, RECV_F, SEND_B, RECV_B = "SEND_F", "RECV_F", "SEND_B", "RECV_B"
 """Messages. Activations go from a stage to the next one, gradients of activations to the one before."""
 COMPUTATIONS = (FORWARD, BACKWARD, INPUT, WEIGHT)
@@ -44,7 +44,7 @@ class Action:
 
 
 Schedule = list[list[Action]]
-"""For each rank what it does, in order."""
+"""For each rank, the list of its actions in order."""
 
 
 def parse(text: str) -> Action:
@@ -70,7 +70,7 @@ def write_schedule(schedule: Sequence[Sequence[Action]]) -> str:
 
 
 def rank_of_stages(schedule: Sequence[Sequence[Action]]) -> dict[int, int]:
-    """On which rank each stage lies: the first one that computes with it."""
+    """Find the rank of each stage, which is the first one that computes with it."""
     ranks: dict[int, int] = {}
     for rank, actions in enumerate(schedule):
         for action in actions:
@@ -80,7 +80,7 @@ def rank_of_stages(schedule: Sequence[Sequence[Action]]) -> dict[int, int]:
 
 
 def micro_batches_of(schedule: Sequence[Sequence[Action]]) -> int:
-    """How many micro-batches the schedule speaks of."""
+    """How many micro-batches the schedule names."""
     return 1 + max((action.micro_batch for actions in schedule for action in actions), default=-1)
 
 

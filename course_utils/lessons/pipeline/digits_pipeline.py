@@ -1,16 +1,16 @@
 """The handwritten digits through a pipeline: a network in eight layers, and its batches in micro-batches."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from course_utils.data import CLASSES, digits
-from course_utils.lessons.pipeline.actions import Action, micro_batches_of, rank_of_stages
+from course_utils.lessons.pipeline.actions import INPUT, Action, Schedule, micro_batches_of, rank_of_stages
 from course_utils.lessons.pipeline.run_schedule import Loss, run_schedule, split_model
-from course_utils.lessons.pipeline.stage_pace import stage_pace
+from course_utils.lessons.pipeline.stage_pace import Pace, stage_pace
 from course_utils.lessons.pipeline.timing import Timing, timing_of
 from course_utils.lessons.pipeline.weight_stashing import StashedTraining, train_with_delay, train_without_flush
 
@@ -68,15 +68,15 @@ def digit_stream(micro_batches: int, examples: int) -> tuple[list[torch.Tensor],
 def own_stages(
     schedule: Sequence[Sequence[Action]], rank: int, layers: Sequence[nn.Module], plain: bool = False
 ) -> dict[int, nn.Sequential]:
-    """The stages of one rank, where the schedule puts them; every stage has as many layers as the others.
+    """Return the stages that the schedule puts on one rank; all stages have the same number of layers.
 
     Args:
-        plain: as torch's own `nn.Sequential`; otherwise as `Stage`, whose backward pass can be cut in two.
+        plain: as torch's own `nn.Sequential`; otherwise as `Stage`, if the schedule cuts backward passes in two.
     """
     rank_of = rank_of_stages(schedule)
     share = len(layers) // len(rank_of)
     mine = [stage for stage, home in sorted(rank_of.items()) if home == rank]
-    if plain:
+    if plain or not any(action.kind == INPUT for actions in schedule for action in actions):
         return {stage: nn.Sequential(*layers[stage * share : (stage + 1) * share]) for stage in mine}
     parts = split_model(layers, [share] * len(rank_of))
     return {stage: parts[stage] for stage in mine}
@@ -132,23 +132,31 @@ def step_by_step_alone(micro_batches: int, delay: int = 0, rate: float = 0.2) ->
     return train_with_delay(digit_layers(), delay + 1, images, loss, rate)
 
 
-def paced_batch(comm: "MPI.Intracomm", schedule: Sequence[Sequence[Action]], seconds: float) -> None:
-    """One batch through stages that wait in place of computing; see `course_utils.lessons.pipeline.stage_pace`.
+Runner = Callable[["MPI.Intracomm", Schedule, Mapping[int, nn.Module], Sequence[torch.Tensor], Loss, Pace], float]
+"""What carries out a schedule, as `run_schedule` does."""
+
+
+def paced_batch(comm: "MPI.Intracomm", schedule: Schedule, seconds: float, run_batch: Runner = run_schedule) -> None:
+    """Send one batch through stages that sleep for the time of large ones; see `stage_pace`.
 
     Args:
-        seconds: of a rank's forward pass, of the first half of its backward pass and of the second. Where a rank has
-            several stages, they share them.
+        seconds: of a rank's forward pass, of the first half of its backward pass and of the second. If a rank has
+            several stages, they share this time.
+        run_batch: carries out the schedule.
     """
     mine = own_stages(schedule, comm.rank, digit_layers())
     each = seconds / len(mine)
     ((images, loss),) = digit_batches(1, micro_batches_of(schedule))
     comm.Barrier()
-    run_schedule(comm, schedule, mine, images, loss, stage_pace(each, each, each))
+    run_batch(comm, schedule, mine, images, loss, stage_pace(each, each, each))
 
 
-def timed_runs(ranks: "Ranks", schedule: Sequence[Sequence[Action]], seconds: float, runs: int = 1) -> list[Timing]:
-    """When everything happened in this many runs of `paced_batch`; the one with the median idle share comes first."""
-    ranks.run(paced_batch, schedule, 0.0)  # torch's first backward pass on a rank takes longer
-    timings = [timing_of(ranks.run(paced_batch, schedule, seconds).events, len(schedule)) for _ in range(runs)]
+def timed_runs(
+    ranks: "Ranks", schedule: Schedule, seconds: float, runs: int = 1, run_batch: Runner = run_schedule
+) -> list[Timing]:
+    """Return when everything happened in several runs of `paced_batch`, the one with the median idle share first."""
+    ranks.run(paced_batch, schedule, 0.0, run_batch)  # torch's first backward pass on a rank takes longer
+    events = [ranks.run(paced_batch, schedule, seconds, run_batch).events for _ in range(runs)]
+    timings = [timing_of(each, len(schedule)) for each in events]
     timings.sort(key=lambda timing: timing.idle_share)
     return [timings.pop(len(timings) // 2), *timings]

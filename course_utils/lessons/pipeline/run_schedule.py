@@ -38,20 +38,22 @@ def run_schedule(
     loss: Loss,
     pace: Pace | None = None,
 ) -> float:
-    """One forward and backward pass of the whole batch, as the schedule says.
+    """Carry out a schedule on this rank: one forward and one backward pass of the whole batch.
 
-    Activations go from rank to rank, gradients of activations come back, each as one message.
-    Nothing else moves. Gradients of weights are added to `parameter.grad`.
+    Activations go from rank to rank, and their gradients come back, each in one message. No
+    other messages are sent. Gradients of weights are added to `parameter.grad`. The arguments
+    stay as they are.
 
     Args:
-        schedule: of `comm.size` lists; `with_messages(schedule)` puts the messages in.
+        schedule: a list for each rank, without messages; `with_messages(schedule)` adds them.
         stages: this rank's parts of the model, by number.
-        micro_batches: the inputs; read where stage 0 is.
-        loss: called where the last stage is. The shares add up to the batch's loss.
-        pace: how long an action takes at least, see `course_utils.lessons.pipeline.stage_pace`.
+        micro_batches: the inputs; only the rank with stage 0 may use them.
+        loss: (output of the last stage, micro-batch) → its share of the batch's loss; the
+            shares add up to the batch's loss.
+        pace: how long each action takes at least; hand it on to `Work`.
 
     Returns:
-        The batch's loss where the last stage is, 0.0 elsewhere.
+        The batch's loss as a number on the rank with the last stage, 0.0 on all others.
     """
     rank_of, work = rank_of_stages(schedule), Work(stages, pace)
     inputs = {(0, index): x for index, x in enumerate(micro_batches)}

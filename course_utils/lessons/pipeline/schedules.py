@@ -4,12 +4,13 @@ from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, Action, Sch
 
 
 def gpipe_schedule(ranks: int, micro_batches: int) -> Schedule:
-    """All forward passes, then all backward passes; every micro-batch is in memory at once.
+    """Return GPipe's schedule: each rank does all forward passes, then all backward passes.
 
-    Rank r holds stage r. The backward passes come in the same order as the forward ones.
+    Rank r holds stage r. Both kinds of passes come in the order of the micro-batches, from 0 on.
+    Each rank keeps all micro-batches in memory at once.
 
     Args:
-        ranks: P, the stages too.
+        ranks: P, which is also the number of stages.
         micro_batches: m.
 
     Returns:
@@ -28,15 +29,17 @@ def gpipe_schedule(ranks: int, micro_batches: int) -> Schedule:
 
 
 def one_f_one_b_schedule(ranks: int, micro_batches: int) -> Schedule:
-    """After a few forward passes one forward and one backward pass in turn: less in memory.
+    """Return the schedule 1F1B: a few forward passes, then one forward and one backward in turn.
 
-    Rank r begins with P − r − 1 forward passes, as many as there are ranks behind it: so long
-    the first gradient takes to come back. Then each new forward pass is followed by the oldest
-    backward pass, which frees its activations: rank r keeps P − r at most. No slower than GPipe.
+    Rank r holds stage r and begins with P − r − 1 forward passes, one for each rank after it,
+    because that is how long the first gradient takes to come back. Then a forward pass and a
+    backward pass follow each other, both in the order of the micro-batches. In the end come the
+    backward passes that are left. Rank r keeps at most P − r micro-batches, and on paper the
+    batch takes as long as with GPipe.
 
     Args:
-        ranks: P, the stages too.
-        micro_batches: m; may be fewer than P.
+        ranks: P, which is also the number of stages.
+        micro_batches: m; there may be fewer than P.
 
     Returns:
         For each rank its 2 m actions, in order.
@@ -49,7 +52,7 @@ def one_f_one_b_schedule(ranks: int, micro_batches: int) -> Schedule:
     whole_number("micro_batches", micro_batches)
     schedule = []
     for rank in range(ranks):
-        # As long as the first gradient is on its way back: forward passes fill the time.
+        # Forward passes fill the time until the first gradient comes back.
         ahead = min(ranks - rank - 1, micro_batches)
         actions = [Action(FORWARD, rank, index) for index in range(ahead)]
         for index in range(micro_batches):
@@ -62,19 +65,20 @@ def one_f_one_b_schedule(ranks: int, micro_batches: int) -> Schedule:
 
 
 def bubble_fraction(ranks: int, micro_batches: int, chunks: int = 1) -> float:
-    """The share of the time in which a rank of a GPipe or 1F1B pipeline has nothing to do.
+    """Return the share of the time, from 0 to 1, in which a rank of a pipeline is idle on paper.
 
-    With equal stages and free messages a rank waits for P − 1 forward and backward passes of
-    other stages, and works for m of its own. With v chunks on each rank (interleaved) the
-    passes that it waits for are v times as short.
+    All stages take equally long, and messages take no time. With GPipe and 1F1B, a rank works
+    for m passes, forward and backward together, and waits for as long as P − 1 of them take.
+    In an interleaved schedule, what it waits for are passes through one of its v chunks, which
+    take only 1/v of the time.
 
     Args:
         ranks: P.
         micro_batches: m.
-        chunks: v, the stages on each rank; above 1 for the interleaved schedule.
+        chunks: v, the number of stages on each rank; more than 1 if the schedule is interleaved.
 
-    Source: Huang et al. 2019, §2.3; Narayanan et al. 2021, §2.2.2, which gives the bubble as a
-    share of the time without bubble instead: (P − 1) / (v m).
+    Source: Huang et al. 2019, §2.3; Narayanan et al. 2021, §2.2.2, where the bubble is a share
+    of the working time instead: (P − 1) / (v m).
     """
     whole_number("ranks", ranks)
     whole_number("micro_batches", micro_batches)

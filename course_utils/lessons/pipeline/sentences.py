@@ -1,23 +1,24 @@
-"""What runs of pipelines say beside their plans: sentences chosen by the numbers."""
+"""What a run of a pipeline shows, and what it would be on paper: sentences chosen by the numbers."""
 
 import statistics
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from course_utils.lessons.pipeline.actions import Action
+from course_utils.lessons.pipeline.micro_batch_frames import micro_batch_frames, most_kept
 from course_utils.lessons.pipeline.timing import Timing
 from course_utils.lessons.pipeline.validate import in_flight
-from course_utils.measuring import BUSY, is_busy, unless_busy
+from course_utils.measuring import BUSY, Compared, is_busy, unless_busy
 from course_utils.words import count, join, percent, seconds_text
 
-_NEAR = 2.5  # percentage points between plan and run that messages may cost
-_FAR = 6.0  # more than this has another cause: somebody else works on this machine
+_NEAR = 2.5  # percentage points between paper and run that messages may cost
+_FAR = 6.0  # more than this has a different cause: something else keeps this machine busy
 _EQUAL = 0.05  # shares of a loss that count as no difference
 _BROKEN = 3  # times the first loss: nothing was learned, and all forgotten
 
 
 def disturbed(plan: Timing, run: Timing) -> bool:
-    """Whether something else kept this machine so busy that the run answers no prediction.
+    """Whether something else kept this machine so busy that the run cannot answer a prediction.
 
     By the rule of all lessons (`measuring.is_busy`) for what waits by a clock, as stages do: one run is enough, and a
     machine that is busy all the time is found, too. Messages take time as well, and hide in the idle share: it may be
@@ -33,24 +34,27 @@ def _worked(timing: Timing) -> float:
 
 
 def plan_text(name: str, plan: Timing, run: Timing) -> tuple[str, str]:
-    """How idle the ranks were and how long the schedule took, beside the plan: a title, and a line below it."""
+    """How idle the ranks were and how long the schedule took, and how much it is on paper: a title, and a line."""
     if disturbed(plan, run):
         return BUSY, ""
-    title = f"{name}: {percent(run.idle_share)} idle on {run.ranks} ranks, {percent(plan.idle_share)} planned"
+    title = f"{name}: {percent(run.idle_share)} idle on {run.ranks} ranks, {percent(plan.idle_share)} on paper"
     reason = reason_for(100 * (run.idle_share - plan.idle_share))
-    return title, f"{seconds_text(run.seconds)}, planned {seconds_text(plan.seconds)}{reason}"
+    return (
+        title,
+        f"The run took {seconds_text(run.seconds)}, and on paper it takes {seconds_text(plan.seconds)}{reason}",
+    )
 
 
 class Reason(StrEnum):
-    """Why a run is not as idle as planned, with the words behind a sentence."""
+    """Why a run is not as idle as on paper, with the words behind a sentence."""
 
     NONE_NEEDED = ""
-    MESSAGES = ": the rest is messages, which are free on paper"
+    MESSAGES = ", where messages take no time"
     BUSY = BUSY
 
 
 def reason_for(points: float) -> Reason:
-    """Why a run is idle for so many percentage points more than planned."""
+    """Why a run is idle for so many percentage points more than on paper."""
     if abs(points) <= _NEAR:
         return Reason.NONE_NEEDED
     return Reason.MESSAGES if 0 < points <= _FAR else Reason.BUSY
@@ -60,8 +64,18 @@ def faster_text(before: Timing, after: Timing, pieces: int) -> str:
     """What cutting the batch brought, as a title."""
     times = before.seconds / after.seconds
     if times < 1.1:
-        return "Cutting the batch brought nothing in this run"
-    return f"The same work in {pieces} pieces: {times:.1f} times as fast"
+        return "Cutting the batch made nothing faster in this run"
+    return f"Cut into {pieces} micro-batches, the same work is done {times:.1f} times faster"
+
+
+def steps_text(name: str, schedule: Sequence[Sequence[Action]]) -> str:
+    """How many steps a schedule takes, and how many micro-batches each rank keeps at most; a title."""
+    frames = micro_batch_frames(schedule)
+    kept = most_kept(frames)
+    if len(set(kept)) == 1:
+        return f"{name}: {count(len(frames), 'step')}, and each rank keeps up to {count(kept[0], 'micro-batch')}"
+    each = join([f"{most} on rank {rank}" for rank, most in enumerate(kept)])
+    return f"{name}: {count(len(frames), 'step')}; micro-batches kept at most: {each}"
 
 
 def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], formula: Sequence[float]) -> str:
@@ -97,10 +111,10 @@ def kept_by_rank(timing: Timing) -> list[int]:
 
 
 def kept_text(plain: Timing, other: Timing) -> str:
-    """What 1F1B costs in time against GPipe, and what it saves in memory."""
+    """What 1F1B saves in memory compared with GPipe, and whether it is slower."""
     most, least = max(kept_by_rank(plain)), max(kept_by_rank(other))
     points = 100 * (other.idle_share - plain.idle_share)
-    kept = f"With 1F1B rank 0 keeps {least} micro-batches, not {most}"
+    kept = f"With 1F1B, rank 0 keeps {least} micro-batches instead of {most}"
     if (bubble := bubble_of(points)) == Bubble.BUSY:
         return f"{kept}. {bubble}"
     return f"{kept}; {bubble.format(abs(points))}"
@@ -109,9 +123,9 @@ def kept_text(plain: Timing, other: Timing) -> str:
 class Bubble(StrEnum):
     """How 1F1B's bubble compares with GPipe's, in words."""
 
-    SAME = "the bubble is as large as GPipe's"
-    LARGER = "in this run it idles {:.0f} percentage points more than GPipe"
-    SMALLER = "in this run it idles {:.0f} percentage points less than GPipe"
+    SAME = "its bubble is as large as GPipe's"
+    LARGER = "in this run it is idle for {:.0f} percentage points more than GPipe"
+    SMALLER = "in this run it is idle for {:.0f} percentage points less than GPipe"
     BUSY = BUSY
 
 
@@ -128,36 +142,37 @@ def idle_seconds(timing: Timing) -> float:
 
 
 def bubble_text(plain: Timing, other: Timing, planned: float, name: str) -> str:
-    """How much of 1F1B's bubble is left, measured beside planned, as a title.
+    """How much of 1F1B's bubble is left, in the run and on paper, as a title.
 
     Args:
-        planned: the share that is left by the plan.
+        planned: the share that is left on paper.
     """
     left = idle_seconds(other) / idle_seconds(plain)
     if left > 0.9:
-        return f"{name} saved nothing in this run, where the plan leaves {percent(planned)} of the bubble"
-    return f"{name} leaves {percent(left)} of 1F1B's bubble, planned {percent(planned)}"
+        return f"{name} saved nothing in this run; on paper it leaves {percent(planned)} of 1F1B's bubble"
+    return f"{name} leaves {percent(left)} of 1F1B's bubble, and {percent(planned)} on paper"
 
 
 def window_text(run: Timing, kept: Sequence[int]) -> str:
-    """What ZB-H2 leaves idle within a rank's own work, and what it keeps."""
-    inside = f"Between its first action and its last a rank is idle {percent(run.bubble_share)} of the time"
-    reason = "" if 100 * run.bubble_share <= _NEAR else " (planned: not at all)"
+    """How idle a rank is between its own first and last action, and how much rank 0 keeps."""
+    inside = f"Between its first action and its last, a rank is idle {percent(run.bubble_share)} of the time"
+    reason = "" if 100 * run.bubble_share <= _NEAR else ", and never on paper"
     return f"{inside}{reason}. Rank 0 keeps {kept[0]} micro-batches"
 
 
 def flush_text(run: Timing, flushed: float, micro_batches: int) -> str:
-    """What running on without a flush brought, as a title.
+    """Compare the idle share without a flush with that of a pipeline that is flushed; a title.
 
     Args:
         flushed: the idle share, by the formula, with a flush after every this many micro-batches.
     """
-    title = f"Without a flush {percent(run.idle_share)} idle; with a flush after every {micro_batches} micro-batches "
-    return unless_busy(run.idle_share >= flushed, f"{title}{percent(flushed)}, by the formula")
+    title = f"Without a flush, ranks are idle {percent(run.idle_share)} of the time; with one after every "
+    title += f"{micro_batches} micro-batches, it would be {percent(flushed)} by the formula"
+    return unless_busy(run.idle_share >= flushed, title)
 
 
 def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
-    """What the delay cost, and what wrong gradients beside it, as a title.
+    """What the delay does to the loss, and what wrong gradients do in addition; a title.
 
     Args:
         losses: of every micro-batch, by name: first without delay, then with stashing, then without stashing.
@@ -166,24 +181,35 @@ def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
     no_delay, stashed, plain = (statistics.mean(line[-last:]) for line in losses.values())
     without = not_to_stash(next(iter(losses.values()))[0], stashed, plain)
     costs = without == Stashless.BROKEN or stashed > (1 + _EQUAL) * no_delay
-    return f"The delay costs {'something' if costs else 'next to nothing'}; {without}"
+    return f"With the delay, the loss ends {'higher' if costs else 'as low as without it'}; {without}"
 
 
 class Stashless(StrEnum):
     """What becomes of a training without stashing, in words."""
 
-    BROKEN = "without stashing the training falls apart"
-    SAME = "in this run it makes no difference to stash"
-    WORSE = "in this run not to stash costs more"
-    BETTER = "in this run not to stash does no harm"
+    BROKEN = "without stashing, training diverges"
+    SAME = "in this run, stashing makes no difference"
+    WORSE = "in this run, it ends higher still without stashing"
+    BETTER = "in this run, it ends lower without stashing"
 
 
 def not_to_stash(first: float, stashed: float, plain: float) -> Stashless:
-    """What not to stash did: from the first loss, and the last ones with stashing and without."""
+    """Decide how training without stashing went, from its first loss and the last ones with and without stashing."""
     if not plain <= _BROKEN * first:  # not a number, too
         return Stashless.BROKEN
     change = (plain - stashed) / stashed
     return Stashless.SAME if abs(change) <= _EQUAL else Stashless.WORSE if change > 0 else Stashless.BETTER
+
+
+def hidden_text(isend: Sequence[Timing], waiting: Sequence[Timing]) -> str:
+    """Compare runs whose sends do not wait with runs whose sends do, made by turns; a title."""
+    pair = Compared([run.seconds for run in isend], [run.seconds for run in waiting], ("isend", "sends that wait"))
+    if pair.is_busy:
+        return BUSY
+    idle = [percent(statistics.median(run.idle_share for run in runs)) for runs in (isend, waiting)]
+    if pair.is_tie:
+        return f"No clear difference: {idle[0]} idle with isend, {idle[1]} if sends wait"
+    return f"Ranks are idle {idle[0]} of the time with isend, and {idle[1]} if sends wait"
 
 
 def idle_text(runs: Mapping[str, Timing]) -> str:
@@ -198,24 +224,28 @@ def proved_text(known: float, bound: float, steps: int = 0, took: float = 0.0) -
     Args:
         known: seconds of the best known schedule.
         bound: seconds that each schedule needs without a search.
-        steps: of the proof that none is faster than the best known, already checked; 0 where none was found.
+        steps: of the proof that none is faster than the best known, already checked; 0 if none was found.
         took: seconds in which it was found.
     """
     if not steps:
-        return f"best known {known:g} s, none below {bound:g} s: a gap of {percent(1 - bound / known)} is open"
-    return f"best known {known:g} s, proved in {count(steps, 'step')} and {seconds_text(took)}: gap 0"
+        gap = percent(1 - bound / known)
+        return f"the best known takes {known:g} s, and none takes less than {bound:g} s: a gap of {gap} is open"
+    found = f"a proof of {count(steps, 'step')}, found in {seconds_text(took)}"
+    return f"the best known takes {known:g} s, and {found}, shows that none is faster"
 
 
 def stretches_text(stretches: Sequence[Sequence[float]], known: float) -> str:
-    """Which rank needs longest, by what comes before, its work and what follows, beside the best known; a title.
+    """The lower bound and the rank that it comes from, compared with the best known schedule; a title.
 
     Args:
         stretches: of each rank, seconds of the three. known: seconds of the best known schedule.
     """
     sums = [sum(each) for each in stretches]
     longest = max(sums)
-    text = f"Rank {sums.index(longest)} needs {longest:g} s in each schedule; the best known takes {known:g} s"
-    return f"{text}: proved" if round(known - longest, 6) <= 0 else text
+    text = f"Because of rank {sums.index(longest)}, every schedule takes at least {longest:g} s"
+    if round(known - longest, 6) <= 0:
+        return f"{text}, and the best known takes no more"
+    return f"{text}; the best known takes {known:g} s"
 
 
 def proofs_text(seconds: Mapping[str, float], bounds: Mapping[str, float]) -> str:
@@ -226,10 +256,10 @@ def proofs_text(seconds: Mapping[str, float], bounds: Mapping[str, float]) -> st
     """
     open_ = open_gaps(seconds, bounds)
     if not open_:
-        return f"Proved: no schedule is faster than the best known, in any of {count(len(seconds), 'puzzle')}"
+        return f"In all {count(len(seconds), 'puzzle')}, it is proved that no schedule beats the best known"
     gaps = join([f"{percent(gap, 1)} in {name}" for name, gap in open_.items()])
     proved = f"{len(seconds) - len(open_)} of {len(seconds)} puzzles"
-    return f"The best known is proved to be the best in {proved}; open: {gaps}"
+    return f"In {proved}, the best known is proved to be the best; the gap is still {gaps}"
 
 
 def open_gaps(seconds: Mapping[str, float], bounds: Mapping[str, float]) -> dict[str, float]:

@@ -30,7 +30,7 @@ class _InputFirst(torch.autograd.Function):
 
 
 class SplitLinear(nn.Linear):
-    """`nn.Linear`, whose weight gradients wait in `put_aside` until somebody calls them."""
+    """`nn.Linear`, whose weight gradients wait in `put_aside` until they are called."""
 
     put_aside: list[Later]
 

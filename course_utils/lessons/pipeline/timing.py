@@ -86,7 +86,7 @@ class Timing:
 
 
 class Stuck(CourseError):
-    """Nobody can go on. `waiting` holds for each stuck rank the action that cannot begin."""
+    """No rank can go on. `waiting` holds for each stuck rank the action that cannot begin."""
 
     def __init__(self, waiting: dict[int, Action]) -> None:
         self.waiting = waiting
@@ -167,7 +167,7 @@ class _Walk:
         self.entries: list[Timed] = []
 
     def timing(self) -> Timing:
-        """Go on wherever somebody can, until all lists are at their end."""
+        """Let ranks go on as long as one of them can, until all lists are at their end."""
         while any(self.advance(rank) for rank in range(len(self.program))):
             pass
         waiting = {rank: actions[self.positions[rank]] for rank, actions in enumerate(self.program) if self.left(rank)}

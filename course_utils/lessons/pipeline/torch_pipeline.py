@@ -1,6 +1,6 @@
-"""The same model through `torch.distributed.pipelining`, and the order in which its schedules do things, as ours.
+"""The same model through `torch.distributed.pipelining`, and the lists of its schedules in our notation.
 
-Everything here talks through torch.distributed's default group.
+All messages go through torch.distributed's default group.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ def torch_pipeline(
     micro_batches: int,
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> Any:
-    """torch's own schedule over this rank's stages.
+    """Return torch's own schedule, with this rank's stages.
 
     Args:
         name: "GPipe", "1F1B", "interleaved" or "ZB-H1".
@@ -55,10 +55,10 @@ def torch_pipeline(
 
 
 def run_with_torch(pipeline: Any, x: torch.Tensor, target: torch.Tensor) -> float:
-    """One forward and backward pass of the batch; the gradients of its mean loss lie in `parameter.grad`.
+    """Run one forward and backward pass of the batch, which leaves the gradients of its mean loss in `parameter.grad`.
 
     Args:
-        x, target: the whole batch, on every rank; x is read where the first stage is, the target where the last is.
+        x, target: the whole batch, on every rank; only the first stage reads x, and only the last one the target.
 
     Returns:
         The mean loss where the last stage is, 0.0 elsewhere.
@@ -74,7 +74,7 @@ def run_with_torch(pipeline: Any, x: torch.Tensor, target: torch.Tensor) -> floa
 
 
 def published_order(pipeline: Any) -> Schedule:
-    """What torch says that each rank does, without its messages and its sums of gradients."""
+    """Read torch's list of actions for each rank, without its messages and its sums of gradients."""
     single = isinstance(pipeline, tuple(SINGLE.values()))
     order = pipeline._get_pipeline_order() if single else pipeline.pipeline_order  # torch has no public name for either
     return [

@@ -1,7 +1,7 @@
 """Schedules with two stages on each rank in the shape of a V: the model goes down the ranks and comes back up.
 
-Rank r holds the stages r and 2P − 1 − r. So the last stage lies on rank 0, beside the first: the loss is known where
-the batch came in, and each rank keeps equally much.
+Rank r holds the stages r and 2P − 1 − r. So rank 0 holds the first stage and the last one and knows the loss itself,
+and all ranks keep about equally much in memory.
 """
 
 from course_utils.errors import CourseError
@@ -9,7 +9,7 @@ from course_utils.lessons.pipeline.actions import BACKWARD, FORWARD, INPUT, WEIG
 
 
 class _Rank:
-    """The list of one rank, written action by action: each call takes the next micro-batch of its kind and stage."""
+    """The list of one rank, built action by action; each call takes the next micro-batch of its kind and stage."""
 
     def __init__(self, rank: int, ranks: int) -> None:
         self.stages = (rank, 2 * ranks - 1 - rank)  # on the way down, on the way up
@@ -18,7 +18,7 @@ class _Rank:
         self.put_off: list[tuple[int, int]] = []  # (chunk, micro-batch) of each W that is to come
 
     def do(self, kind: str, chunk: int) -> None:
-        """F, I or W of the next micro-batch in the stage on the way down (0) or up (1); B is I and W at once."""
+        """Add F, I or W of the next micro-batch in the stage on the way down (0) or up (1); B is I and W at once."""
         counter = INPUT if kind == BACKWARD else kind
         index = self.begun[counter, chunk]
         self.begun[counter, chunk] += 1
@@ -29,7 +29,7 @@ class _Rank:
         self.actions.append(Action(kind, self.stages[chunk], index))
 
     def do_oldest_weight(self) -> None:
-        """The W that has waited longest, if one waits."""
+        """Add the W that was put off first, if there is one."""
         if self.put_off:
             chunk, index = self.put_off.pop(0)
             self.begun[WEIGHT, chunk] += 1
@@ -37,17 +37,18 @@ class _Rank:
 
 
 def zb_v_schedule(ranks: int, micro_batches: int) -> Schedule:
-    """Zero bubble with the memory of 1F1B: no gap inside a rank where F, I and W take equally long.
+    """Return ZB-V: no rank pauses between its first action and its last if F, I and W take equally long.
 
-    In the middle each rank does F, I, W of the stage on the way down, then of that on the way up, in turn. Each rank
-    keeps 2P halves of a rank's layers at most, as much as rank 0 does with 1F1B.
+    In the middle, each rank does F, I and W of the stage on the way down and of the one on the way up, in turn. It
+    keeps at most 2P halves of a rank's layers, which is as much as rank 0 keeps with 1F1B.
 
     Args:
         ranks: P; the stages are 2P.
         micro_batches: m; at least 2P − 1 for the bubble to vanish.
 
-    Source: Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", §3 and figure 4 (V-ZB); the order is that
-    of torch's `ScheduleZBVZeroBubble`.
+    Source: Qi et al. 2023, "Zero Bubble Pipeline Parallelism", §6 (ZB-V); the order is that of torch's
+    `ScheduleZBVZeroBubble`. The family of V-shaped schedules (V-Min, V-Half, V-ZB) is that of Qi et al. 2024, "Pipeline
+    Parallelism with Controllable Memory".
     """
     whole_number("ranks", ranks)
     whole_number("micro_batches", micro_batches)
@@ -86,10 +87,11 @@ def zb_v_schedule(ranks: int, micro_batches: int) -> Schedule:
 
 
 def dual_pipe_v_schedule(ranks: int, micro_batches: int) -> Schedule:
-    """A forward pass of one micro-batch beside a backward pass of another, so that one's messages hide the other.
+    """Return DualPipe-V, which pairs a forward pass with a backward pass of a different micro-batch.
 
-    In the middle each rank does F on the way down with B on the way up, then the other way round. On a GPU the two of a
-    pair run at once, and the messages of experts (lesson 16) hide behind them; here they stand one after the other.
+    In the middle, each rank pairs F on the way down with B on the way up, and then F on the way up with B on the way
+    down. On a GPU, the two passes of a pair run at the same time, and the messages of one (such as those of experts,
+    lesson 16) hide behind the other. In our lists they come one after the other.
 
     Args:
         ranks: P; the stages are 2P.
@@ -98,7 +100,8 @@ def dual_pipe_v_schedule(ranks: int, micro_batches: int) -> Schedule:
     Raises:
         CourseError: fewer micro-batches than stages.
 
-    Source: DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", §3.2.1, in its V-shaped form; the order is that of torch's
+    Source: Sea AI Lab 2025, who cut in half the DualPipe of DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", §3.2.1.
+    It has been in DeepSeek's repository deepseek-ai/DualPipe since March 2025. The order is that of torch's
     `ScheduleDualPipeV`.
     """
     whole_number("ranks", ranks)

@@ -1,4 +1,4 @@
-"""What is wrong with a schedule: found before it is run, where it would hang or compute something else."""
+"""What is wrong with a schedule, found before it is run and hangs or computes something different."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ class Problem:
     Attributes:
         kind: what is wrong.
         rank: on which rank; None where it is no single one.
-        action: the action that is wrong or missing; what stands in the place of one; of ON_TWO_RANKS, the stage.
+        action: the action that is wrong or missing; what is in the list instead of one; of ON_TWO_RANKS, the stage.
         other: the action that it needs, waits for or lacks.
         number, expected: how often, how many or how much there is, and may be; of ON_TWO_RANKS, the other rank.
         waiting: of CIRCULAR_WAIT, for each rank the action at which it waits, and the rank and action it waits for.
@@ -81,9 +81,11 @@ _WORDS = {
     ProblemKind.NUMBER_OF_LISTS: "the number of lists is {number}, the number of ranks {expected}",
     ProblemKind.NOT_AN_ACTION: "rank {rank} has {action!r} in its list, which is not an Action",
     ProblemKind.STAGE_ELSEWHERE: (
-        "rank {rank} has {action} in its list; in this puzzle stage {action.stage} lies elsewhere"
+        "rank {rank} has {action} in its list; in this puzzle, stage {action.stage} is on a different rank"
     ),
-    ProblemKind.NO_SUCH_MICRO_BATCH: "rank {rank} has {action} in its list; micro-batches go from 0 to {expected}",
+    ProblemKind.NO_SUCH_MICRO_BATCH: (
+        "rank {rank} has {action} in its list, but micro-batches are numbered from 0 to {expected}"
+    ),
     ProblemKind.ON_TWO_RANKS: "stage {action} is on rank {rank} and on rank {number}",
     ProblemKind.REPEATED: "{action} is done {number} times",
     ProblemKind.NO_FORWARD: "{action} is missing: stage {action.stage} never sees micro-batch {action.micro_batch}",
@@ -94,9 +96,9 @@ _WORDS = {
     ProblemKind.NO_WEIGHT_GRADIENT: "{action} has no {other}: the weights get no gradient",
     ProblemKind.NOT_ASKED_FOR: "{action} is more than was asked for",
     ProblemKind.TOO_EARLY: "rank {rank} does {action} before {other}, which it needs",
-    ProblemKind.NEVER_SENT: "{action} waits for {other}, which nobody sends",
+    ProblemKind.NEVER_SENT: "{action} waits for {other}, which no rank sends",
     ProblemKind.NEVER_RECEIVED: "{action} is never received: {other} is missing",
-    ProblemKind.TOO_MUCH_MEMORY: "rank {rank} keeps {number:g} after {action}, and {expected:g} is allowed",
+    ProblemKind.TOO_MUCH_MEMORY: "rank {rank} keeps {number:g} after {action}, and has room for {expected:g}",
 }
 
 

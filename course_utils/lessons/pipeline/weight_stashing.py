@@ -1,8 +1,8 @@
-"""Weight stashing: a pipeline that never waits for the end of a batch, and steps after every micro-batch.
+"""Weight stashing: a pipeline that is never flushed, and in which each stage takes a step after every micro-batch.
 
-PipeDream lets one schedule run on for the whole training. Between the forward and the backward pass of a micro-batch a
-stage then takes steps for the micro-batches before it, and its weights change. So a stage keeps the weights of each
-forward pass until its backward pass has used them.
+PipeDream runs one schedule on and on for the whole training. Between the forward and the backward pass of a
+micro-batch, a stage then takes steps for earlier micro-batches, so its weights change. Therefore it keeps the weights
+of each forward pass until the backward pass of the same micro-batch has used them.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load M
     from mpi4py import MPI
 
 Weights = dict[str, torch.Tensor]
-"""One version of a stage's weights, by name. Nobody changes it: a step makes a new one."""
+"""One version of a stage's weights, by name. It is never changed, because a step makes a new version."""
 
 
 class SteppingStage(Stage):
@@ -41,7 +41,7 @@ class SteppingStage(Stage):
     """
 
     def __init__(self, *layers: nn.Module, rate: float, stash: bool = True) -> None:
-        """With `stash` each backward pass uses the weights of its forward pass; without it, those of now."""
+        """With `stash`, each backward pass uses the weights of its forward pass; without it, the newest ones."""
         super().__init__()
         self.model, self.rate, self.stash = nn.Sequential(*layers), rate, stash
         self.weights: Weights = _leaves(dict(self.model.named_parameters()))
@@ -49,27 +49,27 @@ class SteppingStage(Stage):
         self.version, self.versions, self.staleness = 0, 1, list[int]()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The stage's output, with the weights of now."""
+        """Return the stage's output, computed with the newest weights."""
         self.in_flight.append((self.version, self.weights))
         self.versions = max(self.versions, len({id(weights) for _, weights in self.in_flight}))
         return torch.func.functional_call(self.model, self.weights, (x,))
 
     def take(self) -> list[Later]:
-        """What is to be done after a backward pass: the step."""
+        """Return what is left to do after a backward pass, which is the step."""
         return [self.step]
 
     def step(self) -> None:
-        """One step of SGD on the weights of now, along the gradient of the oldest micro-batch in flight."""
+        """Take a step of SGD from the newest weights, along the gradient of the oldest micro-batch on its way."""
         version, used = self.in_flight.popleft()
         self.staleness.append(self.version - version)
         gradients = {name: weight.grad for name, weight in used.items()}
         for weight in used.values():
-            weight.grad = None  # another micro-batch may have used this version, too
+            weight.grad = None  # a different micro-batch may have used this version, too
         if self.stash:
             self.weights = _leaves({name: w - self.rate * gradients[name] for name, w in self.weights.items()})
         else:
             for name, weight in self.weights.items():
-                weight.data -= self.rate * gradients[name]  # in place, and autograd is not told
+                weight.data -= self.rate * gradients[name]  # in place, so that autograd does not notice
         self.version += 1
 
 
@@ -103,7 +103,7 @@ def train_without_flush(
     stash: bool = True,
     pace: Pace | None = None,
 ) -> StashedTraining:
-    """Train on one micro-batch after the other, each stage stepping by itself; the pipeline is filled once.
+    """Train on one micro-batch after the other, where each stage takes its own steps and the pipeline is filled once.
 
     Activations go from rank to rank, gradients of activations come back; weights never move. The schedule is 1F1B over
     all micro-batches.
@@ -138,9 +138,9 @@ def train_with_delay(
     loss: Loss,
     rate: float,
 ) -> list[float]:
-    """What weight stashing computes, in one process: SGD along gradients at weights that are some steps old.
+    """Compute in one process what weight stashing computes: SGD along gradients at weights that are some steps old.
 
-    Stage r of P takes the weights of P - r - 1 steps ago: w' = w - rate · ∇f(w₀ of P - 1 steps ago, …, w_{P-1} of now).
+    Stage r of P uses the weights of P - r - 1 steps ago: w' = w - rate · ∇f(w₀ of P - 1 steps ago, …, w_{P-1} of now).
 
     Returns:
         The loss of each micro-batch, before its step.
@@ -164,7 +164,7 @@ def train_with_delay(
 
 
 def _parts(layers: Sequence[nn.Module], stages: int) -> list[list[nn.Module]]:
-    """The layers, an equal share for each stage."""
+    """Cut the layers into equal shares, one for each stage."""
     if len(layers) % stages:
         raise CourseError(f"{len(layers)} layers cannot be shared out equally to {stages} stages.")
     share = len(layers) // stages

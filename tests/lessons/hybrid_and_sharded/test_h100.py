@@ -7,7 +7,13 @@ import pytest
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import FITTED, H100
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import BENCHMARKED, MODELS
-from course_utils.lessons.hybrid_and_sharded.planner.layout_search import judge
+from course_utils.lessons.hybrid_and_sharded.planner.layout_search import (
+    TESTED_STAGES,
+    best,
+    is_tested,
+    judge,
+    plan,
+)
 from course_utils.lessons.hybrid_and_sharded.planner.pictures import published
 from course_utils.lessons.hybrid_and_sharded.planner.plan_report import (
     SHOWN,
@@ -21,6 +27,7 @@ from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import (
     kendall,
     published_finding,
     published_runs,
+    tested_text,
 )
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, Layout, TrainingProgram
 from workshop.planner_rates import BOUNDS, fit_rates
@@ -114,8 +121,8 @@ def test_what_a_program_does_goes_the_right_way() -> None:
 def test_the_picture_marks_both_halves_and_says_how_near_they_are() -> None:
     picture = published(RUNS)
     found = halves()["judged"]
-    assert published_finding().startswith("Judged by runs")
-    assert f"{100 * found.step:.0f}" in picture.alt_text and "30 judge" in picture.alt_text
+    assert published_finding().startswith("On the test set")
+    assert f"{100 * found.step:.0f}" in picture.alt_text and "The test set has 30" in picture.alt_text
 
 
 def test_the_report_names_the_best_and_why_others_lose() -> None:
@@ -142,3 +149,16 @@ def test_a_larger_batch_hides_messages_on_more_gpus() -> None:
     few, many = (largest_hidden(model, H100, Layout(8, 1, 1, 1, FULL, 1, m), 2048) for m in (16, 256))
     assert few is not None and many is not None and few < many
     assert largest_hidden(model, H100, Layout(8, 1, 1, 3, FULL, 1, 1), 64) is None
+
+
+def test_the_planner_can_choose_among_tested_layouts_only() -> None:
+    """`is_tested` names exactly the kinds of layout that the published runs have."""
+    assert {run.layout.zero for run in RUNS if run.layout.replicas > 1} == set(TESTED_STAGES)
+    assert all(is_tested(run.layout) for run in RUNS)
+    some = Layout(2, 4, 8, 1, NOTHING, 1, 32, chunks=2)
+    untested = [{"zero": 0}, {"zero": 2}, {"zero_bubble": True}, {"offload": True}, {"zero": 3, "copies": 2}]
+    assert is_tested(some) and not any(is_tested(replace(some, **change)) for change in untested)
+    found = plan("Llama 3 70B", H100(64), tested_only=True)
+    assert found and all(is_tested(choice.layout) for choice in found)
+    assert best(found).step >= best(plan("Llama 3 70B", H100(64))).step
+    assert tested_text().startswith(f"{len(RUNS)} published runs: ")

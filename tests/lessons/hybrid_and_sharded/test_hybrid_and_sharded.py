@@ -20,11 +20,13 @@ from course_utils.lessons.hybrid_and_sharded.experiments import (
     small_model,
 )
 from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import save_on_mesh
-from course_utils.lessons.hybrid_and_sharded.pictures import mesh
+from course_utils.lessons.hybrid_and_sharded.mesh_parts import MeshPart, find_part, find_parts, holding_the_same
+from course_utils.lessons.hybrid_and_sharded.pictures import mesh, mesh_parts
 from course_utils.lessons.hybrid_and_sharded.report_network import RankTraining, enlarged, train_network
 from course_utils.lessons.hybrid_and_sharded.sentences import (
     distances,
     drift_text,
+    held_text,
     largest_difference,
     mixtures_text,
     same_text,
@@ -57,6 +59,51 @@ def test_meshes_that_cannot_be_drawn_are_rejected(sizes) -> None:
         mesh(sizes)
 
 
+WHOLE = {"batch": torch.arange(8.0).view(4, 2), "up": torch.arange(24.0).view(6, 4), "norm": torch.ones(3)}
+
+
+def held_on_a_square() -> list[dict[str, torch.Tensor]]:
+    """What four ranks of 2 data × 2 tensor hold."""
+    return [
+        {"batch": WHOLE["batch"].chunk(2)[data], "up": WHOLE["up"].chunk(2, dim=1)[tensor], "norm": WHOLE["norm"]}
+        for data in range(2)
+        for tensor in range(2)
+    ]
+
+
+def test_a_part_is_found_by_its_numbers() -> None:
+    whole = WHOLE["up"]
+    assert find_part(whole[2:5], whole) == MeshPart(range(2, 5), range(4), (6, 4))
+    assert find_part(whole[:, 2:], whole) == MeshPart(range(6), range(2, 4), (6, 4))
+    assert find_part(whole, whole).is_whole and not find_part(whole[1:], whole).is_whole
+    assert find_part(WHOLE["norm"], WHOLE["norm"]) == MeshPart(range(3), range(1), (3, 1))
+    with pytest.raises(CourseError, match="3 × 4 numbers is nowhere in the whole of 6 × 4"):
+        find_part(whole[2:5] + 0.5, whole)
+
+
+def test_ranks_that_hold_the_same_are_found_and_named() -> None:
+    parts = find_parts(held_on_a_square(), WHOLE)
+    assert holding_the_same(parts, ["up", "norm"]) == [(0, 2), (1, 3)]
+    assert holding_the_same(parts, ["batch"]) == [(0, 1), (2, 3)]
+    assert held_text(parts, "batch") == (
+        "Ranks 0 and 2 hold the same weights, and so do 1 and 3; "
+        "ranks 0 and 1 read the same examples, and so do 2 and 3"
+    )
+    assert held_text(parts[:2], "batch").startswith("No two ranks hold the same weights; ranks 0 and 1 read")
+
+
+def test_parts_of_one_colour_are_held_by_the_same_ranks() -> None:
+    parts = find_parts(held_on_a_square(), WHOLE)
+    picture = mesh_parts(parts, {"data": 2, "tensor": 2}, "who holds what")
+    boxes = [patch.get_facecolor() for patch in picture.axes[0].patches][1::2]  # behind each, the whole matrix
+    batch, up, norm = boxes[0::3], boxes[1::3], boxes[2::3]
+    assert up[0] == up[2] != up[1] == up[3] and batch[0] == batch[1] != batch[2] == batch[3]
+    assert len(set(norm)) == 1 and len({*batch, *up, *norm}) == 5
+    assert "rank 3 (1, 1) holds batch rows 2 to 3, up columns 2 to 3 and norm whole" in picture.alt_text
+    with pytest.raises(CourseError):
+        mesh_parts([], {"data": 1}, "nothing")
+
+
 def test_bars_of_shares_have_the_formulas_mark() -> None:
     panel = draw.SharesPanel("kept", {"stage 0": {"parameters": 2.0, "state": 4.0}, "stage 1": {"state": 1.0}}, {})
     marked = draw.SharesPanel("sent", {"stage 0": {"sent": 3.0}, "stage 1": {"sent": 3.0}}, {"stage 1": 4.0})
@@ -75,7 +122,7 @@ def trained(dense: list[float], losses: list[float] | None = None, accuracy: flo
 
 def test_drift_is_told_as_a_share_of_the_way() -> None:
     assert drift_text([trained([0.0, 1.0, 2.0]), trained([0.0, 1.0, 3.0])]).endswith(
-        "layers end 1 apart, 50\N{NO-BREAK SPACE}% of the way that rank 0's went"
+        "layers end 1 apart, 50\N{NO-BREAK SPACE}% of the distance that rank 0's layers moved"
     )
     assert "so do the fully connected" in drift_text([trained([0.0, 1.0])] * 2)
     assert distances([trained([0.0, 1.0]), trained([0.5, 3.0])]) == {"rank 1": [0.5, 2.0]}
@@ -95,12 +142,12 @@ def test_sentences_follow_the_numbers() -> None:
     )
     assert stages_text(kept, {"stage 0": {"sent": 2.0}, "stage 3": {"sent": 2.0}}).endswith(" the same bytes")
     assert mixtures_text({"a": {"data": 3.0}, "b": {"data": 1.0, "tensor": 5.0}}).startswith(
-        "Of these, a sends least; b"
+        "a sends the least, b sends"
     )
-    assert mixtures_text({"a": {"data": 3.0}, "b": {"tensor": 3.0}}) == "All mixtures send the same"
+    assert mixtures_text({"a": {"data": 3.0}, "b": {"tensor": 3.0}}) == "All these meshes send the same"
     bars = {"as it is": 8.0, "few": 2.0, "again": 4.0, "both": 1.0}
     said = saved_text({name: {"activations": nbytes} for name, nbytes in bars.items()})
-    assert "“few” 4 times" in said and "“both” 8 times" in said
+    assert said.replace("\N{NO-BREAK SPACE}", " ") == "With few 25 % of the activations are kept, with both 12 %"
 
 
 def test_what_is_another_training_is_not_called_the_same() -> None:

@@ -1,7 +1,9 @@
 """The cut through DTensor is ours, and what a pass moves is told as it was counted."""
 
+import numpy as np
 import pytest
 import torch
+from torch.nn.functional import linear
 
 from course_utils.errors import CourseError
 from course_utils.lessons.model_parallel import collective_counts, experiments
@@ -12,8 +14,10 @@ from course_utils.lessons.model_parallel.experiments import (
     ranks_apart,
     small_batch,
 )
+from course_utils.lessons.model_parallel.held_parts import find_part, moments_of
 from course_utils.lessons.model_parallel.parallel_block import parallelise_block
-from course_utils.lessons.model_parallel.pictures import Cut, matrix_cuts
+from course_utils.lessons.model_parallel.part_panels import what_is_where
+from course_utils.lessons.model_parallel.pictures import matrix_cuts
 from course_utils.lessons.model_parallel.transformer import Block
 from course_utils.trace.events import Event
 
@@ -112,15 +116,56 @@ def test_who_is_not_in_a_phase_is_idle() -> None:
         collective_counts.idle_share(EVENTS[3:], ranks=2)
 
 
-def test_cuts_are_drawn_with_what_moves() -> None:
-    whole = Cut((8, 12), (4, 12), (8, 4), "nothing", "nothing")
-    row = Cut((8, 3), (4, 3), (8, 4), "1 all-reduce of 128 B", "nothing")
-    picture = matrix_cuts({"by row": row}, whole, 4, "A layer")
-    assert "by row: forward 1 all-reduce of 128 B, backward nothing; a rank has x 8 by 3" in picture.alt_text
+def held_after(cut: str) -> tuple[list[dict[str, torch.Tensor]], dict[str, torch.Tensor]]:
+    """What four ranks hold of y = x W after a cut, and the whole matrices."""
+    torch.manual_seed(0)
+    x, weight = torch.randn(8, 12), torch.randn(4, 12)
+    y = linear(x, weight)
+    whole = {"x": x, "W": weight.T, "y": y}
+    if cut == "column cut":
+        return [{"x": x, "W": w.T, "y": linear(x, w)} for w in weight.chunk(4)], whole
+    parts = zip(x.chunk(4, dim=1), weight.chunk(4, dim=1), strict=True)
+    return [{"x": part, "W": w.T, "y": linear(part, w)} for part, w in parts], whole
+
+
+def test_cuts_are_drawn_on_paper_and_as_torch_stores_them() -> None:
+    results, whole = held_after("row cut")
+    picture = matrix_cuts({"row cut": results}, whole, "A layer")
+    assert "row cut: a rank has x 8 by 3, weight 4 by 3, y 8 by 4" in picture.alt_text
     texts = {text.get_text() for text in picture.axes[0].texts}
-    assert {"0", "3", "0 + 1 + 2 + 3", "Wᵀ: 3 × 4"} <= texts
+    assert {"0", "3", "0 + 1 + 2 + 3", "W: 3 × 4", "weight: 4 × 3", "dimension 0"} <= texts
+    assert picture.axes[0].get_title(loc="left").startswith("row cut: rows of W, columns of torch's weight")
     with pytest.raises(CourseError, match="2 to 8 ranks"):
-        matrix_cuts({"by row": row}, whole, 1, "A layer")
+        matrix_cuts({"row cut": results[:1]}, whole, "A layer")
+
+
+def test_parts_are_found_in_the_whole_and_terms_are_not() -> None:
+    columns, whole = held_after("column cut")
+    x, w, y = moments_of(columns, whole)
+    assert x.is_everywhere and not w.is_everywhere
+    assert [part.columns for part in w.parts] == [(0, 0.25), (0.25, 0.5), (0.5, 0.75), (0.75, 1)]
+    assert y.parts[1].columns == (0.25, 0.5) and y.parts[1].rows == (0, 1) and not y.parts[1].is_term
+    rows, whole = held_after("row cut")
+    _, w, y = moments_of(rows, whole)
+    assert w.parts[3].rows == (0.75, 1) and w.parts[3].columns == (0, 1)
+    assert all(part.is_term for part in y.parts)
+    with pytest.raises(CourseError, match="nowhere"):
+        find_part(np.ones((2, 2)), np.zeros((4, 4)))
+    with pytest.raises(CourseError, match="two matrices"):
+        find_part(np.ones(2), np.zeros((4, 4)))
+
+
+def test_what_is_where_is_drawn_for_every_rank() -> None:
+    panels = {cut: moments_of(*held_after(cut)) for cut in ("column cut", "row cut")}
+    picture = what_is_where(panels, "Two cuts")
+    assert "column cut: x, the same on every rank; W, rank 0 columns from 0% to 25%" in picture.alt_text
+    assert "y, rank 0 a term, rank 1 a term" in picture.alt_text
+    texts = [text.get_text() for text in picture.axes[0].texts]
+    assert texts.count("rank 3") == 2 and {"column cut", "row cut", "12 × 1", "3 × 4"} <= set(texts)
+    hatched = [patch for patch in picture.axes[0].patches if patch.get_hatch()]
+    assert len(hatched) == 4
+    with pytest.raises(CourseError, match="one panel at least"):
+        what_is_where({}, "Nothing")
 
 
 def test_a_sum_over_ranks_has_one_gradient_for_all(four_ranks) -> None:

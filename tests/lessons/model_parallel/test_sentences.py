@@ -4,47 +4,47 @@ from types import SimpleNamespace
 
 from course_utils.lessons.model_parallel import sentences
 
+NARROW = "\N{NO-BREAK SPACE}"
 
-def test_idle_time_is_told_beside_the_prediction() -> None:
+
+def test_idle_time_is_compared_with_the_calculation() -> None:
     said = sentences.idle_text(0.76, ranks=4)
-    assert said == "4 ranks, one at a time: 76\N{NO-BREAK SPACE}% of their time is idle; (4 − 1)/4 was predicted"
-    assert "more than the predicted" in sentences.idle_text(0.9, ranks=4)
-    assert "less than the predicted" in sentences.idle_text(0.5, ranks=4)
+    wanted = f"4 ranks that work one after the other are idle for 76{NARROW}% of the time, close to (4 − 1)/4"
+    assert said == wanted
+    assert "more than the calculated" in sentences.idle_text(0.9, ranks=4)
+    assert "less than the calculated" in sentences.idle_text(0.5, ranks=4)
 
 
-def test_the_cheapest_cut_is_named() -> None:
-    said = sentences.cuts_text({"by batch": 720, "by column": 20, "by row": 10}, examples=16)
-    assert said == "16 examples: by row moves least, 10 B; by batch 72 times as much"
-    assert sentences.cuts_text({"by batch": 10, "by row": 10}, 16) == "16 examples: all cuts move 10 B"
-
-
-def test_where_the_batch_becomes_the_cheapest_cut() -> None:
+def test_where_the_batch_cut_becomes_the_cheapest() -> None:
     def said(*batch: float) -> str:
-        return sentences.sizes_text([8, 32, 128], {"by batch": batch, "by row": [4, 16, 64], "by column": [8, 32, 128]})
+        others = {"row cut": [4, 16, 64], "column cut": [8, 32, 128]}
+        return sentences.sizes_text([8, 32, 128], {"batch cut": batch, **others})
 
-    assert said(20, 20, 20) == "Fewest bytes: cut the weights; from 128 examples on, the batch"
-    assert said(99, 99, 99).startswith("Up to 128 examples")
-    assert said(1, 1, 1).startswith("From 8 examples on")
+    assert said(20, 20, 20) == (
+        "Up to 32 rows it is cheaper to cut W, with 128 and more it is cheaper to cut the batch"
+    )
+    assert said(99, 99, 99).startswith("Up to 128 rows, cutting W")
+    assert said(1, 1, 1).startswith("From 8 rows on, cutting the batch")
 
 
-def test_what_two_ways_move_is_told() -> None:
+def test_how_many_collectives_each_run_needs() -> None:
     runs = {
         "a": SimpleNamespace(collectives=2, bytes_per_rank=[8]),
         "b": SimpleNamespace(collectives=1, bytes_per_rank=[4]),
     }
-    assert sentences.collectives_text(runs) == "Collectives: a 2 (8 B), b 1 (4 B)"
+    assert sentences.collectives_text(runs) == "Collectives: a 2 with 8 B and b 1 with 4 B"
 
 
 def test_copies_that_drift_are_told_from_those_that_do_not() -> None:
     apart = {"nowhere": [0.0, 0.0], "inside": [0.0, 0.0], "everywhere": [0.01, 0.02]}
-    said = sentences.apart_text(apart)
-    assert (
-        said == "Own dropout seeds everywhere: copies are 0.02 apart after 2 steps; nowhere and inside: they are equal"
+    assert sentences.apart_text(apart) == (
+        "With own dropout seeds everywhere, copies differ by 0.02 after 2 steps, "
+        "and with them nowhere and inside, they stay equal"
     )
-    assert sentences.apart_text({"nowhere": [0.0]}) == "Own dropout seeds nowhere: they are equal"
+    assert sentences.apart_text({"nowhere": [0.0]}) == "With own dropout seeds nowhere, they stay equal"
 
 
 def test_what_cutting_the_sequence_brings() -> None:
-    nearly = "As many bytes sent, or nearly; 25\N{NO-BREAK SPACE}% less of activations kept"
+    nearly = f"Almost as many bytes are sent, and the activations take 25{NARROW}% less memory"
     assert sentences.sequence_text((100, 4), (107, 3)) == nearly
-    assert sentences.sequence_text((100, 4), (150, 4)) == "1.5 times the bytes sent; no less of activations kept"
+    assert sentences.sequence_text((100, 4), (150, 4)) == "1.5 times the bytes, and the activations take no less memory"

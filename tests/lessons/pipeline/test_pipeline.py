@@ -147,8 +147,8 @@ def test_each_problem_has_its_words() -> None:
 
 def test_memory_over_budget_names_the_first_action() -> None:
     assert [str(problem) for problem in problems(gpipe_schedule(2, 4), memory=3)] == [
-        "rank 0 keeps 4 after 0F3, and 3 is allowed",
-        "rank 1 keeps 4 after 1F3, and 3 is allowed",
+        "rank 0 keeps 4 after 0F3, and has room for 3",
+        "rank 1 keeps 4 after 1F3, and has room for 3",
     ]
     assert problems(one_f_one_b_schedule(2, 4), memory=[20, 10], sizes=[10, 10]) == []
 

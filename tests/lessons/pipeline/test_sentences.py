@@ -31,14 +31,14 @@ def slower(latency: float, make=gpipe_schedule):
 
 def test_a_run_beside_its_plan() -> None:
     title, finding = sentences.plan_text("GPipe", PLAN, PLAN)
-    assert plain(title) == "GPipe: 27 % idle on 4 ranks, 27 % planned"
-    assert plain(finding) == "660 ms, planned 660 ms"
-    assert sentences.plan_text("", PLAN, slower(0.005))[1].endswith(": the rest is messages, which are free on paper")
+    assert plain(title) == "GPipe: 27 % idle on 4 ranks, 27 % on paper"
+    assert plain(finding) == "The run took 660 ms, and on paper it takes 660 ms"
+    assert sentences.plan_text("", PLAN, slower(0.005))[1].endswith(", where messages take no time")
     for plan, run in ((PLAN, STRETCHED), (PLAN, slower(0.1)), (slower(0.1), PLAN)):
         assert sentences.plan_text("", plan, run) == (BUSY, "")
 
 
-def test_the_reason_for_what_was_not_planned() -> None:
+def test_the_reason_for_what_is_not_as_on_paper() -> None:
     points = {0.0: Reason.NONE_NEEDED, 2.6: Reason.MESSAGES, -2.6: Reason.BUSY, 6.1: Reason.BUSY}
     assert {each: sentences.reason_for(each) for each in points} == points
 
@@ -57,8 +57,18 @@ def test_a_busy_machine_answers_no_prediction() -> None:
 
 
 def test_what_cutting_brought() -> None:
-    assert sentences.faster_text(slower(0.1), PLAN, 8).startswith("The same work in 8 pieces: 1.9 times as fast")
+    assert sentences.faster_text(slower(0.1), PLAN, 8) == (
+        "Cut into 8 micro-batches, the same work is done 1.9 times faster"
+    )
     assert "nothing" in sentences.faster_text(PLAN, PLAN, 8)
+
+
+def test_what_each_rank_keeps_is_counted_step_by_step() -> None:
+    gpipe, other = gpipe_schedule(2, 3), one_f_one_b_schedule(2, 3)
+    assert sentences.steps_text("GPipe", gpipe) == "GPipe: 8 steps, and each rank keeps up to 3 micro-batches"
+    assert sentences.steps_text("1F1B", other) == (
+        "1F1B: 8 steps; micro-batches kept at most: 2 on rank 0 and 1 on rank 1"
+    )
 
 
 def test_the_formula_holds_or_not() -> None:
@@ -77,10 +87,10 @@ def test_what_is_kept_is_counted_in_the_run() -> None:
     one = slower(0.0, one_f_one_b_schedule)
     assert sentences.kept_by_rank(PLAN) == [8] * 4
     assert sentences.kept_by_rank(one) == [4, 3, 2, 1]
-    equal = "With 1F1B rank 0 keeps 4 micro-batches, not 8; the bubble is as large as GPipe's"
+    equal = "With 1F1B, rank 0 keeps 4 micro-batches instead of 8; its bubble is as large as GPipe's"
     assert sentences.kept_text(PLAN, one) == equal
     more = sentences.kept_text(PLAN, slower(0.003, one_f_one_b_schedule))
-    assert re.search(r"in this run it idles \d percentage points more than GPipe$", more)
+    assert re.search(r"in this run it is idle for \d percentage points more than GPipe$", more)
     assert sentences.kept_text(PLAN, slower(0.1, one_f_one_b_schedule)).endswith(Bubble.BUSY)
 
 
@@ -92,18 +102,33 @@ def test_a_bubble_beside_another() -> None:
 def test_how_much_of_the_bubble_is_left() -> None:
     one, h1, h2 = (slower(0.0, make) for make in (one_f_one_b_schedule, zb_h1_schedule, zb_h2_schedule))
     assert sentences.idle_seconds(h1) / sentences.idle_seconds(one) == pytest.approx(1 / 3)
-    assert plain(sentences.bubble_text(one, h1, 1 / 3, "ZB-H1")) == "ZB-H1 leaves 33 % of 1F1B's bubble, planned 33 %"
+    assert plain(sentences.bubble_text(one, h1, 1 / 3, "ZB-H1")) == (
+        "ZB-H1 leaves 33 % of 1F1B's bubble, and 33 % on paper"
+    )
     assert "saved nothing" in sentences.bubble_text(one, one, 1 / 3, "ZB-H1")
-    assert "planned" not in sentences.window_text(h2, [7])
+    assert "on paper" not in sentences.window_text(h2, [7])
     assert plain(sentences.window_text(slower(0.01, zb_h2_schedule), [7])) == (
-        "Between its first action and its last a rank is idle 11 % of the time (planned: not at all). "
+        "Between its first action and its last, a rank is idle 11 % of the time, and never on paper. "
         "Rank 0 keeps 7 micro-batches"
     )
 
 
+def test_what_isend_hides() -> None:
+    fast, slow = [slower(0.0)] * 3, [slower(0.01)] * 3
+    assert (
+        plain(sentences.hidden_text(fast, slow)) == "Ranks are idle 27 % of the time with isend, and 33 % if sends wait"
+    )
+    assert sentences.hidden_text(fast, fast).startswith("No clear difference")
+    wild = [slower(late) for late in (0.0, 0.2, 0.005)]
+    assert sentences.hidden_text(wild, [slower(late) for late in (0.1, 0.0, 0.3)]) == BUSY
+
+
 def test_what_running_on_without_a_flush_brought() -> None:
     said = plain(sentences.flush_text(PLAN, 0.5, 8))
-    assert said == "Without a flush 27 % idle; with a flush after every 8 micro-batches 50 %, by the formula"
+    assert said == (
+        "Without a flush, ranks are idle 27 % of the time; "
+        "with one after every 8 micro-batches, it would be 50 % by the formula"
+    )
     assert sentences.flush_text(PLAN, 0.2, 8) == BUSY
 
 
@@ -111,29 +136,33 @@ def test_what_stashing_brought() -> None:
     def said(no_delay, stashed, plain):
         return sentences.stashing_text({"fresh": [no_delay], "stashed": [stashed], "plain": [plain]}, last=1)
 
-    assert said(1.0, 1.2, 1.4) == "The delay costs something; in this run not to stash costs more"
-    assert said(1.0, 1.01, 1.02) == f"The delay costs next to nothing; {Stashless.SAME}"
-    assert said(1.0, 1.0, float("nan")) == f"The delay costs something; {Stashless.BROKEN}"
+    assert said(1.0, 1.2, 1.4) == f"With the delay, the loss ends higher; {Stashless.WORSE}"
+    assert said(1.0, 1.01, 1.02) == f"With the delay, the loss ends as low as without it; {Stashless.SAME}"
+    assert said(1.0, 1.0, float("nan")) == f"With the delay, the loss ends higher; {Stashless.BROKEN}"
     ends = {1.3: Stashless.WORSE, 1.25: Stashless.SAME, 1.0: Stashless.BETTER, 30.0: Stashless.BROKEN}
     assert {plain: sentences.not_to_stash(1.0, 1.2, plain) for plain in ends} == ends
     assert sentences.not_to_stash(1.0, 1.2, float("nan")) == Stashless.BROKEN
 
 
 def test_a_schedule_is_called_proved_only_with_a_proof() -> None:
-    assert sentences.proved_text(4.0, 3.9, 12, 0.5) == "best known 4 s, proved in 12 steps and 500 ms: gap 0"
-    assert plain(sentences.proved_text(4.0, 3.0)) == "best known 4 s, none below 3 s: a gap of 25 % is open"
+    known = "the best known takes 4 s, and "
+    proof = "a proof of 12 steps, found in 500 ms, shows that none is faster"
+    assert plain(sentences.proved_text(4.0, 3.9, 12, 0.5)) == known + proof
+    gap = "none takes less than 3 s: a gap of 25 % is open"
+    assert plain(sentences.proved_text(4.0, 3.0)) == known + gap
 
 
 def test_a_rank_that_needs_as_long_as_the_best_known_proves_it() -> None:
     parts = [(1.0, 2.0, 1.0), (2.0, 2.0, 1.0)]
-    assert sentences.stretches_text(parts, 6.0) == "Rank 1 needs 5 s in each schedule; the best known takes 6 s"
-    assert sentences.stretches_text(parts, 5.0).endswith("takes 5 s: proved")
+    least = "Because of rank 1, every schedule takes at least 5 s"
+    assert sentences.stretches_text(parts, 6.0) == f"{least}; the best known takes 6 s"
+    assert sentences.stretches_text(parts, 5.0) == f"{least}, and the best known takes no more"
 
 
 def test_puzzles_are_told_with_the_gaps_that_are_open() -> None:
     seconds = {"even": 10.0, "tight": 20.0}
     assert sentences.open_gaps(seconds, seconds) == {}
-    assert sentences.proofs_text(seconds, seconds).startswith("Proved: ")
+    assert "it is proved" in sentences.proofs_text(seconds, seconds)
     assert plain(sentences.proofs_text(seconds, {"even": 10.0, "tight": 19.0})) == (
-        "The best known is proved to be the best in 1 of 2 puzzles; open: 5.0 % in tight"
+        "In 1 of 2 puzzles, the best known is proved to be the best; the gap is still 5.0 % in tight"
     )

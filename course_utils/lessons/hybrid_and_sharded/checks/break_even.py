@@ -58,16 +58,17 @@ EXERCISE = Exercise(
     number=8,
     minutes=15,
     difficulty=2,
-    turn="an equation of two times: arithmetic on N GPUs, and messages among them",
+    turn="set two times equal, that of computing on N GPUs and that of sending",
     title="on how many GPUs a step waits for messages",
     cases=_cases,
     hints=(
-        "Write both times for a model of X parameters, with N in them. With `data` the arithmetic is "
-        "`4 * X * tokens / N / flops`, and the messages are `2 * (N - 1) / N * X * number_bytes / bandwidth`. What "
-        "stands on both sides?",
-        "X and the N below both fraction lines cancel; then `N - 1` stands alone. With `fsdp` there are 6 operations, "
-        "and three messages of half an all-reduce. With `tensor` a block has `12 * width**2` parameters, and each "
-        "all-reduce has `tokens * width` numbers.",
+        "Write down the times of computing and of sending for a model with X parameters on N GPUs. In the equation for "
+        "`data`, what do both sides have in common?",
+        "X and the N in both denominators cancel, and `N - 1` remains on one side. For `fsdp`, take 6 operations, and "
+        "three times (N - 1)/N instead of twice. For `tensor`, take 6 operations for each of `12 * width**2` "
+        "parameters, and four all-reduces of `tokens * width` numbers, which is eight times (N - 1)/N.",
     ),
-    praise=lambda outcome: "three ways; N grows with the tokens for data and FSDP, with the width for tensor",
+    praise=lambda outcome: (
+        "right for all three: N grows with the tokens for data and FSDP, and with the width for tensor"
+    ),
 )

@@ -106,27 +106,31 @@ def _no_gradients(outcome: Outcome) -> Finding | None:
     for rank in range(outcome.world_size):
         sent = sum(call.bytes for call in collectives(outcome, rank))
         if sent > ENOUGH:
-            words = "the gradients are right, but rank {rank} put in {got:,} bytes; sums of squares are enough"
+            words = (
+                "the gradients are right, but rank {rank} gave {got:,} bytes to collectives; sums of squares are enough"
+            )
             return own("gradients-travel", words, rank=rank, got=sent)
     return None
 
 
 EXERCISE = Exercise(
     library="gradient_clipping",
-    number=3,
+    number=2,
     minutes=15,
     difficulty=2,
-    turn="the norm of the whole gradient, each number counted once",
-    title="clip what is cut over a mesh",
+    turn="find the norm of the whole gradient, with each number counted once",
+    title="clip a gradient that no rank has whole",
     cases=_cases,
     needs_torch=True,
     picture=False,
     hints=(
-        "The square of the whole gradient's norm is a sum over all its numbers. Which of them does only this rank "
-        "hold, which do other ranks hold, too, and along which axis?",
-        "A sum of squares of `cut`, added up in `groups['tensor']`; then that of `replicated` on top, once; then all "
-        "of it added up in `groups['pipeline']`. Its square root is the norm. Every gradient is multiplied in place by "
-        "`min(1.0, max_norm / (norm + 1e-6))`, on every rank.",
+        "The square of the norm is a sum over all numbers of the whole gradient. Which of these numbers are on this "
+        "rank only, which are on other ranks as well, and along which axis are those ranks?",
+        "Add up `squares(cut)` over `groups['tensor']`. Then add `squares(replicated)`, once and without sending it "
+        "along that axis. Add up the result over `groups['pipeline']`. Its square root is the norm. Multiply every "
+        "gradient in place by `min(1.0, max_norm / (norm + EPSILON))`, on every rank.",
     ),
-    praise=lambda outcome: "stages, cut matrices and replicas: clipped as by one process, and no gradient sent for it",
+    praise=lambda outcome: (
+        "clipped as one process would do it, with stages, divided matrices and copies, and without sending a gradient"
+    ),
 )

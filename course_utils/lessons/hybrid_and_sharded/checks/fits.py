@@ -116,17 +116,17 @@ def _that_shows(mistake: str, right: bool, rng: np.random.Generator) -> Model | 
 
 EXERCISE = Exercise(
     library="zero_formulas",
-    number=6,
+    number=5,
     minutes=5,
     difficulty=1,
-    turn="what lies on a rank, against its memory",
+    turn="compare what one rank needs with its memory",
     title="does it fit?",
     cases=_cases,
     hints=(
-        "`zero_memory` counts what is there all the time. What comes on top of it during a step, and is that divided "
-        "among the ranks too?",
-        "`zero_memory(parameters, ranks, stage, **bytes_of) + activations`, compared with `memory`: all of it is of "
-        "one rank.",
+        "`zero_memory` counts what a rank keeps all the time. What does it need in addition during a step, and is that "
+        "divided among the ranks as well?",
+        "Compare `zero_memory(parameters, ranks, stage, **bytes_of) + activations` with `memory`. All three numbers "
+        "are for one rank.",
     ),
-    praise=lambda outcome: "models that fit, also exactly, and models that do not, in all stages",
+    praise=lambda outcome: "right for models that fit, that just fit, and that do not fit, in all stages",
 )

@@ -109,25 +109,25 @@ def _dense_elsewhere(case: Case, outcome: Outcome) -> bool:
 
 EXERCISE = Exercise(
     library="hybrid_step",
-    number=2,
+    number=6,
     minutes=20,
     difficulty=3,
-    turn="activations to rank 0, gradients back, then a sum",
+    turn="send activations to rank 0 and their gradients back, then add up",
     title="convolutions on all ranks, the fully connected layers on one",
     cases=_cases,
     needs_torch=True,
     picture=False,
     hints=(
-        "Autograd does not follow a tensor to another rank. With which tensor does rank 0's part of the graph begin? "
-        "What must rank 0 send to every rank, so that it can go on backward in its own part, and by which call?",
-        "`dist.gather` of `activations.detach().contiguous()` and of the targets; on rank 0 "
-        "`whole = torch.cat(shards).requires_grad_()`, the loss, `backward()`, and `dist.scatter` of "
-        "`list(whole.grad.chunk(ranks))`; on every rank `activations.backward(gradient)`, then `dist.all_reduce` of "
-        "each gradient of the convolutions.",
+        "Autograd does not follow a tensor from one rank to another. With which tensor does rank 0's part of the graph "
+        "begin? What does every rank need from rank 0 so that it can go backward through its own part?",
+        "Every rank calls `dist.gather` with `activations.detach().contiguous()` and again with its targets. On rank "
+        "0, `whole = torch.cat(shards).requires_grad_()` goes through `dense` and the loss, and after `backward()` you "
+        "scatter `list(whole.grad.chunk(ranks))`. Every rank then calls `activations.backward(gradient)` and, for each "
+        "gradient of the convolutions, `dist.all_reduce`.",
     ),
     symptoms={"another rank than 0 uses them": _dense_elsewhere},
     praise=lambda outcome: (
-        "the gradients of one process with the whole batch; activations went to rank 0 alone, "
-        "and every rank got back its own part of their gradients"
+        "the gradients are those of one process with the whole batch; the activations went to rank 0 only, "
+        "and every rank received its own part of their gradients"
     ),
 )

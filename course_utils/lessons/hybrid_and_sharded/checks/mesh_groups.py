@@ -75,16 +75,17 @@ EXERCISE = Exercise(
     number=1,
     minutes=10,
     difficulty=2,
-    turn="a group has the ranks that differ along one axis only",
-    title="who talks to whom on a mesh",
+    turn="collect the ranks whose coordinates agree on all other axes",
+    title="the groups of a mesh",
     cases=_cases,
     drawing=_drawing,
     hints=(
-        "Write down the places of the ranks of a mesh of 2 × 3, (0, 0), (0, 1), … Two ranks are in one group of the "
-        "first axis: in which of the two numbers do they differ, and in which must they agree?",
-        "`enumerate(itertools.product(*map(range, sizes.values())))` gives every rank with its place. For each axis, "
-        "collect the ranks in a dict under their place without the number of this axis; its values are the groups.",
+        "Write down the coordinates of the six ranks of a mesh of 2 × 3, (0, 0), (0, 1) and so on. Take two ranks of "
+        "the same group along the first axis. In which of the two numbers do they differ, and in which do they agree?",
+        "`enumerate(itertools.product(*map(range, sizes.values())))` gives every rank with its coordinates. For each "
+        "axis, collect the ranks in a dictionary. The key is made of all its coordinates except that on this axis, "
+        "and the values of the dictionary are the groups.",
     ),
     symptoms={"the same groups stand in another order": _another_order, "a rank is in no group": _rank_missing},
-    praise=lambda outcome: "meshes of one to five axes, axes of one rank too; every rank is in one group of each axis",
+    praise=lambda outcome: "right for meshes of one to five axes, with axes of one rank among them",
 )

@@ -45,14 +45,17 @@ EXERCISE = Exercise(
     number=7,
     minutes=5,
     difficulty=1,
-    turn="what the model asks for, against what the devices could do in this time",
+    turn="divide what the model needs by what the devices could do in this time",
     title="model FLOPs utilization",
     cases=_cases,
     hints=(
-        "In a product of matrices the backward pass computes two gradients, of the inputs and of the weights. How much "
-        "is that beside the forward pass? And how much could all devices do in these seconds?",
-        "Forward and backward are `3 * forward` for an example; in `seconds`, `devices` of them could do "
-        "`seconds * devices * peak`. The share is one divided by the other.",
+        "For a matrix product, the backward pass computes two gradients, that of the inputs and that of the weights. "
+        "How many operations is that, compared with the forward pass? And how many could all devices have done in "
+        "these seconds?",
+        "The forward and the backward pass take `3 * forward` operations for each example. In these seconds, all "
+        "devices together could have done `seconds * devices * peak`. Divide the one by the other.",
     ),
-    praise=lambda outcome: "from one device to hundreds, for texts and for images; more than 1 where a number is wrong",
+    praise=lambda outcome: (
+        "right from one device to hundreds, for texts and for images, and above 1 if a number is wrong"
+    ),
 )

@@ -112,26 +112,26 @@ def _two_collectives(outcome: Outcome) -> Finding | None:
         names = [call.name for call in calls]
         if "all_reduce" in names:
             words = (
-                "called all_reduce, which is a reduce-scatter and an all-gather of the gradient: "
-                "in rings, twice the traffic that its own part needs"
+                "called all_reduce, which brings the sum of the whole gradient; it needs its own part only, "
+                "and a reduce-scatter sends half as many bytes for that"
             )
             return _right_but("all-reduce", words, rank=rank)
         for kind in KINDS:
             made = sum(name.startswith(kind) for name in names)
             if made != steps:
                 often = f"{count(made, 'time')} in {count(steps, 'step')}"
-                words = "called {kind} {often}, expected one in each"
+                words = "called {kind} {often}, and one call in each step is expected"
                 return _right_but("not-one-in-each-step", words, rank=rank, kind=kind, often=often)
         others = [name for name in names if not name.startswith(KINDS)]
         if others:
-            words = "called {call} too; a reduce-scatter and an all-gather are enough"
+            words = "also called {call}; a reduce-scatter and an all-gather are enough"
             return _right_but("another-collective", words, rank=rank, call=others[0])
         sent, most = sum(call.bytes for call in calls), steps * part * (outcome.world_size + 1)
         if sent > most:
             return Finding(Kind.BYTES, rank, got=sent, expected=most)
         kept = outcome.results[rank][KEPT]
         if kept > 2 * part:
-            words = "keeps {got:,} bytes of state; mean and square of its part are {expected:,}"
+            words = "keeps {got:,} bytes of state; the mean and the square of its part take {expected:,}"
             return _right_but("state-too-large", words, rank=rank, got=kept, expected=2 * part)
     return None
 
@@ -148,25 +148,26 @@ def _part_bytes(case: Case) -> int:
 
 EXERCISE = Exercise(
     library="zero1",
-    number=4,
+    number=3,
     minutes=20,
     difficulty=3,
-    turn="reduce-scatter, change your part, all-gather",
+    turn="reduce-scatter the gradient, update this rank's part, all-gather the parameters",
     title="Adam's state divided among the ranks",
     cases=_cases,
     needs_torch=True,
     picture=False,
     hints=(
-        "An all-reduce is a reduce-scatter and an all-gather. What does a rank have between the two, and what could "
-        "be gathered in place of gradients?",
-        "`filled = pad(gradient, (0, P * length - n))`; `dist.reduce_scatter_single(mine, filled)`, divided by P; "
-        "`own`, the slice of the parameters from `rank * length`, padded in the same way, plus "
-        "`state.change(mine, rate, betas, eps)`; `dist.all_gather_single(everything, own)`, and the first n numbers "
-        "of it into `parameters`.",
+        "An all-reduce is a reduce-scatter and an all-gather. What does a rank have between the two? And what can the "
+        "ranks gather instead of gradients, once each of them has used what it has?",
+        "Let `length` be that of `state.mean`. `filled = pad(gradient, (0, P * length - n))` has P equal parts, and "
+        "`dist.reduce_scatter_single(mine, filled)` brings this rank's part of the sum, which you divide by P. Pad the "
+        "parameters in the same way, take the slice from `rank * length`, and add `state.change(mine, rate, betas, "
+        "eps)`. `dist.all_gather_single(everything, own)` collects all parts, and the first n numbers of `everything` "
+        "go into `parameters`.",
     ),
     praise=lambda outcome: (
-        f"{ranks(outcome.world_size)} take torch's steps of Adam; each keeps {outcome.results[0][KEPT]:,} of "
-        f"{2 * outcome.world_size * _part_bytes(outcome.case):,} bytes of state; one reduce-scatter and one all-gather "
-        "in each step"
+        f"{ranks(outcome.world_size)} do the same steps as torch's Adam, and each keeps {outcome.results[0][KEPT]:,} "
+        f"of {2 * outcome.world_size * _part_bytes(outcome.case):,} bytes of state, with one reduce-scatter and one "
+        "all-gather in each step"
     ),
 )

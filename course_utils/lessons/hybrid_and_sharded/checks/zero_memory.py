@@ -45,17 +45,20 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
 EXERCISE = Exercise(
     library="zero_formulas",
-    number=5,
+    number=4,
     minutes=5,
     difficulty=1,
-    turn="what stays whole, and what is divided, in this stage",
-    title="bytes on each rank in the stages of ZeRO",
+    turn="add up what stays whole in this stage, and what is divided by the ranks",
+    title="the bytes that each rank keeps in the stages of ZeRO",
     cases=_cases,
     hints=(
-        "Three things lie on each rank for every parameter. Which of them does stage 1 divide among the ranks, which "
-        "one more does stage 2, and what is left for stage 3?",
-        "In the order in which the stages divide them the three are `[state_bytes, gradient_bytes, parameter_bytes]`: "
-        "the first `stage` of them are divided by `ranks`, the others are whole. Multiply the sum by `parameters`.",
+        "A rank keeps three things for every parameter. Which of them does stage 1 divide among the ranks, which does "
+        "stage 2 divide in addition, and what is left for stage 3?",
+        "Put the three into a list in the order in which the stages divide them, `[state_bytes, gradient_bytes, "
+        "parameter_bytes]`. The first `stage` of them are divided by `ranks`, and the others stay whole. Multiply the "
+        "sum by `parameters`.",
     ),
-    praise=lambda outcome: "all four stages, with the paper's bytes and with others; what makes no sense is rejected",
+    praise=lambda outcome: (
+        "right for all four stages, with the paper's bytes and with different ones; impossible numbers are rejected"
+    ),
 )

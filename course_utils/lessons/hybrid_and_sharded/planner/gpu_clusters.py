@@ -72,9 +72,9 @@ class Cluster:
         bandwidth: bytes in a second between a GPU and its memory; without limit where only products are counted.
         clock: how fast the GPUs are, as a share of what their data sheet promises.
         rates: fitted shares in the place of `efficiency`; None where there are none.
-        host_link: bytes in a second, each way, between a GPU and its node's own memory.
+        host_link: bytes in a second, each way, between a GPU and host memory.
         host_bandwidth: bytes in a second between a node's processors and their memory, a GPU's share.
-        host_memory: bytes of a node's own memory, a GPU's share.
+        host_memory: bytes of host memory, a GPU's share.
 
     Source: `latency` and `hop` NCCL, src/graph/tuning.cc (hwLat, rings, "Simple"); the host of a DGX A100: PCIe 4, 16
     channels of DDR4-3200, 1 TB.

@@ -36,6 +36,8 @@ MICRO_BATCHES = (1, 2, 4, 8)
 """Texts of one micro-batch that are tried."""
 SHARDING_NODES = (1, 8)
 """Nodes over which ZeRO's stage 3 divides where not over all: HSDP, with as many copies as that leaves."""
+TESTED_STAGES = (1, 3)
+"""The stages of ZeRO in the published runs that test the planner's formulas, `published_h100`."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Choice:
         seconds: of each part of a step.
         room: bytes of a GPU that may be used for it.
         buffers: bytes that NCCL takes of this room.
-        host: bytes of the node's own memory that are used for each GPU, and
+        host: bytes of host memory that are used for each GPU, and
         host_room: how many there are.
         peak_share: of what the GPUs could compute at most in this time, the share that the model needs: without what is
             computed again ("model FLOPs utilization").
@@ -98,6 +100,7 @@ def plan(
     batch: int | None = None,
     length: int | None = None,
     program: TrainingProgram | None = None,
+    tested_only: bool = False,
 ) -> list[Choice]:
     """Every choice of DP × TP × PP × ZeRO × computing again that uses all GPUs: those that fit first, quickest first.
 
@@ -107,7 +110,7 @@ def plan(
     Tensor-parallel groups stay inside a node. Texts of more than `LONG` tokens may be shared by several GPUs; experts,
     if the model has any, are dealt out. Of several sizes of the micro-batch the one is taken that fits and is quickest.
     Unless the program is `PLAIN`, so it is with the numbers of chunks, ZB-V, and HSDP; and where a layout does not fit,
-    the optimizer's state may go to the node's own memory.
+    the optimizer's state may go to host memory.
 
     Args:
         model: a `LanguageModel`, or a name from `MODELS`.
@@ -115,6 +118,7 @@ def plan(
         length: tokens of a text; None for the model's context.
         program: what the training program does; None for `MODERN` where the cluster's rates are fitted to such ones,
             otherwise `PLAIN`.
+        tested_only: leave out all layouts of a kind that no published run tests, see `is_tested`.
 
     Raises:
         CourseError: no such model, or no way at all to deal out the batch.
@@ -127,8 +131,10 @@ def plan(
     choices: dict[Layout, Choice] = {}
     program = program or (MODERN if cluster.rates else PLAIN)
     for layout in layouts(model, cluster, batch, length, program):
+        if tested_only and not is_tested(layout):
+            continue
         choice = judge(model, cluster, layout, length)
-        if not choice.fits and program != PLAIN:
+        if not choice.fits and program != PLAIN and not tested_only:
             choice = min(choice, judge(model, cluster, replace(layout, offload=True), length), key=_order)
         same = replace(layout, micro_batch=1, micro_batches=1, chunks=1, zero_bubble=False, copies=1)
         if same not in choices or _order(choice) < _order(choices[same]):
@@ -136,6 +142,16 @@ def plan(
     if not choices:
         raise CourseError(f"{batch} texts cannot be dealt out evenly to {cluster.gpus} GPUs. Take a power of two.")
     return sorted(choices.values(), key=_order)
+
+
+def is_tested(layout: Layout) -> bool:
+    """Return whether published runs with such a layout have tested the planner's formulas.
+
+    They use ZeRO's stage 1 or 3. Not one of them has ZB-V, offloads the optimizer's state, or keeps several copies of
+    what ZeRO divides (HSDP).
+    """
+    stages = TESTED_STAGES if layout.replicas > 1 else (0,)
+    return layout.zero in stages and layout.copies == 1 and not layout.zero_bubble and not layout.offload
 
 
 def best(choices: Sequence[Choice]) -> Choice | None:

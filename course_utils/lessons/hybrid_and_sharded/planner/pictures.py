@@ -119,10 +119,10 @@ def _cell(ax: Axes, column: int, row: int, chosen: Choice | None, found: Sequenc
     ways = [f"ZeRO {layout.zero}"] if layout.data > 1 else []
     ways += ["ZB-V"] if layout.zero_bubble else []
     ways += ["offloaded"] if layout.offload else []
-    ways += [f"{_AGAIN.get(layout.again, layout.again)} again"] if layout.again != NOTHING else []
+    ways += [f"{_AGAIN.get(layout.again, layout.again)} recomputed"] if layout.again != NOTHING else []
     lines = [
         f"DP {layout.data} × TP {layout.tensor} × PP {layout.pipeline}",
-        ", ".join(ways) or "plain",
+        ", ".join(ways) or "nothing to divide",
         _amounts(chosen),
     ]
     for line, (text, weight) in enumerate(zip(lines, ("bold", "normal", "normal"), strict=True)):
@@ -153,12 +153,12 @@ def published(runs: Sequence[H100Run]) -> Figure:
     """
     found = published_finding()
     kinds = {
-        "the rates are fitted to these": (True, style.CURVES[5], "o"),
-        "these judge": (False, style.CURVES[1], "s"),
+        "training set": (True, style.CURVES[5], "o"),
+        "test set": (False, style.CURVES[1], "s"),
     }
     marks = {name: Patch(facecolor=colour) for name, (_, colour, _) in kinds.items()}
     margins = {"left": 0.75, "right": 0.2, "above": style.legend_height(list(marks), 0.75) + 0.1}
-    under = "Published runs on 8 to 1,024 H100 and H200 GPUs; on the line a prediction is right."
+    under = "Published runs on 8 to 1,024 H100 and H200 GPUs; points on the line are exact."
     picture, axes = style.new_picture(found, under, heights=[2.8, 2.8], side_by_side=True, **margins)
     values = [(run, run.predicted()) for run in runs]
     panels = {
@@ -185,9 +185,9 @@ def published(runs: Sequence[H100Run]) -> Figure:
     style.draw_legend(axes[0], marks)
     fitted, judged = (errors([run for run in runs if run.fits_rates == half]) for half in (True, False))
     picture.alt_text = (
-        f"Two panels, predicted against published. {found}. Rates are fitted to {fitted.rows} runs: step off by "
-        f"{100 * fitted.step:.0f} percent, memory by {100 * fitted.memory:.0f}; {judged.rows} judge: "
-        f"{100 * judged.step:.0f} and {100 * judged.memory:.0f} percent."
+        f"Two panels, predicted against published. {found}. The training set has {fitted.rows} runs, with the step off "
+        f"by {100 * fitted.step:.0f} percent and memory by {100 * fitted.memory:.0f}. The test set has {judged.rows}, "
+        f"with {100 * judged.step:.0f} and {100 * judged.memory:.0f} percent."
     )
     return picture
 

@@ -53,14 +53,24 @@ class PlanReport:
         return "\n".join([self.head, "", *lines, "", *self.notes] if lines else [self.head, *self.notes])
 
 
-def report(model: str, gpus: int, of: str, batch: int | None = None, length: int | None = None) -> PlanReport:
+def report(
+    model: str,
+    gpus: int,
+    of: str,
+    batch: int | None = None,
+    length: int | None = None,
+    tested_only: bool = False,
+) -> PlanReport:
     """The best `SHOWN` layouts in a line each, what breaks first, and how far the best one scales.
+
+    Args:
+        tested_only: as for `plan`.
 
     Raises:
         CourseError: no such model or GPU, or a batch that cannot be dealt out.
     """
     described, make = model_named(model), cluster_named(of)
-    found = plan(described, make(gpus), batch, length)
+    found = plan(described, make(gpus), batch, length, tested_only=tested_only)
     length = length or described.context
     texts = found[0].layout.batch
     head = (
@@ -100,7 +110,7 @@ def overfull(choice: Choice) -> str:
     """What does not fit, and which part takes most."""
     if choice.host > choice.host_room:
         state, room = bytes_text(choice.host), bytes_text(choice.host_room)
-        return f"{state} of optimizer state for {room} of its node's memory"
+        return f"{state} of optimizer state for {room} of host memory"
     part = max(choice.memory.parts().items(), key=lambda item: item[1])
     return f"{bytes_text(choice.needed)} of {bytes_text(choice.room)}, most of it {part[0]} ({bytes_text(part[1])})"
 
@@ -141,7 +151,7 @@ def decides(model: LanguageModel, make: Callable[[int], Cluster], found: Sequenc
         here = without(offload=False)
         saved = here.memory.optimizer_state
         lines.append(
-            f"Offload decides: {bytes_text(saved)} of optimizer state lie in the node's own memory. On the GPU the"
+            f"Offload decides: {bytes_text(saved)} of optimizer state lie in host memory. On the GPU the"
             f" quickest needs {overfull(here)}."
         )
     no_prefetch = without(program=replace(first.layout.program, prefetch=False))

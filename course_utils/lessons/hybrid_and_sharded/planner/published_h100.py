@@ -14,9 +14,9 @@ from statistics import mean, median
 
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import H100, H100_500W, H200, Cluster, Rates
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel, model_named
-from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, judge
+from course_utils.lessons.hybrid_and_sharded.planner.layout_search import TESTED_STAGES, Choice, is_tested, judge
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import Layout, TrainingProgram
-from course_utils.words import percent
+from course_utils.words import join, percent
 
 GIB = 2**30
 _TITAN = "pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md (commit 31a17bf), December 2024, table "
@@ -169,7 +169,23 @@ def published_finding() -> str:
     """How far the planner is from the published runs that its rates were not fitted to."""
     judged = halves()["judged"]
     step, memory = percent(judged.step), percent(judged.memory)
-    return f"Judged by runs it was not fitted to: a step's time is off by {step} in the median, memory by {memory}"
+    return f"On the test set, a step's time is off by {step} in the median, and memory by {memory}"
+
+
+def tested_text() -> str:
+    """Say what the published runs test, and what none of them does.
+
+    Raises:
+        AssertionError: a run does what `is_tested` takes for untested.
+    """
+    runs = published_runs()
+    assert all(is_tested(run.layout) for run in runs)
+    texts = []
+    for stage in TESTED_STAGES:
+        programs = [run.layout.program for run in runs if run.layout.zero == stage]
+        low = sum(program.float8 for program in programs)
+        texts.append(f"{len(programs)} with ZeRO {stage} ({low} of them with numbers of 8 bits)")
+    return f"{len(runs)} published runs: {join(texts)}. None offloads the optimizer state or uses ZB-V or HSDP."
 
 
 def furthest_text() -> str:

@@ -130,7 +130,7 @@ def again_share(model: LanguageModel, layout: Layout, length: int) -> float:
 def optimizer_seconds(model: LanguageModel, cluster: Cluster, layout: Layout) -> float:
     """Adam reads gradient, parameter, mean and square of each number that it owns and writes the last three: 28 bytes.
 
-    Where its state lies in the node's own memory, its processors do that; gradients travel there and parameters back.
+    Where its state lies in host memory, its processors do that; gradients travel there and parameters back.
 
     Source: Kingma and Ba 2015, algorithm 1; Ren et al. 2021, "ZeRO-Offload", §4.
     """

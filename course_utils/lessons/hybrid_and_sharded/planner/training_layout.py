@@ -72,7 +72,7 @@ class Layout:
         copies: groups of GPUs of which each holds, together, everything that ZeRO divides, and adds up its gradients
             with the others: HSDP. 1 where ZeRO divides over all data × context GPUs.
         zero_bubble: two stages on each GPU in a V, and a backward pass in two halves (ZB-V).
-        offload: the optimizer's state lies in the node's own memory, and its processors step.
+        offload: the optimizer's state lies in host memory, and its processors step.
 
     Raises:
         CourseError: an axis with no GPU; experts or copies of a number that does not divide data × context; experts

@@ -142,7 +142,7 @@ def estimate_training(
 def training_time(training: PublishedTraining, cluster: Cluster) -> TrainingTime:
     """Plan a training on these GPUs; where it does not fit, on such GPUs with memory without limit.
 
-    The optimizer's state goes to the node's own memory only where the GPUs' memory would not be enough.
+    The optimizer's state goes to host memory only where the GPUs' memory would not be enough.
     """
     found = _time(training, cluster)
     if found is None:

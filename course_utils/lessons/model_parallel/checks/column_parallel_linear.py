@@ -51,14 +51,15 @@ EXERCISE = Exercise(
     minutes=15,
     difficulty=2,
     turn="this rank's outputs; and what of x's gradient?",
-    title="some outputs, from the whole input",
+    title="column cut",
     cases=lambda rng, world_size: cases(COLUMNS, rng, world_size),
     needs_torch=True,
     hints=(
-        "Forward, every rank has all of x already. Backward, each rank knows only how its own outputs want x to "
-        "change. What must the layer before receive?",
-        "Give the linear layer not x but `moved(x, unmoved, …)`: the same numbers forward; backward "
-        "`all_reduced(gradient, group)`. The gradients of weight and bias belong to this rank alone.",
+        "In the forward pass every rank has all of x already. In the backward pass, autograd finds one term of the "
+        "gradient of x on each rank. What does the layer before this one need?",
+        "Give the linear layer `moved(x, unmoved, …)` instead of x. Forward it is the same x, and backward it "
+        "applies `partial(all_reduced, group=group)` to the gradient. The gradients of weight and bias belong to "
+        "this rank alone, so leave them as they are.",
     ),
     symptoms={"y has fewer axes": fewer_axes},
     praise=lambda outcome: (

@@ -20,14 +20,14 @@ EXERCISE = Exercise(
     minutes=15,
     difficulty=2,
     turn="add the terms of all ranks, and bias once",
-    title="every output, from some of the inputs",
+    title="row cut",
     cases=lambda rng, world_size: cases(ROWS, rng, world_size),
     needs_torch=True,
     hints=(
-        "y = x₀W₀ᵀ + x₁W₁ᵀ + … + b, one term on each rank. After the sum all ranks go on with the same y. When y's "
-        "gradient comes back, which part of it does a rank still lack?",
-        "`moved(linear(x, weight), …, unmoved)`: forward `all_reduced(term, group)`, backward nothing. Add bias after "
-        "the sum, where all ranks have the same: then each copy of it gets the whole gradient.",
+        "Each rank has one term of y = x₀W₀ + x₁W₁ + … + b. After the sum all ranks go on with the same y. When the "
+        "gradient of y comes back, is there any part of it that a rank doesn't have yet?",
+        "Use `moved(linear(x, weight), …, unmoved)`, with `partial(all_reduced, group=group)` for the forward pass. "
+        "Add the bias after the sum, so that it is added once, and each rank's copy of it gets the whole gradient.",
     ),
     symptoms={"y has fewer axes": fewer_axes},
     praise=lambda outcome: (

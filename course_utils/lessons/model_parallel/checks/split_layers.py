@@ -123,11 +123,13 @@ EXERCISE = Exercise(
     title="which rank gets which layers?",
     cases=_cases,
     hints=(
-        "Suppose you knew how expensive the most expensive piece may be. How would you cut then, from the first layer "
-        "on? And if you knew the best cuts of the layers behind the first piece, how would you choose where it ends?",
-        "`worst[k][first]`, the best for the layers from `first` on with k ranks, is the least over `end` of "
-        "`max(sum(costs[first:end]), worst[k - 1][end])`; with k = 0 it is 0 at the end and infinite elsewhere. Then "
-        "go from the first layer on: each piece ends as late as it can without costing more than `worst[ranks][0]`.",
+        "Suppose you already knew the best possible maximum. How would you then cut, beginning with the first "
+        "layer? And to find this maximum: if you knew the best cut of all the layers after the first piece, for "
+        "each place where that piece can end, how would you choose the place?",
+        "Let `worst[k][first]` be the best maximum for the layers from `first` on, with k ranks. It is the minimum "
+        "over `end` of `max(sum(costs[first:end]), worst[k - 1][end])`. For k = 0 it is 0 after the last layer and "
+        "infinite everywhere else. Then cut from the first layer on. Each piece ends as late as possible, if "
+        "neither the piece nor `worst` of the rest is above `worst[ranks][0]`.",
     ),
     symptoms={
         "all cuts are tried": _all_cuts_tried,
@@ -136,5 +138,5 @@ EXERCISE = Exercise(
         "the cut is as good as the best": _as_good_a_cut,
         "it is a cut": _a_cut,
     },
-    praise=lambda outcome: "no cut is better, for few layers and for 60, and what cannot be cut is rejected",
+    praise=lambda outcome: "no cut is better, with few layers and with 60, and what can't be cut is rejected",
 )

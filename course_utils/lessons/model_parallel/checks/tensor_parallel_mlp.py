@@ -1,4 +1,4 @@
-"""The check of `tensor_parallel_mlp`: against the whole perceptron, and one all-reduce in each direction."""
+"""The check of `tensor_parallel_mlp`: against the whole MLP, and one all-reduce in each direction."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from course_utils.words import ranks
 
 
 def whole(x, up_weight, up_bias, down_weight, down_bias):
-    """The perceptron that is cut."""
+    """The MLP that is cut."""
     from torch.nn.functional import gelu, linear
 
     return linear(gelu(linear(x, up_weight, up_bias)), down_weight, down_bias)
@@ -57,13 +57,13 @@ EXERCISE = Exercise(
     cases=_cases,
     needs_torch=True,
     hints=(
-        "After the first layer, gelu works on single numbers, and the second layer needs as its input what this rank "
-        "has. Which of the two cuts leaves complete numbers on each rank, and which one takes parts in?",
-        "`column_parallel_linear` with `up_weight` and `up_bias`, then `gelu`, then `row_parallel_linear` with "
-        "`down_weight` and `down_bias`; hand `group` to both.",
+        "gelu needs complete numbers, not terms of a sum. Which of the two cuts leaves complete numbers on each "
+        "rank? And which one can use some of the columns of its input?",
+        "Call `column_parallel_linear` with `up_weight` and `up_bias`, then `gelu`, then `row_parallel_linear` with "
+        "`down_weight` and `down_bias`. Pass `group` to both.",
     ),
     praise=lambda outcome: (
-        f"the numbers of the whole perceptron on {ranks(outcome.world_size)}, gradients too; "
+        f"the numbers of the whole MLP on {ranks(outcome.world_size)}, gradients too; "
         f"{len(calls(outcome, 0, 'forward'))} all-reduce forward, {len(calls(outcome, 0, 'backward'))} backward"
     ),
 )

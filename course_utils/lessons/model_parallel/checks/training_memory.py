@@ -127,18 +127,19 @@ EXERCISE = Exercise(
     number=5,
     minutes=15,
     difficulty=2,
-    turn="numbers, bytes for each, shares; then activations",
+    turn="parameters × bytes ÷ replicas, and the activations",
     title="does it fit?",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "For each parameter three things stay as long as training lasts. How many bytes does each take? And which "
-        "of these do the replicas divide among themselves? The batch is already this rank's: what does that say about "
-        "its activations?",
-        "`numbers = sum(layer_parameters(layer, parallelism.tensor) for layer in model)`; each of the three sizes of "
-        "`bytes_for_each_parameter` times numbers, divided by `parallelism.data` where the stage of ZeRO is at least 3 "
-        "(parameters), 2 (gradients), 1 (state); last `saved_at_most(model, batch, length, NUMBER_BYTES[precision], "
-        "parallelism, checkpointing, in_flight)`. `check_stage` rejects a stage that does not exist.",
+        "Begin with n, the sum over the layers, and with the three sizes in bytes. Which of the three products does "
+        "each row of the table divide? `batch` is already the number of texts on this rank, so its activations "
+        "aren't divided.",
+        "`numbers = sum(layer_parameters(layer, parallelism.tensor) for layer in model)`. Multiply it by each of "
+        "the three sizes that `bytes_for_each_parameter` returns. Divide by `parallelism.data` if "
+        "`parallelism.zero` is at least 3 (parameters), 2 (gradients) or 1 (state). The activations are "
+        "`saved_at_most(model, batch, length, NUMBER_BYTES[precision], parallelism, checkpointing, in_flight)`. "
+        "Call `check_stage` first.",
     ),
     symptoms={"the parts are in another order": _in_another_order},
     praise=lambda outcome: (

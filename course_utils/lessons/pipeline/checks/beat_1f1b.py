@@ -1,4 +1,4 @@
-"""The check of `beat_1f1b`: any schedule, for puzzles that nobody has seen, within their memory and before 1F1B."""
+"""The check of `beat_1f1b`: any schedule, for new puzzles, within their memory and faster than 1F1B."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -71,7 +71,7 @@ def _wrong(outcome: Outcome) -> Finding | None:
     return own(
         "no-faster" if equal else "slower",
         "the schedule takes {got:.2f} s and is idle {idle:.1%} of the time, "
-        f"{'no faster' if equal else 'slower'} than 1F1B: {{expected:.2f}} s, {{plain_idle:.1%}}",
+        f"which is {'no faster' if equal else 'slower'} than 1F1B with {{expected:.2f}} s and {{plain_idle:.1%}}",
         got=found.seconds,
         idle=found.idle_share,
         expected=found.plain.seconds,
@@ -83,29 +83,30 @@ def _praise(outcome: Outcome) -> str:
     found = judged(outcome)
     known = best_known(found.puzzle)
     text = (
-        f"before 1F1B in every puzzle; in the last {found.seconds:.2f} s and {found.idle_share:.1%} idle, 1F1B "
-        f"{found.plain.seconds:.2f} s and {found.plain.idle_share:.1%}"
+        f"faster than 1F1B in every puzzle; in the last one it takes {found.seconds:.2f} s and is idle "
+        f"{found.idle_share:.1%} of the time, and 1F1B takes {found.plain.seconds:.2f} s and is idle "
+        f"{found.plain.idle_share:.1%}"
     )
     if known is None:
         return text
     if found.seconds < known.seconds - 1e-6:
-        return f"{text}. The best that was known took {known.seconds:.2f} s: tell us!"
+        return f"{text}. The best schedule that we knew takes {known.seconds:.2f} s, so please tell us about yours"
     return f"{text}; the best known takes {known.seconds:.2f} s and is idle {known.idle_share:.1%}"
 
 
 def _drawing(outcome: Outcome) -> "Figure | None":
-    """The learner's schedule under 1F1B, also where it keeps too much or is too slow."""
+    """Draw 1F1B and the learner's schedule, even if that keeps too much or is too slow."""
     from course_utils.lessons.pipeline import pictures
 
     puzzle, returned = outcome.case.arguments[0][0], outcome.results[0]
     if form_problem(returned, puzzle.ranks) or sum(map(len, returned)) > common.MOST_DRAWN:
         return None
     mine, plain = puzzle.simulate(schedule_of(returned)), puzzle.one_f_one_b()
-    title = f"Your schedule takes {mine.seconds:.1f} s, 1F1B {plain.seconds:.1f} s"
+    title = f"Your schedule takes {mine.seconds:.1f} s, and 1F1B takes {plain.seconds:.1f} s"
     known = best_known(puzzle)
-    title += f", the best known {known.seconds:.1f} s" if known else ""
+    title += f"; the best known takes {known.seconds:.1f} s" if known else ""
     valid = judged(outcome).valid
-    under = f"simulated; {outcome.case.label}" + ("" if valid else "; your schedule cannot be run as it is")
+    under = f"Simulated; {outcome.case.label}" + ("" if valid else "; your schedule can't be run as it is")
     return pictures.pipelines({"1F1B": plain, "your schedule": mine}, title, under, in_seconds=True)
 
 
@@ -114,15 +115,17 @@ EXERCISE = Exercise(
     number=5,
     minutes=15,
     difficulty=3,
-    turn="any schedule that fits into the memory and is done before 1F1B",
+    turn="return any schedule that fits into memory and is done before 1F1B",
     title="a puzzle: who beats 1F1B?",
     cases=_cases,
     hints=(
-        "Look at 1F1B's picture: where does a rank wait, and for whom? Which half of a backward pass is the other rank "
-        "waiting for, and which half can wait itself until there is nothing else to do?",
-        "Begin with 1F1B and write I, W in the place of every B: the gradients leave earlier. Then put W off while "
-        "the rank's memory allows it. Or make the schedule while a clock runs: the action that can begin first "
-        "begins, I before F before W. Or move actions at random and keep what `judge` finds valid and faster.",
+        "Look at the picture of 1F1B. When does a rank wait, and for which other rank? Which half of a backward pass "
+        "is it waiting for? The other half can be done at any later time, for example when a rank has nothing else to "
+        "do.",
+        "Begin with 1F1B and replace each B by I and W, so that gradients leave earlier. Then put W off for as long as "
+        "the rank's memory allows. Or build the schedule along a simulated clock, where the next action is always the "
+        "one that can begin first, with I before F and F before W. Or move actions at random, and keep a change if "
+        "`judge` finds the schedule valid and no slower.",
     ),
     symptoms={"there is one list for all ranks": common.one_list},
     praise=_praise,

@@ -11,7 +11,7 @@ from course_utils.words import count
 
 
 def by_hand(ranks: int, micro_batches: int, chunks: int = 1) -> float:
-    """A rank waits for P − 1 passes of 1/v of its own length, and does m whole ones."""
+    """Compute the share from the P − 1 passes that a rank waits for, each of 1/v of its length, and its m own ones."""
     waits = (ranks - 1) / chunks
     return waits / (micro_batches + waits)
 
@@ -42,8 +42,8 @@ def _praise(outcome: Outcome) -> str:
     ranks, micro_batches = outcome.case.arguments[0]
     idle = _simulated(ranks, micro_batches)
     return (
-        f"{outcome.results[0]:.3f} for {ranks} ranks and {micro_batches} micro-batches, and the simulated schedule is "
-        f"idle for {idle:.3f} of the time"
+        f"your formula gives {outcome.results[0]:.3f} for {ranks} ranks and {micro_batches} micro-batches, and in a "
+        f"simulation the ranks are idle for {idle:.3f} of the time"
     )
 
 
@@ -60,9 +60,10 @@ EXERCISE = Exercise(
     title="how large is the bubble?",
     cases=_cases,
     hints=(
-        "Draw GPipe for 3 ranks and 4 micro-batches and count in passes: for how many does rank 2 wait, how many does "
-        "it do, and how many are that together? With v chunks each pass is v times as short: which number changes?",
-        "Idle (P − 1) passes, busy m of v parts each: the idle share is (P − 1) / (v m + P − 1).",
+        "Draw GPipe for 3 ranks and 4 micro-batches, and count in passes. How many does rank 2 do, and how many does "
+        "it wait for? If a pass through a chunk takes only 1/v of the time, which of the two times changes?",
+        "Each rank works for m passes and waits for (P − 1) / v of them. So the idle share is "
+        "(P − 1) / v divided by m + (P − 1) / v, which is (P − 1) / (v m + P − 1).",
     ),
     praise=_praise,
 )

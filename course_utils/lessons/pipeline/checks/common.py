@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Lines = list[list[str]]
 """For each rank its actions, as `2F0`."""
 Other = dict[str, str]
-"""What stands in the place of a schedule or of an action: the key of what is wrong with it, and itself in words."""
+"""What was returned instead of a schedule or an action: the key of what is wrong with it, and itself in words."""
 ONE_LIST, BELOW_ZERO = "one-list", "below-zero"
 MOST_ACTIONS = 10_000
 MOST_DRAWN = 400
@@ -44,7 +44,7 @@ def as_lines(function: Callable, *given: Any) -> list[list[str | Other]] | Other
     if Action.__name__ in others:
         return _other(ONE_LIST, "a list of actions")
     if others:
-        return _other("no-lists", f"a list with a {min(others)} in the place of a list")
+        return _other("no-lists", f"a list that contains a {min(others)} instead of a list")
     if sum(map(len, made)) > MOST_ACTIONS:
         return _other("too-many-actions", f"a schedule of more than {MOST_ACTIONS:,} actions")
     return [[_text_of(thing) for thing in actions] for actions in made]
@@ -84,7 +84,7 @@ def form_problem(returned: Any, ranks: int) -> Finding | None:
             if type(action) is dict:
                 below = action["key"] == BELOW_ZERO
                 why = "and stages and micro-batches are counted from 0" if below else "which is not an Action"
-                words = f"rank {{rank}} has {{shown}} at place {{index}}, {why}"
+                words = f"rank {{rank}} has {{shown}} at index {{index}} of its list, {why}"
                 return own(action["key"], words, rank=rank, shown=action["shown"], index=index)
     return None
 
@@ -100,11 +100,11 @@ def schedule_of(returned: Lines) -> "Schedule":
 
 
 def elsewhere(returned: Lines, wanted: Lines) -> Finding | None:
-    """Find the first index at which a schedule is another one than was asked for."""
+    """Find the first index at which a schedule differs from the one that was asked for."""
     for rank, (actions, expected) in enumerate(zip(returned, wanted, strict=True)):
         for index, (got, right) in enumerate(zip(actions, expected, strict=False)):
             if got != right:
-                key, words = "another-action", "rank {rank} does {got} at place {index}, expected {expected}"
+                key, words = "another-action", "rank {rank} has {got} at index {index} of its list, expected {expected}"
                 key = key if parse(got).computes else "message"
                 return own(key, words, rank=rank, got=got, expected=right, index=index)
         if len(actions) != len(expected):
@@ -156,12 +156,12 @@ def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"
         timings, title = {"your schedule": mine}, f"Your schedule is idle {percent(mine.idle_share)} of the time"
         if outcome.finding:
             timings[name] = simulated(wanted(ranks, micro_batches))
-            title += f", {name} {percent(timings[name].idle_share)}"
+            title += f", and {name} {percent(timings[name].idle_share)}"
             if abs(mine.idle_share - timings[name].idle_share) < 1e-9:
-                title = f"As idle as {name}, {percent(mine.idle_share)} of the time, but another schedule"
+                title = f"As idle as {name}, {percent(mine.idle_share)} of the time, but a different schedule"
         given = f"{count(ranks, 'rank')}, {count(micro_batches, 'micro-batch')}"
         return pictures.pipelines(
-            timings, title, f"simulated, a backward pass twice as long as a forward pass; {given}"
+            timings, title, f"Simulated, with a backward pass twice as long as a forward pass; {given}"
         )
 
     return drawing
@@ -176,7 +176,7 @@ def simulated(lines: Lines) -> "Timing | None":
 
 
 def one_list(case: Case, outcome: Outcome) -> bool:
-    """Whether one list stands in the place of one for each rank, or each list holds everybody's actions."""
+    """Whether there is one list instead of one for each rank, or each list holds the actions of all ranks."""
     returned = outcome.results[0]
     if type(returned) is dict:
         return returned["key"] == ONE_LIST

@@ -29,7 +29,7 @@ def _praise(outcome: Outcome) -> str:
     ranks, micro_batches = outcome.case.arguments[0]
     timing = simulated(outcome.results[0])
     return (
-        f"{ranks} ranks, {micro_batches} micro-batches: each rank is idle {timing.idle_share:.1%} of the time, "
+        f"with {ranks} ranks and {micro_batches} micro-batches, each rank is idle {timing.idle_share:.1%} of the time "
         f"and keeps {micro_batches} micro-batches at once"
     )
 
@@ -43,10 +43,10 @@ EXERCISE = Exercise(
     title="all forward, then all backward",
     cases=_cases,
     hints=(
-        "What does one rank do, from its first action to its last? Write the list for rank 0 with three micro-batches "
-        "by hand. What is different on rank 1?",
-        "For each rank: `[Action(FORWARD, rank, index) for index in range(micro_batches)]`, and behind it the same "
-        "with `BACKWARD`. The function returns the list of these lists.",
+        "Write down what rank 0 does with three micro-batches, from its first action to its last. What is different "
+        "for rank 1?",
+        "The list of a rank is `[Action(FORWARD, rank, index) for index in range(micro_batches)]`, followed by the "
+        "same with `BACKWARD`. The function returns a list of these lists, one for each rank.",
     ),
     symptoms={
         **common.SYMPTOMS,

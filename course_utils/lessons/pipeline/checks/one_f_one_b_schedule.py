@@ -60,8 +60,8 @@ def _praise(outcome: Outcome) -> str:
     kept = ", ".join(f"{most:g}" for most in peak_in_flight(schedule_of(outcome.results[0])))
     idle = simulated(outcome.results[0]).idle_share
     return (
-        f"{ranks} ranks, {micro_batches} micro-batches: idle {idle:.1%} of the time, as GPipe is; the ranks keep "
-        f"{kept} micro-batches, GPipe {micro_batches} each"
+        f"with {ranks} ranks and {micro_batches} micro-batches, each rank is idle {idle:.1%} of the time, as with "
+        f"GPipe; the ranks keep {kept} micro-batches, and with GPipe {micro_batches} each"
     )
 
 
@@ -74,10 +74,12 @@ EXERCISE = Exercise(
     title="one forward, one backward",
     cases=_cases,
     hints=(
-        "How many ranks come after rank r? It can do one forward pass for each before the first gradient comes. "
-        "What is left to do when there are no more forward passes?",
-        "`ahead = min(ranks - rank - 1, micro_batches)` forward passes first. Then for each index: the forward pass "
-        "`ahead + index`, if there is one, and the backward pass `index`.",
+        "How many ranks come after rank r? That is the number of forward passes with which it begins, unless there "
+        "are fewer micro-batches. Which micro-batch does it take forward next, and which one backward? What is left "
+        "to do when there are no more forward passes?",
+        "Begin with `ahead = min(ranks - rank - 1, micro_batches)` forward passes. Then, for each index from 0 to "
+        "m − 1, add the forward pass of micro-batch `ahead + index`, if there is one, and the backward pass of "
+        "micro-batch `index`.",
     ),
     symptoms={
         **common.SYMPTOMS,

@@ -106,7 +106,7 @@ def _no_message(case: Case, outcome: Outcome) -> bool:
 
 
 def _drawing(outcome: Outcome) -> "Figure | None":
-    """The plan above the run, where the run was right and every pass left its phase in the trace."""
+    """Draw the schedule on paper and as it was run, if the run was right and every pass left its phase in the trace."""
     from course_utils.lessons.pipeline import pictures
 
     given = outcome.case.arguments[0][0]
@@ -114,34 +114,37 @@ def _drawing(outcome: Outcome) -> "Figure | None":
         return None
     run = timing_of(events_of(outcome.attempt.replies), outcome.world_size)
     plan = simulate_schedule(parse_schedule(given["lines"]), *[SECONDS] * 3)
-    title = f"Idle: {percent(plan.idle_share)} of the time in the plan, {percent(run.idle_share)} in your run"
-    under = f"{outcome.case.label}; every pass waits {SECONDS * 1e3:g} ms in place of computing"
+    title = (
+        f"In your run, ranks are idle {percent(run.idle_share)} of the time, and {percent(plan.idle_share)} on paper"
+    )
+    under = f"{outcome.case.label}; every pass waits {SECONDS * 1e3:g} ms instead of computing"
     under += "; messages, or other work on this machine, took the rest" if disturbed(plan, run) else ""
-    return pictures.pipelines({"planned": plan, "your run": run}, title, under, in_seconds=True)
+    return pictures.pipelines({"on paper": plan, "your run": run}, title, under, in_seconds=True)
 
 
 EXERCISE = Exercise(
     library="run_schedule",
     number=4,
-    minutes=25,
+    minutes=40,
     difficulty=3,
-    turn="action by action: receive, compute, send",
+    turn="go through this rank's list: receive, compute, send",
     title="a schedule on real ranks",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "Take the actions one by one. What does a forward pass need, who has it, and what must be kept until the "
-        "backward pass of the same stage and micro-batch? Where must the graph of autograd end, and which tensor's "
-        "`.grad` goes to the rank before?",
-        "Keep dicts by (stage, micro-batch): inputs, outputs, gradients. RECV_F: an input with `requires_grad_()`. F: "
-        "`stages[stage](input)`; on the last stage `loss(output, index)`; for a next stage on this rank "
-        "`output.detach().requires_grad_()` is its input. B or I: `output.backward(gradient)`, and `input.grad` is "
-        "for the stage before. Sends are `isend` of `….detach().numpy()`, waited for at the end.",
+        "Keep three dictionaries, for inputs, outputs and gradients of outputs, with (stage, micro-batch) as the key. "
+        "For each kind of action, decide what it takes out of which dictionary and what it puts in. What becomes the "
+        "input of stage s + 1 if it is on this rank? And what becomes the gradient for stage s − 1?",
+        "RECV_F puts `torch.tensor(array).requires_grad_()` into the inputs. FORWARD computes `stages[stage](input)`. "
+        "On the last stage of all, `loss(output, index)` takes the place of the output. If stage + 1 is in `stages`, "
+        "`output.detach().requires_grad_()` is its input. BACKWARD and INPUT call `output.backward(gradient)` (on the "
+        "last stage without a gradient), and `input.grad` is the gradient for stage − 1. SEND_F and SEND_B call "
+        "`isend` with `….detach().numpy()`. WEIGHT does nothing inside `with work.on(action):`.",
     ),
     symptoms={"no message is sent": _no_message, "a rank waits in a send": _waits_in_a_send},
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} have the gradients and the loss of the serial model, after "
-        f"{count(outcome.run.messages, 'message')} and in the schedule's order"
+        f"{count(outcome.run.messages, 'message')} and in the order of the schedule"
     ),
     drawing=_drawing,
 )

@@ -197,9 +197,9 @@ def wrong_order(outcome: Outcome) -> Finding | None:
 
 
 def _another(rank: int, done: list[str], wanted: list[str]) -> Finding | None:
-    words = f"{RIGHT} rank {{rank}} did {{got}} as its pass number {{index}}, while the schedule says {{expected}}"
+    words = f"{RIGHT} rank {{rank}} did {{got}} as its pass number {{index}}, and the schedule has {{expected}} there"
     for index, (got, right) in enumerate(itertools.zip_longest(done, wanted)):
         if got != right:
-            got, right = got or "nothing", right or "that it is done"
+            got, right = got or "nothing", right or "nothing"
             return own("another-pass", words, rank=rank, got=got, expected=right, index=index)
     return None

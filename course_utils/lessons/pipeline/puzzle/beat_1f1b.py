@@ -1,4 +1,4 @@
-"""A schedule that is made while the clock runs: whoever can begin first, begins."""
+"""A schedule that is built along a simulated clock: the action that can begin first is next."""
 
 from collections import Counter
 
@@ -7,14 +7,15 @@ from course_utils.lessons.pipeline.puzzle.puzzle import Puzzle
 
 
 def beat_1f1b(puzzle: Puzzle) -> Schedule:
-    """A schedule for the puzzle that keeps within its memory and is done before 1F1B.
+    """Return a schedule for the puzzle that needs no more memory than there is and beats 1F1B.
 
-    Any schedule counts: whole backward passes (B) or their halves (I, and W at any later
-    time), in any order. `judge(puzzle, schedule)` says what is wrong with one, how long it
-    takes and how much of the time the ranks are idle.
+    Any order of actions counts, with whole backward passes (B) or with their halves, where W
+    may come at any time after I. `judge(puzzle, schedule)` finds out what is wrong with a
+    schedule, how long it takes, and how idle the ranks are.
 
     Args:
-        puzzle: stage times, link, memory of each rank, micro-batches; stage s lies on rank s.
+        puzzle: times of each stage, link, memory of each rank and number of micro-batches;
+            stage s is on rank s.
 
     Returns:
         For each rank its actions, in order.
@@ -24,8 +25,8 @@ def beat_1f1b(puzzle: Puzzle) -> Schedule:
     schedule: Schedule = [[] for _ in range(puzzle.ranks)]
     clock, done, times = [0.0] * puzzle.ranks, {}, Counter()  # of each rank; when what ended; how often
 
-    # When a rank could start its next action of a kind;
-    # None as long as something for it is missing.
+    # When a rank could start its next action of this kind,
+    # or None if something that it needs is still missing.
     def ready(rank: int, kind: str) -> float | None:
         index = times[rank, kind]
         here = {FORWARD: None, INPUT: (rank, FORWARD, index), WEIGHT: (rank, INPUT, index)}[kind]
@@ -38,9 +39,8 @@ def beat_1f1b(puzzle: Puzzle) -> Schedule:
             return None
         return max(clock[rank], done[there] + link if there else 0.0)
 
-    # Of all that could be next, what can start first;
-    # input gradients before forward passes before weight gradients,
-    # because others wait for the first two only.
+    # Of all actions that could be next, take the one that can start first.
+    # If several can, I comes before F, and F before W, because no other rank waits for W.
     for _ in range(3 * puzzle.ranks * puzzle.micro_batches):
         can = [(ready(rank, kind), "IFW".index(kind), rank, kind) for rank in range(puzzle.ranks) for kind in seconds]
         start, _, rank, kind = min(candidate for candidate in can if candidate[0] is not None)

@@ -1,6 +1,6 @@
-"""A class's leaderboard of the puzzles: one CSV file, into which everybody writes and whose numbers nobody trusts.
+"""A class's leaderboard of the puzzles: one CSV file that the whole class writes to, so that its numbers prove nothing.
 
-The file stands at $COURSE_LEADERBOARD, which a teacher sets to a place that the whole class can write to (the folder
+The file is at $COURSE_LEADERBOARD, which a teacher sets to a place that the whole class can write to (the folder
 too), or in the course's own folder. It holds the schedules themselves: whoever reads it judges them again.
 """
 
@@ -32,7 +32,7 @@ _PATIENCE, _FORGOTTEN = 20.0, 60.0  # seconds until we give up on the lock, and 
 
 @dataclass(frozen=True)
 class BoardEntry:
-    """The best that somebody has handed in for a puzzle; its numbers are from judging it now."""
+    """The best schedule that has been handed in under a name for a puzzle, judged again now."""
 
     name: str
     date: str
@@ -45,7 +45,7 @@ class BoardEntry:
         return self.judgement.puzzle.name
 
     def row(self) -> list[str]:
-        """As it stands in the file."""
+        """Return the entry as a row of the file."""
         texts = f"{self.judgement.idle_share:.6f}", f"{self.judgement.seconds:.6f}"
         return [self.name, self.puzzle, *texts, self.date, write_schedule(self.schedule).replace("\n", " | ")]
 
@@ -59,7 +59,7 @@ class Leaderboard:
         self.path = chosen or course_home() / "leaderboard.csv"
 
     def submit(self, name: str, puzzle: Puzzle | str, schedule: Sequence[Sequence[Action]]) -> str:
-        """Hand in a schedule; it is kept if it beats 1F1B and what stands under this name. Returns what became of it.
+        """Hand in a schedule, keep it if it beats 1F1B and the last one under this name, and return what became of it.
 
         Raises:
             CourseError: no name, no shared puzzle, a schedule that cannot be run, or a file that cannot be written.
@@ -109,7 +109,7 @@ class Leaderboard:
 
         entries = self.entries(_shared(puzzle).name)
         if not entries:
-            raise CourseError(f'Nobody has handed in a schedule for the puzzle "{puzzle}" yet. `submit` does.')
+            raise CourseError(f'No schedule has been handed in for the puzzle "{puzzle}" yet. Use `submit`.')
         first = entries[0]
         known = best_known(first.judgement.puzzle)
         title = f"{first.name} takes {first.judgement.seconds:.1f} s, 1F1B {first.judgement.plain.seconds:.1f} s"

@@ -1,6 +1,6 @@
-"""The puzzle: stages of different lengths, a link that takes its time, little memory. Any schedule may be handed in.
+"""The puzzle: stages of different lengths, a link on which messages take time, and little memory for any schedule.
 
-The validator says whether it can be run, the simulator when it is done: everything here is planned, nothing is run.
+The validator finds out whether a schedule can be run, and the simulator when it is done. Nothing here is run.
 """
 
 import functools

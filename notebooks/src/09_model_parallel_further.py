@@ -1,0 +1,468 @@
+# The optional second notebook of lesson 9. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # Further: what if the model does not fit?
+#
+# A layer can be cut correctly and still train only a quarter of what you pay for. This happens if four ranks start from
+# the same random seed, and no error tells you. This notebook begins with that trap. Then it cuts what tensor
+# parallelism leaves whole, hides its messages, and lets PyTorch do the work.
+#
+# Everything here is optional. The first code cell prepares the notebook. After that you can go to any section, because
+# each of them stands alone. If a section complains that its ranks were stopped, run the first code cell again.
+#
+# 1. *Random numbers on four ranks*: first weights and dropout
+# 2. *The wrong order*: a row cut first, then a column cut
+# 3. *Sequence parallelism*: norms are cut along the text
+# 4. *Sending one chunk while computing the next*: how today's libraries hide the sums
+# 5. *PyTorch's own tool*: tensors that know how they are cut
+# 6. *A smaller model instead*: what pruning saves, and what it doesn't
+# 7. *A report, redone*: when to cut the batch, and when the weights
+#
+# *45 minutes · optional, after [lesson 9](09_model_parallel.ipynb) · 4 ranks, about 6 minutes for each section*
+
+# %%
+from functools import partial
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import gelu, layer_norm, linear
+
+import course_utils as course
+from course_utils.lessons.model_parallel import differentiable_collectives as moves
+from course_utils.lessons.model_parallel import (
+    moments_of,
+    own_part,
+    pictures,
+    what_is_where,
+)
+from course_utils.measuring import by_turns, is_busy, unless_busy
+from course_utils.trace.recorder import phase
+
+ranks = course.start(4, link="200 Mbit/s")
+ranks.load_torch()
+
+# %% [markdown]
+# ## Random numbers on four ranks
+#
+# On the main page every rank drew the whole layer and kept its part. A large model doesn't fit, so each rank has to
+# draw its part alone. Take a layer `up` with 64 hidden units, which are rows of its `weight`. Four ranks draw 16 of
+# them each. If each rank starts from a seed of its own, all 64 rows are different.
+#
+# **Predict.** How many different units are there if all four ranks call `torch.manual_seed(0)` first?
+
+# %%
+course.predict("model_seed", units=...)
+
+
+# %%
+def different_units(own_seed):
+    torch.manual_seed(dist.get_rank() if own_seed else 0)
+    part = nn.Linear(16, 16).weight.detach()
+    rows = moves.all_gathered(part, 0)  # of all ranks
+    return len(rows.unique(dim=0))
+
+
+for own_seed in (True, False):
+    units = ranks.run(different_units, own_seed, backend="gloo").results[0]
+    print("a seed for each rank:" if own_seed else "the same seed:", units, "units")
+course.measured("model_seed", units=units)
+
+# %% [markdown]
+# Every rank draws the same 16 rows. If the parts of `down` are drawn in the same way, equal units also get equal
+# gradients, so they stay equal for ever. You pay for 64 units and train 16.
+#
+# A second kind of random numbers needs the opposite care. **Dropout** sets randomly chosen numbers to zero during
+# training. In a block it can be in two places. *Inside* attention, between the column cut and the row cut, the ranks
+# hold different numbers, and there each rank may draw what it likes. *After the sum* all ranks hold the same $x$, and
+# they go on with it.
+#
+# **Predict.** Norms and the biases that are added after the sum aren't cut, so every rank has a copy of them. Suppose
+# that every rank uses its own dropout seed, everywhere. What happens to the copies?
+
+# %%
+choices = {
+    "a": "nothing, because dropout is only noise",
+    "b": "the program stops with an error",
+    "c": "they drift apart",
+}
+course.predict("model_dropout", answer=..., choices=choices)
+
+# %% tags=["figure:09_seeds"]
+from course_utils.lessons.model_parallel import OWN_SEEDS, apart_text, ranks_apart
+
+steps = 8
+lines = {}
+for place in OWN_SEEDS:  # nowhere, inside, everywhere
+    lines[place] = ranks.run(ranks_apart, place, steps, backend="gloo").results[0]
+drifted = lines["everywhere"][-1] > 0
+course.measured("model_dropout", answer="c" if drifted else "a")
+axes = {"across": "steps", "up": "largest difference between two ranks"}
+course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **axes)
+
+# %% [markdown]
+# There is no error. But if the ranks drop different numbers after the sum, each of them goes on with a different $x$,
+# and their copies of one and the same weight get different gradients. Inside attention, different seeds do no harm.
+# Megatron-LM therefore keeps two generators of random numbers, one that is equal on all ranks of a group and one that
+# isn't.
+#
+# Our own blocks are stricter. Every rank draws the zeros for the whole tensor and takes its part, so that it equals one
+# process to the last digit. In practice the question comes up less often than it used to. Large language models are
+# usually pre-trained without dropout; PaLM ([Chowdhery and others, 2022](https://arxiv.org/abs/2204.02311), §5) is an
+# example. The seeds of the first weights, however, still matter for everyone.
+#
+# ## The wrong order
+#
+# The main page argues that a row cut before a column cut takes four collectives. Here it is, run. Four functions pass
+# tensors along, and each has its own backward pass:
+#
+# | function | forward | backward |
+# |---|---|---|
+# | `split_over_ranks` | each rank takes its part | all-gather |
+# | `sum_over_ranks` | all-reduce | nothing |
+# | `copy_to_ranks` | nothing | all-reduce |
+# | `join_over_ranks` | all-gather | each rank takes its part |
+
+
+# %%
+def row_then_column(x, up, up_bias, down, down_bias):
+    term = linear(moves.split_over_ranks(x, 1), own_part(up, 1))
+    hidden = gelu(moves.sum_over_ranks(term) + up_bias)  # gelu needs the sum
+    hidden = moves.copy_to_ranks(hidden)
+    part = linear(hidden, own_part(down, 0), own_part(down_bias, 0))
+    return moves.join_over_ranks(part, 1)
+
+
+def column_then_row(x, up, up_bias, down, down_bias):
+    hidden = linear(moves.copy_to_ranks(x), own_part(up, 0), own_part(up_bias, 0))
+    return moves.sum_over_ranks(linear(gelu(hidden), own_part(down, 1))) + down_bias
+
+
+# %%
+from course_utils.lessons.model_parallel import (
+    collectives_text,
+    mlp_beside_whole,
+    moved_text,
+)
+
+compare = partial(ranks.run, mlp_beside_whole, backend="gloo")
+mlps = {"row then column": row_then_column, "column then row": column_then_row}
+for _ in range(2):  # the first runs are slow: they connect
+    runs = {name: compare(mlp) for name, mlp in mlps.items()}
+for name, run in runs.items():
+    assert max(run.results) <= 1e-10  # in float64, beside one process
+    for part in ("forward", "backward"):
+        print(f"{name}, {part}: {moved_text(run.events, part)}")
+course.draw.timelines(*runs.values(), titles=list(runs), title=collectives_text(runs))
+
+# %% [markdown]
+# Both are right. The wrong order takes two more collectives, and two of its four move the wide tensor, which is four
+# times as large as $x$.
+#
+# ## Sequence parallelism
+#
+# Between its two pairs of cuts, a block still does some work on the whole $x$. The norms, the additions and dropout run
+# on every rank alike, and every rank keeps their inputs for the backward pass. **Sequence parallelism** (Korthikanti
+# and others, 2022) cuts these parts along the text, so that each rank has the whole vectors of some tokens.
+#
+# A column cut needs all tokens, so an all-gather comes before it. And after a row cut, a rank no longer needs the
+# complete sum, only that of its own tokens. The all-reduce becomes a reduce-scatter. Here is what each rank holds in an
+# MLP, with a text of 16 tokens and vectors of 32 numbers:
+
+
+# %% tags=["figure:09_sequence_blocks"]
+def sequence_parallel_mlp(x, up, down):
+    mine = own_part(x, 0)  # four of 16 tokens
+    normed = layer_norm(mine, (32,))
+    gathered = moves.all_gathered(normed, 0)
+    hidden = gelu(linear(gathered, own_part(up, 0)))  # column cut
+    term = linear(hidden, own_part(down, 1))  # row cut
+    y = moves.reduce_scattered(term, 0)
+    return dict(zip(names, (mine, normed, gathered, hidden, term, y), strict=True))
+
+
+names = ["x", "norm", "all-gather", "hidden", "terms of y", "reduce-scatter"]
+x, up, down = torch.randn(16, 32), torch.randn(128, 32), torch.randn(32, 128)
+normed = layer_norm(x, (32,))  # in one process
+hidden = gelu(linear(normed, up))
+y = linear(hidden, down)
+whole = dict(zip(names, (x, normed, normed, hidden, y, y), strict=True))
+run = ranks.run(sequence_parallel_mlp, x, up, down, backend="gloo")
+panel = {"MLP": moments_of(run.results, whole)}
+what_is_where(panel, "Tokens are cut before the all-gather and after the reduce-scatter")
+
+# %% [markdown]
+# In the squares, tokens are rows. At the left and at the right a rank has a quarter of the tokens, and the next layer
+# can go on from there.
+#
+# Does that cost more bytes? With four ranks, a ring sends 1.5 times the tensor from each rank in an all-reduce. From
+# lesson 5 you know what an all-reduce consists of.
+#
+# **Predict.** How many times more bytes does a rank send with sequence parallelism than without, if rings do the
+# collectives?
+
+# %%
+course.predict("model_sequence", within=1.1, times_the_bytes=...)
+
+# %%
+from course_utils.lessons.model_parallel import CHARACTERS, Parallelism, character_model
+from course_utils.lessons.model_parallel import character_text, in_phase, pass_bytes
+from course_utils.lessons.model_parallel import sequence_text, step_memory, text_batches
+from course_utils.lessons.model_parallel import training_memory
+
+model = character_model(len(CHARACTERS), width=64, depth=4, dropout=0.1)
+(batch,) = text_batches(character_text().training, 4, 64, 1)  # 4 texts of 64
+step = partial(ranks.run, step_memory, model, batch, backend="gloo")
+plain, cut = step(), step(sequence=True)  # one step of training
+sent = [pass_bytes(run.events, ranks=4) for run in (plain, cut)]
+kept = [run.results[0].activations for run in (plain, cut)]
+course.measured("model_sequence", times_the_bytes=round(sent[1] / sent[0], 2))
+found = sequence_text((sent[0], kept[0]), (sent[1], kept[1]))
+forward = [in_phase(run.events, "forward") for run in (plain, cut)]
+course.draw.timelines(*forward, titles=["all-reduces", "sequence cut"], title=found)
+
+# %% [markdown]
+# An all-reduce *is* a reduce-scatter followed by an all-gather, 0.75 and 0.75 of the tensor. So the bytes are the same,
+# except for a small amount at the model's beginning and end, where our model cuts the text and joins it again. Norms
+# and dropout now lie between the two halves of the all-reduce, where each rank has only its part. This costs nothing
+# and saves memory:
+
+# %%
+whole_text, cut_text = Parallelism(tensor=4), Parallelism(tensor=4, sequence=True)
+calculated = {
+    "norms on all ranks": training_memory(model, 4, 64, parallelism=whole_text),
+    "norms cut, too": training_memory(model, 4, 64, parallelism=cut_text),
+}
+counted = dict(zip(calculated, (plain.results[0], cut.results[0]), strict=True))
+for name, memory in counted.items():
+    assert abs(memory.total / calculated[name].total - 1) <= 0.05
+pictures.memory(calculated, counted)
+
+# %% [markdown]
+# The picture shows bytes that we can calculate beforehand, too. Our ranks keep what they have gathered for the backward
+# pass. Korthikanti's keep only their own part and gather it once more, which takes less memory and more bytes on the
+# links. The gloo library that sends our messages makes its reduce-scatter from an all-reduce, so we count what rings
+# would send and say nothing about time.
+#
+# ## Sending one chunk while computing the next
+#
+# The sum after a row cut has to wait until the product is complete. Or does it? The rows of $y$ don't depend on each
+# other. So we can cut $x$ into chunks of rows, and send the terms of one chunk while the product of the next is
+# computed. This is the idea behind Megatron's option `--tp-comm-overlap` and behind *async TP* in torchtitan. There it
+# is done with the all-gathers and reduce-scatters of sequence parallelism, in kernels that copy data between GPUs while
+# they multiply. Ours uses `async_op=True` from lesson 7:
+
+
+# %%
+def row_cut_in_chunks(chunks):
+    torch.manual_seed(dist.get_rank())
+    x, weight = torch.randn(512, 4096), torch.randn(512, 4096)  # this rank's parts
+    terms, started = [], []
+    dist.barrier()
+    with phase("forward"):
+        for rows in x.chunk(chunks):
+            term = linear(rows, weight)
+            started.append(dist.all_reduce(term, async_op=True))
+            terms.append(term)
+        for work in started:
+            work.wait()
+    return torch.cat(terms)
+
+
+run_in_chunks = partial(ranks.run, row_cut_in_chunks, backend="gloo")
+run_in_chunks(1)  # the first run is slow: it connects
+runs = {1: [], 4: []}
+for _ in range(5):
+    for chunks, line in runs.items():  # by turns
+        line.append(run_in_chunks(chunks))
+at_once, in_four = (line[0].results[0] for line in runs.values())
+assert torch.allclose(at_once, in_four, atol=1e-2)  # the numbers are about 100
+seconds = {chunks: [run.seconds for run in line] for chunks, line in runs.items()}
+middle = {chunks: 1000 * np.median(line) for chunks, line in seconds.items()}
+said = f"In one piece it takes {middle[1]:.0f} ms, in four chunks {middle[4]:.0f} ms"
+pair = [min(line, key=lambda run: run.seconds) for line in runs.values()]
+title = unless_busy(is_busy(list(seconds.values())), said)
+course.draw.timelines(*pair, titles=["one piece", "four chunks"], title=title)
+
+# %% [markdown]
+# The time in the title is the median of five runs, and the timelines show the fastest of each. In four chunks, the
+# first all-reduce can start when a quarter of the product is done. What can be gained is limited by the shorter of the
+# two, product and messages, and every chunk pays the latency again. On your computer sending also takes time from the
+# cores that compute, so don't expect too much here. The PyTorch team has published [measurements on 256
+# GPUs](https://github.com/pytorch/torchtitan/blob/main/benchmarks/asyncTP_llama3_h100_2025-06_torchtitan.md), in which
+# tensor parallelism stays inside groups of 8 GPUs with NVLink (lesson 13).
+#
+# Why inside such a group? An H100 sends 450 GB per second through NVLink, and through a network link of 400 Gbit/s only
+# 50 GB per second. A block that takes the 4.3 GB of the main page needs 1.75 × 4.3 ÷ 450 s = 17 ms for its sums with 8
+# GPUs and NVLink, and nine times as long over the network. Its arithmetic takes 6 operations for each weight and token,
+# which is 6 × 12 × 4,096² × 131,072 operations. On 8 GPUs with 5 · 10¹⁴ operations per second each, that is 40 ms. In
+# the first case the sums can be hidden, and in the second case they can't.
+#
+# ## PyTorch's own tool
+#
+# A **DTensor** is a tensor that knows how it is spread over a **mesh**, which is a set of ranks arranged in rows and
+# columns. Here there are four ranks in one row. A DTensor can be whole on every rank (`Replicate`), cut along a
+# dimension (`Shard`), or a term of a sum on each rank (`Partial`). You only say how the weights are cut. The
+# collectives follow from that:
+
+
+# %%
+def cut_with_dtensors(block):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel
+    from torch.distributed.tensor.parallel import parallelize_module
+
+    mesh = init_device_mesh("cpu", (4,), mesh_dim_names=("tensor",))
+    plan = {
+        "attention.qkv": ColwiseParallel(),
+        "attention.out": RowwiseParallel(),
+        "mlp.up": ColwiseParallel(),
+        "mlp.down": RowwiseParallel(),
+    }
+    block.attention.heads //= 4  # on this rank
+    parallelize_module(block, mesh, plan)
+
+
+# %% tags=["nbval-check-output"]
+from course_utils.lessons.model_parallel import beside_serial, dtensor
+
+
+def count_collectives():
+    return dtensor.counted(lambda: beside_serial(cut_with_dtensors, passes=1))
+
+
+run = ranks.run(count_collectives, backend="gloo")
+found, collectives = run.results[0]
+assert all(max(found.values()) <= 1e-10 for found, _ in run.results)
+print(f"{len(found)} tensors agree with those of one process")
+print("all-reduces:", collectives["all_reduce"])
+
+# %% [markdown]
+# These are the same cuts, the same four all-reduces and the same results. Before them, PyTorch hands out the weights of
+# rank 0, so that all ranks start from the same ones, and that takes some other collectives, which aren't printed here.
+# For sequence parallelism there is a `SequenceParallel` style for the norms. [Lesson 11](11_hybrid_and_sharded.ipynb)
+# uses meshes with two axes.
+#
+# ## A smaller model instead
+#
+# A model that doesn't fit could also be made smaller. In **pruning**, the weights with the smallest absolute values are
+# set to zero, in the hope that they matter the least. We train the digits network of lesson 6 and remove more and more
+# of its weights, without training again:
+
+# %% tags=["here:09_pruning"]
+from course_utils.lessons.data_parallel import Sgd, accuracy, batches, digits_mlp
+
+data = course.data.digits("float32")
+network = digits_mlp(seed=0)
+optimizer = Sgd(network.parameters(), 0.2)
+for epoch in range(10):
+    torch.manual_seed(epoch)
+    for batch in batches(torch.randperm(len(data.train_x)), 64):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(
+            network(data.train_x[batch]), data.train_y[batch]
+        )
+        loss.backward()
+        optimizer.step()
+
+shares, recognised = [0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95], []
+matrices = [p.data for p in network.parameters() if p.dim() == 2]
+for share in shares:
+    for matrix in matrices:  # a weight that is zero stays zero
+        limit = matrix.abs().quantile(share)
+        matrix[matrix.abs() < limit] = 0
+    recognised.append(100 * accuracy(network, data.test_x, data.test_y))
+axes = {"across": "share of the weights that are zero", "up": "recognised, in %"}
+title = f"Half of the weights gone: {recognised[2]:.0f}%, 90% gone: {recognised[5]:.0f}%"
+course.draw.over_numbers(shares, {"digits": recognised}, title, **axes)
+
+# %% [markdown]
+# A network can lose many of its weights before it recognises noticeably fewer images. But is it any faster? A matrix
+# product multiplies zeros, too. To save time, whole rows or columns have to go, so that the matrix becomes smaller.
+#
+# **Predict.** A layer has 2,048 inputs and 2,048 outputs. How many times faster is its product if 90 percent of its
+# weights are zero, in random places?
+
+# %%
+course.predict("model_pruning", within=1.5, times_faster=...)
+
+# %%
+import time
+
+x, weight = torch.randn(256, 2048), torch.randn(2048, 2048)
+zeros = weight * (torch.rand(2048, 2048) > 0.9)
+
+
+def seconds_of(weight):
+    start = time.perf_counter()
+    for _ in range(5):
+        linear(x, weight)
+    return time.perf_counter() - start
+
+
+candidates = {"dense": weight, "zeros": zeros, "rows": weight[:205].clone()}
+measures = {name: partial(seconds_of, matrix) for name, matrix in candidates.items()}
+seconds = by_turns(measures, rounds=7, warm_ups=1)
+middle = {name: np.median(line) for name, line in seconds.items()}
+busy = is_busy(list(seconds.values()))
+course.measured(
+    "model_pruning", busy=busy, times_faster=middle["dense"] / middle["zeros"]
+)
+said = f"a tenth of the rows: {middle['dense'] / middle['rows']:.1f} times faster"
+print(unless_busy(busy, said))
+
+# %% [markdown]
+# As long as the matrix is stored as an ordinary tensor, zeros in random places save neither time nor memory. Sparse
+# formats save memory, and some GPUs have units for one regular pattern, in which two of every four neighbouring weights
+# are zero. Removing whole rows saves both everywhere, but it usually costs more accuracy.
+#
+# ## A report, redone
+#
+# SURF's slides on distributed training (2022) compare data parallelism and model parallelism in a table. With more
+# processors, it says, the throughput of data parallelism "increases" and that of model parallelism "decreases". The
+# communication of the first is "low to moderate" and that of the second is "high", although these are "very generic
+# statements (there are exceptions)".
+#
+# The main page has measured both. Layers on different ranks bring no speed at all. And a cut of the weights can send
+# either more or less than a cut of the batch. A report on FlexFlow (Nguyen, 2020) draws a fully connected layer as a
+# matrix product and cuts it in the ways that you know. The rule behind it takes one line. With $n$ rows, the batch cut
+# sums inputs × outputs elements, the column cut $n$ × inputs, and the row cut $n$ × outputs:
+
+# %% tags=["nbval-check-output", "here:09_layers"]
+layers = {  # of VGG-16, with 16 images: rows, inputs, outputs
+    "first convolution": (16 * 224 * 224, 3 * 9, 64),
+    "convolution in the middle": (16 * 56 * 56, 256 * 9, 256),
+    "last convolution": (16 * 14 * 14, 512 * 9, 512),
+    "first fully connected": (16, 512 * 7 * 7, 4096),
+    "last fully connected": (16, 4096, 1000),
+}
+for name, (rows, inputs, outputs) in layers.items():
+    elements = {"batch cut": inputs * outputs, "column cut": rows * inputs}
+    elements["row cut"] = rows * outputs
+    best = min(elements, key=elements.get)
+    print(f"{name}: {best}, {elements[best]:,} elements")
+
+# %% [markdown]
+# For a convolution with windows of 3 × 3 pixels, every position in every image is a row, and each input channel counts
+# nine times. So a convolution has many rows and few weights, and the batch cut is the cheapest, except for the last,
+# where an image has shrunk to 14 × 14 positions. A fully connected layer has one row per image and many weights, and it
+# is cheaper to cut the weights. In a transformer the rows are tokens again, which brings us back to the batch. FlexFlow
+# finds such cuts by a search. In [lesson 12](12_strategy_search.ipynb) you write one.
+#
+# The slides name two alternatives to model parallelism. The first is pruning. The second is to stay on ordinary
+# processors, because they have more memory. A machine with 512 GB of main memory could just hold the model with 32
+# billion weights from the top of the main page. But its training takes $10^{24}$ operations (lesson 0). A machine that
+# manages 5 · 10¹² operations per second, a hundred times fewer than the GPU of lesson 0, would need more than 6,000
+# years.
+#
+# **To read**
+#
+# - Narayanan and others (2021), [*Efficient Large-Scale Language Model Training on GPU Clusters Using
+#   Megatron-LM*](https://arxiv.org/abs/2104.04473), combines tensor parallelism with other kinds, on 3,072 GPUs.
+# - The PyTorch documentation of [tensor
+#   parallelism](https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html) lists the styles that
+#   `parallelize_module` knows.
+
+# %%
+ranks.stop()

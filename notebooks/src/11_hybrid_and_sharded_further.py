@@ -1,0 +1,704 @@
+# The optional second notebook of lesson 11. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # Further: which mixture?
+#
+# In 2020, a student divided a network over two GPUs and watched the loss fall. The report concluded that "the training
+# flow works correctly". It did not. The two processes were training two different networks, and the last layers of each
+# took steps that were only half as long as they should have been. You will see how to find such an error, and then look
+# at five questions that the two pages of lesson 11 leave open.
+#
+# Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
+# you can go to any section, because each of them stands alone. If a section complains that its ranks were stopped, run
+# the first code cell again.
+#
+# 1. *A report, redone*: convolutions on all ranks, fully connected layers on one of them
+# 2. *Is the planner right?*: formulas against sixty published runs
+# 3. *How many hours, and how much energy?*: what a published training run cost, from two numbers
+# 4. *An optimizer that needs whole matrices*: what a rank can't do with a few rows
+# 5. *Shards inside a node, copies between nodes*: how to spare the slow links
+# 6. *A model that fits on no rank*: how to build it all the same
+# 7. *When do the shards travel?*: ZeRO and FSDP2 on a timeline
+#
+# *65 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, about 9 minutes for each section*
+
+# %%
+from itertools import combinations
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.nn.functional import cross_entropy
+
+import course_utils as course
+from course_utils.lessons.hybrid_and_sharded import largest_difference, small_batches
+from course_utils.lessons.hybrid_and_sharded import small_model
+from course_utils.trace.recorder import phase
+from course_utils.vgg import parameter_count
+
+ranks = course.start(4)
+ranks.load_torch()
+x, y = small_batches(1)[0]  # 64 pieces of Python's help text, and what comes next
+
+# %% [markdown]
+# ## A report, redone
+#
+# The mixtures of the [first page](11_hybrid_and_sharded.ipynb) treat all layers alike. You can also divide different
+# *layers* in different ways, and for networks that look at images there is a good reason to. A convolution has few
+# weights and produces many activations. A fully connected layer has many weights and produces few activations. In
+# AlexNet, the convolutions hold about 5% of the weights, but do more than 90% of the computation ([Krizhevsky
+# 2014](https://arxiv.org/abs/1404.5997)).
+#
+# D. M. Nguyen's [report](../docs/sources.md) asked a search program, which is the subject of lesson 12, how to train
+# AlexNet on two GPUs. The program answered that both GPUs should do the convolutions, each with half of the batch, and
+# that one GPU should do the last fully connected layers alone. The student then built a smaller network in PyTorch that
+# is divided like this. Here is the same network with our digits, enlarged to the size of the report's images:
+
+# %%
+from course_utils.lessons.hybrid_and_sharded import enlarged, report_network
+
+data = course.data.digits("float64")
+convolutions, dense = report_network()
+image = enlarged(data.train_x[:1]).float()  # from 8 × 8 to 28 × 28 pixels
+activations = convolutions(image)
+print("an image after the convolutions:", activations.numel(), "activations")
+print("convolutions:   ", parameter_count(convolutions), "weights")
+print("fully connected:", parameter_count(dense), "weights")
+
+# %% [markdown]
+# The convolutions are the smaller part here as well, so every rank gets a copy of them. Only rank 0 gets the fully
+# connected layers, and the other ranks send it their *activations*. A training step then has four parts:
+#
+# 1. Every rank takes its own images through the convolutions. Rank 0 gathers the activations and the labels of all
+#    ranks.
+# 2. Rank 0 goes forward and backward through the fully connected layers, while the others wait.
+# 3. Rank 0 scatters the gradients of the activations, so that each rank gets those of its own images. Every rank then
+#    goes backward through its convolutions.
+# 4. An all-reduce adds up the gradients of the convolutions.
+#
+# What does this cost rank 1 if it has only 2 images? It gives 2 × 320 activations and 2 labels to the gather. It
+# receives gradients from the scatter, but puts nothing into it. Finally it gives the 5,280 gradients of the
+# convolutions to the all-reduces, however many images there are. That makes 640 + 2 + 5,280 = 5,922 numbers. We count
+# each number once here, although the library may send it several times on its way through a ring.
+#
+# **Predict.** How many numbers does rank 1 put into its collectives if each of the 4 ranks has 16 images?
+
+# %%
+course.predict("hybrid_numbers", within=1.1, numbers=...)
+
+# %% tags=["figure:11_hybrid_step"]
+# train_network calls `hybrid_step`, the function of an exercise.
+from course_utils.lessons.hybrid_and_sharded import same_text, train_network
+
+steps = 66
+alone = {"ranks": 1, "backend": "gloo"}  # one process
+serial = ranks.run(train_network, data, "serial", steps, **alone).results[0]
+hybrid = ranks.run(train_network, data, "hybrid", steps, backend="gloo")
+numbers = hybrid.bytes_per_rank[1] // 8 // steps  # of 8 bytes
+course.measured("hybrid_numbers", numbers=numbers)
+print(same_text({"the hybrid": hybrid.results[0].losses}, serial.losses))
+for trained in hybrid.results:  # weights after every step
+    assert largest_difference(trained.convolutions, serial.convolutions) <= 1e-10
+assert largest_difference(hybrid.results[0].dense, serial.dense) <= 1e-10
+for _ in range(2):  # the first run finds the connections
+    once = ranks.run(train_network, data, "hybrid", steps=1, backend="gloo")
+once.timeline("A hybrid step: activations to rank 0, their gradients back, all-reduces")
+
+# %% [markdown]
+# Rank 1 gives 5,120 activations, 16 labels and 5,280 gradients. With data parallelism alone it would give 21,840
+# gradients. So the mixture sends less, but the advantage shrinks with every image, because each image adds 321 numbers.
+# With 52 images per rank it would be gone. The other price is time. While rank 0 goes through the fully connected
+# layers, the three others wait at the scatter. Our layers are so small that this takes a moment only, but in a network
+# like AlexNet it is a part of every step.
+#
+# Part 4 adds gradients up and doesn't divide. Rank 0 calculates its loss as the mean over all 64 images, so the
+# division by 64 has already happened, and each rank's gradient is its images' share of the result. The
+# [exercise](../exercises/11_hybrid_and_sharded.ipynb) on `hybrid_step` lets you write this step.
+#
+# ### Which rank holds what?
+#
+# The report shows its division as a list. Each process prints its rank, the name of each parameter, and the device
+# where the parameter is. The student's program creates the fully connected layers in *every* process and moves them to
+# the device `"cuda:0"`, because "all fully connected layers are on GPU0". Our ranks have no GPUs, so we move them to
+# the device `"cpu"`, which is the same device for all our ranks just as GPU 0 is for theirs:
+
+
+# %% tags=["here:11_placement", "nbval-check-output"]
+def held_parameters(on_every_rank):
+    parts = dict(zip(("conv", "fc"), report_network(), strict=True))
+    if dist.get_rank() > 0 and not on_every_rank:
+        del parts["fc"]
+    return {
+        f"{part}.{name}": parameter.to("cpu").device
+        for part, layers in parts.items()
+        for name, parameter in layers.named_parameters()
+    }
+
+
+for title, on_every_rank in (("hybrid", False), ("the report", True)):
+    held = ranks.run(held_parameters, on_every_rank, backend="gloo").results
+    print(f"{title:14}", *(f"rank {rank}" for rank in range(4)))
+    for name in held[0]:
+        print(f"{name:14}", *(f"{str(rank.get(name, '-')):6}" for rank in held))
+
+# %% [markdown]
+# The two lists differ in the last four lines. In the first, only rank 0 has the fully connected layers. In the second,
+# every rank has them. The device is the same in all four columns, but that doesn't make it the same layer. Each process
+# has called `nn.Linear` and got a tensor of its own, so there are four copies of these layers.
+#
+# ### What the report did with the gradients
+#
+# Four copies are no problem as long as they all receive the same gradient. But the report exchanges gradients like
+# this, where `size` is the number of ranks:
+#
+# ```
+# for name, param in model.named_parameters():
+#     if "fc" not in name:              # fc: fully connected
+#         dist.all_reduce(param.grad.data)
+#     param.grad.data /= size
+# ```
+#
+# Take two ranks, and a weight of a fully connected layer. Suppose that rank 0's images give it the gradient 0.6, and
+# rank 1's images 0.2. The right gradient is the mean, 0.4, on both ranks. With this code nothing is added up for `fc`,
+# so rank 0 uses 0.6 ÷ 2 = 0.3 and rank 1 uses 0.1. Both steps go in a useful direction, but they are different, and
+# their mean is half of what it should be.
+#
+# **Predict.** What do the four ranks show after 66 steps?
+
+# %%
+course.predict(
+    "report_shows",
+    answer=...,  # "a", "b" or "c"
+    choices={
+        "a": "the loss does not fall",
+        "b": "the loss falls, but almost no image is recognised",
+        "c": "the loss falls, and most images are recognised",
+    },
+)
+
+# %% tags=["figure:11_report"]
+from course_utils.lessons.hybrid_and_sharded import distances, drift_text, symptom
+
+theirs = ranks.run(train_network, data, "report", steps, backend="gloo").results
+course.measured("report_shows", answer=symptom(theirs))
+shares = ", ".join(f"{trained.accuracy:.0%}" for trained in theirs)
+print(f"test images recognised: {shares}; by one process: {serial.accuracy:.0%}")
+lines = {"one process": serial.losses}
+lines |= {f"rank {rank}": trained.losses for rank, trained in enumerate(theirs)}
+course.draw.loss_curves(lines, "The report's version, each rank's loss on its own images")
+
+# %% [markdown]
+# All four losses fall. They fall more slowly than the loss of one process, but if you don't have that curve to compare
+# them with, they just look like a network that learns. What gives the error away is a comparison of the things that
+# ought to be *equal*. Here is how far the fully connected layers of ranks 1 to 3 are from those of rank 0 after each
+# step:
+
+# %% tags=["figure:11_drift"]
+title = drift_text(theirs)
+course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's layers")
+
+# %% [markdown]
+# Each rank trains fully connected layers of its own, on a quarter of the images and with steps that are four times too
+# short. If only rank 0 writes a checkpoint, you will not notice that there have ever been three other networks.
+#
+# The rule for every mixture is that all copies of a weight must receive the same gradient. You can check this by
+# comparing the copies after the first step, and again after a hundred steps.
+#
+# ## Is the planner right?
+#
+# The [second page](11_hybrid_and_sharded_part_2.ipynb) of this lesson ends with a planner's table, which says how to
+# train nine models on 8, 64 and 512 GPUs. Nothing of it was run. If you reserved 512 GPUs for a month because of such a
+# table, you would want to know how wrong it can be.
+#
+# The planner's formulas contain some rates that can't be calculated, for example which share of its peak a GPU reaches
+# in a large matrix product. They have to be found by comparing the formulas with real runs. The rates are then
+# **fitted** to these runs, and it raises the question that you know from training a network. A formula with enough
+# adjustable rates can reproduce the runs it was fitted to, and still be wrong about the next one. So we do the same as
+# for a network and split the examples. The course has a table of 60 runs on 8 to 1,024 GPUs, published by the makers of
+# torchtitan, NeMo, Megatron Bridge and LLM Foundry. The odd rows are the **training set**, which the rates are fitted
+# to, and the even rows are the **test set**.
+#
+# Two things are worth testing. The first is how far off a predicted time is. The second is whether the planner puts two
+# mixtures in the right *order*, because this is what you need in order to choose. **Kendall's τ** measures it. Take all
+# pairs of runs, and count the pairs that the prediction puts in the right order and those that it puts in the wrong
+# order. Then τ is the difference of the two counts, divided by the number of pairs. It is 1 if every pair is right, −1
+# if every pair is wrong, and about 0 if the prediction is no better than tossing coins.
+#
+# Here is an example with three runs. They were published with 100, 200 and 300 tokens per second, and the planner
+# predicted 110, 320 and 290. Of the three pairs, first–second and first–third are in the right order, and second–third
+# is not. So τ = (2 − 1) ÷ 3 = 0.33.
+#
+# **Predict.** Four runs have 10, 20, 30 and 40 thousand tokens per second. The planner says 20, 10, 30 and 40. What is
+# τ?
+
+# %%
+course.predict("kendall", tau=...)
+
+
+# %% tags=["nbval-check-output"]
+def kendalls_tau(published, predicted):
+    score = pairs = 0
+    for first, second in combinations(range(len(published)), 2):
+        really = published[first] < published[second]
+        on_paper = predicted[first] < predicted[second]
+        score += 1 if really == on_paper else -1
+        pairs += 1
+    return score / pairs
+
+
+print(f"{kendalls_tau([100, 200, 300], [110, 320, 290]):.2f}")
+tau = kendalls_tau([10, 20, 30, 40], [20, 10, 30, 40])
+course.answer("kendall", tau=tau)
+
+# %% [markdown]
+# Five of the six pairs are right and one is wrong. Now the planner. The next cell prints the median errors and τ for
+# both sets. It compares only runs from the same published table. The second τ also asks that both runs train the same
+# model, which is harder, because their times are often close together. After that, the cell lists the worst rows of the
+# test set:
+
+# %% tags=["figure:11_judged"]
+from course_utils.lessons.hybrid_and_sharded import halves, planner_pictures
+from course_utils.lessons.hybrid_and_sharded import published_runs
+
+for name, result in zip(("training set", "test set"), halves().values(), strict=True):
+    print(f"{name:12} {result}")
+test_set = [run for run in published_runs() if not run.fits_rates]
+errors = [(run.predicted().step / run.seconds - 1, run) for run in test_set]
+errors.sort(key=lambda pair: -abs(pair[0]))
+print("the test set's worst rows:")
+for error, run in errors[:5]:
+    print(f"  {100 * error:+.0f} % step time: {run.name}, {run.table}")
+planner_pictures.published(published_runs())
+
+# %% [markdown]
+# A median hides the tails. Half of the test rows are further off than the median, and the list shows how far the worst
+# of them are. So when the planner's two best mixtures differ by a few percent, it can't tell you which one is faster,
+# and you have to run both for a few steps.
+#
+# ### What the test doesn't cover
+#
+# A test says something about cases that resemble its examples. The planner knows some features that not one of the
+# published runs has used, for example offloading the optimizer's state to CPU memory. In the table of the second page,
+# `tested_only=True` leaves these layouts out. Here is the table without this restriction:
+
+# %%
+from course_utils.lessons.hybrid_and_sharded import H100, MODELS, best, plan
+
+plans = {}
+for gpus in (8, 64, 512):
+    plans[gpus] = {name: plan(name, H100(gpus)) for name in MODELS}
+planner_pictures.plans(plans)
+
+# %% [markdown]
+# Compare it with the table of the second page to see which models and mixtures are new. How many of these
+# recommendations use a feature that the published runs have tested? Let's count:
+
+# %%
+uses = {
+    "ZeRO stage 3 or FSDP": lambda layout: layout.zero == 3,
+    "numbers of 8 bits": lambda layout: layout.program.float8,
+    "the schedule ZB-V": lambda layout: layout.zero_bubble,
+    "optimizer offloaded": lambda layout: layout.offload,
+}
+chosen = [best(found) for column in plans.values() for found in column.values()]
+recommended = [choice.layout for choice in chosen if choice]
+published = [run.layout for run in published_runs()]
+print(f"{'':22}{len(published)} published runs {len(recommended):4} recommendations")
+for name, is_used in uses.items():
+    print(f"{name:22}{sum(map(is_used, published)):6}{sum(map(is_used, recommended)):20}")
+untested = [is_used for is_used in uses.values() if not any(map(is_used, published))]
+bold = [layout for layout in recommended if any(is_used(layout) for is_used in untested)]
+print(f"{len(bold)} recommendations use something that no published run here has used")
+
+# %% [markdown]
+# If a line has a 0 on the left and a larger number on the right, no run in the table has tested the planner there, and
+# its recommendation rests on formulas alone. If it is the other way round, much of the test took place somewhere else
+# than where the recommendations are. In either case the good median above is not about them.
+#
+# There are three more gaps, and they remain if you leave the untested layouts out. Models with experts (lesson 16) are
+# not in the table at all. All the runs used H100 or H200 GPUs in nodes of eight, so different nodes are untested. And
+# the split is a mild one, because odd and even rows come from the same tables. A row of the test set often has a
+# neighbour in the training set that differs in one setting only.
+#
+# ### The planner in a terminal
+#
+# You can ask the planner about a model of your choice without opening a notebook. The command
+#
+# ```
+# course plan "Llama 3 70B" --gpus 64
+# ```
+#
+# prints the ten best mixtures, the reason why each of the other nine is slower than the first, and what would run out
+# first. It also considers what section 5 explains. The [exercise](../exercises/11_hybrid_and_sharded.ipynb)
+# `break_even` derives one of the planner's questions as a formula, namely how many GPUs you can use before a step has
+# to wait for messages.
+#
+# ## How many hours, and how much energy?
+#
+# How much did it cost to train the model that you have just downloaded? Many papers don't say, but you can work it out
+# from two numbers that they nearly all print, the number of parameters and the number of tokens.
+#
+# The forward pass of a transformer takes about 2 operations for each parameter and token, a multiplication and an
+# addition. The backward pass takes twice as many. So a training run with $N$ parameters and $D$ tokens needs about
+# $6\,N D$ operations.
+#
+# No GPU reaches the peak of its data sheet for weeks. The share of the peak that went into these operations is called
+# **MFU**, model FLOPs utilization:
+#
+# $$\text{MFU} = \frac{6\,N D}{\text{seconds} \cdot \text{devices} \cdot \text{peak}}$$
+#
+# Let's calculate it for Llama 2 70B. It has $N = 70 \cdot 10^9$ parameters and was trained with $D = 2 \cdot 10^{12}$
+# tokens, which makes $6\,ND = 8.4 \cdot 10^{23}$ operations. Its authors give 1,720,320 hours of one A100 GPU. At 312
+# TFLOP/s, these hours could have done $1{,}720{,}320 \cdot 3600 \cdot 312 \cdot 10^{12} = 1.93 \cdot 10^{24}$
+# operations. So the MFU was 8.4 ÷ 19.3 = 43%.
+#
+# For the energy we multiply the hours by the 400 W that an A100 may draw, and add 10% for cooling and the rest of the
+# data centre. Both are assumptions that the authors of LLaMA made as well. This gives 1,720,320 · 400 W · 1.1 = 757
+# MWh.
+#
+# **Predict.** The first LLaMA 7B has 6.7 billion parameters and was trained with 1,000 billion tokens, also on A100s.
+# Suppose that the MFU was 43% again. How many GPU hours did it take, and how many MWh?
+
+# %%
+course.predict("hours", within=1.5, gpu_hours=..., megawatt_hours=...)
+
+# %% tags=["figure:11_mfu"]
+from course_utils.lessons.hybrid_and_sharded import SPENT, energy, utilizations_text
+
+llama = SPENT["LLaMA 7B"]  # its hours: Touvron and others 2023, table 15
+by_formula = 6 * llama.parameters * llama.tokens / (0.43 * llama.peak) / 3600
+print(f"{by_formula:,.0f} GPU hours by the formula, {llama.device_hours:,} published")
+used = energy(llama.device_hours, watts=400) / 1e6
+course.answer("hours", gpu_hours=llama.device_hours, megawatt_hours=used)
+reached = {name: training.utilizations() for name, training in SPENT.items()}
+panel = course.draw.SharesPanel("MFU", reached, say=lambda share: f"{100 * share:.3g} %")
+course.draw.shares([panel], utilizations_text(reached), "From published numbers")
+
+# %% [markdown]
+# The rest of the time goes into waiting (for messages, for memory, in pipeline bubbles, after failures) and into
+# recomputation. The MFU doesn't count recomputed operations. PaLM's authors defined it this way, so that a program
+# can't get a better score by computing more ([Chowdhery and others 2022](https://arxiv.org/abs/2204.02311), appendix
+# B). The second forward pass of activation checkpointing takes time, but the model didn't ask for it.
+#
+# The bars have a second part, because $6\,N$ leaves out attention's products. Attention multiplies activations by
+# activations, so no parameter takes part in it. Counted without a mask, these products take $12\,L s h$ operations for
+# each token, forward and backward, with $L$ layers, texts of $s$ tokens, and heads that are $h$ numbers wide together.
+# LLaMA 7B has $L = 32$, $s = 2048$ and $h = 4096$. That makes $3.2 \cdot 10^9$ operations, compared with $6\,N = 40
+# \cdot 10^9$, so 8% are missing. With four times longer texts, it would be 32%.
+#
+# ### A convolution uses each weight many times
+#
+# For convolutions, $2N$ is not even close, because a convolution uses each weight at every pixel of its output. PyTorch
+# can count the operations of a forward pass. Here is the network of section 1 with one image, counted once with the
+# rule of $2N$ and once for real:
+
+# %%
+from torch.utils.flop_counter import FlopCounterMode
+
+from course_utils.lessons.hybrid_and_sharded import report_network
+
+convolutions, dense = report_network()
+image = torch.zeros(1, 1, 28, 28)
+for name, layers in {"convolutions": convolutions, "fully connected": dense}.items():
+    with FlopCounterMode(display=False) as counter:
+        image = layers(image)
+    rule = 2 * parameter_count(layers)
+    print(f"{name:16} 2 N = {rule:6,}, counted {counter.get_total_flops():7,}")
+
+# %% [markdown]
+# The first convolution has 250 weights without its biases, and an output of 24 × 24 pixels. So it does 2 · 250 · 576 =
+# 288,000 operations. The second one has 5,000 weights and 8 × 8 pixels, which makes 640,000. For the fully connected
+# layers the rule is right, except that the counter leaves out the biases. Multiply the counted operations by 3 for the
+# forward and the backward pass together. The exercise `mfu` works for both kinds of network.
+#
+# ## An optimizer that needs whole matrices
+#
+# ZeRO and FSDP2 rest on a property of Adam that you may never have thought about. Adam changes each weight with the
+# help of that weight's own gradients and of nothing else. A rank that owns 12 rows of a matrix can therefore do Adam's
+# step for its 12 rows without asking any other rank. Since 2024, large models have also been trained with an optimizer
+# for which this is false.
+#
+# **Muon** ([Jordan 2024](https://kellerjordan.github.io/posts/muon/)) looks at the gradient of a layer as a matrix, or
+# to be exact, at the average of its recent gradients. If a few directions dominate this matrix, a plain step changes
+# the layer mainly in these directions. So Muon replaces it by the nearest matrix whose rows (or columns, if there are
+# fewer of them) are perpendicular to each other and have length 1. This is called **orthogonalisation**. Afterwards no
+# direction dominates.
+#
+# Here is an example with two rows:
+#
+# $$G = \begin{pmatrix} 2 & 1 \\ 1 & 2 \end{pmatrix} \quad\text{becomes}\quad \begin{pmatrix} 1 & 0 \\ 0 & 1
+# \end{pmatrix}.$$
+#
+# The two rows of $G$ point in similar directions. In the result, what they had in common is gone. Now let two ranks own
+# one row each, and let each orthogonalise what it has. A single row is perpendicular to all the other rows it knows of,
+# as there are none, so it is only shortened to length 1. Rank 0 gets $(2, 1) ÷ \sqrt 5 = (0.89, 0.45)$ and rank 1 gets
+# $(0.45, 0.89)$. The part that they have in common is still there.
+#
+# How do you orthogonalise a large matrix quickly? Muon repeats a polynomial of matrix products five times, which is
+# called a Newton–Schulz iteration. The three coefficients are Jordan's. The result is only nearly orthogonal, which
+# according to Jordan is enough for training:
+
+
+# %%
+def orthogonalised(gradient, rounds=5):
+    X = gradient / gradient.norm()
+    for _ in range(rounds):
+        A = X @ X.T
+        X = 3.4445 * X - 4.7750 * A @ X + 2.0315 * A @ A @ X
+    return X
+
+
+# %% [markdown]
+# Now take the matrix `mlp.down` of the lesson's small transformer, which has 48 rows and 192 columns. With FSDP2 each
+# of four ranks owns 12 of its rows, and also the gradients of these rows. One process that has the whole gradient
+# orthogonalises it, and then each rank tries to do the same with its 12 rows.
+#
+# **Predict.** How do the ranks' 48 rows together compare with the 48 rows of the one process?
+
+# %%
+choices = {
+    "a": "they are the same up to rounding",
+    "b": "each rank's rows have a different length, but the same directions",
+    "c": "they point in different directions",
+}
+course.predict("muon", answer=..., choices=choices)
+
+
+# %%
+def both_updates(x, y):
+    model = small_model()
+    for layer in [*model, model]:
+        fully_shard(layer)
+    mine = slice(16 * dist.get_rank(), 16 * (dist.get_rank() + 1))  # of 64 texts
+    loss = cross_entropy(model(x[mine]).flatten(0, 1), y[mine].flatten())
+    loss.backward()
+    gradient = model[1].mlp.down.weight.grad  # a DTensor, of which 12 rows are here
+    by_shard = orthogonalised(gradient.to_local())
+    gathered = orthogonalised(gradient.full_tensor())  # an all-gather
+    return by_shard, gathered.chunk(4)[dist.get_rank()]
+
+
+model = small_model()
+cross_entropy(model(x).flatten(0, 1), y.flatten()).backward()
+whole = orthogonalised(model[1].mlp.down.weight.grad)
+
+results = ranks.run(both_updates, x, y, backend="gloo").results
+by_shard, gathered = (torch.cat(parts) for parts in zip(*results, strict=True))
+assert largest_difference(gathered, whole) < 1e-10
+cosines = torch.cosine_similarity(by_shard, whole, dim=1)
+same_length = largest_difference(by_shard.norm(dim=1), whole.norm(dim=1)) < 1e-10
+turned = float(cosines.min()) < 1 - 1e-10
+course.measured("muon", answer="c" if turned else "a" if same_length else "b")
+for name, update in {"by shard": by_shard, "gathered": gathered}.items():
+    off = float((update - whole).norm() / whole.norm())
+    print(f"{name}: {off:.0e} of its length away from what one process gets")
+
+# %% [markdown]
+# Inside a rank, the 12 rows are now nearly perpendicular to each other, but not to the 36 rows of the other ranks. When
+# the ranks gather the gradient first, they agree with one process up to rounding.
+#
+# The first implementations of ZeRO were even less suitable. They put all parameters into one long flat vector and cut
+# that into equal parts, so that the border between two ranks could be in the middle of a row. For Adam this makes no
+# difference. For Muon, such a part has no rows at all.
+#
+# So what do large training runs do? [Liu and others (2025)](https://arxiv.org/abs/2502.16982) trained a model with 16
+# billion parameters and divided Muon's state as in ZeRO stage 1. In each step, a rank gathers the gradients of its
+# matrices, orthogonalises the whole matrices, and keeps its own part of the result. That costs additional messages and
+# repeats some arithmetic. Another possibility is to deal out the *matrices*, so that each matrix has one rank that
+# orthogonalises it and sends the result to the others. Jordan's own implementation works like this.
+#
+# ## Shards inside a node, copies between nodes
+#
+# FSDP2 gathers every weight twice per step. Inside a node this is cheap, but between nodes the links are perhaps ten
+# times slower. On 512 GPUs, plain FSDP2 sends nearly all weights through these slow links, although a model with 7
+# billion parameters would also fit if you divided it over the 8 GPUs of one node.
+#
+# **HSDP**, hybrid sharding, does exactly that. It needs a mesh with two axes. Along the inner axis, inside a node, the
+# weights are divided as in FSDP. Along the outer axis, every node has the same copy, and the gradients are added up
+# with an all-reduce. Each rank only contributes the part of the gradients that it owns.
+#
+# How much does that save? Let $X$ be the bytes of all weights, and also those of all gradients, and take two nodes of 8
+# GPUs. With plain FSDP, two all-gathers and a reduce-scatter go around a ring through all 16 GPUs. Every link of a ring
+# carries $\frac{15}{16}X$ in each of the three, so the link that leaves a node carries $3 \cdot \frac{15}{16}X = 2.8X$.
+# With HSDP all of this stays inside the nodes. Only the all-reduce crosses the border. Each of the 8 GPUs in a node
+# owns $\frac18 X$ of the gradients, and in a ring of two ranks it sends $2\cdot\frac12\cdot\frac18 X = \frac18 X$. All
+# 8 GPUs together send $X$.
+#
+# A real network has several links per node and rings that share them, but this doesn't change the sum. The price of
+# HSDP is memory. On 16 GPUs, plain FSDP keeps $\frac1{16}$ of the weights on each, and HSDP keeps $\frac18$. In PyTorch
+# the difference is only the mesh. `fully_shard` divides along the last axis of a two-dimensional mesh, and copies along
+# the first.
+#
+# **Predict.** Four ranks play two nodes with two GPUs each. The matrix `mlp.up` has 192 rows. How many rows does a rank
+# keep with plain FSDP2, and how many with HSDP?
+
+# %%
+course.predict("hybrid_shards", plain=..., hybrid=...)
+
+
+# %%
+def sharded_step(nodes, x, y):
+    sizes = (nodes, 4 // nodes)
+    mesh = dist.init_device_mesh("cpu", sizes, mesh_dim_names=("nodes", "gpus"))
+    model = small_model()
+    for layer in [*model, model]:
+        fully_shard(layer, mesh=mesh)
+    mine = slice(16 * dist.get_rank(), 16 * (dist.get_rank() + 1))
+    cross_entropy(model(x[mine]).flatten(0, 1), y[mine].flatten()).backward()
+    weight = model[1].mlp.up.weight
+    return len(weight.to_local()), weight.grad.full_tensor()
+
+
+model = small_model()
+cross_entropy(model(x).flatten(0, 1), y.flatten()).backward()
+rows = {}
+for name, nodes in {"plain": 1, "hybrid": 2}.items():
+    results = ranks.run(sharded_step, nodes, x, y, backend="gloo").results
+    for _, gradient in results:
+        assert largest_difference(gradient, model[1].mlp.up.weight.grad) < 1e-10
+    rows[name] = results[0][0]
+course.measured("hybrid_shards", **rows)
+
+# %% [markdown]
+# Both give every rank the gradient that one process calculates. With plain FSDP2 the mesh has one node of four GPUs
+# here, so each rank keeps a quarter of the rows. With HSDP it keeps half of them.
+#
+# ## A model that fits on no rank
+#
+# `small_model()` builds the whole model on every rank, and `fully_shard` then throws most of it away. With 70 billion
+# parameters in `float32`, that would need 280 GB in every process before the first step. Eight processes on a node
+# would need more than 2 TB of CPU memory for a model of which each should keep one eighth.
+#
+# The **meta device** solves this. A tensor on it has a shape and a data type, but no numbers and no memory, and so you
+# can build a model of any size in a moment:
+
+# %%
+from course_utils.lessons.model_parallel import character_model
+
+with torch.device("meta"):
+    large = character_model(96, width=8192, depth=80, heads=64, context=16)
+device = large[1].mlp.up.weight.device
+print(f"{parameter_count(large) / 1e9:.0f} billion parameters on the device {device}")
+
+# %% [markdown]
+# The second page showed the next steps. You shard the empty model, call `to_empty` to get memory for it, and then load
+# the numbers. The order of the first two is what matters. Let's count how many bytes `to_empty` allocates on rank 0 if
+# it comes after `fully_shard`, and if it comes before.
+
+
+# %% tags=["nbval-check-output"]
+def local_part(parameter):
+    return parameter.to_local() if isinstance(parameter, DTensor) else parameter
+
+
+def allocated(shard_first):
+    with torch.device("meta"):
+        model = small_model()
+    if shard_first:
+        for layer in [*model, model]:
+            fully_shard(layer)
+    model.to_empty(device="cpu")
+    return sum(local_part(parameter).nbytes for parameter in model.parameters())
+
+
+for shard_first in (True, False):
+    order = "fully_shard, then to_empty" if shard_first else "to_empty first"
+    nbytes = ranks.run(allocated, shard_first, backend="gloo").results[0]
+    print(f"{order:27}{nbytes:8,} bytes")
+
+# %% [markdown]
+# If you shard first, each rank allocates a quarter. If not, every rank allocates the whole model, which is what you
+# wanted to avoid.
+#
+# There is a second trap. After `to_empty`, the tensors contain whatever bytes were in that memory before. A checkpoint
+# fills the weights, but it doesn't fill buffers that aren't saved in it, such as a table of positions. You have to
+# calculate these again by hand, or the model will train with random numbers in them, without any error.
+#
+# ## When do the shards travel?
+#
+# The second page drew blocks, which show what is where. Here are the same two methods on a timeline, which shows what
+# happens when. First come two steps of ZeRO's stage 1 with 50,000 weights. The "backward pass" is a multiplication
+# here, because we are interested in what comes after it:
+
+
+# %%
+def two_steps(length):
+    P, rank = dist.get_world_size(), dist.get_rank()
+    weights = torch.ones(length, dtype=torch.float64)
+    own = weights.chunk(P)[rank]  # shares its memory with weights
+    own.grad = torch.empty_like(own)
+    optimizer = torch.optim.Adam([own], lr=0.1)
+    for _ in range(2):
+        with phase("backward"):
+            gradient = (rank + 1) * weights
+        dist.reduce_scatter_single(own.grad, gradient)
+        with phase("Adam"):
+            own.grad /= P
+            optimizer.step()
+        dist.all_gather_single(weights, own.clone())
+    return weights
+
+
+expected = torch.ones(50_000, dtype=torch.float64)
+optimizer = torch.optim.Adam([expected], lr=0.1)
+for _ in range(2):
+    expected.grad = 2.5 * expected  # the mean of 1, 2, 3 and 4 times the weights
+    optimizer.step()
+for _ in range(2):  # the first run finds the connections
+    run = ranks.run(two_steps, 50_000, backend="gloo")
+assert all(largest_difference(weights, expected) < 1e-10 for weights in run.results)
+run.timeline("ZeRO-1: Adam is between the two halves of an all-reduce")
+
+# %% [markdown]
+# In each of the two steps there is a reduce-scatter, then Adam on a quarter of the weights, then an all-gather. The
+# result is that of Adam in one process, as the `assert` has checked.
+#
+# Now FSDP2, with the small transformer. It has four layers, an embedding, two blocks and the last layer. The cell also
+# counts the collectives of rank 0 in one step:
+
+# %%
+from collections import Counter
+
+
+def fully_sharded(x):
+    model = small_model()
+    for layer in [*model, model]:
+        fully_shard(layer)
+    with phase("forward"):
+        loss = model(x).square().mean()
+    with phase("backward"):
+        loss.backward()
+
+
+for _ in range(2):  # the first run finds the connections
+    run = ranks.run(fully_sharded, x, backend="gloo")
+on_rank_0 = [event for event in run.events if event.rank == 0]
+print(dict(Counter(event.name for event in on_rank_0 if event.kind == "collective")))
+run.timeline("FSDP2: gathers in both passes, and reduce-scatters of the gradients")
+
+# %% [markdown]
+# In the forward pass, each layer's weights are gathered before the layer computes. In the backward pass they are
+# gathered again, and as soon as a layer's gradients are ready, they are reduce-scattered. With NCCL on GPUs, these
+# messages run while the layers before and after them compute. Our ranks share a few cores, so there is little to hide
+# them behind.
+#
+# ## What you take with you
+#
+# All copies of a weight must receive the same gradient, and a loss curve won't tell you if they don't. A planner's
+# median error says how good it is on cases like those of its test set, so find out which features no test case has
+# used. The operations of a training run are about $6ND$, which gives you its hours and its energy. Sharding rests on an
+# optimizer that treats each weight alone. HSDP keeps the gathers inside a node, and the meta device builds models that
+# no rank could hold.
+#
+# **To read**
+#
+# - Austin and others (2025), [*How to Scale Your Model*](https://jax-ml.github.io/scaling-book/), works out for TPUs
+#   and GPUs which mixture is limited by what.
+# - Liu and others (2025), [*Muon is Scalable for LLM Training*](https://arxiv.org/abs/2502.16982), shows how Muon and
+#   ZeRO go together.
+# - Liang and others (2024), [*TorchTitan*](https://arxiv.org/abs/2410.06511), composes FSDP2, HSDP, tensor and pipeline
+#   parallelism in PyTorch, and measures them.
+
+# %%
+ranks.stop()
