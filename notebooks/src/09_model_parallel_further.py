@@ -71,7 +71,7 @@ course.measured("model_seed", units=units)
 
 # %% [markdown]
 # Every rank draws the same 16 rows. If the parts of `down` are drawn in the same way, equal units also get equal
-# gradients, so they stay equal for ever. You pay for 64 units and train 16.
+# gradients, so they stay equal in every step. You pay for 64 units and train 16.
 #
 # A second kind of random numbers needs the opposite care. **Dropout** sets randomly chosen numbers to zero during
 # training. In a block it can be in two places. *Inside* attention, between the column cut and the row cut, the ranks
@@ -110,7 +110,7 @@ course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **axes)
 # Our own blocks are stricter. Every rank draws the zeros for the whole tensor and takes its part, so that it equals one
 # process to the last digit. In practice the question comes up less often than it used to. Large language models are
 # usually pre-trained without dropout; PaLM ([Chowdhery and others, 2022](https://arxiv.org/abs/2204.02311), §5) is an
-# example. The seeds of the first weights, however, still matter for everyone.
+# example. The seeds of the first weights still matter.
 #
 # ## The wrong order
 #
