@@ -48,7 +48,7 @@ def whole_tensor(tensor: torch.Tensor) -> torch.Tensor:
 
 
 @dataclass(frozen=True)
-class Moment:
+class ShardMoment:
     """What one rank holds at one moment of a step.
 
     Attributes:
@@ -69,7 +69,7 @@ class ShardWatch:
     """
 
     def __init__(self, layers: Sequence[nn.Module]) -> None:
-        self.layers, self.moments = list(layers), list[Moment]()
+        self.layers, self.moments = list(layers), list[ShardMoment]()
         for number, layer in enumerate(self.layers):
             layer.register_forward_hook(lambda _, __, output, number=number: self._computed(number, output))
 
@@ -77,7 +77,7 @@ class ShardWatch:
         """Note what is there now."""
         weights = tuple(_share(list(layer.parameters()), layer) for layer in self.layers)
         gradients = tuple(_share([p.grad for p in layer.parameters()], layer) for layer in self.layers)
-        self.moments.append(Moment(name, weights, gradients))
+        self.moments.append(ShardMoment(name, weights, gradients))
 
     def _computed(self, number: int, output: torch.Tensor) -> torch.Tensor:
         """Note that a layer computes. FSDP's own hooks see the product, so that they come before ours going back."""

@@ -12,7 +12,7 @@ from course_utils.draw import style
 from course_utils.draw.bars import PARTS
 from course_utils.draw.block_frames import Block, BlockFrames, BlockPiece, Frame
 from course_utils.draw.block_panels import blocks
-from course_utils.lessons.hybrid_and_sharded.fsdp import Moment
+from course_utils.lessons.hybrid_and_sharded.fsdp import ShardMoment
 from course_utils.words import count, join
 
 WEIGHTS, GRADIENTS, STATE = PARTS["parameters"], PARTS["gradients"], PARTS["state"]
@@ -111,7 +111,7 @@ def stages(ranks: int = 4) -> Figure:
     return picture
 
 
-def gathers(moments: Sequence[Sequence[Moment]]) -> Figure:
+def gathers(moments: Sequence[Sequence[ShardMoment]]) -> Figure:
     """Draw what each rank holds of each layer's weights and gradients, at each moment of a step of FSDP2.
 
     Args:
@@ -153,11 +153,11 @@ def gathers(moments: Sequence[Sequence[Moment]]) -> Figure:
     return picture
 
 
-def _whole(moment: Moment) -> str:
+def _whole(moment: ShardMoment) -> str:
     return ", ".join(str(layer) for layer, share in enumerate(moment.weights) if share == 1)
 
 
-def _gathers_finding(moments: Sequence[Moment]) -> str:
+def _gathers_finding(moments: Sequence[ShardMoment]) -> str:
     """How many layers a rank has whole at a time, and how often each of them has become whole."""
     whole = [[share == 1 for share in moment.weights] for moment in moments]
     most = max(map(sum, whole))

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from course_utils.lessons.hybrid_and_sharded import shard_pictures
-from course_utils.lessons.hybrid_and_sharded.fsdp import Moment, ShardWatch, shard_fully
+from course_utils.lessons.hybrid_and_sharded.fsdp import ShardMoment, ShardWatch, shard_fully
 from course_utils.lessons.hybrid_and_sharded.mesh_training import train_serially
 from course_utils.lessons.hybrid_and_sharded.zero_stages import sent_by_rank, train_sharded
 from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
@@ -33,7 +33,7 @@ def test_with_micro_batches_stage_2_and_3_send_more_and_train_the_same(four_rank
         assert counted == pytest.approx(halves * 0.75 * size, rel=0.02)  # parts that are not equal are filled up
 
 
-def watched() -> list[Moment]:
+def watched() -> list[ShardMoment]:
     """A step of three sharded layers."""
     model = nn.Sequential(*[nn.Linear(8, 8) for _ in range(3)])
     watch = ShardWatch(model)
@@ -57,7 +57,7 @@ def test_a_layer_is_whole_while_it_computes_and_only_then(four_ranks) -> None:
         assert [sum(moment.gradients) for moment in moments] == [0, 0, 0, 0, 0, 0, 0.25, 0.5, 0.75]
     text = shard_pictures.gathers(runs).alt_text
     assert "Each layer is gathered twice in a step, and a rank never has more than one whole layer" in text
-    kept = [[Moment(m.name, (1.0, 1.0, 1.0), m.gradients) for m in moments] for moments in runs]
+    kept = [[ShardMoment(m.name, (1.0, 1.0, 1.0), m.gradients) for m in moments] for moments in runs]
     assert (
         "gathered once in a step, and a rank never has more than 3 whole layers"
         in shard_pictures.gathers(kept).alt_text

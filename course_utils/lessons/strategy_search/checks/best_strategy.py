@@ -428,11 +428,13 @@ EXERCISE = Exercise(
     title="the search for the best strategy",
     cases=_cases,
     hints=(
-        "Which two strategies must you remember on the way? What happens to each of them when a proposal is "
-        "quicker, when it is slower and accepted, when it is rejected? And which proposals are not even simulated?",
-        "`now, time = start, makespan_of(start)` and `best, least = now, time`. Then `iterations` times: `propose`; if "
-        "it does not `fit`, go on; simulate it; if `metropolis_accept(time, new, temperature, random)`, go there; if "
-        "`new < least`, it is the best so far.",
+        "You have to remember two strategies, the one where the walk is, and the best one so far. What happens to each "
+        "of them if a proposal is faster, if it is slower and accepted, and if it is rejected? And which proposals "
+        "are not even simulated?",
+        "Begin with `now, time = list(start), makespan_of(start)` and `best, least = now, time`. In a loop, `propose` "
+        "a strategy. If it doesn't fit, `continue` with the next. Simulate it once. If "
+        "`metropolis_accept(time, new, temperature, random)` is True, the walk goes there. If `new < least`, it is the "
+        "best so far.",
     ),
     praise=_praise,
     drawing=_drawing,

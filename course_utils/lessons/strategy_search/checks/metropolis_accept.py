@@ -107,10 +107,10 @@ EXERCISE = Exercise(
     title="whether to go on with a slower strategy",
     cases=_cases,
     hints=(
-        "Which answer needs no chance at all? For the rest: with which probability is `random.random()`, which is "
-        "uniform between 0 and 1, smaller than p? And what happens to your formula at temperature 0?",
-        "If `new <= old`, True. Else, at a temperature above 0, whether `random.random()` is less than "
-        "`math.exp(-(new - old) / temperature)`.",
+        "For which strategies is the answer certain? For the others, how can a random number between 0 and 1 give True "
+        "with probability p? And what happens to your formula at temperature 0?",
+        "If `new <= old`, return True. Otherwise, if the temperature is above 0, return whether `random.random()` is "
+        "less than `math.exp(-(new - old) / temperature)`.",
     ),
     praise=_praise,
 )

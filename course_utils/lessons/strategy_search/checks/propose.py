@@ -158,10 +158,11 @@ EXERCISE = Exercise(
     title="a strategy one step away",
     cases=_cases,
     hints=(
-        "Which operators can change at all? When one of them is drawn, which configurations are left for it? And who "
-        "else holds the list that you were given?",
-        "Draw a number out of those with `len(choices[number]) > 1` by `random.choice(…)`, and a configuration out of "
-        "`choices[number]` without `strategy[number]` by `random.integers(len(…))`. Put it into `list(strategy)`.",
+        "Which operators can change at all? After you have drawn one, which configurations can it get? And what would "
+        "happen to the caller's list if you changed it?",
+        "First collect the numbers of the operators with `len(choices[number]) > 1`, and draw one with "
+        "`random.choice(…)`. Then collect its configurations without `strategy[number]`, and draw one with "
+        "`random.integers(len(…))`. Put it into a copy, `list(strategy)`.",
     ),
     limit=10.0,
     praise=lambda outcome: (

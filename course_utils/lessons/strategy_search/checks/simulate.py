@@ -155,11 +155,11 @@ EXERCISE = Exercise(
     title="when every task begins and ends",
     cases=_cases,
     hints=(
-        "Take the tasks in their order. What must a task wait for on its own device, and what elsewhere? When "
-        "you come to it, which of these times are known already?",
-        "Keep `free`: for each device, the time at which its last task ends. A task begins at the maximum of "
-        "`free.get(task.device, 0)` and the ends of all tasks in `task.after`; it ends `task.nanoseconds` later, and "
-        "then its device is free again.",
+        "Go through the tasks in their order. What does a task wait for on its own device, and what on other devices? "
+        "Which of these times do you know already when you reach it?",
+        "Keep a dictionary `free` with the time at which each device has ended its tasks so far. A task begins at the "
+        "maximum of `free.get(task.device, 0)` and the ends of all tasks in `task.after`. It ends `task.nanoseconds` "
+        "later, and then its device is free again.",
     ),
     praise=_praise,
     drawing=_drawing,

@@ -213,19 +213,20 @@ def _has(strategy: Strategy, graph: OperatorGraph) -> Iterator[bool]:
 EXERCISE = Exercise(
     library="simulator.task_graph",
     number=1,
-    minutes=25,
+    minutes=30,
     difficulty=3,
-    turn="step by step, who does what, and after whose last task",
-    title="everything that a step does, and what it waits for",
+    turn="list every task of the step, and the tasks it has to wait for",
+    title="everything that a step does",
     cases=_cases,
     hints=(
-        "Write down the steps of a network of two operators in their order. In each step some devices work: which is "
-        "the last task of each of them before this step? For which tasks must a device wait before it sends to "
-        "another?",
-        "Keep `last`, for each device the number of its latest task, and write a helper `add(name, step)`. It begins "
-        "with `before = dict(last)`; then for each `device, nanoseconds, partners` of the step a Task, after those of "
-        "`before` that belong to the device and its partners. Forward: exchanges, compute, output_sums. Backward in "
-        "reverse: output_sums, compute, gradient_sums, exchanges.",
+        "Take a network of two operators and write down all names in their order. Each call of `exchange`, `compute` "
+        "and so on lets some devices work. Which task did each of them do last before this call? And whose tasks does "
+        "a device have to wait for before it can send something?",
+        "Keep a dictionary `last` with the number of the latest task of each device, and write a helper "
+        "`add(name, step)`. It first makes a copy, `before = dict(last)`, because the tasks of one step don't wait for "
+        "each other. Then it appends a Task for each `device, nanoseconds, partners` of the step. Its `after` are the "
+        "numbers in `before` of the device and its partners. With this helper, a loop over the operators makes the "
+        "forward pass, and a loop in reverse makes the backward pass.",
     ),
     praise=lambda outcome: (
         f"{count(len(outcome.results[0]), 'task')} in the last graph, each on its device, each after those it needs"

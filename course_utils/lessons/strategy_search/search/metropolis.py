@@ -17,13 +17,12 @@ def propose(
     choices: Sequence[Sequence[Config]],
     random: np.random.Generator,
 ) -> list[Config]:
-    """Another strategy: one operator, drawn at random, gets another of its configurations, drawn at
+    """Return a new strategy in which one operator has a different configuration, both drawn at
     random.
 
     Args:
-        strategy: a list or a tuple; stays as it is.
-        choices: the configurations of each operator. One that has no other keeps it and is not
-            drawn.
+        strategy: a list or a tuple, which stays as it is.
+        choices: the configurations of each operator. An operator with a single one is not drawn.
     """
     # Draw among operators and configurations that change something,
     # so that every proposal is another strategy.
@@ -41,14 +40,14 @@ def metropolis_accept(
     temperature: float,
     random: np.random.Generator,
 ) -> bool:
-    """Whether to go on with a strategy that takes `new` in place of one that takes `old`.
+    """Decide whether to go on with a strategy that takes `new` instead of one that takes `old`.
 
-    Always if it takes no longer; else with probability exp(−(new − old) / temperature), never at
-    temperature 0.
+    Always if it takes no longer, otherwise with probability exp(−(new − old) / temperature), and
+    never at temperature 0.
     """
     if new <= old:
         return True
-    # A worse strategy now and then: else the walk stays in the first valley that it meets.
+    # Without a worse strategy now and then, the walk would stay in the first valley that it meets.
     return temperature > 0 and random.random() < math.exp(-(new - old) / temperature)
 
 
@@ -61,16 +60,16 @@ def best_strategy(
     temperature: float,
     random: np.random.Generator,
 ) -> list[Config]:
-    """The quickest strategy met on a walk of this many proposals, which never goes to one that does
-    not fit.
+    """Return the fastest strategy that a walk of this many proposals has met, with the start included.
+
+    A proposal that does not fit is neither simulated nor accepted.
 
     Args:
-        start: where the walk begins; it fits.
+        start: where the walk begins. It fits.
         choices: the configurations of each operator.
-        makespan_of: simulates a training step, in nanoseconds.
-        fits: whether the devices' memory is enough.
-        temperature: in nanoseconds; how much longer a strategy may take and still be accepted now
-            and then.
+        makespan_of: simulates a training step and returns its nanoseconds.
+        fits: returns whether the devices have enough memory.
+        temperature: in nanoseconds, as for `metropolis_accept`.
     """
     now, time = list(start), makespan_of(start)
     best, least = now, time
@@ -81,7 +80,7 @@ def best_strategy(
         new = makespan_of(proposed)
         if metropolis_accept(time, new, temperature, random):
             now, time = proposed, new
-        # The walk goes on to worse ones; the best that it has met is kept apart.
+        # The walk may go on to worse strategies, so the best that it has met is kept separately.
         if new < least:
             best, least = proposed, new
     return best

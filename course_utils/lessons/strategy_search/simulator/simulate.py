@@ -14,14 +14,15 @@ class Span(NamedTuple):
 
 
 def simulate(tasks: Sequence[Task]) -> list[Span]:
-    """When each task begins and ends, in nanoseconds: as soon as its device is free and what it is
-    `after` has ended.
+    """Calculate when each task begins and ends, in nanoseconds from the beginning of the step.
+
+    It begins as soon as its device is free and all tasks in its `after` have ended.
 
     Args:
-        tasks: in the order of the program, which is the order in which each device does its own.
+        tasks: in the order of the program. Each device does its own tasks in this order.
 
     Returns:
-        Of each task a `Span(begin, end)`, in the same order.
+        A `Span(begin, end)` for each task, in the same order.
     """
     free: dict[int, int] = {}  # device → when it has done what came before
     spans: list[Span] = []

@@ -24,7 +24,8 @@ class Task(NamedTuple):
     Attributes:
         name: "conv1", "conv1 backward", "conv1 → pool1", …
         nanoseconds: how long.
-        after: the numbers of the tasks that must have ended before: its device's last, and its partners' last.
+        after: the numbers of the tasks that must end before it begins: the latest one of its device and of each
+            partner.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Task(NamedTuple):
 
 
 def task_graph(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Task]:
-    """All tasks of a training step, in the order of the program: forward, then backward in reverse.
+    """List all tasks of a training step in the order of the program: forward, then backward in reverse.
 
     Forward, an operator gets its inputs ("conv1 → pool1"), is computed ("pool1"), and adds up over
     devices what its output needs ("pool1 sums"). Backward, this is done again ("pool1 sums backward"),
@@ -43,7 +44,7 @@ def task_graph(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[T
 
     Args:
         strategy: a configuration for each operator.
-        costs: says how long each takes, in nanoseconds.
+        costs: know how long each task takes, in nanoseconds.
     """
     tasks: list[Task] = []
     last: dict[int, int] = {}  # device → its latest task
