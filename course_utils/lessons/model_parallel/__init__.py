@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         column_parallel_linear,
         row_parallel_linear,
     )
-    from .part_panels import what_is_where
+    from .pictures import what_is_where
     from .sentences import apart_text, collectives_text, idle_text, sequence_text, sizes_text
     from .split_layers import split_layers
     from .text import CHARACTERS, character_text, generate, text_batches

@@ -16,8 +16,7 @@ from course_utils.lessons.model_parallel.experiments import (
 )
 from course_utils.lessons.model_parallel.held_parts import find_part, held_matrices
 from course_utils.lessons.model_parallel.parallel_block import parallelise_block
-from course_utils.lessons.model_parallel.part_panels import what_is_where
-from course_utils.lessons.model_parallel.pictures import matrix_cuts
+from course_utils.lessons.model_parallel.pictures import matrix_cuts, what_is_where
 from course_utils.lessons.model_parallel.transformer import Block
 from course_utils.trace.events import Event
 
