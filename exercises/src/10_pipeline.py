@@ -53,7 +53,7 @@ print(
 # rank 1    1F0 1F1 1F2 1B0 1B1 1B2
 # ```
 #
-# Your function only writes the lists. Nothing is run, and no messages belong into them.
+# Your function only writes the lists. Nothing is run, and the lists contain no messages.
 
 # %% tags=["exercise"]
 # gpipe_schedule
@@ -133,12 +133,12 @@ print(
 # Three helpers are ready for you.
 #
 # - `rank_of = rank_of_stages(schedule)` is a dictionary with the rank of each stage. `peer, tag = address(action,
-#   rank_of)` gives you the rank at the other end of a message, and its tag. Call it for any action. The answer means
-#   something only for a message.
+#   rank_of)` gives you the rank at the other end of a message, and its tag. You can call it for any action, but its
+#   answer is only of use for a message.
 # - `work = Work(stages, pace)` takes care of two things if you do *every* action in a block `with work.on(action):`. It
-#   makes the action as long as `pace` says. And it cuts backward passes in two, so you don't have to. For an `INPUT`
-#   your code does exactly what it does for a `BACKWARD`, which is to call `backward` once. For a `WEIGHT` it does
-#   nothing inside the block.
+#   makes the action last as long as `pace` asks for, and it cuts backward passes in two, so you don't have to. For an
+#   `INPUT`, your code does exactly what it does for a `BACKWARD`, which is to call `backward` once. For a `WEIGHT`, it
+#   does nothing inside the block.
 # - `comm.isend(array, dest=peer, tag=tag)` sends a NumPy array without waiting, and returns a request. Wait for all
 #   requests at the end. `comm.recv(source=peer, tag=tag)` returns a NumPy array.
 #
@@ -159,7 +159,8 @@ print(
 # %% [markdown]
 # ## 5 · The puzzle: beat 1F1B
 #
-# (After the section *A puzzle* of [Further](../notebooks/10_pipeline_further.ipynb), or without it.)
+# (After the section *A puzzle* of [Further](../notebooks/10_pipeline_further.ipynb), which also explains when you can
+# stop searching.)
 #
 # Here the stages take different times, messages take time, and each rank has memory for only a few micro-batches. Your
 # function gets such a puzzle and returns any schedule that is done before 1F1B. Stage $s$ is on rank $s$.

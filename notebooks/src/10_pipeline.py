@@ -418,8 +418,8 @@ pictures.pipelines(on_paper, title)
 # two units, which it now fills with the two `W` that are left. So each rank is idle for 1 unit instead of 3, which is
 # 10% of the 10 units that the batch takes.
 #
-# With more ranks, this happens between each rank and the next. With 1F1B the bubble is 3 units for each rank after the
-# first (3 × 3 = 9 with four ranks), and 1 of the 3 is left.
+# With more ranks, the same happens between each rank and the next. With 1F1B the bubble is 3 units for each rank after
+# the first (3 × 3 = 9 with four ranks), and 1 of the 3 is left.
 #
 # **Predict.** Four ranks run ZB-H1 with 8 micro-batches. For what percentage of the time is a rank idle?
 
@@ -463,7 +463,7 @@ ranks.stop()
 # memory.
 #
 # Continue with [the exercises](../exercises/10_pipeline.ipynb). [Lesson 11](11_hybrid_and_sharded.ipynb) combines
-# pipelines with the other ways to share a training.
+# pipelines with the other ways to share the work of training.
 #
 # **To read**
 #

@@ -4,10 +4,10 @@
 # # Further: how are all stages kept busy?
 #
 # On the [first page](10_pipeline.ipynb), cutting the backward pass in two brought the idle share of four ranks down
-# from 27% to 11% on paper. It is possible to get to 6%, and in a long training that never empties its pipeline,
-# hardly any idle time is left. But each of these schedules has a price, which is memory, messages, or gradients that
-# are out of date. This notebook shows you what you get and what you pay for it. At the end you will prove that a
-# schedule cannot be improved.
+# from 27% to 11% on paper. It is possible to get to 6%, and in a long training that never empties its pipeline, hardly
+# any idle time is left. But each of these schedules has a price, which is memory, messages, or gradients that are out
+# of date. This notebook shows you what you get and what you pay for it. At the end you will prove that a schedule
+# cannot be improved.
 #
 # Everything here is optional, and nothing later depends on it. The first two code cells prepare the notebook. After
 # that you can go to any section, because each of them stands alone. If a section complains that its ranks were stopped,
@@ -32,7 +32,8 @@ from torch import nn
 import course_utils as course
 from course_utils.lessons.pipeline import disturbed, gpipe_schedule, one_f_one_b_schedule
 from course_utils.lessons.pipeline import parse_schedule, pictures, plan_text, problems
-from course_utils.lessons.pipeline import simulate_schedule, timed_runs, zb_h1_schedule
+from course_utils.lessons.pipeline import simulate_schedule, timed_runs
+from course_utils.lessons.pipeline import zb_h1_schedule, zb_h2_schedule
 from course_utils.measuring import BUSY
 from course_utils.words import percent
 
@@ -43,6 +44,7 @@ t = 0.02  # seconds of a forward pass, and of each half of a backward pass
 gpipe = gpipe_schedule(4, 8)  # 4 ranks, 8 micro-batches
 one_f_one_b = one_f_one_b_schedule(4, 8)
 zb_h1 = zb_h1_schedule(4, 8)
+zb_h2 = zb_h2_schedule(4, 8)
 
 # %% [markdown]
 # As on the first page, `2F0` is the forward pass of stage 2 on micro-batch 0, and `2B0` its backward pass. If the
@@ -91,9 +93,6 @@ def difference(schedule):
 # They call it **ZB-H2**:
 
 # %% tags=["figure:10_zb_h2"]
-from course_utils.lessons.pipeline import zb_h2_schedule
-
-zb_h2 = zb_h2_schedule(4, 8)
 on_paper = {
     "ZB-H1": simulate_schedule(zb_h1),
     "ZB-H2": simulate_schedule(zb_h2),
@@ -154,7 +153,7 @@ course.answer("pipeline_ten", zb_h1=units["ZB-H1"], zb_h2=units["ZB-H2"])
 # and an all-reduce has to wait for the rank that finishes last. The authors therefore let each rank take its step at
 # once, do the check afterwards, and undo the step in the rare case that the check fails.
 #
-# Now the same on real ranks, where each stage waits for 20 ms instead of computing for so long, as on the first page:
+# Now the same on real ranks, where each stage sleeps for 20 ms instead of computing, as on the first page:
 
 # %%
 from course_utils.lessons.pipeline import kept_by_rank, window_text
@@ -213,7 +212,7 @@ def describe(name, schedule, share):
 
 describe("1F1B", one_f_one_b, share=1)
 describe("ZB-H1", zb_h1, share=1)
-describe("ZB-H2", zb_h2_schedule(4, 8), share=1)
+describe("ZB-H2", zb_h2, share=1)
 plans = {"ZB-V": describe("ZB-V", zb_v, share=1 / 2)}
 plans["DualPipe-V"] = describe("DualPipe-V", dual_pipe_v, share=1 / 2)
 course.answer("pipeline_v", percent=100 * plans["ZB-V"].idle_share)
@@ -355,7 +354,6 @@ course.answer("pipeline_hidden", units=late.seconds)
 
 # %%
 from course_utils.lessons.pipeline import hidden_text, timing_of
-from course_utils.lessons.pipeline.stage_pace import stage_pace
 
 
 class WaitingSends:
@@ -372,12 +370,16 @@ class WaitingSends:
         return getattr(self.comm, name)
 
 
+def pace(action):  # how long a stage sleeps instead of computing
+    return 2 * t if action.kind == "B" else t
+
+
 def one_batch(comm, waiting):
     stages = own_stages(gpipe, comm.rank, digit_layers())
     ((images, loss),) = digit_batches(1, micro_batches=8, examples=800)
     comm.Barrier()
     messages = WaitingSends(comm) if waiting else comm
-    run_schedule(messages, gpipe, stages, images, loss, stage_pace(t, t, t))
+    run_schedule(messages, gpipe, stages, images, loss, pace)
 
 
 # %%
@@ -634,7 +636,7 @@ course.draw.stacked_bars(bars, title, "What each rank needs in every schedule")
 # a schedule for it:
 
 # %%
-from course_utils.lessons.pipeline import Puzzle, lower_bound
+from course_utils.lessons.pipeline import PUZZLES, Puzzle, best_known, lower_bound
 
 small = Puzzle(
     forward=(4, 1),  # seconds on rank 0, and on rank 1
@@ -696,7 +698,7 @@ course.draw.above_bound(cases, title, "Simulated, with the puzzles' times")
 # %% [markdown]
 # The method is that of Carlier and Pinson, who solved a famous scheduling problem with it in 1989. It works for four
 # ranks and eight micro-batches. For a hundred ranks there would be too many cases, and in practice a schedule that
-# comes within a few per cent of the lower bound is good enough.
+# comes within a few percent of the lower bound is good enough.
 
 # %%
 ranks.stop()

@@ -679,9 +679,8 @@ run.timeline("FSDP2: gathers in both passes, and reduce-scatters of the gradient
 
 # %% [markdown]
 # In the forward pass, each layer's weights are gathered before the layer computes. In the backward pass they are
-# gathered again, and as soon as a layer's gradients are ready, they are reduce-scattered. With NCCL (lesson 13) on
-# GPUs, these messages run while the layers before and after them compute. Our ranks share a few cores, so there is
-# little to hide them behind.
+# gathered again, and as soon as a layer's gradients are ready, they are reduce-scattered. On GPUs, these messages run
+# while the layers before and after them compute. Our ranks share a few cores, so there is little to hide them behind.
 #
 # ## What you take with you
 #

@@ -315,8 +315,9 @@ print("norms on the ranks:", *(f"{norm:.8f}" for dtypes, norm in run.results))
 print(f"norm in one process, with float32 throughout: {serial_norm:.8f}")
 
 # %% [markdown]
-# - **Meta device.** A large model doesn't fit into the memory of one process, not even before training. On the *meta*
-#   device, tensors have a shape but no memory. You build the model there, shard it, and allocate only the shards.
+# - **Meta device.** The weights of a large model can be too much for one process, even before it is sharded. On the
+#   *meta* device, tensors have a shape but no memory. You build the model there, shard it, and allocate only the
+#   shards.
 # - **Mixed precision.** FSDP2 keeps its shards in float32. When it gathers them, it casts them to bfloat16, a format of
 #   2 bytes (lesson 13). So a weight takes 4 bytes, its gradient 4 and Adam's averages 8. The sum is the 16 bytes of the
 #   beginning, where the ZeRO paper has 2 + 2 + 12. (Megatron-LM keeps gradients of 4 bytes as well, which makes 18.)

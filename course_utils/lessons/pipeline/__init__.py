@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from .stage_work import Work
     from .timing import simulate_schedule, timing_of
     from .v_shape import dual_pipe_v_schedule, zb_v_schedule
-    from .validate import peak_in_flight, problems, validate_schedule
+    from .validate import peak_in_flight, problems
     from .zero_bubble import zb_h1_schedule, zb_h2_schedule
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -123,7 +123,7 @@ def test_a_wider_model_may_be_cut_over_more_gpus_whatever_the_batch() -> None:
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        (("stages", 1, 1, 1, 1), "no way 'stages'"),
+        (("stages", 1, 1, 1, 1), "no parallelism 'stages'"),
         (("data", 0, 1, 1, 1), "above 0"),
         (("data", 1, 1, -1, 1), "above 0"),
     ],

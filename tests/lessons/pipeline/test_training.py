@@ -21,6 +21,7 @@ from course_utils.lessons.pipeline.interleaved import interleaved_schedule
 from course_utils.lessons.pipeline.run_schedule import run_schedule
 from course_utils.lessons.pipeline.schedules import gpipe_schedule
 from course_utils.lessons.pipeline.split_backward import Stage
+from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule
 
 
 @pytest.mark.parametrize("micro_batches", [1, 3, 8])
@@ -45,12 +46,18 @@ def test_a_stream_gives_every_micro_batch_its_own_targets() -> None:
 
 
 def test_stages_lie_where_the_schedule_puts_them() -> None:
-    schedule = interleaved_schedule(2, 2, 2)
     layers = digit_layers()
     for rank in range(2):
-        stages = own_stages(schedule, rank, layers)
+        stages = own_stages(interleaved_schedule(2, 2, 2), rank, layers)
         assert list(stages) == [rank, rank + 2]
-        assert all(isinstance(stage, Stage) and len(stage) == 2 for stage in stages.values())
+        assert all(type(stage) is nn.Sequential and len(stage) == 2 for stage in stages.values())
+
+
+def test_stages_can_cut_their_backward_pass_if_the_schedule_does() -> None:
+    layers, schedule = digit_layers(), zb_h1_schedule(2, 2)
+    for rank in range(2):
+        stages = own_stages(schedule, rank, layers)
+        assert all(isinstance(stage, Stage) and len(stage) == 4 for stage in stages.values())
         plain = own_stages(schedule, rank, layers, plain=True)
         assert all(type(stage) is nn.Sequential for stage in plain.values())
         assert largest_difference(
