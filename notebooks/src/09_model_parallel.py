@@ -144,7 +144,7 @@ runs[0].timeline(unless_busy(busy, idle_text(shares[0], ranks=4)))
 
 # %%
 from course_utils.lessons.model_parallel import (
-    moments_of,
+    held_matrices,
     own_part,
     pictures,
     what_is_where,
@@ -188,7 +188,7 @@ pictures.matrix_cuts(held, whole, "Three ways to cut y = xW over four ranks")
 # add up the terms. Here is what each rank holds, before and after this all-reduce:
 
 # %% tags=["figure:09_what_is_where"]
-panels = {cut: moments_of(held[cut], whole) for cut in ("column cut", "row cut")}
+panels = {cut: held_matrices(held[cut], whole) for cut in ("column cut", "row cut")}
 what_is_where(panels, "A column cut leaves columns of y, a row cut leaves terms of a sum")
 
 # %% [markdown]
@@ -411,7 +411,7 @@ whole = attention(x, qkv, out, heads=4)  # in one process
 whole["y"] = whole["terms of y"]
 run = ranks.run(attention_of_one_head, x, qkv, out, backend="gloo")
 assert all(torch.allclose(held["y"], whole["y"], atol=1e-3) for held in run.results)
-panel = {"attention": moments_of(run.results, whole)}
+panel = {"attention": held_matrices(run.results, whole)}
 what_is_where(panel, "Each rank computes one head, and nothing moves before the sum")
 
 # %% [markdown]

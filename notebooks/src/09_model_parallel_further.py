@@ -32,7 +32,7 @@ from torch.nn.functional import gelu, layer_norm, linear
 import course_utils as course
 from course_utils.lessons.model_parallel import differentiable_collectives as moves
 from course_utils.lessons.model_parallel import (
-    moments_of,
+    held_matrices,
     own_part,
     pictures,
     what_is_where,
@@ -189,7 +189,7 @@ hidden = gelu(linear(normed, up))
 y = linear(hidden, down)
 whole = dict(zip(names, (x, normed, normed, hidden, y, y), strict=True))
 run = ranks.run(sequence_parallel_mlp, x, up, down, backend="gloo")
-panel = {"MLP": moments_of(run.results, whole)}
+panel = {"MLP": held_matrices(run.results, whole)}
 what_is_where(panel, "Tokens are cut before the all-gather and after the reduce-scatter")
 
 # %% [markdown]

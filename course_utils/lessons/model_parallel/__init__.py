@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .collective_counts import collectives_in, idle_share, in_phase, moved_text, pass_bytes
     from .differentiable_collectives import Group, all_reduced, moved, own_part, unmoved
     from .experiments import OWN_SEEDS, beside_serial, mlp_beside_whole, ranks_apart, step_memory
-    from .held_parts import moments_of
+    from .held_parts import held_matrices
     from .memory_counter import measured_memory
     from .memory_parts import NUMBER_BYTES, ONE_RANK, Memory, Parallelism, bytes_for_each_parameter, check_stage
     from .parallel_block import parallelise_block, tensor_parallel_mlp

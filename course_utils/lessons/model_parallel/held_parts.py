@@ -32,11 +32,11 @@ class HeldPart:
 
 
 @dataclass(frozen=True)
-class Moment:
+class HeldMatrix:
     """What all ranks hold of one matrix.
 
     Attributes:
-        name: of the matrix, or of the moment.
+        name: of the matrix.
         parts: one for each rank.
     """
 
@@ -71,9 +71,9 @@ def find_part(part: np.ndarray, whole: np.ndarray) -> HeldPart:
     return HeldPart((high, wide), (0, 1), (0, 1), is_term=True)
 
 
-def moments_of(
+def held_matrices(
     results: Sequence[Mapping[str, "torch.Tensor"]], whole: Mapping[str, "torch.Tensor"]
-) -> tuple[Moment, ...]:
+) -> tuple[HeldMatrix, ...]:
     """Find what the ranks hold of each matrix.
 
     Args:
@@ -81,6 +81,6 @@ def moments_of(
         whole: the whole matrices, with the same names.
     """
     return tuple(
-        Moment(name, tuple(find_part(result[name].detach().numpy(), matrix.detach().numpy()) for result in results))
+        HeldMatrix(name, tuple(find_part(result[name].detach().numpy(), matrix.detach().numpy()) for result in results))
         for name, matrix in ((name, whole[name]) for name in results[0])
     )

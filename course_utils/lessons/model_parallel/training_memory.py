@@ -27,7 +27,7 @@ def training_memory(
     checkpointing: bool = False,
     in_flight: int = 1,
 ) -> Memory:
-    """Return the bytes that each rank keeps while it trains a character model, or some layers of it.
+    """Return the bytes that each rank keeps while it trains a character model or some layers of it.
 
     The parts need not be whole numbers of bytes.
 

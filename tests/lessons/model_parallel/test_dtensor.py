@@ -14,7 +14,7 @@ from course_utils.lessons.model_parallel.experiments import (
     ranks_apart,
     small_batch,
 )
-from course_utils.lessons.model_parallel.held_parts import find_part, moments_of
+from course_utils.lessons.model_parallel.held_parts import find_part, held_matrices
 from course_utils.lessons.model_parallel.parallel_block import parallelise_block
 from course_utils.lessons.model_parallel.part_panels import what_is_where
 from course_utils.lessons.model_parallel.pictures import matrix_cuts
@@ -141,12 +141,12 @@ def test_cuts_are_drawn_on_paper_and_as_torch_stores_them() -> None:
 
 def test_parts_are_found_in_the_whole_and_terms_are_not() -> None:
     columns, whole = held_after("column cut")
-    x, w, y = moments_of(columns, whole)
+    x, w, y = held_matrices(columns, whole)
     assert x.is_everywhere and not w.is_everywhere
     assert [part.columns for part in w.parts] == [(0, 0.25), (0.25, 0.5), (0.5, 0.75), (0.75, 1)]
     assert y.parts[1].columns == (0.25, 0.5) and y.parts[1].rows == (0, 1) and not y.parts[1].is_term
     rows, whole = held_after("row cut")
-    _, w, y = moments_of(rows, whole)
+    _, w, y = held_matrices(rows, whole)
     assert w.parts[3].rows == (0.75, 1) and w.parts[3].columns == (0, 1)
     assert all(part.is_term for part in y.parts)
     with pytest.raises(CourseError, match="nowhere"):
@@ -156,7 +156,7 @@ def test_parts_are_found_in_the_whole_and_terms_are_not() -> None:
 
 
 def test_what_is_where_is_drawn_for_every_rank() -> None:
-    panels = {cut: moments_of(*held_after(cut)) for cut in ("column cut", "row cut")}
+    panels = {cut: held_matrices(*held_after(cut)) for cut in ("column cut", "row cut")}
     picture = what_is_where(panels, "Two cuts")
     assert "column cut: x, the same on every rank; W, rank 0 columns from 0% to 25%" in picture.alt_text
     assert "y, rank 0 a term, rank 1 a term" in picture.alt_text
