@@ -5,7 +5,7 @@
 #
 # In lesson 9 you cut a model that was too large for one rank into stages and put one stage on each of four ranks. It
 # worked, but at any moment only one rank was computing while the other three waited for it. So each rank was idle for
-# 75% of the time. Llama 3 405B was trained in 16 stages ([Grattafiori and others,
+# 75% of the time. For training, Llama 3 405B was split into 16 stages ([Grattafiori and others,
 # 2024](https://arxiv.org/abs/2407.21783)). Run in the same way, its GPUs would have been idle for 15/16 of the time,
 # which is 94%.
 #
@@ -44,18 +44,20 @@ print(f"rank 3 begins at {on_paper.entries[3].start:g}, all ends at {on_paper.se
 
 # %% [markdown]
 # `problems` looks for mistakes, such as a missing pass or two ranks that wait for each other. `simulate_schedule` is a
-# **simulator**, which calculates when everything would happen and runs nothing. We say *on paper* for what it finds. It
-# lets each pass begin as soon as its rank is free and its input is there, and messages take no time. Its unit of time
-# is one forward pass of a stage. A backward pass takes two units, because it does about twice as many multiplications
-# (you will see why at the end of this lesson). So four of each, one after the other, take 4 + 8 = 12 units.
+# **simulator**, which calculates when everything would happen and runs nothing. What it finds is what we call the time
+# *on paper*. It lets each pass begin as soon as its rank is free and its input is there, and messages take no time. Its
+# unit of time is one forward pass of a stage. A backward pass takes two units, because it does about twice as many
+# multiplications (you will see why at the end of this lesson). So four of each, one after the other, take 4 + 8 = 12
+# units.
 #
 # ## Smaller pieces
 #
-# Now let's cut the batch into a few smaller parts, called **micro-batches**. As soon as rank 0 has finished the forward
-# pass of the first one, it sends the activations on and starts with the second, while rank 1 works on the first. The
-# simplest schedule does all forward passes and then all backward passes. It is called **GPipe**, after the library in
-# which it appeared ([Huang and others, 2019](https://arxiv.org/abs/1811.06965)). Here it is with two ranks and three
-# micro-batches. In this picture each pass takes one step, whether it is forward or backward:
+# Now let's cut the batch into smaller pieces, called **micro-batches**. As soon as rank 0 has finished the forward pass
+# of the first one, it passes the activations on and starts on the second, while rank 1 works on the first. The simplest
+# schedule does all forward passes and then all backward passes. It is called **GPipe**, after the library in which it
+# appeared ([Huang and others, 2019](https://arxiv.org/abs/1811.06965)). Here it is with two ranks and three
+# micro-batches. To see what is where, let's ignore for a moment that backward passes take longer. In this picture each
+# pass is one step:
 
 # %% tags=["figure:10_micro_batches"]
 small_gpipe = parse_schedule(["0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1F1 1F2 1B0 1B1 1B2"])
@@ -64,8 +66,8 @@ pictures.micro_batches(small_gpipe, steps_text("GPipe", small_gpipe))
 # %% [markdown]
 # Follow rank 1 in the lower rows. In step 1 no activations have arrived yet. In steps 2 to 4 it does the forward passes
 # of the three micro-batches. It keeps their activations (pale blue), because the backward passes need them. In step 5
-# it begins with the backward pass of micro-batch 0, while rank 0 is still waiting for the first gradient to come back.
-# After its backward pass, the activations of a micro-batch can be freed (grey).
+# it starts the backward pass of micro-batch 0, while rank 0 is still waiting for the first gradient to come back. After
+# its backward pass, the activations of a micro-batch can be freed (grey).
 #
 # How long does this take if a backward pass takes two units? Rank 1 begins at time 1, and it then has three forward and
 # three backward passes to do without a break, which take 3 + 6 = 9 units. When it finishes, at time 10, rank 0 still
@@ -82,9 +84,9 @@ pictures.pipelines({"GPipe on paper": simulate_schedule(small_gpipe)}, title)
 # ## The program on every rank
 #
 # The following function runs on each rank and goes through that rank's list. For a forward pass, it receives
-# activations from the rank before (rank 0 takes a micro-batch instead), computes, and sends the result to the next
+# activations from the previous rank (rank 0 takes a micro-batch instead), computes, and sends the result to the next
 # rank. For a backward pass, the gradient comes from the next rank (the last rank starts from the loss instead), and the
-# result goes to the rank before.
+# result goes to the previous rank.
 
 
 # %%
@@ -126,18 +128,18 @@ def run_batch(comm, schedule, stages, micro_batches, loss, pace=None):
 
 
 # %% [markdown]
-# The tag of a message is the number of its micro-batch. We use `isend`, which doesn't wait for the receiver, because
-# two neighbours may want to send to each other at the same moment, and that could end in the deadlock of lesson 4
-# ([Further](10_pipeline_further.ipynb) shows one). `loss(y, i)` is micro-batch `i`'s share of the loss, so all shares
-# add up to the loss of the batch.
+# The tag of a message is the number of its micro-batch. We use `isend`, which doesn't wait for the receiver, because in
+# some schedules two neighbours send to each other at the same moment, activations one way and a gradient the other, and
+# that could end in the deadlock of lesson 4 ([Further](10_pipeline_further.ipynb) shows one). `loss(y, i)` is
+# micro-batch `i`'s share of the loss, so all shares add up to the loss of the batch.
 #
-# All times that we measure on this page are **emulated**, which is the job of `at_work`. Four stages can only compute
-# at the same time on four cores, and your computer may have fewer. So our stages are so small that they compute in
-# almost no time, and then `at_work` lets the rank *sleep* until a large stage would have finished. It also notes when
-# the pass began and ended. The messages are real, and so is the waiting for them.
+# The passes on this page are **emulated**, which is the job of `at_work`. Four stages can only compute at the same time
+# on four cores, and your computer may have fewer. So our stages are so small that they compute in almost no time, and
+# then `at_work` lets the rank *sleep* until a large stage would have finished. It also notes when the pass began and
+# ended. The messages are real, and so is the waiting for them.
 #
-# Does a pipeline compute the same as a single process? We train a network of eight layers on the handwritten digits, in
-# `float64`, with two layers in each of the four stages. `train_alone` does the same in one process:
+# Does a pipeline give the same result as a single process? We train a network of eight layers on the handwritten
+# digits, in `float64`, with two layers in each of the four stages. `train_alone` does the same in one process:
 
 
 # %%
@@ -165,7 +167,7 @@ model, serial_losses = train_alone(steps, rate=0.2)
 
 def difference_from_serial(schedule, run_batch=run_batch):
     results = ranks.run(train, schedule, steps, run_batch).results
-    losses = sum(np.array(losses) for losses, _ in results)  # 0 but where the loss is
+    losses = sum(np.array(losses) for losses, _ in results)  # 0 except on the last rank
     trained = [weights for _, weights in results]
     of_losses = np.abs(losses - serial_losses).max()
     return max(of_losses, largest_difference(trained, model.parameters()))
@@ -178,7 +180,7 @@ assert difference < 1e-12
 
 # %% [markdown]
 # Apart from rounding, the four ranks do what one process does. All micro-batches of a batch see the same weights, and
-# their gradients are added up, as in lesson 7. Only then does each rank take its step, so the pipeline has to run empty
+# their gradients are added up, as in lesson 7. Only then does each rank take its step, so the pipeline has to drain
 # after each batch. This is called a **flush**.
 #
 # Now we can time it. We emulate stages that take 160 ms for a forward pass of the whole batch and 320 ms for a backward
@@ -210,7 +212,7 @@ pictures.pipelines(both, title, in_seconds=True)
 # Rank 3 waits for three forward passes, which take 3 units, before it can begin. Then it works for 8 × 3 = 24 units
 # without a break. When it has finished, the last micro-batch still needs three backward passes on the other ranks, or 6
 # units. So on paper it is idle for 9 of 33 units, which is 27%. The bubble of the other ranks is just as long, but at
-# different times.
+# different times. Rank 1, for example, waits for 1 unit at the start, for 6 in the middle and for 2 at the end.
 #
 # ## How large is the bubble?
 #
@@ -223,8 +225,8 @@ pictures.pipelines(both, title, in_seconds=True)
 # Our two examples fit, with 1/4 for $p=2$ and $m=3$, and 3/11 for $p=4$ and $m=8$. (Papers often give the bubble as a
 # share of the *working* time instead, which is $\frac{p-1}{m}$.)
 #
-# **Predict.** How many micro-batches do you need at least if a pipeline of 16 ranks should be idle for no more than 10%
-# of the time?
+# **Predict.** What is the smallest number of micro-batches with which the ranks of a pipeline of 16 are idle for no
+# more than 10% of the time?
 
 # %%
 course.predict("pipeline_bubble", micro_batches=...)
@@ -254,16 +256,17 @@ course.draw.over_numbers(
 )
 
 # %% [markdown]
-# With $p=16$ we need $\frac{15}{m+15} \le \frac{1}{10}$, so $m$ must be at least 135. The picture compares the formula,
-# in which messages take no time, with runs on our four ranks.
+# With $p=16$ we need $\frac{15}{m+15} \le \frac{1}{10}$, so $m$ must be at least 135. In the next picture a micro-batch
+# always takes the same time, so more of them are a larger batch. It compares the formula, in which messages take no
+# time, with runs on our four ranks.
 #
-# More micro-batches have their price, however. A micro-batch has at least one example, so sooner or later you need a
-# larger batch, and from lesson 6 you know that a batch can't grow forever. According to its report, Llama 3 405B had
-# 128 pipelines on 16,384 GPUs, and each of them got 16 sequences of a batch. With $m = 16$ and GPipe, 15/31 of the time
-# would be lost, which is 48%. Smaller micro-batches also mean smaller matrix products, with which GPUs are less
-# efficient (our sleeping stages don't show this). And then there is memory. With GPipe each rank keeps the activations
-# of all $m$ micro-batches. (The GPipe paper keeps only the inputs of the stages and recomputes the rest, as in lesson
-# 9.)
+# However, more micro-batches come at a price. A micro-batch has at least one example, so sooner or later you need a
+# larger batch, and from lesson 6 you know that a batch can't grow forever. According to its report, Llama 3 405B was
+# trained on 16,384 GPUs in 128 pipelines of 16 stages, with 8 GPUs for each stage, and each pipeline got 16 sequences
+# of a batch. If every sequence is a micro-batch, $m$ is 16, and with GPipe 15/31 of the time would be lost, which is
+# 48%. Smaller micro-batches also mean smaller matrix products, on which GPUs are less efficient (our sleeping stages
+# don't show this). And then there is memory. With GPipe each rank keeps the activations of all $m$ micro-batches. (The
+# GPipe paper keeps only the inputs of the stages and recomputes the rest, as in lesson 9.)
 #
 # ## One forward, one backward
 #
@@ -279,13 +282,14 @@ pictures.micro_batches(small_1f1b, steps_text("1F1B", small_1f1b))
 # %% [markdown]
 # The last rank does the backward pass of each micro-batch immediately after its forward pass, so it keeps only one at a
 # time. Rank 0 does one extra forward pass before it starts to alternate, because the first gradient isn't back yet, so
-# it keeps two. In general, a rank begins with one extra forward pass for *each rank after it*.
+# it keeps two. In general, a rank does one extra forward pass for *each rank after it*, so rank $r$ begins with $p-r$
+# forward passes.
 #
 # Is it also faster? Both pictures have eight steps, and the last rank still waits for the same passes at the start and
 # at the end.
 #
 # **Predict.** Four ranks run 1F1B with 8 micro-batches. For what percentage of the time is a rank idle on paper, and
-# how many micro-batches do rank 0 and rank 3 keep at most?
+# what is the largest number of micro-batches that rank 0 and rank 3 keep at the same time?
 
 # %%
 course.predict("pipeline_1f1b", within=1.24, percent=..., rank_0=..., rank_3=...)
@@ -311,14 +315,14 @@ course.draw.over_numbers(
     "Counted in the two runs. The lines are m for GPipe and p − rank for 1F1B",
     predicted={"GPipe": [8] * 4, "1F1B": [4, 3, 2, 1]},
     across="rank",
-    up="micro-batches kept at most",
+    up="most micro-batches kept",
     limits=(0, 9),
 )
 
 # %% [markdown]
-# On paper, 1F1B is exactly as idle as GPipe. But rank $r$ keeps at most $p-r$ micro-batches, however large $m$ is. So
-# memory no longer limits the number of micro-batches, and more of them make the bubble smaller. You write both
-# schedules and the formula in the [exercises](../exercises/10_pipeline.ipynb).
+# On paper, 1F1B leaves the ranks idle for exactly as long as GPipe does. But rank $r$ keeps at most $p-r$
+# micro-batches, however large $m$ is. So memory no longer limits the number of micro-batches, and more of them make the
+# bubble smaller. You write both schedules and the formula in the [exercises](../exercises/10_pipeline.ipynb).
 #
 # ## Several short stages on each rank
 #
@@ -345,7 +349,8 @@ pictures.pipelines(on_paper, title, "A rank's second stage has paler colours")
 # Look at rank 1. With 1F1B it waits for a forward pass of 1 unit at the start and for a backward pass of 2 units at the
 # end. In the interleaved schedule these two passes take half a unit and 1 unit. Its bubble is 1.5 units instead of 3,
 # while its work is still 4 × 3 = 12 units. So it is idle for 1.5 of 13.5 units, which is 11% instead of 20%. With $v$
-# stages on each rank, the bubble is $v$ times smaller.
+# stages on each rank, the bubble is $v$ times smaller, as long as the number of micro-batches is a multiple of the
+# number of ranks. With fewer micro-batches than ranks, interleaving saves less.
 #
 # **Predict.** Four ranks with two stages each run the interleaved schedule with 8 micro-batches. For what percentage of
 # the time is a rank idle?
@@ -371,14 +376,14 @@ pictures.plan_and_run("Interleaved", plan, run, *plan_text("Interleaved", plan, 
 
 # %% [markdown]
 # On paper, the bubble of 9 units becomes 4.5 units, for 24 units of work. That is 16% of the total, and in general
-# $\frac{p-1}{v\,m+p-1}$. Our `run_batch` knows only one stage per rank. `run_schedule`, which you write in an exercise,
-# allows several.
+# $\frac{p-1}{v\,m+p-1}$. Our `run_batch` can handle only one stage per rank. `run_schedule`, which you write in an
+# exercise, allows several.
 #
-# The printed lines show the prices. With 1F1B there are 3 borders between stages, and 8 micro-batches cross each of
-# them forward and backward, which makes 3 × 8 × 2 = 48 messages. Eight stages have 7 borders, and so there are 112
-# messages. If the network is slow, they can cost more than the smaller bubble saves. Rank 0 also has to keep more,
-# because a micro-batch visits it twice before the first gradient comes back. (A micro-batch in *one* of its two stages
-# counts as a half.)
+# The printed lines show what this costs. With 1F1B there are 3 boundaries between stages, and 8 micro-batches cross
+# each of them forward and backward, which makes 3 × 8 × 2 = 48 messages. Eight stages have 7 boundaries, and so there
+# are 112 messages. If the network is slow, they can cost more than the smaller bubble saves. Every rank also has to
+# keep more, because a micro-batch visits it twice before the first gradient comes back. Rank 0, which keeps the most,
+# begins with 11 forward passes of half its layers, and we count them as 5.5 micro-batches.
 #
 # In our example of Llama 3, eight stages on each rank would reduce the 48% to $\frac{15}{8 \cdot 16 + 15}$, or 10%. Its
 # authors did use an interleaved schedule.
@@ -398,8 +403,8 @@ assert torch.allclose(layer.weight.grad, g.T @ x)  # W, that of the weights
 
 # %% [markdown]
 # The forward pass is a single product, which is why we count a backward pass as two units. We call the two halves `I`
-# and `W`. The rank before is waiting for `I`, but `W` isn't needed until the optimizer takes its step. So `W` can be
-# put off to fill a part of the bubble. Schedules that do this are called **zero bubble** ([Qi and others,
+# and `W`. The previous rank is waiting for `I`, but `W` isn't needed until the optimizer takes its step. So `W` can be
+# put off to fill a part of the bubble. Such schedules are called **zero bubble** ([Qi and others,
 # 2023](https://arxiv.org/abs/2401.10241)), although some of the bubble may be left. One of them is **ZB-H1**. Here is
 # our small example, where `F`, `I` and `W` take one unit each:
 
@@ -415,11 +420,11 @@ pictures.pipelines(on_paper, title)
 # %% [markdown]
 # With 1F1B, rank 0 waits from time 2 to time 4, while rank 1 does a whole backward pass. In ZB-H1, rank 1 puts off its
 # `W`, so the gradient leaves after one unit, and rank 0 waits only until time 3. At the end, rank 1 used to wait for
-# two units, which it now fills with the two `W` that are left. So each rank is idle for 1 unit instead of 3, which is
-# 10% of the 10 units that the batch takes.
+# two units, which it now fills with its two remaining `W` passes. So each rank is idle for 1 unit instead of 3, which
+# is 10% of the 10 units that the batch takes.
 #
-# With more ranks, the same happens between each rank and the next. With 1F1B the bubble is 3 units for each rank after
-# the first (3 × 3 = 9 with four ranks), and 1 of the 3 is left.
+# With two ranks, ZB-H1 cuts the bubble from 3 units to 1. Every further rank lengthens the bubble of 1F1B by 3 units,
+# to 9 units with four ranks, and that of ZB-H1 by only 1.
 #
 # **Predict.** Four ranks run ZB-H1 with 8 micro-batches. For what percentage of the time is a rank idle?
 
@@ -435,17 +440,18 @@ before = simulate_schedule(one_f_one_b, t, t, t)
 left, idle = idle_seconds(plan) / idle_seconds(before), round(100 * run.idle_share)
 busy = disturbed(plan, run) or disturbed(before, plain)
 course.measured("pipeline_zero", busy=busy, percent=idle)
-print("micro-batches kept at most:", *(f"{kept:g}" for kept in peak_in_flight(h1)))
+print("most micro-batches kept, by rank:", *(f"{kept:g}" for kept in peak_in_flight(h1)))
 assert difference_from_serial(h1, run_schedule) < 1e-12
 title = BUSY if busy else bubble_text(plain, run, left, "ZB-H1")
 pictures.plan_and_run("ZB-H1", plan, run, title, plan_text("ZB-H1", plan, run)[1])
 
 # %% [markdown]
-# On paper each rank works for 24 units and is idle for 3, which is 11%. The price is memory on the later ranks. A
-# micro-batch's activations can't be freed before its `W` is done, so now *every* rank keeps up to $p$ micro-batches, as
-# only rank 0 did before.
+# On paper each rank works for 24 units and is idle for 3, which is 11%. The price is memory on the later ranks. Most of
+# a micro-batch's activations can't be freed before its `W` is done, so now *every* rank keeps up to $p$ micro-batches,
+# as only rank 0 did before.
 #
-# Today's large models make the bubble small first of all with as many micro-batches as the batch allows, and with
+# `F`, `I` and `W` are not equally long in a whole transformer block, because the products inside attention have no
+# weights, so the gain is a little smaller there. Large models such as Llama 3 rely on many micro-batches and on
 # interleaving. DeepSeek-V3 went further, with a schedule that cuts backward passes in two and also hides messages
 # ([2024](https://arxiv.org/abs/2412.19437)). [Further](10_pipeline_further.ipynb) continues here, with schedules that
 # leave no gap, stages laid out in a V, a pipeline without a flush, and a puzzle in which you beat 1F1B.
@@ -454,7 +460,7 @@ pictures.plan_and_run("ZB-H1", plan, run, title, plan_text("ZB-H1", plan, run)[1
 ranks.stop()
 
 # %% [markdown]
-# ## What you take with you
+# ## What you can do now
 #
 # You can read a schedule, and you know the loop that carries it out. The ranks of a pipeline with $p$ ranks and $m$
 # micro-batches are idle for $\frac{p-1}{m+p-1}$ of the time on paper, so the first cure is more micro-batches. With
@@ -467,8 +473,8 @@ ranks.stop()
 #
 # **To read**
 #
-# - Huang and others, 2019, [*GPipe*](https://arxiv.org/abs/1811.06965): micro-batches, and what pipelines of up to 32
-#   stages brought.
+# - Huang and others, 2019, [*GPipe*](https://arxiv.org/abs/1811.06965): micro-batches, and how large a model can become
+#   with them.
 # - Narayanan and others, 2021, [*Efficient Large-Scale Language Model Training on GPU
 #   Clusters*](https://arxiv.org/abs/2104.04473): the interleaved schedule, and how to combine it with the other
 #   methods.

@@ -41,7 +41,7 @@ def plan_text(name: str, plan: Timing, run: Timing) -> tuple[str, str]:
     reason = reason_for(100 * (run.idle_share - plan.idle_share))
     return (
         title,
-        f"The run took {seconds_text(run.seconds)}, and on paper it takes {seconds_text(plan.seconds)}{reason}",
+        f"The run took {seconds_text(run.seconds)}. On paper it takes {seconds_text(plan.seconds)}{reason}",
     )
 
 
@@ -49,7 +49,7 @@ class Reason(StrEnum):
     """Why a run is not as idle as on paper, with the words behind a sentence."""
 
     NONE_NEEDED = ""
-    MESSAGES = ", where messages take no time"
+    MESSAGES = ", which ignores messages and delays"
     BUSY = BUSY
 
 
@@ -75,7 +75,7 @@ def steps_text(name: str, schedule: Sequence[Sequence[Action]]) -> str:
     if len(set(kept)) == 1:
         return f"{name}: {count(len(frames), 'step')}, and each rank keeps up to {count(kept[0], 'micro-batch')}"
     each = join([f"{most} on rank {rank}" for rank, most in enumerate(kept)])
-    return f"{name}: {count(len(frames), 'step')}; micro-batches kept at most: {each}"
+    return f"{name}: {count(len(frames), 'step')}; most micro-batches kept: {each}"
 
 
 def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], formula: Sequence[float]) -> str:
@@ -84,14 +84,14 @@ def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], 
     Args:
         runs: for each number of micro-batches the idle share of each run. formula: its idle share.
     """
-    worst, where = farthest(micro_batches, runs, formula)
-    ends = f"Idle: {percent(statistics.median(runs[0]))} with m = {micro_batches[0]}, "
+    worst, _ = farthest(micro_batches, runs, formula)
+    ends = f"Idle for {percent(statistics.median(runs[0]))} with m = {micro_batches[0]}, "
     ends += f"{percent(statistics.median(runs[-1]))} with m = {micro_batches[-1]}; "
     if (reason := reason_for(worst)) == Reason.NONE_NEEDED:
         return f"{ends}at most {abs(worst):.1f} percentage points from the formula"
     if reason == Reason.BUSY:
         return BUSY
-    return f"{ends}{abs(worst):.1f} percentage points from the formula at m = {where}{reason}"
+    return f"{ends}{abs(worst):.1f} percentage points from the formula{reason}"
 
 
 def farthest(

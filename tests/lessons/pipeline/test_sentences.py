@@ -32,8 +32,8 @@ def slower(latency: float, make=gpipe_schedule):
 def test_a_run_beside_its_plan() -> None:
     title, finding = sentences.plan_text("GPipe", PLAN, PLAN)
     assert plain(title) == "GPipe: 27 % idle on 4 ranks, 27 % on paper"
-    assert plain(finding) == "The run took 660 ms, and on paper it takes 660 ms"
-    assert sentences.plan_text("", PLAN, slower(0.005))[1].endswith(", where messages take no time")
+    assert plain(finding) == "The run took 660 ms. On paper it takes 660 ms"
+    assert sentences.plan_text("", PLAN, slower(0.005))[1].endswith(", which ignores messages and delays")
     for plan, run in ((PLAN, STRETCHED), (PLAN, slower(0.1)), (slower(0.1), PLAN)):
         assert sentences.plan_text("", plan, run) == (BUSY, "")
 
@@ -67,7 +67,7 @@ def test_what_each_rank_keeps_is_counted_step_by_step() -> None:
     gpipe, other = gpipe_schedule(2, 3), one_f_one_b_schedule(2, 3)
     assert sentences.steps_text("GPipe", gpipe) == "GPipe: 8 steps, and each rank keeps up to 3 micro-batches"
     assert sentences.steps_text("1F1B", other) == (
-        "1F1B: 8 steps; micro-batches kept at most: 2 on rank 0 and 1 on rank 1"
+        "1F1B: 8 steps; most micro-batches kept: 2 on rank 0 and 1 on rank 1"
     )
 
 
@@ -75,11 +75,11 @@ def test_the_formula_holds_or_not() -> None:
     ms = [1, 4, 16]
     formula = [bubble_fraction(4, m) for m in ms]
     assert plain(sentences.formula_text(ms, [[share + 0.01] for share in formula], formula)).endswith(
-        "Idle: 76 % with m = 1, 17 % with m = 16; at most 1.0 percentage points from the formula"
+        "Idle for 76 % with m = 1, 17 % with m = 16; at most 1.0 percentage points from the formula"
     )
     off = [[formula[0]], [formula[1] + 0.05, 0.9, 0.1], [formula[2]]]
     assert sentences.farthest(ms, off, formula) == (pytest.approx(5.0), 4)
-    assert sentences.formula_text(ms, off, formula).endswith(f" at m = 4{Reason.MESSAGES}")
+    assert sentences.formula_text(ms, off, formula).endswith(f"points from the formula{Reason.MESSAGES}")
     assert sentences.formula_text(ms, [[0.9], [0.9], [0.9]], formula) == BUSY
 
 

@@ -60,7 +60,7 @@ def best_strategy(
     temperature: float,
     random: np.random.Generator,
 ) -> list[Config]:
-    """Return the fastest strategy that a walk of this many proposals has met, with the start included.
+    """Return the fastest strategy that a walk of this many proposals has met, start included.
 
     A proposal that does not fit is neither simulated nor accepted.
 
