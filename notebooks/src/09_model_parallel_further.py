@@ -10,7 +10,7 @@
 # Everything here is optional. The first code cell prepares the notebook. After that you can go to any section, because
 # each of them stands alone. If a section complains that its ranks were stopped, run the first code cell again.
 #
-# 1. *Random numbers on four ranks*: first weights and dropout
+# 1. *Random numbers on four ranks*: initial weights and dropout
 # 2. *The wrong order*: a row cut first, then a column cut
 # 3. *Sequence parallelism*: norms are cut along the text
 # 4. *Sending one chunk while computing the next*: how today's libraries hide the sums
@@ -110,7 +110,7 @@ course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **axes)
 # Our own blocks are stricter. Every rank draws the zeros for the whole tensor and takes its part, so that it equals one
 # process to the last digit. In practice the question comes up less often than it used to. Large language models are
 # usually pre-trained without dropout; PaLM ([Chowdhery and others, 2022](https://arxiv.org/abs/2204.02311), §5) is an
-# example. The seeds of the first weights still matter.
+# example. The seeds of the initial weights still matter.
 #
 # ## The wrong order
 #
@@ -158,7 +158,13 @@ course.draw.timelines(*runs.values(), titles=list(runs), title=collectives_text(
 
 # %% [markdown]
 # Both are right. The wrong order takes two more collectives, and two of its four move the wide tensor, which is four
-# times as large as $x$.
+# times as large as $x$. Backward, the column cut of `down` needs an all-reduce, and the row cut of `up` needs an
+# all-gather, because each rank has only its columns of the gradient of $x$.
+#
+# Why do we need functions with a backward pass of their own? If you called `dist.all_reduce` after a row cut, you would
+# get the right gradients with the PyTorch of this course, but also a warning that it has no registered backward pass.
+# And before a column cut there is no call in the forward pass at all from which autograd could learn that the gradients
+# have to be added up.
 #
 # ## Sequence parallelism
 #
@@ -244,6 +250,21 @@ pictures.memory(calculated, counted)
 # pass. Korthikanti's keep only their own part and gather it once more, which takes less memory and more bytes on the
 # links. The gloo library that sends our messages makes its reduce-scatter from an all-reduce, so we count what rings
 # would send and say nothing about time.
+#
+# The activation checkpointing of the main page computes each block's forward pass again during the backward pass. How
+# many all-reduces does that add?
+
+# %%
+from course_utils.lessons.model_parallel import moved_text
+
+again = step(checkpointing=True)
+for name, run in {"without": plain, "with": again}.items():
+    print(f"{name} checkpointing, backward: {moved_text(run.events, 'backward')}")
+
+# %% [markdown]
+# For each of the 4 blocks there are three all-reduces in the backward pass instead of two. A forward pass has two, so
+# you might expect four. But PyTorch stops recomputing as soon as it has everything that the backward pass needs, and
+# that is just before the block's last sum.
 #
 # ## Sending one chunk while computing the next
 #
