@@ -38,10 +38,9 @@ ranks.load_torch()
 # equal **blocks** follow, which we will open later. The last layer, the **head**, gives a score to each character that
 # could come next.
 #
-# Let's pretend that each rank has 8 MB for weights, gradients and Adam's numbers. (Memory for everything else comes at
-# the end of the page.) The function `split_layers` returns how many layers each of four ranks gets, chosen so that the
-# largest piece is as small as possible. You will write it in the first
-# [exercise](../exercises/09_model_parallel.ipynb).
+# Let's pretend that each rank has 8 MB for weights, gradients and Adam's numbers. (Everything else comes at the end of
+# the page.) The function `split_layers`, your first [exercise](../exercises/09_model_parallel.ipynb), returns how many
+# layers each of four ranks gets if the largest piece is to be as small as possible:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.model_parallel import CHARACTERS, character_model, split_layers
@@ -62,10 +61,10 @@ for rank, stage in enumerate(stages):
     print(f"rank {rank}: {len(stage)} layers, {adam_bytes(stage) / 1e6:.1f} MB")
 
 # %% [markdown]
-# Each piece fits into its 8 MB. The layers of one rank are called its **stage**. In the forward pass each stage
-# computes its **activations**, which are the outputs of its layers, and sends the last layer's output to the next rank.
-# The last rank computes the loss. Then the gradients travel back the same way. The next cell does this with messages,
-# as in lesson 4. Every rank gets the whole batch, but only rank 0 uses `x` and only the last rank uses `target`:
+# Each piece fits. The layers of one rank are called its **stage**. In the forward pass each stage computes its
+# **activations**, which are the outputs of its layers, and sends the last layer's output to the next rank. The last
+# rank computes the loss, and then the gradients travel back the same way. Here it is with messages, as in lesson 4.
+# Every rank gets the whole batch, but only rank 0 uses `x` and only the last rank uses `target`:
 
 
 # %%
@@ -125,22 +124,20 @@ runs[0].timeline(unless_busy(busy, idle_text(shares[0], ranks=4)))
 # wherever you cut, $P$ ranks are idle for $\frac{P-1}{P}$ of the time *on average*, not counting the messages. Four
 # ranks give you four times the memory but no extra speed.
 #
-# In lesson 10 many small batches follow one another through the stages, so that all ranks have something to do. On this
-# page we take a different way out, **tensor parallelism**. All ranks work on the *same* layer at the same time, each
-# with a part of its weights.
+# In lesson 10 many small batches follow one another through the stages, which keeps the ranks busy. This page takes a
+# different way out, **tensor parallelism**. All ranks work on the *same* layer at the same time, each with a part of
+# its weights.
 #
 # ## One layer cut into pieces
 #
 # Take a linear layer without a bias. On paper it is $y = xW$, where $x$ has a row for each example, and $W$ has a row
-# for each input and a column for each output. PyTorch stores $W$ the other way round. Its tensor `weight` has a *row*
-# for each output, and `linear(x, weight)` multiplies $x$ by `weight` transposed. So we need to agree on names. PyTorch
-# and **Megatron-LM** (Shoeybi and others, 2019), NVIDIA's library from which the cuts of this page come, name a cut
-# after $W$ on paper, and so do we:
+# for each input and a column for each output. PyTorch stores $W$ the other way round, as a tensor `weight` with a *row*
+# for each output, which `linear(x, weight)` transposes. So we need to agree on names. PyTorch and **Megatron-LM**
+# (Shoeybi and others, 2019), NVIDIA's library from which the cuts of this page come, name a cut after $W$ on paper, and
+# so do we:
 #
-# - In a **column cut**, each rank gets some columns of $W$. In `weight` these are rows, so the tensor is cut along
-#   dimension 0.
-# - In a **row cut**, each rank gets some rows of $W$. In `weight` these are columns, so the tensor is cut along
-#   dimension 1.
+# - In a **column cut**, each rank gets some columns of $W$. In `weight` these are rows, cut along dimension 0.
+# - In a **row cut**, each rank gets some rows of $W$. In `weight` these are columns, cut along dimension 1.
 #
 # For comparison, data parallelism gives each rank some rows of $x$ and all of $W$. On this page we call it a *batch
 # cut*. In the next cell, `own_part(tensor, dim)` cuts a tensor into four equal parts along a dimension and returns this
@@ -188,8 +185,8 @@ pictures.matrix_cuts(held, whole, "Three ways to cut y = xW over four ranks")
 # number in each part is the rank that holds it, and the sizes are those of a single rank's part.
 #
 # After a column cut, each rank has complete columns of $y$. A row cut is different. Each rank knows only some of the
-# inputs, so what it computes has the full size of $y$, but it is only one term of a sum. An all-reduce has to add up
-# the terms. Here is what each rank holds, before and after this all-reduce. The sizes are again those of its part:
+# inputs, so what it computes has the full size of $y$ but is only one term of a sum, and an all-reduce has to add up
+# the terms. Here is what each rank holds, with the sizes of its part:
 
 # %% tags=["figure:09_what_is_where"]
 panels = {cut: held_matrices(held[cut], whole) for cut in ("column cut", "row cut")}
@@ -272,10 +269,8 @@ for cut in held:
     print(f"{cut}: {count_bytes(cut, 16, 1152, 512):,} bytes")
 
 # %% [markdown]
-# Let's check these numbers. The layer has 1,152 inputs and 512 outputs, and $x$ has 16 rows. The batch cut sums the
-# gradient of $W$, which has 1,152 × 512 elements of 4 bytes. The column cut sums the gradient of $x$, with 16 × 1,152
-# elements, and the row cut sums $y$, with 16 × 512.
-#
+# Let's check these numbers. The batch cut sums the gradient of $W$, which has 1,152 inputs × 512 outputs, at 4 bytes
+# each. The column cut sums the gradient of $x$, with 16 rows × 1,152 elements, and the row cut sums $y$, with 16 × 512.
 # So with 16 rows, data parallelism sends 72 times as much as a row cut. But $x$ and $y$ grow with the number of rows,
 # and $W$ doesn't.
 #
@@ -306,11 +301,11 @@ course.draw.over_numbers(row_counts, counted, title, predicted=calculated, **axe
 
 # %% [markdown]
 # The row cut sums $n \times 128$ elements and the batch cut 288 × 128, so they are equal if $n$ is 288, the number of
-# inputs. In the same way, the column cut equals the batch cut if $n$ is the number of outputs.
+# inputs.
 #
 # In a transformer, the rows of $x$ are **tokens**, the pieces of text that it reads. In our model they are characters.
 # A batch of 64 texts with 2,048 tokens each has 131,072 rows. Larger layers move the crossing to the right, but even
-# for a layer with 16,384 inputs and outputs, 131,072 rows lie far beyond it, and the batch cut sends the least.
+# with 16,384 inputs and outputs, so many rows lie far beyond it, and the batch cut sends the least.
 #
 # ## Two layers, one cut each
 #
@@ -325,9 +320,8 @@ course.draw.over_numbers(row_counts, counted, title, predicted=calculated, **axe
 #
 # Suppose that we cut `up` by row. Then each rank gets a term of a sum, and the gelu of a sum is not the sum of the
 # gelus. For example, gelu(1) is 0.841 and gelu(−1) is −0.159, which makes about 0.68, but gelu(1 − 1) is 0. So the
-# ranks have to all-reduce the wide tensor before they can apply gelu. If `down` is then cut by column, an all-gather
-# has to collect its outputs. The backward pass takes two more collectives ([Further](09_model_parallel_further.ipynb)
-# runs all four).
+# ranks have to all-reduce the wide tensor before they can apply gelu, and this isn't their only collective
+# ([Further](09_model_parallel_further.ipynb) counts four).
 #
 # Now suppose that we cut `up` by *column*. Then each rank has complete columns of the wide tensor, so it can apply gelu
 # to them. And these columns are exactly the part of `down`'s input that the rank needs if `down` is cut by row:
@@ -363,8 +357,8 @@ assert max(run.results) <= 1e-10  # in float64, beside one process
 print(f"at most {max(run.results):.0e} away from one process")
 
 # %% [markdown]
-# One all-reduce forward and one backward are enough. The output and the gradient of $x$ match those of one process, up
-# to rounding. This pair of cuts is the core of Megatron-LM. You will write it in the exercises.
+# One all-reduce forward and one backward are enough, and the output and the gradient of $x$ match those of one process,
+# up to rounding. This pair of cuts is the core of Megatron-LM.
 #
 # ## Attention is cut by heads
 #
@@ -373,14 +367,14 @@ print(f"at most {max(run.results):.0e} away from one process")
 # three tokens have the keys (1, 0), (0, 1) and (1, 1), and that the third token has the query (2, 0). We multiply it by
 # each key, element by element, and add up the products. That gives the *scores* 2, 0 and 2. They are divided by the
 # square root of the vectors' size, here $\sqrt 2$, and a softmax turns them into weights, here about 0.45, 0.11 and
-# 0.45. If the three values are 10, 40 and 10, the third token gets 0.45 · 10 + 0.11 · 40 + 0.45 · 10, which is about
-# 13. Their plain mean would be 20, but the second token counts for less, because its key doesn't match the query.
-#     Scores for later tokens are set to $-\infty$, so that the model can't see the character that it has to predict.
+# 0.45. If the values are 10, 40 and 10, the third token gets about 0.45 · 10 + 0.11 · 40 + 0.45 · 10, and thus about 13
+# instead of their mean, 20, because the second key doesn't match its query. Scores for later tokens are set to
+# $-\infty$, so that the model can't see the character that it has to predict.
 #
-# Several **heads** do this side by side, each with its own queries, keys and values. (They have nothing to do with the
-# model's last layer, which is also called a head.) Here we take four heads of size 8, so a token's vector has 32
-# numbers. The matrix `qkv` makes 3 × 32 = 96 numbers from it. The first 24 are the query, key and value of head 0, the
-# next 24 belong to head 1, and so on. At the end, a matrix `out` mixes what the heads have found:
+# Several **heads** do this side by side, each with its own queries, keys and values. (The model's last layer, also
+# called a head, is something else.) Here we take four heads of size 8, so a token's vector has 32 numbers. The matrix
+# `qkv` makes 3 × 32 = 96 numbers from it. The first 24 are the query, key and value of head 0, the next 24 belong to
+# head 1, and so on. At the end, a matrix `out` mixes what the heads have found:
 
 
 # %%
@@ -465,9 +459,9 @@ course.measured("model_block", one_block=number, blocks_24=24 * number)
 run.timeline(f"A block on 4 ranks takes {number} all-reduces, forward and backward")
 
 # %% [markdown]
-# This was a small block with vectors of 16 numbers, in `float64`. Its output, the gradient of its input and the
-# gradients of all 12 parameters match those of one process. (The milliseconds mean little, because four ranks share
-# your computer's cores, and this was their first pass.)
+# The output of this small block, the gradient of its input and the gradients of all 12 parameters match those of one
+# process. (The milliseconds mean little, because four ranks share your computer's cores, and this was their first
+# pass.)
 #
 # Each all-reduce carries tokens × width elements. Take a model of width 4,096, at 2 bytes per element, and the 64 ×
 # 2,048 tokens from above. One all-reduce carries 131,072 × 4,096 × 2 bytes, or 1.07 GB, so a block sums 4.3 GB in every
@@ -476,21 +470,19 @@ run.timeline(f"A block on 4 ranks takes {number} all-reduces, forward and backwa
 # with $n$ tokens and a width of $h$, tensor parallelism sums $4nh$ elements and data parallelism $12h^2$. They are
 # equal if $n = 3h$, which is 12,288 tokens here.
 #
-# There is a second difference. In lesson 7 the gradients were sent while the backward pass was still computing. Here
-# the very next layer needs the sum, so there is less work to hide it behind. Libraries do hide a part of it, as
-# [Further](09_model_parallel_further.ipynb) shows, but tensor parallelism still needs fast links. It is usually
-# confined to GPUs that are connected by NVLink, NVIDIA's own interconnect (lesson 13), such as the 8 in an HGX server
-# or the 72 in an NVL72 rack. [Lesson 11](11_hybrid_and_sharded.ipynb) combines it with other kinds. Further also shows
-# what a wrong random seed does on four ranks, and **sequence parallelism**, which cuts the norms as well.
+# In lesson 7 the gradients were sent while the backward pass was still computing. Here the very next layer needs the
+# sum, so there is less work to hide it behind. Libraries do hide a part of it, but tensor parallelism still needs fast
+# links. It is usually confined to GPUs that are connected by NVLink, NVIDIA's own interconnect (lesson 13), such as the
+# 8 in an HGX server. [Lesson 11](11_hybrid_and_sharded.ipynb) combines it with other kinds.
+# [Further](09_model_parallel_further.ipynb) shows how to hide the sums, what a wrong random seed does, and **sequence
+# parallelism**, which cuts the norms as well.
 #
 # ## What training keeps in memory
 #
-# How many bytes does a rank still hold? The parameters, their gradients and the optimizer's state take a fixed number
-# of bytes for each weight. The fourth part is the activations that autograd saves for the backward pass, and these grow
-# with the number of tokens. We leave out temporary buffers.
-#
-# The function `step_memory` takes a real step with Adam and counts the bytes of every tensor that remains in memory. We
-# take the size of one block's input as the unit:
+# The parameters, their gradients and the optimizer's state take a fixed number of bytes for each weight. The fourth
+# part is the activations that autograd saves for the backward pass, and these grow with the number of tokens. (We leave
+# out temporary buffers.) The function `step_memory` takes a real step with Adam and counts the bytes of every tensor
+# that remains in memory. We take the size of one block's input as the unit:
 
 # %%
 from course_utils.lessons.model_parallel import Parallelism, step_memory, training_memory
@@ -529,11 +521,10 @@ for name, run in {"1 rank": one, "4 ranks": four}.items():
 #
 # Let's work it out for 12 such blocks on four ranks. Without checkpointing they keep 12 × 8.1 + 3.6 = 101 units. With
 # it, only the 12 inputs stay. At the worst moment one block has just been recomputed, so its other 7.1 units are in
-# memory as well. By then the head has been through its backward pass, and its 3.6 units have been freed. That makes 12
-# + 7.1 = 19.1 units, or 19 percent.
+# memory as well. By then the head's 3.6 units have been freed. That leaves 19.1 units, or 19 percent.
 #
-# **Predict.** What percentage is left with our model of 4 blocks? (The next cell also calculates all four parts of the
-# memory with `training_memory`, which you will write in the last exercise.)
+# **Predict.** What percentage is left with our model of 4 blocks? (The next cell also calculates the four parts of the
+# memory, with the `training_memory` of your last exercise.)
 
 # %%
 course.predict("model_checkpointing", within=1.2, percent_left=...)
@@ -565,9 +556,9 @@ pictures.memory(calculated, {name: run.results[0] for name, run in counted.items
 # ## What you can do now
 #
 # You can put different layers on different ranks, which gives you $P$ times the memory while only one rank works at a
-# time. You can also cut through the layers. A column cut followed by a row cut needs one all-reduce in each direction,
-# and a block needs four, each of which carries tokens × width elements. And you can work out what a rank keeps in
-# memory, and what activation checkpointing saves.
+# time. You can also cut through the layers, with a column cut followed by a row cut, so that a block needs four
+# all-reduces of tokens × width elements. And you can work out what a rank keeps in memory, and what activation
+# checkpointing saves.
 #
 # In the [exercises](../exercises/09_model_parallel.ipynb) you write the cuts yourself. In [lesson
 # 10](10_pipeline.ipynb) you give the waiting ranks something to do.
