@@ -238,77 +238,9 @@ class SumOverRanks(torch.autograd.Function):  # goes after a row cut
 copy_to_ranks, sum_over_ranks = CopyToRanks.apply, SumOverRanks.apply
 
 # %% [markdown]
-# ## How much the cuts send
-#
-# Which of the three cuts sends the least? The next cell runs one layer in all three ways, forward and backward, and
-# counts the bytes of the tensors that are all-reduced. Nothing is counted for cutting the $x$ of a row cut or for
-# joining the $y$ of a column cut, because neighbouring layers can often do without:
-
-
-# %% tags=["here:09_bytes"]
-def one_layer(cut, x, weight):
-    if cut == "batch cut":
-        y = linear(own_part(x, 0), weight.requires_grad_())
-    elif cut == "column cut":
-        y = linear(copy_to_ranks(x.requires_grad_()), own_part(weight, 0))
-    else:
-        x = own_part(x, 1).requires_grad_()
-        y = sum_over_ranks(linear(x, own_part(weight, 1)))
-    y.sum().backward()  # any loss will do, because we only count bytes
-    if cut == "batch cut":
-        dist.all_reduce(weight.grad)  # as in lesson 6
-
-
-def count_bytes(cut, rows, inputs, outputs):
-    x, weight = torch.zeros(rows, inputs), torch.zeros(outputs, inputs)
-    run = ranks.run(one_layer, cut, x, weight, backend="gloo")
-    return run.bytes_per_rank[0]
-
-
-for cut in held:
-    print(f"{cut}: {count_bytes(cut, 16, 1152, 512):,} bytes")
-
-# %% [markdown]
-# Let's check these numbers. The batch cut sums the gradient of $W$, which has 1,152 inputs × 512 outputs, at 4 bytes
-# each. The column cut sums the gradient of $x$, with 16 rows × 1,152 elements, and the row cut sums $y$, with 16 × 512.
-# So with 16 rows, data parallelism sends 72 times as much as a row cut. But $x$ and $y$ grow with the number of rows,
-# and $W$ doesn't.
-#
-# **Predict.** A smaller layer has 288 inputs and 128 outputs. Above how many rows does the batch cut send less than the
-# row cut?
-
-# %%
-course.predict("model_cut", within=1.05, rows=...)
-
-# %% tags=["figure:09_examples"]
-from course_utils.lessons.model_parallel import sizes_text
-from course_utils.words import bytes_text
-
-inputs, outputs = 288, 128
-course.answer("model_cut", rows=inputs * outputs / outputs)
-row_counts = [8, 32, 128, 512, 2048]
-counted = {
-    cut: [count_bytes(cut, n, inputs, outputs) for n in row_counts] for cut in held
-}
-calculated = {
-    "batch cut": [4 * inputs * outputs for n in row_counts],
-    "column cut": [4 * n * inputs for n in row_counts],
-    "row cut": [4 * n * outputs for n in row_counts],
-}
-axes = {"across": "rows of x", "up": "bytes all-reduced", "unit": bytes_text, "log": True}
-title = sizes_text(row_counts, counted)
-course.draw.over_numbers(row_counts, counted, title, predicted=calculated, **axes)
-
-# %% [markdown]
-# The row cut sums $n \times 128$ elements and the batch cut 288 × 128, so they are equal if $n$ is 288, the number of
-# inputs.
-#
-# In a transformer, the rows of $x$ are **tokens**, the pieces of text that it reads. In our model they are characters.
-# A batch of 64 texts with 2,048 tokens each has 131,072 rows. Larger layers move the crossing to the right, but even
-# with 16,384 inputs and outputs, so many rows lie far beyond it, and the batch cut sends the least.
-#
 # ## Two layers, one cut each
 #
+# In a transformer, the rows of $x$ are **tokens**, the pieces of text that it reads. In our model they are characters.
 # Two thirds of a block's weights are in two layers, which together are called a **multilayer perceptron**, or MLP:
 #
 # ```
@@ -463,19 +395,19 @@ run.timeline(f"A block on 4 ranks takes {number} all-reduces, forward and backwa
 # process. (The milliseconds mean little, because four ranks share your computer's cores, and this was their first
 # pass.)
 #
-# Each all-reduce carries tokens × width elements. Take a model of width 4,096, at 2 bytes per element, and the 64 ×
-# 2,048 tokens from above. One all-reduce carries 131,072 × 4,096 × 2 bytes, or 1.07 GB, so a block sums 4.3 GB in every
-# step. Its matrices `qkv`, `out`, `up` and `down` have (3 + 1 + 4 + 4) · 4,096² elements. With data parallelism, the
-# block would sum their gradients, which are 0.4 GB at 2 bytes each. That is less than a tenth of 4.3 GB. In general,
-# with $n$ tokens and a width of $h$, tensor parallelism sums $4nh$ elements and data parallelism $12h^2$. They are
-# equal if $n = 3h$, which is 12,288 tokens here.
+# Is that much? Each all-reduce carries tokens × width elements. Take a model of width 4,096, at 2 bytes per element,
+# and a batch of 64 texts with 2,048 tokens each, which makes 131,072 tokens. One all-reduce carries 131,072 × 4,096 × 2
+# bytes, or 1.07 GB, so a block sums 4.3 GB in every step. Its matrices `qkv`, `out`, `up` and `down` have (3 + 1 + 4 +
+# 4) · 4,096² elements. With data parallelism, the block would sum their gradients, which are 0.4 GB at 2 bytes each.
+# That is less than a tenth of 4.3 GB. In general, with $n$ tokens and a width of $h$, tensor parallelism sums $4nh$
+# elements and data parallelism $12h^2$. They are equal if $n = 3h$, which is 12,288 tokens here. For a single layer,
+# [Further](09_model_parallel_further.ipynb) finds the limit at the number of its inputs or outputs.
 #
 # In lesson 7 the gradients were sent while the backward pass was still computing. Here the very next layer needs the
 # sum, so there is less work to hide it behind. Libraries do hide a part of it, but tensor parallelism still needs fast
 # links. It is usually confined to GPUs that are connected by NVLink, NVIDIA's own interconnect (lesson 13), such as the
-# 8 in an HGX server. [Lesson 11](11_hybrid_and_sharded.ipynb) combines it with other kinds.
-# [Further](09_model_parallel_further.ipynb) shows how to hide the sums, what a wrong random seed does, and **sequence
-# parallelism**, which cuts the norms as well.
+# 8 in an HGX server. [Lesson 11](11_hybrid_and_sharded.ipynb) combines it with other kinds. Further shows how to hide
+# the sums, what a wrong random seed does, and **sequence parallelism**, which cuts the norms as well.
 #
 # ## What training keeps in memory
 #
