@@ -395,13 +395,13 @@ run.timeline(f"A block on 4 ranks takes {number} all-reduces, forward and backwa
 # process. (The milliseconds mean little, because four ranks share your computer's cores, and this was their first
 # pass.)
 #
-# Is that much? Each all-reduce carries tokens × width elements. Take a model of width 4,096, at 2 bytes per element,
+# Are four all-reduces much? Each carries tokens × width elements. Take a model of width 4,096, at 2 bytes per element,
 # and a batch of 64 texts with 2,048 tokens each, which makes 131,072 tokens. One all-reduce carries 131,072 × 4,096 × 2
-# bytes, or 1.07 GB, so a block sums 4.3 GB in every step. Its matrices `qkv`, `out`, `up` and `down` have (3 + 1 + 4 +
-# 4) · 4,096² elements. With data parallelism, the block would sum their gradients, which are 0.4 GB at 2 bytes each.
-# That is less than a tenth of 4.3 GB. In general, with $n$ tokens and a width of $h$, tensor parallelism sums $4nh$
-# elements and data parallelism $12h^2$. They are equal if $n = 3h$, which is 12,288 tokens here. For a single layer,
-# [Further](09_model_parallel_further.ipynb) finds the limit at the number of its inputs or outputs.
+# bytes, or 1.07 GB, so a block sums 4.3 GB in every step. Its matrices `qkv`, `out`, `up` and `down` have 3, 1, 4 and 4
+# times 4,096² elements, together 12 × 4,096². With data parallelism, the block would sum their gradients, which are 0.4
+# GB at 2 bytes each. That is less than a tenth of 4.3 GB. In general, with $n$ tokens and a width of $h$, tensor
+# parallelism sums $4nh$ elements and data parallelism $12h^2$. They are equal if $n = 3h$, which is 12,288 tokens here.
+# For a single layer, [Further](09_model_parallel_further.ipynb) finds the limit at the number of its inputs or outputs.
 #
 # In lesson 7 the gradients were sent while the backward pass was still computing. Here the very next layer needs the
 # sum, so there is less work to hide it behind. Libraries do hide a part of it, but tensor parallelism still needs fast
@@ -453,7 +453,7 @@ for name, run in {"1 rank": one, "4 ranks": four}.items():
 #
 # Let's work it out for 12 such blocks on four ranks. Without checkpointing they keep 12 × 8.1 + 3.6 = 101 units. With
 # it, only the 12 inputs stay. At the worst moment one block has just been recomputed, so its other 7.1 units are in
-# memory as well. By then the head's 3.6 units have been freed. That leaves 19.1 units, or 19 percent.
+# memory as well. By then the head's 3.6 units have been freed. That leaves 12 + 7.1 = 19.1 units, or 19 percent.
 #
 # **Predict.** What percentage is left with our model of 4 blocks? (The next cell also calculates the four parts of the
 # memory, with the `training_memory` of your last exercise.)

@@ -257,14 +257,18 @@ pictures.memory(calculated, counted)
 # %%
 from course_utils.lessons.model_parallel import moved_text
 
-again = step(checkpointing=True)
-for name, run in {"without": plain, "with": again}.items():
-    print(f"{name} checkpointing, backward: {moved_text(run.events, 'backward')}")
+print(f"without checkpointing: {moved_text(plain.events, 'backward')}")
+for dropout in (0.1, 0):
+    blocks = character_model(len(CHARACTERS), width=64, depth=4, dropout=dropout)
+    run = ranks.run(step_memory, blocks, batch, checkpointing=True, backend="gloo")
+    print(f"with it, dropout {dropout}: {moved_text(run.events, 'backward')}")
 
 # %% [markdown]
-# For each of the 4 blocks there are three all-reduces in the backward pass instead of two. A forward pass has two, so
-# you might expect four. But PyTorch stops recomputing as soon as it has everything that the backward pass needs, and
-# that is just before the block's last sum.
+# Without checkpointing, the backward pass of a block needs two all-reduces, and a block's forward pass has two as well.
+# So you would expect four in each of the 4 blocks, which is what happens with dropout. But PyTorch stops recomputing as
+# soon as it has everything that the backward pass needs. Without dropout, that is just before the block's last sum, so
+# a block has only three. Dropout comes after this sum and saves what it has dropped, so PyTorch has to go on past the
+# sum.
 #
 # ## Sending one chunk while computing the next
 #
