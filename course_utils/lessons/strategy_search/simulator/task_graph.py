@@ -35,7 +35,7 @@ class Task(NamedTuple):
 
 
 def task_graph(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Task]:
-    """List all tasks of a training step in the order of the program: forward, then backward in reverse.
+    """List all tasks of a training step in the program's order: forward, then backward in reverse.
 
     Forward, an operator gets its inputs ("conv1 → pool1"), is computed ("pool1"), and adds up over
     devices what its output needs ("pool1 sums"). Backward, this is done again ("pool1 sums
