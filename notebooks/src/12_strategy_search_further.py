@@ -25,7 +25,7 @@
 # 8. *Changing one operator*: simulate only what has changed
 # 9. *After FlexFlow*: what today's programs do instead
 #
-# *75 minutes · optional, after [lesson 12](12_strategy_search.ipynb) · 2 ranks, about 8 minutes for each section*
+# *80 minutes · optional, after [lesson 12](12_strategy_search.ipynb) · 2 ranks, about 9 minutes for each section*
 
 # %%
 from dataclasses import replace
