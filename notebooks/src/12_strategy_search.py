@@ -58,7 +58,7 @@ for operator in five.operators:
 # - If both devices hold the same $n$ weights, they add up their gradients with an all-reduce, right after that
 #   operator's backward pass. Each sends $n$ numbers (lesson 5), which takes $n/512$ ms.
 #
-# Here is data parallelism in full. Each device takes 4 of the 8 images through all operators:
+# Here is data parallelism in full, with 4 of the 8 images on each device:
 #
 # | what both devices do | takes | ends at |
 # |---|---|---|
@@ -71,7 +71,7 @@ for operator in five.operators:
 # | conv1 backward | 8 ms | 32 ms |
 # | add up the gradients of conv1, 512 ÷ 512 | 1 ms | 33 ms |
 #
-# More than a third of this time goes into the gradients of fc1. What if only device 0 had fc1 and the loss, for all 8
+# The gradients of fc1 take more than a third of this time. What if only device 0 had fc1 and the loss, for all 8
 # images? Then device 1 has to send it half of the output of pool1. In the backward pass it receives just as many
 # gradients, and it sits idle in between.
 #
@@ -151,11 +151,11 @@ pictures.task_timelines(steps, quickest_text(times), simulator=simulate)
 # height. A cut by parameter gives each device some of the output channels, together with the weights that produce them.
 # It is the column cut of lesson 9.
 #
-# What does each cut send? Take two convolutions of a different network, one after the other, and cut both in half in
-# the same way. Both have outputs of 8 images with 16 channels of 12 × 12 numbers. The second has a window of 3 × 3, so
-# for line 5 of its output, device 0 also needs line 6 of the input. In a cut by attribute, that line is on device 1.
-# Such lines at the border are called the **halo**. Here it has 12 numbers in each of 16 channels of 8 images, so device
-# 0 has to fetch 8 × 16 × 12 = 1,536 numbers.
+# What does each cut send? Take two convolutions of a different network, one after the other, both cut in half in the
+# same way. They have outputs of 8 images with 16 channels of 12 × 12 numbers. The second has a window of 3 × 3, so for
+# line 5 of its output, device 0 also needs line 6 of the input. In a cut by attribute, that line is on device 1. Such
+# lines at the border are called the **halo**. Here it has 12 numbers in each of 16 channels of 8 images, so device 0
+# has to fetch 8 × 16 × 12 = 1,536 numbers.
 #
 # **Predict.** How many numbers must device 0 fetch in a cut by attribute if the window is 5 × 5? And with a window of 3
 # × 3, how many in a cut by sample, and by parameter, where its half of the output channels needs all input channels?
@@ -237,8 +237,8 @@ pictures.task_timelines(steps, title, simulator=simulate)
 # ## A walk that sometimes goes uphill
 #
 # Three hundred strategies can all be tried, but 10¹⁸ can't. So let's take a walk instead. We start with some strategy,
-# propose a change of one operator, and keep it unless the simulated step gets slower. Then we propose the next change,
-# and so on. What could go wrong?
+# propose a change of one operator, and keep it unless the simulated step gets slower. Then we propose the next one.
+# What could go wrong?
 #
 # Suppose that everything is on device 0, which takes 40 ms, and that we propose to cut conv1 by sample. This saves 4 +
 # 8 = 12 ms of computing. But the pool is still on device 0, so device 1 has to send it half of the output of conv1.
@@ -322,9 +322,8 @@ title = walks_text(walks, known[best])
 pictures.cost_over_iterations(drawn, title, 1e6 * known[best], part)
 
 # %% [markdown]
-# The title counts all walks, and the picture shows the beginning of some. A blue line that stays level above the dashed
-# one belongs to a walk that got stuck; several may lie on top of each other. Where can that happen? The next cell lists
-# all strategies that no single change improves:
+# A blue line that stays level above the dashed one belongs to a walk that got stuck, and several may lie on top of each
+# other. These are all the strategies that no single change improves:
 
 # %% tags=["nbval-check-output"]
 for strategy, ms in known.items():
@@ -473,8 +472,7 @@ assert np.allclose(parallel, serial, rtol=1e-10)
 # So far, all our times have been simulated. To compare them with real ones, our two ranks time the link and every
 # operator, cut in each possible way. With these costs we search once more and simulate a few strategies, and then we
 # time their programs by turns. Don't expect sharing to pay off this time. The small block has about $12w^2$ = 786,000
-# weights of 4 bytes, or 3.1 MB, whose gradients alone take 63 ms at 400 Mbit/s. A single core may need less than that
-# for the whole step.
+# weights, or 3.1 MB, whose gradients alone take 63 ms at 400 Mbit/s.
 
 # %% tags=["figure:12_block_times"]
 from course_utils.lessons.strategy_search import compare, honesty_text, measure_costs
@@ -483,7 +481,7 @@ from course_utils.measuring import BUSY, CALM, is_busy
 
 rounds = 4
 link = measured_topology(ranks, repeats=3)
-costs = measure_costs(graph, link, ranks, rounds, fresh=True)
+costs = measure_costs(graph, link, ranks, rounds, fresh=True)  # no old times
 print(timed_text(len(costs.times), costs.spread))
 here = find_strategy(graph, costs, devices=2, iterations=20_000).strategy
 print(wrapped(f"found for these two ranks: {strategy_text(graph, here)}"))
@@ -504,9 +502,8 @@ pictures.predicted_measured(points, title)
 # %% [markdown]
 # A point on the dashed line would mean a perfect prediction, and a bar reaches from the shortest to the longest of the
 # four rounds. The title tells you what this run has shown. If the machine was busy, close other programs and run the
-# cell again. Even a simulator that is wrong about the times helps if its *ranking* is right, because the best strategy
-# is then still the first. Ours knows nothing about data that happens to be cached, or about other programs on your
-# computer.
+# cell again. Even if the times are wrong, a search among these strategies would pick the fastest as long as the
+# *ranking* is right. Ours knows nothing about data that happens to be cached, or about other programs on your computer.
 #
 # [Further](12_strategy_search_further.ipynb) does the same with AlexNet, with other links, with more GPUs, and with
 # GPUs of unequal speed. It also describes newer programs, such as Alpa and PyTorch's AutoParallel.
