@@ -471,8 +471,8 @@ assert np.allclose(parallel, serial, rtol=1e-10)
 #
 # So far, all our times have been simulated. To compare them with real ones, our two ranks time the link and every
 # operator, cut in each possible way. With these costs we search once more and simulate a few strategies, and then we
-# time their programs by turns. Don't expect sharing to pay off this time. The small block has about $12w^2$ = 786,000
-# weights, or 3.1 MB, whose gradients alone take 63 ms at 400 Mbit/s.
+# time their programs in turn, for four rounds. Don't expect sharing to pay off this time. The small block has about
+# $12w^2$ = 786,000 weights, or 3.1 MB, whose gradients alone take 63 ms at 400 Mbit/s.
 
 # %% tags=["figure:12_block_times"]
 from course_utils.lessons.strategy_search import compare, honesty_text, measure_costs
