@@ -121,7 +121,7 @@ def test_predictions_are_judged_by_error_and_order() -> None:
     assert sentences.agreement([1.0, 2.0, 3.0], [30.0, 20.0, 10.0]) == -1
     assert sentences.agreement([1.0, 2.0, 3.0], [10.0, 30.0, 20.0]) == pytest.approx(1 / 3)
     assert sentences.honesty_text([1.0, 2.0], [1.0, 2.0]).endswith("its ranking is right")
-    assert sentences.honesty_text([1.0, 4.0], [1.0, 2.0]).endswith("100 % at worst, but their ranking is right")
+    assert sentences.honesty_text([1.0, 4.0], [1.0, 2.0]).endswith("at worst, but their ranking is right")
     assert sentences.honesty_text([1.0, 2.0, 3.0], [1.0, 3.0, 2.0]).endswith("2 of 3 pairs are ranked correctly")
 
 
