@@ -675,8 +675,8 @@ print(wrapped(unless_busy(busy, times_text(middle))))
 # - **GSPMD** (2021) and its successor **Shardy** don't search. You say how some tensors are cut, and the compiler XLA
 #   derives the cut of all others from it, and inserts the collectives. JAX users work with them.
 # - **DTensor** in PyTorch decides at each operator, while the program runs, what has to be sent. It has no view of the
-#   whole model. **AutoParallel** (2025), from the same group, has: it records the model, and chooses the DTensor layout
-#   of every operator with an integer linear program.
+#   whole model. [**AutoParallel**](https://github.com/meta-pytorch/autoparallel) (2025), an experiment by the same
+#   group, has: it records the model, and chooses the DTensor layout of every operator with an integer linear program.
 #
 # None of them is the usual way to train the largest models. There, people still choose the axes of lesson 11 by hand or
 # with a planner like that lesson's, because these models repeat the same block many times, and a few numbers describe a
