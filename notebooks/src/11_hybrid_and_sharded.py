@@ -7,9 +7,9 @@
 # of the kinds of parallelism that you have met could have used them all. In the data parallelism of lesson 6, every GPU
 # needs room for the whole model. With Adam, at 16 bytes per weight (part 2 lists them), that is 6.5 TB, and a GPU has
 # 80 GB. A pipeline ends at 126 stages, because the model has 126 layers. Tensor parallelism cuts attention between its
-# heads (lesson 9), and there are 128 of them. So for most of the training, the authors combined three kinds. They split
-# each matrix across 8 GPUs, the layers across 16 such groups, and each batch among 128 of these pipelines, for a total
-# of 8 × 16 × 128 = 16,384 GPUs.
+# heads (lesson 9), and there are 128. So for most of the training, the authors combined three kinds. They split each
+# matrix across 8 GPUs, the layers across 16 such groups, and each batch among 128 of these pipelines, for a total of 8
+# × 16 × 128 = 16,384 GPUs.
 #
 # It matters which GPU does what. On this page you will work out that for every sequence of 8,192 **tokens**, which are
 # pieces of words, one of these GPUs sends 15 GB to the GPUs with which it shares its matrices. That takes at least 33
@@ -38,10 +38,9 @@ ranks.load_torch()
 # ## A mesh has an axis for each kind of parallelism
 #
 # Using data, tensor and pipeline parallelism together is called **3D parallelism**. Suppose we have eight ranks and
-# want two copies of a model, each in two stages, with every matrix cut in two. For each rank, three numbers tell us
-# which copy it works for, which stage it has, and which part of the matrices. These are its **coordinates** on a
-# **mesh** whose **axes** are called `data`, `pipeline` and `tensor`. We number the ranks so that the last coordinate
-# changes fastest:
+# want two copies of a model, each in two stages, with every matrix cut in two. Three numbers tell us which copy a rank
+# works for, which stage it has, and which part of the matrices. These are its **coordinates** on a **mesh** whose
+# **axes** are called `data`, `pipeline` and `tensor`. We number the ranks so that the last coordinate changes fastest:
 #
 # | rank | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 |
 # |---|---|---|---|---|---|---|---|---|
@@ -50,10 +49,9 @@ ranks.load_torch()
 # | `tensor` | 0 | 1 | 0 | 1 | 0 | 1 | 0 | 1 |
 #
 # Each kind of parallelism sends messages along its own axis only. A rank's **group** along an axis consists of the rank
-# itself and all ranks that differ from it in that coordinate and in no other. Take rank 6, which has the coordinates
-# (1, 1, 0). If we change only the last one, we get (1, 1, 1), so along `tensor` its group is ranks 6 and 7. If we
-# change only the middle one, we get (1, 0, 0), so along `pipeline` its partner is rank 4. Along `data` it is (0, 1, 0),
-# which is rank 2.
+# itself and all ranks that differ from it in that coordinate and in no other. Take rank 6, with the coordinates (1, 1,
+# 0). If we change only the last one, we get (1, 1, 1), so along `tensor` its group is ranks 6 and 7. Along `pipeline`,
+# we change the middle one and get (1, 0, 0), which is rank 4. Along `data` it is (0, 1, 0), which is rank 2.
 #
 # **Predict.** Which rank is rank 5's partner along each of the three axes?
 
@@ -78,12 +76,11 @@ pictures.mesh(cube)
 # Now suppose that these ranks are GPUs in two nodes of four. Ranks 0 to 3, on the left of each panel, are in one node,
 # and ranks 4 to 7 are in the other. Then all groups along `tensor` and `pipeline` lie inside a node, and all groups
 # along `data` connect the two. If `tensor` were the first axis, its groups would be 0 and 4, 1 and 5, and so on, and
-# all its messages would have to leave the node. So the order of the axes decides who uses the fast links. **The axis
-# that needs the fast links most goes last.**
+# all its messages would have to leave the node. **The axis that needs the fast links most goes last.**
 #
-# Usually this is `tensor`. As we will calculate below, it often sends the most, and the next layer has to wait for its
-# messages. The messages of `data` can travel while the backward pass is still running (lesson 7). Llama 3's ranks were
-# in the order of our table, and the eight GPUs of each node were exactly the eight ranks of a group along `tensor`.
+# Usually this is `tensor`, which often sends the most, as we will calculate. Besides, the next layer has to wait for
+# its messages, while those of `data` can travel during the backward pass (lesson 7). In Llama 3's training, the eight
+# GPUs of a node were exactly the eight ranks of a group along `tensor`.
 #
 # In PyTorch, `init_device_mesh` makes a mesh with all its groups. Let's try it with our four ranks, each of which adds
 # its own number to those of the others in its group:
@@ -168,22 +165,22 @@ square = {"data": 2, "tensor": 2}
 pictures.mesh_parts(parts, square, held_text(parts, "batch"))
 
 # %% [markdown]
-# Every row is a rank with its coordinates, and each rectangle is a whole matrix, of which the rank holds the coloured
-# part. (Short sides are drawn longer than they are.) `attention.qkv` and `mlp.up` have a column cut, which divides
-# dimension 0 of `weight`, and `attention.out` and `mlp.down` have a row cut, which divides dimension 1 (lesson 9). The
-# rows of `attention.qkv` are sorted by head, so each half has the queries, keys and values of half the heads. The norm
-# is grey because every rank has all of it. The same goes for the embedding and the last layer.
+# Each rectangle is a whole matrix, of which the rank in this row holds the coloured part. (Short sides are drawn longer
+# than they are.) `attention.qkv` and `mlp.up` have a column cut, which divides dimension 0 of `weight`, and
+# `attention.out` and `mlp.down` have a row cut, which divides dimension 1 (lesson 9). The rows of `attention.qkv` are
+# sorted by head, so each half has the queries, keys and values of half the heads. The norm is grey because every rank
+# has all of it. The same goes for the embedding and the last layer.
 #
 # Ranks 0 and 2, which form a group along `data`, hold the same weights but read different halves of the batch. So they
 # are replicas, as in lesson 6, and need the mean of their gradients. Ranks 0 and 1, which form a group along `tensor`,
-# read the same examples but hold different halves of the matrices, so it would make no sense to add the gradients of
-# these halves. Instead, each block adds up activations in the forward pass, and their gradients in the backward pass
-# (lesson 9). For what both ranks have as a copy, such as the norm, they therefore find the same gradient.
+# read the same examples but hold different halves of the matrices, so adding the gradients of these halves would make
+# no sense. Instead, each block adds up activations in the forward pass, and their gradients in the backward pass
+# (lesson 9). For the norm and other copies, both ranks therefore find the same gradient.
 #
 # ## A step on the mesh, and how we check it
 #
-# This is the whole training loop. The lines marked *new* are all that it adds to a serial loop. The all-reduces along
-# `tensor` don't appear here, because they are part of the blocks.
+# Here is the whole training loop. Only the lines marked *new* are added to a serial loop. The all-reduces along
+# `tensor` are hidden in the blocks.
 
 
 # %%
@@ -236,9 +233,9 @@ lines = {"one process": serial.losses, "2 data × 2 tensor": mean_losses(run)}
 course.draw.loss_curves(lines, "A transformer learns characters on a mesh")
 
 # %% [markdown]
-# The two curves coincide, and the largest difference is a rounding error. If it were larger, `same_text` would have
-# raised an error. So the four ranks, each with half the batch and about half the weights, train one model. Here is what
-# it writes before and after 40 steps:
+# The largest difference is a rounding error. If it were larger, `same_text` would have raised an error. So the four
+# ranks, each with half the batch and about half the weights, train one model. Here is what it writes before and after
+# 40 steps:
 
 # %%
 from course_utils.lessons.hybrid_and_sharded import CONTEXT, whole_model
@@ -255,8 +252,8 @@ print("after: ", generate(writer, "The ", 60, CONTEXT, temperature=0.6))
 #
 # Now let's make two mistakes on purpose. The first is to forget `group=data_group`, so that the gradients are averaged
 # over all four ranks. In the picture of the parts, rank 0 has the upper half of `mlp.up` and rank 1 the lower half.
-# Both halves have the same shape, so `all_reduce` adds the gradient of a weight in the upper half to that of an
-# unrelated weight in the lower half, and has no way of noticing. The second mistake is not to average at all.
+# Both have the same shape, so `all_reduce` adds the gradient of a weight in the upper half to that of an unrelated
+# weight in the lower half, and has no way of noticing. The second mistake is not to average at all.
 #
 # In lesson 6 we compared the weights of replicas to find mistakes. Here, ranks 0 and 2 are replicas, and so are 1 and
 # 3.
@@ -311,19 +308,19 @@ course.draw.loss_curves(lines, title)
 
 # %% [markdown]
 # If the gradients are averaged over all four, ranks 0 and 2 take the same wrong step and stay equal, so comparing
-# replicas reveals nothing. Of our two checks, only the comparison with one process finds this mistake. It takes the
+# replicas reveals nothing. Of our two checks, only the comparison with one process finds this mistake. You need the
 # printed numbers to see it, because the wrong curve lies almost on top of the right one. If the gradients aren't
 # averaged at all, the replicas drift apart, because each trains on its own half of the data. Even so, the loss falls.
 #
-# All shapes agree on this mesh. If you mix up the stages of a pipeline, whose weights have different shapes, you may
-# well get an error, or ranks that wait forever. [Further](11_hybrid_and_sharded_further.ipynb) takes apart a published
-# program that exchanged its gradients wrongly and still learned.
+# On this mesh all shapes agree. The stages of a pipeline have weights of different shapes, so there a wrong group may
+# well end in an error or a deadlock. [Further](11_hybrid_and_sharded_further.ipynb) takes apart a published program
+# that exchanged its gradients wrongly and still learned.
 #
 # ## What does each axis send?
 #
-# To decide which axis belongs on the fast links, we calculate what rank 1 sends in a step. In a pipeline of four stages
-# it has a neighbour on either side. Our numbers take 8 bytes, and we assume that every all-reduce is done by a ring, in
-# which each of $P$ ranks sends $2\,\frac{P-1}{P}$ times the vector (lesson 5).
+# To decide which axis belongs on the fast links, we calculate what rank 1 sends in a step. Our numbers take 8 bytes,
+# and we assume that every all-reduce is done by a ring, in which each of $P$ ranks sends $2\,\frac{P-1}{P}$ times the
+# vector (lesson 5).
 #
 # | axis | what it sends in a step | the size of what it sums or sends |
 # |---|---|---|
@@ -350,8 +347,7 @@ course.predict("sent", within=1.1, data_4=..., stages_4=...)  # KB
 
 # %% [markdown]
 # The library's `train_on_mesh` is our `train_on_square` for any mesh, with the 1F1B schedule of lesson 10 along
-# `pipeline`. We run two steps on each of five meshes, count the numbers that rank 1 hands to `send` and to each
-# all-reduce, and multiply the latter by the factor of the ring:
+# `pipeline`. We run two steps on each of five meshes and count what rank 1 would send if every all-reduce were a ring:
 
 # %% tags=["figure:11_mixtures"]
 from course_utils.lessons.hybrid_and_sharded import count_meshes, mixtures_text, totals
@@ -365,50 +361,35 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 
 # %% [markdown]
 # All five train the same model, as the printed line confirms. With 4 data, rank 1 sends 1.5 × 66,624 × 8 bytes = 800
-# KB, and with 4 stages it sends 2 × 49,152 × 8 bytes = 786 KB. But stages also wait for each other (lesson 10), which
-# this picture doesn't show.
+# KB, and with 4 stages 2 × 49,152 × 8 bytes = 786 KB. The picture doesn't show that stages also wait for each other
+# (lesson 10).
 #
-# What `data` sends depends on the number of weights and not on the batch. What `tensor` and `pipeline` send grows with
-# the number of characters, because each character is a row of the activations. So longer texts or larger batches make
-# `tensor` more expensive, while `data` sends the same.
+# What `data` sends depends only on the number of weights. What `tensor` and `pipeline` send grows with the number of
+# characters in a batch, because each character is a row of the activations.
 #
 # ## Why Llama 3 keeps `tensor` inside a node
 #
-# We can do the same calculation for Llama 3 405B. Its 126 layers are blocks. Divided over 16 pipeline ranks, that is at
-# most 8 to a GPU. A sequence has 8,192 tokens, and a vector has 16,384 numbers of 2 bytes, so the activations of a
-# sequence take 8,192 × 16,384 × 2 bytes = 268 MB. In a step, each GPU works on 16 sequences.
+# Now for Llama 3 405B. Its 126 layers are blocks. Divided over 16 pipeline ranks, that is at most 8 to a GPU. A
+# sequence has 8,192 tokens, and a vector has 16,384 numbers of 2 bytes, so the activations of a sequence take 8,192 ×
+# 16,384 × 2 bytes = 268 MB. The ring along `tensor` has 8 ranks, so in each all-reduce a GPU sends 1.75 times that.
+# With four all-reduces in each of 8 blocks, this makes 32 × 1.75 × 268 MB = 15 GB for every sequence. In a step, a GPU
+# works on 16 sequences and sends 240 GB. The links inside a node carry 450 GB/s, so this takes at least 0.53 s. Between
+# nodes, at 50 GB/s, it would take at least 4.8 s.
 #
-# - Along `tensor`, the ring has 8 ranks, so in each all-reduce a GPU sends 1.75 times the 268 MB. With four all-reduces
-#   in each of 8 blocks, this makes 32 × 1.75 × 268 MB = 15 GB for every sequence.
-# - Along `data`, it all-reduces the gradients of 405 billion ÷ 128 weights, because 8 × 16 = 128 GPUs share the model.
-#   At 2 bytes each, these are 6.3 GB, and the factor of the ring is almost 2.
-# - Along `pipeline`, with the 1F1B of lesson 10, it sends the 268 MB of each sequence forward, and as much back.
+# How long is a step? For each of 16 × 8,192 tokens, every weight costs two operations forward and four backward, and
+# the 8 × 16 = 128 GPUs of a pipeline share this work. (Attention adds a few percent, which we leave out.) The paper
+# reports that each GPU did 400 · 10¹² FLOPs per second (lesson 3), so a step took
 #
-# | axis | a GPU sends in a step | at 450 GB/s (NVLink, in a node) | at 50 GB/s (between nodes) |
-# |---|---|---|---|
-# | `tensor` | 16 × 15 GB = 240 GB | 0.53 s | 4.8 s |
-# | `data` | 2 × 6.3 GB = 12.6 GB | 0.03 s | 0.25 s |
-# | `pipeline` | 16 × 2 × 0.27 GB = 8.6 GB | 0.02 s | 0.17 s |
+# $$\frac{6 \times 405 \cdot 10^9 \times 16 \times 8192}{128 \times 400 \cdot 10^{12}} = 6.2 \text{ s} ,$$
 #
-# The times are lower bounds, because no message travels faster than the link allows. In two points the paper differs
-# from our calculation. Its ranks along `data` divide the work as in part 2, and send 12.6 GB of gradients (as 4-byte
-# numbers) and 6.3 GB of weights. And each pipeline rank has several smaller stages in turn, which multiplies the last
-# row by their number.
-#
-# How long does a step take? For each of 16 × 8,192 tokens, every weight costs two operations forward and four backward,
-# and 128 GPUs share this work. (Attention adds a few percent, which we leave out.) The paper reports that each GPU did
-# 400 · 10¹² FLOPs per second (lesson 3), so a step took
-#
-# $$\frac{6 \times 405 \cdot 10^9 \times 16 \times 8192}{128 \times 400 \cdot 10^{12}} = 6.2 \text{ s} .$$
-#
-# For each of its 16 sequences, a GPU therefore had 390 ms. Over the network, the messages along `tensor` would have
-# added more than four seconds to a step. Inside a node they take half a second, of which libraries such as Megatron-LM
-# can hide a part behind computation ([Further](09_model_parallel_further.ipynb) of lesson 9). That is why `tensor` gets
-# the links inside a node, while `data` and `pipeline` can go between nodes.
+# or 390 ms for each sequence. Messages between nodes would have added more than four seconds. Inside a node they take
+# half a second, a part of which can be hidden behind computation ([Further](09_model_parallel_further.ipynb) of lesson
+# 9). Along `data` and `pipeline`, a GPU sends about 10 GB each, as [Further](11_hybrid_and_sharded_further.ipynb)
+# calculates. That is why `tensor` gets the links inside a node, while `data` and `pipeline` can go between nodes.
 #
 # ## Clipping needs the norm of the whole gradient
 #
-# Now and then a batch produces a huge gradient that throws the weights off. **Clipping** guards against that ([Pascanu
+# Now and then a batch produces a huge gradient that throws the weights off. **Clipping** guards against this ([Pascanu
 # and others, 2013](https://arxiv.org/abs/1211.5063)). If the norm of the gradient, which is the root of the sum of its
 # squares, is above a limit, the whole gradient is scaled down to that limit. On a mesh, no rank has the whole gradient.
 # What goes wrong if each rank uses the norm of its own part?
@@ -440,8 +421,7 @@ course.answer("norm", norm=np.sqrt(9 + 16 + 144 + 7056))
 
 # %% [markdown]
 # In our model every stage has different weights, so along `pipeline` the squares are added, and the root of 169 + 7,056
-# is 85. Along `data` nothing is added, because after the averaging both replicas hold the same gradient. (If the ranks
-# along `data` divide the gradient, as they do in part 2, it is cut like any other, and its squares are added.)
+# is 85. Along `data` nothing is added, because after the averaging both replicas hold the same gradient.
 #
 # You will write `clip_over_mesh`, which does this, in the exercises. Let's compare it with `clip_alone`, where each
 # rank uses its own norm. On a mesh of 2 stages × 2 tensor, ranks 0 and 1 have the first stage, and ranks 2 and 3 the
@@ -483,13 +463,13 @@ course.draw.loss_curves(lines, title, y="norm before clipping")
 
 # %% [markdown]
 # With the norm of the whole gradient, the norms and losses match those of one process at every step, as the `assert`s
-# have checked. On its own, each rank decides by the norm of its own stage, so one stage may be clipped when the other
-# isn't. Again nothing raises an error, although the printed line shows that a different model is trained.
+# have checked. On its own, each rank decides by its own part, so the ranks scale their parts by different factors.
+# Again there is no error message.
 #
-# With plain tensors, as on this page, you have to write this yourself, because PyTorch's `clip_grad_norm_` sees only
-# what its rank holds. If your parameters are DTensors (lesson 9), it adds up the squares along `tensor` by itself, as
-# [Further](11_hybrid_and_sharded_further.ipynb) shows. But each stage of a pipeline is a separate model, so adding up
-# the squares along `pipeline` is left to you. The same is true of the experts in lesson 16.
+# PyTorch's `clip_grad_norm_` sees only what its rank holds, so with plain tensors, as on this page, you have to add up
+# the squares yourself. With DTensors (lesson 9) it does so along `tensor`, as
+# [Further](11_hybrid_and_sharded_further.ipynb) shows. But each stage of a pipeline is a separate model, so the sum
+# along `pipeline` is left to you. The same is true of the experts in lesson 16.
 
 
 # %%
@@ -498,16 +478,14 @@ ranks.stop()
 # %% [markdown]
 # ## What you can do now
 #
-# You can arrange ranks in a mesh and list the groups along each axis. You average gradients along `data` only, and you
-# know that a wrong group need not raise an error, but that a comparison with one process finds it. You can calculate
-# what each axis sends, and you give the links inside a node to the axis that needs them most. To find the norm of a
-# gradient, you add up squares along `tensor` and `pipeline`, and you count copies once, both those along `tensor` and
-# those along `data`.
+# You can arrange ranks in a mesh and list the groups along each axis. You average gradients along `data` only. A wrong
+# group need not raise an error, so you compare with one process. You can calculate what each axis sends, and you give
+# the links inside a node to the axis that needs them most. To find the norm of a gradient, you add up squares along
+# `tensor` and `pipeline`, and you count copies once.
 #
 # Along `data`, all ranks still keep the same weights, gradients and optimizer state. In [part
-# 2](11_hybrid_and_sharded_part_2.ipynb) you will divide them. In [Further](11_hybrid_and_sharded_further.ipynb),
-# different layers of one network are divided in different ways, and the
-# [exercises](../exercises/11_hybrid_and_sharded.ipynb) begin with `mesh_groups` and `clip_over_mesh`.
+# 2](11_hybrid_and_sharded_part_2.ipynb) you will divide them. The [exercises](../exercises/11_hybrid_and_sharded.ipynb)
+# begin with `mesh_groups` and `clip_over_mesh`.
 #
 # **To read**
 #
