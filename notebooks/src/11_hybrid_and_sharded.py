@@ -376,16 +376,11 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 # works on 16 sequences and sends 240 GB. The links inside a node carry 450 GB/s, so this takes at least 0.53 s. Between
 # nodes, at 50 GB/s, it would take at least 4.8 s.
 #
-# How long is a step? For each of 16 × 8,192 tokens, every weight costs two operations forward and four backward, and
-# the 8 × 16 = 128 GPUs of a pipeline share this work. (Attention adds a few percent, which we leave out.) The paper
-# reports that each GPU did 400 · 10¹² FLOPs per second (lesson 3), so a step took
-#
-# $$\frac{6 \times 405 \cdot 10^9 \times 16 \times 8192}{128 \times 400 \cdot 10^{12}} = 6.2 \text{ s} ,$$
-#
-# or 390 ms for each sequence. Messages between nodes would have added more than four seconds. Inside a node they take
-# half a second, a part of which can be hidden behind computation ([Further](09_model_parallel_further.ipynb) of lesson
-# 9). Along `data` and `pipeline`, a GPU sends about 10 GB each, as [Further](11_hybrid_and_sharded_further.ipynb)
-# calculates. That is why `tensor` gets the links inside a node, while `data` and `pipeline` can go between nodes.
+# A step took about 6.2 s, or 390 ms for each sequence ([Further](11_hybrid_and_sharded_further.ipynb) calculates this
+# from the speed that the paper reports). Between nodes, the messages along `tensor` would have added more than four
+# seconds. Inside a node they take half a second, a part of which can be hidden behind computation
+# ([Further](09_model_parallel_further.ipynb) of lesson 9). Along `data` and `pipeline`, a GPU sends only about 10 GB
+# each. That is why `tensor` gets the links inside a node, while `data` and `pipeline` can go between nodes.
 #
 # ## Clipping needs the norm of the whole gradient
 #

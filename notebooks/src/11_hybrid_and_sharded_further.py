@@ -19,7 +19,7 @@
 # 5. *Shards inside a node, copies between nodes*: how to spare the slow links
 # 6. *A model that fits on no rank*: how to build it all the same
 # 7. *When do the shards travel?*: ZeRO and FSDP2 on a timeline
-# 8. *What else did Llama 3 send?*: two more axes on paper
+# 8. *What else did Llama 3 send?*: the length of a step and two more axes, on paper
 # 9. *PyTorch clips DTensors by itself*: the norm of a gradient that is cut
 #
 # *65 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, 3 to 10 minutes for each section*
@@ -687,12 +687,16 @@ run.timeline("FSDP2: gathers in both passes, and reduce-scatters of the gradient
 #
 # ## What else did Llama 3 send?
 #
-# The [first page](11_hybrid_and_sharded.ipynb) calculates that in a step of 6.2 s, one of Llama 3's GPUs sent 240 GB
-# along `tensor`. What about the other two axes? Along `data`, it all-reduces the gradients of 405 billion ÷ 128
-# weights, because 8 × 16 = 128 GPUs share the model. At 2 bytes each, these are 6.3 GB, and in a ring of 128 the factor
-# is almost
-# 2. Along `pipeline`, with the 1F1B of lesson 10, it sends the 268 MB of each of 16 sequences forward, and as much
-#    back:
+# The [first page](11_hybrid_and_sharded.ipynb) compares 240 GB, which one of Llama 3's GPUs sent along `tensor`, with a
+# step of 6.2 s. How long was a step? For each of 16 × 8,192 tokens, every weight costs two operations forward and four
+# backward, and the 8 × 16 = 128 GPUs of a pipeline share this work. (Attention adds a few percent, which we leave out.)
+# The paper reports that each GPU did 400 · 10¹² FLOPs per second, so a step took
+#
+# $$\frac{6 \times 405 \cdot 10^9 \times 16 \times 8192}{128 \times 400 \cdot 10^{12}} = 6.2 \text{ s} .$$
+#
+# What about the other two axes? Along `data`, a GPU all-reduces the gradients of 405 billion ÷ 128 weights. At 2 bytes
+# each, these are 6.3 GB, and in a ring of 128 the factor is almost 2. Along `pipeline`, with the 1F1B of lesson 10, it
+# sends the 268 MB of each of 16 sequences forward and, unless it is at an end, as much back:
 #
 # | axis | a GPU sends in a step | at 450 GB/s (NVLink, in a node) | at 50 GB/s (between nodes) |
 # |---|---|---|---|
@@ -700,11 +704,11 @@ run.timeline("FSDP2: gathers in both passes, and reduce-scatters of the gradient
 # | `data` | 2 × 6.3 GB = 12.6 GB | 0.03 s | 0.25 s |
 # | `pipeline` | 16 × 2 × 0.27 GB = 8.6 GB | 0.02 s | 0.17 s |
 #
-# The seconds are lower bounds, because no message travels faster than its link allows. In two points the paper differs
-# from our calculation. Its ranks along `data` divide the work as in part 2, and send 12.6 GB of gradients (as 4-byte
-# numbers) and 6.3 GB of weights. And its schedule is interleaved (lesson 10). If each rank has two smaller stages
-# instead of one, for example, the last row doubles. Neither changes the conclusion, because these messages take a
-# fraction of the step even between nodes.
+# The seconds in the table are lower bounds, because no message travels faster than its link allows. In two points the
+# paper differs from our calculation. Its ranks along `data` divide the work as in part 2, and send 12.6 GB of gradients
+# (as 4-byte numbers) and 6.3 GB of weights. And its schedule is interleaved (lesson 10). If each rank has two smaller
+# stages instead of one, for example, the last row doubles. Neither changes the conclusion, because these messages take
+# a fraction of the step even between nodes.
 #
 # ## PyTorch clips DTensors by itself
 #
