@@ -379,8 +379,9 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 # A step took about 6.2 s, or 390 ms for each sequence ([Further](11_hybrid_and_sharded_further.ipynb) calculates this
 # from the speed that the paper reports). Between nodes, the messages along `tensor` would have added more than four
 # seconds. Inside a node they take half a second, a part of which can be hidden behind computation
-# ([Further](09_model_parallel_further.ipynb) of lesson 9). Along `data` and `pipeline`, a GPU sends only about 10 GB
-# each. That is why `tensor` gets the links inside a node, while `data` and `pipeline` can go between nodes.
+# ([Further](09_model_parallel_further.ipynb) of lesson 9). With plain replicas and the 1F1B of lesson 10, a GPU would
+# send only 12.6 GB along `data` and 8.6 GB along `pipeline`. That is why `tensor` gets the links inside a node, while
+# `data` and `pipeline` can go between nodes.
 #
 # ## Clipping needs the norm of the whole gradient
 #
@@ -465,7 +466,6 @@ course.draw.loss_curves(lines, title, y="norm before clipping")
 # the squares yourself. With DTensors (lesson 9) it does so along `tensor`, as
 # [Further](11_hybrid_and_sharded_further.ipynb) shows. But each stage of a pipeline is a separate model, so the sum
 # along `pipeline` is left to you. The same is true of the experts in lesson 16.
-
 
 # %%
 ranks.stop()
