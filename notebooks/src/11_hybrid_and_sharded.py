@@ -376,12 +376,12 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 # works on 16 sequences and sends 240 GB. The links inside a node carry 450 GB/s, so this takes at least 0.53 s. Between
 # nodes, at 50 GB/s, it would take at least 4.8 s.
 #
-# A step took about 6.2 s, or 390 ms for each sequence ([Further](11_hybrid_and_sharded_further.ipynb) calculates this
-# from the speed that the paper reports). Between nodes, the messages along `tensor` would have added more than four
-# seconds. Inside a node they take half a second, a part of which can be hidden behind computation
-# ([Further](09_model_parallel_further.ipynb) of lesson 9). With plain replicas and the 1F1B of lesson 10, a GPU would
-# send only 12.6 GB along `data` and 8.6 GB along `pipeline`. That is why `tensor` gets the links inside a node, while
-# `data` and `pipeline` can go between nodes.
+# A step took about 6.2 s, or 390 ms for each sequence. [Further](11_hybrid_and_sharded_further.ipynb) calculates this
+# from the 400 · 10¹² FLOPs per second (lesson 3) that the paper reports for each GPU. Between nodes, the messages along
+# `tensor` would have added more than four seconds. Inside a node they take half a second, a part of which can be hidden
+# behind computation ([Further](09_model_parallel_further.ipynb) of lesson 9). With plain replicas and the 1F1B of
+# lesson 10, a GPU would send only 12.6 GB along `data` and 8.6 GB along `pipeline`. That is why `tensor` gets the links
+# inside a node, while `data` and `pipeline` can go between nodes.
 #
 # ## Clipping needs the norm of the whole gradient
 #
