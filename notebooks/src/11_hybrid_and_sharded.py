@@ -313,8 +313,8 @@ course.draw.loss_curves(lines, title)
 # averaged at all, the replicas drift apart, because each trains on its own half of the data. Even so, the loss falls.
 #
 # On this mesh all shapes agree. The stages of a pipeline have weights of different shapes, so there a wrong group may
-# well end in an error or a deadlock. [Further](11_hybrid_and_sharded_further.ipynb) takes apart a published program
-# that exchanged its gradients wrongly and still learned.
+# well end in an error or a deadlock. [Further](11_hybrid_and_sharded_further.ipynb) takes apart a program from a
+# student's report that exchanged its gradients wrongly and still learned.
 #
 # ## What does each axis send?
 #
