@@ -125,8 +125,11 @@ y, x.grad
 # $$y = \text{gelu}(x W_\text{up} + b_\text{up})\, W_\text{down} + b_\text{down} .$$
 #
 # Cut one layer in one way and the other in the other way, so that nothing is sent between them. Use your own two
-# functions. If they don't pass yet, you can import ours to go on with, by `from course_utils.lessons.model_parallel
-# import column_parallel_linear, row_parallel_linear`. A notebook that is graded needs your own.
+# functions. If they don't pass yet, you can import ours to go on with. A notebook that is graded needs your own.
+#
+# ```python
+# from course_utils.lessons.model_parallel import column_parallel_linear, row_parallel_linear
+# ```
 
 # %% tags=["exercise"]
 # tensor_parallel_mlp

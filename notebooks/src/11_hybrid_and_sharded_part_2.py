@@ -465,12 +465,12 @@ course.answer("thirty_billion", stage=lowest, gigabytes=gigabytes)
 
 # %% tags=["figure:11_planned"]
 from course_utils.lessons.hybrid_and_sharded import H100, MODELS, plan
-from course_utils.lessons.hybrid_and_sharded import planner_pictures, tested_text
+from course_utils.lessons.hybrid_and_sharded import planner_pictures, published_kinds_text
 
 plans = {}
 for gpus in (8, 64, 512):
     plans[gpus] = {name: plan(name, H100(gpus), tested_only=True) for name in MODELS}
-print("Tested with", tested_text())
+print("Tested with", published_kinds_text())
 planner_pictures.plans(plans)
 
 # %% [markdown]

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from .device_mesh import mesh_groups
     from .experiments import (
         CONTEXT,
-        MESHES,
         RATE,
         count_meshes,
         count_stages,
-        gone_on,
         most_saved,
         small_batches,
         small_model,
@@ -28,14 +26,14 @@ if TYPE_CHECKING:
     from .fsdp import ShardWatch
     from .gradient_clipping import EPSILON, clip_alone, clip_over_mesh, squares
     from .hybrid_step import OWNER
-    from .mesh_checkpoints import TorchMeshTraining, save_on_mesh
+    from .mesh_checkpoints import TorchMeshTraining
     from .mesh_parts import find_parts
-    from .mesh_training import Adam, bytes_by_axis, train_on_mesh, train_serially, whole_model
+    from .mesh_training import Adam, train_on_mesh, train_serially, whole_model
     from .planner import pictures as planner_pictures
     from .planner.gpu_clusters import H100
     from .planner.language_models import MODELS
     from .planner.layout_search import best, plan
-    from .planner.published_h100 import furthest_text, halves, published_runs, tested_text
+    from .planner.published_h100 import halves, published_kinds_text, published_runs
     from .planner.published_runs import SPENT
     from .planner.training_times import estimate_training
     from .report_network import enlarged, report_network, train_network
@@ -53,8 +51,8 @@ if TYPE_CHECKING:
         totals,
         utilizations_text,
     )
-    from .utilization import device_hours, energy
-    from .zero1 import AdamShard, adam_shard, zero1_step
+    from .utilization import energy
+    from .zero1 import AdamShard
     from .zero_formulas import fits, zero_memory
     from .zero_stages import FlatModel
 

@@ -2,16 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import load_on_mesh
 from course_utils.lessons.hybrid_and_sharded.mesh_training import Batches, bytes_by_axis, train_on_mesh
 from course_utils.lessons.hybrid_and_sharded.zero_stages import on_paper, sent_by_rank, train_sharded
 from course_utils.lessons.model_parallel.memory_counter import counting_saved
@@ -94,17 +90,6 @@ def count_stages(
         kept, sent = on_paper(list(mine.parameters.values()), run.world_size, stage)
         counted.kept_on_paper[name], counted.sent_on_paper[name] = sum(kept.values()), sent
     return counted
-
-
-def gone_on(
-    ranks: "Ranks", folder: Path | str, sizes: Mapping[str, int], batches: Batches
-) -> tuple[dict[str, torch.Tensor], list[float]]:
-    """Read the small model's checkpoint on another mesh: its state as it was read, and the losses of training on."""
-    taking_part = prod(sizes.values())
-    results = ranks.run(
-        load_on_mesh, folder, sizes, small_model, batches, RATE, ranks=taking_part, backend="gloo"
-    ).results
-    return results[0].state, np.mean([result.losses for result in results], axis=0).tolist()
 
 
 def most_saved(layers: nn.Sequential, batches: Batches, pieces: int) -> dict[str, float]:

@@ -34,25 +34,6 @@ def mfu(forward: float, examples: float, seconds: float, devices: float, peak: f
     return 3 * forward * examples / (seconds * devices * peak)
 
 
-def device_hours(forward: float, examples: float, utilization: float, peak: float) -> float:
-    """Return the hours of one device that a training run with so many examples takes.
-
-    P devices that keep the same utilization need a P-th of them.
-
-    Args:
-        forward: floating-point operations of one example's forward pass.
-        examples: of the whole training run.
-        utilization: the MFU that it reaches, 0 to 1.
-        peak: FLOP/s that one device can reach at most.
-
-    Raises:
-        CourseError: `utilization` or `peak` is not above 0.
-    """
-    if min(utilization, peak) <= 0:
-        raise CourseError("A device without arithmetic never ends. Take a utilization and a peak above 0.")
-    return 3 * forward * examples / (utilization * peak) / HOUR
-
-
 def energy(hours: float, watts: float, overhead: float = 1.1) -> float:
     """Return the watt-hours that devices draw.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .held_parts import held_matrices
     from .memory_counter import measured_memory
     from .memory_parts import NUMBER_BYTES, ONE_RANK, Memory, Parallelism, bytes_for_each_parameter, check_stage
-    from .parallel_block import parallelise_block, tensor_parallel_mlp
+    from .parallel_block import parallelise_block
     from .parallel_linear import (
         ColumnParallelLinear,
         RowParallelLinear,

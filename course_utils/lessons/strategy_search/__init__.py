@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .graph.configurations import Config, Strategy
     from .graph.example_models import alexnet, transformer_block
     from .graph.operator_graph import OperatorGraph, Window
-    from .graph.plain_strategies import choices_of, data_parallel, megatron, model_parallel, on_one_device
+    from .graph.plain_strategies import choices_of, data_parallel, megatron, on_one_device
     from .graph.read_model import read_model
     from .pictures import fetched_numbers
     from .program.run_program import train_program, train_serial
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from .search.known_ways import known_ways
     from .search.lower_bound import bound_below
     from .search.many_walks import find_strategy
-    from .search.metropolis import metropolis_accept, propose
     from .search.proved import search_and_prove, shares_of_work
     from .sentences import (
-        arrived,
         bound_text,
         case_text,
         found_text,
@@ -51,7 +49,7 @@ if TYPE_CHECKING:
     from .simulator import simulation_rates
     from .simulator.five_operators import COMPUTE, HandCosts, five_operators, two_convolutions
     from .simulator.program_steps import Costs, Step, compute, exchange, gradient_sums, output_sums
-    from .simulator.simulate import Span, makespan
+    from .simulator.simulate import Span
     from .simulator.step_tables import make_tables
     from .simulator.task_graph import Task, task_graph
 

@@ -10,16 +10,13 @@ from course_utils.draw.bars import FORMULA
 from course_utils.errors import CourseError
 from course_utils.lessons.hybrid_and_sharded.experiments import (
     MESHES,
-    RATE,
     count_meshes,
     count_stages,
-    gone_on,
     most_saved,
     ring_sent,
     small_batches,
     small_model,
 )
-from course_utils.lessons.hybrid_and_sharded.mesh_checkpoints import save_on_mesh
 from course_utils.lessons.hybrid_and_sharded.mesh_parts import MeshPart, find_part, find_parts, holding_the_same
 from course_utils.lessons.hybrid_and_sharded.pictures import mesh, mesh_parts
 from course_utils.lessons.hybrid_and_sharded.report_network import RankTraining, enlarged, train_network
@@ -205,18 +202,6 @@ def test_meshes_train_the_same_and_send_along_their_own_axes(four_ranks) -> None
     assert largest_difference(*counted.losses.values()) <= 1e-10
     assert counted.sent["4 data"]["tensor"] == counted.sent["4 data"]["pipeline"] == 0 < counted.sent["4 data"]["data"]
     assert counted.sent["2 data × 2 stages"]["pipeline"] > 0
-
-
-def test_another_mesh_goes_on_where_one_stopped(four_ranks, tmp_path) -> None:
-    batches = small_batches(2)
-    square = {"data": 2, "tensor": 2}
-    written = four_ranks.run(save_on_mesh, tmp_path, square, small_model, batches[:1], RATE, backend="gloo").results[0]
-    losses = []
-    for sizes in ({"data": 2}, {}):
-        read, on = gone_on(four_ranks, tmp_path, sizes, batches[1:])
-        assert all(torch.equal(read[name], values) for name, values in written.state.items())
-        losses.append(on)
-    assert largest_difference(*losses) <= 1e-10
 
 
 def test_micro_batches_and_checkpointing_keep_less() -> None:

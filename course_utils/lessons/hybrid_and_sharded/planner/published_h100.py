@@ -172,7 +172,7 @@ def published_finding() -> str:
     return f"On the test set, a step's time is off by {step} in the median, and memory by {memory}"
 
 
-def tested_text() -> str:
+def published_kinds_text() -> str:
     """Say what the published runs test, and what none of them does.
 
     Raises:
@@ -186,16 +186,3 @@ def tested_text() -> str:
         low = sum(program.float8 for program in programs)
         texts.append(f"{len(programs)} with ZeRO {stage} ({low} of them with numbers of 8 bits)")
     return f"{len(runs)} published runs: {join(texts)}. None offloads the optimizer state or uses ZB-V or HSDP."
-
-
-def furthest_text() -> str:
-    """Which of the rows that judge are furthest off, in time and in memory, and which way."""
-    judged = [(run, run.predicted()) for run in published_runs() if not run.fits_rates]
-    off = {
-        "step": [(choice.step / run.seconds - 1, run) for run, choice in judged],
-        "memory": [(choice.memory.total / run.memory - 1, run) for run, choice in judged if run.memory],
-    }
-    worst = {part: max(found, key=lambda pair: abs(pair[0])) for part, found in off.items()}
-    return "furthest off: " + ", ".join(
-        f"{part} {100 * error:+.0f} % ({run.table}, {run.name})" for part, (error, run) in worst.items()
-    )
