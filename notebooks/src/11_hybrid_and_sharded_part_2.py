@@ -7,9 +7,9 @@
 # ranks, everything is kept $P$ times, because each rank has a whole copy. In **mixed precision**, a program computes
 # with 2-byte numbers and keeps 4-byte numbers where it needs more precision. A weight then takes 2 bytes, and so does
 # its gradient. The optimizer needs another 12 bytes, 4 for a more precise copy of the weight and 8 for Adam's two
-# running averages. That makes 16 bytes per weight, or 112 GB for 7 billion weights, so the program runs out of memory
-# before it has taken a single step. Yet the eight GPUs have 640 GB between them. If they kept those 112 GB only once,
-# there would be plenty of room.
+# running averages. That makes 16 bytes per weight, or 112 GB in all, so the program runs out of memory before it has
+# taken a single step. Yet the eight GPUs have 640 GB between them. If they kept those 112 GB only once, there would be
+# plenty of room.
 #
 # In this part you will let each rank keep only its own share, first by hand and then with PyTorch's FSDP2. You will
 # predict what three stages keep and send, find out whether two ranks can read what four have saved, and work out what
@@ -77,9 +77,9 @@ sums, updated, gathered = zip(*run.results)
 shard_pictures.zero1_blocks(gradients, sums, updated, gathered)
 
 # %% [markdown]
-# The upper half of the picture shows the gradients. After the backward pass each rank has all four blocks, but with
-# only its own numbers in them. After the reduce-scatter it has only one block, but that block is complete. The lower
-# half shows the weights. Each rank has updated its own block, and the all-gather brings all of them to every rank.
+# After the backward pass each rank has all four blocks of gradients, but with only its own numbers in them. After the
+# reduce-scatter it has only one block, but that block is complete. In the lower half, each rank has updated its own
+# block of weights, and the all-gather brings all of them to every rank.
 #
 # How much does this cost? In lesson 5 you saw that a ring all-reduce *is* a reduce-scatter followed by an all-gather.
 # ZeRO-1 only puts the update in between. So if weights and gradients take equally many bytes, each rank sends exactly
@@ -133,7 +133,7 @@ print(f"A rank keeps Adam's averages for {averages:,} of {size:,} weights")
 # The losses agree with those of one process that trains with plain Adam; otherwise `same_text` would have raised an
 # error. But each rank keeps Adam's averages for only a quarter of the weights. We can cut the vector anywhere, because
 # Adam treats each weight on its own. [Further](11_hybrid_and_sharded_further.ipynb) has an optimizer for which this
-# doesn't work. In the exercise `zero1_step` you write the step for vectors of any length.
+# doesn't work.
 #
 # ## Three stages
 #
@@ -225,8 +225,7 @@ course.measured("micro_batches", stage_2=stage_2, stage_3=stage_3)
 # %% [markdown]
 # If all numbers have the same size, stage 2 sends $\frac{m+1}{2}$ times as much as stage 0, and stage 3 sends
 # $\frac{3m}{2}$ times as much. This is one reason why pipelines, which need many micro-batches, are usually combined
-# with stage 1. Stage 3 can send less if the ranks keep the gathered weights from one micro-batch to the next, but then
-# they need room for all of the weights.
+# with stage 1.
 #
 # ## FSDP2 gathers a layer, computes, and frees it
 #
@@ -281,8 +280,8 @@ shard_pictures.gathers([moments for moments, gradient in run.results])
 #
 # The picture leaves out the buffers in which weights arrive. FSDP2 uses **prefetch**, which means that it starts to
 # gather the next layer while the current one computes. It does so in the backward pass, and on GPUs in the forward pass
-# as well. So you need memory for about two whole layers at a time. If you have more, `fully_shard(layer,
-# reshard_after_forward=False)` keeps a layer whole until the end of its backward pass. This saves one of its two
+# as well, so you need memory for about two whole layers at a time. If you have much more, `fully_shard(layer,
+# reshard_after_forward=False)` keeps a layer whole until the end of its backward pass, which saves one of its two
 # gathers.
 #
 # [Further](11_hybrid_and_sharded_further.ipynb) shows how FSDP2 handles a model that fits on no rank, mixed precision,
@@ -291,9 +290,9 @@ shard_pictures.gathers([moments for moments, gradient in run.results])
 # ## Every rank writes its part of a checkpoint
 #
 # A **checkpoint** is a set of files from which training can resume. The simplest method is to gather everything on rank
-# 0 and let it save a **full state dict**. Gradients needn't be saved, but a weight and Adam's two averages take 12
-# bytes in float32. For 7 billion weights this is 84 GB in the memory of one machine, written by one process while the
-# others wait. In a **sharded state dict** each rank has only its own shards, so all ranks can write at the same time.
+# 0 and let it save a **full state dict**. A weight and Adam's two averages take 12 bytes in float32. For 7 billion
+# weights this is 84 GB in the memory of one machine, written by one process while the others wait. In a **sharded state
+# dict** each rank has only its own shards, so all ranks can write at the same time.
 #
 # In the next cell, 2 × 2 ranks do this. `TorchMeshTraining` first cuts the matrices of the transformer's blocks along
 # `tensor`, as in lesson 9. Then FSDP2 shards along `data` what each rank has got. `checkpoint.load` writes into tensors
@@ -387,13 +386,10 @@ panel = course.draw.SharesPanel("saved for the backward pass, at most", saved)
 course.draw.shares([panel], saved_text(saved))
 
 # %% [markdown]
-# Why does recomputation leave so much here? During a block's backward pass, that block's activations are all there
-# again, and our model has only two blocks. With many blocks it saves more.
-#
-# Recomputation costs a second forward pass. A backward pass does about twice the arithmetic of a forward pass, so the
-# whole step does about a third more. Micro-batches need no extra arithmetic, as long as each is large enough to keep
-# the processor busy. With ZeRO's stages 0 and 1 they don't cost extra messages either, but with stages 2 and 3 they do,
-# as you have counted.
+# Recomputation leaves so much here because a block's activations are all there again during its backward pass, and our
+# model has only two blocks. With many blocks it saves more. Its price is a second forward pass. A backward pass does
+# about twice the arithmetic of a forward pass, so the whole step does about a third more. Micro-batches need no extra
+# arithmetic, but with ZeRO's stages 2 and 3 they cost extra messages, as you have counted.
 #
 # ## What fits on how many GPUs?
 #
@@ -441,19 +437,18 @@ planner_pictures.plans(plans)
 
 # %% [markdown]
 # Read a column from top to bottom. The two smallest models use only `data` with ZeRO-1, and larger ones need `tensor`,
-# `pipeline`, or both. Stage 3 was a candidate as well, but in none of these cells would it be clearly faster. On these
-# machines `tensor` never spans more than 8 GPUs, because NVLink (lesson 13) joins that many. A small model can take
-# more memory on more GPUs, because the planner may choose larger micro-batches when there is room.
+# `pipeline`, or both. Stage 3 was a candidate as well, but in none of these cells would it be clearly faster. A small
+# model can take more memory on more GPUs, because the planner may choose larger micro-batches when there is room. On
+# these machines `tensor` never spans more than 8 GPUs, because NVLink (lesson 13) joins that many.
 #
-# How far can you trust the table? Some rates in the formulas, such as the fraction of peak speed that a GPU actually
-# reaches, were fitted to half of the published runs counted above and tested on the other half. With `tested_only=True`
-# the planner leaves out what none of these runs does, such as the ZB-V schedule of lesson 10 or **offloading**, which
-# moves the optimizer state to the host memory (the CPU's memory). But it may still *combine* features in a new way.
-# Most layouts in the table have stage 1 and 2-byte numbers, whereas the published runs with stage 1 computed with 8-bit
-# numbers. The speeds are probably optimistic, too. For 2-byte numbers on H100 GPUs,
-# [Megatron-LM](https://github.com/NVIDIA/Megatron-LM) reports 41 to 48 % of the peak. So use the table to choose which
-# layouts to try, and let a short run decide between them. [Further](11_hybrid_and_sharded_further.ipynb) shows how far
-# off the planner is.
+# How far can you trust the table? Some rates in the formulas, such as the fraction of peak speed that a GPU reaches,
+# were fitted to half of the published runs counted above and tested on the other half. With `tested_only=True` the
+# planner leaves out what none of these runs does, such as the ZB-V schedule of lesson 10 or **offloading**, which moves
+# the optimizer state to the host memory (the CPU's memory). But it may still *combine* features in a new way. Most
+# layouts in the table have stage 1 and 2-byte numbers, whereas the published runs with stage 1 used 8-bit numbers. The
+# speeds are probably optimistic, too. For H100 GPUs, [Megatron-LM](https://github.com/NVIDIA/Megatron-LM) reports 41 to
+# 48 % of the peak. So use the table to choose which layouts to try, and let a short run decide between them.
+# [Further](11_hybrid_and_sharded_further.ipynb) shows how far off the planner is.
 
 # %%
 ranks.stop()
@@ -461,14 +456,15 @@ ranks.stop()
 # %% [markdown]
 # ## What to take away
 #
-# Data parallelism keeps the same weights, gradients and optimizer state on every rank, and ZeRO divides them. Stage 1
-# only puts the update between the two halves of an all-reduce. If all numbers have the same size and there is one
-# backward pass per step, stages 1 and 2 send nothing extra, and stage 3 sends half as much again. With micro-batches
-# stages 2 and 3 send more, so do the arithmetic before you combine them. FSDP2 is PyTorch's stage 3. It gathers a
-# layer, computes, and frees it. A sharded checkpoint can be read on a different mesh. Activations aren't divided, so
-# you reduce them with micro-batches or recomputation. In [the exercises](../exercises/11_hybrid_and_sharded.ipynb) you
-# write `zero1_step`, and the formulas that tell you what fits. In [lesson 12](12_strategy_search.ipynb) a program
-# searches for the best strategy, layer by layer.
+# Data parallelism keeps the same weights, gradients and optimizer state on every rank, and ZeRO divides them. If all
+# numbers have the same size and there is one backward pass per step, stages 1 and 2 send nothing extra, and stage 3
+# sends half as much again. With micro-batches stages 2 and 3 send more, so do the arithmetic before you combine them.
+# FSDP2 is PyTorch's stage 3. A sharded checkpoint can be read on a different mesh. Activations aren't divided, so you
+# reduce them with micro-batches or recomputation.
+#
+# In [the exercises](../exercises/11_hybrid_and_sharded.ipynb) you write `zero1_step` for vectors of any length, and the
+# formulas that tell you what fits. In [lesson 12](12_strategy_search.ipynb) a program searches for the best strategy,
+# layer by layer.
 #
 # **To read**
 #

@@ -147,8 +147,8 @@ def plan(
 def is_tested(layout: Layout) -> bool:
     """Return whether published runs have tested the planner's formulas for each feature of this layout, taken alone.
 
-    The combination of features may be new. The runs use ZeRO's stage 1 or 3. Not one of them has ZB-V, offloads the optimizer's state, or keeps several copies of
-    what ZeRO divides (HSDP).
+    The combination may be new. The runs use ZeRO's stage 1 or 3. Not one of them has ZB-V, offloads the optimizer's
+    state, or keeps several copies of what ZeRO divides (HSDP).
     """
     stages = TESTED_STAGES if layout.replicas > 1 else (0,)
     return layout.zero in stages and layout.copies == 1 and not layout.zero_bubble and not layout.offload
