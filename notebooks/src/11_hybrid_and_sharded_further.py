@@ -298,7 +298,7 @@ planner_pictures.plans(plans)
 # %%
 uses = {
     "ZeRO stage 3 or FSDP": lambda layout: layout.zero == 3,
-    "numbers of 8 bits": lambda layout: layout.program.float8,
+    "8-bit numbers": lambda layout: layout.program.float8,
     "the schedule ZB-V": lambda layout: layout.zero_bubble,
     "optimizer offloaded": lambda layout: layout.offload,
 }
@@ -317,10 +317,13 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # its recommendation rests on formulas alone. If it is the other way round, much of the test took place somewhere else
 # than where the recommendations are. In either case the good median above is not about them.
 #
-# There are three more gaps, and they remain if you leave the untested layouts out. Models with experts (lesson 16) are
-# not in the table at all. All the runs used H100 or H200 GPUs in nodes of eight, so different nodes are untested. And
-# the split is a mild one, because odd and even rows come from the same tables. A row of the test set often has a
-# neighbour in the training set that differs in one setting only.
+# There are four more gaps, and they remain if you leave the untested layouts out. A layout may combine tested features
+# in a way that no run has. Of the runs counted above, those with stage 1 all computed with 8-bit numbers, and the table
+# has stage 1 with 2-byte numbers. Its speeds are probably optimistic.
+# [Megatron-LM](https://github.com/NVIDIA/Megatron-LM) reports 41 to 48 % of the peak for its own runs on H100 GPUs.
+# Models with experts (lesson 16) are not in the table at all. All the runs used H100 or H200 GPUs in nodes of eight, so
+# different nodes are untested. And the split is a mild one, because odd and even rows come from the same tables. A row
+# of the test set often has a neighbour in the training set that differs in one setting only.
 #
 # ### The planner in a terminal
 #
@@ -680,8 +683,9 @@ print(f"norm in one process, with float32 throughout: {serial_norm:.8f}")
 # The weights are DTensors (lesson 9), which know how they are cut. So `clip_grad_norm_` adds up the squares of all
 # shards by itself, and all ranks get the same norm. It differs a little from the serial norm because bfloat16 rounds.
 # This works if all gradients are on *one* mesh. If some weights are also cut along `tensor` and others aren't, PyTorch
-# may refuse with an error, and along `pipeline` you still have to add up the squares yourself.# ## When do the shards
-# travel?
+# may refuse with an error, and along `pipeline` you still have to add up the squares yourself.
+#
+# ## When do the shards travel?
 #
 # The second page drew blocks, which show what is where. Here are the same two methods on a timeline, which shows what
 # happens when. First come two steps of ZeRO's stage 1 with 50,000 weights. The "backward pass" is a multiplication

@@ -12,8 +12,8 @@
 # plenty of room.
 #
 # In this part you will let each rank keep only its own share, first by hand and then with PyTorch's FSDP2. You will
-# predict what three stages keep and send, find out whether two ranks can read what four have saved, and work out what
-# fits on how many GPUs.
+# predict what this saves and costs, let two ranks try to read what four have saved, and work out what fits on how many
+# GPUs.
 #
 # *50 minutes · builds on [lesson 11, part 1](11_hybrid_and_sharded.ipynb) · 4 ranks*
 
@@ -38,10 +38,9 @@ ranks.load_torch()
 # %% [markdown]
 # ## Each rank updates one part of the weights
 #
-# Think about the end of a data-parallel step. An all-reduce gives every rank the same summed gradient, and then every
-# rank runs the same optimizer on the same weights and arrives at the same result. With four ranks this work is done
-# four times, and each rank needs the whole **optimizer state** for it. That is whatever the optimizer carries from one
-# step to the next, such as Adam's running averages.
+# Think about the end of a data-parallel step. An all-reduce has given every rank the same gradient, and now all of them
+# run the same optimizer on the same weights. Four ranks do this work four times, and each needs the whole **optimizer
+# state** for it. That is whatever the optimizer carries from one step to the next, such as Adam's running averages.
 #
 # Once is enough. Let rank $r$ be responsible for the $r$-th of four equal parts of the weights. To update this part, it
 # needs the same part of the summed gradient, which is exactly what a reduce-scatter gives it. Afterwards, an all-gather
@@ -176,9 +175,9 @@ course.predict("zero_sent", within=1.02, stage_3=...)  # percent
 
 # %% [markdown]
 # The next cell trains the small transformer with each stage, and compares all four runs with one process. It adds up
-# the bytes of all tensors that rank 0 keeps between two steps, and the bytes that it would send if every collective
-# were a ring. Each number takes 8 bytes here. The bars show what was counted, on four ranks, and the black lines show
-# what we calculate as above.
+# the bytes that rank 0 keeps between two steps, and those that it would send if every collective were a ring. Each
+# number takes 8 bytes here. The bars show what was counted on four ranks, and the black lines what we calculate as
+# above.
 
 # %% tags=["figure:11_stages"]
 from course_utils.lessons.hybrid_and_sharded import count_stages, stages_text, totals
@@ -230,11 +229,10 @@ course.measured("micro_batches", stage_2=stage_2, stage_3=stage_3)
 # ## FSDP2 gathers a layer, computes, and frees it
 #
 # PyTorch's version of stage 3 is called **FSDP2**, the second version of *fully sharded data parallel*. Instead of one
-# long vector it cuts every weight matrix by its rows, and each rank's part is called a shard, as its part of a batch
-# is. You call `fully_shard` on each layer. A last call on the whole model takes care of weights that belong to none of
-# these layers, if there are any, and lets FSDP2 see the layers as one model. We do this with three layers, and a
-# `ShardWatch` notes which weights and gradients each layer has whenever a layer computes. `loss.backward()` now
-# averages the gradients over the ranks, so you don't divide by $P$ yourself.
+# long vector it cuts every weight matrix by its rows into shards. You call `fully_shard` on each layer. A last call on
+# the whole model takes care of any weights that belong to none of these layers. In the next cell, a `ShardWatch` notes
+# which weights and gradients each of three layers has whenever one of them computes. `loss.backward()` now averages the
+# gradients over the ranks, so you don't divide by $P$ yourself.
 
 # %%
 from course_utils.lessons.hybrid_and_sharded import ShardWatch
@@ -272,11 +270,10 @@ shard_pictures.gathers([moments for moments, gradient in run.results])
 
 # %% [markdown]
 # Before the step, each rank has a quarter of every layer. While layer 0 computes (*forward 0*), every rank has all of
-# it, and only a quarter of the others. Then layer 0 is freed and layer 1 is gathered. In the backward pass the layers
-# are gathered again, in reverse order. The frame *backward 2* is the moment when layer 2's backward pass begins, so
-# there is no gradient yet. As soon as a layer's gradients are complete, they are reduce-scattered, and each rank keeps
-# a quarter. The cell has also checked that layer 0's gradient is the one that a single process computes, up to
-# rounding.
+# it, and only a quarter of the others. In the backward pass the layers are gathered again, in reverse order. The frame
+# *backward 2* is the moment when layer 2's backward pass begins, so there is no gradient yet. As soon as a layer's
+# gradients are complete, they are reduce-scattered, and each rank keeps a quarter. The cell has also checked that layer
+# 0's gradient is the one that a single process computes, up to rounding.
 #
 # The picture leaves out the buffers in which weights arrive. FSDP2 uses **prefetch**, which means that it starts to
 # gather the next layer while the current one computes. It does so in the backward pass, and on GPUs in the forward pass
@@ -291,12 +288,12 @@ shard_pictures.gathers([moments for moments, gradient in run.results])
 #
 # A **checkpoint** is a set of files from which training can resume. The simplest method is to gather everything on rank
 # 0 and let it save a **full state dict**. A weight and Adam's two averages take 12 bytes in float32. For 7 billion
-# weights this is 84 GB in the memory of one machine, written by one process while the others wait. In a **sharded state
-# dict** each rank has only its own shards, so all ranks can write at the same time.
+# weights this makes 84 GB, which one process has to hold and write while the others wait. In a **sharded state dict**
+# each rank has only its own shards, so all ranks can write at the same time.
 #
-# In the next cell, 2 × 2 ranks do this. `TorchMeshTraining` first cuts the matrices of the transformer's blocks along
-# `tensor`, as in lesson 9. Then FSDP2 shards along `data` what each rank has got. `checkpoint.load` writes into tensors
-# that exist already, which is why `load_and_train` asks for a state before it loads.
+# In the next cell, 2 × 2 ranks do this. `TorchMeshTraining` cuts the transformer's blocks along `tensor`, as in lesson
+# 9, and then FSDP2 shards along `data` what each rank has got. `checkpoint.load` writes into tensors that exist
+# already, which is why `load_and_train` asks for a state before it loads.
 
 # %%
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
@@ -361,15 +358,14 @@ course.measured("checkpoint", answer="a" if max(differences) == 0 else "b")
 
 # %% [markdown]
 # Each rank has written a file with its numbers. One more file, `.metadata`, lists which rows and columns of which
-# tensor are where, so a rank on any mesh can look up the pieces that make up its own shards. Don't lose it, because the
-# other files are of no use without it. The numbers are copied and not recalculated, and training resumes with the
-# losses of the process that never stopped.
+# tensor are where, so a rank on any mesh can look up the pieces that make up its own shards. The numbers are copied and
+# not recalculated, and training resumes with the losses of the process that never stopped.
 #
 # ## Activations are not divided
 #
 # ZeRO's three stages don't divide the activations that a rank saves for its backward pass, and these grow with the
-# rank's share of the batch. You already know two ways to reduce them. One is to use micro-batches. The other is the
-# recomputation of lesson 9, where each block keeps only its input and computes the rest again in the backward pass.
+# rank's share of the batch. You already know two ways to reduce them, micro-batches and the recomputation of lesson 9,
+# where each block keeps only its input and computes the rest again in the backward pass.
 
 # %% tags=["figure:11_activations"]
 from course_utils.lessons.hybrid_and_sharded import most_saved, saved_text
@@ -387,9 +383,9 @@ course.draw.shares([panel], saved_text(saved))
 
 # %% [markdown]
 # Recomputation leaves so much here because a block's activations are all there again during its backward pass, and our
-# model has only two blocks. With many blocks it saves more. Its price is a second forward pass. A backward pass does
-# about twice the arithmetic of a forward pass, so the whole step does about a third more. Micro-batches need no extra
-# arithmetic, but with ZeRO's stages 2 and 3 they cost extra messages, as you have counted.
+# model has only two blocks. With many blocks it saves more. Its price is a second forward pass. That is about a third
+# more arithmetic in a step, because a backward pass does about twice as much as a forward pass. Micro-batches need no
+# extra arithmetic, but with ZeRO's stages 2 and 3 they cost extra messages, as you have counted.
 #
 # ## What fits on how many GPUs?
 #
@@ -415,10 +411,9 @@ course.answer("thirty_billion", stage=lowest, gigabytes=gigabytes)
 
 # %% [markdown]
 # You can also combine ZeRO along `data` with the two other axes of part 1. There are many such mixtures, so we let a
-# **planner** search them. It is a program that calculates memory and time for each mixture and picks the fastest that
-# fits. Ours uses published formulas and the data sheet of NVIDIA's H100. It counts the same 2 + 2 + 12 bytes per
-# weight, and to be safe it fills at most 72 of the 80 GB. A step has four million **tokens**, which are pieces of
-# words.
+# **planner** search them, a program that calculates memory and time for each mixture and picks the fastest that fits.
+# Ours is made for NVIDIA's H100. It counts the same 2 + 2 + 12 bytes per weight, and fills at most 72 of the 80 GB to
+# be safe. A step has four million **tokens**, which are pieces of words.
 #
 # In each cell of the table, the first line gives the numbers of ranks along `data` (DP), `tensor` (TP) and `pipeline`
 # (PP). The second line gives the ZeRO stage ("nothing to divide" if there is only one rank along `data`) and what is
@@ -438,17 +433,14 @@ planner_pictures.plans(plans)
 # %% [markdown]
 # Read a column from top to bottom. The two smallest models use only `data` with ZeRO-1, and larger ones need `tensor`,
 # `pipeline`, or both. Stage 3 was a candidate as well, but in none of these cells would it be clearly faster. A small
-# model can take more memory on more GPUs, because the planner may choose larger micro-batches when there is room. On
-# these machines `tensor` never spans more than 8 GPUs, because NVLink (lesson 13) joins that many.
+# model can take more memory on more GPUs, because the planner may choose larger micro-batches when there is room.
 #
-# How far can you trust the table? Some rates in the formulas, such as the fraction of peak speed that a GPU reaches,
-# were fitted to half of the published runs counted above and tested on the other half. With `tested_only=True` the
-# planner leaves out what none of these runs does, such as the ZB-V schedule of lesson 10 or **offloading**, which moves
-# the optimizer state to the host memory (the CPU's memory). But it may still *combine* features in a new way. Most
-# layouts in the table have stage 1 and 2-byte numbers, whereas the published runs with stage 1 used 8-bit numbers. The
-# speeds are probably optimistic, too. For H100 GPUs, [Megatron-LM](https://github.com/NVIDIA/Megatron-LM) reports 41 to
-# 48 % of the peak. So use the table to choose which layouts to try, and let a short run decide between them.
-# [Further](11_hybrid_and_sharded_further.ipynb) shows how far off the planner is.
+# How far can you trust the table? Its formulas were adjusted to half of the published runs counted above and tested on
+# the other half. With `tested_only=True` the planner leaves out what none of these runs does, such as the ZB-V schedule
+# of lesson 10 or **offloading**, which moves the optimizer state to the host memory (the CPU's memory). But it may
+# still *combine* features in a new way. Most layouts in the table have stage 1 and 2-byte numbers, whereas the
+# published runs with stage 1 used 8-bit numbers. So use the table to choose which layouts to try, and let a short run
+# decide between them. [Further](11_hybrid_and_sharded_further.ipynb) shows how far off the planner is.
 
 # %%
 ranks.stop()
