@@ -20,7 +20,7 @@
 # 6. *A model that fits on no rank*: how to build it all the same
 # 7. *When do the shards travel?*: ZeRO and FSDP2 on a timeline
 #
-# *65 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, about 9 minutes for each section*
+# *70 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, about 10 minutes for each section*
 
 # %%
 from itertools import combinations
@@ -317,13 +317,13 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # its recommendation rests on formulas alone. If it is the other way round, much of the test took place somewhere else
 # than where the recommendations are. In either case the good median above is not about them.
 #
-# There are four more gaps, and they remain if you leave the untested layouts out. A layout may combine tested features
-# in a way that no run has. Of the runs counted above, those with stage 1 all computed with 8-bit numbers, and the table
-# has stage 1 with 2-byte numbers. Its speeds are probably optimistic.
-# [Megatron-LM](https://github.com/NVIDIA/Megatron-LM) reports 41 to 48 % of the peak for its own runs on H100 GPUs.
-# Models with experts (lesson 16) are not in the table at all. All the runs used H100 or H200 GPUs in nodes of eight, so
-# different nodes are untested. And the split is a mild one, because odd and even rows come from the same tables. A row
-# of the test set often has a neighbour in the training set that differs in one setting only.
+# There are five more gaps, and they remain if you leave the untested layouts out. A layout may combine tested features
+# in a way that no run has. Of the published runs, those with stage 1 all computed with 8-bit numbers, and the table has
+# stage 1 with 2-byte numbers. Its speeds are probably optimistic. [Megatron-LM](https://github.com/NVIDIA/Megatron-LM)
+# reports 41 to 48 % of the peak for its own runs on H100 GPUs. Models with experts (lesson 16) are not in the table at
+# all. All the runs used H100 or H200 GPUs in nodes of eight, so different nodes are untested. And the split is a mild
+# one, because odd and even rows come from the same tables. A row of the test set often has a neighbour in the training
+# set that differs in one setting only.
 #
 # ### The planner in a terminal
 #
