@@ -126,7 +126,7 @@ def plan(
     batch: Annotated[int | None, typer.Option(help="texts in a step; without, about four million tokens")] = None,
     length: Annotated[int | None, typer.Option(help="tokens of a text; without, the model's context")] = None,
     tested_only: Annotated[
-        bool, typer.Option("--tested-only", help="only kinds of layout that published runs have tested")
+        bool, typer.Option("--tested-only", help="only features that published runs have tested")
     ] = False,
 ) -> None:
     """The best ten layouts for training a model, why each other one loses, what breaks first. Nothing is run."""

@@ -29,7 +29,8 @@ from itertools import combinations
 
 import torch
 import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
+from torch import nn
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.functional import cross_entropy
 
@@ -300,7 +301,7 @@ planner_pictures.plans(plans)
 # %%
 uses = {
     "ZeRO stage 3 or FSDP": lambda layout: layout.zero == 3,
-    "numbers of 8 bits": lambda layout: layout.program.float8,
+    "8-bit numbers": lambda layout: layout.program.float8,
     "the schedule ZB-V": lambda layout: layout.zero_bubble,
     "optimizer offloaded": lambda layout: layout.offload,
 }
@@ -319,10 +320,13 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # its recommendation rests on formulas alone. If it is the other way round, much of the test took place somewhere else
 # than where the recommendations are. In either case the good median above is not about them.
 #
-# There are three more gaps, and they remain if you leave the untested layouts out. Models with experts (lesson 16) are
-# not in the table at all. All the runs used H100 or H200 GPUs in nodes of eight, so different nodes are untested. And
-# the split is a mild one, because odd and even rows come from the same tables. A row of the test set often has a
-# neighbour in the training set that differs in one setting only.
+# There are five more gaps, and they remain if you leave the untested layouts out. A layout may combine tested features
+# in a way that no run has. Of the published runs, those with stage 1 all computed with 8-bit numbers, and the table has
+# stage 1 with 2-byte numbers. Its speeds are probably optimistic. [Megatron-LM](https://github.com/NVIDIA/Megatron-LM)
+# reports 41 to 48 % of the peak for its own runs on H100 GPUs. Models with experts (lesson 16) are not in the table at
+# all. All the runs used H100 or H200 GPUs in nodes of eight, so different nodes are untested. And the split is a mild
+# one, because odd and even rows come from the same tables. A row of the test set often has a neighbour in the training
+# set that differs in one setting only.
 #
 # ### The planner in a terminal
 #
@@ -585,9 +589,9 @@ device = large[1].mlp.up.weight.device
 print(f"{parameter_count(large) / 1e9:.0f} billion parameters on the device {device}")
 
 # %% [markdown]
-# The second page showed the next steps. You shard the empty model, call `to_empty` to get memory for it, and then load
-# the numbers. The order of the first two is what matters. Let's count how many bytes `to_empty` allocates on rank 0 if
-# it comes after `fully_shard`, and if it comes before.
+# Next you shard the empty model, call `to_empty` to get memory for the shards, and load the numbers. The order of the
+# first two is what matters. Let's count how many bytes `to_empty` allocates on rank 0 if it comes after `fully_shard`,
+# and if it comes before.
 
 
 # %% tags=["nbval-check-output"]
@@ -617,6 +621,72 @@ for shard_first in (True, False):
 # There is a second trap. After `to_empty`, the tensors contain whatever bytes were in that memory before. A checkpoint
 # fills the weights, but it doesn't fill buffers that aren't saved in it, such as a table of positions. You have to
 # calculate these again by hand, or the model will train with random numbers in them, without any error.
+#
+# ### Mixed precision and clipping with FSDP2
+#
+# Here are all the steps in one function, together with two more things that large training runs need. A
+# `MixedPrecisionPolicy` asks FSDP2 to gather the weights as bfloat16, a 2-byte format (lesson 13), and to add up the
+# gradients as float32. And `clip_grad_norm_` clips the gradient. Only rank 0 has the weights at first.
+# `broadcast_from_rank0` lets it send every rank its shards.
+
+# %%
+from torch.distributed.checkpoint.state_dict import StateDictOptions
+from torch.distributed.checkpoint.state_dict import set_model_state_dict
+
+from_rank_0 = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+
+
+def three_layers():
+    torch.manual_seed(0)
+    return nn.Sequential(*[nn.Linear(64, 64) for _ in range(3)])
+
+
+def in_practice(inputs):
+    weights = three_layers().state_dict() if dist.get_rank() == 0 else {}
+    with torch.device("meta"):
+        model = three_layers()
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    dtypes = {}
+
+    def note_dtype(layer, inputs, outputs):
+        dtypes["computing"] = layer.weight.dtype
+
+    model[0].register_forward_hook(note_dtype)
+    for layer in [*model, model]:
+        fully_shard(layer, mp_policy=policy)
+    model.to_empty(device="cpu")
+    set_model_state_dict(model, weights, options=from_rank_0)
+
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+    loss = model(inputs.chunk(4)[dist.get_rank()]).float().square().mean()
+    loss.backward()
+    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm=0.05)
+    optimizer.step()
+    weight = model[0].weight
+    dtypes["shard"] = weight.dtype
+    dtypes["Adam's averages"] = optimizer.state[weight]["exp_avg"].dtype
+    return dtypes, norm.full_tensor().item()
+
+
+inputs = torch.randn(32, 64)
+run = ranks.run(in_practice, inputs, backend="gloo")
+for name, dtype in run.results[0][0].items():
+    print(f"{name}: {dtype}")
+print("norms on the ranks:", *(f"{norm:.8f}" for dtypes, norm in run.results))
+whole = three_layers()
+whole(inputs).square().mean().backward()
+serial_norm = nn.utils.clip_grad_norm_(whole.parameters(), max_norm=0.05).item()
+print(f"norm in one process, with float32 throughout: {serial_norm:.8f}")
+
+# %% [markdown]
+# The shards keep the format in which the model was built, which is float32 here, and Adam works on them. With this
+# policy, a weight takes 4 bytes, its gradient 4 and Adam's averages 8. That again makes 16 bytes per weight, which the
+# ZeRO paper splits into 2 + 2 + 12. Megatron-LM also keeps its gradients in 4 bytes, for a total of 2 + 4 + 12 = 18.
+#
+# The weights are DTensors (lesson 9), which know how they are cut. So `clip_grad_norm_` adds up the squares of all
+# shards by itself, and all ranks get the same norm. It differs a little from the serial norm because bfloat16 rounds.
+# This works if all gradients are on *one* mesh. If some weights are also cut along `tensor` and others aren't, PyTorch
+# may refuse with an error, and along `pipeline` you still have to add up the squares yourself.
 #
 # ## When do the shards travel?
 #

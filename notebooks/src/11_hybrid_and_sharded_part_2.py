@@ -3,20 +3,22 @@
 # %% [markdown]
 # # Why keep everything P times?
 #
-# You want to train a model with 7 billion weights on a machine with 8 GPUs of 80 GB each. With data parallelism, every
-# GPU keeps a copy of everything. In **mixed precision**, most numbers take 2 bytes, and those that have to be exact
-# take 4. So each weight takes 2 bytes and its gradient 2. Adam needs another 12 bytes, for an exact copy of the weight
-# and two running averages, of 4 bytes each. Together that makes 16 bytes for each of 7 billion weights, which is 112
-# GB. The program runs out of memory before it has taken a single step. And yet the eight GPUs have 640 GB between them,
-# and would have stored the same 112 GB eight times over.
+# You want to train a model with 7 billion weights on a machine with eight 80 GB GPUs. With data parallelism on $P$
+# ranks, everything is kept $P$ times, because each rank has a whole copy. In **mixed precision**, a program computes
+# with 2-byte numbers and keeps 4-byte numbers where it needs more precision. A weight then takes 2 bytes, and so does
+# its gradient. The optimizer needs another 12 bytes, 4 for a more precise copy of the weight and 8 for Adam's two
+# running averages. That makes 16 bytes per weight, or 112 GB in all, so the program runs out of memory before it has
+# taken a single step. Yet the eight GPUs have 640 GB between them. If they kept those 112 GB only once, there would be
+# plenty of room.
 #
 # In this part you will let each rank keep only its own share, first by hand and then with PyTorch's FSDP2. You will
-# predict what each of three stages keeps and sends, write a checkpoint with four ranks and read it with two, and work
-# out what fits on how many GPUs.
+# predict what this saves and costs, let two ranks try to read what four have saved, and work out what fits on how many
+# GPUs.
 #
 # *50 minutes · builds on [lesson 11, part 1](11_hybrid_and_sharded.ipynb) · 4 ranks*
 
 # %%
+import os
 import tempfile
 
 import numpy as np
@@ -24,7 +26,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as checkpoint
 from torch import nn
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import fully_shard
 from torch.nn.functional import cross_entropy
 
 import course_utils as course
@@ -36,15 +38,14 @@ ranks.load_torch()
 # %% [markdown]
 # ## Each rank updates one part of the weights
 #
-# Think about the end of a data-parallel step. An all-reduce gives every rank the same summed gradient. Then every rank
-# runs the same optimizer on the same weights and arrives at the same result. With four ranks this work is done four
-# times. Each rank needs the whole **optimizer state** for it, which is what the optimizer keeps from one step to the
-# next, such as Adam's running averages.
+# Think about the end of a data-parallel step. An all-reduce has given every rank the same gradient, and now all of them
+# run the same optimizer on the same weights. Four ranks do this work four times, and each needs the whole **optimizer
+# state** for it. That is whatever the optimizer carries from one step to the next, such as Adam's running averages.
 #
-# It is enough to do the work once. Let rank $r$ be responsible for the $r$-th of four equal parts of the weights. To
-# update this part, it needs the same part of the summed gradient, which is exactly what a reduce-scatter gives it.
-# Afterwards, an all-gather sends every updated part to all ranks. This is stage 1 of **ZeRO**, which is short for *zero
-# redundancy optimizer*. Here is one step with eight weights, from 10 to 80, and without Adam for the moment:
+# Once is enough. Let rank $r$ be responsible for the $r$-th of four equal parts of the weights. To update this part, it
+# needs the same part of the summed gradient, which is exactly what a reduce-scatter gives it. Afterwards, an all-gather
+# sends every updated part to all ranks. This is stage 1 of **ZeRO**, which is short for *zero redundancy optimizer*.
+# Here is one step on eight weights, 10 to 80, leaving Adam aside for now:
 
 
 # %%
@@ -75,16 +76,17 @@ sums, updated, gathered = zip(*run.results)
 shard_pictures.zero1_blocks(gradients, sums, updated, gathered)
 
 # %% [markdown]
-# The upper half of the picture shows the gradients. After the backward pass each rank has all four blocks, but with
-# only its own numbers in them. After the reduce-scatter it has one block, and this one is complete. The lower half
-# shows the weights. Each rank has updated its own block, and the all-gather brings all of them to every rank.
+# After the backward pass each rank has all four blocks of gradients, but with only its own numbers in them. After the
+# reduce-scatter it has only one block, but that block is complete. In the lower half, each rank has updated its own
+# block of weights, and the all-gather brings all of them to every rank.
 #
 # How much does this cost? In lesson 5 you saw that a ring all-reduce *is* a reduce-scatter followed by an all-gather.
-# ZeRO-1 only puts the update in between, so each rank sends the same number of bytes as before.
+# ZeRO-1 only puts the update in between. So if weights and gradients take equally many bytes, each rank sends exactly
+# as much as before.
 #
-# Now let's do this with Adam, in a training that we can check. The model is the small transformer of part 1.
-# `FlatModel` stores all its weights in one vector and all its gradients in a second one. The optimizer sees only `own`,
-# this rank's part of the weights:
+# Now let's do the same with Adam, in a training run whose result we can check. The model is the small transformer of
+# part 1. `FlatModel` stores all its weights in one vector and all its gradients in a second one. The optimizer gets
+# only `own`, this rank's part of the weights. Because `own` is a view of the long vector, the model changes with it.
 
 # %%
 from course_utils.lessons.hybrid_and_sharded import RATE, FlatModel
@@ -95,7 +97,7 @@ def train_zero1(batches):
     P, rank = dist.get_world_size(), dist.get_rank()
     model = small_model()
     flat = FlatModel(model)
-    own = flat.vector.chunk(P)[rank]  # shares its memory with flat.vector
+    own = flat.vector.chunk(P)[rank]  # a view, not a copy
     optimizer = torch.optim.Adam([own], RATE)
     total = torch.empty_like(own)
     losses = []
@@ -108,6 +110,7 @@ def train_zero1(batches):
         dist.reduce_scatter_single(total, flat.gradient)
         own.grad = total / P
         optimizer.step()
+        # Gather from a copy, because `own` itself is a part of the output.
         dist.all_gather_single(flat.vector, own.clone())
         losses.append(loss.item())
     return losses, optimizer.state[own]["exp_avg"].numel()
@@ -119,29 +122,28 @@ from course_utils.lessons.hybrid_and_sharded import same_text, train_serially
 batches = small_batches(20)
 serial = ranks.run(train_serially, small_model, batches, RATE, ranks=1, backend="gloo")
 run = ranks.run(train_zero1, batches, backend="gloo")
-losses = np.mean([losses for losses, means in run.results], axis=0)
+losses = np.mean([losses for losses, averages in run.results], axis=0)
 same_text({"ZeRO-1": losses}, serial.results[0].losses)  # an error if they differ
 size = FlatModel(small_model()).vector.numel()
-print(f"Adam's means: {run.results[0][1]:,} of {size:,} on each rank")
+averages = run.results[0][1]
+print(f"A rank keeps Adam's averages for {averages:,} of {size:,} weights")
 
 # %% [markdown]
-# The losses agree with those of one process that trains with plain Adam, or `same_text` would have raised an error. But
-# each rank keeps Adam's averages for only a quarter of the weights.
-#
-# This works because Adam treats each weight on its own, so it doesn't matter where the vector is cut. The optimizer
-# **Muon**, in contrast, has to see a whole weight matrix to change it, and
-# [Further](11_hybrid_and_sharded_further.ipynb) explains what that means for ZeRO. In the exercise `zero1_step` you
-# write the step for vectors of any length.
+# The losses agree with those of one process that trains with plain Adam; otherwise `same_text` would have raised an
+# error. But each rank keeps Adam's averages for only a quarter of the weights. We can cut the vector anywhere, because
+# Adam treats each weight on its own. [Further](11_hybrid_and_sharded_further.ipynb) has an optimizer for which this
+# doesn't work.
 #
 # ## Three stages
 #
 # If each rank needs the gradient of only one part of the weights, why should it keep the whole gradient? And why keep
-# the weights of layers that aren't computing at the moment? ZeRO has three **stages**, which have nothing to do with
-# those of a pipeline. Each divides one more thing among the ranks:
+# the weights of layers that aren't computing at the moment? ZeRO has three **stages**, which are unrelated to the
+# stages of a pipeline. Each divides one more thing among the ranks:
 #
 # - Stage 1 divides the optimizer state.
 # - Stage 2 divides the gradients, too. As soon as the backward pass has filled a bucket of gradients (lesson 7), the
-#   bucket is reduce-scattered. Each rank keeps its part and frees the rest.
+#   bucket is reduce-scattered. A rank is now responsible for a part of *each bucket*. It keeps this part and frees the
+#   rest.
 # - Stage 3 divides the weights as well. They are gathered just before a layer computes, in the forward pass and again
 #   in the backward pass, and freed afterwards.
 
@@ -149,21 +151,22 @@ print(f"Adam's means: {run.results[0][1]:,} of {size:,} on each rank")
 shard_pictures.stages(ranks=4)
 
 # %% [markdown]
-# Stage 0 is plain data parallelism. Let's calculate with 1,000 weights on these four ranks. To keep it simple, all
-# numbers have the same size, and Adam keeps two averages for each weight. With stage 0 a rank keeps 1,000 weights,
-# 1,000 gradients and 2,000 averages, which makes 4,000 numbers. With stage 1 it keeps only 500 averages. That leaves
-# 2,500 numbers, or 62.5 % of 4,000. In the picture, 10 of 16 squares are filled.
+# Stage 0 is plain data parallelism. Let's calculate with 1,000 weights on these four ranks. To keep it simple, let's
+# say that all numbers have the same size. Adam keeps two averages for each weight, the mean of its gradients and the
+# mean of their squares. With stage 0 a rank keeps 1,000 weights, 1,000 gradients and 2,000 averages, which makes 4,000
+# numbers. With stage 1 it keeps only 500 averages. That leaves 2,500 numbers, or 62.5 % of 4,000. In the picture, 10 of
+# the 16 squares in each rank's row are filled.
 #
-# **Predict.** Now take only *two* ranks. What percentage does a rank keep with stages 1, 2 and 3?
+# **Predict.** Now take *two* ranks instead of four. What percentage does a rank keep with stages 1, 2 and 3?
 
 # %%
 course.predict("zero_kept", within=1.02, stage_1=..., stage_2=..., stage_3=...)  # percent
 
 # %% [markdown]
-# What do the stages send? In a ring all-reduce of 1,000 gradients on four ranks, each rank sends three blocks of 250
-# numbers for the reduce-scatter, and three more for the all-gather. So stages 0 and 1 send 750 + 750 = 1,500 numbers.
-# Stage 2 sends the same, because it only splits the reduce-scatter into buckets. Stage 3 needs no all-gather after the
-# update, but it gathers all the weights twice during the step.
+# What do the stages send? Let's go back to four ranks. In a ring all-reduce of 1,000 gradients, each rank sends three
+# blocks of 250 numbers for the reduce-scatter, and three more for the all-gather. So stages 0 and 1 send 750 + 750 =
+# 1,500 numbers. Stage 2 sends just as much, because it only splits the reduce-scatter into buckets. Stage 3 needs no
+# all-gather after the update, but it gathers all the weights twice during the step.
 #
 # **Predict.** If stage 0 sends 100 %, what does stage 3 send?
 
@@ -171,9 +174,10 @@ course.predict("zero_kept", within=1.02, stage_1=..., stage_2=..., stage_3=...) 
 course.predict("zero_sent", within=1.02, stage_3=...)  # percent
 
 # %% [markdown]
-# The next cell trains the small transformer with each stage. It adds up the bytes of all tensors that rank 0 keeps
-# between two steps, and the bytes that it would send if every collective were a ring. The bars are counted, and the
-# black lines are calculated as above.
+# The next cell trains the small transformer with each stage, and compares all four runs with one process. It adds up
+# the bytes that rank 0 keeps between two steps, and those that it would send if every collective were a ring. Each
+# number takes 8 bytes here. The bars show what was counted on four ranks, and the black lines what we calculate as
+# above.
 
 # %% tags=["figure:11_stages"]
 from course_utils.lessons.hybrid_and_sharded import count_stages, stages_text, totals
@@ -194,14 +198,16 @@ panels = [
 course.draw.shares(panels, stages_text(stages.kept, stages.sent))
 
 # %% [markdown]
-# With one backward pass per step, stages 1 and 2 save memory and send nothing extra. Stage 3 pays for its savings with
-# half as many bytes again.
+# With one backward pass per step, stages 1 and 2 save memory and send nothing extra. Stage 3 pays for its savings by
+# sending half as much again. In a program with mixed precision, you have to count bytes instead of numbers, because
+# weights and gradients may travel in different formats.
 #
-# If the batch doesn't fit into memory, you cut it into $m$ micro-batches and accumulate their gradients (lesson 7).
-# Stages 0 and 1 still send once per step, after the last micro-batch. Stage 2 can't wait that long, because no rank
-# keeps a whole gradient, so it needs a reduce-scatter after *every* micro-batch. With our 1,000 weights and two
-# micro-batches, that is 750 + 750 numbers, and another 750 for the all-gather at the end. It sends 2,250 numbers
-# instead of 1,500. Stage 3 repeats everything it does for each micro-batch.
+# If the batch doesn't fit into memory, you split it into $m$ micro-batches and accumulate their gradients (lesson 7).
+# Stages 0 and 1 need to send only once per step, after the last micro-batch; in DDP you ask for this with `no_sync`.
+# Stage 2 can't wait that long, because no rank keeps a whole gradient, so it needs a reduce-scatter after *every*
+# micro-batch. With our 1,000 weights and two micro-batches, that is 750 + 750 numbers, and another 750 for the
+# all-gather at the end. It sends 2,250 numbers instead of 1,500. Stage 3 repeats everything it does for each
+# micro-batch.
 #
 # **Predict.** What do stages 2 and 3 send with four micro-batches, if stage 0 sends 100 %?
 
@@ -216,17 +222,17 @@ stage_2, stage_3 = (100 * sent[k] / sent[0] for k in (2, 3))
 course.measured("micro_batches", stage_2=stage_2, stage_3=stage_3)
 
 # %% [markdown]
-# In general, stage 2 sends $\frac{m+1}{2}$ times as many bytes as stage 0, and stage 3 sends $\frac{3m}{2}$ times as
-# many. This is one reason why pipelines, which need many micro-batches, are usually combined with stage 1. Stage 3 can
-# send less if the ranks keep the gathered weights from one micro-batch to the next, but then they need memory for all
-# of them.
+# If all numbers have the same size, stage 2 sends $\frac{m+1}{2}$ times as much as stage 0, and stage 3 sends
+# $\frac{3m}{2}$ times as much. This is one reason why pipelines, which need many micro-batches, are usually combined
+# with stage 1.
 #
 # ## FSDP2 gathers a layer, computes, and frees it
 #
-# PyTorch has stage 3 under the name **FSDP2**, the second version of *fully sharded data parallel*. Instead of one long
-# vector it cuts every weight matrix by its rows, and each rank's part is called a shard, like its part of a batch. You
-# call `fully_shard` on each layer and finally on the whole model. We do this with three layers, and a `ShardWatch`
-# notes what each rank has in memory whenever a layer computes:
+# PyTorch's version of stage 3 is called **FSDP2**, the second version of *fully sharded data parallel*. Instead of one
+# long vector it cuts every weight matrix by its rows into shards. You call `fully_shard` on each layer. A last call on
+# the whole model takes care of any weights that belong to none of these layers. In the next cell, a `ShardWatch` notes
+# which weights and gradients each of three layers has whenever one of them computes. `loss.backward()` now averages the
+# gradients over the ranks, so you don't divide by $P$ yourself.
 
 # %%
 from course_utils.lessons.hybrid_and_sharded import ShardWatch
@@ -247,7 +253,7 @@ def fully_sharded(x):
     watch.note("before")
     loss = model(x.chunk(4)[dist.get_rank()]).square().mean()
     watch.note("loss")
-    loss.backward()  # averages the gradients over the ranks
+    loss.backward()
     watch.note("after")
     return watch.moments, model[0].weight.grad.full_tensor()
 
@@ -264,79 +270,30 @@ shard_pictures.gathers([moments for moments, gradient in run.results])
 
 # %% [markdown]
 # Before the step, each rank has a quarter of every layer. While layer 0 computes (*forward 0*), every rank has all of
-# it, and only a quarter of the others. Then layer 0 is freed and layer 1 is gathered. In the backward pass the layers
-# are gathered again, in reverse order. As soon as a layer's gradients are complete, they are reduce-scattered, and each
-# rank keeps a quarter. The cell has also checked that the gradient is that of one process.
+# it, and only a quarter of the others. In the backward pass the layers are gathered again, in reverse order. The frame
+# *backward 2* is the moment when layer 2's backward pass begins, so there is no gradient yet. As soon as a layer's
+# gradients are complete, they are reduce-scattered, and each rank keeps a quarter. The cell has also checked that layer
+# 0's gradient is the one that a single process computes, up to rounding.
 #
-# ### FSDP2 in practice
+# The picture leaves out the buffers in which weights arrive. FSDP2 uses **prefetch**, which means that it starts to
+# gather the next layer while the current one computes. It does so in the backward pass, and on GPUs in the forward pass
+# as well, so you need memory for about two whole layers at a time. If you have much more, `fully_shard(layer,
+# reshard_after_forward=False)` keeps a layer whole until the end of its backward pass, which saves one of its two
+# gathers.
 #
-# Programs that train large models use more of FSDP2's features. The next cell shows three of them:
-
-# %%
-from torch.distributed.checkpoint.state_dict import StateDictOptions
-from torch.distributed.checkpoint.state_dict import set_model_state_dict
-
-from_rank_0 = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
-
-
-def in_practice(x, weights):
-    with torch.device("meta"):  # shapes only, no memory
-        model = three_layers()
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    dtypes = {}
-
-    def note_dtype(layer, inputs, outputs):
-        dtypes["computing"] = layer.weight.dtype
-
-    model[0].register_forward_hook(note_dtype)
-    for layer in model:
-        fully_shard(layer, mp_policy=policy)
-    fully_shard(model, mp_policy=policy)
-    model.to_empty(device="cpu")  # now allocate this rank's shards
-    set_model_state_dict(model, weights, options=from_rank_0)  # and fill them
-
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
-    loss = model(x.chunk(4)[dist.get_rank()]).float().square().mean()
-    loss.backward()
-    norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm=0.1)
-    optimizer.step()
-    weight = model[0].weight
-    dtypes["shard"] = weight.dtype
-    dtypes["Adam's averages"] = optimizer.state[weight]["exp_avg"].dtype
-    return dtypes, norm.full_tensor().item()
-
-
-# %%
-run = ranks.run(in_practice, x, three_layers().state_dict(), backend="gloo")
-for name, dtype in run.results[0][0].items():
-    print(f"{name}: {dtype}")
-serial_norm = nn.utils.clip_grad_norm_(whole.parameters(), max_norm=0.1).item()
-print("norms on the ranks:", *(f"{norm:.8f}" for dtypes, norm in run.results))
-print(f"norm in one process, with float32 throughout: {serial_norm:.8f}")
-
-# %% [markdown]
-# - **Meta device.** The weights of a large model can be too much for one process, even before it is sharded. On the
-#   *meta* device, tensors have a shape but no memory. You build the model there, shard it, and allocate only the
-#   shards.
-# - **Mixed precision.** FSDP2 keeps its shards in float32. When it gathers them, it casts them to bfloat16, a format of
-#   2 bytes (lesson 13). So a weight takes 4 bytes, its gradient 4 and Adam's averages 8. The sum is the 16 bytes of the
-#   beginning, where the ZeRO paper has 2 + 2 + 12. (Megatron-LM keeps gradients of 4 bytes as well, which makes 18.)
-# - **Clipping.** FSDP2's weights are DTensors (lesson 9), which know how they are cut. So `clip_grad_norm_` adds up the
-#   squares of all shards by itself. All ranks get the same norm, which differs a little from the serial one because
-#   bfloat16 rounds. Only across the stages of a pipeline do you still have to do what part 1 showed.
+# [Further](11_hybrid_and_sharded_further.ipynb) shows how FSDP2 handles a model that fits on no rank, mixed precision,
+# and clipping.
 #
-# Two more features decide between memory and time. With `reshard_after_forward=False`, a layer isn't freed until its
-# backward pass. This saves one of the two gathers and costs the memory of all layers. And on GPUs, FSDP2 uses
-# **prefetch**: it gathers the next layer while the present one computes, so a rank has two whole layers at a time
-# instead of one.
-#
-# ## A checkpoint written by four ranks and read by two
+# ## Every rank writes its part of a checkpoint
 #
 # A **checkpoint** is a set of files from which training can resume. The simplest method is to gather everything on rank
-# 0 and let it save a **full state dict**. A weight and Adam's two averages take 12 bytes in float32, so for 7 billion
-# weights this is 84 GB in the memory of one machine, written by one process while the others wait. In a **sharded state
-# dict** each rank has only its own shards, so all ranks can write at the same time. In the next cell, 2 × 2 ranks do
-# this. Along `tensor` the matrices of the transformer are cut, and along `data` FSDP2 shards what is left.
+# 0 and let it save a **full state dict**. A weight and Adam's two averages take 12 bytes in float32. For 7 billion
+# weights this makes 84 GB, which one process has to hold and write while the others wait. In a **sharded state dict**
+# each rank has only its own shards, so all ranks can write at the same time.
+#
+# In the next cell, 2 × 2 ranks do this. `TorchMeshTraining` cuts the transformer's blocks along `tensor`, as in lesson
+# 9, and then FSDP2 shards along `data` what each rank has got. `checkpoint.load` writes into tensors that exist
+# already, which is why `load_and_train` asks for a state before it loads.
 
 # %%
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
@@ -368,14 +325,14 @@ def load_and_train(folder, sizes, batches):
 
 
 # %% [markdown]
-# **Predict.** Four ranks write the checkpoint. Two ranks read it, on two different meshes, and then a single process
-# does. By how much do the weights and averages differ from those that were written?
+# **Predict.** Four ranks write the checkpoint. Then two ranks try to read it, on two different meshes, and so does a
+# single process. How far are the weights and averages that they load from those that were saved?
 
 # %%
 choices = {
     "a": "not at all",
     "b": "by about 1e-15",
-    "c": "different meshes can't read it",
+    "c": "a different mesh can't read it",
 }
 course.predict("checkpoint", answer=..., choices=choices)
 
@@ -387,6 +344,7 @@ with tempfile.TemporaryDirectory() as folder:
     square = {"data": 2, "tensor": 2}
     run = ranks.run(train_and_save, folder, square, batches[:3], backend="gloo")
     written = run.results[0]
+    print(*sorted(os.listdir(folder)))
     for sizes, P in (({"data": 2}, 2), ({"tensor": 2}, 2), ({"data": 1}, 1)):
         options = {"ranks": P, "backend": "gloo"}
         run = ranks.run(load_and_train, folder, sizes, batches[3:5], **options)
@@ -399,16 +357,15 @@ with tempfile.TemporaryDirectory() as folder:
 course.measured("checkpoint", answer="a" if max(differences) == 0 else "b")
 
 # %% [markdown]
-# Besides the numbers, each file says which rows and columns of which tensor it holds. So a rank on any mesh can look up
-# the pieces that make up its own shards. The numbers are copied and not recalculated, and training resumes with the
-# losses of the process that never stopped. If you need a single file in the end, `get_model_state_dict` can gather a
-# full state dict in CPU memory.
+# Each rank has written a file with its numbers. One more file, `.metadata`, lists which rows and columns of which
+# tensor are where, so a rank on any mesh can look up the pieces that make up its own shards. The numbers are copied and
+# not recalculated, and training resumes with the losses of the process that never stopped.
 #
 # ## Activations are not divided
 #
-# ZeRO doesn't divide the activations that a rank saves for its backward pass, and they grow with the batch. You know
-# two ways to reduce them. One is to use micro-batches. The other is the recomputation of lesson 9, where each block
-# keeps only its input and computes the rest again in the backward pass.
+# ZeRO's three stages don't divide the activations that a rank saves for its backward pass, and these grow with the
+# rank's share of the batch. You already know two ways to reduce them, micro-batches and the recomputation of lesson 9,
+# where each block keeps only its input and computes the rest again in the backward pass.
 
 # %% tags=["figure:11_activations"]
 from course_utils.lessons.hybrid_and_sharded import most_saved, saved_text
@@ -425,19 +382,19 @@ panel = course.draw.SharesPanel("saved for the backward pass, at most", saved)
 course.draw.shares([panel], saved_text(saved))
 
 # %% [markdown]
-# Recomputation costs a second forward pass. A backward pass has about twice as much arithmetic as a forward pass, so a
-# step has a third more. Micro-batches need no extra arithmetic, as long as each is large enough to keep the processor
-# busy. With ZeRO's stages 0 and 1 they don't cost extra messages either, but with stages 2 and 3 they do, as you have
-# counted.
+# Recomputation leaves so much here because a block's activations are all there again during its backward pass, and our
+# model has only two blocks. With many blocks it saves more. Its price is a second forward pass. That is about a third
+# more arithmetic in a step, because a backward pass does about twice as much as a forward pass. Micro-batches need no
+# extra arithmetic, but with ZeRO's stages 2 and 3 they cost extra messages, as you have counted.
 #
 # ## What fits on how many GPUs?
 #
-# From here on we calculate, and nothing is run. Let's go back to the 7 billion weights on 8 GPUs of 80 GB, with 2 + 2 +
-# 12 bytes for each weight. With stage 1, a GPU keeps 2 + 2 + 12 ÷ 8 = 5.5 bytes per weight. That is 38.5 GB, which
+# From here on we calculate, and nothing is run. Let's go back to the 7 billion weights on eight 80 GB GPUs, with 2 + 2
+# + 12 bytes for each weight. With stage 1, a GPU keeps 2 + 2 + 12 ÷ 8 = 5.5 bytes per weight. That is 38.5 GB, which
 # leaves 41.5 GB for activations, so stage 1 is the lowest stage that fits.
 #
-# **Predict.** What is the lowest ZeRO stage that fits for 30 billion weights on the same 8 GPUs, and how many gigabytes
-# does each GPU then need, without activations?
+# **Predict.** What is the lowest ZeRO stage that fits for 30 billion weights on the same eight GPUs, and how many
+# gigabytes does each GPU then need, without activations?
 
 # %%
 course.predict("thirty_billion", within=1.05, stage=..., gigabytes=...)
@@ -453,15 +410,15 @@ gigabytes = zero_memory(30e9, 8, lowest) / 1e9
 course.answer("thirty_billion", stage=lowest, gigabytes=gigabytes)
 
 # %% [markdown]
-# Larger models need a mixture of all three axes of part 1, with ZeRO along `data`. There are many mixtures, so we let a
-# **planner** go through them. This is a program that calculates memory and time for each mixture and picks the fastest
-# that fits. It uses published formulas and the data sheet of NVIDIA's H100, and fills at most 72 of its 80 GB. A step
-# has four million **tokens**, which are pieces of words.
+# You can also combine ZeRO along `data` with the two other axes of part 1. There are many such mixtures, so we let a
+# **planner** search them, a program that calculates memory and time for each mixture and picks the fastest that fits.
+# Ours is made for NVIDIA's H100. It counts the same 2 + 2 + 12 bytes per weight, and fills at most 72 of the 80 GB to
+# be safe. A step has four million **tokens**, which are pieces of words.
 #
 # In each cell of the table, the first line gives the numbers of ranks along `data` (DP), `tensor` (TP) and `pipeline`
-# (PP). The second gives the stage of ZeRO, which has nothing to divide if there is only one rank along `data`, and what
-# is recomputed. The third has the time of a step, the memory on the fullest GPU, and the share of the GPUs' peak speed
-# that goes into the model's own arithmetic.
+# (PP). The second line gives the ZeRO stage ("nothing to divide" if there is only one rank along `data`) and what is
+# recomputed. The third line has the time of a step, the memory on the fullest GPU, and the share of the GPUs' peak
+# speed that goes into the model's own arithmetic.
 
 # %% tags=["figure:11_planned"]
 from course_utils.lessons.hybrid_and_sharded import H100, MODELS, plan
@@ -470,43 +427,40 @@ from course_utils.lessons.hybrid_and_sharded import planner_pictures, published_
 plans = {}
 for gpus in (8, 64, 512):
     plans[gpus] = {name: plan(name, H100(gpus), tested_only=True) for name in MODELS}
-print("Tested with", published_kinds_text())
+print(published_kinds_text())
 planner_pictures.plans(plans)
 
 # %% [markdown]
-# Read a column from top to bottom. Small models need only `data` and ZeRO-1, and larger ones need `tensor`, `pipeline`,
-# or both. On these machines `tensor` never spans more than 8 GPUs, because NVLink (lesson 13) joins that many. In
-# NVIDIA's NVL72 it joins 72.
+# Read a column from top to bottom. The two smallest models use only `data` with ZeRO-1, and larger ones need `tensor`,
+# `pipeline`, or both. Stage 3 was a candidate as well, but in none of these cells would it be clearly faster. A small
+# model can take more memory on more GPUs, because the planner may choose larger micro-batches when there is room.
 #
-# How far can you trust the table? Some constants in the formulas, such as the share of its peak that a GPU really
-# reaches, are fitted to half of the published runs in the printed line, and the other half tests them. We therefore let
-# the planner choose only among kinds of layout that occur in these runs. Without `tested_only=True` it also tries the
-# ZB-V schedule of lesson 10, and **offloading**, which moves the optimizer state to the host memory (the CPU's memory).
-# It then finds layouts for more models, but none of these runs has tested them. Even the layouts in this table are at
-# the edge of what has been tested, because most of them combine stage 1 with numbers of 2 bytes, which none of the runs
-# does. And if two mixtures are within a few percent of each other, only a run can tell which is faster.
-# [Further](11_hybrid_and_sharded_further.ipynb) shows how far off the planner is. In a terminal, `course plan "Llama 3
-# 70B" --gpus 64 --tested-only` prints the ten best layouts for a model.
+# How far can you trust the table? Its formulas were adjusted to half of the published runs counted above and tested on
+# the other half. With `tested_only=True` the planner leaves out what none of these runs does, such as the ZB-V schedule
+# of lesson 10 or **offloading**, which moves the optimizer state to the host memory (the CPU's memory). But it may
+# still *combine* features in a new way. Most layouts in the table have stage 1 and 2-byte numbers, whereas the
+# published runs with stage 1 used 8-bit numbers. So use the table to choose which layouts to try, and let a short run
+# decide between them. [Further](11_hybrid_and_sharded_further.ipynb) shows how far off the planner is.
 
 # %%
 ranks.stop()
 
 # %% [markdown]
-# ## What you take with you
+# ## What to take away
 #
-# Data parallelism keeps the same weights, gradients and optimizer state on every rank, and ZeRO divides them. Stage 1
-# sends nothing extra, because it only puts the update between the two halves of an all-reduce. With one backward pass
-# per step, stage 2 sends nothing extra either, and stage 3 sends half as many bytes again. With micro-batches both send
-# more, so count before you combine them. FSDP2 is PyTorch's stage 3, and it gathers a layer, computes, and frees it. A
-# sharded checkpoint can be read on any mesh. Activations aren't divided, so you reduce them with micro-batches or
-# recomputation.
+# Data parallelism keeps the same weights, gradients and optimizer state on every rank, and ZeRO divides them. If all
+# numbers have the same size and there is one backward pass per step, stages 1 and 2 send nothing extra, and stage 3
+# sends half as much again. With micro-batches stages 2 and 3 send more, so do the arithmetic before you combine them.
+# FSDP2 is PyTorch's stage 3. A sharded checkpoint can be read on a different mesh. Activations aren't divided, so you
+# reduce them with micro-batches or recomputation.
 #
-# In [the exercises](../exercises/11_hybrid_and_sharded.ipynb) you write `zero1_step`, and the formulas that tell you
-# what fits. In [lesson 12](12_strategy_search.ipynb) a program searches for the best strategy, layer by layer.
+# In [the exercises](../exercises/11_hybrid_and_sharded.ipynb) you write `zero1_step` for vectors of any length, and the
+# formulas that tell you what fits. In [lesson 12](12_strategy_search.ipynb) a program searches for the best strategy,
+# layer by layer.
 #
 # **To read**
 #
-# - Rajbhandari and others (2020), [*ZeRO*](https://arxiv.org/abs/1910.02054), introduces the three stages, and
+# - Rajbhandari and others (2020), [*ZeRO*](https://arxiv.org/abs/1910.02054), introduces the three stages and
 #   calculates what they keep and send.
 # - Zhao and others (2023), [*PyTorch FSDP*](https://arxiv.org/abs/2304.11277), describes what it took to make the first
 #   version of FSDP fast.

@@ -8,7 +8,7 @@ import torch
 from course_utils.lessons.hybrid_and_sharded.mesh_parts import MeshPart, holding_the_same
 from course_utils.lessons.hybrid_and_sharded.mesh_training import MeshRun
 from course_utils.lessons.hybrid_and_sharded.report_network import RankTraining
-from course_utils.words import bytes_text, join, number_text, percent
+from course_utils.words import bytes_text, count, join, number_text, percent
 
 SAME = 1e-10
 """In double precision, losses and weights nearer than this are the same training, added up in another order."""
@@ -63,8 +63,8 @@ def stages_text(kept: Mapping[str, Mapping[str, float]], sent: Mapping[str, Mapp
     stays, *_, goes = totals(kept)
     before, *_, after = totals(sent)
     more = after / before
-    cost = "the same bytes" if abs(more - 1) < 0.02 else f"{number_text(more)} times the bytes"
-    keeps = f"{last[:1].upper()}{last[1:]} keeps {bytes_text(goes)} where {first} keeps {bytes_text(stays)}"
+    cost = "the same bytes" if abs(more - 1) < 0.02 else f"{number_text(more)} times as many bytes"
+    keeps = f"{last[:1].upper()}{last[1:]} keeps {bytes_text(goes)} instead of the {bytes_text(stays)} of {first}"
     return f"{keeps}, and sends {cost}"
 
 
@@ -87,8 +87,10 @@ def same_text(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
     far = {name: largest_difference(line, serial) for name, line in losses.items()}
     assert max(far.values()) <= SAME, f"another training than the serial one: {far}"
     who = join(list(far)) if len(far) < 4 else f"all {len(far)} runs"
-    most = f"at most {max(far.values()):.0e} from" if max(far.values()) else "digit for digit as in"
-    return f"{who}: {most} one process, at every one of {len(serial)} steps"
+    near = (
+        f"within {max(far.values()):.0e} of one process" if max(far.values()) else "as in one process, digit for digit"
+    )
+    return f"{who}: the loss is {near}, in each of {count(len(serial), 'step')}"
 
 
 def saved_text(bars: Mapping[str, Mapping[str, float]]) -> str:

@@ -47,7 +47,7 @@ def zero1_blocks(
     right = all(piece.is_complete for rank, row in enumerate(after) for piece in row[rank]) and all(
         block == _owned(updated[index], updated) for row in everywhere for index, block in enumerate(row)
     )
-    title = "Each rank adds up and updates one block, and then all ranks have all blocks"
+    title = "Each rank adds up and updates one block; then every rank gets every block"
     under = (
         "Gradients: a stripe for each rank whose numbers are in the block; a tick marks the sum of all ranks. Weights:"
         " the colour of the rank that has updated the block; empty blocks are not updated yet. A dark frame marks what"
@@ -85,10 +85,14 @@ def stages(ranks: int = 4) -> Figure:
     shares = [
         sum(1 / ranks if stage >= first else 1 for first in divided.values()) / len(divided) for stage in range(4)
     ]
-    marks = {"weights": WEIGHTS, "gradients": GRADIENTS, "optimizer state: mean and square": STATE}
+    marks = {
+        "weights": WEIGHTS,
+        "gradients": GRADIENTS,
+        "optimizer state: Adam's means of the gradients and of their squares": STATE,
+    }
     texts = [f"{100 * share:.4g} %" for share in shares]
     title = f"Of all numbers, each of {ranks} ranks keeps {join(texts)} with stages 0 to 3"
-    under = "A filled square is kept by this rank; an empty square is kept by a different rank only."
+    under = "A filled square is kept by this rank; an empty square is kept only by another rank."
     width, per_line = (style.WIDTH - _LEFT - _RIGHT) / 2 - 0.25, 2
     square = min(0.3, (width - _GAP * (len(kinds) - 1)) / (len(kinds) * ranks))
     high = _HEAD + ranks * square + 0.1
@@ -126,8 +130,8 @@ def gathers(moments: Sequence[Sequence[ShardMoment]]) -> Figure:
     high = _HEAD + ranks * pitch + 0.12
     title = _gathers_finding([moment for moment, *_ in frames])
     under = (
-        "Columns are layers. The upper strip is a layer's weights and the lower strip its gradients, each cut into"
-        f" {count(ranks, 'part')}; a coloured part is in this rank's memory."
+        "Each column is a layer. The upper strip shows its weights and the lower strip its gradients, each cut into"
+        f" {count(ranks, 'part')}. The layer has the coloured parts on this rank. Buffers for messages are not drawn."
     )
     picture, ax = _canvas(title, under, 2 * high, {"weights": WEIGHTS, "gradients": GRADIENTS})
     for index, frame in enumerate(frames):
@@ -164,8 +168,8 @@ def _gathers_finding(moments: Sequence[ShardMoment]) -> str:
     steps = list(pairwise([[False] * len(whole[0]), *whole]))
     times = {sum(not before[layer] and now[layer] for before, now in steps) for layer in range(len(whole[0]))}
     often = {frozenset({1}): "once", frozenset({2}): "twice"}.get(frozenset(times), "several times")
-    layers = "one whole layer" if most == 1 else f"{most} whole layers"
-    return f"Each layer is gathered {often} in a step, and a rank never has more than {layers}"
+    layers = "one layer has all of its weights" if most == 1 else f"{most} layers have all of their weights"
+    return f"Each layer is gathered {often} in a step, and at most {layers} at a time"
 
 
 def _canvas(title: str, subtitle: str, height: float, colours: Mapping[str, str]) -> tuple[style.Picture, Axes]:

@@ -152,4 +152,4 @@ def test_the_planner_can_choose_among_tested_layouts_only() -> None:
     found = plan("Llama 3 70B", H100(64), tested_only=True)
     assert found and all(is_tested(choice.layout) for choice in found)
     assert best(found).step >= best(plan("Llama 3 70B", H100(64))).step
-    assert published_kinds_text().startswith(f"{len(RUNS)} published runs: ")
+    assert published_kinds_text().startswith(f"Of {len(RUNS)} published runs, ")

@@ -135,7 +135,7 @@ def test_sentences_follow_the_numbers() -> None:
     stays, fewer = {"parameters": 4e6, "state": 4e6}, {"parameters": 1e6, "state": 1e6}
     kept = {"stage 0": stays, "stage 3": fewer}
     assert stages_text(kept, {"stage 0": {"sent": 2.0}, "stage 3": {"sent": 3.0}}) == (
-        "Stage 3 keeps 2 MB where stage 0 keeps 8 MB, and sends 1.5 times the bytes"
+        "Stage 3 keeps 2 MB instead of the 8 MB of stage 0, and sends 1.5 times as many bytes"
     )
     assert stages_text(kept, {"stage 0": {"sent": 2.0}, "stage 3": {"sent": 2.0}}).endswith(" the same bytes")
     assert mixtures_text({"a": {"data": 3.0}, "b": {"data": 1.0, "tensor": 5.0}}).startswith(
@@ -148,7 +148,7 @@ def test_sentences_follow_the_numbers() -> None:
 
 
 def test_what_is_another_training_is_not_called_the_same() -> None:
-    assert "digit for digit as in one process" in same_text({"mesh": [1.0, 2.0]}, [1.0, 2.0])
+    assert "as in one process, digit for digit" in same_text({"mesh": [1.0, 2.0]}, [1.0, 2.0])
     assert largest_difference([1.0, 1 + 2**-52], [1.0, 1.0]) == 2**-52
     assert "at most 2e-16" in same_text({"mesh": [1.0, 1 + 2**-52]}, [1.0, 1.0])
     for other in ([1.0, 2.1], [1.0, float("nan")]):

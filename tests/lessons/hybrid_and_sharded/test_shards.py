@@ -56,10 +56,10 @@ def test_a_layer_is_whole_while_it_computes_and_only_then(four_ranks) -> None:
             assert moment.weights == tuple(1.0 if layer in computing else 0.25 for layer in range(3))
         assert [sum(moment.gradients) for moment in moments] == [0, 0, 0, 0, 0, 0, 0.25, 0.5, 0.75]
     text = shard_pictures.gathers(runs).alt_text
-    assert "Each layer is gathered twice in a step, and a rank never has more than one whole layer" in text
+    assert "Each layer is gathered twice in a step, and at most one layer has all of its weights at a time" in text
     kept = [[ShardMoment(m.name, (1.0, 1.0, 1.0), m.gradients) for m in moments] for moments in runs]
     assert (
-        "gathered once in a step, and a rank never has more than 3 whole layers"
+        "gathered once in a step, and at most 3 layers have all of their weights at a time"
         in shard_pictures.gathers(kept).alt_text
     )
 

@@ -118,7 +118,7 @@ def plan(
         length: tokens of a text; None for the model's context.
         program: what the training program does; None for `MODERN` where the cluster's rates are fitted to such ones,
             otherwise `PLAIN`.
-        tested_only: leave out all layouts of a kind that no published run tests, see `is_tested`.
+        tested_only: leave out all layouts with a feature that no published run tests, see `is_tested`.
 
     Raises:
         CourseError: no such model, or no way at all to deal out the batch.
@@ -145,10 +145,10 @@ def plan(
 
 
 def is_tested(layout: Layout) -> bool:
-    """Return whether published runs with such a layout have tested the planner's formulas.
+    """Return whether published runs have tested the planner's formulas for each feature of this layout, taken alone.
 
-    They use ZeRO's stage 1 or 3. Not one of them has ZB-V, offloads the optimizer's state, or keeps several copies of
-    what ZeRO divides (HSDP).
+    The combination may be new. The runs use ZeRO's stage 1 or 3. Not one of them has ZB-V, offloads the optimizer's
+    state, or keeps several copies of what ZeRO divides (HSDP).
     """
     stages = TESTED_STAGES if layout.replicas > 1 else (0,)
     return layout.zero in stages and layout.copies == 1 and not layout.zero_bubble and not layout.offload

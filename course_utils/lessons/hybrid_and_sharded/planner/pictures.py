@@ -37,9 +37,8 @@ LAPTOP = 16e9
 _ROW = 0.66  # inches
 _AGAIN = {EVERY_OTHER: "half", FULL: "all"}
 _ON_PAPER = (
-    "Formulas; nothing was measured. A cell: the best choice; a step's time, the fullest GPU's memory, the share"
-    " of the peak that the model uses. Bars: "
-    "that\N{NO-BREAK SPACE}memory\N{NO-BREAK SPACE}by\N{NO-BREAK SPACE}part, out of"
+    "Calculated, not measured. Each cell gives the best layout, the time of a step, the memory on the fullest GPU, and"
+    " the share of peak speed that the model uses. The bar breaks that memory down; its full length is"
 )
 
 
@@ -113,7 +112,7 @@ def _cell(ax: Axes, column: int, row: int, chosen: Choice | None, found: Sequenc
     if chosen is None:
         least = min(choice.memory.total for choice in found)
         ax.text(x, row + 0.38, "does not fit", fontweight="bold", **write)
-        ax.text(x, row + 0.62, f"{bytes_text(least)} a GPU at least", **write)
+        ax.text(x, row + 0.62, f"at least {bytes_text(least)} per GPU", **write)
         return
     layout = chosen.layout
     ways = [f"ZeRO {layout.zero}"] if layout.data > 1 else []

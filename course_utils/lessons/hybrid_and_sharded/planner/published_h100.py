@@ -184,5 +184,7 @@ def published_kinds_text() -> str:
     for stage in TESTED_STAGES:
         programs = [run.layout.program for run in runs if run.layout.zero == stage]
         low = sum(program.float8 for program in programs)
-        texts.append(f"{len(programs)} with ZeRO {stage} ({low} of them with numbers of 8 bits)")
-    return f"{len(runs)} published runs: {join(texts)}. None offloads the optimizer state or uses ZB-V or HSDP."
+        which = "all" if low == len(programs) else str(low)
+        texts.append(f"{len(programs)} use ZeRO {stage} ({which} of them with 8-bit numbers)")
+    runs_text = f"Of {len(runs)} published runs, {join(texts)}"
+    return f"{runs_text}. None offloads the optimizer state or uses ZB-V or HSDP."
