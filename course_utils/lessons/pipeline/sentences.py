@@ -74,8 +74,9 @@ def steps_text(name: str, schedule: Sequence[Sequence[Action]]) -> str:
     kept = most_kept(frames)
     if len(set(kept)) == 1:
         return f"{name}: {count(len(frames), 'step')}, and each rank keeps up to {count(kept[0], 'micro-batch')}"
-    each = join([f"rank {rank} keeps up to {most}" for rank, most in enumerate(kept)])
-    return f"{name}: {count(len(frames), 'step')}; of the micro-batches, {each}"
+    others = [f"rank {rank} up to {most}" for rank, most in enumerate(kept[1:], start=1)]
+    each = join([f"rank 0 keeps up to {count(kept[0], 'micro-batch')}", *others])
+    return f"{name}: {count(len(frames), 'step')}; {each}"
 
 
 def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], formula: Sequence[float]) -> str:
