@@ -6,10 +6,11 @@
 # Training with Adam takes 16 bytes per weight, 4 each for the weight, its gradient and Adam's two numbers (lesson 2). A
 # model with 32 billion weights therefore needs 512 GB, and an H100 GPU has 80 GB. Plain data parallelism doesn't help,
 # because every replica needs the whole 512 GB. If all of it is to stay on GPUs, at least seven of them (512 ÷ 80 = 6.4)
-# have to share *one* copy of this model before the first step can even begin.
+# have to divide *one* copy among themselves, or not even the first step can be completed.
 #
-# On this page you will put different layers on different ranks, and then cut individual layers so that the ranks have
-# little to send. You will also work out what each rank has to keep in memory, and what it costs to keep less.
+# On this page you will put different layers on different ranks, and then cut individual layers in such a way that the
+# ranks have little to send. You will also work out what each rank has to keep in memory, and what it costs to keep
+# less.
 #
 # *50 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 4 ranks*
 
@@ -32,15 +33,15 @@ ranks.load_torch()
 # ## Different layers on different ranks
 #
 # Dividing the model among the ranks, rather than the batch, is called **model parallelism**. The simplest form puts
-# different layers on different ranks. Our model, in this lesson and the next two, is a small **transformer**, the kind
+# different layers on different ranks. In this lesson and the next two, our model is a small **transformer**, the kind
 # of network behind today's language models. It reads text one character at a time and predicts the next character. The
 # first of its ten layers, the **embedding**, turns each character and its position into a vector of 128 numbers. Eight
-# equal **blocks** follow, which we will open later. The last layer, the **head**, gives a score to each character that
-# could come next.
+# equal **blocks** follow, which we will open later. The last layer, the **head**, gives each character a score for
+# coming next.
 #
-# Let's pretend that each rank has 8 MB for weights, gradients and Adam's numbers. (Everything else comes at the end of
-# the page.) The function `split_layers`, your first [exercise](../exercises/09_model_parallel.ipynb), returns how many
-# layers each of four ranks gets if the largest piece is to be as small as possible:
+# Suppose that each rank has only 8 MB for weights, gradients and Adam's numbers. (What else takes memory comes at the
+# end of the page.) The function `split_layers`, your first [exercise](../exercises/09_model_parallel.ipynb), returns
+# how many layers each of four ranks gets if the largest piece is to be as small as possible:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.model_parallel import CHARACTERS, character_model, split_layers
@@ -61,10 +62,10 @@ for rank, stage in enumerate(stages):
     print(f"rank {rank}: {len(stage)} layers, {adam_bytes(stage) / 1e6:.1f} MB")
 
 # %% [markdown]
-# Each piece fits. The layers of one rank are called its **stage**. In the forward pass each stage computes its
-# **activations**, which are the outputs of its layers, and sends the last layer's output to the next rank. The last
-# rank computes the loss, and then the gradients travel back the same way. Here it is with messages, as in lesson 4.
-# Every rank gets the whole batch, but only rank 0 uses `x` and only the last rank uses `target`:
+# Each piece fits. The layers of one rank are called its **stage**. In the forward pass each stage computes
+# **activations**, which are all the intermediate results of its layers, and sends the last one to the next rank. The
+# last rank computes the loss, and then the gradients travel back the same way. Here is the program, with messages as in
+# lesson 4. Every rank gets the whole batch, but only rank 0 uses `x` and only the last rank uses `target`:
 
 
 # %%
@@ -79,7 +80,7 @@ def one_after_the_other(comm, stage, x, target):
     with phase("forward"):
         y = loss_of(stage(x), target) if is_last else stage(x)
     if is_last:
-        gradient = None  # y is the loss itself, so autograd starts with 1
+        gradient = None  # y is the loss itself: autograd starts with 1
     else:
         comm.send(y.detach().numpy(), dest=comm.rank + 1)
         gradient = torch.tensor(comm.recv(source=comm.rank + 1))
@@ -119,22 +120,22 @@ course.measured("model_idle", busy=busy, percent=round(100 * shares[0]))
 runs[0].timeline(unless_busy(busy, idle_text(shares[0], ranks=4)))
 
 # %% [markdown]
-# The loss is the same as in one process, but at any moment only one rank works. A rank with a slower stage is idle for
-# less of the time than the others. But because the ranks work in turn, their working times add up to the whole time. So
-# wherever you cut, $P$ ranks are idle for $\frac{P-1}{P}$ of the time *on average*, not counting the messages. Four
-# ranks give you four times the memory but no extra speed.
+# The loss is the same as in one process, but at any moment only one rank works. A rank with a slower stage is idle less
+# than the others. But because the ranks work in turn, their working times add up to the whole time, so on average each
+# works for $\frac1P$ of it. Wherever you cut, each of the $P$ ranks is idle *on average* for $\frac{P-1}{P}$ of the
+# time. The messages take a little more. Four ranks give you four times the memory but no extra speed.
 #
 # In lesson 10 many small batches follow one another through the stages, which keeps the ranks busy. This page takes a
-# different way out, **tensor parallelism**. All ranks work on the *same* layer at the same time, each with a part of
+# different approach, **tensor parallelism**. All ranks work on the *same* layer at the same time, each with a part of
 # its weights.
 #
 # ## One layer cut into pieces
 #
 # Take a linear layer without a bias. On paper it is $y = xW$, where $x$ has a row for each example, and $W$ has a row
 # for each input and a column for each output. PyTorch stores $W$ the other way round, as a tensor `weight` with a *row*
-# for each output, which `linear(x, weight)` transposes. So we need to agree on names. PyTorch and **Megatron-LM**
-# (Shoeybi and others, 2019), NVIDIA's library from which the cuts of this page come, name a cut after $W$ on paper, and
-# so do we:
+# for each output, which `linear(x, weight)` transposes. So we need to agree on names. **Megatron-LM** (Shoeybi and
+# others, 2019), the NVIDIA library that introduced the cuts on this page, names a cut after $W$ on paper. So does
+# PyTorch, and so do we:
 #
 # - In a **column cut**, each rank gets some columns of $W$. In `weight` these are rows, cut along dimension 0.
 # - In a **row cut**, each rank gets some rows of $W$. In `weight` these are columns, cut along dimension 1.
@@ -182,7 +183,8 @@ pictures.matrix_cuts(held, whole, "Three ways to cut y = xW over four ranks")
 
 # %% [markdown]
 # On the left are the three matrices as you would write them on paper, and on the right is $W$ as PyTorch stores it. The
-# number in each part is the rank that holds it, and the sizes are those of a single rank's part.
+# number in each part is the rank that holds it, or several ranks whose terms are summed, and the sizes are those of a
+# single rank's part.
 #
 # After a column cut, each rank has complete columns of $y$. A row cut is different. Each rank knows only some of the
 # inputs, so what it computes has the full size of $y$ but is only one term of a sum, and an all-reduce has to add up
@@ -201,10 +203,10 @@ what_is_where(panels, "A column cut leaves columns of y, a row cut leaves terms 
 # 2 + 5 = 7. But rank 0 knows only the 2, and rank 1 only the 5. Each rank has one term of the gradient of $x$, so the
 # backward pass needs an all-reduce.
 #
-# In a row cut it is the other way round. Let the same two numbers be the rows of $W$, and let the inputs be 3 and 4.
-# The output is 3 · 2 + 4 · 5 = 26, and the all-reduce gives it to both ranks. If this is the loss, its gradient is 1 on
-# both of them. Rank 0 multiplies it by 2, and that is already the complete gradient of its input. Nothing has to be
-# sent.
+# With a row cut, the roles of the two passes are exchanged. Let 2 and 5 be the rows of $W$, and let the inputs be 3 on
+# rank 0 and 4 on rank 1. The output is 3 · 2 + 4 · 5 = 26, and the all-reduce in the forward pass gives it to both
+# ranks. Let the loss be this output. If rank 0's input grows by 1, the loss grows by 2, and rank 0 knows that without
+# asking anybody. So the backward pass sends nothing.
 #
 # PyTorch lets you give an operation a backward pass of your own, in a class with two methods. These two classes are all
 # we need:
@@ -247,13 +249,13 @@ copy_to_ranks, sum_over_ranks = CopyToRanks.apply, SumOverRanks.apply
 # y = down(gelu(up(x)))
 # ```
 #
-# The layer `up` makes $x$ four times as wide, and `down` makes it narrow again. In between, gelu, a smooth version of
-# relu, is applied to every element. How should we cut the two layers?
+# The layer `up` makes $x$ four times as wide, and `down` makes it narrow again. Between them comes gelu, a smooth
+# version of relu, which is applied element by element. How should we cut the two layers?
 #
 # Suppose that we cut `up` by row. Then each rank gets a term of a sum, and the gelu of a sum is not the sum of the
-# gelus. For example, gelu(1) is 0.841 and gelu(−1) is −0.159, which makes about 0.68, but gelu(1 − 1) is 0. So the
-# ranks have to all-reduce the wide tensor before they can apply gelu, and this isn't their only collective
-# ([Further](09_model_parallel_further.ipynb) counts four).
+# gelus. For example, gelu(1) is 0.841 and gelu(−1) is −0.159, which add up to about 0.68, but gelu(1 − 1) is 0. So the
+# ranks have to add up the wide tensor before they can apply gelu. [Further](09_model_parallel_further.ipynb) counts
+# what that costs.
 #
 # Now suppose that we cut `up` by *column*. Then each rank has complete columns of the wide tensor, so it can apply gelu
 # to them. And these columns are exactly the part of `down`'s input that the rank needs if `down` is cut by row:
@@ -285,7 +287,7 @@ made = {name: len(collectives_in(run.events, name)) for name in ("forward", "bac
 course.measured("model_mlp", **made)
 for name in made:
     print(f"{name}: {moved_text(run.events, name)}")
-assert max(run.results) <= 1e-10  # in float64, beside one process
+assert max(run.results) <= 1e-10  # compared with one process, in float64
 print(f"at most {max(run.results):.0e} away from one process")
 
 # %% [markdown]
@@ -295,18 +297,19 @@ print(f"at most {max(run.results):.0e} away from one process")
 # ## Attention is cut by heads
 #
 # The MLP handles each token on its own. The other half of a block is **attention**, which lets a token see itself and
-# the tokens before it. A linear layer makes three vectors for each token, called *query*, *key* and *value*. Say that
-# three tokens have the keys (1, 0), (0, 1) and (1, 1), and that the third token has the query (2, 0). We multiply it by
-# each key, element by element, and add up the products. That gives the *scores* 2, 0 and 2. They are divided by the
-# square root of the vectors' size, here $\sqrt 2$, and a softmax turns them into weights, here about 0.45, 0.11 and
-# 0.45. If the values are 10, 40 and 10, the third token gets about 0.45 · 10 + 0.11 · 40 + 0.45 · 10, and thus about 13
-# instead of their mean, 20, because the second key doesn't match its query. Scores for later tokens are set to
-# $-\infty$, so that the model can't see the character that it has to predict.
+# the tokens before it. A linear layer computes three vectors for each token, called *query*, *key* and *value*. Suppose
+# that three tokens have the keys (1, 0), (0, 1) and (1, 1), and that the third token has the query (2, 0). We multiply
+# it by each key, element by element, and add up the products. That gives the *scores* 2, 0 and 2. They are divided by
+# the square root of the vectors' size, here $\sqrt 2$, and a softmax turns them into shares, the *attention weights*,
+# here about 0.45, 0.11 and 0.45. If the values are 10, 40 and 10, the third token gets about 0.45 · 10 + 0.11 · 40 +
+# 0.45 · 10, or about 13. The plain mean would be 20, but the second key doesn't match the third token's query. Scores
+# for later tokens are set to $-\infty$, so that the model can't see the character that it has to predict.
 #
 # Several **heads** do this side by side, each with its own queries, keys and values. (The model's last layer, also
 # called a head, is something else.) Here we take four heads of size 8, so a token's vector has 32 numbers. The matrix
-# `qkv` makes 3 × 32 = 96 numbers from it. The first 24 are the query, key and value of head 0, the next 24 belong to
-# head 1, and so on. At the end, a matrix `out` mixes what the heads have found:
+# `qkv` turns it into 3 × 32 = 96 numbers. In our layout, the first 24 are the query, key and value of head 0, the next
+# 24 belong to head 1, and so on. (Many models store all queries first. Then the rows must be sorted before they are
+# cut.) At the end, a matrix `out` mixes what the heads have found:
 
 
 # %%
@@ -324,8 +327,8 @@ def attention(x, qkv, out, heads, size=8):  # x: length × width
 
 # %% [markdown]
 # No head needs anything from another head before `out`, so each of our four ranks can take one. It needs the 24 columns
-# of `qkv` that make its queries, keys and values, which is a column cut. And it needs the 8 rows of `out` that use what
-# its head has found, which is a row cut. This is the same pair as in the MLP:
+# of `qkv` that make its queries, keys and values, which is a column cut. And it needs the 8 rows of `out` that apply to
+# the output of its head, which is a row cut. This is the same pair as in the MLP:
 
 
 # %% tags=["figure:09_heads"]
@@ -355,7 +358,7 @@ what_is_where(panel, "Each rank computes one head, and nothing moves before the 
 # x = x + mlp(norm_2(x))
 # ```
 #
-# To cut a block over the ranks, we replace its four linear layers by layers that do what we did above:
+# To cut a block over the ranks, we replace its four linear layers with parallel versions, which contain the code above:
 
 
 # %%
@@ -395,26 +398,28 @@ run.timeline(f"A block on 4 ranks takes {number} all-reduces, forward and backwa
 # process. (The milliseconds mean little, because four ranks share your computer's cores, and this was their first
 # pass.)
 #
-# Are four all-reduces much? Each carries tokens × width elements. Take a model of width 4,096, at 2 bytes per element,
+# Is four all-reduces a lot? Each carries tokens × width elements. Take a model of width 4,096, at 2 bytes per element,
 # and a batch of 64 texts with 2,048 tokens each, which makes 131,072 tokens. One all-reduce carries 131,072 × 4,096 × 2
 # bytes, or 1.07 GB, so a block sums 4.3 GB in every step. Its matrices `qkv`, `out`, `up` and `down` have 3, 1, 4 and 4
-# times 4,096² elements, together 12 × 4,096². With data parallelism, the block would sum their gradients, which are 0.4
-# GB at 2 bytes each. That is less than a tenth of 4.3 GB. In general, with $n$ tokens and a width of $h$, tensor
-# parallelism sums $4nh$ elements and data parallelism $12h^2$. They are equal if $n = 3h$, which is 12,288 tokens here.
-# For a single layer, [Further](09_model_parallel_further.ipynb) finds the limit at the number of its inputs or outputs.
+# times 4,096² elements, together 12 × 4,096². With data parallelism on the same batch, the block would sum their
+# gradients, which are 0.4 GB if they also take 2 bytes each. That is less than a tenth of 4.3 GB. In general, with $n$
+# tokens and a width of $h$, tensor parallelism sums $4nh$ elements and data parallelism $12h^2$. They are equal if $n =
+# 3h$, which is 12,288 tokens here. [Further](09_model_parallel_further.ipynb) does this calculation for a single layer.
 #
 # In lesson 7 the gradients were sent while the backward pass was still computing. Here the very next layer needs the
-# sum, so there is less work to hide it behind. Libraries do hide a part of it, but tensor parallelism still needs fast
-# links. It is usually confined to GPUs that are connected by NVLink, NVIDIA's own interconnect (lesson 13), such as the
-# 8 in an HGX server. [Lesson 11](11_hybrid_and_sharded.ipynb) combines it with other kinds. Further shows how to hide
-# the sums, what a wrong random seed does, and **sequence parallelism**, which cuts the norms as well.
+# sum, so there is less computation to hide the communication behind. Libraries do hide part of it, but tensor
+# parallelism still needs fast links. On NVIDIA's GPUs it is usually confined to those that are connected by NVLink
+# (lesson 13), which are the 8 in an HGX server or the 72 in a GB200 NVL72. [Lesson 11](11_hybrid_and_sharded.ipynb)
+# combines it with other kinds of parallelism. Further shows how to hide the sums and what a wrong random seed does. It
+# also introduces **sequence parallelism**, which divides the work and the memory of the norms among the ranks.
 #
 # ## What training keeps in memory
 #
-# The parameters, their gradients and the optimizer's state take a fixed number of bytes for each weight. The fourth
-# part is the activations that autograd saves for the backward pass, and these grow with the number of tokens. (We leave
-# out temporary buffers.) The function `step_memory` takes a real step with Adam and counts the bytes of every tensor
-# that remains in memory. We take the size of one block's input as the unit:
+# The parameters, their gradients and the optimizer's state take a fixed number of bytes for each weight. These are
+# three of four parts. The fourth is the activations that autograd saves for the backward pass, and these grow with the
+# number of tokens. (We leave out temporary buffers.) The function `step_memory` takes a real step with Adam. It counts
+# the saved activations when there are the most of them, and the other three parts after the step. We take the size of
+# one block's input as the unit:
 
 # %%
 from course_utils.lessons.model_parallel import Parallelism, step_memory, training_memory
@@ -428,21 +433,21 @@ for name, run in {"1 rank": one, "4 ranks": four}.items():
     print(f"{name}: autograd saves {run.results[0].activations / unit:.1f} units")
 
 # %% [markdown]
-# Most of these units are in the 4 blocks. Here a text has 64 tokens and a vector 64 numbers, so the weights of one
-# head, 64 × 64 for each text, are one unit, too:
+# Most of these units are in the 4 blocks. Here a text has 64 tokens and a vector 64 numbers, so the attention weights
+# of one head, 64 × 64 for each text, take one unit, too:
 #
 # | a block saves | on one rank | on each of four |
 # |---|---|---|
 # | input and output of both norms | 4 | 4 |
 # | queries, keys and values | 3 | 0.75 |
-# | attention's weights, 4 heads | 4 | 1 |
+# | attention weights, 4 heads | 4 | 1 |
 # | input of `out` | 1 | 0.25 |
 # | input and output of gelu, four times as wide | 8 | 2 |
 # | small things, such as the mask | 0.1 | 0.1 |
 # | **together** | **20.1** | **8.1** |
 #
-# The model's head and the loss add 3.6 units. Attention's weights grow with the square of the text's length, which
-# lesson 17 is about.
+# The model's head and the loss add 3.6 units. The attention weights grow with the square of the text's length, which is
+# the subject of lesson 17.
 #
 # **Activation checkpointing** keeps less. For each block, it saves only the input. When the backward pass comes to a
 # block, it computes the block's forward pass once more. In PyTorch it is one line:
@@ -451,12 +456,13 @@ for name, run in {"1 rank": one, "4 ranks": four}.items():
 # y = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)  # instead of y = block(x)
 # ```
 #
-# Let's work it out for 12 such blocks on four ranks. Without checkpointing they keep 12 × 8.1 + 3.6 = 101 units. With
-# it, only the 12 inputs stay. At the worst moment one block has just been recomputed, so its other 7.1 units are in
-# memory as well. By then the head's 3.6 units have been freed. That leaves 12 + 7.1 = 19.1 units, or 19 percent.
+# Let's work it out for 12 such blocks on four ranks. Without checkpointing, each rank keeps 12 × 8.1 + 3.6 = 101 units.
+# With it, only the 12 inputs stay. At the worst moment one block has just been recomputed, so its other 7.1 units are
+# in memory as well. By then the head's 3.6 units have been freed. So the most that a rank keeps is 12 + 7.1 = 19.1
+# units, or 19 percent of 101.
 #
-# **Predict.** What percentage is left with our model of 4 blocks? (The next cell also calculates the four parts of the
-# memory, with the `training_memory` of your last exercise.)
+# **Predict.** What percentage of the activations does checkpointing leave in our model of 4 blocks? (The next cell also
+# calculates the four parts of the memory, with the `training_memory` of your last exercise.)
 
 # %%
 course.predict("model_checkpointing", within=1.2, percent_left=...)
@@ -501,8 +507,8 @@ pictures.memory(calculated, {name: run.results[0] for name, run in counted.items
 #   page does.
 # - Korthikanti and others (2022), [*Reducing Activation Recomputation in Large Transformer
 #   Models*](https://arxiv.org/abs/2205.05198), counts the memory of activations, term by term.
-# - Chen and others (2016), [*Training Deep Nets with Sublinear Memory Cost*](https://arxiv.org/abs/1604.06174), brought
-#   checkpointing to deep learning.
+# - Chen and others (2016), [*Training Deep Nets with Sublinear Memory Cost*](https://arxiv.org/abs/1604.06174), made
+#   checkpointing popular in deep learning.
 
 # %%
 ranks.stop()
