@@ -334,9 +334,9 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # ```
 #
 # prints the ten best mixtures, the reason why each of the other nine is slower than the first, and what would run out
-# first. It also considers what section 5 explains. The [exercise](../exercises/11_hybrid_and_sharded.ipynb)
-# `break_even` derives one of the planner's questions as a formula, namely how many GPUs you can use before a step has
-# to wait for messages.
+# first. With `--tested-only` it leaves out the untested features, as above. It also considers what section 5 explains.
+# The [exercise](../exercises/11_hybrid_and_sharded.ipynb) `break_even` derives one of the planner's questions as a
+# formula, namely how many GPUs you can use before a step has to wait for messages.
 #
 # ## How many hours, and how much energy?
 #
