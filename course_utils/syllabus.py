@@ -121,7 +121,7 @@ LESSONS: tuple[Lesson, ...] = (
         part_2=SecondPage("Why keep everything P times?", 50),
         further_minutes=70,
     ),
-    Lesson("12_strategy_search", "Can the machine choose for us?", 55, 2, (11,), further_minutes=75),
+    Lesson("12_strategy_search", "Can the machine choose for us?", 55, 2, (11,), further_minutes=80),
     Lesson("13_gpu_nodes", "From four processes to forty GPUs?", 60, 4, (7,)),
     Lesson("14_profiling", "Where did the time go?", 60, 4, (3, 7)),
     Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, (8, 12, 13, 14)),

@@ -56,7 +56,7 @@ ranks.load_torch()
 # mesh_groups
 
 # %% [markdown]
-# ## 2 · Clip a gradient that no rank has whole
+# ## 2 · Clip a gradient that no single rank holds in full
 #
 # Clipping needs the norm of the whole gradient, which is the square root of the sum of all its squares. Every number of
 # the gradient has to be counted once. On a mesh of two stages and two tensor parts, for example, the gradients are

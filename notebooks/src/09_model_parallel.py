@@ -3,14 +3,13 @@
 # %% [markdown]
 # # What if the model does not fit?
 #
-# A model with 32 billion weights needs 512 GB while it is trained, because Adam makes it 16 bytes for each weight
-# (lesson 2). An H100 GPU has 80 GB. Data parallelism doesn't help here. With 512 GPUs you would have 512 replicas, and
-# each of them would still need 512 GB. At least seven GPUs have to share *one* copy of this model before the first step
-# can begin.
+# Training with Adam takes 16 bytes per weight, 4 each for the weight, its gradient and Adam's two numbers (lesson 2). A
+# model with 32 billion weights therefore needs 512 GB, and an H100 GPU has 80 GB. Plain data parallelism doesn't help,
+# because every replica needs the whole 512 GB. If all of it is to stay on GPUs, at least seven of them (512 ÷ 80 = 6.4)
+# have to share *one* copy of this model before the first step can even begin.
 #
-# On this page you will put different layers on different ranks, and then cut single layers in pieces, in such a way
-# that two layers need only one all-reduce in each direction. You will also learn to work out what each rank has to keep
-# in memory, and what it costs to keep less.
+# On this page you will put different layers on different ranks, and then cut individual layers so that the ranks have
+# little to send. You will also work out what each rank has to keep in memory, and what it costs to keep less.
 #
 # *50 minutes · builds on [lesson 6](06_data_parallel.ipynb) · 4 ranks*
 
@@ -32,16 +31,16 @@ ranks.load_torch()
 # %% [markdown]
 # ## Different layers on different ranks
 #
-# If ranks divide the model instead of the batch, this is called **model parallelism**. The simplest form is to put
+# Dividing the model among the ranks, rather than the batch, is called **model parallelism**. The simplest form puts
 # different layers on different ranks. Our model, in this lesson and the next two, is a small **transformer**, the kind
-# of network that is behind today's language models. It reads text, one character after the other, and predicts the next
-# character. Ours is a list of ten layers. The first one, the **embedding**, turns each character into a vector of 128
-# numbers. Eight equal **blocks** follow, which we will open later. The last layer is the **head**. It gives a score to
-# each character that could come next.
+# of network behind today's language models. It reads text one character at a time and predicts the next character. The
+# first of its ten layers, the **embedding**, turns each character and its position into a vector of 128 numbers. Eight
+# equal **blocks** follow, which we will open later. The last layer, the **head**, gives a score to each character that
+# could come next.
 #
-# Let's pretend that a rank has room for 8 MB. We cut the list into four pieces, one for each rank. The function
-# `split_layers` makes the largest piece as small as it can, and you will write it in the first
-# [exercise](../exercises/09_model_parallel.ipynb).
+# Let's pretend that each rank has 8 MB for weights, gradients and Adam's numbers. (Everything else comes at the end of
+# the page.) The function `split_layers`, your first [exercise](../exercises/09_model_parallel.ipynb), returns how many
+# layers each of four ranks gets if the largest piece is to be as small as possible:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.model_parallel import CHARACTERS, character_model, split_layers
@@ -62,9 +61,10 @@ for rank, stage in enumerate(stages):
     print(f"rank {rank}: {len(stage)} layers, {adam_bytes(stage) / 1e6:.1f} MB")
 
 # %% [markdown]
-# Now it fits. The layers of one rank are called its **stage**. During the forward pass, each stage computes its
-# **activations**, which are the outputs of its layers, and sends the last of them to the next rank. The last rank
-# computes the loss. Then the gradients travel back the same way. The next cell does this with messages as in lesson 4:
+# Each piece fits. The layers of one rank are called its **stage**. In the forward pass each stage computes its
+# **activations**, which are the outputs of its layers, and sends the last layer's output to the next rank. The last
+# rank computes the loss, and then the gradients travel back the same way. Here it is with messages, as in lesson 4.
+# Every rank gets the whole batch, but only rank 0 uses `x` and only the last rank uses `target`:
 
 
 # %%
@@ -79,7 +79,7 @@ def one_after_the_other(comm, stage, x, target):
     with phase("forward"):
         y = loss_of(stage(x), target) if is_last else stage(x)
     if is_last:
-        gradient = None  # of the loss with respect to itself: 1
+        gradient = None  # y is the loss itself, so autograd starts with 1
     else:
         comm.send(y.detach().numpy(), dest=comm.rank + 1)
         gradient = torch.tensor(comm.recv(source=comm.rank + 1))
@@ -91,9 +91,9 @@ def one_after_the_other(comm, stage, x, target):
 
 
 # %% [markdown]
-# How busy are the ranks? Let's work it out for two of them, and say that each stage takes 1 ms forward and 2 ms
-# backward. Rank 0 works from 0 to 1 ms, and rank 1 from 1 to 2 ms. Then rank 1 goes backward until 4 ms, and rank 0
-# until 6 ms. So each rank works for 3 of the 6 ms and is idle for half of the time.
+# How busy are the ranks? Take two of them first, and suppose that each stage needs 1 ms forward and 2 ms backward. Rank
+# 0 works from 0 to 1 ms, and rank 1 from 1 to 2 ms. Then rank 1 goes backward until 4 ms, and rank 0 until 6 ms. So
+# each rank works for 3 of the 6 ms and is idle for half of the time.
 #
 # **Predict.** With four ranks, what percentage of the time is a rank idle, on average?
 
@@ -119,28 +119,29 @@ course.measured("model_idle", busy=busy, percent=round(100 * shares[0]))
 runs[0].timeline(unless_busy(busy, idle_text(shares[0], ranks=4)))
 
 # %% [markdown]
-# The loss is right, so cutting between layers changes nothing in what is computed. But at any moment only one rank
-# works, while the others wait. With $P$ ranks, each of them is idle for $\frac{P-1}{P}$ of the time, wherever you cut.
-# Four ranks give you four times the memory and no additional speed.
+# The loss is the same as in one process, but at any moment only one rank works. A rank with a slower stage is idle for
+# less of the time than the others. But because the ranks work in turn, their working times add up to the whole time. So
+# wherever you cut, $P$ ranks are idle for $\frac{P-1}{P}$ of the time *on average*, not counting the messages. Four
+# ranks give you four times the memory but no extra speed.
 #
-# There are two ways out. In lesson 10 many small batches follow one another through the stages, so that all ranks have
-# something to do. On this page we take the second way, **tensor parallelism**. All ranks work on the *same* layer at
-# the same time, each with a part of its weights.
+# In lesson 10 many small batches follow one another through the stages, which keeps the ranks busy. This page takes a
+# different way out, **tensor parallelism**. All ranks work on the *same* layer at the same time, each with a part of
+# its weights.
 #
 # ## One layer cut into pieces
 #
 # Take a linear layer without a bias. On paper it is $y = xW$, where $x$ has a row for each example, and $W$ has a row
-# for each input and a column for each output. PyTorch stores $W$ the other way round. Its tensor `weight` has a *row*
-# for each output, and `linear(x, weight)` multiplies $x$ by `weight` transposed. So we have to agree on what a cut is
-# called. Like PyTorch itself and like **Megatron-LM** (Shoeybi and others, 2019), NVIDIA's library from which the cuts
-# of this page come, we name it after $W$ on paper:
+# for each input and a column for each output. PyTorch stores $W$ the other way round, as a tensor `weight` with a *row*
+# for each output, which `linear(x, weight)` transposes. So we need to agree on names. PyTorch and **Megatron-LM**
+# (Shoeybi and others, 2019), NVIDIA's library from which the cuts of this page come, name a cut after $W$ on paper, and
+# so do we:
 #
-# - In a **column cut**, each rank gets some columns of $W$. These are rows of `weight`, so it is cut along dimension 0.
-# - In a **row cut**, each rank gets some rows of $W$. These are columns of `weight`, so it is cut along dimension 1.
+# - In a **column cut**, each rank gets some columns of $W$. In `weight` these are rows, cut along dimension 0.
+# - In a **row cut**, each rank gets some rows of $W$. In `weight` these are columns, cut along dimension 1.
 #
-# For comparison there is also data parallelism, in which each rank gets some rows of $x$ and all of $W$. We call it a
-# *batch cut* on this page. In the next cell, `own_part(tensor, dim)` cuts a tensor into four equal parts along a
-# dimension and returns the part that belongs to this rank:
+# For comparison, data parallelism gives each rank some rows of $x$ and all of $W$. On this page we call it a *batch
+# cut*. In the next cell, `own_part(tensor, dim)` cuts a tensor into four equal parts along a dimension and returns this
+# rank's part:
 
 # %%
 from course_utils.lessons.model_parallel import (
@@ -164,7 +165,7 @@ def column_cut(x, weight):
 def row_cut(x, weight):
     x, weight = own_part(x, 1), own_part(weight, 1)
     term = linear(x, weight)
-    y = term.clone()
+    y = term.clone()  # the all-reduce overwrites it
     dist.all_reduce(y)
     return {"x": x, "W": weight.T, "terms of y": term, "y": y}
 
@@ -180,12 +181,12 @@ for cut in (batch_cut, column_cut, row_cut):
 pictures.matrix_cuts(held, whole, "Three ways to cut y = xW over four ranks")
 
 # %% [markdown]
-# The three matrices on the left are those on paper, and the one on the right is how PyTorch stores $W$. The numbers in
-# the parts are those of the ranks, and the sizes are those of the part that one rank has.
+# On the left are the three matrices as you would write them on paper, and on the right is $W$ as PyTorch stores it. The
+# number in each part is the rank that holds it, and the sizes are those of a single rank's part.
 #
-# After a column cut, each rank has complete columns of $y$. After a row cut it is different. Each rank knows only some
-# of the inputs, so what it computes has the full size of $y$, but it is only one term of a sum. An all-reduce has to
-# add up the terms. Here is what each rank holds, before and after this all-reduce:
+# After a column cut, each rank has complete columns of $y$. A row cut is different. Each rank knows only some of the
+# inputs, so what it computes has the full size of $y$ but is only one term of a sum, and an all-reduce has to add up
+# the terms. Here is what each rank holds, with the sizes of its part:
 
 # %% tags=["figure:09_what_is_where"]
 panels = {cut: held_matrices(held[cut], whole) for cut in ("column cut", "row cut")}
@@ -194,26 +195,26 @@ what_is_where(panels, "A column cut leaves columns of y, a row cut leaves terms 
 # %% [markdown]
 # ## The backward pass needs messages, too
 #
-# Autograd (lesson 2) knows only what its own process does. So we have to tell it which gradients concern several ranks.
-# Take a column cut with one input, $x = 3$, and two columns, 2 and 5, on two ranks. Rank 0 computes $y_0 = 2x$, rank 1
-# computes $y_1 = 5x$, and let the loss be $y_0 + y_1$. If $x$ grows by 1, the loss grows by 2 + 5 = 7. But rank 0 knows
-# only the 2, and rank 1 only the 5. Each rank has one term of the gradient of $x$, so the backward pass needs an
-# all-reduce.
+# Autograd (lesson 2) knows only what its own process does, so we have to tell it which gradients involve several ranks.
+# Take a column cut with one input $x$ and two columns, each with a single number: 2 on rank 0 and 5 on rank 1. Rank 0
+# computes $y_0 = 2x$ and rank 1 computes $y_1 = 5x$. Let the loss be $y_0 + y_1$. If $x$ grows by 1, the loss grows by
+# 2 + 5 = 7. But rank 0 knows only the 2, and rank 1 only the 5. Each rank has one term of the gradient of $x$, so the
+# backward pass needs an all-reduce.
 #
-# In a row cut it is the other way round. With the inputs 3 on rank 0 and 4 on rank 1, and the rows 2 and 5 of $W$, the
-# output is 3 · 2 + 4 · 5 = 26, and the all-reduce gives it to both ranks. From here on, both compute the same, so both
-# get the same gradient of $y$. Rank 0 multiplies it by 2, and that is already the complete gradient of its input.
-# Nothing has to be sent.
+# In a row cut it is the other way round. Let the same two numbers be the rows of $W$, and let the inputs be 3 and 4.
+# The output is 3 · 2 + 4 · 5 = 26, and the all-reduce gives it to both ranks. If this is the loss, its gradient is 1 on
+# both of them. Rank 0 multiplies it by 2, and that is already the complete gradient of its input. Nothing has to be
+# sent.
 #
-# PyTorch lets you give an operation a backward pass of your own, in a class with two functions. These two classes are
-# all we need:
+# PyTorch lets you give an operation a backward pass of your own, in a class with two methods. These two classes are all
+# we need:
 
 
 # %%
 class CopyToRanks(torch.autograd.Function):  # goes before a column cut
     @staticmethod
     def forward(context, x):
-        return x.view_as(x)  # every rank has x already
+        return x.view_as(x)  # the same numbers: every rank has x already
 
     @staticmethod
     def backward(context, gradient):
@@ -237,98 +238,25 @@ class SumOverRanks(torch.autograd.Function):  # goes after a row cut
 copy_to_ranks, sum_over_ranks = CopyToRanks.apply, SumOverRanks.apply
 
 # %% [markdown]
-# A plain `dist.all_reduce` in the forward pass would not do. It changes numbers in place, and autograd doesn't notice.
-#
-# ## How much the cuts send
-#
-# Which of the three cuts sends the least? The next cell runs one layer in all three ways, forward and backward, and
-# counts the bytes of the tensors that are all-reduced:
-
-
-# %% tags=["here:09_bytes"]
-def one_layer(cut, x, weight):
-    if cut == "batch cut":
-        y = linear(own_part(x, 0), weight.requires_grad_())
-    elif cut == "column cut":
-        y = linear(copy_to_ranks(x.requires_grad_()), own_part(weight, 0))
-    else:
-        x = own_part(x, 1).requires_grad_()
-        y = sum_over_ranks(linear(x, own_part(weight, 1)))
-    y.sum().backward()  # any loss will do, because we only count bytes
-    if cut == "batch cut":
-        dist.all_reduce(weight.grad)  # as in lesson 6
-
-
-def count_bytes(cut, rows, inputs, outputs):
-    x, weight = torch.zeros(rows, inputs), torch.zeros(outputs, inputs)
-    run = ranks.run(one_layer, cut, x, weight, backend="gloo")
-    return run.bytes_per_rank[0]
-
-
-for cut in held:
-    print(f"{cut}: {count_bytes(cut, 16, 1152, 512):,} bytes")
-
-# %% [markdown]
-# Let's check these figures. The layer has 1,152 inputs and 512 outputs, and $x$ has 16 rows. The batch cut sums the
-# gradient of $W$, which has 1,152 × 512 elements of 4 bytes. The column cut sums the gradient of $x$, with 16 × 1,152
-# elements, and the row cut sums $y$, with 16 × 512.
-#
-# So with 16 rows, data parallelism sends 72 times more than a row cut. But $x$ and $y$ grow with the number of rows,
-# and $W$ doesn't.
-#
-# **Predict.** A smaller layer has 288 inputs and 128 outputs. Above how many rows does the batch cut send less than the
-# row cut?
-
-# %%
-course.predict("model_cut", within=1.05, rows=...)
-
-# %% tags=["figure:09_examples"]
-from course_utils.lessons.model_parallel import sizes_text
-from course_utils.words import bytes_text
-
-inputs, outputs = 288, 128
-course.answer("model_cut", rows=inputs * outputs / outputs)
-row_counts = [8, 32, 128, 512, 2048]
-counted = {
-    cut: [count_bytes(cut, n, inputs, outputs) for n in row_counts] for cut in held
-}
-calculated = {
-    "batch cut": [4 * inputs * outputs for n in row_counts],
-    "column cut": [4 * n * inputs for n in row_counts],
-    "row cut": [4 * n * outputs for n in row_counts],
-}
-axes = {"across": "rows of x", "up": "bytes all-reduced", "unit": bytes_text, "log": True}
-title = sizes_text(row_counts, counted)
-course.draw.over_numbers(row_counts, counted, title, predicted=calculated, **axes)
-
-# %% [markdown]
-# The row cut sums $n \times 128$ elements and the batch cut 288 × 128, so they are equal if $n$ is 288, the number of
-# inputs. In the same way, the column cut is as expensive as the batch cut if $n$ is the number of outputs.
+# ## Two layers, one cut each
 #
 # In a transformer, the rows of $x$ are **tokens**, the pieces of text that it reads. In our model they are characters.
-# A batch of 64 texts with 2,048 tokens each has 131,072 rows. That is far to the right of this picture, where the batch
-# cut sends the least. Further down we will calculate it for a whole block.
-#
-# ## Two layers with one all-reduce each way
-#
-# Two thirds of a block's weights are in these two layers, which together are called a **multilayer perceptron**, or
-# MLP:
+# Two thirds of a block's weights are in two layers, which together are called a **multilayer perceptron**, or MLP:
 #
 # ```
 # y = down(gelu(up(x)))
 # ```
 #
-# The layer `up` makes $x$ four times as wide, and `down` makes it narrow again. In between, gelu, a smooth relu, is
-# applied to each number. How should we cut the two layers?
+# The layer `up` makes $x$ four times as wide, and `down` makes it narrow again. In between, gelu, a smooth version of
+# relu, is applied to every element. How should we cut the two layers?
 #
 # Suppose that we cut `up` by row. Then each rank gets a term of a sum, and the gelu of a sum is not the sum of the
-# gelus. For example, gelu(1) is 0.841 and gelu(−1) is −0.159, which makes 0.682, but gelu(1 − 1) is 0. So the ranks
-# have to all-reduce the wide tensor before they can apply gelu, and if `down` is then cut by column, its outputs have
-# to be collected at the end. With their counterparts in the backward pass this makes four collectives, as
-# [Further](09_model_parallel_further.ipynb) shows.
+# gelus. For example, gelu(1) is 0.841 and gelu(−1) is −0.159, which makes about 0.68, but gelu(1 − 1) is 0. So the
+# ranks have to all-reduce the wide tensor before they can apply gelu, and this isn't their only collective
+# ([Further](09_model_parallel_further.ipynb) counts four).
 #
 # Now suppose that we cut `up` by *column*. Then each rank has complete columns of the wide tensor, so it can apply gelu
-# to them. And some columns of its input are just what a rank needs for a row cut of `down`:
+# to them. And these columns are exactly the part of `down`'s input that the rank needs if `down` is cut by row:
 
 
 # %%
@@ -336,7 +264,7 @@ def tensor_parallel_mlp(x, up, up_bias, down, down_bias):
     up, up_bias = own_part(up, 0), own_part(up_bias, 0)  # column cut
     down = own_part(down, 1)  # row cut
     hidden = gelu(linear(copy_to_ranks(x), up, up_bias))
-    return sum_over_ranks(linear(hidden, down)) + down_bias  # the bias is added once
+    return sum_over_ranks(linear(hidden, down)) + down_bias  # once, not in each term
 
 
 # %% [markdown]
@@ -361,24 +289,24 @@ assert max(run.results) <= 1e-10  # in float64, beside one process
 print(f"at most {max(run.results):.0e} away from one process")
 
 # %% [markdown]
-# One all-reduce forward and one backward are enough. The output and the gradient of $x$ are those of one process,
-# except for rounding. This pair of cuts is the core of Megatron-LM. You will write it in the exercises.
+# One all-reduce forward and one backward are enough, and the output and the gradient of $x$ match those of one process,
+# up to rounding. This pair of cuts is the core of Megatron-LM.
 #
 # ## Attention is cut by heads
 #
-# The MLP treats each token by itself. The other half of a block is **attention**, which lets a token see the tokens
-# before it. A linear layer makes three vectors for each token, called *query*, *key* and *value*. Say that three tokens
-# have the keys (1, 0), (0, 1) and (1, 1), and that the third token has the query (2, 0). We multiply it with each key,
-# number by number, and add up. That gives the *scores* 2, 0 and 2. They are divided by the square root of the vectors'
-# size, here $\sqrt 2$, and a softmax turns them into weights, here 0.45, 0.11 and 0.45, which add up to 1 except for
-# rounding. If the three values are 10, 20 and 30, the third token gets 0.45 · 10 + 0.11 · 20 + 0.45 · 30 = 20. It takes
-# the most from the tokens whose keys fit its query. Scores for later tokens are set to $-\infty$, so that the model
-# can't see the character that it has to predict.
+# The MLP handles each token on its own. The other half of a block is **attention**, which lets a token see itself and
+# the tokens before it. A linear layer makes three vectors for each token, called *query*, *key* and *value*. Say that
+# three tokens have the keys (1, 0), (0, 1) and (1, 1), and that the third token has the query (2, 0). We multiply it by
+# each key, element by element, and add up the products. That gives the *scores* 2, 0 and 2. They are divided by the
+# square root of the vectors' size, here $\sqrt 2$, and a softmax turns them into weights, here about 0.45, 0.11 and
+# 0.45. If the values are 10, 40 and 10, the third token gets about 0.45 · 10 + 0.11 · 40 + 0.45 · 10, and thus about 13
+# instead of their mean, 20, because the second key doesn't match its query. Scores for later tokens are set to
+# $-\infty$, so that the model can't see the character that it has to predict.
 #
-# Several **heads** do this side by side, each with its own queries, keys and values. (They have nothing to do with the
-# model's last layer, which is also called a head.) Here we take four heads of size 8, so a token's vector has 32
-# numbers. The layer `qkv` makes 3 × 32 = 96 numbers from it. The first 24 are query, key and value of head 0, the next
-# 24 belong to head 1, and so on. At the end, a layer `out` mixes what the heads have found:
+# Several **heads** do this side by side, each with its own queries, keys and values. (The model's last layer, also
+# called a head, is something else.) Here we take four heads of size 8, so a token's vector has 32 numbers. The matrix
+# `qkv` makes 3 × 32 = 96 numbers from it. The first 24 are the query, key and value of head 0, the next 24 belong to
+# head 1, and so on. At the end, a matrix `out` mixes what the heads have found:
 
 
 # %%
@@ -387,8 +315,8 @@ def attention(x, qkv, out, heads, size=8):  # x: length × width
     made = linear(x, qkv)  # length × (heads · 3 · size)
     by_head = made.view(length, heads, 3 * size).transpose(0, 1)
     q, k, v = by_head.chunk(3, dim=-1)  # each heads × length × size
-    scores = q @ k.mT / size**0.5  # heads × length × length
-    later = torch.ones(length, length, dtype=torch.bool).triu(1)
+    scores = q @ k.mT / size**0.5  # heads × length × length, k transposed
+    later = torch.ones(length, length, dtype=torch.bool).triu(1)  # above the diagonal
     weights = scores.masked_fill(later, -torch.inf).softmax(dim=-1)
     found = (weights @ v).transpose(0, 1).reshape(length, heads * size)
     return {"x": x, "q, k, v": made, "heads": found, "terms of y": linear(found, out)}
@@ -402,6 +330,7 @@ def attention(x, qkv, out, heads, size=8):  # x: length × width
 
 # %% tags=["figure:09_heads"]
 def attention_of_one_head(x, qkv, out):
+    x = copy_to_ranks(x)
     found = attention(x, own_part(qkv, 0), own_part(out, 1), heads=1)
     return {**found, "y": sum_over_ranks(found["terms of y"])}
 
@@ -418,7 +347,8 @@ what_is_where(panel, "Each rank computes one head, and nothing moves before the 
 # ## A whole block, and what it sends
 #
 # A block puts the two halves together. Each half begins with a **norm**, a layer that shifts and scales a token's
-# vector to mean 0 and standard deviation 1, and its result is added to $x$:
+# vector to mean 0 and standard deviation 1, and then applies a learned factor and shift to each element. The result of
+# the half is added to $x$:
 #
 # ```
 # x = x + attention(norm_1(x))
@@ -451,7 +381,7 @@ course.predict("model_block", one_block=..., blocks_24=...)
 # %% tags=["figure:09_block"]
 from course_utils.lessons.model_parallel import beside_serial
 
-for P in (1, 2, 4):
+for P in (2, 4):
     run = ranks.run(beside_serial, cut_block, passes=1, ranks=P, backend="gloo")
     worst = max(max(found.values()) for found in run.results)
     assert worst <= 1e-10
@@ -461,37 +391,30 @@ course.measured("model_block", one_block=number, blocks_24=24 * number)
 run.timeline(f"A block on 4 ranks takes {number} all-reduces, forward and backward")
 
 # %% [markdown]
-# This was a small block with vectors of 16 numbers, in `float64`. Its output, the gradient of its input and the
-# gradients of all 12 parameters are the same as in one process. (The milliseconds mean little here, because four ranks
-# share your computer's cores.)
+# The output of this small block, the gradient of its input and the gradients of all 12 parameters match those of one
+# process. (The milliseconds mean little, because four ranks share your computer's cores, and this was their first
+# pass.)
 #
-# Each all-reduce carries tokens × width elements. Take a model of width 4,096, with 2 bytes for each element, and the
-# 64 × 2,048 tokens from above. One all-reduce carries 131,072 × 4,096 × 2 bytes, or 1.07 GB, so a block sums 4.3 GB in
-# every step. Its weights have 12 × 4,096² elements, a third of them in attention and the rest in the MLP. With data
-# parallelism, the block would sum their gradients, 0.4 GB. That is less than a tenth. In general, with $n$ tokens and a
-# width of $h$, tensor parallelism sums $4nh$ elements and data parallelism $12h^2$. They are equal if $n = 3h$, which
-# is 12,288 tokens here. The more tokens, the more tensor parallelism has to send.
+# Are four all-reduces much? Each carries tokens × width elements. Take a model of width 4,096, at 2 bytes per element,
+# and a batch of 64 texts with 2,048 tokens each, which makes 131,072 tokens. One all-reduce carries 131,072 × 4,096 × 2
+# bytes, or 1.07 GB, so a block sums 4.3 GB in every step. Its matrices `qkv`, `out`, `up` and `down` have 3, 1, 4 and 4
+# times 4,096² elements, together 12 × 4,096². With data parallelism, the block would sum their gradients, which are 0.4
+# GB at 2 bytes each. That is less than a tenth of 4.3 GB. In general, with $n$ tokens and a width of $h$, tensor
+# parallelism sums $4nh$ elements and data parallelism $12h^2$. They are equal if $n = 3h$, which is 12,288 tokens here.
+# For a single layer, [Further](09_model_parallel_further.ipynb) finds the limit at the number of its inputs or outputs.
 #
-# There is a second difference. In lesson 7 the gradients were sent while the backward pass was still computing. Here
-# the very next layer needs the sum. Today's libraries hide some of the waiting by sending one chunk of a matrix product
-# while they compute the next ([Further](09_model_parallel_further.ipynb)). Even so, tensor parallelism needs fast
-# links. It is usually kept among GPUs that are connected by NVLink, NVIDIA's own kind of link (lesson 13), such as the
-# 8 of an HGX machine or the 72 of a rack called NVL72. [Lesson 11](11_hybrid_and_sharded.ipynb) combines it with other
-# kinds.
-#
-# Two more things matter in practice, and Further tries them out. If every rank draws its own part of the first weights,
-# it needs its own random seed, because otherwise all parts are equal. And **sequence parallelism** also cuts the norms,
-# along the text.
+# In lesson 7 the gradients were sent while the backward pass was still computing. Here the very next layer needs the
+# sum, so there is less work to hide it behind. Libraries do hide a part of it, but tensor parallelism still needs fast
+# links. It is usually confined to GPUs that are connected by NVLink, NVIDIA's own interconnect (lesson 13), such as the
+# 8 in an HGX server. [Lesson 11](11_hybrid_and_sharded.ipynb) combines it with other kinds. Further shows how to hide
+# the sums, what a wrong random seed does, and **sequence parallelism**, which cuts the norms as well.
 #
 # ## What training keeps in memory
 #
-# How many bytes does a rank still hold? The parameters, their gradients and the optimizer's state take a fixed number
-# of bytes for each weight. The fourth part is the activations. Autograd keeps what the backward pass will need, and
-# that grows with the number of tokens.
-#
-# In the last exercise you will write `training_memory`, which calculates the four parts before anything runs. The
-# function `step_memory` takes a real step with Adam and counts the bytes of all tensors that stay, including those that
-# autograd has saved. We take the size of one block's input as the unit:
+# The parameters, their gradients and the optimizer's state take a fixed number of bytes for each weight. The fourth
+# part is the activations that autograd saves for the backward pass, and these grow with the number of tokens. (We leave
+# out temporary buffers.) The function `step_memory` takes a real step with Adam and counts the bytes of every tensor
+# that remains in memory. We take the size of one block's input as the unit:
 
 # %%
 from course_utils.lessons.model_parallel import Parallelism, step_memory, training_memory
@@ -505,24 +428,35 @@ for name, run in {"1 rank": one, "4 ranks": four}.items():
     print(f"{name}: autograd saves {run.results[0].activations / unit:.1f} units")
 
 # %% [markdown]
-# On one rank, each of the 4 blocks saves 20.1 units and the head saves 3.6. On four ranks a block saves 8.1 units on
-# each rank. That is more than a quarter, because all ranks keep the whole inputs of norms and column cuts. Attention
-# also keeps its weights, one for each pair of tokens in each head. They grow with the square of the text's length,
-# which lesson 17 is about.
+# Most of these units are in the 4 blocks. Here a text has 64 tokens and a vector 64 numbers, so the weights of one
+# head, 64 × 64 for each text, are one unit, too:
 #
-# **Activation checkpointing** keeps less. Of each block it saves only the input. When the backward pass comes to a
+# | a block saves | on one rank | on each of four |
+# |---|---|---|
+# | input and output of both norms | 4 | 4 |
+# | queries, keys and values | 3 | 0.75 |
+# | attention's weights, 4 heads | 4 | 1 |
+# | input of `out` | 1 | 0.25 |
+# | input and output of gelu, four times as wide | 8 | 2 |
+# | small things, such as the mask | 0.1 | 0.1 |
+# | **together** | **20.1** | **8.1** |
+#
+# The model's head and the loss add 3.6 units. Attention's weights grow with the square of the text's length, which
+# lesson 17 is about.
+#
+# **Activation checkpointing** keeps less. For each block, it saves only the input. When the backward pass comes to a
 # block, it computes the block's forward pass once more. In PyTorch it is one line:
 #
 # ```python
-# y = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)  # for y = block(x)
+# y = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)  # instead of y = block(x)
 # ```
 #
 # Let's work it out for 12 such blocks on four ranks. Without checkpointing they keep 12 × 8.1 + 3.6 = 101 units. With
-# it, 12 inputs stay. At the worst moment one block has just been recomputed, so its other 7.1 units exist, too. By then
-# the head has been through its backward pass, and its 3.6 units are free again. That makes 12 + 7.1 = 19.1 units, or 19
-# percent.
+# it, only the 12 inputs stay. At the worst moment one block has just been recomputed, so its other 7.1 units are in
+# memory as well. By then the head's 3.6 units have been freed. That leaves 12 + 7.1 = 19.1 units, or 19 percent.
 #
-# **Predict.** What percentage is left with our model of 4 blocks?
+# **Predict.** What percentage is left with our model of 4 blocks? (The next cell also calculates the four parts of the
+# memory, with the `training_memory` of your last exercise.)
 
 # %%
 course.predict("model_checkpointing", within=1.2, percent_left=...)
@@ -531,8 +465,6 @@ course.predict("model_checkpointing", within=1.2, percent_left=...)
 again = count_memory(checkpointing=True)
 left = again.results[0].activations / four.results[0].activations
 course.measured("model_checkpointing", percent_left=round(100 * left))
-for name in ("forward", "backward"):
-    print(f"{name}: {moved_text(again.events, name)} for 4 blocks")
 
 over_4 = Parallelism(tensor=4)
 calculated = {
@@ -550,19 +482,18 @@ pictures.memory(calculated, {name: run.results[0] for name, run in counted.items
 
 # %% [markdown]
 # Without checkpointing there are 4 × 8.1 + 3.6 = 36 units, and with it 4 + 7.1 = 11.1, which is 31 percent. The price
-# is time, because the backward pass repeats the forward pass with its all-reduces. A block now needs three all-reduces
-# in the backward pass instead of two. It would be four, but PyTorch stops recomputing as soon as it has everything it
-# needs, and that is just before the block's last sum.
+# is time. If a block needs 1 ms forward and 2 ms backward, it now needs 4 ms instead of 3. Some of the block's
+# all-reduces are repeated as well, which Further counts.
 #
 # ## What you can do now
 #
-# You can put different layers on different ranks. That gives you $P$ times the memory, but only one rank works at a
-# time. You can also cut through the layers. A column cut followed by a row cut needs one all-reduce in each direction,
-# and a block needs four, each of which carries tokens × width elements. And you can work out what a rank keeps in
-# memory, and what activation checkpointing saves.
+# You can put different layers on different ranks, which gives you $P$ times the memory while only one rank works at a
+# time. You can also cut through the layers, with a column cut followed by a row cut, so that a block needs four
+# all-reduces of tokens × width elements. And you can work out what a rank keeps in memory, and what activation
+# checkpointing saves.
 #
 # In the [exercises](../exercises/09_model_parallel.ipynb) you write the cuts yourself. In [lesson
-# 10](10_pipeline.ipynb) the ranks that wait get something to do.
+# 10](10_pipeline.ipynb) you give the waiting ranks something to do.
 #
 # **To read**
 #
@@ -570,8 +501,8 @@ pictures.memory(calculated, {name: run.results[0] for name, run in counted.items
 #   page does.
 # - Korthikanti and others (2022), [*Reducing Activation Recomputation in Large Transformer
 #   Models*](https://arxiv.org/abs/2205.05198), counts the memory of activations, term by term.
-# - Chen and others (2016), [*Training Deep Nets with Sublinear Memory Cost*](https://arxiv.org/abs/1604.06174), is the
-#   paper on checkpointing.
+# - Chen and others (2016), [*Training Deep Nets with Sublinear Memory Cost*](https://arxiv.org/abs/1604.06174), brought
+#   checkpointing to deep learning.
 
 # %%
 ranks.stop()

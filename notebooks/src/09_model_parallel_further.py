@@ -10,7 +10,7 @@
 # Everything here is optional. The first code cell prepares the notebook. After that you can go to any section, because
 # each of them stands alone. If a section complains that its ranks were stopped, run the first code cell again.
 #
-# 1. *Random numbers on four ranks*: first weights and dropout
+# 1. *Random numbers on four ranks*: initial weights and dropout
 # 2. *The wrong order*: a row cut first, then a column cut
 # 3. *Sequence parallelism*: norms are cut along the text
 # 4. *Sending one chunk while computing the next*: how today's libraries hide the sums
@@ -110,7 +110,7 @@ course.draw.over_numbers(range(1, steps + 1), lines, apart_text(lines), **axes)
 # Our own blocks are stricter. Every rank draws the zeros for the whole tensor and takes its part, so that it equals one
 # process to the last digit. In practice the question comes up less often than it used to. Large language models are
 # usually pre-trained without dropout; PaLM ([Chowdhery and others, 2022](https://arxiv.org/abs/2204.02311), §5) is an
-# example. The seeds of the first weights still matter.
+# example. The seeds of the initial weights still matter.
 #
 # ## The wrong order
 #
@@ -158,7 +158,13 @@ course.draw.timelines(*runs.values(), titles=list(runs), title=collectives_text(
 
 # %% [markdown]
 # Both are right. The wrong order takes two more collectives, and two of its four move the wide tensor, which is four
-# times as large as $x$.
+# times as large as $x$. Backward, the column cut of `down` needs an all-reduce, and the row cut of `up` needs an
+# all-gather, because each rank has only its columns of the gradient of $x$.
+#
+# Why do we need functions with a backward pass of their own? If you called `dist.all_reduce` after a row cut, you would
+# get the right gradients with the PyTorch of this course, but also a warning that it has no registered backward pass.
+# And before a column cut there is no call in the forward pass at all from which autograd could learn that the gradients
+# have to be added up.
 #
 # ## Sequence parallelism
 #
@@ -244,6 +250,25 @@ pictures.memory(calculated, counted)
 # pass. Korthikanti's keep only their own part and gather it once more, which takes less memory and more bytes on the
 # links. The gloo library that sends our messages makes its reduce-scatter from an all-reduce, so we count what rings
 # would send and say nothing about time.
+#
+# The activation checkpointing of the main page computes each block's forward pass again during the backward pass. How
+# many all-reduces does that add?
+
+# %%
+from course_utils.lessons.model_parallel import moved_text
+
+print(f"without checkpointing: {moved_text(plain.events, 'backward')}")
+for dropout in (0.1, 0):
+    blocks = character_model(len(CHARACTERS), width=64, depth=4, dropout=dropout)
+    run = ranks.run(step_memory, blocks, batch, checkpointing=True, backend="gloo")
+    print(f"with it, dropout {dropout}: {moved_text(run.events, 'backward')}")
+
+# %% [markdown]
+# Without checkpointing, the backward pass of a block needs two all-reduces, and a block's forward pass has two as well.
+# So you would expect four in each of the 4 blocks, which is what happens with dropout. But PyTorch stops recomputing as
+# soon as it has everything that the backward pass needs. Without dropout, that is just before the block's last sum, so
+# a block has only three. Dropout comes after this sum and saves what it has dropped, so PyTorch has to go on past the
+# sum.
 #
 # ## Sending one chunk while computing the next
 #
@@ -424,10 +449,75 @@ print(unless_busy(busy, said))
 # communication of the first is "low to moderate" and that of the second is "high", although these are "very generic
 # statements (there are exceptions)".
 #
-# The main page has measured both. Layers on different ranks bring no speed at all. And a cut of the weights can send
-# either more or less than a cut of the batch. A report on FlexFlow (Nguyen, 2020) draws a fully connected layer as a
-# matrix product and cuts it in the ways that you know. The rule behind it takes one line. With $n$ rows, the batch cut
-# sums inputs × outputs elements, the column cut $n$ × inputs, and the row cut $n$ × outputs:
+# Layers on different ranks bring no speed at all if they work in turn, as the main page showed. And how much is sent?
+# We take a single linear layer and cut it in the three ways of the main page. The next cell runs it forward and
+# backward, and counts the bytes of the tensors that are all-reduced. Nothing is counted for cutting the $x$ of a row
+# cut or for joining the $y$ of a column cut, because neighbouring layers can often do without:
+
+
+# %% tags=["here:09_bytes"]
+def one_layer(cut, x, weight):
+    if cut == "batch cut":
+        y = linear(own_part(x, 0), weight.requires_grad_())
+    elif cut == "column cut":
+        y = linear(moves.copy_to_ranks(x.requires_grad_()), own_part(weight, 0))
+    else:
+        x = own_part(x, 1).requires_grad_()
+        y = moves.sum_over_ranks(linear(x, own_part(weight, 1)))
+    y.sum().backward()  # any loss will do, because we only count bytes
+    if cut == "batch cut":
+        dist.all_reduce(weight.grad)  # as in lesson 6
+
+
+def count_bytes(cut, rows, inputs, outputs):
+    x, weight = torch.zeros(rows, inputs), torch.zeros(outputs, inputs)
+    run = ranks.run(one_layer, cut, x, weight, backend="gloo")
+    return run.bytes_per_rank[0]
+
+
+cuts = ["batch cut", "column cut", "row cut"]
+for cut in cuts:
+    print(f"{cut}: {count_bytes(cut, 16, 1152, 512):,} bytes")
+
+# %% [markdown]
+# The batch cut sums the gradient of $W$, which has 1,152 inputs × 512 outputs, at 4 bytes each. The column cut sums the
+# gradient of $x$, with 16 rows × 1,152 elements, and the row cut sums $y$, with 16 × 512. So with 16 rows, data
+# parallelism sends 72 times as much as a row cut. But $x$ and $y$ grow with the number of rows, and $W$ doesn't.
+#
+# **Predict.** A smaller layer has 288 inputs and 128 outputs. Above how many rows does the batch cut send less than the
+# row cut?
+
+# %%
+course.predict("model_cut", within=1.05, rows=...)
+
+# %% tags=["figure:09_examples"]
+from course_utils.lessons.model_parallel import sizes_text
+from course_utils.words import bytes_text
+
+inputs, outputs = 288, 128
+course.answer("model_cut", rows=inputs * outputs / outputs)
+row_counts = [8, 32, 128, 512, 2048]
+counted = {
+    cut: [count_bytes(cut, n, inputs, outputs) for n in row_counts] for cut in cuts
+}
+calculated = {
+    "batch cut": [4 * inputs * outputs for n in row_counts],
+    "column cut": [4 * n * inputs for n in row_counts],
+    "row cut": [4 * n * outputs for n in row_counts],
+}
+axes = {"across": "rows of x", "up": "bytes all-reduced", "unit": bytes_text, "log": True}
+title = sizes_text(row_counts, counted)
+course.draw.over_numbers(row_counts, counted, title, predicted=calculated, **axes)
+
+# %% [markdown]
+# The row cut sums $n \times 128$ elements and the batch cut 288 × 128, so they are equal if $n$ is 288, the number of
+# inputs. In the same way, the column cut equals the batch cut if $n$ is the number of outputs. In a transformer the
+# rows are tokens, and a batch of 64 texts with 2,048 tokens has 131,072 of them. Larger layers move the crossing to the
+# right, but even with 16,384 inputs and outputs, so many rows lie far beyond it.
+#
+# A report on FlexFlow (Nguyen, 2020) draws a fully connected layer as a matrix product and cuts it in the ways that you
+# know. The rule behind it is the one of the picture. With $n$ rows, the batch cut sums inputs × outputs elements, the
+# column cut $n$ × inputs, and the row cut $n$ × outputs:
 
 # %% tags=["nbval-check-output", "here:09_layers"]
 layers = {  # of VGG-16, with 16 images: rows, inputs, outputs

@@ -5,9 +5,9 @@
 #
 # In lesson 9 you cut a model that was too large for one rank into stages and put one stage on each of four ranks. It
 # worked, but at any moment only one rank was computing while the other three waited for it. So each rank was idle for
-# 75% of the time. For training, Llama 3 405B was split into 16 stages ([Grattafiori and others,
-# 2024](https://arxiv.org/abs/2407.21783)). Run in the same way, its GPUs would have been idle for 15/16 of the time,
-# which is 94%.
+# 75% of the time on average. For training, the layers of Llama 3 405B were spread over 16 ranks ([Grattafiori and
+# others, 2024](https://arxiv.org/abs/2407.21783)). Run in the same way, its GPUs would have been idle for 15/16 of the
+# time, which is 94%.
 #
 # The cure is to cut the batch into small pieces and let them follow each other through the stages, as cars do on an
 # assembly line. In this lesson you write down who does what in which order, run it, calculate how idle the ranks still
@@ -262,11 +262,11 @@ course.draw.over_numbers(
 #
 # However, more micro-batches come at a price. A micro-batch has at least one example, so sooner or later you need a
 # larger batch, and from lesson 6 you know that a batch can't grow forever. According to its report, Llama 3 405B was
-# trained on 16,384 GPUs in 128 pipelines of 16 stages, with 8 GPUs for each stage, and each pipeline got 16 sequences
-# of a batch. If every sequence is a micro-batch, $m$ is 16, and with GPipe 15/31 of the time would be lost, which is
-# 48%. Smaller micro-batches also mean smaller matrix products, on which GPUs are less efficient (our sleeping stages
-# don't show this). And then there is memory. With GPipe each rank keeps the activations of all $m$ micro-batches. (The
-# GPipe paper keeps only the inputs of the stages and recomputes the rest, as in lesson 9.)
+# trained on 16,384 GPUs in 128 pipelines of 16 ranks, each of them a group of 8 GPUs, and each pipeline got 16
+# sequences of a batch. If every sequence is a micro-batch, $m$ is 16, and with GPipe 15/31 of the time would be lost,
+# which is 48%. Smaller micro-batches also mean smaller matrix products, on which GPUs are less efficient (our sleeping
+# stages don't show this). And then there is memory. With GPipe each rank keeps the activations of all $m$
+# micro-batches. (The GPipe paper keeps only the inputs of the stages and recomputes the rest, as in lesson 9.)
 #
 # ## One forward, one backward
 #

@@ -6,7 +6,7 @@
 # In 2020, a student divided a network over two GPUs and watched the loss fall. The report concluded that "the training
 # flow works correctly". It did not. The two processes were training two different networks, and the last layers of each
 # took steps that were only half as long as they should have been. You will see how to find such an error, and then look
-# at five questions that the two pages of lesson 11 leave open.
+# at eight questions that the two pages of lesson 11 leave open.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
 # you can go to any section, because each of them stands alone. If a section complains that its ranks were stopped, run
@@ -19,8 +19,10 @@
 # 5. *Shards inside a node, copies between nodes*: how to spare the slow links
 # 6. *A model that fits on no rank*: how to build it all the same
 # 7. *When do the shards travel?*: ZeRO and FSDP2 on a timeline
+# 8. *What else did Llama 3 send?*: the length of a step and two more axes, on paper
+# 9. *PyTorch clips DTensors by itself*: the norm of a gradient that is cut
 #
-# *70 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, about 10 minutes for each section*
+# *70 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, 3 to 10 minutes for each section*
 
 # %%
 from itertools import combinations
@@ -163,7 +165,8 @@ for title, on_every_rank in (("hybrid", False), ("the report", True)):
 # Take two ranks, and a weight of a fully connected layer. Suppose that rank 0's images give it the gradient 0.6, and
 # rank 1's images 0.2. The right gradient is the mean, 0.4, on both ranks. With this code nothing is added up for `fc`,
 # so rank 0 uses 0.6 ÷ 2 = 0.3 and rank 1 uses 0.1. Both steps go in a useful direction, but they are different, and
-# their mean is half of what it should be.
+# their mean is half of what it should be. If all gradients were divided by too much, Adam would even hide it, because
+# it divides each gradient by its usual size. So compare the gradients of the first step, too, and not only the losses.
 #
 # **Predict.** What do the four ranks show after 66 steps?
 
@@ -751,6 +754,64 @@ run.timeline("FSDP2: gathers in both passes, and reduce-scatters of the gradient
 # In the forward pass, each layer's weights are gathered before the layer computes. In the backward pass they are
 # gathered again, and as soon as a layer's gradients are ready, they are reduce-scattered. On GPUs, these messages run
 # while the layers before and after them compute. Our ranks share a few cores, so there is little to hide them behind.
+#
+# ## What else did Llama 3 send?
+#
+# The [first page](11_hybrid_and_sharded.ipynb) compares 240 GB, which one of Llama 3's GPUs sent along `tensor`, with a
+# step of 6.2 s. How long was a step? For each of 16 × 8,192 tokens, every weight costs two operations forward and four
+# backward, and the 8 × 16 = 128 GPUs of a pipeline share this work. (Attention adds a few percent, which we leave out.)
+# The paper reports that each GPU did 400 · 10¹² FLOPs per second, so a step took
+#
+# $$\frac{6 \times 405 \cdot 10^9 \times 16 \times 8192}{128 \times 400 \cdot 10^{12}} = 6.2 \text{ s} .$$
+#
+# What about the other two axes? Along `data`, a GPU all-reduces the gradients of 405 billion ÷ 128 weights. At 2 bytes
+# each, these are 6.3 GB, and in a ring of 128 the factor is almost 2. Along `pipeline`, with the 1F1B of lesson 10, it
+# sends the 268 MB of each of 16 sequences forward and, unless it is at an end, as much back:
+#
+# | axis | a GPU sends in a step | at 450 GB/s (NVLink, in a node) | at 50 GB/s (between nodes) |
+# |---|---|---|---|
+# | `tensor` | 16 × 15 GB = 240 GB | 0.53 s | 4.8 s |
+# | `data` | 2 × 6.3 GB = 12.6 GB | 0.03 s | 0.25 s |
+# | `pipeline` | 16 × 2 × 0.27 GB = 8.6 GB | 0.02 s | 0.17 s |
+#
+# The seconds in the table are lower bounds, because no message travels faster than its link allows. In two points the
+# paper differs from our calculation. Its ranks along `data` divide the work as in part 2, and send 12.6 GB of gradients
+# (as 4-byte numbers) and 6.3 GB of weights. And its schedule is interleaved (lesson 10). If each rank has two smaller
+# stages instead of one, for example, the last row doubles. Neither changes the conclusion, because these messages take
+# a fraction of the step even between nodes.
+#
+# ## PyTorch clips DTensors by itself
+#
+# On the first page we added up the squares of a gradient along `tensor` by hand. A DTensor knows how it is distributed
+# over a mesh, so PyTorch can do this for you. Here is the example of that page, a gradient of (3, 4, 12) on two ranks,
+# of which the first two numbers are cut (`Shard`) and the third is copied (`Replicate`):
+
+
+# %%
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.nn.utils import clip_grad_norm_
+
+
+def clip_dtensors():
+    mesh = dist.init_device_mesh("cpu", (2,), mesh_dim_names=("tensor",))
+    parameters = []
+    for gradient, placement in (([3.0, 4.0], Shard(0)), ([12.0], Replicate())):
+        gradient = distribute_tensor(torch.tensor(gradient), mesh, [placement])
+        parameter = torch.nn.Parameter(torch.zeros_like(gradient))
+        parameter.grad = gradient
+        parameters.append(parameter)
+    norm = clip_grad_norm_(parameters, max_norm=6.5).full_tensor().item()
+    return norm, [round(p.grad.to_local().item(), 3) for p in parameters]
+
+
+results = ranks.run(clip_dtensors, ranks=2, backend="gloo").results
+for rank, (norm, clipped) in enumerate(results):
+    print(f"rank {rank}: norm {norm:.1f}, clipped gradients {clipped}")
+assert all(abs(norm - 13) < 1e-5 for norm, _ in results)
+
+# %% [markdown]
+# `clip_grad_norm_` finds 13 on both ranks, and halves everything. But each stage of a pipeline is a model of its own,
+# so the sum along `pipeline` remains your task.
 #
 # ## What you take with you
 #

@@ -3,15 +3,14 @@
 # %% [markdown]
 # # Can the machine choose for us?
 #
-# In lesson 11 you chose one arrangement for a whole model. But each layer could be spread over the devices in a way
-# that suits it. On two devices, a single transformer block allows eight million combinations. AlexNet, an image network
-# from 2012 with eleven convolutions, pools and fully connected layers, can be spread over *four* devices in about 2 ×
-# 10¹⁸ ways. A program that judged a million of them per second would need 60,000 years to try them all.
+# In lesson 11 you chose one arrangement for a whole model. But each layer could be split across the devices in whatever
+# way suits it best. On two devices, a single transformer block allows eight million combinations. For AlexNet, an image
+# network from 2012, and *four* devices there are about 2 × 10¹⁸. Even a program that evaluated a million of them per
+# second would need 60,000 years.
 #
-# That is why people write programs that search, and in this lesson you will build a small one. You will simulate a
-# training step without running it, search for a fast way to spread a network over two devices, and see why the best way
-# to cut a transformer depends on how many tokens it reads. Then you will run what the search has found, to check that
-# it trains correctly and takes as long as the simulator says.
+# That is why people write programs that search. In this lesson you will build a small one, and see why the best way to
+# cut a transformer depends on how many tokens it reads. Then you will check that a strategy from a search trains
+# correctly, and compare simulated times with measured ones.
 #
 # *55 minutes · builds on [lesson 11](11_hybrid_and_sharded.ipynb) · 2 ranks*
 
@@ -31,35 +30,35 @@ ranks.load_torch()
 # %% [markdown]
 # ## Five operators, two devices
 #
-# An **operator** is a step of a network, for example a layer, whose output can be cut into parts. We start with only
-# five operators, so that you can work everything out on paper. The first is the input, 8 small images. Then come a
-# convolution, which slides a small window over each image, a pool, which halves its height and width, a fully connected
-# layer, and the loss. The times are made up:
+# An **operator** is a step of a network, such as a layer, whose output can be cut into parts. We start with only five,
+# so that you can work everything out on paper. Between the input, 8 small images, and the loss are a convolution, which
+# slides a small window over each image, a pool, which halves its height and width, and a fully connected layer. The
+# times are invented:
 
 # %% tags=["here:12_five_operators"]
 from course_utils.lessons.strategy_search import COMPUTE, HandCosts, five_operators
 
 five = five_operators()
-print("          forward  backward  weights  numbers in the output")
+print("          forward  backward  weights  output")
 for operator in five.operators:
     forward, backward = COMPUTE.get(operator.name, (0, 0))
+    output = " × ".join(str(length) for length in operator.shape)
     row = f"{operator.name:8}{forward:6} ms{backward:7} ms"
-    print(f"{row}{operator.parameters:9,}{prod(operator.shape):10,}")
+    print(f"{row}{operator.parameters:9,}  {output} = {prod(operator.shape):,}")
 
 # %% [markdown]
-# A single device needs 8 + 2 + 4 ms forward and 8 + 2 + 16 ms backward, which makes 40 ms for a training step. With two
-# devices and a link between them, these rules hold:
+# The output of conv1 has 8 images of 16 channels, each with 8 × 8 numbers. On a single device, all these times add up
+# to 40 ms. With two devices and a link between them, these rules hold:
 #
 # - Half of an operator takes half of its time.
-# - Both devices can read the input and the labels, because they are data. Nothing is sent for them.
-# - The link carries 512 numbers per millisecond, in both directions at the same time.
-# - While the devices send, receive or add up numbers, *both are busy* and neither computes. Real libraries can do the
-#   two at the same time, as you saw in lesson 7, but the programs in this lesson don't.
-# - If both devices hold the same $n$ weights, they add up their gradients with an all-reduce, as soon as the backward
-#   pass of this operator has ended. On two devices, each sends as many numbers as the vector has (lesson 5), so it
-#   takes $n/512$ ms.
+# - Both devices can read the input and the labels, so nothing is sent for them.
+# - The link carries 512 numbers per millisecond in each direction, both at the same time.
+# - While the devices send, receive or add up numbers, *both are busy* and neither computes. Real libraries can do both
+#   at once (lesson 7), but the programs in this lesson don't.
+# - If both devices hold the same $n$ weights, they add up their gradients with an all-reduce, right after that
+#   operator's backward pass. Each sends $n$ numbers (lesson 5), which takes $n/512$ ms.
 #
-# Here is one case in full, data parallelism, where each device takes 4 of the 8 images through all operators:
+# Here is data parallelism in full, with 4 of the 8 images on each device:
 #
 # | what both devices do | takes | ends at |
 # |---|---|---|
@@ -72,10 +71,9 @@ for operator in five.operators:
 # | conv1 backward | 8 ms | 32 ms |
 # | add up the gradients of conv1, 512 ÷ 512 | 1 ms | 33 ms |
 #
-# More than a third of this time goes into the gradients of fc1, which has most of the weights but little to compute.
-# What if only device 0 had fc1? Then conv1 and pool1 are shared as before, but device 0 alone computes fc1 and the
-# loss, for all 8 images. So device 1 has to send its half of the output of pool1 to device 0. In the backward pass it
-# receives just as many gradients, and in between it waits.
+# The gradients of fc1 take more than a third of this time. What if only device 0 had fc1 and the loss, for all 8
+# images? Then device 1 has to send it half of the output of pool1. In the backward pass it receives just as many
+# gradients, and it sits idle in between.
 #
 # **Predict.** How many milliseconds does a step take if fc1 and the loss are on device 0?
 
@@ -83,17 +81,18 @@ for operator in five.operators:
 course.predict("strategy_by_hand", ms=...)
 
 # %% [markdown]
-# ## A simulator takes ten lines
+# ## A program calculates when each task ends
 #
-# Now let a program do the calculation. First it writes down all the **tasks** of a step. A task is something that keeps
-# one device busy for a while. `Config` describes how one operator is spread, and a list with a `Config` for every
-# operator is a **strategy**. `HandCosts` contains our rules:
+# Now let a program do the calculation. A `Config` describes how one operator is spread, and a list with a `Config` for
+# every operator is a **strategy**. From a strategy and our rules, which are in `HandCosts`, the function `task_graph`
+# lists the **tasks** of a step. A task is a piece of work that occupies one device. You will write `task_graph` in the
+# exercises:
 
 # %% tags=["here:12_tasks"]
 from course_utils.lessons.strategy_search import Config, task_graph
 
-whole = Config(devices=(0,))
-by_sample = Config(sample=2, devices=(0, 1))
+whole = Config(devices=(0,))  # not cut, on device 0
+by_sample = Config(sample=2, devices=(0, 1))  # in two parts
 data_parallel = [whole, by_sample, by_sample, by_sample, by_sample]
 fc1_alone = [whole, by_sample, by_sample, whole, whole]
 
@@ -105,12 +104,11 @@ for number, task in enumerate(tasks):
 
 # %% [markdown]
 # An arrow in a name means an exchange between two operators. The last column lists the tasks that have to end before
-# this one may begin. For example, task 4 is device 0's share of moving the output of pool1. An exchange keeps both
-# devices busy, so both must have finished pool1, and task 4 has to wait for tasks 2 and 3.
+# this one may begin. Task 4, for example, is device 0's share of moving the output of pool1. For that, both devices
+# must have finished pool1, which are tasks 2 and 3.
 #
-# So a task begins when its device is free and all the tasks in its list have ended. If we go through the tasks in
-# order, we can calculate all times without running anything. A program that does so is called a **simulator**, and this
-# is the whole of ours:
+# A task begins when its device is free and all the tasks in its list have ended. A program that calculates all times in
+# this way, without running anything, is called a **simulator**. With the tasks given, it is short:
 
 
 # %%
@@ -142,28 +140,25 @@ steps = {name: task_graph(five, each, HandCosts()) for name, each in two.items()
 pictures.task_timelines(steps, quickest_text(times), simulator=simulate)
 
 # %% [markdown]
-# With fc1 on one device, sharing its work no longer saves 6 ms. Half of the output of pool1 is 1,024 numbers, so two
-# exchanges of 2 ms each come on top. But the 12 ms for the gradients of fc1 are gone, and the step is 2 ms faster,
-# although device 1 is idle for 12 ms. Can you think of a strategy that is faster still?
+# Now fc1 takes 6 ms more, and since half of the output of pool1 is 1,024 numbers, two exchanges add 2 ms each. But the
+# 12 ms for the gradients of fc1 are gone, so the step is 2 ms faster. Can you think of a strategy that is faster still?
 #
 # ## What may be cut?
 #
-# So far we have only cut the batch. FlexFlow, the search program whose ideas we follow, calls its choices **SOAP**. The
-# output of an **o**perator can be cut by **s**ample, by **a**ttribute or by **p**arameter, and each operator is free to
-# differ from the others. For a convolution, an attribute is a row of the image. A cut by parameter gives each device
-# some of the output channels, together with the weights that make them. It is the column cut of lesson 9.
+# So far we have only cut the batch. FlexFlow, the search program whose ideas we follow, cuts the output of an operator
+# by **s**ample, by **a**ttribute or by **p**arameter. It calls its choices **SOAP**, with an O for the operators,
+# because each may be cut differently. In a convolution, an attribute is a position in the image, and we cut only the
+# height. A cut by parameter gives each device some of the output channels, together with the weights that produce them.
+# It is the column cut of lesson 9.
 #
-# What does each cut send? Take two convolutions in a row, each cut in half in the same way. Both have outputs of 8
-# images with 16 channels of 12 × 12 numbers. The second has a window of 3 × 3, so each row that it makes depends on the
-# same row of its input and the rows above and below.
-#
-# In a cut by attribute, device 0 makes rows 0 to 5 of the output, and for row 5 it needs row 6 of the input, which is
-# on device 1. Such rows at the border are called the **halo**. Row 6 has 12 numbers in each of 16 channels of 8 images,
-# so device 0 has to fetch 8 × 16 × 12 = 1,536 numbers.
+# What does each cut send? Take two convolutions of a different network, one after the other, both cut in half in the
+# same way. They have outputs of 8 images with 16 channels of 12 × 12 numbers. The second has a window of 3 × 3, so for
+# line 5 of its output, device 0 also needs line 6 of the input. In a cut by attribute, that line is on device 1. Such
+# lines at the border are called the **halo**. Here it has 12 numbers in each of 16 channels of 8 images, so device 0
+# has to fetch 8 × 16 × 12 = 1,536 numbers.
 #
 # **Predict.** How many numbers must device 0 fetch in a cut by attribute if the window is 5 × 5? And with a window of 3
-# × 3, how many in a cut by sample, and in a cut by parameter, where it needs all input channels to make half of the
-# output channels?
+# × 3, how many in a cut by sample, and by parameter, where its half of the output channels needs all input channels?
 
 # %%
 course.predict("strategy_cuts", attribute_5x5=..., sample=..., parameter=...)
@@ -186,18 +181,21 @@ cuts["by parameter"] = by_parameter
 pictures.operator_cuts(first, second, cuts)
 
 # %% [markdown]
-# The blocks are the input and the output of the second convolution. Images lie behind each other, channels run to the
-# right, and rows from top to bottom. A cut by sample fetches nothing in the forward pass, but both devices hold all the
-# weights, so they have to add up the gradients in the backward pass. With a cut by parameter it is the other way round,
-# because every weight is on one device only. A cut by attribute costs both. It helps if even a single image is too much
-# for one device.
+# The blocks are the outputs of both convolutions. Images are stacked from front to back, channels run from left to
+# right, and lines from top to bottom.
+#
+# With a cut by sample, both devices hold all the weights, so their gradients have to be added up. With a cut by
+# parameter, every weight is on one device only, and its gradient is complete there. But each device then knows only its
+# own contribution to the gradient of the *input*. These have to be added up, so in the backward pass the devices send
+# as much as they fetched forward. A cut by attribute sends the halo in both passes and adds up the weight gradients as
+# well. It can be worth it when a single image is too large for one device's memory.
 #
 # ## How many strategies are there?
 #
-# On two devices, our convolution has five configurations. It can be on device 0, on device 1, or cut in half by sample,
-# attribute or parameter, with the first half on device 0. The pool has the same five. A strategy combines one
-# configuration of each operator, so these two alone give 5 × 5 = 25 combinations. The output of fc1 has only samples
-# and parameters, and the loss only samples. For the input there is nothing to choose.
+# On two devices, a convolution has five configurations. It can be on device 0, on device 1, or cut in half by sample,
+# attribute or parameter, with the first half on device 0. The pool has the same five, where a cut by parameter divides
+# only the channels. These two alone give 5 × 5 = 25 combinations. The output of fc1 has only samples and parameters,
+# and the loss only samples. For the input there is nothing to choose.
 #
 # **Predict.** How many strategies are there for all five operators?
 
@@ -217,7 +215,8 @@ count = prod(len(options) for options in choices_of(graph, devices=4))
 print(f"AlexNet on four devices: {count:.1e} strategies")
 
 # %% [markdown]
-# Three hundred are few enough to simulate them all:
+# On four devices, an operator can also be cut in two ways at once. Three hundred strategies is few enough to simulate
+# every one:
 
 # %% tags=["figure:12_best"]
 from course_utils.lessons.strategy_search import strategy_text
@@ -231,21 +230,20 @@ title = f"The best of {len(known)}: {strategy_text(five, best)}"
 pictures.task_timelines(steps, title, simulator=simulate)
 
 # %% [markdown]
-# Everything except the loss is cut by parameter here, and no gradient is ever added up. Both devices can read the whole
-# input, so nothing needs to be sent before fc1. That operator reads all channels, so there the devices exchange their
-# halves of the output of pool1.
+# Conv1, pool1 and fc1 are cut by parameter here, so no weight gradients are added up. Since fc1 reads all channels, the
+# devices exchange their halves of the output of pool1, and in the backward pass their contributions to its gradient, 2
+# ms each. The thin slivers are the exchanges between fc1 and the loss.
 #
 # ## A walk that sometimes goes uphill
 #
-# Three hundred strategies can all be tried, but 10¹⁸ can't. So let's walk. We start with some strategy, propose a
-# change of one operator, simulate the result, and keep it if it is faster. Then we propose the next change, and so on.
+# Three hundred strategies can all be tried, but 10¹⁸ can't. So let's take a walk instead. We start with some strategy,
+# propose a change of one operator, and keep it unless the simulated step gets slower. Then we propose the next one.
 # What could go wrong?
 #
-# Suppose that everything is on device 0, which takes 40 ms, and that the first proposal is to cut conv1 by sample. This
-# saves 4 + 8 = 12 ms of computing. But the pool is still on device 0, so device 1 has to send it half of the output of
-# conv1. That is 4,096 numbers, which take 8 ms, and the same again backward. The gradients of conv1 take 1 ms more. The
-# step now takes 40 − 12 + 16 + 1 = 45 ms, so the proposal is rejected. Would any other change have been better? The
-# next cell tries them all:
+# Suppose that everything is on device 0, which takes 40 ms, and that we propose to cut conv1 by sample. This saves 4 +
+# 8 = 12 ms of computing. But the pool is still on device 0, so device 1 has to send it half of the output of conv1.
+# That is 4,096 numbers, which take 8 ms, and the same again backward. The gradients of conv1 take 1 ms more. With 40 −
+# 12 + 16 + 1 = 45 ms, the proposal is rejected. Would a different change have helped?
 
 
 # %% tags=["nbval-check-output"]
@@ -260,19 +258,19 @@ def changes(strategy):
 
 
 one_device = (whole, whole, whole, whole, whole)
-times = [known[changed] for changed in changes(one_device)]
-print(f"now {known[one_device]:g} ms; after one change at least {min(times):g} ms")
+least = min(changes(one_device), key=known.get)
+print(f"now {known[one_device]:g} ms; the fastest after one change {known[least]:g} ms:")
+print(strategy_text(five, least))
 
 # %% [markdown]
-# So a walk that only accepts improvements is stuck here, and the way out leads through strategies that are worse. In a
-# **Metropolis** walk, named after the first author of a paper on physics from 1953, a proposal that is slower is still
-# accepted with the probability
+# So the way out leads through strategies that are worse. In a **Metropolis** walk, named after the first author of a
+# paper on physics from 1953, a proposal that is slower is still accepted with probability
 #
 # $$e^{-(\text{new}-\text{old})/T} .$$
 #
-# Here *old* and *new* are the times of a step before and after, and $T$ is a third time that you choose, called the
-# **temperature**. With $T$ = 3 ms, our proposal above is 5 ms slower and is accepted with probability $e^{-5/3}$, which
-# is 19 %.
+# Here *old* and *new* are the times of a step before and after, and $T$ is a time that you choose, called the
+# **temperature**. With $T$ = 3 ms, our proposal above, which is 5 ms slower, is accepted with probability $e^{-5/3}$,
+# or 19 %.
 #
 # **Predict.** Again everything is on device 0, and now the proposal is to cut only *pool1* by sample. How long does a
 # step take, and with which probability, in percent, is the proposal accepted?
@@ -287,9 +285,9 @@ probability = np.exp(-slower / 3)
 course.answer("strategy_uphill", ms=step_ms(pool1_cut), percent=100 * probability)
 
 # %% [markdown]
-# Device 1 now has to receive half of the output of conv1 and send back half of the output of pool1, which takes 8 + 2
-# ms, and the same again backward. All that saves only 2 ms of computing, so this proposal has hardly a chance. The next
-# cell contains the whole walk:
+# Device 1 has to receive half of the output of conv1 and send back half of the output of pool1, which takes 8 + 2 ms,
+# and the same again backward. All this saves only 2 ms of computing, so the proposal stands little chance. Here is the
+# whole walk:
 
 
 # %%
@@ -307,7 +305,7 @@ def walk(strategy, temperature, random):
 
 # %% [markdown]
 # We let 50 walks with a temperature of 3 ms start from random strategies. Another 50 start from the same ones with a
-# temperature so close to 0 that they only go downhill:
+# temperature so close to 0 that they never go uphill:
 
 # %% tags=["figure:12_walks"]
 from course_utils.lessons.strategy_search import walks_text
@@ -324,8 +322,8 @@ title = walks_text(walks, known[best])
 pictures.cost_over_iterations(drawn, title, 1e6 * known[best], part)
 
 # %% [markdown]
-# A line that stays level to the end belongs to a walk that got stuck. Where can that happen? The next cell lists all
-# strategies that no single change improves:
+# A blue line that stays level above the dashed one belongs to a walk that got stuck, and several may lie on top of each
+# other. These are all the strategies that no single change improves:
 
 # %% tags=["nbval-check-output"]
 for strategy, ms in known.items():
@@ -333,19 +331,17 @@ for strategy, ms in known.items():
         print(f"{ms:.1f} ms: {strategy_text(five, strategy)}")
 
 # %% [markdown]
-# One of these is the best strategy, and the others are traps for a walk that only goes downhill. A walk that may go
-# uphill leaves the traps again. It also leaves the best strategy again, so a search has to remember the best one that
-# it has met. Whether there is a better one, it can't tell, but a search in [Further](12_strategy_search_further.ipynb)
-# can, for some networks.
+# One of these is the best strategy, and the others are traps. A walk that may go uphill can leave the traps. It also
+# leaves the best strategy again, so a search has to remember the best one that it has met. It can't tell whether a
+# better one exists. For some networks, a search in [Further](12_strategy_search_further.ipynb) can.
 #
 # ## One transformer block
 #
-# Now for a network of today, the transformer block that you cut by hand in lesson 9. We take vectors of width 1,024, 16
-# heads, and 8 texts of 128 tokens each, which makes 1,024 tokens in a step. `read_model` records with **torch.fx**, a
-# part of PyTorch, which operations a model's `forward` calls, and adds a loss at the end. The GELU between the last two
-# linear layers treats every number by itself, so it goes along with the operator before it. There is also a new cut.
-# Lesson 9 cut some linear layers by *row*, so that each device reads only its own part of the input, and the outputs
-# are added up. SOAP cuts only outputs and doesn't contain this, so we ask for it with `row_cuts=True`:
+# Now for a modern network: the transformer block of lesson 9. It has a width of 1,024 and 16 heads, and reads 8 texts
+# of 128 tokens, so 1,024 tokens in a step. With **torch.fx**, a part of PyTorch, `read_model` records which operations
+# a model's `forward` calls. It merges the GELU with the linear layer before it, and adds a loss at the end. Lesson 9
+# also cut linear layers by *row* of their weight matrix, so that each device reads only its own part of the input, and
+# the outputs are added up. SOAP, which cuts only outputs, lacks this, so we ask for it with `row_cuts=True`:
 
 # %% tags=["here:12_block_operators", "nbval-check-output"]
 from course_utils.lessons.strategy_search import transformer_block
@@ -356,28 +352,31 @@ with torch.device("meta"):
 
 shape = (8, 128, width)  # texts, tokens of each, numbers of each token
 graph = read_model(block, shape, row_cuts=True)
-for operator in graph.operators:
+block_choices = choices_of(graph, devices=2)
+for operator, options in zip(graph.operators, block_choices):
     output = " × ".join(str(length) for length in operator.shape)
     cuts = ", ".join(operator.cuts)
-    print(f"{operator.name:15}{output:16}{operator.parameters:10,}  {cuts}")
-count = prod(len(options) for options in choices_of(graph, devices=2))
+    row = f"{operator.name:15}{output:16}{operator.parameters:10,}"
+    print(f"{row}{len(options):4}  {cuts}")
+count = prod(len(options) for options in block_choices)
 print(f"{count:,} strategies on two devices")
 
 # %% [markdown]
-# The columns show the shape of the output, the number of weights, and what may be cut. For a text, an attribute is the
-# position of a token. A cut of attention by parameter runs between its heads. We treat the input of the block as data,
-# and its 1,024 outputs as the scores of the next token, because this single block has no other layers around it.
+# The columns are the shape of the output, the number of weights, the number of configurations, and what may be cut. In
+# a text, an attribute is the position of a token. Attention is cut by parameter between its heads. A row cut counts as
+# *two* configurations, because each device can get the sum for half of the samples or for half of the positions. So
+# `qkv`, for example, has 2 + 3 + 2 = 7. `up` has no row cut, because its GELU needs the finished sum. We treat the
+# 1,024 outputs as scores for 1,024 possible next tokens.
 #
-# Before we search, let's see what is at stake. The two linear layers of the MLP, `up` and `down`, have $8w^2$ weights
-# if $w$ is the width. With data parallelism, each of two devices sends as many gradients. Here that is 8 × 1,024² = 8.4
-# million numbers, however many tokens there are.
+# The two linear layers of the MLP, `up` and `down`, have $8w^2$ weights if $w$ is the width. With data parallelism,
+# each device sends that many gradients, here 8 × 1,024² = 8.4 million, however many tokens there are.
 #
-# What if `up` is cut by parameter and `down` by row, as in lesson 9? Then no gradients need to be added up, but
-# activations travel. With $t$ tokens, `up` reads $t \times w$ numbers. If each device has made half of them, it sends
-# $\frac12 tw$ to the other, and in the backward pass it sends another $\frac12 tw$ gradients. `down` reads only what is
-# already there. Each device then has a partial sum for all $t \times w$ outputs, sends the other device's half of it,
-# which is $\frac12 tw$, and sends as much again backward. Together these are $2tw$ numbers. With 1,024 tokens that
-# makes 2.1 million, far less than 8.4 million.
+# What if `up` is cut by parameter and `down` by row, as in lesson 9, and the operators around them by sample? With $t$
+# tokens, the input of `up` has $t \times w$ numbers, of which each device has its own half of the samples. So each
+# sends $\frac12 tw$ numbers to the other, and the same amount again in the backward pass, where this input's gradients
+# are added up. `down` reads only what is already there. Each device then has a partial sum for all $t \times w$
+# outputs. It sends the other device that device's half, and the same amount again backward. Together these are $2tw$
+# numbers. With 1,024 tokens that makes 2.1 million, a quarter of 8.4 million.
 #
 # **Predict.** With how many tokens do both ways send the same?
 
@@ -385,18 +384,19 @@ print(f"{count:,} strategies on two devices")
 course.predict("strategy_tokens", within=1.1, tokens=...)
 
 # %% [markdown]
-# Does the search agree? Its answer depends on the devices, so we describe two GPUs instead of measuring yours. Each
-# computes 19.5 TFLOP/s in float32 and moves 1.5 TB/s in its memory, about as much as NVIDIA's A100 (2020). Between
-# them, a message takes 10 µs plus its bytes at 25 GB/s. The time of every part of an operator is then estimated from
-# its arithmetic and its bytes, as in lesson 3, with 5 µs for each kernel launch. `find_strategy` sends out a dozen
-# Metropolis walks at once and lets their temperature fall:
+# Does the search agree? Its answer depends on the devices, so we describe two GPUs instead of measuring yours. Each has
+# 40 GB of memory, computes 19.5 TFLOP/s in float32 and moves 1.5 TB/s in its memory, about as much as NVIDIA's A100
+# (2020) without its tensor cores. Between them, a message takes 10 µs plus its bytes at 25 GB/s. The time of every part
+# is then estimated from its arithmetic and its bytes, as in lesson 3, with 5 µs for each kernel launch. `find_strategy`
+# runs a dozen Metropolis walks at once and gradually lowers their temperature:
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.strategy_search import describe, described_costs, find_strategy
 from course_utils.words import wrapped
 
 course.answer("strategy_tokens", tokens=8 * width**2 / (2 * width))
-gpus = describe({"GPU 0": 40e9, "GPU 1": 40e9}, link=(10e-6, 25e9))
+memory = {"GPU 0": 40e9, "GPU 1": 40e9}  # in bytes
+gpus = describe(memory, link=(10e-6, 25e9))
 found = {}
 for length in (64, 192, 384, 768):
     graph = read_model(block, (8, length, width), row_cuts=True)
@@ -407,27 +407,25 @@ for length in (64, 192, 384, 768):
 
 # %% tags=["figure:12_block"]
 few, many = found[1536], found[6144]
-title = "With few tokens the weights are cut, with many tokens the texts"
+title = "With few tokens, cut the weights; with many, cut the batch"
 panels = {"1,536 tokens": few, "6,144 tokens": many}
 pictures.strategies(graph, panels, title, devices=gpus.names)
 
 # %% [markdown]
-# With few tokens the search finds the cuts of lesson 9. Attention is cut between its heads, and the MLP by parameter
-# and by row. The norms are cut by sample, because a norm needs all numbers of a token and has hardly any weights. With
-# many tokens the search finds data parallelism, whose gradients don't grow with the tokens. At 3,072 tokens it has
-# already changed its mind about attention, which has only half as many weights as the MLP. So the width of a model
-# alone doesn't tell you how to cut it. The rows of its matrix products are the tokens of a step, and longer texts or a
-# larger batch can change the answer.
+# With few tokens, the search finds the cuts of lesson 9 for the linear layers and the heads. With many tokens it finds
+# data parallelism, whose gradients don't grow with the tokens. By 3,072 tokens it has already switched for attention,
+# whose linear layers have only half as many weights as the MLP.
 #
-# A search is no better than its space. FlexFlow couldn't have found this pair of cuts, because SOAP doesn't contain it.
-# And ours can't find a pipeline with micro-batches (lesson 10) or a sharded optimizer state (lesson 11). Neither is
-# among its eight million strategies.
+# You can choose by the limit of $4w$ tokens only if both ways fit into memory and nothing overlaps. Real libraries send
+# gradients during the backward pass (lesson 7), so that data parallelism can be faster with fewer tokens, too.
+#
+# A search is no better than its space. FlexFlow couldn't have found this pair of cuts, and ours can't find a pipeline
+# with micro-batches (lesson 10) or a sharded optimizer state (lesson 11).
 #
 # ## From the strategy to a program
 #
-# A strategy is only worth something if it runs, so the course can write a program for it that uses torch.distributed.
-# Our two ranks get a smaller block. Each has to build it for itself, so a `Workload` names the function that builds it,
-# with its options and the shape of a batch. The strategy is the one that was found for 1,536 tokens:
+# From a strategy, the course can write a program. Our two ranks get a block of width 256, and a `Workload` describes
+# how each builds its copy. Since 8 × 32 = 256 tokens are fewer than $4w$, we use the strategy for 1,536 tokens:
 
 # %%
 from course_utils.lessons.strategy_search import Workload, program_text
@@ -445,12 +443,10 @@ text = program_text(small.model(), graph, few, small.build, ranks=2)
 print(text[text.index("    def forward") : text.index("def train")].rstrip())
 
 # %% [markdown]
-# All ranks run the same lines, and on each rank `self.qkv`, `self.up` and so on are its own parts of these operators.
-# The input is on every rank, and `own` picks out the part that this rank reads. Wherever a part needs numbers from the
-# other rank, there is a collective of lesson 4, under a comment that explains the reason. For instance, `up` reads all
-# of `norm_2`, which was cut by sample, so an `all_gather` brings the samples together. The sums of `out` and `down`,
-# which are cut by row, belong to these parts and need no line of their own. In the backward pass, gradients travel the
-# opposite way.
+# On each rank, `self.qkv` and the others are its own parts of these operators, and `own` picks out its part of the
+# input. `up` reads all of `norm_2`, which was cut by sample, so an `all_gather` (lesson 4) brings the samples together,
+# and its backward pass adds up their gradients. The sums of `out` and `down`, which are cut by row, happen inside these
+# parts and need no line here.
 #
 # Does it train as a single process does? We take two steps in float64 and compare the losses:
 
@@ -473,13 +469,10 @@ assert np.allclose(parallel, serial, rtol=1e-10)
 # %% [markdown]
 # ## Is the simulator right?
 #
-# So far, all times were simulated. To find out whether they are true, we let our two ranks time every operator, cut in
-# each possible way, and the link between them. With these costs we search once more and simulate a few strategies. Then
-# each becomes a program, and their steps are timed in turns.
-#
-# Don't expect sharing to pay off this time. The small block has about $12w^2$ = 786,000 weights of 4 bytes, or 3.1 MB.
-# On a link of 400 Mbit/s, which is 50 MB/s, their gradients alone take 63 ms in data parallelism, and a single core may
-# need less than that for the whole step.
+# So far, all our times have been simulated. To compare them with real ones, our two ranks time the link and every
+# operator, cut in each possible way. With these costs we search once more and simulate a few strategies, and then we
+# time their programs in turn, for four rounds. Don't expect sharing to pay off this time. The small block has about
+# $12w^2$ = 786,000 weights, or 3.1 MB, whose gradients alone take 63 ms at 400 Mbit/s.
 
 # %% tags=["figure:12_block_times"]
 from course_utils.lessons.strategy_search import compare, honesty_text, measure_costs
@@ -488,7 +481,7 @@ from course_utils.measuring import BUSY, CALM, is_busy
 
 rounds = 4
 link = measured_topology(ranks, repeats=3)
-costs = measure_costs(graph, link, ranks, rounds)
+costs = measure_costs(graph, link, ranks, rounds, fresh=True)  # no old times
 print(timed_text(len(costs.times), costs.spread))
 here = find_strategy(graph, costs, devices=2, iterations=20_000).strategy
 print(wrapped(f"found for these two ranks: {strategy_text(graph, here)}"))
@@ -507,23 +500,13 @@ title = BUSY if busy else honesty_text(judged.predicted, judged.medians)
 pictures.predicted_measured(points, title)
 
 # %% [markdown]
-# *Few tokens* and *many tokens* are the strategies from the search above. A point on the broken line would be a perfect
-# simulation. FlexFlow's authors report that theirs was off by less than 30 %. For a search it matters most that the
-# *ranking* is right, because then the strategy that is fastest in the simulator is also the fastest in reality. The
-# simulator knows nothing of communication that overlaps with computing, of transfers that share a link, of data that
-# happen to be in a cache, or of other programs on your computer.
+# A point on the dashed line would mean a perfect prediction, and a bar reaches from the shortest to the longest of the
+# four rounds. The title tells you what this run has shown. If the machine was busy, close other programs and run the
+# cell again. Even if the times are wrong, a search among these strategies would pick the fastest as long as the
+# *ranking* is right. Ours knows nothing about data that happens to be cached, or about other programs on your computer.
 #
 # [Further](12_strategy_search_further.ipynb) does the same with AlexNet, with other links, with more GPUs, and with
-# GPUs of unequal speed.
-#
-# ## Programs that choose today
-#
-# FlexFlow (2018) searches with Metropolis walks, as we did. Its successor Unity (2022) can also cut by row. Alpa (2022)
-# includes pipelines. It finds their stages with dynamic programming and the cuts inside each stage with an integer
-# linear program, for which good solvers exist. In JAX, you state how a few tensors are cut, and the compiler XLA works
-# out the rest (GSPMD, now Shardy). PyTorch's DTensor decides operator by operator while the program runs.
-# [AutoParallel](https://github.com/meta-pytorch/autoparallel), an experimental project by PyTorch's developers (2025),
-# looks at the whole model first and chooses DTensor's placements with an integer linear program.
+# GPUs of unequal speed. It also describes newer programs, such as Alpa and PyTorch's AutoParallel.
 
 # %%
 ranks.stop()
@@ -531,12 +514,12 @@ ranks.stop()
 # %% [markdown]
 # ## What you can do now
 #
-# You can describe how a network is spread over devices with one configuration for each operator, and work out what has
-# to be sent. If you know how long each part takes, ten lines of code simulate a step. A walk that sometimes accepts a
-# worse strategy gets out of traps that would stop one that only goes downhill. For a transformer block, you can
-# calculate from the number of tokens and the width whether to cut the batch or the weights. And you know what to ask of
-# any such program, namely what its space leaves out, whether the result trains as one process does, and whether its
-# times hold.
+# You can describe how a network is spread over devices, work out what has to be sent, and calculate how long a step
+# takes. A walk that sometimes accepts a worse strategy can get out of traps. For the MLP of a transformer block, you
+# can calculate from the tokens and the width whether cutting the batch or the weights sends less, which decides if
+# nothing overlaps and both fit into memory. And you know what to ask of any such program: what its search space leaves
+# out, whether the result trains just as a single process would, and whether its predicted times, or at least their
+# ranking, hold up.
 #
 # In the [exercises](../exercises/12_strategy_search.ipynb) you write the tasks, the simulator and the walk for any
 # network. [Lesson 13](13_gpu_nodes.ipynb) goes from your processes to nodes with many GPUs.

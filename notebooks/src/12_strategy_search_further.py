@@ -25,7 +25,7 @@
 # 8. *Changing one operator*: simulate only what has changed
 # 9. *After FlexFlow*: what today's programs do instead
 #
-# *75 minutes · optional, after [lesson 12](12_strategy_search.ipynb) · 2 ranks, about 8 minutes for each section*
+# *80 minutes · optional, after [lesson 12](12_strategy_search.ipynb) · 2 ranks, about 9 minutes for each section*
 
 # %%
 from dataclasses import replace
@@ -138,7 +138,8 @@ pictures.cost_over_iterations(found.history, title, **history)
 
 # %% [markdown]
 # The temperature of the walks falls, and is raised again twice, so the lines jump up there. While the search runs, the
-# button ■ stops it and keeps the best strategy so far.
+# button ■ stops it and keeps the best strategy so far. If your cores are fast, a single device may have won, because on
+# this link every cut sends too much. The next section shows from which bandwidth sharing pays.
 #
 # Here is the program for the strategy that was found:
 
@@ -264,8 +265,8 @@ course.draw.over_numbers(rates, lines, links_text(texts), unit=seconds_text, **a
 
 # %% [markdown]
 # Read the picture from left to right. On a slow link, a strategy is judged by how much it sends. On a fast link, it is
-# judged by how evenly it shares the computing. In between, the search mixes the two, operator by operator, and finds
-# strategies that have no name.
+# judged by how evenly it shares the computing. In between, the search can decide differently for each operator, and so
+# find strategies that have no name.
 #
 # ## Is it the best?
 #
@@ -674,8 +675,8 @@ print(wrapped(unless_busy(busy, times_text(middle))))
 # - **GSPMD** (2021) and its successor **Shardy** don't search. You say how some tensors are cut, and the compiler XLA
 #   derives the cut of all others from it, and inserts the collectives. JAX users work with them.
 # - **DTensor** in PyTorch decides at each operator, while the program runs, what has to be sent. It has no view of the
-#   whole model. **AutoParallel** (2025), from the same group, has: it records the model, and chooses the DTensor layout
-#   of every operator with an integer linear program.
+#   whole model. [**AutoParallel**](https://github.com/meta-pytorch/autoparallel) (2025), an experiment by the same
+#   group, has: it records the model, and chooses the DTensor layout of every operator with an integer linear program.
 #
 # None of them is the usual way to train the largest models. There, people still choose the axes of lesson 11 by hand or
 # with a planner like that lesson's, because these models repeat the same block many times, and a few numbers describe a

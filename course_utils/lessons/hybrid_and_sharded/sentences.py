@@ -75,7 +75,7 @@ def mixtures_text(sent: Mapping[str, Mapping[str, float]]) -> str:
     if sums[least] > 0.98 * sums[most]:
         return "All these meshes send the same"
     factor = number_text(sums[most] / sums[least])
-    return f"{least} sends the least, {most} sends {factor} times as much"
+    return f"{least} sends the least, and {most} sends {factor} times as much"
 
 
 def same_text(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) -> str:
@@ -111,11 +111,11 @@ def clip_text(by_own_norms: Sequence[MeshRun], serial: Sequence[float]) -> str:
     """
     loss, steps = largest_difference(by_own_norms[-1].losses, serial), len(serial)
     if loss <= SAME:
-        return f"Clipped by their own norms, the ranks train as one process does, for {steps} steps"
+        return f"When ranks clip by their own norms, they train as one process does, for {steps} steps"
     first, second = (run.parameters for run in by_own_norms[:2])
     drift = max(largest_difference(first[name], second[name]) for name in first)
     copies = f", and copies of a weight by up to {drift:.1g}" if drift > SAME else ""
-    return f"Clipped by their own norms for {steps} steps, losses differ by up to {loss:.1g}{copies}"
+    return f"When ranks clip by their own norms for {steps} steps, losses differ by up to {loss:.1g}{copies}"
 
 
 def utilizations_text(parts: Mapping[str, Mapping[str, float]]) -> str:

@@ -225,10 +225,10 @@ def memory_finding(bars: Mapping[str, tuple[Memory, Memory]]) -> str:
         return "Nothing was counted"
     most, gap, part, name = max(each)
     if most < 0.0005:
-        return "What was computed is what was counted, in every part"
+        return "Computed and counted bytes agree in every part"
     where = f"{part} of {name}" if len(bars) > 1 else part
     if most <= _NEAR:
-        return f"What was computed is within {percent(most)} of what was counted, in every part"
+        return f"The computed bytes are within {percent(most)} of what was counted, in every part"
     more = "more" if gap > 0 else "less"
     return f"{where[:1].upper()}{where[1:]}: {percent(most)} {more} was computed than counted"
 

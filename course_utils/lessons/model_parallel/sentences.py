@@ -15,7 +15,7 @@ _NEAR = 0.05  # a share that is off by no more is the predicted one
 def idle_text(share: float, ranks: int) -> str:
     """Say how much of the ranks' time is idle, and whether it is (P - 1)/P."""
     wanted = (ranks - 1) / ranks
-    text = f"{ranks_text(ranks)} that work one after the other are idle for {percent(share)} of the time"
+    text = f"{ranks_text(ranks)} working in turn are idle for {percent(share)} of the time"
     if abs(share - wanted) <= _NEAR:
         return f"{text}, close to ({ranks} − 1)/{ranks}"
     return f"{text}, {'more' if share > wanted else 'less'} than the calculated {percent(wanted)}"
@@ -35,7 +35,7 @@ def sizes_text(rows: Sequence[int], moved: Mapping[str, Sequence[float]]) -> str
     if len(cheap) == len(rows):
         return f"From {rows[0]} rows on, cutting the batch sends less than cutting W"
     most = rows[len(rows) - len(cheap) - 1]
-    return f"Up to {most} rows it is cheaper to cut W, with {cheap[0]} and more it is cheaper to cut the batch"
+    return f"Cutting W sends less up to {most} rows, and cutting the batch sends less from {cheap[0]} on"
 
 
 def collectives_text(runs: Mapping[str, "Run"]) -> str:

@@ -75,12 +75,12 @@ def operator_cuts(
 
 
 def cuts_title(before: Operator, operator: Operator, configs: Mapping[str, Config], part: int) -> str:
-    """Which cuts fetch the least in the forward pass, and which add up no gradients in the backward pass."""
+    """Which cuts fetch the least in the forward pass, and which add up no weight gradients in the backward pass."""
     fetched = {name: fetched_numbers(before, operator, config, part) for name, config in configs.items()}
     least = [name for name, numbers in fetched.items() if numbers == min(fetched.values())]
     unsummed = [name for name, config in configs.items() if len(replicas(config)[0]) == 1]
-    text = f"Cut {join(least)}, a device fetches {'the least' if min(fetched.values()) else 'nothing'}"
-    return text + (f"; cut {join(unsummed)}, it adds up no gradients" if unsummed else "")
+    text = f"A cut {join(least)} fetches {'the least' if min(fetched.values()) else 'nothing'}"
+    return text + (f"; a cut {join(unsummed)} adds up no weight gradients" if unsummed else "")
 
 
 def fetched_numbers(before: Operator, operator: Operator, config: Config, part: int) -> int:
@@ -90,12 +90,12 @@ def fetched_numbers(before: Operator, operator: Operator, config: Config, part: 
 
 
 def cut_text(before: Operator, operator: Operator, config: Config, part: int) -> tuple[str, str]:
-    """What the part fetches in the forward pass, and which gradients are added up in the backward pass, in words."""
+    """What the part fetches in the forward pass, and which weight gradients are added up in the backward pass."""
     numbers = fetched_numbers(before, operator, config, part)
     fetches = f"fetches {numbers:,} numbers" if numbers else "fetches nothing"
     shared = len(replicas(config)[0]) > 1
     weights = operator.parameters // config.parameter
-    return fetches, f"adds up {weights:,} gradients" if shared else "adds up no gradients"
+    return fetches, f"adds up {weights:,} weight gradients" if shared else "adds up no weight gradients"
 
 
 def _boxes(before: Operator, operator: Operator, config: Config, part: int) -> tuple[Box, Box]:
@@ -332,7 +332,7 @@ def cost_over_iterations(
     best = np.minimum.accumulate(np.min(every, axis=0))
     legend[_BEST] = Line2D([], [], color=style.INK, linewidth=1.8)
     if optimum is not None:
-        legend[_KNOWN] = Line2D([], [], color=style.STUCK, linewidth=1.4, linestyle=BROKEN)
+        legend[_KNOWN] = Line2D([], [], color=style.FAINT, linewidth=1.4, linestyle=BROKEN)
     above = style.legend_height(list(legend), 0.75) + 0.24
     picture, (ax,) = style.new_picture(title, subtitle, heights=[2.7], left=0.75, right=0.3, above=above)
     for name, own in walks.items():
@@ -341,7 +341,7 @@ def cost_over_iterations(
     ax.plot(x, best, color=style.INK, linewidth=1.8, zorder=4)
     lowest = best[-1] if optimum is None else min(best[-1], optimum)
     if optimum is not None:
-        ax.axhline(optimum, color=style.STUCK, linewidth=1.4, linestyle=BROKEN, zorder=5)
+        ax.axhline(optimum, color=style.FAINT, linewidth=1.4, linestyle=BROKEN, zorder=5)
     if max(walk.max() for walk in every) > 8 * lowest:
         ax.set_yscale("log")
     else:

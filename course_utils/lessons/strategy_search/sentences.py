@@ -12,6 +12,8 @@ from course_utils.words import count, join, number_text, percent, seconds_text
 
 _SAME = 0.005  # simulated times, which have no noise, are the same where they are nearer than this share
 
+_NEAR = 0.3  # FlexFlow's authors report that their predictions are off by less than this share
+
 
 def quickest_text(milliseconds: Mapping[str, float]) -> str:
     """How long each strategy takes, simulated, and which is the fastest, as a title."""
@@ -84,7 +86,10 @@ def honesty_text(predicted: Sequence[float], measured: Sequence[float]) -> str:
     """How far predictions are off in the median and at worst, and whether they rank strategies correctly; a title."""
     off = relative_errors(predicted, measured)
     order = agreement(predicted, measured)
-    text = f"The simulator is off by {percent(statistics.median(off))} in the median, {percent(max(off))} at worst"
+    text = f"off by {percent(statistics.median(off))} in the median, {percent(max(off))} at worst"
+    if order == 1 and max(off) > _NEAR:
+        return f"The simulated times are {text}, but their ranking is right"
+    text = f"The simulator is {text}"
     if order == 1:
         return f"{text}; its ranking is right"
     pairs = len(off) * (len(off) - 1) // 2

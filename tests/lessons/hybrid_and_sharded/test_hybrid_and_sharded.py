@@ -139,7 +139,7 @@ def test_sentences_follow_the_numbers() -> None:
     )
     assert stages_text(kept, {"stage 0": {"sent": 2.0}, "stage 3": {"sent": 2.0}}).endswith(" the same bytes")
     assert mixtures_text({"a": {"data": 3.0}, "b": {"data": 1.0, "tensor": 5.0}}).startswith(
-        "a sends the least, b sends"
+        "a sends the least, and b sends"
     )
     assert mixtures_text({"a": {"data": 3.0}, "b": {"tensor": 3.0}}) == "All these meshes send the same"
     bars = {"as it is": 8.0, "few": 2.0, "again": 4.0, "both": 1.0}

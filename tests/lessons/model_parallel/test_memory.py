@@ -196,7 +196,7 @@ def test_the_picture_says_how_far_the_formula_is() -> None:
     picture = pictures.memory(computed, {"plain": counted, "cut": counted})
     assert "within 4\N{NO-BREAK SPACE}% of what was counted" in picture.alt_text
     assert "cut: computed parameters 99 B" in picture.alt_text
-    assert memory_finding({"a": (counted, counted)}) == "What was computed is what was counted, in every part"
+    assert memory_finding({"a": (counted, counted)}) == "Computed and counted bytes agree in every part"
     wrong = memory_finding({"a": (counted, counted), "b": (Memory(100, 100, 200, 75), counted)})
     assert wrong == "Activations of b: 50\N{NO-BREAK SPACE}% more was computed than counted"
     with pytest.raises(CourseError, match="the same names"):

@@ -9,7 +9,7 @@ NARROW = "\N{NO-BREAK SPACE}"
 
 def test_idle_time_is_compared_with_the_calculation() -> None:
     said = sentences.idle_text(0.76, ranks=4)
-    wanted = f"4 ranks that work one after the other are idle for 76{NARROW}% of the time, close to (4 − 1)/4"
+    wanted = f"4 ranks working in turn are idle for 76{NARROW}% of the time, close to (4 − 1)/4"
     assert said == wanted
     assert "more than the calculated" in sentences.idle_text(0.9, ranks=4)
     assert "less than the calculated" in sentences.idle_text(0.5, ranks=4)
@@ -20,9 +20,7 @@ def test_where_the_batch_cut_becomes_the_cheapest() -> None:
         others = {"row cut": [4, 16, 64], "column cut": [8, 32, 128]}
         return sentences.sizes_text([8, 32, 128], {"batch cut": batch, **others})
 
-    assert said(20, 20, 20) == (
-        "Up to 32 rows it is cheaper to cut W, with 128 and more it is cheaper to cut the batch"
-    )
+    assert said(20, 20, 20) == "Cutting W sends less up to 32 rows, and cutting the batch sends less from 128 on"
     assert said(99, 99, 99).startswith("Up to 128 rows, cutting W")
     assert said(1, 1, 1).startswith("From 8 rows on, cutting the batch")
 

@@ -58,15 +58,15 @@ def test_a_device_fetches_nothing_a_halo_or_half() -> None:
     first, second = two_convolutions()
     rows = Config(1, 2, 1, (0, 1))
     assert [fetched_numbers(first, second, way, 0) for way in (HALVES, rows, CHANNELS)] == [0, 8 * 16 * 12, 8 * 8 * 144]
-    assert cut_text(first, second, HALVES, 0) == ("fetches nothing", f"adds up {second.parameters:,} gradients")
-    assert cut_text(first, second, CHANNELS, 1)[1] == "adds up no gradients"
+    assert cut_text(first, second, HALVES, 0) == ("fetches nothing", f"adds up {second.parameters:,} weight gradients")
+    assert cut_text(first, second, CHANNELS, 1)[1] == "adds up no weight gradients"
 
 
 def test_boxes_show_what_is_fetched() -> None:
     ways = {"by sample": HALVES, "by attribute": Config(1, 2, 1, (0, 1)), "by parameter": CHANNELS}
     picture = operator_cuts(*two_convolutions(), ways)
     assert "by attribute: fetches 1,536 numbers" in picture.alt_text
-    assert "Cut by sample, a device fetches nothing; cut by parameter, it adds up no gradients" in picture.alt_text
+    assert "A cut by sample fetches nothing; a cut by parameter adds up no weight gradients" in picture.alt_text
     assert [len(ax.patches) for ax in picture.axes] == [3 * 4, 3 * 5, 3 * 4]  # three faces of each cell
     with pytest.raises(CourseError):
         operator_cuts(*two_convolutions(), {})
@@ -121,6 +121,7 @@ def test_predictions_are_judged_by_error_and_order() -> None:
     assert sentences.agreement([1.0, 2.0, 3.0], [30.0, 20.0, 10.0]) == -1
     assert sentences.agreement([1.0, 2.0, 3.0], [10.0, 30.0, 20.0]) == pytest.approx(1 / 3)
     assert sentences.honesty_text([1.0, 2.0], [1.0, 2.0]).endswith("its ranking is right")
+    assert sentences.honesty_text([1.0, 4.0], [1.0, 2.0]).endswith("at worst, but their ranking is right")
     assert sentences.honesty_text([1.0, 2.0, 3.0], [1.0, 3.0, 2.0]).endswith("2 of 3 pairs are ranked correctly")
 
 

@@ -35,13 +35,13 @@ class Task(NamedTuple):
 
 
 def task_graph(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Task]:
-    """List all tasks of a training step in the program's order: forward, then backward in reverse.
+    """List all tasks of a training step in the order of the program.
 
     Forward, an operator gets its inputs ("conv1 → pool1"), is computed ("pool1"), and adds up over
-    devices what its output needs ("pool1 sums"). Backward, this is done again ("pool1 sums
-    backward"), its gradients are computed ("pool1 backward"), those of its parameters are added
-    up over devices ("pool1 gradients"), and those of its inputs go back, the last input's first
-    ("pool1 → conv1").
+    devices what its output needs ("pool1 sums"). Backward, from the last operator to the first,
+    this is done again ("pool1 sums backward"), its gradients are computed ("pool1 backward"), those
+    of its parameters are added up over devices ("pool1 gradients"), and those of its inputs go
+    back, the last input's first ("pool1 → conv1").
 
     Args:
         strategy: a configuration for each operator.
