@@ -768,7 +768,7 @@ run.timeline("FSDP2: gathers in both passes, and reduce-scatters of the gradient
 # each, these are 6.3 GB, and in a ring of 128 the factor is almost 2. Along `pipeline`, with the 1F1B of lesson 10, it
 # sends the 268 MB of each of 16 sequences forward and, unless it is at an end, as much back:
 #
-# | axis | a GPU sends in a step | at 450 GB/s (NVLink, in a node) | at 50 GB/s (between nodes) |
+# | axis | a GPU sends in a step | at 450 GB/s (in a node, NVLink of lesson 13) | at 50 GB/s (between nodes) |
 # |---|---|---|---|
 # | `tensor` | 16 × 15 GB = 240 GB | 0.53 s | 4.8 s |
 # | `data` | 2 × 6.3 GB = 12.6 GB | 0.03 s | 0.25 s |
