@@ -6,12 +6,12 @@
 # In lesson 9 you cut a model that was too large for one rank into stages and put one stage on each of four ranks. It
 # worked, but at any moment only one rank was computing while the other three waited for it. So each rank was idle for
 # 75% of the time on average. For training, the layers of Llama 3 405B were spread over 16 ranks ([Grattafiori and
-# others, 2024](https://arxiv.org/abs/2407.21783)). Run in the same way, its GPUs would have been idle for 15/16 of the
-# time, which is 94%.
+# others, 2024](https://arxiv.org/abs/2407.21783)). If only one of them had computed at a time, the GPUs would have been
+# idle for 15/16 of the time, which is 94%.
 #
 # The cure is to cut the batch into small pieces and let them follow each other through the stages, as cars do on an
-# assembly line. In this lesson you write down who does what in which order, run it, calculate how idle the ranks still
-# are and what they have to keep in memory, and judge what it costs to make them less idle.
+# assembly line. In this lesson you write down who does what in which order, run it, work out how much of the time the
+# ranks are still idle and what they have to keep in memory, and judge what it costs to shorten the idle time.
 #
 # *50 minutes · builds on [lesson 9](09_model_parallel.ipynb) · 4 ranks*
 
@@ -44,9 +44,9 @@ print(f"rank 3 begins at {on_paper.entries[3].start:g}, all ends at {on_paper.se
 
 # %% [markdown]
 # `problems` looks for mistakes, such as a missing pass or two ranks that wait for each other. `simulate_schedule` is a
-# **simulator**, which calculates when everything would happen and runs nothing. What it finds is what we call the time
-# *on paper*. It lets each pass begin as soon as its rank is free and its input is there, and messages take no time. Its
-# unit of time is one forward pass of a stage. A backward pass takes two units, because it does about twice as many
+# **simulator**, which calculates when everything would happen and runs nothing. We say that its results hold *on
+# paper*. A pass begins as soon as its rank is free and its input has arrived, and messages take no time. Its unit of
+# time is one forward pass of a stage. A backward pass takes two units, because it does about twice as many
 # multiplications (you will see why at the end of this lesson). So four of each, one after the other, take 4 + 8 = 12
 # units.
 #
@@ -56,8 +56,8 @@ print(f"rank 3 begins at {on_paper.entries[3].start:g}, all ends at {on_paper.se
 # of the first one, it passes the activations on and starts on the second, while rank 1 works on the first. The simplest
 # schedule does all forward passes and then all backward passes. It is called **GPipe**, after the library in which it
 # appeared ([Huang and others, 2019](https://arxiv.org/abs/1811.06965)). Here it is with two ranks and three
-# micro-batches. To see what is where, let's ignore for a moment that backward passes take longer. In this picture each
-# pass is one step:
+# micro-batches. To see which rank holds what, let's pretend for a moment that a backward pass takes no longer than a
+# forward pass. In this picture each pass takes one step, and a black frame means that the rank is working:
 
 # %% tags=["figure:10_micro_batches"]
 small_gpipe = parse_schedule(["0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1F1 1F2 1B0 1B1 1B2"])
@@ -66,7 +66,7 @@ pictures.micro_batches(small_gpipe, steps_text("GPipe", small_gpipe))
 # %% [markdown]
 # Follow rank 1 in the lower rows. In step 1 no activations have arrived yet. In steps 2 to 4 it does the forward passes
 # of the three micro-batches. It keeps their activations (pale blue), because the backward passes need them. In step 5
-# it starts the backward pass of micro-batch 0, while rank 0 is still waiting for the first gradient to come back. After
+# it does the backward pass of micro-batch 0, while rank 0 is still waiting for the first gradient to come back. After
 # its backward pass, the activations of a micro-batch can be freed (grey).
 #
 # How long does this take if a backward pass takes two units? Rank 1 begins at time 1, and it then has three forward and
@@ -133,10 +133,10 @@ def run_batch(comm, schedule, stages, micro_batches, loss, pace=None):
 # that could end in the deadlock of lesson 4 ([Further](10_pipeline_further.ipynb) shows one). `loss(y, i)` is
 # micro-batch `i`'s share of the loss, so all shares add up to the loss of the batch.
 #
-# The passes on this page are **emulated**, which is the job of `at_work`. Four stages can only compute at the same time
-# on four cores, and your computer may have fewer. So our stages are so small that they compute in almost no time, and
-# then `at_work` lets the rank *sleep* until a large stage would have finished. It also notes when the pass began and
-# ended. The messages are real, and so is the waiting for them.
+# The passes on this page are **emulated** by `at_work`. Four stages can only compute at the same time on four cores,
+# and your computer may have fewer. So our stages are so small that they compute in almost no time, and then `at_work`
+# lets the rank *sleep* until a large stage would have finished. It also notes when the pass began and ended. The
+# messages are real, and so is the waiting for them.
 #
 # Does a pipeline give the same result as a single process? We train a network of eight layers on the handwritten
 # digits, in `float64`, with two layers in each of the four stages. `train_alone` does the same in one process:
@@ -225,8 +225,8 @@ pictures.pipelines(both, title, in_seconds=True)
 # Our two examples fit, with 1/4 for $p=2$ and $m=3$, and 3/11 for $p=4$ and $m=8$. (Papers often give the bubble as a
 # share of the *working* time instead, which is $\frac{p-1}{m}$.)
 #
-# **Predict.** What is the smallest number of micro-batches with which the ranks of a pipeline of 16 are idle for no
-# more than 10% of the time?
+# **Predict.** A pipeline of 16 ranks should be idle for no more than 10% of the time. How many micro-batches does it
+# need for that?
 
 # %%
 course.predict("pipeline_bubble", micro_batches=...)
@@ -256,9 +256,8 @@ course.draw.over_numbers(
 )
 
 # %% [markdown]
-# With $p=16$ we need $\frac{15}{m+15} \le \frac{1}{10}$, so $m$ must be at least 135. In the next picture a micro-batch
-# always takes the same time, so more of them are a larger batch. It compares the formula, in which messages take no
-# time, with runs on our four ranks.
+# With $p=16$ we need $\frac{15}{m+15} \le \frac{1}{10}$, so $m$ must be at least 135. The picture compares the formula,
+# in which messages take no time, with runs on our four ranks.
 #
 # However, more micro-batches come at a price. A micro-batch has at least one example, so sooner or later you need a
 # larger batch, and from lesson 6 you know that a batch can't grow forever. According to its report, Llama 3 405B was
@@ -271,7 +270,7 @@ course.draw.over_numbers(
 # ## One forward, one backward
 #
 # Why should rank 1 keep micro-batch 0 until all forward passes are done? It could do the backward pass at once. In
-# **1F1B**, each rank begins with a few forward passes and then does one forward and one backward pass in turn
+# **1F1B**, each rank begins with a few forward passes and then alternates between forward and backward passes
 # ([Narayanan and others, 2019](https://doi.org/10.1145/3341301.3359646), there without a flush). Here is our small
 # example again:
 
@@ -315,7 +314,7 @@ course.draw.over_numbers(
     "Counted in the two runs. The lines are m for GPipe and p − rank for 1F1B",
     predicted={"GPipe": [8] * 4, "1F1B": [4, 3, 2, 1]},
     across="rank",
-    up="most micro-batches kept",
+    up="peak number of micro-batches kept",
     limits=(0, 9),
 )
 
@@ -383,10 +382,10 @@ pictures.plan_and_run("Interleaved", plan, run, *plan_text("Interleaved", plan, 
 # each of them forward and backward, which makes 3 × 8 × 2 = 48 messages. Eight stages have 7 boundaries, and so there
 # are 112 messages. If the network is slow, they can cost more than the smaller bubble saves. Every rank also has to
 # keep more, because a micro-batch visits it twice before the first gradient comes back. Rank 0, which keeps the most,
-# begins with 11 forward passes of half its layers, and we count them as 5.5 micro-batches.
+# begins with 11 forward passes of half its layers, which count as 5.5 micro-batches.
 #
-# In our example of Llama 3, eight stages on each rank would reduce the 48% to $\frac{15}{8 \cdot 16 + 15}$, or 10%. Its
-# authors did use an interleaved schedule.
+# In the Llama 3 example, eight stages on each rank would bring the 48% down to $\frac{15}{8 \cdot 16 + 15}$, or 10%.
+# The authors of Llama 3 did use an interleaved schedule.
 #
 # ## A backward pass has two halves
 #
@@ -404,7 +403,7 @@ assert torch.allclose(layer.weight.grad, g.T @ x)  # W, that of the weights
 # %% [markdown]
 # The forward pass is a single product, which is why we count a backward pass as two units. We call the two halves `I`
 # and `W`. The previous rank is waiting for `I`, but `W` isn't needed until the optimizer takes its step. So `W` can be
-# put off to fill a part of the bubble. Such schedules are called **zero bubble** ([Qi and others,
+# postponed to fill part of the bubble. Such schedules are called **zero bubble** ([Qi and others,
 # 2023](https://arxiv.org/abs/2401.10241)), although some of the bubble may be left. One of them is **ZB-H1**. Here is
 # our small example, where `F`, `I` and `W` take one unit each:
 
@@ -423,8 +422,10 @@ pictures.pipelines(on_paper, title)
 # two units, which it now fills with its two remaining `W` passes. So each rank is idle for 1 unit instead of 3, which
 # is 10% of the 10 units that the batch takes.
 #
-# With two ranks, ZB-H1 cuts the bubble from 3 units to 1. Every further rank lengthens the bubble of 1F1B by 3 units,
-# to 9 units with four ranks, and that of ZB-H1 by only 1.
+# With two ranks, ZB-H1 cuts the bubble from 3 units to 1. Each additional rank delays the first gradient by a forward
+# pass and a whole backward pass in 1F1B, which adds 3 units to the bubble. With four ranks it is 9 units. In ZB-H1 the
+# gradient needs only `F` and `I` from each rank, and the rank fills one of these two units with a `W`, so only 1 unit
+# is added.
 #
 # **Predict.** Four ranks run ZB-H1 with 8 micro-batches. For what percentage of the time is a rank idle?
 
@@ -440,7 +441,10 @@ before = simulate_schedule(one_f_one_b, t, t, t)
 left, idle = idle_seconds(plan) / idle_seconds(before), round(100 * run.idle_share)
 busy = disturbed(plan, run) or disturbed(before, plain)
 course.measured("pipeline_zero", busy=busy, percent=idle)
-print("most micro-batches kept, by rank:", *(f"{kept:g}" for kept in peak_in_flight(h1)))
+print(
+    "peak number of micro-batches kept, rank by rank:",
+    *(f"{kept:g}" for kept in peak_in_flight(h1)),
+)
 assert difference_from_serial(h1, run_schedule) < 1e-12
 title = BUSY if busy else bubble_text(plain, run, left, "ZB-H1")
 pictures.plan_and_run("ZB-H1", plan, run, title, plan_text("ZB-H1", plan, run)[1])
@@ -450,11 +454,11 @@ pictures.plan_and_run("ZB-H1", plan, run, title, plan_text("ZB-H1", plan, run)[1
 # a micro-batch's activations can't be freed before its `W` is done, so now *every* rank keeps up to $p$ micro-batches,
 # as only rank 0 did before.
 #
-# `F`, `I` and `W` are not equally long in a whole transformer block, because the products inside attention have no
-# weights, so the gain is a little smaller there. Large models such as Llama 3 rely on many micro-batches and on
-# interleaving. DeepSeek-V3 went further, with a schedule that cuts backward passes in two and also hides messages
-# ([2024](https://arxiv.org/abs/2412.19437)). [Further](10_pipeline_further.ipynb) continues here, with schedules that
-# leave no gap, stages laid out in a V, a pipeline without a flush, and a puzzle in which you beat 1F1B.
+# In a whole transformer block `F`, `I` and `W` don't take equally long, because the products inside attention have no
+# weights, so the gain is a little smaller there. Llama 3 had few micro-batches for its 16 ranks and relied on
+# interleaving. DeepSeek-V3 went further, with a schedule that splits backward passes and also overlaps messages with
+# computation ([2024](https://arxiv.org/abs/2412.19437)). [Further](10_pipeline_further.ipynb) continues here, with
+# schedules that leave no gap, stages laid out in a V, a pipeline without a flush, and a puzzle in which you beat 1F1B.
 
 # %%
 ranks.stop()

@@ -74,8 +74,8 @@ def steps_text(name: str, schedule: Sequence[Sequence[Action]]) -> str:
     kept = most_kept(frames)
     if len(set(kept)) == 1:
         return f"{name}: {count(len(frames), 'step')}, and each rank keeps up to {count(kept[0], 'micro-batch')}"
-    each = join([f"{most} on rank {rank}" for rank, most in enumerate(kept)])
-    return f"{name}: {count(len(frames), 'step')}; most micro-batches kept: {each}"
+    each = join([f"rank {rank} keeps up to {most}" for rank, most in enumerate(kept)])
+    return f"{name}: {count(len(frames), 'step')}; of the micro-batches, {each}"
 
 
 def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], formula: Sequence[float]) -> str:
@@ -85,7 +85,7 @@ def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], 
         runs: for each number of micro-batches the idle share of each run. formula: its idle share.
     """
     worst, _ = farthest(micro_batches, runs, formula)
-    ends = f"Idle for {percent(statistics.median(runs[0]))} with m = {micro_batches[0]}, "
+    ends = f"Idle {percent(statistics.median(runs[0]))} of the time with m = {micro_batches[0]}, "
     ends += f"{percent(statistics.median(runs[-1]))} with m = {micro_batches[-1]}; "
     if (reason := reason_for(worst)) == Reason.NONE_NEEDED:
         return f"{ends}at most {abs(worst):.1f} percentage points from the formula"
@@ -111,29 +111,9 @@ def kept_by_rank(timing: Timing) -> list[int]:
 
 
 def kept_text(plain: Timing, other: Timing) -> str:
-    """What 1F1B saves in memory compared with GPipe, and whether it is slower."""
+    """What 1F1B saves in memory compared with GPipe, as a title."""
     most, least = max(kept_by_rank(plain)), max(kept_by_rank(other))
-    points = 100 * (other.idle_share - plain.idle_share)
-    kept = f"With 1F1B, rank 0 keeps {least} micro-batches instead of {most}"
-    if (bubble := bubble_of(points)) == Bubble.BUSY:
-        return f"{kept}. {bubble}"
-    return f"{kept}; {bubble.format(abs(points))}"
-
-
-class Bubble(StrEnum):
-    """How 1F1B's bubble compares with GPipe's, in words."""
-
-    SAME = "its bubble is as large as GPipe's"
-    LARGER = "in this run it is idle for {:.0f} percentage points more than GPipe"
-    SMALLER = "in this run it is idle for {:.0f} percentage points less than GPipe"
-    BUSY = BUSY
-
-
-def bubble_of(points: float) -> Bubble:
-    """What to call a bubble that is larger by so many percentage points."""
-    if abs(points) > _FAR:
-        return Bubble.BUSY
-    return Bubble.SAME if abs(points) <= _NEAR else Bubble.LARGER if points > 0 else Bubble.SMALLER
+    return f"With 1F1B, rank 0 keeps {least} micro-batches instead of {most}"
 
 
 def idle_seconds(timing: Timing) -> float:

@@ -1,13 +1,11 @@
 """Sentences about runs of pipelines are chosen by the numbers."""
 
-import re
-
 import pytest
 
 from course_utils.lessons.pipeline import pictures, sentences
 from course_utils.lessons.pipeline.interleaved import interleaved_schedule
 from course_utils.lessons.pipeline.schedules import bubble_fraction, gpipe_schedule, one_f_one_b_schedule
-from course_utils.lessons.pipeline.sentences import Bubble, Reason, Stashless
+from course_utils.lessons.pipeline.sentences import Reason, Stashless
 from course_utils.lessons.pipeline.timing import simulate_schedule
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 from course_utils.measuring import BUSY
@@ -67,7 +65,7 @@ def test_what_each_rank_keeps_is_counted_step_by_step() -> None:
     gpipe, other = gpipe_schedule(2, 3), one_f_one_b_schedule(2, 3)
     assert sentences.steps_text("GPipe", gpipe) == "GPipe: 8 steps, and each rank keeps up to 3 micro-batches"
     assert sentences.steps_text("1F1B", other) == (
-        "1F1B: 8 steps; most micro-batches kept: 2 on rank 0 and 1 on rank 1"
+        "1F1B: 8 steps; of the micro-batches, rank 0 keeps up to 2 and rank 1 keeps up to 1"
     )
 
 
@@ -75,7 +73,7 @@ def test_the_formula_holds_or_not() -> None:
     ms = [1, 4, 16]
     formula = [bubble_fraction(4, m) for m in ms]
     assert plain(sentences.formula_text(ms, [[share + 0.01] for share in formula], formula)).endswith(
-        "Idle for 76 % with m = 1, 17 % with m = 16; at most 1.0 percentage points from the formula"
+        "Idle 76 % of the time with m = 1, 17 % with m = 16; at most 1.0 percentage points from the formula"
     )
     off = [[formula[0]], [formula[1] + 0.05, 0.9, 0.1], [formula[2]]]
     assert sentences.farthest(ms, off, formula) == (pytest.approx(5.0), 4)
@@ -87,16 +85,7 @@ def test_what_is_kept_is_counted_in_the_run() -> None:
     one = slower(0.0, one_f_one_b_schedule)
     assert sentences.kept_by_rank(PLAN) == [8] * 4
     assert sentences.kept_by_rank(one) == [4, 3, 2, 1]
-    equal = "With 1F1B, rank 0 keeps 4 micro-batches instead of 8; its bubble is as large as GPipe's"
-    assert sentences.kept_text(PLAN, one) == equal
-    more = sentences.kept_text(PLAN, slower(0.003, one_f_one_b_schedule))
-    assert re.search(r"in this run it is idle for \d percentage points more than GPipe$", more)
-    assert sentences.kept_text(PLAN, slower(0.1, one_f_one_b_schedule)).endswith(Bubble.BUSY)
-
-
-def test_a_bubble_beside_another() -> None:
-    points = {2.4: Bubble.SAME, 2.6: Bubble.LARGER, -2.6: Bubble.SMALLER, 6.1: Bubble.BUSY, -6.1: Bubble.BUSY}
-    assert {each: sentences.bubble_of(each) for each in points} == points
+    assert sentences.kept_text(PLAN, one) == "With 1F1B, rank 0 keeps 4 micro-batches instead of 8"
 
 
 def test_how_much_of_the_bubble_is_left() -> None:
