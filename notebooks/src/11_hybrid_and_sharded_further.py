@@ -337,9 +337,9 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # ```
 #
 # prints the ten best mixtures, the reason why each of the other nine is slower than the first, and what would run out
-# first. It also considers what section 5 explains. The [exercise](../exercises/11_hybrid_and_sharded.ipynb)
-# `break_even` derives one of the planner's questions as a formula, namely how many GPUs you can use before a step has
-# to wait for messages.
+# first. With `--tested-only` it leaves out the untested features, as above. It also considers what section 5 explains.
+# The [exercise](../exercises/11_hybrid_and_sharded.ipynb) `break_even` derives one of the planner's questions as a
+# formula, namely how many GPUs you can use before a step has to wait for messages.
 #
 # ## How many hours, and how much energy?
 #
@@ -768,7 +768,7 @@ run.timeline("FSDP2: gathers in both passes, and reduce-scatters of the gradient
 # each, these are 6.3 GB, and in a ring of 128 the factor is almost 2. Along `pipeline`, with the 1F1B of lesson 10, it
 # sends the 268 MB of each of 16 sequences forward and, unless it is at an end, as much back:
 #
-# | axis | a GPU sends in a step | at 450 GB/s (NVLink, in a node) | at 50 GB/s (between nodes) |
+# | axis | a GPU sends in a step | at 450 GB/s (in a node, NVLink of lesson 13) | at 50 GB/s (between nodes) |
 # |---|---|---|---|
 # | `tensor` | 16 × 15 GB = 240 GB | 0.53 s | 4.8 s |
 # | `data` | 2 × 6.3 GB = 12.6 GB | 0.03 s | 0.25 s |

@@ -199,8 +199,8 @@ course.draw.shares(panels, stages_text(stages.kept, stages.sent))
 
 # %% [markdown]
 # With one backward pass per step, stages 1 and 2 save memory and send nothing extra. Stage 3 pays for its savings by
-# sending half as much again. In a program with mixed precision, you have to count bytes instead of numbers, because
-# weights and gradients may travel in different formats.
+# sending half as much again. In **mixed precision**, where some numbers take 2 bytes and others 4, you have to count
+# bytes instead, because weights and gradients may travel in different formats.
 #
 # If the batch doesn't fit into memory, you split it into $m$ micro-batches and accumulate their gradients (lesson 7).
 # Stages 0 and 1 need to send only once per step, after the last micro-batch; in DDP you ask for this with `no_sync`.
@@ -432,8 +432,9 @@ planner_pictures.plans(plans)
 
 # %% [markdown]
 # Read a column from top to bottom. The two smallest models use only `data` with ZeRO-1, and larger ones need `tensor`,
-# `pipeline`, or both. Stage 3 was a candidate as well, but in none of these cells would it be clearly faster. A small
-# model can take more memory on more GPUs, because the planner may choose larger micro-batches when there is room.
+# `pipeline`, or both. Stage 3 was a candidate as well, but in none of these cells would it be clearly faster than the
+# layout that you see. A small model can take more memory on more GPUs, because the planner may choose larger
+# micro-batches when there is room.
 #
 # How far can you trust the table? Its formulas were adjusted to half of the published runs counted above and tested on
 # the other half. With `tested_only=True` the planner leaves out what none of these runs does, such as the ZB-V schedule
