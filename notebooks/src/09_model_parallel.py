@@ -93,8 +93,8 @@ def one_after_the_other(comm, stage, x, target):
 
 # %% [markdown]
 # How busy are the ranks? Take two of them first, and suppose that each stage needs 1 ms forward and 2 ms backward. Rank
-# 0 works from 0 to 1 ms, and rank 1 from 1 to 2 ms. Then rank 1 goes backward until 4 ms, and rank 0 until 6 ms. So
-# each rank works for 3 of the 6 ms and is idle for half of the time.
+# 0 works from 0 to 1 ms, and rank 1 from 1 to 2 ms. Then rank 1 runs its backward pass until 4 ms, and rank 0 runs its
+# own until 6 ms. So each rank works for 3 of the 6 ms and is idle for half of the time.
 #
 # **Predict.** With four ranks, what percentage of the time is a rank idle, on average?
 
@@ -208,8 +208,8 @@ what_is_where(panels, "A column cut leaves columns of y, a row cut leaves terms 
 # ranks. Let the loss be this output. If rank 0's input grows by 1, the loss grows by 2, and rank 0 knows that without
 # asking anybody. So the backward pass sends nothing.
 #
-# PyTorch lets you give an operation a backward pass of your own, in a class with two methods. These two classes are all
-# we need:
+# PyTorch lets you define an operation with its own backward pass, as a class with two methods. These two classes are
+# all we need:
 
 
 # %%
@@ -351,7 +351,7 @@ what_is_where(panel, "Each rank computes one head, and nothing moves before the 
 #
 # A block puts the two halves together. Each half begins with a **norm**, a layer that shifts and scales a token's
 # vector to mean 0 and standard deviation 1, and then applies a learned factor and shift to each element. The result of
-# the half is added to $x$:
+# each half is added to $x$:
 #
 # ```
 # x = x + attention(norm_1(x))
@@ -390,21 +390,23 @@ for P in (2, 4):
     assert worst <= 1e-10
     print(f"P = {P}: {len(run.results[0])} tensors, all within {worst:.0e}")
 number = run.collectives
-course.measured("model_block", one_block=number, blocks_24=24 * number)
+course.answer("model_block", one_block=number, blocks_24=24 * number)
 run.timeline(f"A block on 4 ranks takes {number} all-reduces, forward and backward")
 
 # %% [markdown]
 # The output of this small block, the gradient of its input and the gradients of all 12 parameters match those of one
-# process. (The milliseconds mean little, because four ranks share your computer's cores, and this was their first
-# pass.)
+# process. The norms and two of the biases aren't cut, and neither are the model's embedding and head, so a rank holds a
+# little more than a quarter of the weights. (The milliseconds mean little, because four ranks share your computer's
+# cores, and this was their first pass.)
 #
 # Is four all-reduces a lot? Each carries tokens × width elements. Take a model of width 4,096, at 2 bytes per element,
 # and a batch of 64 texts with 2,048 tokens each, which makes 131,072 tokens. One all-reduce carries 131,072 × 4,096 × 2
-# bytes, or 1.07 GB, so a block sums 4.3 GB in every step. Its matrices `qkv`, `out`, `up` and `down` have 3, 1, 4 and 4
-# times 4,096² elements, together 12 × 4,096². With data parallelism on the same batch, the block would sum their
-# gradients, which are 0.4 GB if they also take 2 bytes each. That is less than a tenth of 4.3 GB. In general, with $n$
-# tokens and a width of $h$, tensor parallelism sums $4nh$ elements and data parallelism $12h^2$. They are equal if $n =
-# 3h$, which is 12,288 tokens here. [Further](09_model_parallel_further.ipynb) does this calculation for a single layer.
+# bytes, or 1.07 GB, so a block all-reduces 4.3 GB in every step. Its matrices `qkv`, `out`, `up` and `down` have 3, 1,
+# 4 and 4 times 4,096² elements, together 12 × 4,096². With data parallelism on the same batch, the block would sum
+# their gradients, which are 0.4 GB if they also take 2 bytes each. That is less than a tenth of 4.3 GB. In general,
+# with $n$ tokens and a width of $h$, tensor parallelism all-reduces $4nh$ elements and data parallelism $12h^2$. They
+# are equal if $n = 3h$, which is 12,288 tokens here. [Further](09_model_parallel_further.ipynb) does this calculation
+# for a single layer.
 #
 # In lesson 7 the gradients were sent while the backward pass was still computing. Here the very next layer needs the
 # sum, so there is less computation to hide the communication behind. Libraries do hide part of it, but tensor
@@ -444,7 +446,7 @@ for name, run in {"1 rank": one, "4 ranks": four}.items():
 # | input of `out` | 1 | 0.25 |
 # | input and output of gelu, four times as wide | 8 | 2 |
 # | small things, such as the mask | 0.1 | 0.1 |
-# | **together** | **20.1** | **8.1** |
+# | **total** | **20.1** | **8.1** |
 #
 # The model's head and the loss add 3.6 units. The attention weights grow with the square of the text's length, which is
 # the subject of lesson 17.
@@ -489,7 +491,7 @@ pictures.memory(calculated, {name: run.results[0] for name, run in counted.items
 # %% [markdown]
 # Without checkpointing there are 4 × 8.1 + 3.6 = 36 units, and with it 4 + 7.1 = 11.1, which is 31 percent. The price
 # is time. If a block needs 1 ms forward and 2 ms backward, it now needs 4 ms instead of 3. Some of the block's
-# all-reduces are repeated as well, which Further counts.
+# all-reduces are repeated as well; Further counts them.
 #
 # ## What you can do now
 #
