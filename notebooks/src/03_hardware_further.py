@@ -132,8 +132,8 @@ course.draw.measured_bars({"conv4, forward": pair.bars}, pair.title)
 # The first page claimed that VGG-11 has enough tasks for millions of workers. Let's count them. Each number in a
 # convolution's output is a sum of $k$ products, where $k$ is the number of input channels times the pixels of the
 # window. All the products can be computed at the same time, in a single step. To add them up as a tree takes
-# $\lceil\log_2 k\rceil$ more steps. conv1 has 3 input channels and a window of 3 × 3, so $k$ is 27, and its depth is 1
-# + 5 = 6, however many images and pixels there are.
+# $\lceil\log_2 k\rceil$ more steps. conv1 has 3 input channels and a window of 3 × 3, so $k$ is 27. Its depth is
+# therefore 1 + 5 = 6, however many images and pixels there are.
 #
 # Backward there are two products. The gradient of an input is a sum over the output channels and the window. The
 # gradient of a *weight* is a sum over all the images and pixels at which this weight was used. In conv1 these are 32 ×

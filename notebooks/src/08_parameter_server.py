@@ -502,9 +502,9 @@ ranks.stop()
 #
 # A parameter server's link carries $2W$ vectors in a step, so a single server becomes the bottleneck, while several
 # servers together do what a reduce-scatter and an all-gather do. If no worker waits, the mean staleness is $W-1$,
-# however uneven the workers are. Old gradients need a smaller learning rate. On a parabola, the limit is at least $\tau
-# + 1$ times smaller for a staleness of $\tau$. Not waiting pays if some machines are much slower than others. If they
-# are equal, waiting costs little, and your results can be repeated.
+# however uneven the workers are. Old gradients need a smaller learning rate. On a parabola, the limit is at least
+# $\tau + 1$ times smaller for a staleness of $\tau$. Not waiting pays if some machines are much slower than others. If
+# they are equal, waiting costs little, and your results can be repeated.
 #
 # Continue with [the exercises](../exercises/08_parameter_server.ipynb). In [lesson 9](09_model_parallel.ipynb) the
 # model no longer fits on one machine.

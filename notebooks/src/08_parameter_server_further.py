@@ -501,9 +501,9 @@ course.draw.loss_curves(curves, title, y="loss of the ranks' mean weights")
 #
 # Suppose four ranks have one weight each: 1, 0, −1 and 0. Rank 0 averages its 1 with the zeros to its left and right,
 # which gives one third. Rank 1 averages 1, 0 and −1, which gives 0. So after one step the weights are ⅓, 0, −⅓ and 0,
-# and every distance from the mean has shrunk to one third. If the weights are 1, −1, 1 and −1, rank 0 gets $\frac13(-1
-# + 1 - 1) = -\frac13$, so the distances shrink to one third again. With 4 ranks, whatever the weights are, they are
-# made of a mean and patterns like these two.
+# and every distance from the mean has shrunk to one third. If the weights are 1, −1, 1 and −1, rank 0 gets
+# $\frac13(-1 + 1 - 1) = -\frac13$, so the distances shrink to one third again. With 4 ranks, whatever the weights are,
+# they are made of a mean and patterns like these two.
 #
 # On a longer ring the differences can be spread out. With 8 ranks, the slowest pattern is a wave: 1, 0.71, 0, −0.71,
 # −1, −0.71, 0, 0.71.

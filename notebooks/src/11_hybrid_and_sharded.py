@@ -3,13 +3,13 @@
 # %% [markdown]
 # # Which mixture?
 #
-# Llama 3 405B was trained on up to 16,384 GPUs ([Grattafiori and others, 2024](https://arxiv.org/abs/2407.21783)). None
-# of the kinds of parallelism that you have met could have used them all. In the data parallelism of lesson 6, every GPU
+# Llama 3 405B was trained on up to 16,384 GPUs ([Grattafiori and others, 2024](https://arxiv.org/abs/2407.21783)). No
+# single kind of parallelism that you have met could have used them all. In the data parallelism of lesson 6, every GPU
 # needs room for the whole model. With Adam, at 16 bytes per weight (part 2 lists them), that is 6.5 TB, and a GPU has
-# 80 GB. A pipeline ends at 126 stages, because the model has 126 layers. Tensor parallelism cuts attention between its
-# heads (lesson 9), and there are 128. So for most of the training, the authors combined three kinds. They split each
-# matrix across 8 GPUs, the layers across 16 such groups, and each batch among 128 of these pipelines, for a total of 8
-# × 16 × 128 = 16,384 GPUs.
+# 80 GB. A pipeline can have at most 126 stages, because the model has 126 layers. Tensor parallelism cuts attention
+# between its heads (lesson 9), and there are 128. So for most of the training, the authors combined three kinds. They
+# split each matrix across 8 GPUs, the layers across 16 such groups, and each batch among 128 of these pipelines, for a
+# total of 8 × 16 × 128 = 16,384 GPUs.
 #
 # It matters which GPU does what. On this page you will work out that for every sequence of 8,192 **tokens**, which are
 # pieces of words, one of these GPUs sends 15 GB to the GPUs with which it shares its matrices. That takes at least 33
@@ -51,7 +51,8 @@ ranks.load_torch()
 # Each kind of parallelism sends messages along its own axis only. A rank's **group** along an axis consists of the rank
 # itself and all ranks that differ from it in that coordinate and in no other. Take rank 6, with the coordinates (1, 1,
 # 0). If we change only the last one, we get (1, 1, 1), so along `tensor` its group is ranks 6 and 7. Along `pipeline`,
-# we change the middle one and get (1, 0, 0), which is rank 4. Along `data` it is (0, 1, 0), which is rank 2.
+# we change the middle one and get (1, 0, 0), which is rank 4. If we change only the first, we get (0, 1, 0), so along
+# `data` it is rank 2.
 #
 # **Predict.** Which rank is rank 5's partner along each of the three axes?
 
@@ -78,9 +79,9 @@ pictures.mesh(cube)
 # along `data` connect the two. If `tensor` were the first axis, its groups would be 0 and 4, 1 and 5, and so on, and
 # all its messages would have to leave the node. **The axis that needs the fast links most goes last.**
 #
-# Usually this is `tensor`, which often sends the most, as we will calculate. Besides, the next layer has to wait for
-# its messages, while those of `data` can travel during the backward pass (lesson 7). In Llama 3's training, the eight
-# GPUs of a node were exactly the eight ranks of a group along `tensor`.
+# Usually this is `tensor`, which often sends the most, as we will calculate. Besides, the next layer can't start until
+# the messages along `tensor` have arrived, while those along `data` can travel during the backward pass (lesson 7). In
+# Llama 3's training, the eight GPUs of a node were exactly the eight ranks of a group along `tensor`.
 #
 # In PyTorch, `init_device_mesh` makes a mesh with all its groups. Let's try it with our four ranks, each of which adds
 # its own number to those of the others in its group:
@@ -105,9 +106,8 @@ for rank, (coordinates, sums) in enumerate(results):
     print(f"rank {rank} at {coordinates}: {sums}")
 
 # %% [markdown]
-# The argument `group=` restricts a collective to the ranks of one group. Along `data`, rank 3 is with rank 1, and 3 + 1
-# =
-# 4. Along `tensor` it is with rank 2, and 3 + 2 = 5.
+# The argument `group=` restricts a collective to the ranks of one group. Along `data`, rank 3 shares a group with rank
+# 1, so it finds 3 + 1, which is 4. Along `tensor` it shares one with rank 2 and finds 5.
 #
 # ## Each rank holds a part of the model and reads a part of the batch
 #
@@ -117,7 +117,7 @@ for rank, (coordinates, sums) in enumerate(results):
 #
 # A rank's coordinate along `tensor` selects its part of the matrices, which `parallelise_block` of lesson 9 cuts out.
 # Its coordinate along `data` selects its part of the batch. We get this coordinate from `dist.get_rank(group)`, which
-# counts the ranks of the group from 0.
+# returns the rank's position in the group, counted from 0.
 
 
 # %%
@@ -234,8 +234,8 @@ course.draw.loss_curves(lines, "A transformer learns characters on a mesh")
 
 # %% [markdown]
 # The largest difference is a rounding error. If it were larger, `same_text` would have raised an error. So the four
-# ranks, each with half the batch and about half the weights, train one model. Here is what it writes before and after
-# 40 steps:
+# ranks, each with half the batch and about half the weights, follow a single process loss by loss. Here is what the
+# model of the single process writes before and after 40 steps:
 
 # %%
 from course_utils.lessons.hybrid_and_sharded import CONTEXT, whole_model
@@ -310,17 +310,19 @@ course.draw.loss_curves(lines, title)
 # If the gradients are averaged over all four, ranks 0 and 2 take the same wrong step and stay equal, so comparing
 # replicas reveals nothing. Of our two checks, only the comparison with one process finds this mistake. You need the
 # printed numbers to see it, because the wrong curve lies almost on top of the right one. If the gradients aren't
-# averaged at all, the replicas drift apart, because each trains on its own half of the data. Even so, the loss falls.
+# averaged at all, the replicas drift apart, because each trains on its own half of the data. Even so, the loss keeps
+# falling.
 #
-# On this mesh all shapes agree. The stages of a pipeline have weights of different shapes, so there a wrong group may
-# well end in an error or a deadlock. [Further](11_hybrid_and_sharded_further.ipynb) takes apart a program from a
-# student's report that exchanged its gradients wrongly and still learned.
+# On this mesh all shapes agree, so nothing can complain. With a wrong group, PyTorch or gloo stops only if the shapes
+# happen to differ, for example between the first and the last stage of a pipeline.
+# [Further](11_hybrid_and_sharded_further.ipynb) takes apart a program, from a student's report, which exchanged its
+# gradients wrongly and still learned.
 #
 # ## What does each axis send?
 #
-# To decide which axis belongs on the fast links, we calculate what rank 1 sends in a step. Our numbers take 8 bytes,
-# and we assume that every all-reduce is done by a ring, in which each of $P$ ranks sends $2\,\frac{P-1}{P}$ times the
-# vector (lesson 5).
+# To decide which axis belongs on the fast links, we calculate what rank 1 sends in a step. Our numbers are stored in 8
+# bytes each, and we assume that every all-reduce is done by a ring, in which each of $P$ ranks sends $2\,\frac{P-1}{P}$
+# times the vector (lesson 5).
 #
 # | axis | what it sends in a step | the size of what it sums or sends |
 # |---|---|---|
@@ -369,8 +371,8 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 #
 # ## Why Llama 3 keeps `tensor` inside a node
 #
-# Now for Llama 3 405B. Its 126 layers are blocks. Divided over 16 pipeline ranks, that is at most 8 to a GPU. A
-# sequence has 8,192 tokens, and a vector has 16,384 numbers of 2 bytes, so the activations of a sequence take 8,192 ×
+# Now for Llama 3 405B. Its 126 layers are blocks. Divided over 16 pipeline ranks, they come to at most 8 for each GPU.
+# A sequence has 8,192 tokens, and a vector has 16,384 numbers of 2 bytes, so the activations of a sequence take 8,192 ×
 # 16,384 × 2 bytes = 268 MB. The ring along `tensor` has 8 ranks, so in each all-reduce a GPU sends 1.75 times that.
 # With four all-reduces in each of 8 blocks, this makes 32 × 1.75 × 268 MB = 15 GB for every sequence. In a step, a GPU
 # works on 16 sequences and sends 240 GB. The links inside a node carry 450 GB/s, so this takes at least 0.53 s. Between
@@ -379,9 +381,9 @@ course.draw.shares([panel], mixtures_text(counted.sent))
 # A step took about 6.2 s, or 390 ms for each sequence. [Further](11_hybrid_and_sharded_further.ipynb) calculates this
 # from the 400 · 10¹² FLOPs per second (lesson 3) that the paper reports for each GPU. Between nodes, the messages along
 # `tensor` would have added more than four seconds. Inside a node they take half a second, a part of which can be hidden
-# behind computation ([Further](09_model_parallel_further.ipynb) of lesson 9). With plain replicas and the 1F1B of
-# lesson 10, a GPU would send only 12.6 GB along `data` and 8.6 GB along `pipeline`. That is why `tensor` gets the links
-# inside a node, while `data` and `pipeline` can go between nodes.
+# behind computation ([Further](09_model_parallel_further.ipynb) of lesson 9). The same calculation for the other two
+# axes, with gradients of 2 or 4 bytes, gives 13 or 25 GB along `data` and 9 GB along `pipeline`, if each rank has one
+# stage. That is why `tensor` gets the links inside a node, while `data` and `pipeline` can go between nodes.
 #
 # ## Clipping needs the norm of the whole gradient
 #
@@ -463,7 +465,7 @@ course.draw.loss_curves(lines, title, y="norm before clipping")
 # Again there is no error message.
 #
 # PyTorch's `clip_grad_norm_` sees only what its rank holds, so with plain tensors, as on this page, you have to add up
-# the squares yourself. With DTensors (lesson 9) it does so along `tensor`, as
+# the squares yourself. If the gradients are DTensors (lesson 9), it adds up the squares along `tensor` by itself, as
 # [Further](11_hybrid_and_sharded_further.ipynb) shows. But each stage of a pipeline is a separate model, so the sum
 # along `pipeline` is left to you. The same is true of the experts in lesson 16.
 

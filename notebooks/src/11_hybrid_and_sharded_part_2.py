@@ -76,13 +76,13 @@ sums, updated, gathered = zip(*run.results)
 shard_pictures.zero1_blocks(gradients, sums, updated, gathered)
 
 # %% [markdown]
-# After the backward pass each rank has all four blocks of gradients, but with only its own numbers in them. After the
-# reduce-scatter it has only one block, but that block is complete. In the lower half, each rank has updated its own
-# block of weights, and the all-gather brings all of them to every rank.
+# After the backward pass each rank has all four blocks of gradients, but with only its own numbers in them. The
+# reduce-scatter gives it one block that is complete, and that is the only one it needs from now on. In the lower half,
+# each rank has updated its own block of weights, and the all-gather brings all of them to every rank.
 #
 # How much does this cost? In lesson 5 you saw that a ring all-reduce *is* a reduce-scatter followed by an all-gather.
-# ZeRO-1 only puts the update in between. So if weights and gradients take equally many bytes, each rank sends exactly
-# as much as before.
+# ZeRO-1 only puts the update in between. So if weights and gradients take the same number of bytes, each rank sends
+# exactly as much as before.
 #
 # Now let's do the same with Adam, in a training run whose result we can check. The model is the small transformer of
 # part 1. `FlatModel` stores all its weights in one vector and all its gradients in a second one. The optimizer gets
@@ -165,8 +165,8 @@ course.predict("zero_kept", within=1.02, stage_1=..., stage_2=..., stage_3=...) 
 # %% [markdown]
 # What do the stages send? Let's go back to four ranks. In a ring all-reduce of 1,000 gradients, each rank sends three
 # blocks of 250 numbers for the reduce-scatter, and three more for the all-gather. So stages 0 and 1 send 750 + 750 =
-# 1,500 numbers. Stage 2 sends just as much, because it only splits the reduce-scatter into buckets. Stage 3 needs no
-# all-gather after the update, but it gathers all the weights twice during the step.
+# 1,500 numbers. Stage 2 sends just as much, because it only splits the reduce-scatter into buckets. Stage 3 has the
+# same reduce-scatter. It needs no all-gather after the update, but it gathers all the weights twice during the step.
 #
 # **Predict.** If stage 0 sends 100 %, what does stage 3 send?
 
@@ -176,8 +176,8 @@ course.predict("zero_sent", within=1.02, stage_3=...)  # percent
 # %% [markdown]
 # The next cell trains the small transformer with each stage, and compares all four runs with one process. It adds up
 # the bytes that rank 0 keeps between two steps, and those that it would send if every collective were a ring. Each
-# number takes 8 bytes here. The bars show what was counted on four ranks, and the black lines what we calculate as
-# above.
+# number takes 8 bytes here. The bars show what was counted on four ranks, and the black lines show what the calculation
+# above gives.
 
 # %% tags=["figure:11_stages"]
 from course_utils.lessons.hybrid_and_sharded import count_stages, stages_text, totals
@@ -206,8 +206,8 @@ course.draw.shares(panels, stages_text(stages.kept, stages.sent))
 # Stages 0 and 1 need to send only once per step, after the last micro-batch; in DDP you ask for this with `no_sync`.
 # Stage 2 can't wait that long, because no rank keeps a whole gradient, so it needs a reduce-scatter after *every*
 # micro-batch. With our 1,000 weights and two micro-batches, that is 750 + 750 numbers, and another 750 for the
-# all-gather at the end. It sends 2,250 numbers instead of 1,500. Stage 3 repeats everything it does for each
-# micro-batch.
+# all-gather at the end. In total, stage 2 sends 2,250 numbers instead of 1,500. Stage 3 has to repeat all its messages
+# for every micro-batch, unless the ranks keep what they have gathered.
 #
 # **Predict.** What do stages 2 and 3 send with four micro-batches, if stage 0 sends 100 %?
 
@@ -230,9 +230,9 @@ course.measured("micro_batches", stage_2=stage_2, stage_3=stage_3)
 #
 # PyTorch's version of stage 3 is called **FSDP2**, the second version of *fully sharded data parallel*. Instead of one
 # long vector it cuts every weight matrix by its rows into shards. You call `fully_shard` on each layer. A last call on
-# the whole model takes care of any weights that belong to none of these layers. In the next cell, a `ShardWatch` notes
-# which weights and gradients each of three layers has whenever one of them computes. `loss.backward()` now averages the
-# gradients over the ranks, so you don't divide by $P$ yourself.
+# the whole model takes care of any weights that belong to none of these layers. In the next cell, a `ShardWatch`
+# records which weights and gradients of the three layers a rank holds whenever one of them computes. `loss.backward()`
+# now averages the gradients over the ranks, so you don't divide by $P$ yourself.
 
 # %%
 from course_utils.lessons.hybrid_and_sharded import ShardWatch
@@ -292,8 +292,8 @@ shard_pictures.gathers([moments for moments, gradient in run.results])
 # each rank has only its own shards, so all ranks can write at the same time.
 #
 # In the next cell, 2 × 2 ranks do this. `TorchMeshTraining` cuts the transformer's blocks along `tensor`, as in lesson
-# 9, and then FSDP2 shards along `data` what each rank has got. `checkpoint.load` writes into tensors that exist
-# already, which is why `load_and_train` asks for a state before it loads.
+# 9, and then FSDP2 divides each rank's pieces among the ranks along `data`. `checkpoint.load` writes into tensors that
+# exist already, which is why `load_and_train` asks for a state before it loads.
 
 # %%
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
@@ -325,8 +325,9 @@ def load_and_train(folder, sizes, batches):
 
 
 # %% [markdown]
-# **Predict.** Four ranks write the checkpoint. Then two ranks try to read it, on two different meshes, and so does a
-# single process. How far are the weights and averages that they load from those that were saved?
+# **Predict.** Four ranks write the checkpoint. Then two ranks try to read it, once on each of two different meshes, and
+# finally a single process does. By how much do the weights and averages that they load differ from those that were
+# saved?
 
 # %%
 choices = {
@@ -382,15 +383,15 @@ panel = course.draw.SharesPanel("saved for the backward pass, at most", saved)
 course.draw.shares([panel], saved_text(saved))
 
 # %% [markdown]
-# Recomputation leaves so much here because a block's activations are all there again during its backward pass, and our
-# model has only two blocks. With many blocks it saves more. Its price is a second forward pass. That is about a third
-# more arithmetic in a step, because a backward pass does about twice as much as a forward pass. Micro-batches need no
-# extra arithmetic, but with ZeRO's stages 2 and 3 they cost extra messages, as you have counted.
+# Recomputation saves so little here because during a block's backward pass all activations of that block are back in
+# memory, and our model has only two blocks. With many blocks it saves more. Its price is a second forward pass. That is
+# about a third more arithmetic in a step, because a backward pass does about twice as much as a forward pass.
+# Micro-batches need no extra arithmetic, but with ZeRO's stages 2 and 3 they cost extra messages, as you have counted.
 #
 # ## What fits on how many GPUs?
 #
-# From here on we calculate, and nothing is run. Let's go back to the 7 billion weights on eight 80 GB GPUs, with 2 + 2
-# + 12 bytes for each weight. With stage 1, a GPU keeps 2 + 2 + 12 ÷ 8 = 5.5 bytes per weight. That is 38.5 GB, which
+# From here on we calculate, and nothing is run. Let's go back to the 7 billion weights on eight 80 GB GPUs, with 2 +
+# 2 + 12 bytes for each weight. With stage 1, a GPU keeps 2 + 2 + 12 ÷ 8 = 5.5 bytes per weight. That is 38.5 GB, which
 # leaves 41.5 GB for activations, so stage 1 is the lowest stage that fits.
 #
 # **Predict.** What is the lowest ZeRO stage that fits for 30 billion weights on the same eight GPUs, and how many
@@ -431,10 +432,10 @@ print(published_kinds_text())
 planner_pictures.plans(plans)
 
 # %% [markdown]
-# Read a column from top to bottom. The two smallest models use only `data` with ZeRO-1, and larger ones need `tensor`,
-# `pipeline`, or both. Stage 3 was a candidate as well, but in none of these cells would it be clearly faster than the
-# layout that you see. A small model can take more memory on more GPUs, because the planner may choose larger
-# micro-batches when there is room.
+# Read a column from top to bottom. For the two smallest models the planner chose only `data` with ZeRO-1, and for
+# larger ones `tensor`, `pipeline`, or both. Stage 3 was a candidate as well, but in none of these cells would it be
+# clearly faster than the layout that you see. A small model can take more memory on more GPUs, because the planner may
+# choose larger micro-batches when there is room.
 #
 # How far can you trust the table? Its formulas were adjusted to half of the published runs counted above and tested on
 # the other half. With `tested_only=True` the planner leaves out what none of these runs does, such as the ZB-V schedule
@@ -451,9 +452,9 @@ ranks.stop()
 #
 # Data parallelism keeps the same weights, gradients and optimizer state on every rank, and ZeRO divides them. If all
 # numbers have the same size and there is one backward pass per step, stages 1 and 2 send nothing extra, and stage 3
-# sends half as much again. With micro-batches stages 2 and 3 send more, so do the arithmetic before you combine them.
-# FSDP2 is PyTorch's stage 3. A sharded checkpoint can be read on a different mesh. Activations aren't divided, so you
-# reduce them with micro-batches or recomputation.
+# sends half as much again. With micro-batches stages 2 and 3 send more, so do the arithmetic before you combine
+# micro-batches with either of them. FSDP2 is PyTorch's stage 3. A sharded checkpoint can be read on a different mesh.
+# Activations aren't divided, so you reduce them with micro-batches or recomputation.
 #
 # In [the exercises](../exercises/11_hybrid_and_sharded.ipynb) you write `zero1_step` for vectors of any length, and the
 # formulas that tell you what fits. In [lesson 12](12_strategy_search.ipynb) a program searches for the best strategy,

@@ -52,10 +52,10 @@ for operator in five.operators:
 #
 # - Half of an operator takes half of its time.
 # - Both devices can read the input and the labels, so nothing is sent for them.
-# - The link carries 512 numbers per millisecond in each direction, both at the same time.
+# - The link carries 512 numbers per millisecond in each direction, and it can carry both directions at once.
 # - While the devices send, receive or add up numbers, *both are busy* and neither computes. Real libraries can do both
-#   at once (lesson 7), but the programs in this lesson don't.
-# - If both devices hold the same $n$ weights, they add up their gradients with an all-reduce, right after that
+#   at once (lesson 7), but the programs in this lesson
+# don't. - If both devices hold the same $n$ weights, they add up their gradients with an all-reduce, right after that
 #   operator's backward pass. Each sends $n$ numbers (lesson 5), which takes $n/512$ ms.
 #
 # Here is data parallelism in full, with 4 of the 8 images on each device:
@@ -72,8 +72,8 @@ for operator in five.operators:
 # | add up the gradients of conv1, 512 ÷ 512 | 1 ms | 33 ms |
 #
 # The gradients of fc1 take more than a third of this time. What if only device 0 had fc1 and the loss, for all 8
-# images? Then device 1 has to send it half of the output of pool1. In the backward pass it receives just as many
-# gradients, and it sits idle in between.
+# images? Then device 1 has to send its half of the output of pool1, for 4 images, to device 0. In the backward pass
+# device 1 receives just as many gradients, and it sits idle in between.
 #
 # **Predict.** How many milliseconds does a step take if fc1 and the loss are on device 0?
 
@@ -264,7 +264,7 @@ print(strategy_text(five, least))
 
 # %% [markdown]
 # So the way out leads through strategies that are worse. In a **Metropolis** walk, named after the first author of a
-# paper on physics from 1953, a proposal that is slower is still accepted with probability
+# physics paper from 1953, a proposal that is slower is still accepted with probability
 #
 # $$e^{-(\text{new}-\text{old})/T} .$$
 #
@@ -416,16 +416,19 @@ pictures.strategies(graph, panels, title, devices=gpus.names)
 # data parallelism, whose gradients don't grow with the tokens. By 3,072 tokens it has already switched for attention,
 # whose linear layers have only half as many weights as the MLP.
 #
-# You can choose by the limit of $4w$ tokens only if both ways fit into memory and nothing overlaps. Real libraries send
-# gradients during the backward pass (lesson 7), so that data parallelism can be faster with fewer tokens, too.
+# The limit of $4w$ tokens holds for the MLP. The linear layers of attention have $4w^2$ weights, so by the same
+# calculation their limit is $2w$. And both limits are a guide only if both ways fit into memory and no message overlaps
+# with computation. Real libraries send gradients during the backward pass (lesson 7), so data parallelism can win below
+# these limits, too.
 #
-# A search is no better than its space. FlexFlow couldn't have found this pair of cuts, and ours can't find a pipeline
-# with micro-batches (lesson 10) or a sharded optimizer state (lesson 11).
+# A search is no better than its space. FlexFlow, as published in 2018, couldn't have found this pair of cuts, and ours
+# can't find a pipeline with micro-batches (lesson 10) or a sharded optimizer state (lesson 11).
 #
 # ## From the strategy to a program
 #
 # From a strategy, the course can write a program. Our two ranks get a block of width 256, and a `Workload` describes
-# how each builds its copy. Since 8 × 32 = 256 tokens are fewer than $4w$, we use the strategy for 1,536 tokens:
+# how each builds its copy. Its 8 × 32 = 256 tokens are fewer than $2w$ = 512, so we use the strategy in which both
+# attention and the MLP are cut by weights, the one found for 1,536 tokens:
 
 # %%
 from course_utils.lessons.strategy_search import Workload, program_text
@@ -501,9 +504,10 @@ pictures.predicted_measured(points, title)
 
 # %% [markdown]
 # A point on the dashed line would mean a perfect prediction, and a bar reaches from the shortest to the longest of the
-# four rounds. The title tells you what this run has shown. If the machine was busy, close other programs and run the
-# cell again. Even if the times are wrong, a search among these strategies would pick the fastest as long as the
-# *ranking* is right. Ours knows nothing about data that happens to be cached, or about other programs on your computer.
+# four rounds. The errors in the title compare the simulated time with the median of the rounds. If the machine was
+# busy, close other programs and run the cell again. A search doesn't need exact times. It picks the fastest strategy if
+# the simulator ranks that one first. Ours knows nothing about data that happens to be cached, or about other programs
+# on your computer.
 #
 # [Further](12_strategy_search_further.ipynb) does the same with AlexNet, with other links, with more GPUs, and with
 # GPUs of unequal speed. It also describes newer programs, such as Alpa and PyTorch's AutoParallel.
@@ -528,7 +532,7 @@ ranks.stop()
 #
 # - Jia, Zaharia and Aiken (2018), [*Beyond Data and Model Parallelism for Deep Neural
 #   Networks*](https://arxiv.org/abs/1807.05358), is the paper on FlexFlow, with SOAP and the simulator.
-# - Zheng and others (2022), [*Alpa*](https://arxiv.org/abs/2201.12023), searches in two levels, between stages and
+# - Zheng and others (2022), [*Alpa*](https://arxiv.org/abs/2201.12023), searches on two levels, between stages and
 #   inside them.
-# - Xu and others (2021), [*GSPMD*](https://arxiv.org/abs/2105.04663), explains how a compiler completes a few
-#   annotations.
+# - Xu and others (2021), [*GSPMD*](https://arxiv.org/abs/2105.04663), explains how a compiler works out the cuts of a
+#   whole model from a few annotations.

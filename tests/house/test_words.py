@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 import pytest
+from markdown_it import MarkdownIt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 
@@ -116,6 +117,23 @@ def test_titles_neither_shout_nor_repeat_themselves() -> None:
             for title in titles:
                 shouted = set(SHOUTED.findall(re.sub(r"<[^>]*>", "", title))) - ABBREVIATIONS
                 assert not title.endswith(("!", ":")) and not shouted, (place, title)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.target.with_suffix("").as_posix())
+def test_no_broken_line_turns_into_a_title_or_a_list(page: Page) -> None:
+    """A line of a paragraph that is "=" makes the text above it a title, and one that begins with "+ " is a list."""
+    wrong = []
+    for cell in read_cells(ROOT / page.source):
+        if cell.cell_type == "markdown":
+            lines = re.sub(r"\$\$.*?\$\$", "", cell.source, flags=re.DOTALL).splitlines()
+            wrong += [lines[token.map[0]] for token in MarkdownIt().parse("\n".join(lines)) if surprises(token)]
+    assert wrong == []
+
+
+def surprises(token) -> bool:
+    """Whether Markdown made something of a line that our pages write in a different way, or not at all."""
+    is_title = token.type == "heading_open" and token.markup in ("=", "-")
+    return is_title or (token.type == "bullet_list_open" and token.markup != "-")
 
 
 @pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson.written], ids=lambda lesson: lesson.stem)

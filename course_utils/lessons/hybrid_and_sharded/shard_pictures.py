@@ -131,7 +131,7 @@ def gathers(moments: Sequence[Sequence[ShardMoment]]) -> Figure:
     title = _gathers_finding([moment for moment, *_ in frames])
     under = (
         "Each column is a layer. The upper strip shows its weights and the lower strip its gradients, each cut into"
-        f" {count(ranks, 'part')}. The layer has the coloured parts on this rank. Buffers for messages are not drawn."
+        f" {count(ranks, 'part')}. The rank holds the coloured parts of the layer. Buffers for messages are not drawn."
     )
     picture, ax = _canvas(title, under, 2 * high, {"weights": WEIGHTS, "gradients": GRADIENTS})
     for index, frame in enumerate(frames):
