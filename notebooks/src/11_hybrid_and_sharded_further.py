@@ -686,7 +686,7 @@ print(f"norm in one process, with float32 throughout: {serial_norm:.8f}")
 # The weights are DTensors (lesson 9), which know how they are cut. So `clip_grad_norm_` adds up the squares of all
 # shards by itself, and all ranks get the same norm. It differs a little from the serial norm because bfloat16 rounds.
 # This works if all gradients are on *one* mesh. If some weights are also cut along `tensor` and others aren't, PyTorch
-# may refuse with an error, and along `pipeline` you still have to add up the squares yourself.
+# may stop with an error, and along `pipeline` you still have to add up the squares yourself.
 #
 # ## When do the shards travel?
 #
