@@ -30,7 +30,7 @@ AXES = ("data", "tensor")
 
 
 class TorchMeshTraining:
-    """One rank's part of a training with Adam on torch's own mesh of data × tensor.
+    """One rank's part of a training run with Adam on torch's own mesh of data × tensor.
 
     Args:
         model: of `character_model`, equal on all ranks; changed.

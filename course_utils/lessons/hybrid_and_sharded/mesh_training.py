@@ -1,4 +1,4 @@
-"""Three kinds of parallelism in one training: a small transformer on a mesh of data × pipeline × tensor.
+"""Three kinds of parallelism in one training run: a small transformer on a mesh of data × pipeline × tensor.
 
 A rank's coordinate along `pipeline` selects its layers, the one along `tensor` its part of each layer, and the one
 along `data` its part of every batch. Each kind of parallelism sends its messages in its own groups and needs to know

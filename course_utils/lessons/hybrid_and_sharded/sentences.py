@@ -85,7 +85,7 @@ def same_text(losses: Mapping[str, Sequence[float]], serial: Sequence[float]) ->
         AssertionError: a mixture trains something else.
     """
     far = {name: largest_difference(line, serial) for name, line in losses.items()}
-    assert max(far.values()) <= SAME, f"another training than the serial one: {far}"
+    assert max(far.values()) <= SAME, f"this is not the training run of one process: {far}"
     who = join(list(far)) if len(far) < 4 else f"all {len(far)} runs"
     near = (
         f"within {max(far.values()):.0e} of one process" if max(far.values()) else "as in one process, digit for digit"
@@ -119,7 +119,7 @@ def clip_text(by_own_norms: Sequence[MeshRun], serial: Sequence[float]) -> str:
 
 
 def utilizations_text(parts: Mapping[str, Mapping[str, float]]) -> str:
-    """From where to where the MFU of several trainings lies: training → part → share of the peak."""
+    """From where to where the MFU of several training runs lies: training → part → share of the peak."""
     sums = totals(parts)
     low, high = percent(min(sums)), percent(max(sums))
     return f"The models' own arithmetic takes {low} to {high} of the peak"

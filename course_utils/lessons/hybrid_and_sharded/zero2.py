@@ -75,7 +75,7 @@ class ShardedBucket:
 
 
 class Zero2State:
-    """The buckets of a training, and what they hold.
+    """The buckets of a training run, and what they hold.
 
     Attributes:
         buckets: in the order in which they fill up.
@@ -108,7 +108,7 @@ class Zero2State:
 
 
 def zero2_state(parameters: Iterable[nn.Parameter], bucket_bytes: int = BUCKET_BYTES) -> Zero2State:
-    """Prepare a training with `zero2_step`: from now on every backward pass deals its gradients out.
+    """Prepare a training run with `zero2_step`: from now on every backward pass deals its gradients out.
 
     Args:
         parameters: same shapes and order on all ranks. Frozen ones are left out.

@@ -26,7 +26,7 @@ SMALL_BUCKET = 1 << 16
 
 @dataclass
 class ShardedRun:
-    """What a rank brings back from a training.
+    """What a rank brings back from a training run.
 
     Attributes:
         losses: of each step, of this rank's shard; the mean over the ranks is the batch's.
@@ -93,7 +93,7 @@ class Replicated:
         self.prepare()
 
     def prepare(self) -> None:
-        """Make what the training keeps."""
+        """Make what the training run keeps."""
         self.flat = FlatModel(self.model)
         self.adam = AdamShard(torch.zeros_like(self.flat.vector), torch.zeros_like(self.flat.vector))
 
@@ -140,7 +140,7 @@ class StateSharded(Replicated):
     """Stage 1."""
 
     def prepare(self) -> None:
-        """Make what the training keeps."""
+        """Make what the training run keeps."""
         self.flat = FlatModel(self.model)
         self.adam = adam_shard(self.flat.vector)
 
@@ -153,7 +153,7 @@ class GradientsSharded(Replicated):
     """Stage 2."""
 
     def prepare(self) -> None:
-        """Make what the training keeps."""
+        """Make what the training run keeps."""
         self.zero2 = zero2_state(self.model.parameters(), self.bucket_bytes)
 
     def begin(self) -> None:
@@ -221,7 +221,7 @@ class FullySharded(Replicated):
 
 
 def prepared(stage: int, model: nn.Sequential, rate: float = 0.003, bucket_bytes: int = SMALL_BUCKET) -> Replicated:
-    """A training of this stage, on every rank: `step(loss)` is a backward pass and a step; the model is changed."""
+    """A training run of this stage, on every rank: `step(loss)` is a backward pass and a step; the model is changed."""
     return (Replicated, StateSharded, GradientsSharded, FullySharded)[stage](model, rate, bucket_bytes)
 
 

@@ -56,7 +56,7 @@ def digit_batches(
 
 
 def digit_stream(micro_batches: int, examples: int) -> tuple[list[torch.Tensor], Loss]:
-    """Digits for a training that steps after every micro-batch: images, and (output, micro-batch) → its mean loss.
+    """Digits for a training run that steps after every micro-batch: images, and (output, micro-batch) → its mean loss.
 
     Args:
         examples: images of a micro-batch.
@@ -113,10 +113,10 @@ def largest_difference(held: Iterable[Mapping[int, Iterable[torch.Tensor]]], exp
 def step_by_step(
     comm: "MPI.Intracomm", micro_batches: int, stash: bool = True, seconds: float = 0.0, rate: float = 0.2
 ) -> StashedTraining:
-    """A training without a flush on micro-batches of 16 digits; see `train_without_flush`.
+    """A training run without a flush on micro-batches of 16 digits; see `train_without_flush`.
 
     Args:
-        micro_batches: of the whole training.
+        micro_batches: of the whole training run.
         stash: whether a backward pass uses the weights of its forward pass.
         seconds: that a forward pass waits, and each half of a backward pass.
         rate: of SGD.

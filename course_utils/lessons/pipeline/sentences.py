@@ -166,7 +166,7 @@ def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
 
 
 class Stashless(StrEnum):
-    """What becomes of a training without stashing, in words."""
+    """What becomes of a training run without stashing, in words."""
 
     BROKEN = "without stashing, training diverges"
     SAME = "in this run, stashing makes no difference"

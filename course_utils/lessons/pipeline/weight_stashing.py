@@ -1,6 +1,6 @@
 """Weight stashing: a pipeline that is never flushed, and in which each stage takes a step after every micro-batch.
 
-PipeDream runs one schedule on and on for the whole training. Between the forward and the backward pass of a
+PipeDream runs one schedule on and on for the whole training run. Between the forward and the backward pass of a
 micro-batch, a stage then takes steps for earlier micro-batches, so its weights change. Therefore it keeps the weights
 of each forward pass until the backward pass of the same micro-batch has used them.
 """
@@ -79,7 +79,7 @@ def _leaves(tensors: Mapping[str, torch.Tensor]) -> Weights:
 
 @dataclass(frozen=True)
 class StashedTraining:
-    """What a rank knows of a training without a flush.
+    """What a rank knows of a training run without a flush.
 
     Attributes:
         losses: of each micro-batch, before its step; where the last stage is.
@@ -110,7 +110,7 @@ def train_without_flush(
 
     Args:
         layers: of the whole model, the same on every rank; rank r gets an equal share.
-        micro_batches: of the whole training, in order.
+        micro_batches: of the whole training run, in order.
         loss: (output, micro-batch) → its mean loss.
         rate: of SGD.
         stash: whether a backward pass uses the weights of its forward pass.

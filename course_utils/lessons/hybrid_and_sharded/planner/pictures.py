@@ -1,4 +1,4 @@
-"""What a planner found on paper: what fits on how many GPUs, how long a training takes, and how far it is off."""
+"""What a planner found on paper: what fits on how many GPUs, how long a training run takes, and how far it is off."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -192,7 +192,7 @@ def published(runs: Sequence[H100Run]) -> Figure:
 
 
 def why_many(estimate: TrainingEstimate) -> Figure:
-    """Draw what a training needs: its memory beside a GPU's and a laptop's, and its time on few GPUs and on many.
+    """Draw what a training run needs: its memory beside a GPU's and a laptop's, and its time on few GPUs and on many.
 
     Args:
         estimate: of `estimate_training`.

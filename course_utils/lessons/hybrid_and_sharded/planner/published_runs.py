@@ -1,4 +1,4 @@
-"""What published trainings have spent: parameters, tokens and hours of devices, as their authors give them."""
+"""What published training runs have spent: parameters, tokens and hours of devices, as their authors give them."""
 
 from dataclasses import dataclass
 
@@ -52,4 +52,4 @@ SPENT = {
         540.35e9, 238.3e3, 118, 12288, 2048, 6144 / HOUR, _TPU_V4, "Chowdhery et al. 2022, §4.1 and appendix B"
     ),
 }
-"""The first five are whole trainings: their hours may hold waiting and work done twice. The last is a second."""
+"""The first five are whole training runs: their hours may hold waiting and work done twice. The last is a second."""

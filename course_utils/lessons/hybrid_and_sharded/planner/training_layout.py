@@ -49,7 +49,7 @@ MODERN = TrainingProgram(fused=True, compiled=True)
 
 @dataclass(frozen=True)
 class Layout:
-    """How a training is cut over data × context × pipeline × tensor GPUs.
+    """How a training run is cut over data × context × pipeline × tensor GPUs.
 
     GPUs of one tensor-parallel group lie side by side, then those that share a text, then those of a data-parallel
     group; the stages of the pipeline are farthest apart. With tensor parallelism the sequence is cut too.

@@ -1,4 +1,4 @@
-"""How long a whole training takes on few GPUs and on many, and what memory it needs: on paper only.
+"""How long a whole training run takes on few GPUs and on many, and what memory it needs: on paper only.
 
 What the planner says is set beside what the real training took, as its authors give it.
 """
@@ -19,7 +19,7 @@ GPUS = (1, 8, 64, 512)
 
 @dataclass(frozen=True)
 class PublishedTraining:
-    """A training as its authors describe it.
+    """A training run as its authors describe it.
 
     Attributes:
         name: of the model, as `model_named` knows it.
@@ -64,12 +64,12 @@ Of the published GPU hours it gives 80 % for 7B and 67 % for 32B: it is too fast
 
 @dataclass(frozen=True)
 class TrainingTime:
-    """A training on a number of GPUs, predicted and not measured.
+    """A training run on a number of GPUs, predicted and not measured.
 
     Attributes:
         gpus: all of them.
         choice: how it is cut over them. Where it does not fit, the choice for GPUs with memory without limit.
-        seconds: of the whole training.
+        seconds: of the whole training run.
         fits: whether these GPUs have the memory.
     """
 
@@ -96,7 +96,7 @@ class TrainingTime:
 
 @dataclass(frozen=True)
 class TrainingEstimate:
-    """What a training needs, on paper.
+    """What a training run needs, on paper.
 
     Attributes:
         training: which one.
@@ -140,7 +140,7 @@ def estimate_training(
 
 
 def training_time(training: PublishedTraining, cluster: Cluster) -> TrainingTime:
-    """Plan a training on these GPUs; where it does not fit, on such GPUs with memory without limit.
+    """Plan a training run on these GPUs; where it does not fit, on such GPUs with memory without limit.
 
     The optimizer's state goes to host memory only where the GPUs' memory would not be enough.
     """
