@@ -92,7 +92,7 @@ def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], 
         return f"{ends}at most {abs(worst):.1f} percentage points from the formula"
     if reason == Reason.BUSY:
         return BUSY
-    return f"{ends}{abs(worst):.1f} percentage points from the formula{reason}"
+    return f"{ends}at most {abs(worst):.1f} percentage points from the formula{reason}"
 
 
 def farthest(
