@@ -273,7 +273,7 @@ for dropout in (0.1, 0):
 # A block's backward pass needs two all-reduces and its forward pass two as well, so you would expect four in each of
 # the 4 blocks, which is what happens with dropout. But with `use_reentrant=False`, PyTorch stops recomputing as soon as
 # it has everything that it needs. Without dropout, that is just before the block's last sum, so a block has only three.
-# Dropout saves what it has dropped after this sum, so PyTorch has to go on.
+# Dropout comes after this sum and saves what it drops, so PyTorch has to go on.
 #
 # ## Sending one chunk while computing the next
 #
