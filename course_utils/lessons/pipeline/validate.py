@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from course_utils.errors import CourseError
 from course_utils.lessons.pipeline.actions import (
     BACKWARD,
     FORWARD,
@@ -20,8 +19,6 @@ from course_utils.lessons.pipeline.actions import (
 )
 from course_utils.lessons.pipeline.send_and_receive import other_end
 from course_utils.lessons.pipeline.timing import PerStage, Stuck, needs, number_for, simulate_schedule
-
-_SHOWN = 5  # problems that a message names
 
 
 class ProblemKind(StrEnum):
@@ -170,21 +167,6 @@ def problems(
         except Stuck as stuck:
             found.append(_deadlock(stuck.waiting, rank_of))
     return found + _over_memory(schedule, memory, sizes)
-
-
-def validate_schedule(schedule: Sequence[Sequence[Action]], **asked) -> None:
-    """Reject a schedule that cannot be run.
-
-    Args:
-        asked: as for `problems`.
-
-    Raises:
-        CourseError: names what is wrong, up to five things of it.
-    """
-    found = problems(schedule, **asked)
-    if found:
-        more = f" And {len(found) - _SHOWN} more." if len(found) > _SHOWN else ""
-        raise CourseError("This schedule cannot be run: " + "; ".join(map(str, found[:_SHOWN])) + "." + more)
 
 
 def _homes(schedule: Sequence[Sequence[Action]], rank_of: dict[int, int]) -> list[Problem]:

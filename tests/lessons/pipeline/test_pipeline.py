@@ -16,7 +16,7 @@ from course_utils.lessons.pipeline.schedules import bubble_fraction, gpipe_sched
 from course_utils.lessons.pipeline.send_and_receive import with_messages
 from course_utils.lessons.pipeline.stage_pace import stage_pace
 from course_utils.lessons.pipeline.timing import Stuck, simulate_schedule, timing_of
-from course_utils.lessons.pipeline.validate import Problem, ProblemKind, peak_in_flight, problems, validate_schedule
+from course_utils.lessons.pipeline.validate import Problem, ProblemKind, peak_in_flight, problems
 from course_utils.lessons.pipeline.zero_bubble import zb_h1_schedule, zb_h2_schedule
 
 EVERY = {
@@ -129,8 +129,6 @@ WRONG = {
 def test_what_is_wrong_is_found(name) -> None:
     schedule, problem = WRONG[name]
     assert problem in problems(schedule)
-    with pytest.raises(CourseError, match="This schedule cannot be run"):
-        validate_schedule(schedule)
 
 
 def test_more_than_was_asked_for_and_too_little() -> None:
