@@ -180,8 +180,8 @@ assert difference < 1e-12
 
 # %% [markdown]
 # Apart from rounding, the four ranks do what one process does. All micro-batches of a batch see the same weights, and
-# their gradients are added up, as in lesson 7. Only then does each rank take its step, so the pipeline has to drain
-# after each batch. This is called a **flush**.
+# their gradients are added up, as in lesson 7. Only then does each rank take its step. With GPipe, rank 0 is the
+# last to finish, so the pipeline drains before the next batch begins. This is called a **flush**.
 #
 # Now we can time it. We emulate stages that take 160 ms for a forward pass of the whole batch and 320 ms for a backward
 # pass. Each of 8 micro-batches then takes 20 ms forward and 40 ms backward. `timed_runs` sends one batch through the
