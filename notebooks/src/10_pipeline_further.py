@@ -221,10 +221,9 @@ course.answer("pipeline_v", percent=100 * plans["ZB-V"].idle_share)
 
 # %% [markdown]
 # Rank 3 begins after 1.5 units, so a batch takes 25.5 units, of which 1.5 are idle. That is less than the 27 units of
-# section 1, because the stages are shorter. ZB-V does it with the memory that rank 0 needs with 1F1B. DualPipe-V keeps
-# the activations of one more stage, which is half a micro-batch. The price is messages. Eight stages have seven borders
-# between them. Only stages 3 and 4 are on the same rank, so messages are sent at six borders, compared with three for
-# 1F1B.
+# section 1, because the stages are shorter. ZB-V does it with the memory that rank 0 needs with 1F1B. The price is
+# messages. Eight stages have seven borders between them. Only stages 3 and 4 are on the same rank, so messages are sent
+# at six borders, compared with three for 1F1B.
 #
 # The last line of the table is a schedule with a longer history. DeepSeek trained its model V3 (report of December
 # 2024) with a schedule called *DualPipe*, in which two pipelines run through the same ranks in opposite directions. A
@@ -235,8 +234,9 @@ course.answer("pipeline_v", percent=100 * plans["ZB-V"].idle_share)
 #
 # Engineers at Sea AI Lab then cut DualPipe in half. They kept one pipeline in the shape of a V, in which passes going
 # down are paired with passes coming up, and so needed each weight only once. This is **DualPipe-V**, which DeepSeek
-# took into [its repository](https://github.com/deepseek-ai/DualPipe) in March 2025. Our ranks do the two passes of a
-# pair one after the other, so here you see its order but not its purpose:
+# took into [its repository](https://github.com/deepseek-ai/DualPipe) in March 2025. Compared with ZB-V, it keeps the
+# activations of one more stage, which is half a micro-batch. Our ranks do the two passes of a pair one after the other,
+# so here you see its order but not its purpose:
 
 # %% tags=["figure:10_v"]
 from course_utils.lessons.pipeline import idle_text
