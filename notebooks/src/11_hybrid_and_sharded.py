@@ -216,7 +216,7 @@ def train_on_square(batches, average):
 # To check it, we also train in a single process and compare the losses at each step. The loss of the whole batch is the
 # mean of the losses of its halves. Each half is read by two ranks, so we can take the mean over all four.
 
-# %% tags=["figure:11_text"]
+# %% tags=["here:11_text"]
 from course_utils.lessons.hybrid_and_sharded import same_text, train_serially
 
 alone = {"ranks": 1, "backend": "gloo"}

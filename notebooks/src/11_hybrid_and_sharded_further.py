@@ -90,7 +90,7 @@ print("fully connected:", parameter_count(dense), "weights")
 # %%
 course.predict("hybrid_numbers", within=1.1, numbers=...)
 
-# %% tags=["figure:11_hybrid_step"]
+# %% tags=["here:11_hybrid_step"]
 # train_network calls `hybrid_step`, the function of an exercise.
 from course_utils.lessons.hybrid_and_sharded import same_text, train_network
 
@@ -181,7 +181,7 @@ course.predict(
     },
 )
 
-# %% tags=["figure:11_report"]
+# %% tags=["here:11_report"]
 from course_utils.lessons.hybrid_and_sharded import distances, drift_text, symptom
 
 theirs = ranks.run(train_network, data, "report", steps, backend="gloo").results
@@ -261,7 +261,7 @@ course.answer("kendall", tau=tau)
 # model, which is harder, because their times are often close together. After that, the cell lists the worst rows of the
 # test set:
 
-# %% tags=["figure:11_judged"]
+# %%
 from course_utils.lessons.hybrid_and_sharded import halves, planner_pictures
 from course_utils.lessons.hybrid_and_sharded import published_runs
 
@@ -370,7 +370,7 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # %%
 course.predict("hours", within=1.5, gpu_hours=..., megawatt_hours=...)
 
-# %% tags=["figure:11_mfu"]
+# %%
 from course_utils.lessons.hybrid_and_sharded import SPENT, energy, utilizations_text
 
 llama = SPENT["LLaMA 7B"]  # its hours: Touvron and others 2023, table 15

@@ -421,7 +421,7 @@ course.answer("thirty_billion", stage=lowest, gigabytes=gigabytes)
 # recomputed. The third line has the time of a step, the memory on the fullest GPU, and the share of the GPUs' peak
 # speed that goes into the model's own arithmetic.
 
-# %% tags=["figure:11_planned"]
+# %%
 from course_utils.lessons.hybrid_and_sharded import H100, MODELS, plan
 from course_utils.lessons.hybrid_and_sharded import planner_pictures, published_kinds_text
 

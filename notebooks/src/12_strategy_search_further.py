@@ -118,7 +118,7 @@ course.answer("strategy_fc6", by_sample=fc6.parameters, by_parameter=2 * each_wa
 # Does the search agree? We let it choose with the measured times, and compare the result with four strategies that
 # people have used. "The report's" is that of a student's report of 2020, to which a later section returns:
 
-# %% tags=["figure:12_strategies"]
+# %% tags=["here:12_strategies"]
 four = known_ways(graph)
 seconds = {
     name: predicted_seconds(graph, strategy, costs) for name, strategy in four.items()
@@ -168,7 +168,7 @@ print(same_text({"the program on 2 ranks": parallel}, serial))
 # And does a step take as long as the simulator says? Each of these strategies becomes a program, and their steps are
 # timed by turns, as in lesson 3:
 
-# %% tags=["figure:12_honesty"]
+# %%
 from course_utils.lessons.strategy_search import compare, honesty_text
 
 ways = {"found": found.strategy}
@@ -183,7 +183,7 @@ for name, *point in zip(ways, judged.predicted, judged.measured):
 title = BUSY if busy else honesty_text(judged.predicted, judged.medians)
 pictures.predicted_measured(points, title)
 
-# %% tags=["figure:12_steps"]
+# %%
 from course_utils.lessons.strategy_search import ratio_text
 
 taken = dict(zip(ways, judged.measured))
