@@ -201,8 +201,8 @@ ranks.load_torch()
 # (After the section *How many hours, and how much energy?* of
 # [Further](../notebooks/11_hybrid_and_sharded_further.ipynb).)
 #
-# Let $f$ be the operations of the forward pass for one example. The backward pass takes twice as many, so an example
-# needs $3f$ in all. For a token of a transformer with $N$ parameters, $f$ is about $2N$. For a network with
+# Let $f$ be the operations of the forward pass for one example. The backward pass takes about twice as many, so we
+# count $3f$ for an example. For a token of a transformer with $N$ parameters, $f$ is about $2N$. For a network with
 # convolutions it has to be counted, but your function only gets the number. The MFU of a step is
 #
 # $$\text{MFU} = \frac{\text{operations that the model needs}}{\text{operations that all devices could have done in this

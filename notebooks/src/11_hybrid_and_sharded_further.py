@@ -4,9 +4,9 @@
 # # Further: which mixture?
 #
 # In 2020, a student divided a network over two GPUs and watched the loss fall. The report concluded that "the training
-# flow works correctly". It did not. The two processes were training two different networks, and the last layers of each
-# took steps that were only half as long as they should have been. You will see how to find such an error, and then look
-# at eight questions that the two pages of lesson 11 leave open.
+# flow works correctly". It did not. The two processes were training two different networks. The last layers of each
+# learned from only half of the images, and their gradients were halved as well. You will see how to find such an error,
+# and then look at eight questions that the two pages of lesson 11 leave open.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
 # you can go to any section, because each of them stands alone. If a section complains that its ranks were stopped, run
@@ -14,7 +14,7 @@
 #
 # 1. *A report, redone*: convolutions on all ranks, fully connected layers on one of them
 # 2. *Is the planner right?*: formulas against sixty published runs
-# 3. *How many hours, and how much energy?*: what a published training run cost, from two numbers
+# 3. *How many hours, and how much energy?*: what a published training run cost, from its parameters and tokens
 # 4. *An optimizer that needs whole matrices*: what a rank can't do with a few rows
 # 5. *Shards inside a node, copies between nodes*: how to spare the slow links
 # 6. *A model that fits on no rank*: how to build it all the same
@@ -110,13 +110,14 @@ once.timeline("A hybrid step: activations to rank 0, their gradients back, all-r
 
 # %% [markdown]
 # Rank 1 gives 5,120 activations, 16 labels and 5,280 gradients. With data parallelism alone it would give 21,840
-# gradients. So the mixture sends less, but the advantage shrinks with every image, because each image adds 321 numbers.
-# With 52 images per rank it would be gone. The other price is time. While rank 0 goes through the fully connected
-# layers, the three others wait at the scatter. Our layers are so small that this takes a moment only, but in a network
-# like AlexNet it is a part of every step.
+# gradients. So rank 1 sends less, but the advantage shrinks with every image, because each image adds 321 numbers. With
+# 52 images per rank it would be gone. For rank 0 it is gone with 18, because the scatter sends 3 · 320 numbers for each
+# image of a rank, and 5,280 + 18 · 960 is more than 21,840. The other price is time. While rank 0 goes through the
+# fully connected layers, the three others wait at the scatter, which is the third bar of each rank. Our layers are so
+# small that this takes only a moment. In a network like AlexNet it would be a noticeable part of every step.
 #
 # Part 4 adds gradients up and doesn't divide. Rank 0 calculates its loss as the mean over all 64 images, so the
-# division by 64 has already happened, and each rank's gradient is its images' share of the result. The
+# division by 64 has already happened. Each rank's gradient is what its own images contribute to the sum. The
 # [exercise](../exercises/11_hybrid_and_sharded.ipynb) on `hybrid_step` lets you write this step.
 #
 # ### Which rank holds what?
@@ -148,12 +149,13 @@ for title, on_every_rank in (("hybrid", False), ("the report", True)):
 # %% [markdown]
 # The two lists differ in the last four lines. In the first, only rank 0 has the fully connected layers. In the second,
 # every rank has them. The device is the same in all four columns, but that doesn't make it the same layer. Each process
-# has called `nn.Linear` and got a tensor of its own, so there are four copies of these layers.
+# has called `nn.Linear` and got a tensor of its own, so there are four copies of these layers. In the report, both
+# copies were on the same GPU.
 #
 # ### What the report did with the gradients
 #
-# Four copies are no problem as long as they all receive the same gradient. But the report exchanges gradients like
-# this, where `size` is the number of ranks:
+# Four copies are no problem as long as they start equal and then all receive the same gradient. But the report
+# exchanges gradients like this, where `size` is the number of ranks:
 #
 # ```
 # for name, param in model.named_parameters():
@@ -199,29 +201,32 @@ course.draw.loss_curves(lines, "The report's version, each rank's loss on its ow
 # step:
 
 # %% tags=["figure:11_drift"]
-title = drift_text(theirs)
-course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's layers")
+print(drift_text(theirs))
+away = distances(theirs)
+far = max(line[-1] for line in away.values())
+title = f"The fully connected layers end up to {far:.2g} away from those of rank 0"
+course.draw.loss_curves(away, title, y="distance from rank 0's layers")
 
 # %% [markdown]
-# Each rank trains fully connected layers of its own, on a quarter of the images and with steps that are four times too
-# short. If only rank 0 writes a checkpoint, you will not notice that there have ever been three other networks.
+# Each rank trains fully connected layers of its own, on a quarter of the images and with gradients divided by four. If
+# only rank 0 writes a checkpoint, you will never notice that there were three other networks.
 #
-# The rule for every mixture is that all copies of a weight must receive the same gradient. You can check this by
-# comparing the copies after the first step, and again after a hundred steps.
+# The rule for every mixture is that all copies of a weight must start equal and receive the same gradient in every
+# step. For the start, `DistributedDataParallel` broadcasts rank 0's weights. You can check the rule by comparing the
+# copies before the first step, after it, and after a hundred steps.
 #
 # ## Is the planner right?
 #
 # The [second page](11_hybrid_and_sharded_part_2.ipynb) of this lesson ends with a planner's table, which says how to
-# train nine models on 8, 64 and 512 GPUs. Nothing of it was run. If you reserved 512 GPUs for a month because of such a
+# train nine models on 8, 64 and 512 GPUs. None of it was run. If you reserved 512 GPUs for a month because of such a
 # table, you would want to know how wrong it can be.
 #
-# The planner's formulas contain some rates that can't be calculated, for example which share of its peak a GPU reaches
-# in a large matrix product. They have to be found by comparing the formulas with real runs. The rates are then
-# **fitted** to these runs, and it raises the question that you know from training a network. A formula with enough
-# adjustable rates can reproduce the runs it was fitted to, and still be wrong about the next one. So we do the same as
-# for a network and split the examples. The course has a table of 60 runs on 8 to 1,024 GPUs, published by the makers of
-# torchtitan, NeMo, Megatron Bridge and LLM Foundry. The odd rows are the **training set**, which the rates are fitted
-# to, and the even rows are the **test set**.
+# The planner's formulas contain some rates that can't be calculated, such as the share of its peak that a GPU reaches
+# in a large matrix product. They have to be **fitted** to real runs, which raises a question that you know from
+# training a network. A formula with enough adjustable rates can reproduce the runs it was fitted to, and still be wrong
+# about the next one. So we do the same as for a network and split the examples. The course has a table of 60 runs on 8
+# to 1,024 GPUs, published by the makers of torchtitan, NeMo, Megatron Bridge and LLM Foundry. The odd rows are the
+# **training set**, which the rates are fitted to, and the even rows are the **test set**.
 #
 # Two things are worth testing. The first is how far off a predicted time is. The second is whether the planner puts two
 # mixtures in the right *order*, because this is what you need in order to choose. **Kendall's τ** measures it. Take all
@@ -229,12 +234,12 @@ course.draw.loss_curves(distances(theirs), title, y="distance from rank 0's laye
 # order. Then τ is the difference of the two counts, divided by the number of pairs. It is 1 if every pair is right, −1
 # if every pair is wrong, and about 0 if the prediction is no better than tossing coins.
 #
-# Here is an example with three runs. They were published with 100, 200 and 300 tokens per second, and the planner
+# Here is an example with three runs. Their published speeds are 100, 200 and 300 tokens per second, and the planner
 # predicted 110, 320 and 290. Of the three pairs, first–second and first–third are in the right order, and second–third
 # is not. So τ = (2 − 1) ÷ 3 = 0.33.
 #
-# **Predict.** Four runs have 10, 20, 30 and 40 thousand tokens per second. The planner says 20, 10, 30 and 40. What is
-# τ?
+# **Predict.** The published speeds of four runs are 10, 20, 30 and 40 thousand tokens per second. The planner predicts
+# 20, 10, 30 and 40. What is τ?
 
 # %%
 course.predict("kendall", tau=...)
@@ -257,9 +262,9 @@ course.answer("kendall", tau=tau)
 
 # %% [markdown]
 # Five of the six pairs are right and one is wrong. Now the planner. The next cell prints the median errors and τ for
-# both sets. It compares only runs from the same published table. The second τ also asks that both runs train the same
-# model, which is harder, because their times are often close together. After that, the cell lists the worst rows of the
-# test set:
+# both sets. It compares only runs from the same published table, because two tables can differ in their software. The
+# second τ compares only runs that also train the same model. That leaves 15 pairs in each set, so each pair in the
+# wrong order costs 0.13. After that, the cell lists the worst rows of the test set:
 
 # %%
 from course_utils.lessons.hybrid_and_sharded import halves, planner_pictures
@@ -273,12 +278,17 @@ errors.sort(key=lambda pair: -abs(pair[0]))
 print("the test set's worst rows:")
 for error, run in errors[:5]:
     print(f"  {100 * error:+.0f} % step time: {run.name}, {run.table}")
+with_memory = [run for run in test_set if run.memory]
+low = min(run.predicted().memory.total / run.memory - 1 for run in with_memory)
+print(f"  {100 * low:+.0f} % memory: the prediction furthest below a published run")
 planner_pictures.published(published_runs())
 
 # %% [markdown]
-# A median hides the tails. Half of the test rows are further off than the median, and the list shows how far the worst
-# of them are. So when the planner's two best mixtures differ by a few percent, it can't tell you which one is faster,
-# and you have to run both for a few steps.
+# The test rows are no further off than the training rows, so the rates aren't tailored to their training set. But a
+# median hides the tails. Half of the test rows are further off than the median, and the list shows how far the worst of
+# them are. The last line matters, too, because a layout that should fit can run out of memory. And when the planner's
+# two best mixtures differ by a few percent, it can't tell you which one is faster, and you have to run both for a few
+# steps.
 #
 # ### What the test doesn't cover
 #
@@ -295,8 +305,7 @@ for gpus in (8, 64, 512):
 planner_pictures.plans(plans)
 
 # %% [markdown]
-# Compare it with the table of the second page to see which models and mixtures are new. How many of these
-# recommendations use a feature that the published runs have tested? Let's count:
+# How many of these recommendations use a feature that the published runs have tested? Let's count:
 
 # %%
 uses = {
@@ -317,34 +326,35 @@ print(f"{len(bold)} recommendations use something that no published run here has
 
 # %% [markdown]
 # If a line has a 0 on the left and a larger number on the right, no run in the table has tested the planner there, and
-# its recommendation rests on formulas alone. If it is the other way round, much of the test took place somewhere else
-# than where the recommendations are. In either case the good median above is not about them.
+# its recommendation rests on formulas alone. If it is the other way round, much of the testing was done somewhere other
+# than where the recommendations lie. Either way, the good median says nothing about those recommendations.
 #
 # There are five more gaps, and they remain if you leave the untested layouts out. A layout may combine tested features
-# in a way that no run has. Of the published runs, those with stage 1 all computed with 8-bit numbers, and the table has
-# stage 1 with 2-byte numbers. Its speeds are probably optimistic. [Megatron-LM](https://github.com/NVIDIA/Megatron-LM)
-# reports 41 to 48 % of the peak for its own runs on H100 GPUs. Models with experts (lesson 16) are not in the table at
-# all. All the runs used H100 or H200 GPUs in nodes of eight, so different nodes are untested. And the split is a mild
-# one, because odd and even rows come from the same tables. A row of the test set often has a neighbour in the training
-# set that differs in one setting only.
+# in a way that no run has. For example, the published runs with stage 1 all computed with 8-bit numbers, while the
+# planner recommends stage 1 with 2-byte numbers. Its speeds there are probably optimistic.
+# [Megatron-LM](https://github.com/NVIDIA/Megatron-LM) reports 41 to 48 % of the peak for its own runs on H100 GPUs.
+# Models with experts (lesson 16) are not in the table at all. All the runs used H100 or H200 GPUs in nodes of eight, so
+# different nodes are untested. The split is a mild one, because a row of the test set often has a neighbour in the
+# training set that differs in one setting only. And the formulas themselves were written with all rows in view.
 #
 # ### The planner in a terminal
 #
-# You can ask the planner about a model of your choice without opening a notebook. The command
+# For a model of your choice, the command
 #
 # ```
 # course plan "Llama 3 70B" --gpus 64
 # ```
 #
 # prints the ten best mixtures, the reason why each of the other nine is slower than the first, and what would run out
-# first. With `--tested-only` it leaves out the untested features, as above. It also considers what section 5 explains.
-# The [exercise](../exercises/11_hybrid_and_sharded.ipynb) `break_even` derives one of the planner's questions as a
-# formula, namely how many GPUs you can use before a step has to wait for messages.
+# first. With `--tested-only` it leaves out the untested features, as above. It also considers HSDP, which the section
+# *Shards inside a node, copies between nodes* explains. The [exercise](../exercises/11_hybrid_and_sharded.ipynb)
+# `break_even` derives how many GPUs you can use before a step has to wait for messages.
 #
 # ## How many hours, and how much energy?
 #
-# How much did it cost to train the model that you have just downloaded? Many papers don't say, but you can work it out
-# from two numbers that they nearly all print, the number of parameters and the number of tokens.
+# How much did it cost to train the model that you have just downloaded? Many papers don't say, but nearly all print the
+# number of parameters and the number of tokens. From these two you can calculate the operations, and from the kind of
+# GPU you can estimate the rest.
 #
 # The forward pass of a transformer takes about 2 operations for each parameter and token, a multiplication and an
 # addition. The backward pass takes twice as many. So a training run with $N$ parameters and $D$ tokens needs about
@@ -360,9 +370,9 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # TFLOP/s, these hours could have done $1{,}720{,}320 \cdot 3600 \cdot 312 \cdot 10^{12} = 1.93 \cdot 10^{24}$
 # operations. So the MFU was 8.4 ÷ 19.3 = 43%.
 #
-# For the energy we multiply the hours by the 400 W that an A100 may draw, and add 10% for cooling and the rest of the
-# data centre. Both are assumptions that the authors of LLaMA made as well. This gives 1,720,320 · 400 W · 1.1 = 757
-# MWh.
+# For the energy we multiply the hours by the 400 W that an A100 may draw, and add 10% for cooling and other losses of
+# the data centre. Both are assumptions that the authors of LLaMA made as well, and the processors and the network of
+# the nodes aren't counted. This gives 1,720,320 · 400 W · 1.1 = 757 MWh.
 #
 # **Predict.** The first LLaMA 7B has 6.7 billion parameters and was trained with 1,000 billion tokens, also on A100s.
 # Suppose that the MFU was 43% again. How many GPU hours did it take, and how many MWh?
@@ -383,22 +393,23 @@ panel = course.draw.SharesPanel("MFU", reached, say=lambda share: f"{100 * share
 course.draw.shares([panel], utilizations_text(reached), "From published numbers")
 
 # %% [markdown]
-# The rest of the time goes into waiting (for messages, for memory, in pipeline bubbles, after failures) and into
-# recomputation. The MFU doesn't count recomputed operations. PaLM's authors defined it this way, so that a program
-# can't get a better score by computing more ([Chowdhery and others 2022](https://arxiv.org/abs/2204.02311), appendix
-# B). The second forward pass of activation checkpointing takes time, but the model didn't ask for it.
+# The bars differ, so an estimate is only as good as the MFU that you assume. The rest of the peak is lost in many ways.
+# GPUs wait (for messages, for memory, in pipeline bubbles, after failures), and even large matrix products stay below
+# the peak. Recomputed operations don't count either. PaLM's authors defined the MFU this way, so that a program can't
+# get a better score by computing more ([Chowdhery and others 2022](https://arxiv.org/abs/2204.02311), appendix B).
 #
-# The bars have a second part, because $6\,N$ leaves out attention's products. Attention multiplies activations by
-# activations, so no parameter takes part in it. Counted without a mask, these products take $12\,L s h$ operations for
-# each token, forward and backward, with $L$ layers, texts of $s$ tokens, and heads that are $h$ numbers wide together.
-# LLaMA 7B has $L = 32$, $s = 2048$ and $h = 4096$. That makes $3.2 \cdot 10^9$ operations, compared with $6\,N = 40
-# \cdot 10^9$, so 8% are missing. With four times longer texts, it would be 32%.
+# The bars have a second part, because $6\,N$ leaves out attention's products. PaLM's authors include them in the MFU,
+# and so does the title. Attention multiplies activations by activations, so no parameter takes part in it. Counted
+# without a mask, these products take $12\,L s h$ operations for each token, forward and backward. Here $L$ is the
+# number of layers, $s$ the tokens of a text, and $h$ the width of all heads together. LLaMA 7B has $L = 32$, $s = 2048$
+# and $h = 4096$. That makes $3.2 \cdot 10^9$ operations, compared with $6\,N = 40 \cdot 10^9$, so 8% are missing. With
+# four times longer texts, it would be 32%.
 #
 # ### A convolution uses each weight many times
 #
 # For convolutions, $2N$ is not even close, because a convolution uses each weight at every pixel of its output. PyTorch
-# can count the operations of a forward pass. Here is the network of section 1 with one image, counted once with the
-# rule of $2N$ and once for real:
+# can count the operations of a forward pass. Here is the network of *A report, redone* with one image, once by the rule
+# of $2N$ and once by counting:
 
 # %%
 from torch.utils.flop_counter import FlopCounterMode
@@ -416,15 +427,17 @@ for name, layers in {"convolutions": convolutions, "fully connected": dense}.ite
 # %% [markdown]
 # The first convolution has 250 weights without its biases, and an output of 24 × 24 pixels. So it does 2 · 250 · 576 =
 # 288,000 operations. The second one has 5,000 weights and 8 × 8 pixels, which makes 640,000. For the fully connected
-# layers the rule is right, except that the counter leaves out the biases. Multiply the counted operations by 3 for the
-# forward and the backward pass together. The exercise `mfu` works for both kinds of network.
+# layers the rule is right, except that the counter leaves out the biases. For the forward and the backward pass
+# together, the usual factor is 3. It is a little too much, because nothing needs the gradient of the images, and the
+# first layer's backward pass therefore only takes 288,000 operations. The exercise `mfu` works for both kinds of
+# network.
 #
 # ## An optimizer that needs whole matrices
 #
 # ZeRO and FSDP2 rest on a property of Adam that you may never have thought about. Adam changes each weight with the
 # help of that weight's own gradients and of nothing else. A rank that owns 12 rows of a matrix can therefore do Adam's
-# step for its 12 rows without asking any other rank. Since 2024, large models have also been trained with an optimizer
-# for which this is false.
+# step for its 12 rows without asking any other rank. Not every optimizer allows this, and since 2024 large models have
+# been trained with one that doesn't.
 #
 # **Muon** ([Jordan 2024](https://kellerjordan.github.io/posts/muon/)) looks at the gradient of a layer as a matrix, or
 # to be exact, at the average of its recent gradients. If a few directions dominate this matrix, a plain step changes
@@ -443,8 +456,9 @@ for name, layers in {"convolutions": convolutions, "fully connected": dense}.ite
 # $(0.45, 0.89)$. The part that they have in common is still there.
 #
 # How do you orthogonalise a large matrix quickly? Muon repeats a polynomial of matrix products five times, which is
-# called a Newton–Schulz iteration. The three coefficients are Jordan's. The result is only nearly orthogonal, which
-# according to Jordan is enough for training:
+# called a Newton–Schulz iteration. It leaves the directions of the matrix as they are and brings all its singular
+# values near 1. The three coefficients are Jordan's. The result is only nearly orthogonal, which according to Jordan is
+# enough for training:
 
 
 # %%
@@ -499,15 +513,15 @@ turned = float(cosines.min()) < 1 - 1e-10
 course.measured("muon", answer="c" if turned else "a" if same_length else "b")
 for name, update in {"by shard": by_shard, "gathered": gathered}.items():
     off = float((update - whole).norm() / whole.norm())
-    print(f"{name}: {off:.0e} of its length away from what one process gets")
+    print(f"{name}: {off:.1g} of its length away from what one process gets")
 
 # %% [markdown]
-# Inside a rank, the 12 rows are now nearly perpendicular to each other, but not to the 36 rows of the other ranks. When
-# the ranks gather the gradient first, they agree with one process up to rounding.
+# Each rank makes its 12 rows nearly perpendicular to each other, but knows nothing of the 36 rows of the other ranks.
+# When the ranks gather the gradient first, they agree with one process up to rounding.
 #
 # The first implementations of ZeRO were even less suitable. They put all parameters into one long flat vector and cut
 # that into equal parts, so that the border between two ranks could be in the middle of a row. For Adam this makes no
-# difference. For Muon, such a part has no rows at all.
+# difference. For Muon, such a part isn't even a matrix.
 #
 # So what do large training runs do? [Liu and others (2025)](https://arxiv.org/abs/2502.16982) trained a model with 16
 # billion parameters and divided Muon's state as in ZeRO stage 1. In each step, a rank gathers the gradients of its
@@ -517,9 +531,9 @@ for name, update in {"by shard": by_shard, "gathered": gathered}.items():
 #
 # ## Shards inside a node, copies between nodes
 #
-# FSDP2 gathers every weight twice per step. Inside a node this is cheap, but between nodes the links are perhaps ten
-# times slower. On 512 GPUs, plain FSDP2 sends nearly all weights through these slow links, although a model with 7
-# billion parameters would also fit if you divided it over the 8 GPUs of one node.
+# By default, FSDP2 gathers every weight twice per step. Inside a node this is cheap, but between nodes the links are
+# perhaps ten times slower. On 512 GPUs, plain FSDP2 sends nearly all weights through these slow links, although a model
+# with 7 billion parameters would also fit if you divided it over the 8 GPUs of one node.
 #
 # **HSDP**, hybrid sharding, does exactly that. It needs a mesh with two axes. Along the inner axis, inside a node, the
 # weights are divided as in FSDP. Along the outer axis, every node has the same copy, and the gradients are added up
@@ -528,14 +542,15 @@ for name, update in {"by shard": by_shard, "gathered": gathered}.items():
 # How much does that save? Let $X$ be the bytes of all weights, and also those of all gradients, and take two nodes of 8
 # GPUs. With plain FSDP, two all-gathers and a reduce-scatter go around a ring through all 16 GPUs. Every link of a ring
 # carries $\frac{15}{16}X$ in each of the three, so the link that leaves a node carries $3 \cdot \frac{15}{16}X = 2.8X$.
-# With HSDP all of this stays inside the nodes. Only the all-reduce crosses the border. Each of the 8 GPUs in a node
-# owns $\frac18 X$ of the gradients, and in a ring of two ranks it sends $2\cdot\frac12\cdot\frac18 X = \frac18 X$. All
-# 8 GPUs together send $X$.
+# With HSDP all of this stays inside the nodes. Only the all-reduce crosses between the nodes. Each of the 8 GPUs in a
+# node owns $\frac18 X$ of the gradients, and in a ring of two ranks it sends $2\cdot\frac12\cdot\frac18 X = \frac18 X$.
+# All 8 GPUs together send $X$.
 #
-# A real network has several links per node and rings that share them, but this doesn't change the sum. The price of
-# HSDP is memory. On 16 GPUs, plain FSDP keeps $\frac1{16}$ of the weights on each, and HSDP keeps $\frac18$. In PyTorch
-# the difference is only the mesh. `fully_shard` divides along the last axis of a two-dimensional mesh, and copies along
-# the first.
+# Two nodes are the best case for HSDP. In the same way, 64 nodes give $3.0X$ for plain FSDP and $2.0X$ for HSDP. And if
+# plain FSDP gathers between the two nodes before it gathers inside them, it sends $3 \cdot \frac12 X = 1.5X$ instead of
+# $2.8X$. The price of HSDP is memory. On 16 GPUs, plain FSDP keeps $\frac1{16}$ of the weights on each, and HSDP keeps
+# $\frac18$. In PyTorch the difference is only the mesh. `fully_shard` divides along the last axis of a two-dimensional
+# mesh, and copies along the first.
 #
 # **Predict.** Four ranks play two nodes with two GPUs each. The matrix `mlp.up` has 192 rows. How many rows does a rank
 # keep with plain FSDP2, and how many with HSDP?
@@ -569,7 +584,8 @@ course.measured("hybrid_shards", **rows)
 
 # %% [markdown]
 # Both give every rank the gradient that one process calculates. With plain FSDP2 the mesh has one node of four GPUs
-# here, so each rank keeps a quarter of the rows. With HSDP it keeps half of them.
+# here, which does the same as no mesh at all, so each rank keeps a quarter of the rows. With HSDP it keeps half of
+# them.
 #
 # ## A model that fits on no rank
 #
@@ -620,14 +636,16 @@ for shard_first in (True, False):
 #
 # There is a second trap. After `to_empty`, the tensors contain whatever bytes were in that memory before. A checkpoint
 # fills the weights, but it doesn't fill buffers that aren't saved in it, such as a table of positions. You have to
-# calculate these again by hand, or the model will train with random numbers in them, without any error.
+# calculate these again by hand, or the model will train with whatever they contain, without any error.
 #
 # ### Mixed precision and clipping with FSDP2
 #
 # Here are all the steps in one function, together with two more things that large training runs need. A
 # `MixedPrecisionPolicy` asks FSDP2 to gather the weights as bfloat16, a 2-byte format (lesson 13), and to add up the
-# gradients as float32. And `clip_grad_norm_` clips the gradient. Only rank 0 has the weights at first.
-# `broadcast_from_rank0` lets it send every rank its shards.
+# gradients as float32. And `clip_grad_norm_` clips the gradient. Only rank 0 has the weights at first, all of them,
+# which is what `full_state_dict` means. With `broadcast_from_rank0` it sends every tensor to all ranks, and each rank
+# keeps its shard. So rank 0 still needs room for the whole model. If that is too much,
+# `torch.distributed.checkpoint.load` lets each rank read its own shards from a file.
 
 # %%
 from torch.distributed.checkpoint.state_dict import StateDictOptions
@@ -648,7 +666,7 @@ def in_practice(inputs):
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     dtypes = {}
 
-    def note_dtype(layer, inputs, outputs):
+    def note_dtype(layer, inputs, outputs):  # while the weight is gathered
         dtypes["computing"] = layer.weight.dtype
 
     model[0].register_forward_hook(note_dtype)
@@ -686,7 +704,8 @@ print(f"norm in one process, with float32 throughout: {serial_norm:.8f}")
 # The weights are DTensors (lesson 9), which know how they are cut. So `clip_grad_norm_` adds up the squares of all
 # shards by itself, and all ranks get the same norm. It differs a little from the serial norm because bfloat16 rounds.
 # This works if all gradients are on *one* mesh. If some weights are also cut along `tensor` and others aren't, PyTorch
-# may stop with an error, and along `pipeline` you still have to add up the squares yourself.
+# may stop with an error, and along `pipeline` you still have to add up the squares yourself, because each stage is a
+# model of its own.
 #
 # ## When do the shards travel?
 #
@@ -698,7 +717,7 @@ print(f"norm in one process, with float32 throughout: {serial_norm:.8f}")
 # %%
 def two_steps(length):
     P, rank = dist.get_world_size(), dist.get_rank()
-    weights = torch.ones(length, dtype=torch.float64)
+    weights = torch.linspace(1, 2, length, dtype=torch.float64)
     own = weights.chunk(P)[rank]  # shares its memory with weights
     own.grad = torch.empty_like(own)
     optimizer = torch.optim.Adam([own], lr=0.1)
@@ -713,7 +732,7 @@ def two_steps(length):
     return weights
 
 
-expected = torch.ones(50_000, dtype=torch.float64)
+expected = torch.linspace(1, 2, 50_000, dtype=torch.float64)
 optimizer = torch.optim.Adam([expected], lr=0.1)
 for _ in range(2):
     expected.grad = 2.5 * expected  # the mean of 1, 2, 3 and 4 times the weights
@@ -721,19 +740,17 @@ for _ in range(2):
 for _ in range(2):  # the first run finds the connections
     run = ranks.run(two_steps, 50_000, backend="gloo")
 assert all(largest_difference(weights, expected) < 1e-10 for weights in run.results)
-run.timeline("ZeRO-1: Adam is between the two halves of an all-reduce")
+run.timeline("In ZeRO-1, Adam runs between the two halves of an all-reduce")
 
 # %% [markdown]
 # In each of the two steps there is a reduce-scatter, then Adam on a quarter of the weights, then an all-gather. The
 # result is that of Adam in one process, as the `assert` has checked.
 #
 # Now FSDP2, with the small transformer. It has four layers, an embedding, two blocks and the last layer. The cell also
-# counts the collectives of rank 0 in one step:
+# lists the collectives of rank 0 in one step:
+
 
 # %%
-from collections import Counter
-
-
 def fully_sharded(x):
     model = small_model()
     for layer in [*model, model]:
@@ -747,12 +764,13 @@ def fully_sharded(x):
 for _ in range(2):  # the first run finds the connections
     run = ranks.run(fully_sharded, x, backend="gloo")
 on_rank_0 = [event for event in run.events if event.rank == 0]
-print(dict(Counter(event.name for event in on_rank_0 if event.kind == "collective")))
-run.timeline("FSDP2: gathers in both passes, and reduce-scatters of the gradients")
+in_order = sorted(on_rank_0, key=lambda event: event.start)
+print(*(event.name for event in in_order if event.kind == "collective"), sep=", ")
+run.timeline("FSDP2: collectives in the forward pass and in the backward pass")
 
 # %% [markdown]
 # In the forward pass, each layer's weights are gathered before the layer computes. In the backward pass they are
-# gathered again, and as soon as a layer's gradients are ready, they are reduce-scattered. On GPUs, these messages run
+# gathered again, and each layer's gradients are reduce-scattered. The list shows the order. On GPUs, these messages run
 # while the layers before and after them compute. Our ranks share a few cores, so there is little to hide them behind.
 #
 # ## What else did Llama 3 send?
@@ -774,11 +792,12 @@ run.timeline("FSDP2: gathers in both passes, and reduce-scatters of the gradient
 # | `data` | 2 × 6.3 GB = 12.6 GB | 0.03 s | 0.25 s |
 # | `pipeline` | 16 × 2 × 0.27 GB = 8.6 GB | 0.02 s | 0.17 s |
 #
-# The seconds in the table are lower bounds, because no message travels faster than its link allows. In two points the
-# paper differs from our calculation. Its ranks along `data` divide the work as in part 2, and send 12.6 GB of gradients
-# (as 4-byte numbers) and 6.3 GB of weights. And its schedule is interleaved (lesson 10). If each rank has two smaller
-# stages instead of one, for example, the last row doubles. Neither changes the conclusion, because these messages take
-# a fraction of the step even between nodes.
+# For these bytes, the seconds are lower bounds, because no message travels faster than its link allows. The paper
+# differs from our calculation in two respects. Its ranks along `data` divide gradients and optimizer state, much like
+# ZeRO's stage 2, and send 12.6 GB of gradients (as 4-byte numbers) and 6.3 GB of weights. And its schedule is
+# interleaved (lesson 10). If each rank has two smaller stages instead of one, for example, the last row doubles.
+# Neither changes the conclusion of the first page, that only `tensor` has to stay inside a node. The other messages
+# take a fraction of the step even between nodes.
 #
 # ## PyTorch clips DTensors by itself
 #
@@ -810,16 +829,16 @@ for rank, (norm, clipped) in enumerate(results):
 assert all(abs(norm - 13) < 1e-5 for norm, _ in results)
 
 # %% [markdown]
-# `clip_grad_norm_` finds 13 on both ranks, and halves everything. But each stage of a pipeline is a model of its own,
-# so the sum along `pipeline` remains your task.
+# `clip_grad_norm_` finds 13 on both ranks, and halves everything. Along `pipeline` you still have to do it yourself, as
+# above.
 #
 # ## What you take with you
 #
-# All copies of a weight must receive the same gradient, and a loss curve won't tell you if they don't. A planner's
-# median error says how good it is on cases like those of its test set, so find out which features no test case has
-# used. The operations of a training run are about $6ND$, which gives you its hours and its energy. Sharding rests on an
-# optimizer that treats each weight alone. HSDP keeps the gathers inside a node, and the meta device builds models that
-# no rank could hold.
+# All copies of a weight must start equal and receive the same gradient, and a loss curve won't tell you if they don't.
+# A planner's median error says how good it is on cases like those of its test set, so find out which features no test
+# case has used. The operations of a training run are about $6ND$. With an assumed MFU they give an estimate of its
+# hours and its energy. Sharding relies on the optimizer treating each weight on its own. HSDP keeps the gathers inside
+# a node, and the meta device builds models that no rank could hold.
 #
 # **To read**
 #

@@ -84,7 +84,7 @@ def finding(events: Sequence[Event]) -> str:
     stuck, phases = stuck_text(events), phases_text(events)
     what = " and ".join(filter(None, [messages_text(events), collectives_text(events)]))
     if not stuck and phases:
-        whole = f"{phases} of all phases, in {seconds_text(end - start)}"
+        whole = f"{phases} of the time in phases, {seconds_text(end - start)} in all"
         return f"{what}: {whole}" if what else whole
     text = ", ".join(filter(None, [what, stuck or seconds_text(end - start)]))
     return text[:1].upper() + text[1:] if stuck else text

@@ -30,7 +30,7 @@ def distances(replicas: Sequence[RankTraining]) -> dict[str, list[float]]:
 
 
 def drift_text(replicas: Sequence[RankTraining]) -> str:
-    """How far the fully connected layers of the ranks end up from each other, as a share of the distance they moved."""
+    """How far the fully connected layers end up from rank 0's, also as a share of the distance that those moved."""
     first = replicas[0].dense
     went = (first[-1] - first[0]).norm().item()
     far = max(line[-1] for line in distances(replicas).values())
@@ -42,7 +42,7 @@ def drift_text(replicas: Sequence[RankTraining]) -> str:
         return f"{agree}, and so do the fully connected layers"
     share = far / went if went else float("inf")
     moved = f"{percent(share)} of the distance that rank 0's layers moved"
-    return f"{agree}, but the fully connected layers end {far:.2g} apart, {moved}"
+    return f"{agree}, but the fully connected layers end up to {far:.2g} away from rank 0's, {moved}"
 
 
 def symptom(replicas: Sequence[RankTraining]) -> str:

@@ -10,7 +10,7 @@ def mfu(forward: float, examples: float, seconds: float, devices: float, peak: f
     """Return the model FLOPs utilization of a training step.
 
     It is the share of the devices' peak that the model's own operations take, forward and backward.
-    The backward pass takes twice as many operations as the forward pass. Recomputed operations do
+    The backward pass counts as twice the operations of the forward pass. Recomputed operations do
     not count, because the model does not ask for them. A result above 1 means that one of the
     numbers is wrong, and is returned all the same.
 

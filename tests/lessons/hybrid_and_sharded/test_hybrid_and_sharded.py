@@ -119,7 +119,7 @@ def trained(dense: list[float], losses: list[float] | None = None, accuracy: flo
 
 def test_drift_is_told_as_a_share_of_the_way() -> None:
     assert drift_text([trained([0.0, 1.0, 2.0]), trained([0.0, 1.0, 3.0])]).endswith(
-        "layers end 1 apart, 50\N{NO-BREAK SPACE}% of the distance that rank 0's layers moved"
+        "layers end up to 1 away from rank 0's, 50\N{NO-BREAK SPACE}% of the distance that rank 0's layers moved"
     )
     assert "so do the fully connected" in drift_text([trained([0.0, 1.0])] * 2)
     assert distances([trained([0.0, 1.0]), trained([0.5, 3.0])]) == {"rank 1": [0.5, 2.0]}

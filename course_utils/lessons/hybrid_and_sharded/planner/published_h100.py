@@ -169,7 +169,7 @@ def published_finding() -> str:
     """How far the planner is from the published runs that its rates were not fitted to."""
     judged = halves()["judged"]
     step, memory = percent(judged.step), percent(judged.memory)
-    return f"On the test set, a step's time is off by {step} in the median, and memory by {memory}"
+    return f"On the test set, the median error is {step} in step time and {memory} in memory"
 
 
 def published_kinds_text() -> str:
