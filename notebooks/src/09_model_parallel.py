@@ -123,7 +123,7 @@ runs[0].timeline(unless_busy(busy, idle_text(shares[0], ranks=4)))
 # The loss is the same as in one process, but at any moment only one rank works. A rank with a slower stage is idle less
 # than the others. But because the ranks work in turn, their working times add up to the whole time, so on average each
 # works for $\frac1P$ of it. Wherever you cut, each of the $P$ ranks is idle *on average* for $\frac{P-1}{P}$ of the
-# time. The messages take a little more. Four ranks give you four times the memory but no extra speed.
+# time. Sending the messages adds a little to this. Four ranks give you four times the memory but no extra speed.
 #
 # In lesson 10 many small batches follow one another through the stages, which keeps the ranks busy. This page takes a
 # different approach, **tensor parallelism**. All ranks work on the *same* layer at the same time, each with a part of
@@ -134,7 +134,7 @@ runs[0].timeline(unless_busy(busy, idle_text(shares[0], ranks=4)))
 # Take a linear layer without a bias. On paper it is $y = xW$, where $x$ has a row for each example, and $W$ has a row
 # for each input and a column for each output. PyTorch stores $W$ the other way round, as a tensor `weight` with a *row*
 # for each output, which `linear(x, weight)` transposes. So we need to agree on names. **Megatron-LM** (Shoeybi and
-# others, 2019), the NVIDIA library that introduced the cuts on this page, names a cut after $W$ on paper. So does
+# others, 2019), the NVIDIA library that made the cuts on this page popular, names a cut after $W$ on paper. So does
 # PyTorch, and so do we:
 #
 # - In a **column cut**, each rank gets some columns of $W$. In `weight` these are rows, cut along dimension 0.
@@ -179,7 +179,7 @@ held = {}
 for cut in (batch_cut, column_cut, row_cut):
     run = ranks.run(cut, x, weight, backend="gloo")
     held[cut.__name__.replace("_", " ")] = run.results
-pictures.matrix_cuts(held, whole, "Three ways to cut y = xW over four ranks")
+pictures.matrix_cuts(held, whole, "Three ways to cut y = xW across four ranks")
 
 # %% [markdown]
 # On the left are the three matrices as you would write them on paper, and on the right is $W$ as PyTorch stores it. The
@@ -358,7 +358,8 @@ what_is_where(panel, "Each rank computes one head, and nothing moves before the 
 # x = x + mlp(norm_2(x))
 # ```
 #
-# To cut a block over the ranks, we replace its four linear layers with parallel versions, which contain the code above:
+# To split a block across the ranks, we replace its four linear layers with parallel versions, which contain the code
+# above:
 
 
 # %%
@@ -412,16 +413,17 @@ run.timeline(f"A block on 4 ranks takes {number} all-reduces, forward and backwa
 # sum, so there is less computation to hide the communication behind. Libraries do hide part of it, but tensor
 # parallelism still needs fast links. On NVIDIA's GPUs it is usually confined to those that are connected by NVLink
 # (lesson 13), which are the 8 in an HGX server or the 72 in a GB200 NVL72. [Lesson 11](11_hybrid_and_sharded.ipynb)
-# combines it with other kinds of parallelism. Further shows how to hide the sums and what a wrong random seed does. It
-# also introduces **sequence parallelism**, which divides the work and the memory of the norms among the ranks.
+# combines it with other kinds of parallelism. Further shows how to overlap the all-reduces with computation, and what
+# goes wrong with the wrong random seeds. It also introduces **sequence parallelism**, which divides the work and the
+# memory of the norms among the ranks.
 #
 # ## What training keeps in memory
 #
 # The parameters, their gradients and the optimizer's state take a fixed number of bytes for each weight. These are
 # three of four parts. The fourth is the activations that autograd saves for the backward pass, and these grow with the
 # number of tokens. (We leave out temporary buffers.) The function `step_memory` takes a real step with Adam. It counts
-# the saved activations when there are the most of them, and the other three parts after the step. We take the size of
-# one block's input as the unit:
+# the saved activations at their peak and the other three parts after the step. We take the size of one block's input as
+# the unit:
 
 # %%
 from course_utils.lessons.model_parallel import Parallelism, step_memory, training_memory

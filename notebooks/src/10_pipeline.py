@@ -180,8 +180,8 @@ assert difference < 1e-12
 
 # %% [markdown]
 # Apart from rounding, the four ranks do what one process does. All micro-batches of a batch see the same weights, and
-# their gradients are added up, as in lesson 7. Only then does each rank take its step, so the pipeline has to drain
-# after each batch. This is called a **flush**.
+# their gradients are added up, as in lesson 7. Only then does each rank take its step. With GPipe, rank 0 is the last
+# to finish, so the pipeline drains before the next batch begins. This is called a **flush**.
 #
 # Now we can time it. We emulate stages that take 160 ms for a forward pass of the whole batch and 320 ms for a backward
 # pass. Each of 8 micro-batches then takes 20 ms forward and 40 ms backward. `timed_runs` sends one batch through the
@@ -422,10 +422,10 @@ pictures.pipelines(on_paper, title)
 # two units, which it now fills with its two remaining `W` passes. So each rank is idle for 1 unit instead of 3, which
 # is 10% of the 10 units that the batch takes.
 #
-# With two ranks, ZB-H1 cuts the bubble from 3 units to 1. Each additional rank delays the first gradient by a forward
-# pass and a whole backward pass in 1F1B, which adds 3 units to the bubble. With four ranks it is 9 units. In ZB-H1 the
-# gradient needs only `F` and `I` from each rank, and the rank fills one of these two units with a `W`, so only 1 unit
-# is added.
+# With two ranks, ZB-H1 cuts the bubble from 3 units to 1. Each additional rank lengthens the bubble of 1F1B by 3 units,
+# one each for `F`, `I` and `W`, so it is 9 units with four ranks. In ZB-H1 an additional rank adds only 1 unit. A
+# postponed `W` helps twice, because no other rank waits for it any more, and because it fills a unit in which its own
+# rank would have been idle.
 #
 # **Predict.** Four ranks run ZB-H1 with 8 micro-batches. For what percentage of the time is a rank idle?
 

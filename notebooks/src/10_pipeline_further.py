@@ -49,7 +49,8 @@ zb_h2 = zb_h2_schedule(4, 8)
 # %% [markdown]
 # As on the first page, `2F0` is the forward pass of stage 2 on micro-batch 0, and `2B0` its backward pass. If the
 # backward pass is cut in two, `2I0` computes the gradient of the stage's input and `2W0` the gradient of its weights.
-# *On paper* means that F, I and W all take one unit of time, that B takes two units, and that messages take no time.
+# *On paper* means that F, I and W all take one unit of time, that B takes two units, and that messages and optimizer
+# steps take no time. A stage of half the length takes half as long. A rank keeps a micro-batch from its F to its W.
 # There are four ranks and eight micro-batches unless a section says otherwise.
 #
 # Every schedule has to compute what one process would compute. The function `difference` trains the network for the
@@ -103,16 +104,16 @@ pictures.pipelines(on_paper, "With ZB-H2, no rank pauses once it has begun")
 # Follow rank 0. The first micro-batch needs 4 units to pass the forward passes of four ranks, and 3 more until the
 # ranks 3, 2 and 1 have done their I. So rank 0 can't do its first I before 7 units have passed. With ZB-H1 it does four
 # forward passes in that time and then waits for 3 units, because it may not keep more than four micro-batches. With
-# ZB-H2 it does seven forward passes, which is exactly enough. In general, ranks keep up to $2p-1$ micro-batches instead
-# of $p$, where $p$ is the number of ranks.
+# ZB-H2 it does seven forward passes, which is exactly enough. In general, every rank keeps up to $2p-1$ micro-batches
+# instead of $p$, where $p$ is the number of ranks.
 #
 # All this memory doesn't make a batch any shorter. Each rank has 8 × 3 = 24 units of work, and rank 3 can't begin
-# before the first micro-batch has passed three other ranks. So a batch takes at least 3 + 24 = 27 units, and both
-# schedules reach that. What ZB-H2 changes is *where* rank 0 is idle. Its gap has moved from the middle of the batch to
-# the end, where the next batch can use it.
+# before the first micro-batch has passed three other ranks. So with one stage on each rank, a batch takes at least
+# 3 + 24 = 27 units, and both schedules reach that. What ZB-H2 changes is *where* rank 0 is idle. Its gap has moved
+# from the middle of the batch to the end, where the next batch can use it.
 #
-# As an example, take 1F1B. A batch takes 33 units, and rank 0 works until the very end of it. The next batch can't
-# begin before that, so ten batches take 330 units.
+# As an example, take 1F1B, which you saw on the first page. A batch takes 33 units, and rank 0 works until the very end
+# of it. The next batch can't begin before that, so ten batches take 330 units.
 #
 # **Predict.** How long do ten batches take with ZB-H1, and with ZB-H2, if each rank begins with its next batch as soon
 # as it is done with the last one?
@@ -147,11 +148,12 @@ course.answer("pipeline_ten", zb_h1=units["ZB-H1"], zb_h2=units["ZB-H2"])
 # With ZB-H1, rank 0 works until unit 27, so nothing can overlap. With ZB-H2 it is done after 24 units, and the batches
 # fit into each other. The 3 units at the slanted edge are lost only once.
 #
-# In practice there is an obstacle. Before a rank takes its optimizer step, many programs ask for something that depends
-# on *all* stages. Gradient clipping (lesson 11) needs the length of the gradient of the whole model, and training with
-# numbers of two bytes (lesson 13) first checks whether any number in it has become infinite. Both need an all-reduce,
-# and an all-reduce has to wait for the rank that finishes last. The authors therefore let each rank take its step at
-# once, do the check afterwards, and undo the step in the rare case that the check fails.
+# In practice there is an obstacle. In many programs, no rank may take its optimizer step until it has a value that
+# depends on *all* stages. Gradient clipping (lesson 11) needs the norm of the gradient over the whole model, and
+# training in float16 (lesson 13) first checks whether any number in the gradient has become infinite. Both need an
+# all-reduce, and an all-reduce has to wait for the rank that finishes last. The authors therefore let each rank take
+# its step at once and do the check afterwards. If the check fails, which is rare, the rank undoes the step and does it
+# again correctly.
 #
 # Now the same on real ranks, where each stage sleeps for 20 ms instead of computing, as on the first page:
 
@@ -184,9 +186,9 @@ pictures.plan_and_run("ZB-H2", plan, run, plan_text("ZB-H2", plan, run)[0], find
 # too. The activations of an early stage are kept for a long time, those of a late stage only briefly, and each rank has
 # one of both kinds.
 #
-# **ZB-V** is the schedule that Qi and others fill this shape with, in section 6 of the paper that has ZB-H1 and ZB-H2.
-# It leaves no gap on any rank either. So you can calculate its idle share just like that of ZB-H2, where rank 3 began
-# after 3 units, each rank worked for 24 units without a gap, and the idle share was therefore 3 ÷ 27 = 11%.
+# Qi and others designed a schedule for this shape, **ZB-V**, in section 6 of the paper that introduced ZB-H1 and ZB-H2.
+# On paper, it leaves no gap on any rank either. So you can calculate its idle share just like that of ZB-H2, where rank
+# 3 began after 3 units, each rank worked for 24 units without a gap, and the idle share was therefore 3 ÷ 27 = 11%.
 #
 # **Predict.** When can rank 3 begin if each stage is only half as long? So what is the idle share of ZB-V?
 
@@ -218,21 +220,23 @@ plans["DualPipe-V"] = describe("DualPipe-V", dual_pipe_v, share=1 / 2)
 course.answer("pipeline_v", percent=100 * plans["ZB-V"].idle_share)
 
 # %% [markdown]
-# Rank 3 begins after 1.5 units, so a batch takes 25.5 units, of which 1.5 are idle. ZB-V does that with the memory that
-# rank 0 needs with 1F1B. The price is messages. Eight stages have seven borders between them. Only stages 3 and 4 are
-# on the same rank, so messages are sent at six borders, compared with three for 1F1B.
+# Rank 3 begins after 1.5 units, so a batch takes 25.5 units, of which 1.5 are idle. That is less than the 27 units of
+# section 1, because the stages are shorter. ZB-V does it with the memory that rank 0 needs with 1F1B. The price is
+# messages. Eight stages have seven borders between them. Only stages 3 and 4 are on the same rank, so messages are sent
+# at six borders, compared with three for 1F1B.
 #
-# The last line of the table is a schedule with a longer history. When DeepSeek trained its model V3 (December 2024), it
-# used a schedule called *DualPipe*, in which two pipelines run through the same ranks in opposite directions. A rank
-# pairs a forward pass from one pipeline with a backward pass from the other. On a GPU, both run at the same time, and
-# while one of them computes, the messages of the other travel. This matters for a model with experts (lesson 16), in
-# which every layer sends messages. But with two opposite directions, each rank holds one stage for either direction, so
-# every weight of the model is stored twice.
+# The last line of the table is a schedule with a longer history. DeepSeek trained its model V3 (report of December
+# 2024) with a schedule called *DualPipe*, in which two pipelines run through the same ranks in opposite directions. A
+# rank pairs a forward pass from one pipeline with a backward pass from the other. On a GPU, both run at the same time,
+# and while one of them computes, the messages of the other travel. This matters for a model with experts (lesson 16),
+# because every layer with experts sends messages. But each rank holds two stages, one for each direction, so every
+# weight of the model is stored twice.
 #
 # Engineers at Sea AI Lab then cut DualPipe in half. They kept one pipeline in the shape of a V, in which passes going
 # down are paired with passes coming up, and so needed each weight only once. This is **DualPipe-V**, which DeepSeek
-# took into [its repository](https://github.com/deepseek-ai/DualPipe) in March 2025. Our ranks do the two passes of a
-# pair one after the other, so here you see its order but not its purpose:
+# took into [its repository](https://github.com/deepseek-ai/DualPipe) in March 2025. Compared with ZB-V, it keeps the
+# activations of one more stage, which is half a micro-batch. Our ranks do the two passes of a pair one after the other,
+# so here you see its order but not its purpose:
 
 # %% tags=["figure:10_v"]
 from course_utils.lessons.pipeline import idle_text
@@ -250,8 +254,8 @@ title = BUSY if busy else idle_text(v_runs)
 pictures.pipelines(v_runs, title, finding, in_seconds=True)
 
 # %% [markdown]
-# The stage on the way up is paler. A real run is usually more idle than the schedule on paper, because its messages
-# take time and there are 96 of them. Qi and others have also described [a whole family of
+# The stage on the way up is paler, and B is twice as wide as I. A real run is usually more idle than the schedule on
+# paper, which ignores messages and delays. Qi and others have also described [a whole family of
 # schedules](https://arxiv.org/abs/2405.15362) in this shape. Some of its members need only a half or a third of the
 # memory of 1F1B, but leave ranks idle for longer than ZB-V does.
 #
@@ -286,8 +290,8 @@ course.predict("pipeline_broken", answer=..., choices=choices)
 
 # %% [markdown]
 # The function `problems` finds out without running anything. It looks for missing and repeated passes, for passes that
-# come too early, and for more micro-batches in memory than allowed. Then it simulates the schedule. If a moment comes
-# when no rank can go on although some are not finished, this is a deadlock.
+# come too early, and for more micro-batches in memory than allowed. Then it simulates the schedule. If it reaches a
+# point where no rank can continue and some are unfinished, it has found a deadlock.
 
 # %% tags=["nbval-check-output"]
 for letter, lists in two_ranks.items():
@@ -305,9 +309,10 @@ course.answer("pipeline_broken", answer=can_be_run[0])
 # %% [markdown]
 # In the line of schedule a, `0RECV_B0` is where rank 0 receives the gradient that `0B0` needs. These messages are not
 # in our lists, because they follow from the passes. Schedule c is unusual, because rank 1 takes the gradients in the
-# opposite order. Rank 0 then waits for the gradient of micro-batch 0 until the end, but it gets it.
+# opposite order. Before its backward passes, rank 0 has to wait until rank 1 has finished everything, but the gradient
+# does arrive.
 #
-# Even a correct schedule can hang if a *send* waits until the other side receives, as MPI's `send` does for long
+# Even a correct schedule can hang if a *send* waits until the other side receives, as MPI's `send` may do for long
 # messages (lesson 4). This is what would happen to 1F1B:
 
 # %%
@@ -320,8 +325,8 @@ print(*problems(one_f_one_b, synchronous=True), sep="\n")
 #
 # ## Messages behind the computation
 #
-# There is another reason for `isend`. So far we have assumed that messages take no time. Now suppose that each message
-# needs half a unit to travel from rank to rank. Does every message make the batch longer?
+# There is another reason for `isend`. On paper, messages take no time. Now suppose that each message needs half a unit
+# to travel from rank to rank. Does every message make the batch longer?
 #
 # Take GPipe with two ranks and three micro-batches. On paper, a batch takes 12 units, because each rank works for 9 and
 # waits for 3. Now add the messages, sent with `isend`. Rank 1 gets its first input half a unit later than before. While
@@ -341,13 +346,27 @@ print(f"{late.seconds:g} units, and {percent(late.idle_share)} of the time idle"
 course.answer("pipeline_hidden", units=late.seconds)
 
 # %% [markdown]
-# A message makes the batch longer only if a rank has nothing else to do in the meantime. That is the case on the way of
-# the first micro-batch to the last rank, and of the first gradient back to rank 0. These are two times three messages
-# of half a unit. The other 42 are hidden behind computation.
+# A message makes the batch longer only if a rank has nothing else to do in the meantime. With GPipe, that is the case
+# on the way of the first micro-batch to the last rank, and of the first gradient back to rank 0. These are two times
+# three messages of half a unit. The other 42 are hidden behind computation. Does every schedule hide them?
+
+# %% tags=["nbval-check-output"]
+makers = {"GPipe": gpipe_schedule, "1F1B": one_f_one_b_schedule, "ZB-H2": zb_h2_schedule}
+for name, make in makers.items():
+    for m in (8, 16):
+        schedule = make(4, m)
+        longer = [simulate_schedule(schedule, message=sent).seconds for sent in (0, 0.5)]
+        print(f"{name:5}, {m:2} micro-batches: {longer[0]:g} → {longer[1]:g} units")
+
+# %% [markdown]
+# GPipe loses 3 units, however many micro-batches there are. 1F1B loses more and more, because rank $r$ has only $p-r$
+# micro-batches on their way and soon runs out of other passes to do. To hide messages, a schedule has to keep more
+# micro-batches, as ZB-H2 does.
 #
 # Now we do this with real messages. The next cell starts four ranks as four nodes, each with a link of 10 Mbit per
 # second. With 800 images in a batch, an activation has 100 rows of 16 numbers of 8 bytes. That is 12.8 KB, which takes
-# about 10 ms on such a link and so half as long as a forward pass. For comparison, `WaitingSends` behaves like the
+# about 10 ms at that rate and so half as long as a forward pass. After a rest, however, an emulated link lets the first
+# 8 KB through at once, so a single message may take only half of that. For comparison, `WaitingSends` behaves like the
 # ranks' communicator, except that its `isend` waits until the receiver has taken the message. GPipe doesn't hang with
 # it, because two neighbours never send to each other at the same time.
 
@@ -409,14 +428,15 @@ pictures.pipelines(pair, title, in_seconds=True)
 # %% [markdown]
 # In both runs the same messages travel over the same links. The difference is what the sender does in the meantime. If
 # your system emulates links, the lower picture has gaps even between the forward passes of rank 0, because a rank can't
-# begin its next pass before its last output has been taken. In a pipeline, messages hide behind the passes of other
-# micro-batches, and schedules such as DualPipe are built so that a rank always has such a pass at hand.
+# begin its next pass before its last output has been taken. With `isend`, messages hide behind the passes of other
+# micro-batches, and schedules such as DualPipe are built so that a rank has such a pass at hand.
 #
 # ## A pipeline that never runs empty
 #
-# At the end of each batch, the pipeline runs empty, because every stage must take its optimizer step before the next
-# batch may begin. This is called a **flush**. It is the reason why the pipeline has to be filled again for each batch,
-# and this is when ranks are idle. What if we leave it out?
+# A stage must take its optimizer step before its own first forward pass of the next batch. With GPipe and 1F1B, rank 0
+# is the last to finish a batch, so the pipeline is empty by then. This is called a **flush**. The pipeline has to be
+# filled again for each batch, and this is when ranks are idle. ZB-H2 avoids that with memory (section 1). What if
+# stages don't wait for the end of a batch at all?
 #
 # **PipeDream** ([Narayanan and others, 2019](https://doi.org/10.1145/3341301.3359646)) does that. It runs 1F1B on and
 # on, and each stage takes a step by itself after the backward pass of *every* micro-batch. But then the weights can
@@ -472,14 +492,20 @@ rank_0 = run.results[0]
 latest = max(rank_0.staleness)
 course.measured("pipeline_stash", versions=rank_0.versions, steps_late=latest)
 timing = timing_of(run.events, 4)
-title = flush_text(timing, bubble_fraction(4, 8), 8)
-pictures.pipelines({"24 micro-batches, 24 steps": timing}, title, in_seconds=True)
+title = flush_text(timing, flushed=bubble_fraction(4, 8))
+formula = (
+    f"By the formula, {percent(bubble_fraction(4, 24))} for 24 micro-batches in a row, "
+)
+formula += f"and {percent(bubble_fraction(4, 8))} with a flush after every 8"
+pictures.pipelines(
+    {"24 micro-batches, 24 steps": timing}, title, formula, in_seconds=True
+)
 
 # %% [markdown]
-# Rank $r$ keeps $p-r$ versions, one for each micro-batch that is on its way, and its gradients are up to $p-1-r$ steps
-# out of date. You know that from lesson 8, where it was called staleness. What does it do to the training? Let's train
-# for 200 steps in three ways. The first is one process without any delay, the second is PipeDream with stashing, and
-# the third is PipeDream without it:
+# The pipeline is filled and emptied only once, so the longer the training, the less idle the ranks are. Rank $r$ keeps
+# $p-r$ versions, one for each micro-batch that is on its way, and its gradients are up to $p-1-r$ steps out of date. In
+# lesson 8, this was called staleness. What does it do to the training? Let's train for 200 steps in three ways. The
+# first is one process without any delay, the second is PipeDream with stashing, and the third is PipeDream without it:
 
 # %% tags=["figure:10_stashing"]
 from course_utils.lessons.pipeline import stashing_text, step_by_step_alone
@@ -495,14 +521,16 @@ smooth = {name: np.convolve(line, mean, "valid") for name, line in losses.items(
 course.draw.loss_curves(smooth, stashing_text(losses), x="step", y="loss (mean of 20)")
 
 # %% [markdown]
-# The cell also asserts that the four ranks with stashing take exactly the steps of one process that uses old weights,
-# rank by rank as old as in the pipeline. So PipeDream is SGD with a delay, and what is known about delays applies to
-# it. Without stashing there is no such statement, whatever the curve looks like in this run.
+# Each point is the mean of 20 steps and is drawn at the first of them. This is one run at one learning rate, so if the
+# two lines with a delay cross, their order at the end says little. What can be said is in the assertion. With stashing,
+# the losses are, up to rounding, those of one process that computes each stage's gradient at weights as old as that
+# rank's. So PipeDream is SGD with a delay that differs from stage to stage. Without stashing, nothing of the kind can
+# be said, however good the curve looks.
 #
-# Large language models are usually trained with a flush today. With a flush, the pipeline computes exactly what one
-# process would, so nothing has to be found out about delays. The bubble is made small by other means. The first is a
-# large number of micro-batches, which is limited by the batch size and, with GPipe, by memory. Interleaving comes next,
-# and then the schedules with two halves.
+# Large language models are usually trained without such a delay today. Each stage takes one step per batch, so the
+# pipeline computes what one process would, and there are no delays to worry about. The bubble is made small by other
+# means. The first is a large number of micro-batches, which is limited by the batch size and, with GPipe, by memory.
+# Interleaving comes next, and then schedules that split the backward pass in two.
 #
 # ## PyTorch's own schedules
 #
@@ -588,10 +616,11 @@ pictures.pipelines(
 # simulated like this one. A class can keep a leaderboard of its best schedules.
 #
 # While you search, it helps to know when you can stop. For that you need a number of seconds that no schedule can beat,
-# which is called a **lower bound**. Here is the argument for a puzzle in which F, I and W take 1 s on every rank and
-# messages are free. Rank 3 can't begin before the first micro-batch has passed the three ranks before it, which takes 3
-# s. After that it has 8 × 3 = 24 s of work, and it can do only one action at a time. So no schedule takes less than 27
-# s. ZB-H1 takes exactly 27 s. It can't be improved, and we know that without having looked at any other schedule.
+# which is called a **lower bound**. Here is the argument for a puzzle with one stage on each rank, in which F, I and W
+# take 1 s each and messages are free. Rank 3 can't begin before the first micro-batch has passed the three ranks before
+# it, which takes 3 s. After that it has 8 × 3 = 24 s of work, and it can do only one action at a time. So no schedule
+# of this puzzle takes less than 27 s. ZB-H1 takes exactly 27 s. It can't be improved, and we know that without having
+# looked at any other schedule. ZB-V is faster, but it cuts the stages, which the puzzle doesn't allow.
 #
 # **Predict.** Apply this argument to rank 2 of the puzzle above. There are two ranks before it, and each of their
 # messages takes 0.1 + 0.2 s. How many seconds does every schedule need at least?
@@ -607,11 +636,13 @@ print(f"{before:.1f} s before + {work:.1f} s of work = {before + work:.1f} s")
 course.answer("pipeline_bound", seconds=before + work)
 
 # %% [markdown]
-# You need not count all actions of a rank. Choose only some of them, for example everything on rank 0 from its first I
-# on. Before the first of these actions can begin, the first micro-batch must have gone all the way to the last rank and
-# back. And if something must still follow after the last of them, you can add that, too. The sum of the three parts is
-# a lower bound for any choice, so a program can try many choices and take the largest sum. Here is the best choice for
-# each rank:
+# You need not count all actions of a rank. Choose only some of them, add what must come before the first of them, and
+# add what must still follow the last. Take rank 0, which has room for four micro-batches. All micro-batches are alike,
+# so we may number them in the order in which they are done. Then the last F, `0F7`, has to wait for four I, four W and
+# the three F of micro-batches 4 to 6, which are 4 × 1.3 + 4 × 1.1 + 3 × 1.1 = 12.9 s of work. None of these can begin
+# before the first micro-batch has gone to the last rank and back, which takes 9.5 s. After them, micro-batch 7 must
+# still go there and back, which takes 11.9 s. The sum of 34.3 s is a lower bound. A program can try many choices for
+# each rank and take the largest sum:
 
 # %%
 from course_utils.lessons.pipeline import best_known, longest_stretches, stretches_text
@@ -623,7 +654,7 @@ bars = {
     for rank, seconds in enumerate(stretches)
 }
 title = stretches_text(stretches, best_known(puzzle).seconds)
-course.draw.stacked_bars(bars, title, "What each rank needs in every schedule")
+course.draw.stacked_bars(bars, title, "For each rank, the choice with the largest sum")
 
 # %% [markdown]
 # The longest bar is the best bound that this argument gives. If it is shorter than the best known schedule, there is a
@@ -631,9 +662,9 @@ course.draw.stacked_bars(bars, title, "What each rank needs in every schedule")
 #
 # ## A proof by cases
 #
-# How can you be sure that there is no better schedule, if there are far too many to try? Let's do it by hand for a
-# small puzzle with two ranks and two micro-batches, free messages, and room for two micro-batches on each rank. Here is
-# a schedule for it:
+# How can you be sure that there is no better schedule, when there are far too many to try them all? Let's do it by hand
+# for a small puzzle with two ranks and two micro-batches, free messages, and room for two micro-batches on each rank.
+# Here is a schedule for it:
 
 # %%
 from course_utils.lessons.pipeline import PUZZLES, Puzzle, best_known, lower_bound
@@ -657,6 +688,7 @@ pictures.pipelines({"a small puzzle": plan}, title, in_seconds=True)
 # %% [markdown]
 # The bound of 16 s is just the work of rank 0, which is 2 × (4 + 3 + 1). Could a schedule take 16 s? Look at two
 # actions of rank 1, the W of micro-batch 0 and the F of micro-batch 1. Each schedule does one of them before the other.
+# As before, we number the micro-batches in the order in which they are done.
 #
 # - **`1W0` comes before `1F1`.** `0F0` takes 4 s, and then rank 1 does `1F0`, `1I0` and `1W0`, which take 1, 2 and 3 s.
 #   So `1F1` can't begin before 10 s. After that, `1F1`, `1I1`, `0I1` and `0W1` have to follow one after the other, and
@@ -664,13 +696,12 @@ pictures.pipelines({"a small puzzle": plan}, title, in_seconds=True)
 # - **`1F1` comes before `1W0`.** Rank 0 needs 8 s for its two forward passes, so `1F1` can't begin before 8 s. After
 #   that, rank 1 has to do `1F1`, `1I1`, `1W0` and `1W1`, which take 1 + 2 + 3 + 3 = 9 s. That makes at least 17 s, too.
 #
-# There is no third case, so no schedule takes less than 17 s, and the one in the picture is among the best. We could
-# call the first micro-batch 0 and the second 1, because both are alike.
+# There is no third case, so no schedule takes less than 17 s, and the one in the picture is among the best.
 #
 # A program can do the same for larger puzzles. It supposes that there is a schedule faster than the best known one, and
-# notes everything that would follow about the order of actions. When nothing more follows, it takes two actions whose
-# order is still open, and continues with both cases. If every case ends in a sum that is too long, the proof is
-# complete. A second program, which uses nothing of the search, checks every step:
+# records every ordering that this would force. When it can deduce nothing more, it picks two actions whose order is
+# still undecided and follows up both cases. If every case ends with a total that is too long, the proof is complete. A
+# second program, which uses nothing of the search, checks every step:
 
 # %%
 from course_utils.lessons.pipeline import check_proof, proofs_text, prove, proved_text
@@ -693,12 +724,14 @@ cases = {
     for name, each in PUZZLES.items()
 }
 title = proofs_text(known, bounds)
-course.draw.above_bound(cases, title, "Simulated, with the puzzles' times")
+course.draw.above_bound(
+    cases, title, "Simulated; the bound is what every schedule is proved to need"
+)
 
 # %% [markdown]
-# The method is that of Carlier and Pinson, who solved a famous scheduling problem with it in 1989. It works for four
-# ranks and eight micro-batches. For a hundred ranks there would be too many cases, and in practice a schedule that
-# comes within a few percent of the lower bound is good enough.
+# The method is that of [Carlier and Pinson, 1989](https://doi.org/10.1287/mnsc.35.2.164), who solved a scheduling
+# problem with it that had been open for more than twenty years. It works for four ranks and eight micro-batches. If a
+# larger puzzle has too many cases, the lower bound still tells you how much a better schedule could gain at most.
 
 # %%
 ranks.stop()

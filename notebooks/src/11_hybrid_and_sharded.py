@@ -6,10 +6,10 @@
 # Llama 3 405B was trained on up to 16,384 GPUs ([Grattafiori and others, 2024](https://arxiv.org/abs/2407.21783)). No
 # single kind of parallelism that you have met could have used them all. In the data parallelism of lesson 6, every GPU
 # needs room for the whole model. With Adam, at 16 bytes per weight (part 2 lists them), that is 6.5 TB, and a GPU has
-# 80 GB. A pipeline can have at most 126 stages, because the model has 126 layers. Tensor parallelism cuts attention
-# between its heads (lesson 9), and there are 128. So for most of the training, the authors combined three kinds. They
-# split each matrix across 8 GPUs, the layers across 16 such groups, and each batch among 128 of these pipelines, for a
-# total of 8 × 16 × 128 = 16,384 GPUs.
+# 80 GB. A pipeline can't have many more stages than the model has layers, which is 126. Tensor parallelism cuts
+# attention between its heads (lesson 9), and there are 128. So for most of the training, the authors combined three
+# kinds. They split each matrix across 8 GPUs, the layers across 16 such groups, and each batch among 128 of these
+# pipelines, for a total of 8 × 16 × 128 = 16,384 GPUs.
 #
 # It matters which GPU does what. On this page you will work out that for every sequence of 8,192 **tokens**, which are
 # pieces of words, one of these GPUs sends 15 GB to the GPUs with which it shares its matrices. That takes at least 33
@@ -313,10 +313,10 @@ course.draw.loss_curves(lines, title)
 # averaged at all, the replicas drift apart, because each trains on its own half of the data. Even so, the loss keeps
 # falling.
 #
-# On this mesh all shapes agree, so nothing can complain. With a wrong group, PyTorch or gloo stops only if the shapes
-# happen to differ, for example between the first and the last stage of a pipeline.
-# [Further](11_hybrid_and_sharded_further.ipynb) takes apart a program, from a student's report, which exchanged its
-# gradients wrongly and still learned.
+# On this mesh all shapes agree, so nothing can complain. Even where they differ, don't count on an error message. An
+# all-reduce may add up any two tensors with the same number of elements, and ranks that call different numbers of
+# collectives simply wait for each other. [Further](11_hybrid_and_sharded_further.ipynb) takes apart a program, from a
+# student's report, which exchanged its gradients wrongly and still learned.
 #
 # ## What does each axis send?
 #

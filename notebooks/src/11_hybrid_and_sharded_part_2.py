@@ -434,8 +434,8 @@ planner_pictures.plans(plans)
 # %% [markdown]
 # Read a column from top to bottom. For the two smallest models the planner chose only `data` with ZeRO-1, and for
 # larger ones `tensor`, `pipeline`, or both. Stage 3 was a candidate as well, but in none of these cells would it be
-# clearly faster than the layout that you see. A small model can take more memory on more GPUs, because the planner may
-# choose larger micro-batches when there is room.
+# clearly faster than the layout that you see. A small model can take more memory on more GPUs, because the planner
+# looks for the shortest time and not for the least memory.
 #
 # How far can you trust the table? Its formulas were adjusted to half of the published runs counted above and tested on
 # the other half. With `tested_only=True` the planner leaves out what none of these runs does, such as the ZB-V schedule

@@ -54,8 +54,8 @@ for operator in five.operators:
 # - Both devices can read the input and the labels, so nothing is sent for them.
 # - The link carries 512 numbers per millisecond in each direction, and it can carry both directions at once.
 # - While the devices send, receive or add up numbers, *both are busy* and neither computes. Real libraries can do both
-#   at once (lesson 7), but the programs in this lesson
-# don't. - If both devices hold the same $n$ weights, they add up their gradients with an all-reduce, right after that
+#   at once (lesson 7), but the programs in this lesson don't.
+# - If both devices hold the same $n$ weights, they add up their gradients with an all-reduce, right after that
 #   operator's backward pass. Each sends $n$ numbers (lesson 5), which takes $n/512$ ms.
 #
 # Here is data parallelism in full, with 4 of the 8 images on each device:
@@ -375,8 +375,8 @@ print(f"{count:,} strategies on two devices")
 # tokens, the input of `up` has $t \times w$ numbers, of which each device has its own half of the samples. So each
 # sends $\frac12 tw$ numbers to the other, and the same amount again in the backward pass, where this input's gradients
 # are added up. `down` reads only what is already there. Each device then has a partial sum for all $t \times w$
-# outputs. It sends the other device that device's half, and the same amount again backward. Together these are $2tw$
-# numbers. With 1,024 tokens that makes 2.1 million, a quarter of 8.4 million.
+# outputs. It sends half of these sums to the device that needs them, and the same amount again backward. Together these
+# are $2tw$ numbers. With 1,024 tokens that makes 2.1 million, a quarter of 8.4 million.
 #
 # **Predict.** With how many tokens do both ways send the same?
 
@@ -474,8 +474,9 @@ assert np.allclose(parallel, serial, rtol=1e-10)
 #
 # So far, all our times have been simulated. To compare them with real ones, our two ranks time the link and every
 # operator, cut in each possible way. With these costs we search once more and simulate a few strategies, and then we
-# time their programs in turn, for four rounds. Don't expect sharing to pay off this time. The small block has about
-# $12w^2$ = 786,000 weights, or 3.1 MB, whose gradients alone take 63 ms at 400 Mbit/s.
+# time their programs in turn, for four rounds. Don't expect sharing to pay off on a link of 400 Mbit/s. The small block
+# has about $12w^2$ = 786,000 weights, or 3.1 MB, whose gradients alone take 63 ms. Cutting the weights sends less,
+# $4tw$ numbers or about 21 ms, but a single processor may need no more than that for the whole step.
 
 # %% tags=["figure:12_block_times"]
 from course_utils.lessons.strategy_search import compare, honesty_text, measure_costs
@@ -504,10 +505,10 @@ pictures.predicted_measured(points, title)
 
 # %% [markdown]
 # A point on the dashed line would mean a perfect prediction, and a bar reaches from the shortest to the longest of the
-# four rounds. The errors in the title compare the simulated time with the median of the rounds. If the machine was
-# busy, close other programs and run the cell again. A search doesn't need exact times. It picks the fastest strategy if
-# the simulator ranks that one first. Ours knows nothing about data that happens to be cached, or about other programs
-# on your computer.
+# four rounds. If the machine was calm, the title gives the error of the simulated time, compared with the median of the
+# rounds. If the machine was busy, close other programs and run the cell again. A search doesn't need exact times. It
+# picks the fastest strategy if the simulator ranks that one first. Ours knows nothing about data that happens to be
+# cached, or about other programs on your computer.
 #
 # [Further](12_strategy_search_further.ipynb) does the same with AlexNet, with other links, with more GPUs, and with
 # GPUs of unequal speed. It also describes newer programs, such as Alpa and PyTorch's AutoParallel.

@@ -111,7 +111,7 @@ TEXTS: dict[str, Text] = {
     "8 straggler": lambda s: parameter_server.straggler_text({"synchronous": 4, "asynchronous": 1}, busy=s == WILD),
     "10 plan": lambda s: pipeline_run(s, lambda plan, run: pipeline.plan_text("GPipe", plan, run)[0]),
     "10 formula": lambda s: pipeline.formula_text([4], [[0.4 if s == CALM else 0.8]], [0.4]),
-    "10 flush": lambda s: pipeline_run(CALM, lambda plan, run: pipeline.flush_text(run, 0.5 if s == CALM else 0.1, 8)),
+    "10 flush": lambda s: pipeline_run(CALM, lambda plan, run: pipeline.flush_text(run, 0.5 if s == CALM else 0.1)),
     "12 ratio": lambda s: strategy_search.ratio_text(Compared(CALM, TWICE if s == CALM else s), 2.0),
     "12 timed": lambda s: strategy_search.timed_text(7, Measured(tuple(s)).spread).rpartition(". ")[2],
     "13 bandwidth": lambda s: gpu_nodes.bandwidth_text([2, 4], [s, s], [s, s]),

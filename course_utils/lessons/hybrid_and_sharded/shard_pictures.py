@@ -37,7 +37,9 @@ def zero1_blocks(
     """
     size = len(gradients)
     before = [[_summed(part, size) for part in gradient.chunk(size)] for gradient in gradients]
-    after = [[_summed(part, size) if own == rank else () for own in range(size)] for rank, part in enumerate(sums)]
+    after = [[*own] for own in before]  # stage 1 keeps the whole gradient of the rank itself
+    for rank, part in enumerate(sums):
+        after[rank][rank] = _summed(part, size)
     own = [
         [_owned(part, updated) if index == rank else () for index in range(size)] for rank, part in enumerate(updated)
     ]

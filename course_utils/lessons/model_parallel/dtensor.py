@@ -1,7 +1,8 @@
 """The same cut through torch's own tools: a device mesh, `parallelize_module`, and DTensors in place of the weights.
 
 A DTensor is a tensor that knows on which mesh it lies and how: whole on every rank (`Replicate`), cut along a dimension
-(`Shard`), or as terms of a sum (`Partial`). The collectives follow from that; nobody writes them.
+(`Shard`), or as terms of a sum (`Partial`). The collectives follow from
+the styles of a plan, which also say how inputs and outputs lie.
 """
 
 from collections import Counter
@@ -19,7 +20,7 @@ PLAN = {
     "mlp.up": ColwiseParallel,
     "mlp.down": RowwiseParallel,
 }
-"""Which linear layer of a block is cut which way: Megatron's pair, twice."""
+"""Which linear layer of a block is cut which way: Megatron's pair, twice. The rows of `qkv` must lie head by head."""
 
 
 def tensor_mesh() -> DeviceMesh:

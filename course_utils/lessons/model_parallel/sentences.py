@@ -3,13 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from course_utils.words import bytes_text, count, join, number_text, percent
+from course_utils.words import count, percent
 from course_utils.words import ranks as ranks_text
 
 if TYPE_CHECKING:
     from course_utils.ranks.run import Run
 
 _NEAR = 0.05  # a share that is off by no more is the predicted one
+_SEEDS = {
+    "nowhere": "equal dropout seeds",
+    "inside": "separate dropout seeds only inside attention",
+    "everywhere": "separate dropout seeds everywhere",
+}
 
 
 def idle_text(share: float, ranks: int) -> str:
@@ -22,7 +27,7 @@ def idle_text(share: float, ranks: int) -> str:
 
 
 def sizes_text(rows: Sequence[int], moved: Mapping[str, Sequence[float]]) -> str:
-    """Say between which numbers of rows the batch cut becomes the cheapest.
+    """Say between which two of the given numbers of rows the batch cut becomes the cheapest.
 
     Args:
         rows: of x, in ascending order.
@@ -34,43 +39,43 @@ def sizes_text(rows: Sequence[int], moved: Mapping[str, Sequence[float]]) -> str
         return f"Up to {rows[-1]} rows, cutting W sends less than cutting the batch"
     if len(cheap) == len(rows):
         return f"From {rows[0]} rows on, cutting the batch sends less than cutting W"
-    most = rows[len(rows) - len(cheap) - 1]
-    return f"Cutting W sends less up to {most} rows, and cutting the batch sends less from {cheap[0]} on"
+    last = len(rows) - len(cheap) - 1
+    best = min((cut for cut in moved if cut != "batch cut"), key=lambda cut: moved[cut][last])
+    return f"At {rows[last]} rows the {best} sends the least, and at {cheap[0]} rows the batch cut"
 
 
 def collectives_text(runs: Mapping[str, "Run"]) -> str:
-    """Say how many collectives each run needs, and how many bytes a rank gives to them."""
-    texts = [f"{name} {run.collectives} with {bytes_text(run.bytes_per_rank[0])}" for name, run in runs.items()]
-    return f"Collectives: {join(texts)}"
+    """Say how many collectives each run needs."""
+    return ". ".join(f"{name.capitalize()}: {count(run.collectives, 'collective')}" for name, run in runs.items())
 
 
 def apart_text(distances: Mapping[str, Sequence[float]]) -> str:
-    """Say where dropout seeds of a rank's own make copies of the same weights drift apart, and how far.
+    """Say where separate dropout seeds make copies of the same weights drift apart, and how far.
 
     Args:
         distances: the largest difference between ranks after each step, by where ranks have seeds of their own.
     """
     far = [name for name, line in distances.items() if line[-1] > 0]
-    near = [name for name in distances if name not in far]
+    near = [_SEEDS[name] for name in distances if name not in far]
     texts = [
-        f"With own dropout seeds {name}, copies differ by {distances[name][-1]:.2g} "
-        f"after {count(len(distances[name]), 'step')}"
+        f"with {_SEEDS[name]}, copies differ by {distances[name][-1]:.2g} after {count(len(distances[name]), 'step')}"
         for name in far
     ]
     if near:
-        texts.append(f"{'with them' if far else 'With own dropout seeds'} {join(near)}, they stay equal")
-    return ", and ".join(texts)
+        texts.append(f"with {' or '.join(near)}, they stay equal")
+    text = "; ".join(texts)
+    return text[:1].upper() + text[1:]
 
 
 def sequence_text(plain: tuple[float, float], sequence: tuple[float, float]) -> str:
     """Say what changes if the sequence is cut, too.
 
     Args:
-        plain, sequence: bytes that a rank sends in a step's blocks, and bytes of activations that it keeps.
+        plain, sequence: bytes that a rank sends in a step, and bytes of activations that it keeps.
     """
     (sent, kept), (sent_now, kept_now) = plain, sequence
-    ratio = sent_now / sent
-    start = "Almost as many bytes are sent" if abs(ratio - 1) <= 2 * _NEAR else f"{number_text(ratio)} times the bytes"
+    more = sent_now / sent - 1
+    start = f"{percent(abs(more))} {'more' if more >= 0 else 'fewer'} bytes are sent"
     if kept_now < kept:
         return f"{start}, and the activations take {percent(1 - kept_now / kept)} less memory"
     return f"{start}, and the activations take no less memory"

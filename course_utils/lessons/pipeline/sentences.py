@@ -92,7 +92,7 @@ def formula_text(micro_batches: Sequence[int], runs: Sequence[Sequence[float]], 
         return f"{ends}at most {abs(worst):.1f} percentage points from the formula"
     if reason == Reason.BUSY:
         return BUSY
-    return f"{ends}{abs(worst):.1f} percentage points from the formula{reason}"
+    return f"{ends}at most {abs(worst):.1f} percentage points from the formula{reason}"
 
 
 def farthest(
@@ -141,14 +141,13 @@ def window_text(run: Timing, kept: Sequence[int]) -> str:
     return f"{inside}{reason}. Rank 0 keeps {kept[0]} micro-batches"
 
 
-def flush_text(run: Timing, flushed: float, micro_batches: int) -> str:
-    """Compare the idle share without a flush with that of a pipeline that is flushed; a title.
+def flush_text(run: Timing, flushed: float) -> str:
+    """How idle ranks are without a flush, unless they are as idle as with one; a title.
 
     Args:
-        flushed: the idle share, by the formula, with a flush after every this many micro-batches.
+        flushed: the idle share, by the formula, with a flush after each batch.
     """
-    title = f"Without a flush, ranks are idle {percent(run.idle_share)} of the time; with one after every "
-    title += f"{micro_batches} micro-batches, it would be {percent(flushed)} by the formula"
+    title = f"Without a flush, ranks are idle {percent(run.idle_share)} of the time"
     return unless_busy(run.idle_share >= flushed, title)
 
 
@@ -162,16 +161,16 @@ def stashing_text(losses: Mapping[str, Sequence[float]], last: int = 20) -> str:
     no_delay, stashed, plain = (statistics.mean(line[-last:]) for line in losses.values())
     without = not_to_stash(next(iter(losses.values()))[0], stashed, plain)
     costs = without == Stashless.BROKEN or stashed > (1 + _EQUAL) * no_delay
-    return f"With the delay, the loss ends {'higher' if costs else 'as low as without it'}; {without}"
+    return f"In this run, the loss ends {'higher' if costs else 'no higher'} with the delay; {without}"
 
 
 class Stashless(StrEnum):
     """What becomes of a training run without stashing, in words."""
 
     BROKEN = "without stashing, training diverges"
-    SAME = "in this run, stashing makes no difference"
-    WORSE = "in this run, it ends higher still without stashing"
-    BETTER = "in this run, it ends lower without stashing"
+    SAME = "stashing makes no difference"
+    WORSE = "without stashing, it ends higher still"
+    BETTER = "without stashing, it ends lower than with it"
 
 
 def not_to_stash(first: float, stashed: float, plain: float) -> Stashless:

@@ -278,7 +278,7 @@ def test_the_table_says_what_fits() -> None:
     choices = {gpus: {name: plan(name, H100(gpus)) for name in ("Llama 7B", "Llama 3 405B")} for gpus in (8, 64)}
     assert plans_finding(choices) == "On paper 1 of 2 models fit on 8 GPUs and 2 on 64"
     picture = plans(choices)
-    assert "Llama 3 405B on 8 GPUs: none of" in picture.alt_text and "nothing was measured" in picture.alt_text
+    assert "Llama 3 405B on 8 GPUs: none of" in picture.alt_text and "Calculated, not measured" in picture.alt_text
     assert plans_finding({8: {"Llama 3 405B": choices[8]["Llama 3 405B"]}}) == "On paper none of 1 model fit on 8 GPUs"
     with pytest.raises(CourseError, match="the same models"):
         plans({8: choices[8], 64: {}})

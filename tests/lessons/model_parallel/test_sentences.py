@@ -20,29 +20,30 @@ def test_where_the_batch_cut_becomes_the_cheapest() -> None:
         others = {"row cut": [4, 16, 64], "column cut": [8, 32, 128]}
         return sentences.sizes_text([8, 32, 128], {"batch cut": batch, **others})
 
-    assert said(20, 20, 20) == "Cutting W sends less up to 32 rows, and cutting the batch sends less from 128 on"
+    assert said(20, 20, 20) == "At 32 rows the row cut sends the least, and at 128 rows the batch cut"
     assert said(99, 99, 99).startswith("Up to 128 rows, cutting W")
     assert said(1, 1, 1).startswith("From 8 rows on, cutting the batch")
 
 
 def test_how_many_collectives_each_run_needs() -> None:
     runs = {
-        "a": SimpleNamespace(collectives=2, bytes_per_rank=[8]),
-        "b": SimpleNamespace(collectives=1, bytes_per_rank=[4]),
+        "row then column": SimpleNamespace(collectives=2),
+        "b": SimpleNamespace(collectives=1),
     }
-    assert sentences.collectives_text(runs) == "Collectives: a 2 with 8 B and b 1 with 4 B"
+    assert sentences.collectives_text(runs) == "Row then column: 2 collectives. B: 1 collective"
 
 
 def test_copies_that_drift_are_told_from_those_that_do_not() -> None:
     apart = {"nowhere": [0.0, 0.0], "inside": [0.0, 0.0], "everywhere": [0.01, 0.02]}
     assert sentences.apart_text(apart) == (
-        "With own dropout seeds everywhere, copies differ by 0.02 after 2 steps, "
-        "and with them nowhere and inside, they stay equal"
+        "With separate dropout seeds everywhere, copies differ by 0.02 after 2 steps; "
+        "with equal dropout seeds or separate dropout seeds only inside attention, they stay equal"
     )
-    assert sentences.apart_text({"nowhere": [0.0]}) == "With own dropout seeds nowhere, they stay equal"
+    assert sentences.apart_text({"nowhere": [0.0]}) == "With equal dropout seeds, they stay equal"
 
 
 def test_what_cutting_the_sequence_brings() -> None:
-    nearly = f"Almost as many bytes are sent, and the activations take 25{NARROW}% less memory"
-    assert sentences.sequence_text((100, 4), (107, 3)) == nearly
-    assert sentences.sequence_text((100, 4), (150, 4)) == "1.5 times the bytes, and the activations take no less memory"
+    more = f"7{NARROW}% more bytes are sent, and the activations take 25{NARROW}% less memory"
+    assert sentences.sequence_text((100, 4), (107, 3)) == more
+    fewer = f"10{NARROW}% fewer bytes are sent, and the activations take no less memory"
+    assert sentences.sequence_text((100, 4), (90, 4)) == fewer

@@ -132,9 +132,9 @@ EXERCISE = Exercise(
     cases=_cases,
     needs_torch=True,
     hints=(
-        "Begin with n, the sum over the layers, and with the three sizes in bytes. Which of the three products does "
-        "each row of the table divide? `batch` is already the number of texts on this rank, so its activations "
-        "aren't divided.",
+        "Begin with n, the sum over the layers, and with the three sizes in bytes. `batch` is already the number of "
+        "texts on this rank, so its activations aren't divided. Which of the three products does each row of the "
+        "table divide?",
         "`numbers = sum(layer_parameters(layer, parallelism.tensor) for layer in model)`. Multiply it by each of "
         "the three sizes that `bytes_for_each_parameter` returns. Divide by `parallelism.data` if "
         "`parallelism.zero` is at least 3 (parameters), 2 (gradients) or 1 (state). The activations are "

@@ -119,9 +119,9 @@ EXERCISE = Exercise(
     title="a puzzle: who beats 1F1B?",
     cases=_cases,
     hints=(
-        "Look at the picture of 1F1B. When does a rank wait, and for which other rank? Which half of a backward pass "
-        "is it waiting for? The other half can be done at any later time, for example when a rank has nothing else to "
-        "do.",
+        "Look at the picture of 1F1B. When does a rank wait, and for which other rank? One half of a backward pass can "
+        "be done at any later time, for example when a rank has nothing else to do. Which half is the other rank "
+        "waiting for?",
         "Begin with 1F1B and replace each B by I and W, so that gradients leave earlier. Then put W off for as long as "
         "the rank's memory allows. Or build the schedule along a simulated clock, where the next action is always the "
         "one that can begin first, with I before F and F before W. Or move actions at random, and keep a change if "
