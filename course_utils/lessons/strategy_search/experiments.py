@@ -131,7 +131,7 @@ GTX_1080_TI = {"flops_per_second": 11.3e12, "bytes_per_second": 484e9}
 
 
 WIDE_VGG11 = Workload("VGG-11", "course_utils.vgg.vgg11", {"norm": False}, (128, 3, 32, 32))
-"""VGG-11 in full width."""
+"""The course's VGG-11 in full width, for images of 32 × 32 pixels: a single linear layer."""
 
 
 def report_costs(graph: OperatorGraph, devices: int = 2, speeds: Sequence[float] = ()) -> DeviceCosts:

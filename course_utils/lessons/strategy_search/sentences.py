@@ -1,6 +1,7 @@
 """What lesson 12's simulations and runs say, in a sentence: written here once, chosen by the numbers."""
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from course_utils.lessons.strategy_search.graph.configurations import CUTS, Config, Strategy
@@ -118,16 +119,17 @@ def found_text(seconds: float, others: Mapping[str, float]) -> str:
     return f"{text}; {percent(abs(gain))} {'less' if gain > 0 else 'more'} than {name}"
 
 
-def links_text(strategies: Mapping[float, str]) -> str:
-    """How many different strategies a search finds on links of different rates, as a title.
+def links_text(known: Mapping[str, Sequence[float]]) -> str:
+    """Which of the known strategies is the fastest on how many links, as a title.
 
     Args:
-        strategies: in words, by the link's rate.
+        known: by name, the seconds of a step on each link.
     """
-    different = len(set(strategies.values()))
-    if different == 1:
-        return f"On all {len(strategies)} links the same strategy is found"
-    return f"The link decides: {different} different strategies are found on {len(strategies)} links"
+    fastest = Counter(min(zip(each, known, strict=True))[1] for each in zip(*known.values(), strict=True))
+    if len(fastest) == 1:
+        return f"Of the known strategies, {join(list(fastest))} is the fastest on all {fastest.total()} links"
+    texts = [f"{name} on {count(number, 'link')}" for name, number in fastest.items()]
+    return f"The fastest known strategy: {join(texts)}"
 
 
 def bound_text(found: int, took: float, bound: Bound | None) -> str:
@@ -172,7 +174,7 @@ def gaps_text(searches: Sequence[ProvedSearch]) -> str:
     gaps = [each.gap for each in searches if each.bound]
     missed, unknown = [gap for gap in gaps if gap], len(searches) - len(gaps)
     texts = [f"The walks' best is proved to be the best in {gaps.count(0)} of {len(searches)} cases"]
-    texts += [f"in {count(len(missed), 'other')} at most {percent(max(missed), 2)} above the bound"] if missed else []
+    texts += [f"{count(len(missed), 'other')} could save up to {percent(max(missed), 2)} of the time"] if missed else []
     texts += [f"nothing is proved in {unknown}"] if unknown else []
     return "; ".join(texts)
 

@@ -141,8 +141,11 @@ def test_what_was_found_stands_beside_what_was_known() -> None:
 
 
 def test_links_decide_or_not() -> None:
-    assert sentences.links_text({1: "a", 2: "b", 3: "b"}).startswith("The link decides: 2 different")
-    assert sentences.links_text({1: "a", 2: "a"}).startswith("On all 2 links")
+    known = {"one device": [1.0, 1.0, 1.0], "data parallel": [2.0, 0.9, 0.8]}
+    title = "The fastest known strategy: one device on 1 link and data parallel on 2 links"
+    assert sentences.links_text(known) == title
+    known["data parallel"] = [2.0, 2.0, 2.0]
+    assert sentences.links_text(known) == "Of the known strategies, one device is the fastest on all 3 links"
 
 
 def test_the_four_published_ways() -> None:
@@ -197,7 +200,7 @@ def test_gaps_are_told_in_a_table_and_in_a_title() -> None:
     assert "3.00 %" in missed and missed.endswith("not run")
     assert "none" in unknown and "unknown" in unknown and "gave up" in unknown
     assert sentences.gaps_text(searches).replace("\N{NO-BREAK SPACE}", " ") == (
-        "The walks' best is proved to be the best in 1 of 3 cases; in 1 other at most 3.00 % above the bound; "
+        "The walks' best is proved to be the best in 1 of 3 cases; 1 other could save up to 3.00 % of the time; "
         "nothing is proved in 1"
     )
     assert [each.gap for each in searches[:2]] == [0, pytest.approx(0.03)]

@@ -40,7 +40,7 @@ class ProvedSearch:
 
     @property
     def gap(self) -> float:
-        """By which share of its time the walks' best could be quicker at most; 1 where nothing is proved."""
+        """The share of its time that the walks' best could still save; 1 where nothing is proved."""
         return 1 - self.bound.nanoseconds / self.walks.nanoseconds if self.bound else 1.0
 
     def seconds(self) -> dict[str, float]:
