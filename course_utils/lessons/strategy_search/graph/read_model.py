@@ -53,7 +53,7 @@ def read_model(
         shape: of the whole batch, (images, channels, height, width) for example.
         dtype: of the batch; int64 where the model reads numbers of characters.
         name: of the graph; None: the model's class.
-        row_cuts: linear layers that nothing follows may also be cut by their input channels, which SOAP has not.
+        row_cuts: linear layers that nothing follows may also be cut by their input channels, which SOAP does not have.
 
     Raises:
         CourseError: the model chooses its way by its numbers, and this line does; it cannot take such a batch; weights
