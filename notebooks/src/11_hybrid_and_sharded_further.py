@@ -346,9 +346,10 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # ```
 #
 # prints the ten best mixtures, the reason why each of the other nine is slower than the first, and what would run out
-# first. With `--tested-only` it leaves out the untested features, as above. It also considers HSDP, which the section
-# *Shards inside a node, copies between nodes* explains. The [exercise](../exercises/11_hybrid_and_sharded.ipynb)
-# `break_even` derives how many GPUs you can use before a step has to wait for messages.
+# first. With `--tested-only` it leaves out the untested features, as above. It also considers hybrid sharding, which
+# the section *Shards inside a node, copies between nodes* explains. The
+# [exercise](../exercises/11_hybrid_and_sharded.ipynb) `break_even` derives how many GPUs you can use before a step has
+# to wait for messages.
 #
 # ## How many hours, and how much energy?
 #
