@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
+import numpy as np
 import torch
 
 from course_utils.errors import CourseError
+from course_utils.lessons.model_parallel.held_parts import find_block
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,12 @@ def find_part(part: torch.Tensor, whole: torch.Tensor) -> MeshPart:
     Raises:
         CourseError: it is no block of neighbouring rows and columns of the whole.
     """
-    part, whole = (tensor.reshape(len(tensor), -1) for tensor in (part, whole))
-    (high, wide), (rows, columns) = part.shape, whole.shape
-    for top, left in product(range(rows - high + 1), range(columns - wide + 1)):
-        if torch.equal(whole[top : top + high, left : left + wide], part):
-            return MeshPart(range(top, top + high), range(left, left + wide), (rows, columns))
-    raise CourseError(f"A part of {high} × {wide} numbers is nowhere in the whole of {rows} × {columns}.")
+    matrix, around = (tensor.reshape(len(tensor), -1).numpy() for tensor in (part, whole))
+    (high, wide), (rows, columns) = matrix.shape, around.shape
+    block = find_block(matrix, around, np.array_equal)
+    if block is None:
+        raise CourseError(f"A part of {high} × {wide} numbers is nowhere in the whole of {rows} × {columns}.")
+    return MeshPart(*block, (rows, columns))
 
 
 def find_parts(

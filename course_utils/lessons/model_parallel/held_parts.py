@@ -1,7 +1,8 @@
 """Which part of a matrix each rank holds, found by comparing its numbers with those of the whole matrix."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,15 +61,24 @@ def find_part(part: np.ndarray, whole: np.ndarray) -> HeldPart:
     if part.ndim != 2 or whole.ndim != 2:
         raise CourseError(f"A part has {part.ndim} dimensions and the whole has {whole.ndim}. Give two matrices.")
     (high, wide), (rows, columns) = part.shape, whole.shape
-    for top in range(0, rows - high + 1, high or 1):
-        for left in range(0, columns - wide + 1, wide or 1):
-            if np.allclose(part, whole[top : top + high, left : left + wide], atol=1e-4):
-                return HeldPart(
-                    (high, wide), (top / rows, (top + high) / rows), (left / columns, (left + wide) / columns)
-                )
+    block = find_block(part, whole, lambda numbers, others: np.allclose(numbers, others, atol=1e-4))
+    if block:
+        top, left = (stretch.start for stretch in block)
+        return HeldPart((high, wide), (top / rows, (top + high) / rows), (left / columns, (left + wide) / columns))
     if part.shape != whole.shape:
         raise CourseError(f"A part of shape {part.shape} is nowhere in the matrix of shape {whole.shape}.")
     return HeldPart((high, wide), (0, 1), (0, 1), is_term=True)
+
+
+def find_block(
+    part: np.ndarray, whole: np.ndarray, agree: Callable[[np.ndarray, np.ndarray], bool]
+) -> tuple[range, range] | None:
+    """Return the rows and columns of the first block of a matrix that agrees with a part; None if there is none."""
+    (high, wide), (rows, columns) = part.shape, whole.shape
+    for top, left in product(range(rows - high + 1), range(columns - wide + 1)):
+        if agree(part, whole[top : top + high, left : left + wide]):
+            return range(top, top + high), range(left, left + wide)
+    return None
 
 
 def held_matrices(
