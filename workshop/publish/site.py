@@ -34,6 +34,9 @@ from workshop.publish.sources import ROOT, AuthoringError, Page, is_checked, pag
 SPHINX_SECONDS = 600
 CELL_SECONDS = 600  # a busy machine makes a slow website, not none
 DOCUMENTS = (
+    "docs/install.md",
+    "docs/teachers.md",
+    "docs/clusters.md",
     "docs/glossary.md",
     "docs/sources.md",
     "docs/programme.md",
