@@ -163,5 +163,5 @@ def site_of(ranks: int, network: EmulatedNetwork | None, where: str | None, job:
         raise CourseError("The nodes of a cluster have links of their own: leave link, latency and slow out.")
     known = set(batch_job.Job.__dataclass_fields__) - {"ranks"}
     if unknown := sorted(set(job) - known):
-        raise CourseError(f"start({unknown[0]}=…) is unknown. For Slurm there are: {', '.join(sorted(known))}.")
+        raise CourseError(f"start({unknown[0]}=…) is unknown. With Slurm you can set {', '.join(sorted(known))}.")
     return SlurmNodes(batch_job.Job(ranks, **job))

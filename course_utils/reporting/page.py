@@ -94,11 +94,11 @@ class Report:
         path = Path(file).expanduser()
         try:
             if path.exists() and _MARK not in path.read_text(encoding="utf-8", errors="replace")[:500]:
-                raise CourseError(f"{path} is there already and is not a report. Choose another name.")
+                raise CourseError(f"{path} exists already and is not a report. Choose a different name.")
             page = render("course_utils/reporting/report_page.html", mark=_MARK, title=TITLE, report=self)
             path.write_text(page, encoding="utf-8")
         except OSError as error:
-            raise CourseError(f"{path} cannot be written ({error.strerror}). Choose another place.") from None
+            raise CourseError(f"{path} cannot be written ({error.strerror}). Choose a different folder.") from None
         print(f"Your report is in {path}.")
         return path
 

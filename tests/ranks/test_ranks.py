@@ -641,7 +641,7 @@ def test_a_folder_is_private_and_its_files_too(four_ranks) -> None:
 def test_a_runtime_folder_of_somebody_else_is_rejected(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
     monkeypatch.setattr(ranks_folder.os, "getuid", lambda: os.geteuid() + 1)
-    with pytest.raises(CourseError, match="belongs to somebody else. Set COURSE_RUNTIME"):
+    with pytest.raises(CourseError, match="belongs to a different user. Set COURSE_RUNTIME"):
         ranks_folder.runtime_root()
 
 

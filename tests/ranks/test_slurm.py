@@ -242,7 +242,7 @@ def test_what_slurm_rejects_is_told_in_its_own_words(slurm) -> None:
         ({"nodes": 0}, "nodes is a whole number of at least 1"),
         ({"gpus_per_node": -1}, "gpus_per_node is a whole number of at least 0"),
         ({"partition": "gpu; rm -rf ~"}, "not a name of a partition"),
-        ({"hours": 3}, r"hours=….* unknown\. For Slurm there are: cores_per_rank, gpus_per_node, memory, minutes"),
+        ({"hours": 3}, r"hours=….* unknown\. With Slurm you can set cores_per_rank, gpus_per_node, memory, minutes"),
         ({"link": "100 Mbit/s"}, "links of their own"),
     ],
 )

@@ -287,7 +287,7 @@ def test_an_old_report_is_replaced_and_nothing_else(tmp_path) -> None:
     page.save(tmp_path / "report.html")
     page.save(tmp_path / "report.html")
     (tmp_path / "mine.txt").write_text("my notes")
-    with pytest.raises(CourseError, match="is there already and is not a report"):
+    with pytest.raises(CourseError, match="exists already and is not a report"):
         page.save(tmp_path / "mine.txt")
     with pytest.raises(CourseError, match="cannot be written"):
         page.save(tmp_path / "nowhere" / "report.html")
