@@ -91,8 +91,8 @@ class ThisMachine:
 
     def unrelated_processes_text(self) -> str:
         return (
-            f"{count(self.ranks, 'process')} came up, and they do not know of each other: the mpiexec that started "
-            "them belongs to another MPI than mpi4py's. `course doctor` names both."
+            f"{count(self.ranks, 'process')} started, but they do not know of each other, because the mpiexec "
+            "that started them does not belong to mpi4py's MPI. `course doctor` names both."
         )
 
     def description(self, introduced: list[dict]) -> str:

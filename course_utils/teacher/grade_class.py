@@ -89,7 +89,7 @@ def _writable(out: Path | None) -> Path:
 
 def _make_folder(feedback: Path) -> None:
     scratch = feedback / ".course-new"
-    with _plain_error(f"No texts can be written into {feedback}", "`--feedback` names another folder."):
+    with _plain_error(f"No texts can be written into {feedback}", "`--feedback` names a different folder."):
         feedback.mkdir(parents=True, exist_ok=True)
         scratch.touch()
         scratch.unlink()
