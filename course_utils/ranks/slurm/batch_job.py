@@ -179,8 +179,8 @@ def unrelated_processes_text(ranks: int) -> str:
     """What to do where srun has started processes each of which takes itself for the only rank."""
     return (
         f"{count(ranks, 'process')} started, but they do not know of each other, because srun and MPI do not speak "
-        f"the same language (--mpi={mpi_plugin()}). `srun --mpi=list` lists what there is. `export COURSE_SRUN_MPI=…` before "
-        "JupyterLab starts chooses a different one."
+        f"the same language (--mpi={mpi_plugin()}). `srun --mpi=list` lists what there is. `export COURSE_SRUN_MPI=…` "
+        "before JupyterLab starts chooses a different one."
     )
 
 
