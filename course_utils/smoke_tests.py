@@ -118,7 +118,7 @@ def ask_torch() -> TorchSeen:
     """Import torch, in the Python of ranks and in a process of its own, and compute on each GPU that it sees."""
     command = [ranks_python(), "-c", _ASK_TORCH]
     with (
-        ProgressBar("torch looks for GPUs") as bar,
+        ProgressBar("torch is looking for GPUs") as bar,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
     ):
         until = time.monotonic() + GPU_SECONDS
