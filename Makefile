@@ -14,7 +14,7 @@ PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=1 --numprocesses=$(PROCESSES
 .PHONY: help setup lab test test-all test-weekly nbval lint mutants notebooks notebooks-check slides site times clean
 
 help:
-	@echo "make lab              set everything up and open the first lesson in JupyterLab (PORT=8899 picks a port)"
+	@echo "make lab              set up, and open the first lesson in JupyterLab (PORT=8899 picks a port)"
 	@echo "make test             set everything up and run the tests (with CI=true, a missing browser is a failure)"
 	@echo "make test-all         run the long tests too, as CI does: the whole website, Slurm jobs, some decks"
 	@echo "make test-weekly      run the tests that both leave out: the other decks, solutions and answers"
