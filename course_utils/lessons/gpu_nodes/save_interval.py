@@ -11,14 +11,15 @@ HOUR = 3600.0
 
 
 def best_interval(save_seconds: float, node_hours: float, nodes: int) -> float:
-    """Seconds of work between two checkpoints that leave the most time for work.
+    """Return how many seconds of work between two checkpoints leave the most time for work.
 
-    √(2 C M), where C is what a checkpoint takes and M the mean time between failures of all nodes
-    together: any node that fails breaks off the training, so of n nodes it is an n-th of one
-    node's. The formula is for C far below M; elsewhere its value is returned as it is.
+    The interval is √(2 C M), where C is the time that a checkpoint takes and M the mean time between
+    two failures of the run. A run on n nodes stops if any of them fails, so M is an n-th of the
+    mean time between failures of one node. The formula is derived for C far below M, but it is
+    used for all C.
 
     Args:
-        save_seconds: C, while which nobody trains.
+        save_seconds: C, during which nothing is trained.
         node_hours: the mean time between failures of one node, in hours.
         nodes: n.
 
