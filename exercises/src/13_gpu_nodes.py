@@ -3,11 +3,11 @@
 # %% [markdown]
 # # Exercises: from four processes to forty GPUs?
 #
-# Here you write what a training run needs on a cluster. There are five exercises. The first two belong to [lesson
-# 13](../notebooks/13_gpu_nodes.ipynb): a loop that can be killed, and the batch script that starts it. The third, the
-# bus bandwidth, belongs to [part 2](../notebooks/13_gpu_nodes_part_2.ipynb). The last two go with sections of
-# [Further](../notebooks/13_gpu_nodes_further.ipynb): how often to save, and a function that finds the cause of a failed
-# launch in its log.
+# Here you write what a training run needs on a cluster. There are five exercises. In the first two you write a loop
+# that can be killed, and the batch script that starts it. They belong to [lesson 13](../notebooks/13_gpu_nodes.ipynb).
+# The third, the bus bandwidth, belongs to [part 2](../notebooks/13_gpu_nodes_part_2.ipynb). The last two ask how often
+# to save, and let you find the cause of a failed launch in its log. They go with sections of
+# [Further](../notebooks/13_gpu_nodes_further.ipynb).
 #
 # The checks look at more than the result. They kill your training run, send a signal to one rank only, run your script,
 # and give your function logs that you have not seen.

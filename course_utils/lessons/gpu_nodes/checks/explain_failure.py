@@ -130,8 +130,9 @@ EXERCISE = Exercise(
         "When one rank fails, many others complain. The rules are sorted so that a cause is above what follows from "
         "it. So which of your two loops is the outer one, the one over rules or the one over lines?",
         "Start with `lines = in_time(log.splitlines())`. For each rule and each line, let `found = "
-        "re.search(rule.shows, line)`. If it found something, and the rule has no `beside` or "
-        "`beside(rule, found, log)` is true, `return Cause(rule.cause, (line,))`. After both loops return `Cause(UNKNOWN, …)` with a tuple of at most three lines.",
+        "re.search(rule.shows, line)`. If it found something, and the rule has no `beside` or `beside(rule, found, "
+        "log)` is true, `return Cause(rule.cause, (line,))`. After both loops return `Cause(UNKNOWN, …)` with a tuple "
+        "of at most three lines.",
     ),
     symptoms={"a line is not in the log": _not_in_the_log},
     praise=lambda outcome: (
