@@ -62,7 +62,7 @@ def ways_text(losses: Mapping[str, Sequence[float]]) -> str:
 def bandwidth_text(
     world_sizes: Sequence[int], algorithm: Sequence[Sequence[float]], bus: Sequence[Sequence[float]]
 ) -> str:
-    """A title: what becomes of both bandwidths with more ranks; the bus bandwidth is predicted to stay.
+    """A title: how both bandwidths change with more ranks; the bus bandwidth is predicted to stay the same.
 
     Args:
         algorithm, bus: for each number of ranks, the bytes/s of all runs.
@@ -82,10 +82,10 @@ def bandwidth_text(
 
 
 def link_text(backend: str, nbytes: int, world_size: int, bus: Sequence[float], link: float | None) -> str:
-    """How much of an emulated link's bytes/s the bus bandwidth of all runs uses; None where there is no such link."""
+    """How much of an emulated link's bytes/s the bus bandwidth reaches; `link` is None if there is no such link."""
     measured = f"{bytes_text(nbytes)} over {backend}"
     if link is None:
-        return f"{measured}; the lines start from the quickest run, as nobody knows what this network can do"
+        return f"{measured}; the rate of this network isn't known, so the lines are calculated from the fastest run"
     return (
         f"{measured}; with {world_size} ranks the bus bandwidth is {percent(statistics.median(bus) / link)} of the link"
     )
@@ -107,19 +107,19 @@ def allowed_rates(
 
 
 LINKS = "An H100's NVLink: 450 GB/s in each direction; PCIe 5.0: 63 GB/s; a network of 400 Gbit/s: 50 GB/s"
-"""What data sheets say of the ways between GPUs. (NVIDIA H100 data sheet; PCI-SIG; InfiniBand NDR.)"""
+"""The rates of connections between GPUs according to data sheets. (NVIDIA H100 data sheet; PCI-SIG; InfiniBand NDR.)"""
 
 
 def sweep_text(
     sizes: Sequence[int], rates: Mapping[str, Sequence[Sequence[float]]], backend: str, world_size: int
 ) -> tuple[str, str]:
-    """A title and a line below: from which size on the link is used, in the mean of the collectives."""
+    """A title and a line below: the best rate, and the size that reaches half of it, in the mean of the collectives."""
     middle = [
         statistics.fmean(statistics.median(by_size[index]) for by_size in rates.values()) for index in range(len(sizes))
     ]
     half = next(size for size, rate in zip(sizes, middle, strict=True) if rate >= max(middle) / 2)
     best = f"{bytes_text(max(middle))}/s"
-    title = f"Bus bandwidth, mean of {len(rates)} collectives: {best} at best, half of it from {bytes_text(half)} on"
+    title = f"Mean bus bandwidth of {len(rates)} collectives: {best} at best, half of it with {bytes_text(half)}"
     measured = f"{world_size} ranks over {backend}, from {bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
     return title, f"{measured}. {LINKS}" if backend == "nccl" else measured
 
