@@ -125,7 +125,7 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson(
         "13_gpu_nodes",
         "From four processes to forty GPUs?",
-        60,
+        50,
         4,
         (7,),
         part_2=SecondPage("How fast are one GPU and its network?", 45),

@@ -60,7 +60,8 @@ course.predict("links", within=1.25, algorithm=..., bus=...)  # MB/s
 # To measure this, all ranks first wait for each other at a barrier, and then each takes the time of its own call. The
 # slowest rank counts, because a training step has to wait for it. On GPUs there is one more thing to do, because a call
 # to NCCL returns as soon as the operation has been *handed over* to the GPU. `synchronize` waits until the GPU has
-# finished. The function `process_group` of part 1 uses NCCL if every rank has a GPU, and gloo otherwise.
+# finished. `process_group` sets up what you saw in part 1, over NCCL if every rank has a GPU of its own, and over gloo
+# otherwise.
 
 # %%
 from course_utils.lessons.gpu_nodes import process_group

@@ -11,18 +11,26 @@ from course_utils.lazy import attach
 
 if TYPE_CHECKING:
     from . import pictures
-    from .checkpoint import Place, gather_random_states, read_checkpoint, save_checkpoint, set_random_states
+    from .checkpoint import (
+        Place,
+        gather_random_states,
+        load_checkpoint,
+        read_checkpoint,
+        save_checkpoint,
+        set_random_states,
+    )
     from .failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside, explain_failure, in_time
     from .failures.readable_log import readable
     from .failures.recorded_logs import recording
     from .ladder import climb_here, recorded_climb
     from .launch import find_launch, process_group
-    from .launch_commands import hand_in, losses_of, run_command, training_folder
+    from .launch_commands import hand_in, has_slurm, losses_of, printed_losses, progress_lines, training_folder
     from .launcher_variables import example_environment
     from .measured_training import collective_seconds
     from .nccl_says import lines_that_matter, nccl_start, ways
     from .played_step import on_nodes, played_step
     from .rank_memory import TextModel, memory_by_way, recorded_memory
+    from .recorded_jobs import recorded_output
     from .resumable_training import Trained, training_of
     from .save_interval import HOUR, best_interval, goodput, simulated_goodput
     from .sentences import (

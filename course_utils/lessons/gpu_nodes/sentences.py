@@ -53,10 +53,10 @@ def same_loss(losses: Mapping[str, Sequence[float]]) -> bool:
 def ways_text(losses: Mapping[str, Sequence[float]]) -> str:
     """A title: what several ways of starting one training have in common."""
     ends = [line[-1] for line in losses.values()]
-    many = f"{count(len(ends), 'way')} to start"
+    runs = count(len(ends), "run")
     if same_loss(losses):
-        return f"{many}, one curve: the loss ends at {ends[0]:.4f}{' every time' if len(ends) > 1 else ''}"
-    return f"{many} end between {min(ends):.4f} and {max(ends):.4f}: something differs"
+        return f"{runs}, one curve: the loss ends at {ends[0]:.3f}{' each time' if len(ends) > 1 else ''}"
+    return f"{runs} end with losses between {min(ends):.3f} and {max(ends):.3f}, so something differs"
 
 
 def bandwidth_text(
