@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from .failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside, explain_failure, in_time
     from .failures.readable_log import readable
     from .failures.recorded_logs import recording
-    from .ladder import climb_here
-    from .launch import find_launch
+    from .ladder import climb_here, recorded_climb
+    from .launch import find_launch, process_group
     from .launch_commands import hand_in, has_slurm, losses_of, printed_losses, progress_lines, training_folder
     from .launcher_variables import example_environment
-    from .measured_training import collective_seconds, step_seconds
+    from .measured_training import collective_seconds
     from .nccl_says import lines_that_matter, nccl_start, ways
     from .played_step import on_nodes, played_step
     from .rank_memory import TextModel, memory_by_way, recorded_memory
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         by_width,
         compared,
         compiling_text,
+        gains_text,
         intervals_text,
         kept_shares,
         kept_text,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         played_text,
         recorded_memory_text,
         same_loss,
+        scales_text,
         sweep_text,
         ways_text,
         widths_text,

@@ -7,7 +7,7 @@ import pytest
 import course_utils as course
 from course_utils.errors import CourseError, RankError
 from course_utils.lessons.allreduce.cost_model import Network, allreduce_time
-from course_utils.lessons.gpu_nodes import launch_commands, measured_training, sentences
+from course_utils.lessons.gpu_nodes import ladder, launch_commands, measured_training, sentences
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import RECORDED, recording
 from course_utils.lessons.gpu_nodes.launch import find_launch
@@ -220,11 +220,34 @@ def test_gains_in_words() -> None:
     assert sentences.gain(taken, "float32", "bfloat16") == 2
     said = sentences.widths_text({64: taken, 128: taken}, "float32")
     told = "bfloat16 is 2.0 times as fast as float32 with 64 hidden units, 2.0 with 128"
-    assert said.startswith(f"{told}; compiled is 1.0 with 64 hidden units, 1.0 with 128; other is 0.5 with")
+    told += "; compiled is 1.0 with 64 hidden units, 1.0 with 128"
+    assert said == f"{told}; other is slower than float32 at both widths: 0.50 and 0.50 times its speed"
     steps = {"float32": [0.005, 0.006, 0.004], "compiled": [0.003]}
     assert "won back after 5,000 steps" in sentences.compiling_text(10.0, steps, "float32", "compiled")
     assert "never won back" in sentences.compiling_text(10.0, steps, "compiled", "compiled")
     assert sentences.by_width({64: steps})["64 hidden units"]["compiled, 64"].median == 0.003
+
+
+def test_rungs_in_words() -> None:
+    seconds = {"float32": [8.0, 8.1], "+ TF32": [2.0, 2.1], "+ bfloat16": [2.5, 2.6], "+ CUDA graph": [1.0, 1.0]}
+    climbed = ladder.Climb("a GPU", "today", 1, 1.0, 1.0, seconds, {})
+    said = sentences.gains_text(climbed)
+    assert said.startswith("The two largest gains: TF32 (3.9 times as fast as the rung before) and CUDA graph (2.5")
+    assert said.endswith("Slower than the rung before: bfloat16.")
+    assert sentences.gains_text(ladder.recorded_climb()).endswith("Slower than the rung before: torch.compile.")
+
+
+@pytest.mark.parametrize(
+    ("bare", "ends", "below"),
+    [
+        ([1.0, 0.04, 0.9], "; without one, only from 1 to 1", "Without a scale, E4M3 loses all numbers of size 0.01"),
+        ([0.5, 0.5, 0.5], "at every size", ""),
+    ],
+)
+def test_scales_in_words(bare, ends, below) -> None:
+    title, finding = sentences.scales_text([0.01, 1, 100], {"E4M3": bare, "E4M3 with a scale": [0.04] * 3})
+    assert title.replace("\N{NO-BREAK SPACE}", " ").startswith("With a scale, E4M3 is off by 4 % at most")
+    assert title.endswith(ends) and finding.startswith(below)
 
 
 def test_losses_in_words() -> None:
@@ -238,7 +261,7 @@ def test_losses_in_words() -> None:
 def test_the_use_of_a_link_in_words() -> None:
     said = sentences.link_text("gloo", 1_000_000, 4, [23e6, 24e6, 20e6], 25e6).replace("\N{NO-BREAK SPACE}", " ")
     assert said == "1 MB over gloo; with 4 ranks the bus bandwidth is 92 % of the link"
-    assert "nobody knows" in sentences.link_text("nccl", 1_000_000, 4, [23e6], None)
+    assert "isn't known" in sentences.link_text("nccl", 1_000_000, 4, [23e6], None)
 
 
 def test_measured_on_one_process() -> None:
