@@ -237,9 +237,9 @@ course.answer("interval", minutes=best / 60, goodput=100 * share)
 # ### Training goes on while the files are written
 #
 # Many training libraries can write a checkpoint **asynchronously**. All GPUs wait only until their state has been
-# *copied* to the host memory. Then they continue to train, and a thread or process in the background writes the copy to
-# the disk. The next section does this with `torch.distributed.checkpoint.async_save`. In our formula, $C$ is now the
-# time of the copy. Say that it takes 5 s instead of 60.
+# *copied* to the host memory. Then they continue to train, and the copy is written to the disk in the background. The
+# next section does this with `torch.distributed.checkpoint.async_save`. In our formula, $C$ is now the time of the
+# copy. Say that it takes 5 s instead of 60.
 #
 # **Predict.** What is the best interval now, in minutes? (How does a square root change if $C$ is 12 times smaller?)
 
