@@ -55,9 +55,9 @@ folder = Path(temporary.name)
 # ourselves. Computing moves a rank's clock by the time that we tell it, and a message moves it by the latency and the
 # bytes of the links that it crosses.
 #
-# We start with the computing. On the H100 whose measurements the second page shows, the fastest way to train VGG-11
-# with 512 images per step took 2.6 ms. If this computer has a GPU, the next cell measures yours instead, which takes a
-# minute. Then put its time in place of our 2.6 ms in the calculation below.
+# We start with the computing. On the H100 whose measurements the [second page](13_gpu_nodes_part_2.ipynb) shows, the
+# fastest way to train VGG-11 with 512 images per step took 2.6 ms. If this computer has a GPU, the next cell measures
+# yours instead, which takes a minute. Then put its time in place of our 2.6 ms in the calculation below.
 
 # %%
 from course_utils.lessons.gpu_nodes import climb_here
@@ -231,8 +231,8 @@ course.answer("interval", minutes=best / 60, goodput=100 * share)
 # The two costs are equal if $C/t = t/2M$, so the best interval is $t = \sqrt{2\,C M}$ ([Young
 # 1974](https://doi.org/10.1145/361147.361115)). `best_interval` calculates it, and `goodput` is a more exact formula by
 # [Daly (2006)](https://doi.org/10.1016/j.future.2004.11.016), which also knows that a restart can fail. The failure of
-# any node stops the run. So $M$ is the MTBF of one node divided by the number of nodes, 2,048 here, and with four times
-# as many nodes you have to save twice as often.
+# any node stops the run. So $M$ is the MTBF of one node divided by the number of nodes, which is 2,048 here, with 8
+# GPUs each. With four times as many nodes you have to save twice as often.
 #
 # ### Training goes on while the files are written
 #
@@ -581,17 +581,17 @@ print(torchrun_script(command, nodes=2, gpus_per_node=4, restarts=3))
 # the same switch is a NIC. Look at GPU 2 of the upper node. **RDMA** (remote direct memory access) means that a NIC
 # reads and writes the memory of a program by itself, without the CPU. With **GPUDirect RDMA** this memory can be the
 # GPU's. So NIC 2 reads from the GPU's memory directly and sends what it reads, and the NIC of the other node writes
-# directly into a GPU's memory. The bytes never enter the host memory. Without it, they have to be copied to the host
-# memory first and from there to the NIC, and on the other side again.
+# directly into a GPU's memory. The bytes never enter the host memory, which is why it isn't in the picture. Without
+# GPUDirect RDMA they have to be copied to the host memory first and from there to the NIC, and on the other side again.
 #
 # NIC 2 of every node is connected to the same switch, called rail switch 2. A **rail** consists of all GPUs and NICs
 # with the same number and their switch ([NVIDIA's
 # description](https://docs.nvidia.com/networking/display/ibclusterbringupprocedure/setting+the+infiniband+cluster+topology)).
 # A message from GPU 2 to GPU 2 of a different node therefore passes one switch. From GPU 5 to GPU 2 it is more
 # complicated, because their NICs are on different rails. It could leave through NIC 5 and go from rail switch 5 to rail
-# switch 2 through a third switch that connects them, if there is one. For messages from one GPU to one other, NCCL
-# avoids that by default. It moves the bytes over NVLink to GPU 2 of the sender's own node, and then sends them along
-# rail 2. This is called **PXN**, which stands for *PCI × NVLink*. Here is the rule as a program:
+# switch 2 through a third switch that connects them. (The picture leaves it out.) For messages from one GPU to one
+# other, NCCL avoids that by default. It moves the bytes over NVLink to GPU 2 of the sender's own node, and then sends
+# them along rail 2. This is called **PXN**, which stands for *PCI × NVLink*. Here is the rule as a program:
 
 
 # %%
@@ -641,16 +641,20 @@ course.answer("rails", **kinds)
 #
 # ### What NCCL's log shows
 #
-# With `NCCL_DEBUG=INFO`, NCCL prints a line for each connection when it makes it. Its [source
-# code](https://github.com/NVIDIA/nccl/blob/master/src/transport/net.cc) puts these lines together like this. (They show
-# the pattern, with rank 8 as GPU 0 of the second node, and are not a recorded log.)
+# With `NCCL_DEBUG=INFO`, NCCL prints a line for each connection that it makes. Its [source
+# code](https://github.com/NVIDIA/nccl/blob/master/src/transport/net.cc) puts the line together like this, where rank 8
+# is GPU 0 of the second node. (This shows the pattern and is not a recorded log.)
 #
 # ```
-# Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA       GPUDirect RDMA, through NIC 0
-# Channel 00/0 : 5[5] -> 8[0] [send] via NET/IB/0(0)/GDRDMA    the same, but rank 0 sends for rank 5: PXN
-# Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0              InfiniBand, but through the host memory
-# Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0          TCP: InfiniBand isn't used at all
+# Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA
 # ```
+#
+# | after `via` | how the bytes travel |
+# |---|---|
+# | `NET/IB/0/GDRDMA` | through NIC 0, with GPUDirect RDMA |
+# | `NET/IB/0(0)/GDRDMA` | the same, but the rank in brackets sends for the rank at the beginning of the line: PXN |
+# | `NET/IB/0` | over InfiniBand, with a detour through the host memory |
+# | `NET/Socket/0` | over TCP, and InfiniBand isn't used at all |
 #
 # So `NET/IB` alone isn't good enough. If `/GDRDMA` is missing, the bytes take the detour. It can cost a lot. In [one
 # report](https://github.com/NVIDIA/nccl/issues/1412), 16 GPUs on two nodes had an average bus bandwidth of 33 GB/s
@@ -696,10 +700,11 @@ course.answer("rails", **kinds)
 # #!/bin/bash
 # #SBATCH --nodes=2 --ntasks-per-node=8 --gpus-per-node=8 --exclusive --time=10
 # export NCCL_DEBUG=INFO
-# srun --mpi=pmix ./build/all_reduce_perf --minbytes 8 --maxbytes 8G --stepfactor 2 --ngpus 1
+# srun --mpi=pmix ./build/all_reduce_perf -b 8 -e 8G -f 2 -g 1
 # ```
 #
-# The program doubles the size of the vector from 8 bytes to 8 GiB and prints a line for each:
+# With these options the program begins (`-b`) with a vector of 8 bytes, doubles it (`-f 2`) until it ends (`-e`) at 8
+# GiB, and uses one GPU per process (`-g 1`). It prints a line for each size:
 #
 # | Column | Meaning |
 # |---|---|
