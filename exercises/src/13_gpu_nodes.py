@@ -133,14 +133,26 @@ ranks.load_torch()
 #
 # ## 3 · How full were the links?
 #
-# Four ranks add up vectors of 1 GB in half a second: 2 GB/s, says the algorithm bandwidth. In a
-# ring each rank sends three of its four blocks, and then three again: 1.5 times the vector. So
-# 3 GB/s passed every link, and *that* compares with what the link can do.
+# In [part 2](../notebooks/13_gpu_nodes_part_2.ipynb) of the lesson you turned the algorithm bandwidth of an all-reduce
+# into the bus bandwidth, which is the rate at which bytes pass through each link. Now write the function for all
+# collectives.
+#
+# For example, four ranks add up a vector of 1 GB in half a second, so the algorithm bandwidth is 2 GB/s. In a ring,
+# each rank sends 3 of the 4 blocks in the reduce-scatter and 3 of 4 in the all-gather:
 #
 # ```
 #              reduce-scatter     all-gather
 # each rank    3 blocks of 4      3 blocks of 4      6/4 of the vector
 # ```
+#
+# So 1.5 GB pass through each link in half a second, and the bus bandwidth is 3 GB/s. In general it is
+#
+# $$\text{share} \cdot \frac{n}{t},$$
+#
+# where the vector has $n$ bytes, the operation takes $t$ seconds, and the *share* is what the busiest rank has to send
+# or receive in one direction at least, as a part of the vector. For a broadcast, think of the rank that has the vector
+# at the beginning, and for a reduce of the rank that has the sum at the end. As in nccl-tests, $n$ counts the *whole*
+# vector, which is what each rank has after an all-gather and before a reduce-scatter.
 
 # %% tags=["exercise"]
 # bus_bandwidth

@@ -57,7 +57,7 @@ def train_ddp(settings: Settings) -> Trained:
             training.optimizer.load_state_dict(found["optimizer"])
             set_random_states(found["random"])
             progress = Place(**found["place"])
-            training.say(f"goes on after step {progress.steps}, from {training.file}")
+            training.say(f"resumes after step {progress.steps}, from {training.file}")
         resumed_at = progress.steps
 
         def save() -> None:
