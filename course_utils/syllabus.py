@@ -129,6 +129,7 @@ LESSONS: tuple[Lesson, ...] = (
         4,
         (7,),
         part_2=SecondPage("How fast are one GPU and its network?", 45),
+        further_minutes=75,
     ),
     Lesson("14_profiling", "Where did the time go?", 60, 4, (3, 7)),
     Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, (8, 12, 13, 14)),

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from course_utils.lazy import attach
 
 if TYPE_CHECKING:
+    from course_utils.lessons.messages.played_computation import compute_for
+
     from . import pictures
     from .checkpoint import (
         Place,
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from .launcher_variables import example_environment
     from .measured_training import collective_seconds
     from .nccl_says import lines_that_matter, nccl_start, ways
-    from .played_step import on_nodes, played_step
     from .rank_memory import TextModel, memory_by_way, recorded_memory
     from .recorded_jobs import recorded_output
     from .resumable_training import Trained, training_of
@@ -46,16 +47,17 @@ if TYPE_CHECKING:
         ladder_bars,
         ladder_text,
         link_text,
-        played_text,
         recorded_memory_text,
         same_loss,
         scales_text,
         sweep_text,
+        virtual_nodes_text,
         ways_text,
         widths_text,
     )
     from .slurm_script import check_job, slurm_script
     from .stop_signals import TRY_AGAIN, Interrupted, send_sigterm
+    from .torchrun_script import torchrun_script
     from .train_ddp import train_ddp
     from .training_settings import Settings
     from .tries import repeated_steps, tries_of

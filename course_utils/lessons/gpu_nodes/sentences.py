@@ -29,19 +29,23 @@ CHANGES = {
 """A rung of the ladder → what it changes."""
 
 
-def played_text(gpus: Sequence[int], times: Mapping[str, Sequence[float]]) -> tuple[str, str]:
-    """What the most GPUs bring on the slowest and the fastest of some networks; and where four do more than more do.
+def virtual_nodes_text(gpus: Sequence[int], times: Mapping[str, Sequence[float]]) -> tuple[str, str]:
+    """Return a title and a line below it: how much faster many virtual GPUs are than one, by the network between nodes.
 
     Args:
-        times: network → for each number of GPUs, how many times the images of one.
+        gpus: how many, from one node to the most.
+        times: network → for each of these, how many times the images of one GPU are trained per second.
     """
     ends = {name: line[-1] for name, line in times.items()}
     slow, fast = min(ends, key=ends.get), max(ends, key=ends.get)
-    title = f"Virtual: {gpus[-1]} GPUs do {number_text(ends[slow])} to {number_text(ends[fast])} times the work of one"
+    title = (
+        f"On virtual clocks, {gpus[-1]} GPUs train {number_text(ends[slow])} times the images of one GPU "
+        f"with {slow}, and {number_text(ends[fast])} times with {fast}"
+    )
     lost = [name for name, line in times.items() if line[1] < line[0]]
     if lost:
-        return title, f"With {join(lost)}, {gpus[1]} GPUs do less than {gpus[0]} on one node"
-    return title, f"The slowest network: {slow}; the fastest: {fast}"
+        return title, f"With {join(lost)} between nodes, {gpus[1]} GPUs are slower than {gpus[0]} on one node"
+    return title, f"With all these networks, {gpus[1]} GPUs are at least as fast as {gpus[0]} on one node"
 
 
 def same_loss(losses: Mapping[str, Sequence[float]]) -> bool:
@@ -213,26 +217,31 @@ def compiling_text(first: float, seconds: Mapping[str, Sequence[float]], plain: 
     return f"Compiling took {seconds_text(first)}, which is won back after {steps:,} steps."
 
 
-def intervals_text(minutes: Sequence[float], shares: Sequence[Sequence[float]], formula: float) -> str:
-    """Which interval between checkpoints left most time for work, beside the formula's, and what a wrong one costs.
+def intervals_text(
+    minutes: Sequence[float], shares: Mapping[str, Sequence[Sequence[float]]], formula: Mapping[str, float]
+) -> tuple[str, str]:
+    """Return a title and a line below it: the best of the simulated intervals for each cost of a checkpoint.
 
     Args:
-        minutes: that were tried.
-        shares: for each the goodput of all runs.
-        formula: the best interval on paper, in minutes.
+        minutes: the intervals.
+        shares: cost → for each interval the goodput of all runs.
+        formula: cost → the best interval on paper, in minutes.
     """
-    middles = [statistics.median(runs) for runs in shares]
-    best = max(range(len(minutes)), key=middles.__getitem__)
-    worst = min(range(len(minutes)), key=middles.__getitem__)
-    text = f"Best of those tried: {minutes[best]:g} minutes, {percent(middles[best])} of the time"
-    text += f"; the formula says {formula:.0f} minutes"
-    return f"{text}. With {minutes[worst]:g} minutes {percent(middles[worst])}"
+    texts = []
+    for name, by_interval in shares.items():
+        middles = [statistics.median(runs) for runs in by_interval]
+        best = max(range(len(minutes)), key=middles.__getitem__)
+        texts.append(f"{minutes[best]:g} minutes if {name} (goodput {percent(middles[best])})")
+    runs = count(len(next(iter(shares.values()))[0]), "run")
+    on_paper = join([number_text(formula[name]) for name in shares])
+    below = f"On paper: {on_paper} minutes. A simulation with failures at random moments, {runs} for each point"
+    return f"Best of the intervals tried: {join(texts)}", below
 
 
 def kept_shares(whole: "RankMemory", divided: "RankMemory") -> dict[str, float]:
-    """What a rank keeps with a divided model, in percent of a whole one: of the "model", and of "everything".
+    """Return what a rank keeps with a sharded model, in percent of a whole one: of the "model", and of "everything".
 
-    The model: weights, gradients and the optimizer's state, without activations.
+    The model is the weights, the gradients and the optimizer's state, without activations.
     """
     sharded, replicated = divided.counted, whole.counted
     model = (sharded.total - sharded.activations) / (replicated.total - replicated.activations)
@@ -240,23 +249,24 @@ def kept_shares(whole: "RankMemory", divided: "RankMemory") -> dict[str, float]:
 
 
 def kept_text(kept: Mapping[str, "RankMemory"]) -> str:
-    """What each rank keeps, counted, by the way to train; and what a GPU had given out at most, where there is one."""
+    """Return a title: what each rank keeps, counted; and on a GPU, the most that its allocator had given out."""
     (whole, most), (divided, least) = kept.items()
     text = (
         f"With {divided} a rank keeps {bytes_text(least.counted.total)}, with {whole} {bytes_text(most.counted.total)}"
     )
     if most.given_out:
-        text += f" (at most given out: {bytes_text(least.given_out)} and {bytes_text(most.given_out)})"
+        text += f" (most in use at one moment: {bytes_text(least.given_out)} and {bytes_text(most.given_out)})"
     return text
 
 
 def recorded_memory_text(recorded: "RecordedMemory") -> str:
-    """What one GPU had given out at most, beside the formula."""
-    lines = [f"Measured on {recorded.date}: {recorded.machine}; {count(recorded.ranks, 'rank')} shared the GPU."]
+    """Return the most that a GPU's allocator had given out at one moment, and what the formula predicts."""
+    lines = [f"Recorded on {recorded.date}: {recorded.machine}. {count(recorded.ranks, 'rank')} shared the GPU."]
     for method, given in recorded.given_out.items():
         formula = recorded.formula[method]
         off = 100 * (given / formula - 1)
-        lines.append(f"{method}: {bytes_text(given)} at most; the formula says {bytes_text(formula)} ({off:+.0f} %)")
+        name = {"whole": "without sharding"}.get(method, f"with {method}")
+        lines.append(f"{name}: at most {bytes_text(given)}; by the formula {bytes_text(formula)} ({off:+.0f}%)")
     return "\n".join(lines)
 
 

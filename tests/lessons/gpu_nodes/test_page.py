@@ -4,16 +4,13 @@ import time
 
 import pytest
 
-import course_utils as course
-from course_utils.errors import CourseError, RankError
-from course_utils.lessons.allreduce.cost_model import Network, allreduce_time
+from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes import ladder, launch_commands, measured_training, sentences
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import RECORDED, recording
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment, variables_read
 from course_utils.lessons.gpu_nodes.pictures import launchers, log_map, seats, tries
-from course_utils.lessons.gpu_nodes.played_step import on_nodes, played_step
 from course_utils.lessons.gpu_nodes.recorded_jobs import recorded_output
 from course_utils.lessons.gpu_nodes.stop_signals import StopSignals, send_sigterm
 from course_utils.lessons.gpu_nodes.training_settings import Settings
@@ -155,10 +152,10 @@ def test_a_job_that_no_other_jobs_end_would_let_in_is_given_up(slurm_commands, r
     ("reason", "meant"),
     [
         ("Priority", "waits in the queue (Priority)"),
-        ("ReqNodeNotAvail, Reserved for maintenance", "(ReqNodeNotAvail: its nodes are down or reserved; `sinfo -R`"),
+        ("ReqNodeNotAvail, Reserved for maintenance", "(ReqNodeNotAvail: its nodes are down or reserved (`sinfo -R`"),
         ("QOSMaxGRESPerUser", "(QOSMaxGRESPerUser: your other jobs use all that you may have at a time"),
         ("AssocGrpGRES", "(AssocGrpGRES: your group's jobs use all that it may have"),
-        ("JobHeldUser", "(JobHeldUser: somebody holds it: `scontrol release"),
+        ("JobHeldUser", "(JobHeldUser: it is held (`scontrol release"),
     ],
 )
 def test_a_job_that_waits_says_for_what(slurm_commands, reason: str, meant: str) -> None:
@@ -313,27 +310,9 @@ def test_pictures_say_what_they_show() -> None:
         seats([])
 
 
-def test_a_step_is_played_on_virtual_ranks_and_on_real_ones(four_ranks):
-    network = Network(1e-3, 1e-6)
-    nowhere = course.start(4, where="nowhere", network=network)
-    run = nowhere.run(played_step, 0.5, 1000, on_nodes, runs=2)
-    begun = 2 * allreduce_time("recursive doubling", 4, 0, network)  # a barrier may end at other times on other ranks
-    due = 0.5 + allreduce_time("ring", 4, 4000, network)
-    assert all(seconds == pytest.approx(due, abs=begun) for taken in run.results for seconds in taken)
-    real = four_ranks.run(played_step, 0.01, 1000, on_nodes).results
-    assert all(taken[0] >= 0.01 for taken in real)
-
-
-def test_a_step_whose_gradients_are_not_added_up_is_rejected():
-    nowhere = course.start(2, where="nowhere")
-    with pytest.raises(RankError, match="not added up"):
-        nowhere.run(played_step, 0.5, 10, lambda comm, gradient: None)
-
-
-def test_what_forty_gpus_bring_is_said():
-    title, finding = sentences.played_text([4, 8, 40], {"slow": [3.7, 1.4, 4.2], "fast": [3.7, 6.9, 33]})
-    assert (title, finding) == (
-        "Virtual: 40 GPUs do 4.2 to 33 times the work of one",
-        "With slow, 8 GPUs do less than 4 on one node",
-    )
-    assert "slowest network: slow" in sentences.played_text([4, 8], {"slow": [3, 4], "fast": [3, 6]})[1]
+def test_how_much_faster_forty_gpus_are_is_in_the_title():
+    title, finding = sentences.virtual_nodes_text([4, 8, 40], {"slow": [3.7, 1.4, 4.2], "fast": [3.7, 6.9, 33]})
+    assert title == "On virtual clocks, 40 GPUs train 4.2 times the images of one GPU with slow, and 33 times with fast"
+    assert finding == "With slow between nodes, 8 GPUs are slower than 4 on one node"
+    _, finding = sentences.virtual_nodes_text([4, 8], {"slow": [3, 4], "fast": [3, 6]})
+    assert finding == "With all these networks, 8 GPUs are at least as fast as 4 on one node"
