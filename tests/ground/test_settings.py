@@ -180,8 +180,8 @@ def test_the_doctor_names_what_is_no_setting_and_what_is_not_allowed(monkeypatch
     assert lines == [
         "✓ settings    COURSE_FORK=no",
         "○ settings    COURSE_FORK=no is not 0 or 1. docs/settings.md explains this variable",
-        "○ settings    COURSE_HOEM is set, but there is no such setting. Did you mean COURSE_HOME?",
-        "○ settings    COURSE_WEATHER is set, but there is no such setting. docs/settings.md lists them",
+        "○ settings    COURSE_HOEM is set, but the course has no such setting. Did you mean COURSE_HOME?",
+        "○ settings    COURSE_WEATHER is set, but the course has no such setting. docs/settings.md lists them",
     ]
 
 

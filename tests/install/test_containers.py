@@ -51,7 +51,7 @@ def test_the_container_ends_in_make_lab_for_the_machine_around_it(capsys) -> Non
     )
     assert re.search(r"-m course_utils\.lab +--address 0\.0\.0\.0$", dry.stdout, re.M)
     assert lab(["--address", "192.0.2.1"]) == 2
-    assert capsys.readouterr().err == "'192.0.2.1' is not this machine's address: 0.0.0.0 stands for all.\n"
+    assert capsys.readouterr().err == "'192.0.2.1' is not an address of this machine. 0.0.0.0 means all of them.\n"
 
 
 def test_what_the_dockerfile_says_one_types_is_what_the_readme_says() -> None:

@@ -1,4 +1,4 @@
-"""Lesson 15's part of `course.report()`: the capstone, budget beside use."""
+"""Lesson 15's part of `course.report()`: what the capstone used of its budgets."""
 
 from course_utils.lessons.read_the_manual.capstone.kept_results import kept
 from course_utils.reporting.page import ReportPart, Section
@@ -13,5 +13,5 @@ def part(latest: bool) -> ReportPart:
     from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars  # brings matplotlib
 
     within = [result for result in results if not result.misses()]
-    text = f"{count(len(results), 'training')} judged, {len(within)} within all budgets."
+    text = f"{count(len(results), 'training run')} judged, {len(within)} of them within all budgets."
     return ReportPart(sections=(Section("Capstone. Budget and use", budget_bars((within or results)[-1]), text),))

@@ -112,7 +112,7 @@ def test_nccl_that_cannot_serve_is_rejected_only_where_it_was_asked_for(monkeypa
         assert (group.backend, group.device, group.gradients) == ("gloo", torch.device("cpu"), None)
     assert "gloo, because there is no GPU" in capsys.readouterr().out
     with (
-        pytest.raises(CourseError, match=r'backend="nccl" cannot be had here: there is no GPU\.'),
+        pytest.raises(CourseError, match=r'backend="nccl" is not possible here: there is no GPU\.'),
         launch.process_group(Launch("alone", 0, 1, 0), backend="nccl"),
     ):
         pass

@@ -152,10 +152,10 @@ def test_a_job_that_no_other_jobs_end_would_let_in_is_given_up(slurm_commands, r
     ("reason", "meant"),
     [
         ("Priority", "waits in the queue (Priority)"),
-        ("ReqNodeNotAvail, Reserved for maintenance", "(ReqNodeNotAvail: its nodes are down or reserved; `sinfo -R`"),
+        ("ReqNodeNotAvail, Reserved for maintenance", "(ReqNodeNotAvail: its nodes are down or reserved (`sinfo -R`"),
         ("QOSMaxGRESPerUser", "(QOSMaxGRESPerUser: your other jobs use all that you may have at a time"),
         ("AssocGrpGRES", "(AssocGrpGRES: your group's jobs use all that it may have"),
-        ("JobHeldUser", "(JobHeldUser: somebody holds it: `scontrol release"),
+        ("JobHeldUser", "(JobHeldUser: it is held (`scontrol release"),
     ],
 )
 def test_a_job_that_waits_says_for_what(slurm_commands, reason: str, meant: str) -> None:
