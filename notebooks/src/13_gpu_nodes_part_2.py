@@ -225,7 +225,7 @@ course.answer("nccl_path", answer=ways(start.log))
 #
 # The command `nvidia-smi topo -m` prints what is physically there. `NV18` between two GPUs means 18 NVLinks, and `SYS`
 # means that data has to cross the connection between two CPUs. [Further](13_gpu_nodes_further.ipynb) explains the
-# settings for several network cards and runs nccl-tests on two nodes.
+# settings for several network cards, and how to start nccl-tests on two nodes.
 #
 # ## One GPU, made ten times faster
 #
