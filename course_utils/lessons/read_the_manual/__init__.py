@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .lightning import is_there, load_lightning, missing, on_these_ranks
     from .manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
     from .passages import PASSAGES
-    from .pictures import reading
+    from .pictures import reading, sent_and_kept_panels
     from .sentences import (
         calls_text,
         naive_steps_text,
