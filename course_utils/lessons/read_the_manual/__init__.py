@@ -10,12 +10,12 @@ from course_utils.lazy import attach
 
 if TYPE_CHECKING:
     from . import pictures
-    from .capstone.on_ranks import naive_step
+    from .capstone.others import what_others_reached
     from .capstone.pictures import budget_bars
     from .capstone.result import used
-    from .capstone.task import BUDGET, NAIVE_STEPS, as_images, deal, network
+    from .capstone.task import BUDGET, NAIVE_STEPS, network
     from .capstone.trial import naive_data_parallel, tried
-    from .framework_steps import AT_THE_START, largest_difference, parts, step_seen
+    from .framework_steps import largest_difference, step_seen
     from .framework_terms import Step
     from .lightning import is_there, load_lightning, missing, on_these_ranks
     from .manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
