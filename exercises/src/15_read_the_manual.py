@@ -69,8 +69,8 @@ ranks.load_torch()
 # number of passes inside `with model.no_sync():`, where gradients are added up and nothing is sent. One more pass
 # follows, which sends. `reduction` is that of the loss function, "mean" or "sum".
 #
-# > "… the gradient will be `M` times smaller … if the loss is summed (NOT averaged as usual) across instances in a batch
-# > (because the gradients between different nodes are averaged)."
+# > "… the gradient will be `M` times smaller … if the loss is summed (NOT averaged as usual) across instances in a
+# > batch (because the gradients between different nodes are averaged)."
 # > ([DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html))
 #
 # ```
@@ -94,7 +94,8 @@ ranks.load_torch()
 #
 # > "`train_batch_size` must be equal to `train_micro_batch_size_per_gpu` * `gradient_accumulation_steps` * number of
 # > GPUs. … you can choose to only specify two of the three parameters, the last one will be inferred …"
-# > `gradient_accumulation_steps`: "Number of training steps to accumulate gradients before averaging and applying them."
+# > `gradient_accumulation_steps`: "Number of training steps to accumulate gradients before averaging and applying
+# > them."
 # > ([configuration](https://www.deepspeed.ai/docs/config-json/))
 #
 # The settings may also have just one of the two batch sizes. Then `gradient_accumulation_steps` is 1.
@@ -118,9 +119,9 @@ ranks.load_torch()
 # ```
 
 # %% [markdown]
-# **JAX** with `shard_map`. The `batch` rows of an array are shared out among the devices. Each device calculates the
-# mean loss of its own rows and the gradient of this loss. `collective` combines the devices' gradients. Then Optax
-# accumulates the results of several passes.
+# **JAX** with `shard_map(…, check_vma=False)`. The `batch` rows of an array are shared out among the devices. Each
+# device calculates the mean loss of its own rows and the gradient of this loss. `collective` combines the devices'
+# gradients. Then Optax accumulates the results of several passes.
 #
 # > `pmean`: "Compute an all-reduce mean", `psum`: "Compute an all-reduce sum"
 # > ([jax.lax](https://docs.jax.dev/en/latest/jax.lax.html)). `MultiSteps(…, every_k_schedule)`: "gradients accumulated

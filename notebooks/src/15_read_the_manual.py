@@ -373,8 +373,9 @@ course.measured("translated", factor=float(moved.norm() / step.norm()))
 # *all* ranks. With four GPUs, 8 images per GPU and 3 accumulation steps, it is 8 · 3 · 4 = 96. In PyTorch you would
 # write 8 in the same place, because the `batch_size` of a `DataLoader` counts the images of one rank.
 #
-# **Predict.** Each rank calculates the mean loss of its own images. For which of the two other frameworks must you
-# divide this loss by the number of ranks, so that the step is right? In JAX you combine the gradients with `pmean`.
+# **Predict.** Each rank, or each device in JAX, has the gradient of the mean loss of its own images. For which of the
+# two other frameworks must you divide by the number of ranks, so that the step is right? In JAX you combine the
+# gradients with `pmean`.
 
 # %%
 choices = {"a": "neither", "b": "JAX with pmean", "c": "tf.distribute", "d": "both"}

@@ -30,6 +30,6 @@ if TYPE_CHECKING:
         start_letter,
         words_text,
     )
-    from .tables import dictionary_table, side_by_side, words_table
+    from .tables import dictionary_table, lines_of_code, side_by_side, words_table
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
