@@ -19,7 +19,7 @@
 # 5. *What must you know about the network?*: lines of code, counted
 # 6. *A report, redone*: where the two paragraphs of lesson 15 come from
 #
-# *30 minutes · optional, after [lesson 15](15_read_the_manual.ipynb) · 4 ranks, 4 to 10 minutes for each section*
+# *25 minutes · optional, after [lesson 15](15_read_the_manual.ipynb) · 4 ranks, 2 to 8 minutes for each section*
 
 # %%
 import torch

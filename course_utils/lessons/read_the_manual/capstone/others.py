@@ -30,7 +30,27 @@ class Combination:
     passes: int
 
 
-COMBINATIONS: tuple[Combination, ...] = ()
+COMBINATIONS = (
+    Combination("equal start without messages (6), top-k of 0.2% for 5 epochs (7)", "98–99%", "0.97", 3_600),
+    Combination(
+        "equal start (6), 6 epochs of local SGD with 4 averages of changes in 8 bits (8, 7)", "97–98%", "0.98", 4_560
+    ),
+    Combination(
+        "equal start (6), 6 epochs of local SGD with 2 averages in half precision (8, 7), a decaying learning rate (1)",
+        "95–97%",
+        "1.02",
+        4_560,
+    ),
+    Combination("start in half precision, local SGD, the largest 2% of the changes (7, 8)", "95–96%", "1.14", 4_320),
+    Combination(
+        "equal start (6), top-k of 0.1% for 4 epochs (7), at the end rank 0's model in half precision to all",
+        "97–99%",
+        "1.05",
+        4_320,
+    ),
+    Combination("equal start (6), 4 epochs of local SGD, one average in float32 (8): misses", "9–11%", "1.01", 2_880),
+    Combination("the same, and one pass without a step at the end: misses", "41–70%", "1.01", 3_120),
+)
 """What was recorded; see `SOURCE`."""
 
 
