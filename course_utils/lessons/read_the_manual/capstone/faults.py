@@ -69,7 +69,7 @@ def wrong_part(measured: Sequence[dict[str, Any]], held_out: tuple[np.ndarray, n
     key, part = WEIGHTS, "the weights are wrong, and not only the running means"
     if without >= BUDGET.accuracy:
         key, part = MEANS, "the running means are wrong, and not the weights"
-    words = f"{part}: if batch norm uses the means of the held-out images instead, these weights recognise {{without}}"
+    words = f"{part}. If batch norm uses the means of the held-out images instead, these weights recognise {{without}}"
     return own(key, words, {"without": percent(without, 1)})
 
 

@@ -16,6 +16,7 @@ from course_utils.lessons.read_the_manual.capstone.past_the_links import NoSocke
 from course_utils.lessons.read_the_manual.capstone.result import ACCURACY, BYTES, COUNTED, PASSES, result_of, used
 from course_utils.lessons.read_the_manual.capstone.task import BUDGET, LINKS, deal
 from course_utils.progress_bar import in_notebook
+from course_utils.words import capital
 
 if TYPE_CHECKING:
     from course_utils.lessons.read_the_manual.capstone.result import CapstoneResult
@@ -49,7 +50,7 @@ class Judge:
         if missed is None or self.result.nearly or ACCURACY not in self.result.misses():
             return missed
         part = faults.wrong_part(outcome.results, self._held_out)
-        words, measured = f"{missed.words}. What is wrong: {part.words}", {**missed.measured, **part.measured}
+        words, measured = f"{missed.words}. {capital(part.words)}", {**missed.measured, **part.measured}
         return replace(part, words=words, measured=measured)
 
 
