@@ -1,4 +1,4 @@
-"""Lesson 16, What if only some weights work? Read `expert_layer` first.
+"""Lesson 16, What if only some weights are used? Read `expert_layer` first.
 
 `gate` chooses each token's experts and keeps them balanced, `expert_capacity` drops what is too much. `all_to_all`
 moves rows between ranks, on two levels in `two_levels`. `expert_gradients` adds up what belongs together; a character
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from course_utils.lazy import attach
 
 if TYPE_CHECKING:
-    from . import two_levels
+    from . import pictures, two_levels
     from .all_to_all import all_to_all_by_messages, balanced_bytes, counted_bytes, exchanged
     from .character_experts import character_experts, flops_per_token
     from .choices import Dispatched, check_choices
