@@ -349,7 +349,8 @@ course.answer("experts_bias", updates=updates, weight=round(shares[chosen].item(
 from course_utils.lessons.experts import Recipe, balance_text, train_experts
 from course_utils.lessons.model_parallel import character_text, text_batches
 
-batches = text_batches(character_text().training, 64, 16, steps=60)
+steps = 60
+batches = text_batches(character_text().training, 64, 16, steps)
 build = partial(character_experts, 8)
 methods = {"no balancing": "nothing", "balancing loss": "loss", "balancing bias": "bias"}
 sizes = {"data": 1, "expert": 4}
@@ -359,7 +360,7 @@ for name, balance in methods.items():
     run = ranks.run(train_experts, sizes, build, batches, recipe, backend="gloo")
     crowding[name] = np.reshape(run.results[0].imbalances, (-1, 10))  # ten steps a row
 course.draw.over_numbers(
-    [10, 20, 30, 40, 50, 60],
+    range(10, steps + 1, 10),
     crowding,
     balance_text(crowding),
     "Each dot is the median of ten steps, each bar goes from their lowest value to the highest",

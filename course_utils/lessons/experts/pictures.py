@@ -70,3 +70,24 @@ def crowd(rows: Sequence[Sequence[int]]) -> Figure:
     busiest = max(range(ranks), key=lambda rank: len(rows[rank]))
     title = f"The expert of rank {busiest} gets {len(rows[busiest])} of {total} tokens"
     return where_tokens_are(moments, title, "2a is the first token of rank 2. An empty square holds nothing.")
+
+
+def two_level_blocks(inside: Sequence[Sequence[int]], across: Sequence[Sequence[int]]) -> Figure:
+    """Draw an all-to-all on two levels from a run: what each rank holds after the first level and after the second.
+
+    Args:
+        inside, across: of each rank, its blocks after each level; the block from rank r to rank s is 10 r + s.
+    """
+    ranks = len(across)
+    start = [[10 * rank + other for other in range(ranks)] for rank in range(ranks)]
+    steps = {"blocks": start, "after level 1, inside nodes": inside, "after level 2, between nodes": across}
+    moments = {name: [[_block(number) for number in held] for held in every] for name, every in steps.items()}
+    right = all(sorted(held) == [10 * other + rank for other in range(ranks)] for rank, held in enumerate(across))
+    title = "After two levels, each rank has the blocks that all ranks have sent to it"
+    under = "3→0 is the block from rank 3 to rank 0. Ranks 0 and 1 are on one node, and ranks 2 and 3 on the other."
+    return where_tokens_are(moments, title if right else "Not every block is where it should be", under)
+
+
+def _block(number: int) -> tuple[int, str]:
+    source, target = divmod(number, 10)
+    return source, f"{source}→{target}"

@@ -1,4 +1,4 @@
-"""What the runs of lesson 16 say: sentences chosen by the numbers."""
+"""Sentences and titles about the runs of lesson 16, chosen by the numbers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -6,11 +6,12 @@ import numpy as np
 
 from course_utils.measuring import larger
 from course_utils.trace.events import Event, phase_seconds
-from course_utils.words import bytes_text, count, join, number_text, percent
+from course_utils.words import bytes_text, capital, count, join, number_text, percent
 
 SAME = 1e-10
-"""In double precision, what is nearer is the same, added up in another order."""
-_NEAR = 0.02  # losses that differ by a smaller share are called equal: trainings of seconds show no less
+"""In double precision, numbers that are nearer than this are equal but for the order of additions."""
+NEAR = 0.02
+"""Losses that differ by a smaller share are a tie: a training run of a few seconds shows nothing smaller."""
 
 
 def busy_seconds(events: Iterable[Event], ranks: int, name: str = "experts") -> list[float]:
@@ -20,7 +21,7 @@ def busy_seconds(events: Iterable[Event], ranks: int, name: str = "experts") -> 
 
 
 def waiting_share(busy: Sequence[float]) -> float:
-    """The share of its time for which a rank that is not the busiest waits for it, on average."""
+    """The share of the busiest rank's time for which the others wait for it, on average."""
     longest = max(busy)
     others = sorted(busy)[:-1]
     return 1 - float(np.mean(others)) / longest if longest and others else 0.0
@@ -52,15 +53,15 @@ def capacity_text(factors: Sequence[float], dropped: Sequence[float], most: Sequ
     """What the smallest and the largest capacity do.
 
     Args:
-        dropped: percent of choices, for each factor.
-        most: rows of the busiest rank, in percent of its fair part.
+        dropped: percent of tokens, for each factor.
+        most: tokens of the busiest rank, in percent of its fair share.
     """
     ends = [
-        f"factor {factors[i]:g} drops {percent(dropped[i] / 100)}, and the busiest rank has "
-        f"{number_text(most[i] / 100)} times its fair part"
+        f"factor {factors[i]:g} drops {percent(dropped[i] / 100)} of the tokens, and the busiest rank has "
+        f"{number_text(most[i] / 100)} times its fair share"
         for i in (0, -1)
     ]
-    return "; ".join(ends).capitalize()
+    return capital("; ".join(ends))
 
 
 def balance_text(crowding: Mapping[str, Sequence[Sequence[float]]]) -> str:
@@ -79,14 +80,18 @@ def balance_text(crowding: Mapping[str, Sequence[Sequence[float]]]) -> str:
     return f"{found}, {join(texts)}"
 
 
-def better_text(dense: float, losses: Mapping[str, float]) -> str:
-    """The best model with experts beside the dense one, on text that was not trained on."""
-    best = min(losses, key=losses.__getitem__)
-    share = 1 - losses[best] / dense
-    if abs(share) <= _NEAR:
-        return f"With equal work for each token, “{best}” and “dense” end within {percent(_NEAR)} of each other"
+def better_text(losses: Mapping[str, float]) -> str:
+    """How the first model compares with the best of the others, on text that was not used for training.
+
+    Losses that differ by less than `NEAR` are called a tie.
+    """
+    (first, own), *others = losses.items()
+    best, lowest = min(others, key=lambda other: other[1])
+    share = 1 - lowest / own
+    if abs(share) <= NEAR:
+        return f"On new text, “{first}” and “{best}” end within {percent(NEAR)} of each other, which is a tie here"
     word = "lower" if share > 0 else "higher"
-    return f"With equal work for each token, the loss of “{best}” ends {percent(abs(share), 1)} {word} than “dense”"
+    return f"On new text, the loss of “{best}” ends {percent(abs(share), 1)} {word} than that of “{first}”"
 
 
 def gradients_text(far: Mapping[str, float]) -> str:
@@ -100,7 +105,7 @@ def gradients_text(far: Mapping[str, float]) -> str:
 
 
 def levels_text(counted: Mapping[str, tuple[int, int]]) -> str:
-    """Messages and bytes between nodes, in each way."""
+    """Messages and bytes that a rank sends to the other node, for each method."""
     return "; ".join(
         f"{name}: {count(messages, 'message')} of {bytes_text(nbytes / max(messages, 1))} to the other node"
         for name, (messages, nbytes) in counted.items()
