@@ -3,12 +3,12 @@
 # %% [markdown]
 # # What if only some weights are used?
 #
-# In all models of this course so far, every weight is used for every token. So a model with twice as many weights needs
-# twice as much arithmetic. DeepSeek-V3, a language model of 2024, has 671 billion weights, but it uses only 37 billion
-# of them for any one token. Its authors [report](https://arxiv.org/abs/2412.19437) that 2,048 GPUs needed 2.66 million
-# GPU hours for the main part of its training, which is 54 days. If every token had used all 671 billion weights, that
-# would have been 18 times as much arithmetic, and at the same speed the 54 days would have become more than two and a
-# half years.
+# In the models of this course so far, nearly every weight is used for every token. So a model with twice as many
+# weights needs about twice as much arithmetic. DeepSeek-V3, a language model of 2024, has 671 billion weights, but it
+# uses only 37 billion of them for any one token. Its authors [report](https://arxiv.org/abs/2412.19437) that 2,048 GPUs
+# needed 2.66 million GPU hours for the main part of its training, which is 54 days. If every token had used all 671
+# billion weights, that would have been 18 times as much arithmetic, and at the same speed the 54 days would have become
+# more than two and a half years.
 #
 # The price is paid in messages. Different tokens need different weights, which are on different GPUs, so the tokens
 # have to travel to them and back in almost every layer.
@@ -47,8 +47,8 @@ ranks.load_torch()
 # - A token still goes through one MLP in each block. Only the gates are new, and their 256 weights take 512 operations.
 #   So the work grows by less than 1%.
 #
-# **Predict.** Now take eight experts per block, still with $k = 1$. How many times as many weights does the model have
-# as the dense one, and how many times as many operations does it need for a token?
+# **Predict.** Now take eight experts per block, still with $k = 1$. By what factors do the number of weights and the
+# operations per token grow, compared with the dense model?
 
 # %%
 course.predict("experts_numbers", within=1.1, weights=..., work=...)  # 1 means equal
@@ -108,15 +108,15 @@ print("gradient of this weight:", [round(g, 2) for g in scores.grad[0].tolist()]
 # ## Tokens travel to their experts and back
 #
 # The routed experts of DeepSeek-V3 have 58 layers × 256 experts × 44 million weights, about 654 billion. With 2 bytes
-# per weight that is 1.3 TB, and no GPU has that much memory. In **expert parallelism**, the experts of a layer are on
-# different ranks. Everything else works as in data parallelism: each rank has its own part of the batch, and a copy of
-# the attention and the gate.
+# per weight that is 1.3 TB, far more than the memory of a GPU. In **expert parallelism**, the experts of a layer are on
+# different ranks. Everything else works as in data parallelism, so each rank has its own part of the batch and a copy
+# of the attention and the gate.
 #
 # So the tokens have to move. First, each rank sends its tokens to the ranks of their experts. This is called
 # **dispatch**. Then every expert computes an answer for each token it has received, and finally the answers travel back
 # to where the tokens came from. This is called **combine**. Both are an all-to-all (lesson 4), because every rank sends
-# something different to every other rank. Here is the whole layer for one expert per rank and $k = 1$, without the
-# weights:
+# something different to every other rank. Here is the whole layer for one expert per rank and $k = 1$. Only the
+# multiplication by the gate's weights is left out:
 
 
 # %%
@@ -164,8 +164,8 @@ run = ranks.run(numbered_tokens, each, backend="gloo")
 pictures.tokens_there_and_back(*zip(*run.results))
 
 # %% [markdown]
-# Follow token 0a. Rank 0 wants expert 1 for it, so in the second frame it is on rank 1, among the tokens that other
-# ranks have sent there. In the third frame its answer is back on rank 0, at the position where the token was.
+# Follow token 0a. It goes to expert 1, so in the second frame it is on rank 1, among the other tokens for this expert.
+# In the third frame its answer is back on rank 0, at the position where the token was.
 #
 # How much does this cost? Suppose each of four ranks has 64 tokens of 32 numbers with 8 bytes each, which is 16,384
 # bytes. If all experts are equally busy and $k = 1$, a quarter of the tokens stay on their own rank, because their
@@ -242,8 +242,8 @@ for name, settings in cases.items():
 #
 # Nothing forces the gate to be fair. Suppose that 40% of all tokens want expert 2, and the others are spread evenly
 # over the four experts. Then expert 2 gets 40% + 60% ÷ 4 = 55% of the tokens, and each of the others gets 15%. The
-# layer is finished when the *last* answer is back. If computing takes as long as there are tokens, the other ranks are
-# done after 15 ÷ 55 = 27% of rank 2's time. For the remaining 73% they wait.
+# layer is finished when the *last* answer is back. If the computing time is proportional to the number of tokens, the
+# other ranks are done after 15 ÷ 55 = 27% of rank 2's time, and they wait for the remaining 73%.
 #
 # The next picture shows a more extreme case, where most tokens want expert 2:
 
@@ -281,11 +281,11 @@ runs[-1].timeline(unless_busy(busy, skew_text(rows, working[-1])))
 #
 # An early remedy is a **capacity**, a limit on the number of tokens that an expert accepts from each rank. It bounds
 # the wait, at the cost of dropped tokens. A dropped token gets no answer from this expert, and if that was its only
-# one, it passes through the layer unchanged, because the block adds its input to the layer's output. The papers of 2020
-# to 2022 set the limit to between 1 and 2 times an expert's fair share. Many large models of today are trained without
-# dropping any token (*dropless*), and DeepSeek-V3 is one of them. You write `capacity` in an exercise, and
-# [Further](16_experts_further.ipynb) measures what it drops. Either way it is better if the gate spreads the tokens
-# more evenly to begin with.
+# one, it passes through the layer unchanged, because the block adds its input to the layer's output. Papers of 2020 to
+# 2022 typically set the limit to between 1 and 2 times the tokens that an expert would get if all were equally busy.
+# Many large models of today are **dropless**, which means that no token is dropped. DeepSeek-V3 is one of them. You
+# write `capacity` in an exercise, and [Further](16_experts_further.ipynb) measures what it drops. Either way it is
+# better if the gate spreads the tokens more evenly to begin with.
 #
 # ## Two ways to keep experts equally busy
 #
@@ -314,7 +314,7 @@ def next_bias(bias, load, rate):
 
 # %% [markdown]
 # For example, four experts have just received 70, 10, 10 and 10 tokens. The average is 25. With a rate of 0.01 and
-# biases that are all 0, the next biases are −0.01, 0.01, 0.01 and 0.01. A token with the shares 0.42, 0.38, 0.15 and
+# biases that are all 0, the next biases are −0.01, 0.01, 0.01 and 0.01. A token with the shares 0.43, 0.38, 0.14 and
 # 0.05 now has the sums 0.42, 0.39, 0.15 and 0.06. It still goes to expert 0.
 #
 # **Predict.** Suppose these loads stay as they are. After how many updates of the biases does this token go to expert
@@ -330,10 +330,8 @@ bias, updates = torch.zeros(4), 0
 while (shares + bias).argmax() == 0:
     bias, updates = next_bias(bias, load, rate=0.01), updates + 1
 chosen = (shares + bias).argmax()
-print(
-    f"after {updates} updates the sums are",
-    [round(s, 2) for s in (shares + bias).tolist()],
-)
+sums = [round(value, 2) for value in (shares + bias).tolist()]
+print(f"after {updates} updates the sums are {sums}")
 course.answer("experts_bias", updates=updates, weight=round(shares[chosen].item(), 2))
 
 # %% [markdown]
@@ -369,14 +367,14 @@ course.draw.over_numbers(
 )
 
 # %% [markdown]
-# The picture shows the first of the model's two layers with experts. If its busiest expert has 2 times its **fair
-# share**, an eighth of all tokens, then its rank has twice as much to compute for it as it should. The title states
-# what came out in this run. Why does a gate become unfair at all? Shazeer and others, who introduced this kind of gate
-# in 2017, explain it like this. An expert that gets many tokens learns faster than the others, so the gate prefers it,
-# and it gets even more tokens. These 60 steps of a tiny model can't rank the two methods, but you can see how large the
-# imbalance is with and without them. Switch Transformers use the balancing loss. DeepSeek-V3 uses the bias, together
-# with a balancing loss whose factor its authors call "extremely small". [Further](16_experts_further.ipynb) asks how
-# well such a model learns, compared with a dense one.
+# The picture shows the first of the model's two layers with experts. The fair share of an expert is an eighth of all
+# tokens. If the busiest expert has 2 times its fair share, its rank has to compute twice as much for it as it should.
+# The title states what came out in this run. Why does a gate become unfair at all? Shazeer and others, who introduced
+# this kind of gate in 2017, explain it like this. An expert that gets many tokens learns faster than the others, so the
+# gate prefers it, and it gets even more tokens. These 60 steps of a tiny model can't rank the two methods, but you can
+# see how large the imbalance is with and without them. Switch Transformers use the balancing loss. DeepSeek-V3 uses the
+# bias, together with a balancing loss whose factor its authors call "extremely small".
+# [Further](16_experts_further.ipynb) asks how well such a model learns, compared with a dense one.
 #
 # ## Whose gradient is it?
 #
@@ -413,7 +411,7 @@ def add_gradients(shared, own, data, over_all, divisor):
     """
     for parameter in shared:
         dist.all_reduce(parameter.grad)
-        parameter.grad /= 4
+        parameter.grad /= dist.get_world_size()
     for parameter in own:
         dist.all_reduce(parameter.grad, group=None if over_all else data)
         parameter.grad /= divisor
@@ -451,20 +449,20 @@ course.draw.loss_curves(curves, gradients_text(distances))
 # loss.
 #
 # If you sum over all 4 ranks, you mix the gradients of different experts, and both get the same one. If you divide by
-# 2, the gradients of the experts are twice too large. With plain SGD, the experts would take steps twice as long as
-# intended. This run uses Adam, which divides each gradient by its typical size, so its steps hardly change, and the
-# mistake is even harder to see. So compare your program with one process, in float64 and step by step. You write
-# `expert_gradients` in the last exercise.
+# 2, the gradients of the experts are twice as large as they should be. With plain SGD, the experts would take steps
+# twice as long as intended. This run uses Adam, which divides each gradient by its typical size, so its steps hardly
+# change, and the mistake is even harder to see. So compare your program with one process, in float64 and step by step.
+# You write `expert_gradients` in the last exercise.
 #
 # ## How today's models do it
 #
-# Models since 2024 have changed some details, mostly to use more and smaller experts. DeepSeek-V3 has 256 experts per
-# layer with only 2,048 hidden units each, and uses 8 of them for a token. In addition, every token goes through one
+# Many models since 2024 use more and smaller experts, and they have changed some details. DeepSeek-V3 has 256 experts
+# per layer with only 2,048 hidden units each, and uses 8 of them for a token. In addition, every token goes through one
 # **shared expert**, which no gate has to choose. Its gate uses a sigmoid for each expert instead of the softmax, and
-# divides the 8 weights by their sum. No token is dropped. Instead, a rank computes all its experts with one *grouped*
-# matrix multiplication, which allows a different number of tokens for each of them. A token goes to at most 4 of the 8
-# nodes that share a set of experts, and while tokens travel, the GPUs compute on a different part of the batch.
-# [Further](16_experts_further.ipynb) builds all of this and runs it on our ranks.
+# divides the 8 weights by their sum. No token is dropped. A token goes to at most 4 of the 8 nodes that have a set of
+# experts between them, and while tokens travel, the GPUs compute on a different part of the batch. In a dropless
+# mixture, a GPU can compute all its experts with one *grouped* matrix multiplication, which allows a different number
+# of tokens for each of them. [Further](16_experts_further.ipynb) builds all of this and runs it on our ranks.
 
 # %%
 ranks.stop()

@@ -80,9 +80,9 @@ course.draw.loss_curves(
 
 # %% [markdown]
 # The title compares the dense model with the best mixture. It calls differences below 2% a tie, because with such tiny
-# models and a training run of seconds they are no more than chance. Experts need many tokens each before they pay off.
-# With large models and long training runs they do. The authors of Switch Transformers report that their mixture reached
-# the quality of a dense model with the same work per token up to seven times as fast.
+# models and training runs of seconds they may well be chance. Experts need many tokens each before they pay off. With
+# large models and long training runs they do. The authors of Switch Transformers report that their mixture reached the
+# quality of a dense model with the same work per token up to seven times as fast.
 #
 # ## A limit for each expert
 #
@@ -229,7 +229,7 @@ course.draw.loss_curves(
 #
 # ## No token is dropped
 #
-# A mixture that drops no token is called **dropless**. The messages are no problem, because the all-to-all of the first
+# A mixture that drops no token is called *dropless*. The messages are no problem, because the all-to-all of the first
 # page already takes any number of tokens for each rank. What about computing? A rank with several experts has a group
 # of rows for each of them, and the groups have different sizes. There are three ways to multiply them by their experts'
 # matrices:
