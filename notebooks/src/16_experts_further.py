@@ -207,7 +207,7 @@ print(f"after {len(few)} steps at most {gap:.0e} from one process")
 for name, build in {"large experts": large, "small experts": small}.items():
     print(f"{name}: {flops_per_token(build()):,} operations per token")
 
-# %% tags=["here:16_small_experts"]
+# %%
 found = {
     "large experts": trained(sizes, large, recipe),
     "small experts": trained(sizes, small, recipe),
@@ -421,7 +421,7 @@ def send_to_nodes(limit, one_copy):
     return tokens, rows[0].nbytes
 
 
-# %% tags=["here:16_node_limit"]
+# %%
 ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
 cases = {
@@ -537,7 +537,7 @@ def timed_by_turns(rounds):
     return seconds
 
 
-# %% tags=["here:16_overlap"]
+# %%
 course.answer("experts_overlap", whole=10 + 30 + 10, halves=5 + 15 + 15 + 5)
 ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
