@@ -22,7 +22,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.allreduce import block_bounds
 from course_utils.lessons.data_parallel import Group
 from course_utils.lessons.long_texts import accumulator, blocks_seen, check_length
-from course_utils.lessons.long_texts import check_places, for_heads, masked_scores
+from course_utils.lessons.long_texts import check_positions, for_heads, masked_scores
 from course_utils.lessons.long_texts import pass_on
 
 ranks = course.start(4)
@@ -55,7 +55,7 @@ ranks.load_torch()
 #
 # | | |
 # |---|---|
-# | `masked_scores(q, k, q_places, k_places)` | scores, -∞ where the key comes after the query |
+# | `masked_scores(q, k, q_positions, k_positions)` | scores, -∞ where the key comes after the query |
 # | `accumulator(dtype)` | the dtype in which sums are kept |
 #
 # You do not need `blocks_seen` and `for_heads`, which serve the course's own answer. Use your own
@@ -70,14 +70,14 @@ ranks.load_torch()
 #
 # ```python
 # q, k, v = torch.randn(3, 1, 1, 16_000, 8)
-# places = torch.arange(16_000)
-# block_attention(q, k, v, places, places)[0].shape
+# positions = torch.arange(16_000)
+# block_attention(q, k, v, positions, positions)[0].shape
 # ```
 
 # %% [markdown]
 # ## 3 · Round the ring
 #
-# Each rank has the tokens at `places[rank]`, and their q, k and v. Queries stay, keys and values
+# Each rank has the tokens at `positions[rank]`, and their q, k and v. Queries stay, keys and values
 # go to the right:
 #
 # ```
@@ -92,7 +92,7 @@ ranks.load_torch()
 # tensor of that shape from the left. `passing.wait()` gives you what has come. What can you do in
 # between? And which shape comes, where ranks have different numbers of tokens?
 #
-# (`check_places(q, places, group)` raises what the docstring promises. Is your
+# (`check_positions(q, positions, group)` raises what the docstring promises. Is your
 # `block_attention` not right yet?
 # `from course_utils.lessons.long_texts import block_attention` lets you go on.)
 

@@ -22,15 +22,17 @@ if TYPE_CHECKING:
         computing,
         drawn_text,
         mesh_beside_one_process,
+        output_beside_one_process,
         own_keys_only,
         text_step_memory,
         timed,
     )
     from .long_attention import attention_in_blocks, attention_round_the_ring
     from .merge import merge_attention
-    from .ring_attention import check_places, pass_on
+    from .ring_attention import check_positions, pass_on
     from .sentences import difference_text, growth_text
     from .text_memory import memory_in_blocks, ordinary_memory
+    from .torch_tool import add_processor_kernel
     from .ulysses import ulysses_attention
     from .work import imbalance, pairs_computed, pairs_seen
     from .zigzag import check_length, in_order, zigzag

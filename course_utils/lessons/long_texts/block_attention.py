@@ -1,7 +1,7 @@
 """Causal attention block by block: never more scores at once than a block of queries has with a block of keys.
 
 Heads: keys and values may have fewer heads than queries, each shared by neighbours (grouped-query attention, Ainslie
-et al. 2023). Places: where in the text a token stands. A query sees the keys at its own place and before.
+et al. 2023). Positions: where in the text a token stands. A query sees the keys at its own place and before.
 """
 
 import math
@@ -29,23 +29,25 @@ def for_heads(shared: torch.Tensor, heads: int) -> torch.Tensor:
     return shared if shared.shape[1] == heads else shared.repeat_interleave(heads // shared.shape[1], dim=1)
 
 
-def masked_scores(q: torch.Tensor, k: torch.Tensor, q_places: torch.Tensor, k_places: torch.Tensor) -> torch.Tensor:
+def masked_scores(
+    q: torch.Tensor, k: torch.Tensor, q_positions: torch.Tensor, k_positions: torch.Tensor
+) -> torch.Tensor:
     """q kᵀ / √size, and -∞ where the key comes after the query; sums are kept as `accumulator` says.
 
     Args:
         q: (batch, heads, queries, size).
         k: (batch, heads or fewer, keys, size).
-        q_places, k_places: (queries,) and (keys,), places in the text.
+        q_positions, k_positions: (queries,) and (keys,), positions in the text.
 
     Returns:
         (batch, heads, queries, keys).
     """
     kind = accumulator(q.dtype)
     scores = q.to(kind) @ for_heads(k, q.shape[1]).to(kind).mT / math.sqrt(q.shape[-1])
-    return scores.masked_fill(k_places[None, :] > q_places[:, None], -torch.inf)
+    return scores.masked_fill(k_positions[None, :] > q_positions[:, None], -torch.inf)
 
 
-def blocks_seen(q_places: torch.Tensor, k_places: torch.Tensor, block: int) -> Iterator[tuple[slice, slice]]:
+def blocks_seen(q_positions: torch.Tensor, k_positions: torch.Tensor, block: int) -> Iterator[tuple[slice, slice]]:
     """Blocks of queries, each with the blocks of keys of which it sees any; the others cost nothing.
 
     Raises:
@@ -53,12 +55,12 @@ def blocks_seen(q_places: torch.Tensor, k_places: torch.Tensor, block: int) -> I
     """
     if block < 1:
         raise CourseError(f"A block has at least one token, not {block!r}.")
-    for first in range(0, len(q_places), block):
+    for first in range(0, len(q_positions), block):
         rows = slice(first, first + block)
-        last = q_places[rows].max()
-        for begin in range(0, len(k_places), block):
+        last = q_positions[rows].max()
+        for begin in range(0, len(k_positions), block):
             columns = slice(begin, begin + block)
-            if k_places[columns].min() <= last:
+            if k_positions[columns].min() <= last:
                 yield rows, columns
 
 
@@ -66,8 +68,8 @@ def block_attention(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    q_places: torch.Tensor,
-    k_places: torch.Tensor,
+    q_positions: torch.Tensor,
+    k_positions: torch.Tensor,
     block: int = 128,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Causal attention, with the scores of `block` queries and `block` keys at a time.
@@ -75,7 +77,7 @@ def block_attention(
     Args:
         q: (batch, heads, queries, size).
         k, v: (batch, heads, keys, size).
-        q_places, k_places: (queries,) and (keys,), where in the text each of them stands, in any
+        q_positions, k_positions: (queries,) and (keys,), where in the text each of them stands, in any
             order. A query sees the keys at its own place and before; it may be none.
         block: how many queries, and keys, a block has; the last one may be shorter.
 
@@ -90,8 +92,8 @@ def block_attention(
     kind = accumulator(q.dtype)
     out = torch.zeros(q.shape, dtype=kind, device=q.device)
     lse = torch.full(q.shape[:-1], -torch.inf, dtype=kind, device=q.device)
-    for rows, columns in blocks_seen(q_places, k_places, block):
-        scores = masked_scores(q[:, :, rows], k[:, :, columns], q_places[rows], k_places[columns])
+    for rows, columns in blocks_seen(q_positions, k_positions, block):
+        scores = masked_scores(q[:, :, rows], k[:, :, columns], q_positions[rows], k_positions[columns])
         part_lse = scores.logsumexp(dim=-1)
         # A query that sees nothing here has -∞ throughout: its weights are 0, not 0 / 0.
         weights = torch.exp(scores - part_lse.masked_fill(part_lse.isneginf(), 0.0).unsqueeze(-1))
@@ -102,7 +104,7 @@ def block_attention(
 
 def ordinary_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """Causal attention as lesson 9 does it: all scores at once, (batch, heads, n, n), and autograd keeps them."""
-    places = torch.arange(q.shape[2])
-    return (masked_scores(q, k, places, places).softmax(dim=-1) @ for_heads(v, q.shape[1]).to(accumulator(q.dtype))).to(
-        q.dtype
-    )
+    positions = torch.arange(q.shape[2])
+    return (
+        masked_scores(q, k, positions, positions).softmax(dim=-1) @ for_heads(v, q.shape[1]).to(accumulator(q.dtype))
+    ).to(q.dtype)

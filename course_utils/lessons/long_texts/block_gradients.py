@@ -33,8 +33,8 @@ def block_gradients(
     k: torch.Tensor,
     v: torch.Tensor,
     kept: KeptForBackward,
-    q_places: torch.Tensor,
-    k_places: torch.Tensor,
+    q_positions: torch.Tensor,
+    k_positions: torch.Tensor,
     block: int = 128,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """What these keys and values add to the gradients of q, of k and of v.
@@ -42,8 +42,8 @@ def block_gradients(
     With weights p = exp(score - lse): the gradient of v is pᵀ g, that of a score p (g·v - mean), as a softmax's is.
 
     Args:
-        q, k, v, q_places, k_places, block: as for `block_attention`; the keys may be some of those that the queries
-            saw: the gradients of q from all of them add up.
+        q, k, v, q_positions, k_positions, block: as for `block_attention`. The keys may be only some of those that the
+            queries saw, because the gradients of q from all of them add up.
 
     Returns:
         Gradients, shaped as q, k and v; in float32 where q has numbers of two bytes.
@@ -52,9 +52,9 @@ def block_gradients(
     """
     kind, heads, scale = accumulator(q.dtype), q.shape[1], 1 / math.sqrt(q.shape[-1])
     dq, dk, dv = (torch.zeros(tensor.shape, dtype=kind, device=tensor.device) for tensor in (q, k, v))
-    for rows, columns in blocks_seen(q_places, k_places, block):
+    for rows, columns in blocks_seen(q_positions, k_positions, block):
         mine, keys, gradient = q[:, :, rows], k[:, :, columns], kept.out_gradient[:, :, rows]
-        scores = masked_scores(mine, keys, q_places[rows], k_places[columns])
+        scores = masked_scores(mine, keys, q_positions[rows], k_positions[columns])
         weights = torch.exp(scores - kept.lse[:, :, rows].unsqueeze(-1))
         agreed = gradient @ for_heads(v[:, :, columns], heads).to(kind).mT  # g·v of each query and key
         by_score = weights * (agreed - kept.mean[:, :, rows].unsqueeze(-1)) * scale

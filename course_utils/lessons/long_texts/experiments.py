@@ -17,9 +17,9 @@ from course_utils.lessons.model_parallel.transformer import character_model
 from course_utils.trace.events import Event
 from course_utils.trace.recorder import phase
 
-Places = Sequence[torch.Tensor]
+Positions = Sequence[torch.Tensor]
 Attend = Callable[..., torch.Tensor]
-"""q, k, v of this rank's tokens, and `places` → its output."""
+"""q, k, v of this rank's tokens, and `positions` → its output."""
 
 
 def drawn_text(
@@ -39,21 +39,21 @@ def attention_memory(attend: Attend, tokens: int) -> tuple[int, int]:
     return saved.most, allocated.most
 
 
-def beside_one_process(attend: Attend, places: Places, **shape: int) -> dict[str, float]:
+def beside_one_process(attend: Attend, positions: Positions, **shape: int) -> dict[str, float]:
     """Attention of all ranks beside that of one: the largest difference on this rank, of output and gradients.
 
     The phases "forward" and "backward" say what moves.
 
     Args:
-        attend: called with this rank's q, k, v and `places`.
+        attend: called with this rank's q, k, v and `positions`.
         shape: `heads`, `size`, `kv_heads`, `batch` as for `drawn_text`.
     """
-    own = places[dist.get_rank()]
-    whole = drawn_text(sum(map(len, places)), **shape)
+    own = positions[dist.get_rank()]
+    whole = drawn_text(sum(map(len, positions)), **shape)
     q, k, v, gradient = (tensor[:, :, own].clone() for tensor in whole)
     inputs = [tensor.requires_grad_() for tensor in (q, k, v)]
     with phase("forward"):
-        out = attend(*inputs, places)
+        out = attend(*inputs, positions)
     with phase("backward"):
         gradients = torch.autograd.grad(out, inputs, gradient)
     serial = [tensor.requires_grad_() for tensor in whole[:3]]
@@ -63,41 +63,53 @@ def beside_one_process(attend: Attend, places: Places, **shape: int) -> dict[str
     return {name: (found - other[:, :, own]).abs().max().item() for name, found, other in pairs}
 
 
-def own_keys_only(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, places: Places) -> torch.Tensor:
+def output_beside_one_process(attend: Attend, positions: Positions, **shape: int) -> float:
+    """How far the output of all ranks is from that of one process: the largest difference on this rank.
+
+    Args:
+        attend, shape: as for `beside_one_process`; here the backward pass is not needed.
+    """
+    own = positions[dist.get_rank()]
+    q, k, v, _ = drawn_text(sum(map(len, positions)), **shape)
+    out = attend(q[:, :, own], k[:, :, own], v[:, :, own], positions)
+    return (out - ordinary_attention(q, k, v)[:, :, own]).abs().max().item()
+
+
+def own_keys_only(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: Positions) -> torch.Tensor:
     """What `ring_attention` computes, in the same steps, on this rank's own keys: nothing is sent. A wrong result."""
     rank, world_size, total = dist.get_rank(), dist.get_world_size(), None
     for step in range(world_size):
-        part = block_attention(q, k, v, places[rank], places[(rank - step) % world_size])
+        part = block_attention(q, k, v, positions[rank], positions[(rank - step) % world_size])
         total = merge_attention(*total, *part) if total else part
     return total[0]
 
 
-def timed(ways: Mapping[str, Attend], places: Places, rounds: int = 3, **shape: int) -> dict[str, list[float]]:
+def timed(ways: Mapping[str, Attend], positions: Positions, rounds: int = 3, **shape: int) -> dict[str, list[float]]:
     """Seconds of each way to do attention in float32, by turns; on this rank, from a common start.
 
     Args:
-        ways: called with this rank's q, k, v and `places`.
+        ways: called with this rank's q, k, v and `positions`.
         shape: as for `drawn_text`.
     """
-    own = places[dist.get_rank()]
-    q, k, v = (tensor[:, :, own] for tensor in drawn_text(sum(map(len, places)), dtype=torch.float32, **shape)[:3])
+    own = positions[dist.get_rank()]
+    q, k, v = (tensor[:, :, own] for tensor in drawn_text(sum(map(len, positions)), dtype=torch.float32, **shape)[:3])
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(-1, rounds):  # the first one finds memory and connections
         for name, attend in ways.items():
             dist.barrier()
             began = time.perf_counter()
-            attend(q, k, v, places)
+            attend(q, k, v, positions)
             if turn >= 0:
                 seconds[name].append(time.perf_counter() - began)
     return seconds
 
 
-def computing(attend: Attend, places: Places, **shape: int) -> int:
+def computing(attend: Attend, positions: Positions, **shape: int) -> int:
     """Floating-point operations of the matrix products that this rank does for its attention."""
-    own = places[dist.get_rank()]
-    q, k, v = (tensor[:, :, own] for tensor in drawn_text(sum(map(len, places)), dtype=torch.float32, **shape)[:3])
+    own = positions[dist.get_rank()]
+    q, k, v = (tensor[:, :, own] for tensor in drawn_text(sum(map(len, positions)), dtype=torch.float32, **shape)[:3])
     with Allocated() as counted:
-        attend(q, k, v, places)
+        attend(q, k, v, positions)
     return counted.multiplied
 
 

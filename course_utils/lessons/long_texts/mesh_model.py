@@ -1,7 +1,7 @@
 """A character model for a text that is cut over ranks: only attention, and where a token stands, are other than before.
 
 Norms, perceptrons and linear layers work on each token by itself. Attention goes round the ring; the embedding must
-know the places of this rank's tokens.
+know the positions of this rank's tokens.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,24 +42,24 @@ class LongAttention(nn.Module):
 
 
 class PlacedEmbedding(nn.Module):
-    """Lesson 9's embedding, of tokens that stand at certain places of the text."""
+    """Lesson 9's embedding, of tokens that stand at certain positions of the text."""
 
-    def __init__(self, embedding: Embedding, places: torch.Tensor) -> None:
+    def __init__(self, embedding: Embedding, positions: torch.Tensor) -> None:
         super().__init__()
-        self.character, self.position, self.places = embedding.character, embedding.position, places
+        self.character, self.position, self.positions = embedding.character, embedding.position, positions
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, tokens) of int64 → (batch, tokens, width)."""
-        return self.character(x) + self.position.weight[self.places]
+        return self.character(x) + self.position.weight[self.positions]
 
 
-def for_long_texts(model: nn.Sequential, places: torch.Tensor, attend: Attend) -> nn.Sequential:
-    """Give a character model another attention, in place, for tokens at these places.
+def for_long_texts(model: nn.Sequential, positions: torch.Tensor, attend: Attend) -> nn.Sequential:
+    """Give a character model another attention, in place, for tokens at these positions.
 
     Raises:
         CourseError: the model has dropout in its attention.
     """
-    model[0] = PlacedEmbedding(model[0], places)
+    model[0] = PlacedEmbedding(model[0], positions)
     for block in model:
         if isinstance(block, Block):
             block.attention = LongAttention(block.attention, attend)
@@ -68,25 +68,25 @@ def for_long_texts(model: nn.Sequential, places: torch.Tensor, attend: Attend) -
 
 def in_one_process(model: nn.Sequential, length: int, block: int = 128) -> nn.Sequential:
     """The model with attention in blocks, for a whole text."""
-    places = torch.arange(length)
-    return for_long_texts(model, places, lambda q, k, v: attention_in_blocks(q, k, v, places, block))
+    positions = torch.arange(length)
+    return for_long_texts(model, positions, lambda q, k, v: attention_in_blocks(q, k, v, positions, block))
 
 
 def round_the_ring(
-    model: nn.Sequential, places: Sequence[torch.Tensor], context: Group = None, tensor: Group = None
+    model: nn.Sequential, positions: Sequence[torch.Tensor], context: Group = None, tensor: Group = None
 ) -> nn.Sequential:
     """The model for this rank's tokens, with attention round the ring of `context`.
 
     Args:
         model: whole, equal on all ranks.
-        places: for each rank of `context` the places of its tokens.
+        positions: for each rank of `context` the positions of its tokens.
         tensor: ranks that share each block's matrices, as in lesson 9; None for none.
     """
     for block in model:
         if tensor is not None and isinstance(block, Block):
             parallelise_block(block, tensor)
-    own = places[dist.get_rank(context)]
-    return for_long_texts(model, own, lambda q, k, v: attention_round_the_ring(q, k, v, places, context))
+    own = positions[dist.get_rank(context)]
+    return for_long_texts(model, own, lambda q, k, v: attention_round_the_ring(q, k, v, positions, context))
 
 
 def groups_of(sizes: Mapping[str, int]) -> dict[str, Group]:
@@ -125,11 +125,11 @@ def mesh_gradients(
         The loss, and gradients by the names of parameters; those that `tensor` cuts are this rank's part.
     """
     groups, coordinates = groups_of(sizes), place_of(dist.get_rank(), sizes)
-    places = zigzag(x.shape[1], sizes["context"])
-    own = places[coordinates["context"]]
+    positions = zigzag(x.shape[1], sizes["context"])
+    own = positions[coordinates["context"]]
     tokens = y.numel()
     x, y = (tensor.chunk(sizes["data"])[coordinates["data"]][:, own] for tensor in (x, y))
-    model = round_the_ring(model, places, groups["context"], groups["tensor"] if sizes["tensor"] > 1 else None)
+    model = round_the_ring(model, positions, groups["context"], groups["tensor"] if sizes["tensor"] > 1 else None)
     loss = cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum") / tokens
     loss.backward()
     summed = [loss.detach(), *(parameter.grad for parameter in model.parameters())]

@@ -46,18 +46,19 @@ def pass_on(tensor: torch.Tensor, incoming_shape: Sequence[int], group: Group = 
     return Passing(requests, outgoing, incoming)
 
 
-def check_places(q: torch.Tensor, places: Sequence[torch.Tensor], group: Group = None) -> None:
+def check_positions(q: torch.Tensor, positions: Sequence[torch.Tensor], group: Group = None) -> None:
     """Reject shares that are not those of these ranks, before anything is sent.
 
     Raises:
-        CourseError: not one share for each rank, or this rank's has not as many places as it has queries.
+        CourseError: not one share for each rank, or this rank's has not as many positions as it has queries.
     """
     rank, world_size = dist.get_rank(group), dist.get_world_size(group)
-    if len(places) != world_size:
-        raise CourseError(f"`places` has {len(places)} shares for {world_size} ranks. It needs one for each.")
-    if len(places[rank]) != q.shape[2]:
+    if len(positions) != world_size:
+        raise CourseError(f"`positions` has {len(positions)} shares for {world_size} ranks. It needs one for each.")
+    if len(positions[rank]) != q.shape[2]:
         raise CourseError(
-            f"rank {rank} has {q.shape[2]} tokens and {len(places[rank])} places. Give it the tokens `x[places[rank]]`."
+            f"rank {rank} has {q.shape[2]} tokens and {len(positions[rank])} positions. "
+            "Give it the tokens `x[positions[rank]]`."
         )
 
 
@@ -65,7 +66,7 @@ def ring_attention(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    places: Sequence[torch.Tensor],
+    positions: Sequence[torch.Tensor],
     group: Group = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Causal attention of this rank's queries to the keys of all ranks.
@@ -75,18 +76,18 @@ def ring_attention(
 
     Args:
         q, k, v: (batch, heads, tokens, size), of this rank's tokens; ranks may have more or fewer.
-        places: for each rank the places of its tokens in the text, the same on all ranks.
+        positions: for each rank the positions of its tokens in the text, the same on all ranks.
         group: the ranks that share the text; None for all.
 
     Returns:
         Output and log-sum-exp of this rank's queries, as `block_attention` gives them.
 
     Raises:
-        CourseError: `places` are not those of these ranks.
+        CourseError: `positions` are not those of these ranks.
 
     Source: Liu et al. 2023, "Ring Attention with Blockwise Transformers", §3, algorithm 1.
     """
-    check_places(q, places, group)
+    check_positions(q, positions, group)
     rank, world_size = dist.get_rank(group), dist.get_world_size(group)
     kv, total = torch.stack([k, v]), None
     for step in range(world_size):
@@ -94,9 +95,9 @@ def ring_attention(
         source = (rank - step) % world_size
         more = step < world_size - 1
         if more:
-            tokens = len(places[source - 1])
+            tokens = len(positions[source - 1])
             passing = pass_on(kv, (*kv.shape[:3], tokens, kv.shape[4]), group)
-        part = block_attention(q, *kv, places[rank], places[source])
+        part = block_attention(q, *kv, positions[rank], positions[source])
         total = merge_attention(*total, *part) if total else part
         if more:
             kv = passing.wait()
@@ -108,7 +109,7 @@ def ring_gradients(
     k: torch.Tensor,
     v: torch.Tensor,
     kept: KeptForBackward,
-    places: Sequence[torch.Tensor],
+    positions: Sequence[torch.Tensor],
     group: Group = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The backward pass: keys and values go round once more, and after them the gradients that they get.
@@ -117,7 +118,7 @@ def ring_gradients(
     reduce-scatter. Each rank sends (P - 1) times k and v, and (P - 1) times their gradients.
 
     Args:
-        q, k, v, places, group: as for `ring_attention`.
+        q, k, v, positions, group: as for `ring_attention`.
         kept: of this rank's queries.
 
     Returns:
@@ -130,15 +131,15 @@ def ring_gradients(
     dq = 0
     for step in range(world_size):
         source = (rank - step) % world_size
-        shape = (*kv.shape[:3], len(places[source - 1]), kv.shape[4])
+        shape = (*kv.shape[:3], len(positions[source - 1]), kv.shape[4])
         more = step < world_size - 1
         passing = pass_on(kv, shape, group) if more else None
-        dq_part, *dkv_part = block_gradients(q, *kv, kept, places[rank], places[source])
+        dq_part, *dkv_part = block_gradients(q, *kv, kept, positions[rank], positions[source])
         dq, dkv = dq + dq_part, torch.stack(dkv_part)
         if step == 0:
             own = dkv  # stays here until the others' terms have come home
         else:
             total = dkv + coming.wait() if coming else dkv
-            coming = pass_on(total, (*total.shape[:3], len(places[source - 1]), total.shape[4]), group, tag=1)
+            coming = pass_on(total, (*total.shape[:3], len(positions[source - 1]), total.shape[4]), group, tag=1)
         kv = passing.wait() if more else kv
     return dq, *(own + coming.wait() if coming else own)

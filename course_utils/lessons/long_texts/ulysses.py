@@ -39,7 +39,7 @@ def heads_for_tokens(x: torch.Tensor, group: Group = None) -> torch.Tensor:
     return moved(x, lambda tensor: exchanged(tensor, 2, 1, group), lambda tensor: exchanged(tensor, 1, 2, group))
 
 
-def check_heads(heads: Sequence[int], places: Sequence[torch.Tensor], world_size: int) -> None:
+def check_heads(heads: Sequence[int], positions: Sequence[torch.Tensor], world_size: int) -> None:
     """Reject what no all-to-all of equal parts can exchange.
 
     Raises:
@@ -50,8 +50,8 @@ def check_heads(heads: Sequence[int], places: Sequence[torch.Tensor], world_size
             raise CourseError(
                 f"{number} heads cannot be divided among {world_size} ranks. Choose another number of ranks, or a ring."
             )
-    if len(places) != world_size or len({len(own) for own in places}) > 1:
-        shares = [len(own) for own in places]
+    if len(positions) != world_size or len({len(own) for own in positions}) > 1:
+        shares = [len(own) for own in positions]
         raise CourseError(
             f"Ulysses needs equal shares on {world_size} ranks, not {shares} tokens. Fill the text up with blanks."
         )
@@ -61,7 +61,7 @@ def ulysses_attention(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
-    places: Sequence[torch.Tensor],
+    positions: Sequence[torch.Tensor],
     group: Group = None,
     block: int = 128,
 ) -> torch.Tensor:
@@ -69,7 +69,7 @@ def ulysses_attention(
 
     Args:
         q, k, v: (batch, heads, tokens, size), of this rank's tokens; k and v may have fewer heads.
-        places: for each rank the places of its tokens, as many on each rank.
+        positions: for each rank the positions of its tokens, as many on each rank.
 
     Returns:
         As q.
@@ -79,6 +79,6 @@ def ulysses_attention(
 
     Source: Jacobs et al. 2023, "DeepSpeed Ulysses", §3.
     """
-    check_heads((q.shape[1], k.shape[1]), places, dist.get_world_size(group))
+    check_heads((q.shape[1], k.shape[1]), positions, dist.get_world_size(group))
     mine = [tokens_for_heads(tensor, group) for tensor in (q, k, v)]
-    return heads_for_tokens(attention_in_blocks(*mine, torch.cat(list(places)), block), group)
+    return heads_for_tokens(attention_in_blocks(*mine, torch.cat(list(positions)), block), group)

@@ -19,7 +19,7 @@ def check_length(length: int, world_size: int) -> None:
 
 
 def in_order(length: int, world_size: int) -> list[torch.Tensor]:
-    """Each rank one piece of the text, in the order of ranks: places, int64, as equal as possible.
+    """Each rank one piece of the text, in the order of ranks: positions, int64, as equal as possible.
 
     Raises:
         CourseError: no rank, or fewer tokens than ranks.
@@ -38,7 +38,7 @@ def zigzag(length: int, world_size: int) -> list[torch.Tensor]:
         length: tokens, at least one for each rank.
 
     Returns:
-        For each rank the places of its tokens, int64, rising.
+        For each rank the positions of its tokens, int64, rising.
 
     Raises:
         CourseError: no rank, or fewer tokens than ranks.

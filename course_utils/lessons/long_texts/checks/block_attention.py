@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 RESULT = ("output", "log-sum-exp")
 
 
-def at_once(q, k, v, q_places, k_places, block=0):
+def at_once(q, k, v, q_positions, k_positions, block=0):
     """Attention with all scores at once, in the dtype that sums are kept in."""
     import torch
 
     kind = torch.float64 if q.dtype == torch.float64 else torch.float32
     q, k, v = (tensor.to(kind) for tensor in (q, k, v))
-    seen = k_places[None, :] <= q_places[:, None]
+    seen = k_positions[None, :] <= q_positions[:, None]
     scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / q.shape[-1] ** 0.5
-    top = scores.masked_fill(~seen, torch.finfo(kind).min).amax(-1, keepdim=True) if len(k_places) else 0
+    top = scores.masked_fill(~seen, torch.finfo(kind).min).amax(-1, keepdim=True) if len(k_positions) else 0
     weights = torch.exp(scores - top).masked_fill(~seen, 0.0)
     total = weights.sum(-1)
     out = weights @ v / total.clamp(min=torch.finfo(kind).tiny).unsqueeze(-1)
@@ -45,10 +45,10 @@ def counted(function: Callable, *given: Any) -> Any:
 
 
 def _frugal(outcome: Outcome) -> Finding | None:
-    q, k, _, q_places, k_places, block = outcome.case.arguments[0]
-    if len(k_places) < 8 * block:
+    q, k, _, q_positions, k_positions, block = outcome.case.arguments[0]
+    if len(k_positions) < 8 * block:
         return None  # too few keys for a difference
-    scores = q.shape[0] * q.shape[1] * len(q_places) * block
+    scores = q.shape[0] * q.shape[1] * len(q_positions) * block
     enough = max(scores, q.numel(), k.numel()) * 8
     largest = outcome.results[0]["largest"]
     if largest <= 2 * enough:
@@ -59,8 +59,8 @@ def _frugal(outcome: Outcome) -> Finding | None:
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(
-        q_places: "Tensor",
-        k_places: "Tensor",
+        q_positions: "Tensor",
+        k_positions: "Tensor",
         block: int,
         about: str = "",
         dtype: str = "float64",
@@ -70,14 +70,14 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     ) -> Case:
         import torch
 
-        q, k, v = (drawn(rng, *heads, len(some), 5) for some in (q_places, k_places, k_places))
+        q, k, v = (drawn(rng, *heads, len(some), 5) for some in (q_positions, k_positions, k_positions))
         q, k, v = ((scale * tensor).to(getattr(torch, dtype)) for tensor in (q, k, v))
         if key == "far-below":
             q, k = q.abs() + scale, -k.abs() - scale
         if key == "not-contiguous":
             q, k, v = map(not_contiguous, (q, k, v))
-        given = (q, k, v, q_places, k_places, block)
-        label = f"{len(q_places)} queries, {len(k_places)} keys, blocks of {block}, {dtype}"
+        given = (q, k, v, q_positions, k_positions, block)
+        label = f"{len(q_positions)} queries, {len(k_positions)} keys, blocks of {block}, {dtype}"
         label = f"{about}; {label}" if about else label
         expected = at_once(*given) | {"largest": ...}
         return Case(label, [given], [expected], with_comm=False, harness=counted, judge=_frugal, key=key)
@@ -125,8 +125,8 @@ EXERCISE = Exercise(
         "Go through the keys block by block. What must you remember of the blocks before, for each query, so that the "
         "next can be added? What becomes of a query that sees no key of a block?",
         "Begin with out = 0 and lse = -∞, in float32 for two-byte numbers. For each block: "
-        "`masked_scores(q, keys, q_places, places)`, its `logsumexp(dim=-1)`, the weights `exp(scores - lse of the "
-        "block)` (with 0 in the place of -∞), the block's output; then `merge_attention`.",
+        "`masked_scores(q, keys, q_positions, positions)`, its `logsumexp(dim=-1)`, the weights "
+        "`exp(scores - lse of the block)` (with 0 in the place of -∞), the block's output; then `merge_attention`.",
     ),
     praise=lambda outcome: (
         "as with all scores at once, in any order of tokens; the largest tensor had "
