@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .sentences import difference_text, growth_text
     from .text_memory import memory_in_blocks, ordinary_memory
     from .torch_tool import add_processor_kernel
-    from .ulysses import ulysses_attention
+    from .ulysses import heads_for_tokens, tokens_for_heads, ulysses_attention
     from .work import imbalance, pairs_computed, pairs_seen
     from .zigzag import check_length, in_order, zigzag
 

@@ -54,13 +54,19 @@ def ring_bytes(shape: Shape, world_size: int) -> dict[str, float]:
     return {"forward": kv * shape.number_bytes, "backward": kv * shape.number_bytes + gradients}
 
 
-def ulysses_bytes(shape: Shape, world_size: int) -> dict[str, float]:
-    """What each rank sends to others in Ulysses' all-to-alls, "forward" and "backward".
+def ulysses_bytes(shape: Shape, world_size: int, copies: bool = False) -> dict[str, float]:
+    """Return what each rank sends to others in Ulysses' all-to-alls, "forward" and "backward".
+
+    Args:
+        copies: if there are fewer heads of keys and values than ranks, copy each of them before the all-to-all, so that
+            every rank gets one. In the backward pass the gradients of the copies travel, too.
 
     Raises:
         CourseError: the heads cannot be divided.
     """
     kv_heads = shape.kv_heads or shape.heads
+    if copies and kv_heads < world_size and world_size % kv_heads == 0:
+        kv_heads = world_size
     if shape.heads % world_size or kv_heads % world_size:
         raise CourseError(f"{shape.heads} and {kv_heads} heads cannot be divided among {world_size} ranks.")
     moved = 2 * (shape.own(world_size, shape.heads) + shape.own(world_size, kv_heads))

@@ -15,8 +15,8 @@ from course_utils.errors import CourseError
 from course_utils.lessons.long_texts.work import pairs_seen
 from course_utils.words import number_text
 
-SIDE = 2.5
-"""Inches of a mask's side."""
+SIDE, BETWEEN = 2.5, 0.3
+"""Inches of a mask's side at most, and between two masks."""
 
 
 def ring_blocks(held: Sequence[Sequence[torch.Tensor]], shares: Sequence[torch.Tensor]) -> Figure:
@@ -80,11 +80,12 @@ def _pair(owner: int, size: int) -> tuple[Block, Block]:
     return (keys,), (values,)
 
 
-def masks(ways: Mapping[str, Sequence[torch.Tensor]], title: str) -> Figure:
+def masks(ways: Mapping[str, Sequence[torch.Tensor]], title: str, starts: torch.Tensor | None = None) -> Figure:
     """Draw the causal mask of a text for each way to deal it out: queries down, keys across, coloured by rank.
 
     Args:
         ways: for each way ("in order") the positions of every rank's tokens; together the same text each time.
+        starts: for each token, where its document begins in a pack; None for a single text.
     """
     sizes = {(len(positions), sum(map(len, positions))) for positions in ways.values()}
     if len(sizes) != 1:
@@ -92,17 +93,24 @@ def masks(ways: Mapping[str, Sequence[torch.Tensor]], title: str) -> Figure:
     [(ranks, length)] = sizes
     colours = [colour_of(rank) for rank in range(ranks)]
     marks = {f"rank {rank}": Patch(facecolor=colour) for rank, colour in enumerate(colours)}
-    picture, (first,) = style.new_picture(
-        title, heights=[SIDE], left=0.55, right=0.2, below=0.4, above=style.legend_height(list(marks), 0.55) + 0.25
-    )
+    left, right = 0.55, 0.2
+    room = (style.WIDTH - left - right) / len(ways)
+    side = min(SIDE, room - BETWEEN)
+    lines = "\n" if side < SIDE else ": "  # under a small mask's name there is room for the shares
+    above = style.legend_height(list(marks), left) + (0.45 if side < SIDE else 0.25)
+    picture, (first,) = style.new_picture(title, heights=[side], left=left, right=right, below=0.4, above=above)
     box = first.get_position()
-    step, width = box.width / len(ways), SIDE / picture.get_figwidth()
+    step, width = box.width / len(ways), side / picture.get_figwidth()
     sentences = []
     for index, (name, positions) in enumerate(ways.items()):
         ax = first if index == 0 else picture.add_axes((box.x0 + index * step, box.y0, width, box.height))
         ax.set_position((box.x0 + index * step, box.y0, width, box.height))
         ax.imshow(
-            _owners(positions, length), cmap=ListedColormap(["#FFFFFF", *colours]), vmin=0, vmax=ranks, aspect="auto"
+            _owners(positions, length, starts),
+            cmap=ListedColormap(["#FFFFFF", *colours]),
+            vmin=0,
+            vmax=ranks,
+            aspect="auto",
         )
         for spine in ax.spines.values():
             spine.set_visible(False)
@@ -111,18 +119,20 @@ def masks(ways: Mapping[str, Sequence[torch.Tensor]], title: str) -> Figure:
         ax.set_xlabel("keys", fontsize=style.TEXT)
         if index == 0:
             ax.set_ylabel("queries", fontsize=style.TEXT)
-        pairs = pairs_seen(positions)
+        pairs = pairs_seen(positions, starts)
         shares = ", ".join(f"{number_text(100 * seen / sum(pairs))}%" for seen in pairs)
-        ax.set_title(f"{name}: {shares}", fontsize=style.TEXT, loc="left")
+        ax.set_title(f"{name}{lines}{shares}", fontsize=style.TEXT, loc="left")
         sentences.append(f"{name}: ranks 0 to {ranks - 1} have {shares} of the pairs.")
-    style.draw_legend(first, marks, offset=0.3)
+    style.draw_legend(first, marks, offset=0.5 if side < SIDE else 0.3)
     picture.alt_text = " ".join([f"The causal mask of {length} tokens, coloured by rank. {title}.", *sentences])
     return picture
 
 
-def _owners(positions: Sequence[torch.Tensor], length: int) -> np.ndarray:
+def _owners(positions: Sequence[torch.Tensor], length: int, starts: torch.Tensor | None) -> np.ndarray:
     """For each pair that is seen, the query's rank from 1; 0 where the mask is."""
     whose = np.zeros(length, int)
     for rank, own in enumerate(positions):
         whose[own.numpy()] = rank + 1
-    return np.tril(np.broadcast_to(whose[:, None], (length, length)))
+    begin = np.zeros(length, int) if starts is None else starts.numpy()
+    seen = np.arange(length)[None, :] >= begin[:, None]
+    return np.tril(np.where(seen, whose[:, None], 0))

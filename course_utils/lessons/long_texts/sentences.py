@@ -79,3 +79,15 @@ def difference_text(found: Sequence[Mapping[str, float]]) -> str:
     """The largest of all ranks' differences to one process, and of how many tensors on each."""
     worst = max(max(differences.values()) for differences in found)
     return f"{ranks(len(found))}: {', '.join(found[0])}: at most {worst:.0e} away from one process"
+
+
+def packed_text(pairs: Mapping[str, Sequence[int]]) -> str:
+    """Say how the busiest rank's work compares with the mean in a pack, for each way to distribute the tokens."""
+    ratios = [f"{number_text(max(line) * len(line) / sum(line))} ({name})" for name, line in pairs.items()]
+    return f"In this pack, the busiest rank's work divided by the mean is {join(ratios)}"
+
+
+def longest_title(grown: Mapping[str, float], world_size: int) -> str:
+    """Say how much longer a text may be on several ranks than on one, for each version of attention."""
+    factors = [f"{number_text(factor)} times as long ({name})" for name, factor in grown.items()]
+    return f"On {ranks(world_size)} instead of one, a text may be {join(factors)}"

@@ -7,15 +7,16 @@ import torch
 from course_utils.lessons.long_texts.block_attention import blocks_seen
 
 
-def pairs_seen(positions: Sequence[torch.Tensor]) -> list[int]:
-    """For each rank the pairs (query of its own, key anywhere) that the mask lets through.
+def pairs_seen(positions: Sequence[torch.Tensor], starts: torch.Tensor | None = None) -> list[int]:
+    """Count, for each rank, the pairs (query of its own, key anywhere) that the mask lets through.
 
-    The query at place p sees p + 1 keys: its own and all before.
+    The query at position p sees p + 1 keys, its own and all before; in a pack only those of its own document.
 
     Args:
         positions: for each rank those of its tokens; together the whole text.
+        starts: for each token, where its document begins in a pack; None for a single text.
     """
-    return [int((own + 1).sum()) for own in positions]
+    return [int((own + 1 - (0 if starts is None else starts[own])).sum()) for own in positions]
 
 
 def pairs_computed(positions: Sequence[torch.Tensor], block: int) -> list[int]:
