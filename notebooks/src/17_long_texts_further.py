@@ -187,9 +187,9 @@ def three_orders(lengths, P):
 
 
 # %% tags=["figure:17_packed"]
-lengths = [800, 800, 1600, 3200]  # a hundred times longer than above
-starts = starts_of(lengths)
-pairs = {name: pairs_seen(own, starts) for name, own in three_orders(lengths, 4).items()}
+pack = [800, 800, 1600, 3200]  # a hundred times longer than above
+starts = starts_of(pack)
+pairs = {name: pairs_seen(own, starts) for name, own in three_orders(pack, 4).items()}
 half = 800**2 / 2
 busiest = {name: max(numbers) / half for name, numbers in pairs.items()}
 course.answer("texts_packed", zig_zag=busiest["zig-zag"], in_order=busiest["in order"])
@@ -272,9 +272,9 @@ def packed_beside_one_process(lengths, positions):
     return max((mine - other[:, :, own]).abs().max().item() for mine, other in pairs)
 
 
-lengths = [16, 16, 32, 64]
+pack = [16, 16, 32, 64]
 options = {"ranks": 4, "backend": "gloo"}
-run = ranks.run(packed_beside_one_process, lengths, per_document(lengths, 4), **options)
+run = ranks.run(packed_beside_one_process, pack, per_document(pack, 4), **options)
 assert max(run.results) <= 1e-12
 print(f"packed and shared, at most {max(run.results):.0e} from one document at a time")
 

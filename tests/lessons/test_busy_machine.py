@@ -161,7 +161,6 @@ TIMED = {
     "13_gpu_nodes": {"bandwidths", "bf16_gain", "ladder"},
     "14_profiling": {"profile_hidden", "gpu_fed"},
     "16_experts": {"experts_crowd"},
-    "17_long_texts": {"texts_exposed"},
 }
 """What pages measure by the clock: nothing of it is judged on a busy machine.
 

@@ -1,4 +1,4 @@
-"""The backward pass of attention, block by block: scores are computed again, from the log-sum-exps that were kept."""
+"""The backward pass of attention, block by block: scores are computed again, and become weights by the log-sum-exp."""
 
 import math
 from typing import NamedTuple
@@ -14,7 +14,7 @@ class KeptForBackward(NamedTuple):
     Attributes:
         lse: (batch, heads, queries), over *all* keys of the text.
         out_gradient: (batch, heads, queries, size).
-        mean: Σ output · gradient, (batch, heads, queries): what every score's gradient is measured against.
+        mean: Σ output · gradient, (batch, heads, queries): what is subtracted in every score's gradient.
     """
 
     lse: torch.Tensor
@@ -23,7 +23,7 @@ class KeptForBackward(NamedTuple):
 
     @classmethod
     def of(cls, out: torch.Tensor, lse: torch.Tensor, out_gradient: torch.Tensor) -> "KeptForBackward":
-        """From the output, its log-sum-exp and its gradient."""
+        """Make it from the output, its log-sum-exp and its gradient."""
         gradient = out_gradient.to(lse.dtype)
         return cls(lse, gradient, (out.to(lse.dtype) * gradient).sum(dim=-1))
 
@@ -37,7 +37,7 @@ def block_gradients(
     k_positions: torch.Tensor,
     block: int = 128,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """What these keys and values add to the gradients of q, of k and of v.
+    """Return what these keys and values add to the gradients of q, of k and of v.
 
     With weights p = exp(score - lse): the gradient of v is pᵀ g, that of a score p (g·v - mean), as a softmax's is.
 
@@ -46,7 +46,7 @@ def block_gradients(
             queries saw, because the gradients of q from all of them add up.
 
     Returns:
-        Gradients, shaped as q, k and v; in float32 where q has numbers of two bytes.
+        Gradients, shaped as q, k and v; in float32 if q has numbers of two bytes.
 
     Source: Dao et al. 2022, "FlashAttention", algorithm 4.
     """
@@ -65,5 +65,5 @@ def block_gradients(
 
 
 def of_shared(gradient: torch.Tensor, heads: int) -> torch.Tensor:
-    """The gradient of keys or values that several query heads share: the sum of what each asks for."""
+    """Return the gradient of keys or values that several query heads share: the sum over these heads."""
     return gradient if gradient.shape[1] == heads else gradient.unflatten(1, (heads, -1)).sum(dim=2)

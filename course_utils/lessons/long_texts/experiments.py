@@ -1,4 +1,4 @@
-"""What lesson 17 runs on the ranks: attention beside one process, timed rings, a model on a mesh."""
+"""What lesson 17 runs on the ranks: attention compared with one process, timed rings, a model on a mesh."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,14 +25,14 @@ Attend = Callable[..., torch.Tensor]
 def drawn_text(
     tokens: int, heads: int = 4, size: int = 16, kv_heads: int = 0, dtype: torch.dtype = torch.float64, batch: int = 1
 ) -> tuple[torch.Tensor, ...]:
-    """q, k, v and a gradient of the output, (batch, heads, tokens, size), the same on every rank."""
+    """Draw q, k, v and a gradient of the output, (batch, heads, tokens, size), the same on every rank."""
     generator = torch.Generator().manual_seed(17)
     shapes = [(batch, some, tokens, size) for some in (heads, kv_heads or heads, kv_heads or heads, heads)]
     return tuple(torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in shapes)
 
 
 def attention_memory(attend: Attend, tokens: int) -> tuple[int, int]:
-    """Bytes that autograd keeps of attention to a text in float32, and the most that exist while it is computed."""
+    """Return the bytes that autograd keeps of attention in float32, and the most that exist while it is computed."""
     q, k, v = (tensor.requires_grad_() for tensor in drawn_text(tokens, dtype=torch.float32)[:3])
     with counting_saved(torch.nn.Identity()) as saved, Allocated() as allocated:
         attend(q, k, v)
@@ -40,7 +40,7 @@ def attention_memory(attend: Attend, tokens: int) -> tuple[int, int]:
 
 
 def beside_one_process(attend: Attend, positions: Positions, **shape: int) -> dict[str, float]:
-    """Attention of all ranks beside that of one: the largest difference on this rank, of output and gradients.
+    """Compare attention on all ranks with one process: the largest differences on this rank, of output and gradients.
 
     The phases "forward" and "backward" say what moves.
 
@@ -64,7 +64,7 @@ def beside_one_process(attend: Attend, positions: Positions, **shape: int) -> di
 
 
 def output_beside_one_process(attend: Attend, positions: Positions, **shape: int) -> float:
-    """How far the output of all ranks is from that of one process: the largest difference on this rank.
+    """Return how far the output of all ranks is from that of one process: the largest difference on this rank.
 
     Args:
         attend, shape: as for `beside_one_process`; here the backward pass is not needed.
@@ -76,7 +76,7 @@ def output_beside_one_process(attend: Attend, positions: Positions, **shape: int
 
 
 def own_keys_only(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: Positions) -> torch.Tensor:
-    """What `ring_attention` computes, in the same steps, on this rank's own keys: nothing is sent. A wrong result."""
+    """Compute as much as `ring_attention` in the same steps, but on this rank's own keys; the result is wrong."""
     rank, world_size, total = dist.get_rank(), dist.get_world_size(), None
     for step in range(world_size):
         part = block_attention(q, k, v, positions[rank], positions[(rank - step) % world_size])
@@ -85,7 +85,7 @@ def own_keys_only(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: 
 
 
 def timed(ways: Mapping[str, Attend], positions: Positions, rounds: int = 3, **shape: int) -> dict[str, list[float]]:
-    """Seconds of each way to do attention in float32, by turns; on this rank, from a common start.
+    """Return the seconds of each version of attention in float32, by turns; on this rank, from a common start.
 
     Args:
         ways: called with this rank's q, k, v and `positions`.
@@ -105,7 +105,7 @@ def timed(ways: Mapping[str, Attend], positions: Positions, rounds: int = 3, **s
 
 
 def computing(attend: Attend, positions: Positions, **shape: int) -> int:
-    """Floating-point operations of the matrix products that this rank does for its attention."""
+    """Count the floating-point operations of the matrix products that this rank does for its attention."""
     own = positions[dist.get_rank()]
     q, k, v = (tensor[:, :, own] for tensor in drawn_text(sum(map(len, positions)), dtype=torch.float32, **shape)[:3])
     with Allocated() as counted:
@@ -114,7 +114,7 @@ def computing(attend: Attend, positions: Positions, **shape: int) -> int:
 
 
 def text_step_memory(length: int, blocks: bool, **model: int) -> Memory:
-    """One step of Adam on a text, in one process, with attention in blocks or ordinary: bytes counted, as in lesson 9.
+    """Count the bytes of a step of Adam on a text, in one process, with attention in blocks or not, as in lesson 9.
 
     Args:
         model: as for `character_model`, but for `context`.
@@ -132,7 +132,7 @@ def text_step_memory(length: int, blocks: bool, **model: int) -> Memory:
 
 
 def mesh_beside_one_process(sizes: Mapping[str, int], tokens: int = 24, texts: int = 4) -> dict[str, float]:
-    """How far a mesh is from one process, in float64: the loss, and the worst of this rank's gradients."""
+    """Return how far a mesh is from one process, in float64: the loss, and the worst of this rank's gradients."""
     model = {"characters": 20, "width": 16, "heads": 4, "depth": 2, "context": tokens}
     torch.manual_seed(3)
     x, y = torch.randint(20, (2, texts, tokens))
@@ -149,7 +149,7 @@ def mesh_beside_one_process(sizes: Mapping[str, int], tokens: int = 24, texts: i
 
 
 def part_like(whole: torch.Tensor, part: torch.Tensor, parts: int, mine: int) -> torch.Tensor:
-    """One of `parts` parts of a tensor, cut along the dimension in which `part` is shorter."""
+    """Return one of `parts` parts of a tensor, cut along the dimension in which `part` is shorter."""
     for dim in range(whole.dim()):
         if whole.shape[dim] != part.shape[dim]:
             return whole.chunk(parts, dim=dim)[mine]
@@ -157,7 +157,7 @@ def part_like(whole: torch.Tensor, part: torch.Tensor, parts: int, mine: int) ->
 
 
 def bytes_in(events: Sequence[Event], name: str, rank: int) -> int:
-    """Bytes that a rank sent, or put into collectives, in its phase of this name."""
+    """Count the bytes that a rank sent, or put into collectives, in its phase of this name."""
     mine = [event for event in events if event.rank == rank]
     spans = [(event.start, event.end) for event in mine if event.kind == "phase" and event.name == name]
     sent = [event for event in mine if event.kind in ("send", "collective")]

@@ -1,6 +1,6 @@
-"""Attention that never holds all scores, as functions that the backward pass goes through.
+"""Attention that never holds all scores, with its own backward pass.
 
-Kept for it are q, k, v, the output and the log-sum-exp: numbers for each token. Ordinary attention keeps a weight for
+It keeps q, k, v, the output and the log-sum-exp, which are numbers per token. Ordinary attention keeps a weight for
 each *pair* of tokens.
 """
 
@@ -58,13 +58,13 @@ def attention_in_blocks(
     block: int = 128,
     k_positions: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Causal attention in one process, in blocks in both directions.
+    """Return causal attention in one process, block by block in both directions.
 
     Args:
         q: (batch, heads, tokens, size).
-        k, v: the same, or with fewer heads, or of other tokens.
-        positions: (tokens,), where in the text each token stands.
-        k_positions: where the tokens of k and v stand, if these are other tokens.
+        k, v: the same, or with fewer heads, or of different tokens.
+        positions: (tokens,), where each token is in the text.
+        k_positions: where the tokens of k and v are, if these are different tokens.
 
     Returns:
         As q, of its dtype.
@@ -77,7 +77,7 @@ def attention_in_blocks(
 def attention_round_the_ring(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: Sequence[torch.Tensor], group: Group = None
 ) -> torch.Tensor:
-    """Causal attention over the text of all ranks, for this rank's tokens. What moves: see `ring_attention`.
+    """Return causal attention over the text of all ranks, for this rank's tokens; see `ring_attention`.
 
     Args:
         q, k, v: of this rank's tokens, as for `attention_in_blocks`.

@@ -1,7 +1,7 @@
-"""A character model for a text that is cut over ranks: only attention, and where a token stands, are other than before.
+"""A character model for a text that several ranks share.
 
-Norms, perceptrons and linear layers work on each token by itself. Attention goes round the ring; the embedding must
-know the positions of this rank's tokens.
+Norms, MLPs and linear layers work on each token alone and stay as they are. Attention goes around the ring, and the
+embedding has to know the positions of this rank's tokens.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class LongAttention(nn.Module):
-    """Lesson 9's attention, cut by heads or not, with another way to do what lies between `qkv` and `out`."""
+    """Lesson 9's attention, cut by heads or not, with a different function between `qkv` and `out`."""
 
     def __init__(self, attention: Attention, attend: Attend) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class LongAttention(nn.Module):
 
 
 class PlacedEmbedding(nn.Module):
-    """Lesson 9's embedding, of tokens that stand at certain positions of the text."""
+    """Lesson 9's embedding, for tokens at certain positions of the text."""
 
     def __init__(self, embedding: Embedding, positions: torch.Tensor) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class PlacedEmbedding(nn.Module):
 
 
 def for_long_texts(model: nn.Sequential, positions: torch.Tensor, attend: Attend) -> nn.Sequential:
-    """Give a character model another attention, in place, for tokens at these positions.
+    """Give a character model a different attention, in place, for tokens at these positions.
 
     Raises:
         CourseError: the model has dropout in its attention.
@@ -67,7 +67,7 @@ def for_long_texts(model: nn.Sequential, positions: torch.Tensor, attend: Attend
 
 
 def in_one_process(model: nn.Sequential, length: int, block: int = 128) -> nn.Sequential:
-    """The model with attention in blocks, for a whole text."""
+    """Return the model with attention in blocks, for a whole text."""
     positions = torch.arange(length)
     return for_long_texts(model, positions, lambda q, k, v: attention_in_blocks(q, k, v, positions, block))
 
@@ -75,7 +75,7 @@ def in_one_process(model: nn.Sequential, length: int, block: int = 128) -> nn.Se
 def round_the_ring(
     model: nn.Sequential, positions: Sequence[torch.Tensor], context: Group = None, tensor: Group = None
 ) -> nn.Sequential:
-    """The model for this rank's tokens, with attention round the ring of `context`.
+    """Return the model for this rank's tokens, with attention around the ring of `context`.
 
     Args:
         model: whole, equal on all ranks.
@@ -90,10 +90,10 @@ def round_the_ring(
 
 
 def groups_of(sizes: Mapping[str, int]) -> dict[str, Group]:
-    """This rank's group along each axis of a mesh; all ranks make all groups, in the same order.
+    """Return this rank's group along each axis of a mesh; all ranks make all groups, in the same order.
 
     Raises:
-        CourseError: the mesh has another number of ranks than take part.
+        CourseError: the mesh doesn't have as many ranks as take part.
     """
     every = mesh_groups(sizes)
     ranks = sum(len(group) for group in next(iter(every.values())))
@@ -111,10 +111,10 @@ def groups_of(sizes: Mapping[str, int]) -> dict[str, Group]:
 def mesh_gradients(
     model: nn.Sequential, x: torch.Tensor, y: torch.Tensor, sizes: Mapping[str, int]
 ) -> tuple[float, dict[str, torch.Tensor]]:
-    """The loss of a whole batch of whole texts, and this rank's part of its gradients.
+    """Return the loss of a whole batch of whole texts, and this rank's part of its gradients.
 
-    Texts are dealt out along `data`, their tokens along `context` in a zig-zag, heads and matrices along `tensor`. Each
-    rank's loss is its tokens' share of the mean; so gradients are summed along `context` and `data`, as in lesson 6.
+    Texts are distributed along `data`, their tokens along `context` in a zig-zag, heads and matrices along `tensor`.
+    Each rank's loss is its tokens' part of the mean, so gradients are summed along `context` and `data` (lesson 6).
 
     Args:
         model: whole, equal on all ranks; it is changed.

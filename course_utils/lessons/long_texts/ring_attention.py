@@ -1,6 +1,7 @@
-"""Ring Attention: each rank keeps its queries, and keys and values go round lesson 5's ring.
+"""Ring Attention: each rank keeps its queries, and keys and values go around the ring of lesson 5.
 
-After P - 1 rounds every query has met every key, and no rank has ever held more than two ranks' keys and values.
+After P - 1 transfers every query has met every key. Besides its own, a rank never holds more than two ranks' keys and
+values.
 """
 
 from collections.abc import Sequence
@@ -16,26 +17,26 @@ from course_utils.lessons.long_texts.merge import merge_attention
 
 
 class Passing:
-    """A tensor on its way to the right neighbour, and another on its way from the left one."""
+    """A tensor on its way to the right neighbour, and a second one on its way from the left neighbour."""
 
     def __init__(self, requests: Sequence[dist.Work], outgoing: torch.Tensor, incoming: torch.Tensor) -> None:
         self._requests, self._outgoing, self._incoming = requests, outgoing, incoming
 
     def wait(self) -> torch.Tensor:
-        """What has come from the left, once it and the own tensor have arrived."""
+        """Return what has come from the left, as soon as both tensors have arrived."""
         for request in self._requests:
             request.wait()
         return self._incoming
 
 
 def pass_on(tensor: torch.Tensor, incoming_shape: Sequence[int], group: Group = None, tag: int = 0) -> Passing:
-    """Begin to send `tensor` to the right neighbour, and to receive from the left one; do not wait.
+    """Start to send `tensor` to the right neighbour and to receive from the left one; don't wait.
 
     Until `wait()` returns, `tensor` must stay as it is.
 
     Args:
         incoming_shape: of what comes from the left, of the same dtype.
-        tag: tells messages apart that are on the same way at once.
+        tag: tells messages apart that are under way between the same ranks at the same time.
     """
     rank, world_size = dist.get_rank(group), dist.get_world_size(group)
     outgoing, incoming = tensor.contiguous(), tensor.new_empty(tuple(incoming_shape))
@@ -50,7 +51,7 @@ def check_positions(q: torch.Tensor, positions: Sequence[torch.Tensor], group: G
     """Reject shares that are not those of these ranks, before anything is sent.
 
     Raises:
-        CourseError: not one share for each rank, or this rank's has not as many positions as it has queries.
+        CourseError: `positions` doesn't have one entry for each rank, or this rank's has the wrong length.
     """
     rank, world_size = dist.get_rank(group), dist.get_world_size(group)
     if len(positions) != world_size:
@@ -69,14 +70,16 @@ def ring_attention(
     positions: Sequence[torch.Tensor],
     group: Group = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Causal attention of this rank's queries to the keys of all ranks.
+    """Return causal attention of this rank's queries to the keys of all ranks.
 
-    Keys and values go to the right, P - 1 times; they can travel while the rank computes with those
-    that it has. Each rank sends (P - 1) times its own k and v; with one rank nothing moves.
+    Keys and values go to the right, P - 1 times. They can travel while the rank computes with those
+    that it has. Each rank sends the keys and values of all ranks except those of its right
+    neighbour; with one rank nothing moves.
 
     Args:
         q, k, v: (batch, heads, tokens, size), of this rank's tokens; ranks may have more or fewer.
-        positions: for each rank the positions of its tokens in the text, the same on all ranks.
+        positions: for each rank the positions of its tokens in the text; this list is the same on all
+            ranks.
         group: the ranks that share the text; None for all.
 
     Returns:
@@ -91,7 +94,7 @@ def ring_attention(
     rank, world_size = dist.get_rank(group), dist.get_world_size(group)
     kv, total = torch.stack([k, v]), None
     for step in range(world_size):
-        # What is here now came from `step` ranks further left.
+        # What is here now came from a rank `step` steps further left.
         source = (rank - step) % world_size
         more = step < world_size - 1
         if more:
@@ -112,10 +115,10 @@ def ring_gradients(
     positions: Sequence[torch.Tensor],
     group: Group = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The backward pass: keys and values go round once more, and after them the gradients that they get.
+    """Do the backward pass: keys and values go around once more, and their gradients follow them.
 
-    What a rank's keys get on the way is a sum that begins with their right neighbour and ends at home: lesson 5's
-    reduce-scatter. Each rank sends (P - 1) times k and v, and (P - 1) times their gradients.
+    The gradient of a rank's keys is a sum that starts at its right neighbour and ends at the rank itself, as in the
+    reduce-scatter of lesson 5. Each rank sends (P - 1) times k and v, and (P - 1) times their gradients.
 
     Args:
         q, k, v, positions, group: as for `ring_attention`.
@@ -137,7 +140,7 @@ def ring_gradients(
         dq_part, *dkv_part = block_gradients(q, *kv, kept, positions[rank], positions[source])
         dq, dkv = dq + dq_part, torch.stack(dkv_part)
         if step == 0:
-            own = dkv  # stays here until the others' terms have come home
+            own = dkv  # stays here until the terms of the others arrive
         else:
             total = dkv + coming.wait() if coming else dkv
             coming = pass_on(total, (*total.shape[:3], len(positions[source - 1]), total.shape[4]), group, tag=1)

@@ -1,4 +1,4 @@
-"""What the measurements of lesson 17 say: sentences chosen by the numbers."""
+"""Sentences of lesson 17 about a run, chosen by the numbers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -55,7 +55,7 @@ def exposed_text(seconds: Mapping[str, Sequence[float]], overlapped: str, plain:
 
 
 def waits_of(seconds: Mapping[str, Sequence[float]], without_messages: str) -> dict[str, dict[str, float]]:
-    """Bars for each way that sends: the computing, and what it takes longer than that, by the fastest run of each."""
+    """Return bars for each version that sends: the computing, and the time beyond it, by the fastest run of each."""
     fastest = {name: min(line) for name, line in seconds.items()}
     computing = min(fastest.values())
     return {
@@ -66,17 +66,17 @@ def waits_of(seconds: Mapping[str, Sequence[float]], without_messages: str) -> d
 
 
 def sends_text(ring: float, ulysses: float, world_size: int) -> str:
-    """Which of the two sends less, and how much each."""
+    """Say which of the two sends less, and how much each sends."""
     amounts = f"{ranks(world_size)}: ring {bytes_text(ring)}, Ulysses {bytes_text(ulysses)}"
     if abs(ring - ulysses) <= 0.001 * ulysses:
-        return f"{amounts}: the same"
+        return f"{amounts}; both send the same"
     less, more = sorted([ring, ulysses])
     name = "Ulysses" if ulysses < ring else "the ring"
-    return f"{amounts}: {name} sends less, {percent(less / more)} of the other"
+    return f"{amounts}; {name} sends {percent(less / more)} of the other"
 
 
 def difference_text(found: Sequence[Mapping[str, float]]) -> str:
-    """The largest of all ranks' differences to one process, and of how many tensors on each."""
+    """Say how far the ranks are from one process at most, and in which tensors."""
     worst = max(max(differences.values()) for differences in found)
     return f"{ranks(len(found))}: {', '.join(found[0])}: at most {worst:.0e} away from one process"
 

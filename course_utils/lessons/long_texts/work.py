@@ -10,7 +10,7 @@ from course_utils.lessons.long_texts.block_attention import blocks_seen
 def pairs_seen(positions: Sequence[torch.Tensor], starts: torch.Tensor | None = None) -> list[int]:
     """Count, for each rank, the pairs (query of its own, key anywhere) that the mask lets through.
 
-    The query at position p sees p + 1 keys, its own and all before; in a pack only those of its own document.
+    The query at position p sees p + 1 keys, its own and all before, but in a pack only those of its own document.
 
     Args:
         positions: for each rank those of its tokens; together the whole text.
@@ -20,7 +20,7 @@ def pairs_seen(positions: Sequence[torch.Tensor], starts: torch.Tensor | None = 
 
 
 def pairs_computed(positions: Sequence[torch.Tensor], block: int) -> list[int]:
-    """For each rank the scores that `block_attention` computes in all rounds: whole blocks, seen in part or in full."""
+    """Count, for each rank, the scores that `block_attention` computes in all rounds, in whole blocks."""
     return [sum(_scores(own, other, block) for other in positions) for own in positions]
 
 
@@ -31,5 +31,5 @@ def _scores(q_positions: torch.Tensor, k_positions: torch.Tensor, block: int) ->
 
 
 def imbalance(work: Sequence[float]) -> float:
-    """The busiest rank's work as a multiple of the mean: 1 when all have the same. The others wait for it."""
+    """Return the busiest rank's work as a multiple of the mean: 1 if all have the same."""
     return max(work) * len(work) / sum(work)

@@ -20,6 +20,7 @@ from course_utils.lessons.long_texts.experiments import (
     computing,
     drawn_text,
     mesh_beside_one_process,
+    output_beside_one_process,
     text_step_memory,
 )
 from course_utils.lessons.long_texts.long_attention import attention_in_blocks, attention_round_the_ring
@@ -28,6 +29,7 @@ from course_utils.lessons.long_texts.merge import merge_attention
 from course_utils.lessons.long_texts.mesh_model import in_one_process
 from course_utils.lessons.long_texts.ring_attention import ring_attention
 from course_utils.lessons.long_texts.text_memory import TextMemory, memory_in_blocks, ordinary_memory
+from course_utils.lessons.long_texts.torch_tool import add_processor_kernel
 from course_utils.lessons.long_texts.ulysses import check_heads, ulysses_attention
 from course_utils.lessons.long_texts.work import imbalance, pairs_computed, pairs_seen
 from course_utils.lessons.long_texts.zigzag import in_order, zigzag
@@ -164,6 +166,45 @@ def test_ulysses_is_one_process_and_sends_what_the_formula_says(world_size, kv_h
         others = (world_size - 1) / world_size  # the trace counts a rank's own part too
         assert bytes_in(run.events, name, rank) * others == formula[name]
     assert run.collectives == (8 if world_size > 1 else 0)
+
+
+def with_copied_heads(q, k, v, positions):
+    """Ulysses, with each head of keys and values copied until there is one for every rank."""
+    copies = dist.get_world_size() // k.shape[1]
+    return ulysses_attention(q, *(one.repeat_interleave(copies, dim=1) for one in (k, v)), positions)
+
+
+def test_ulysses_copies_heads_if_there_are_too_few(four_ranks) -> None:
+    run = four_ranks.run(beside_one_process, with_copied_heads, zigzag(48, 4), kv_heads=2, backend="gloo")
+    assert max(max(found.values()) for found in run.results) <= 1e-12
+    shape = Shape(48, 4, 16, 2, number_bytes=8)
+    formula = ulysses_bytes(shape, 4, copies=True)
+    assert [bytes_in(run.events, name, 0) * 3 / 4 for name in formula] == list(formula.values())
+    with pytest.raises(CourseError, match="4 and 2 heads cannot be divided among 4 ranks"):
+        ulysses_bytes(shape, 4)
+    with pytest.raises(CourseError, match="cannot be divided"):
+        ulysses_bytes(Shape(48, 12, 16, 3), 4, copies=True)  # 4 is no multiple of 3
+    assert ulysses_bytes(shape, 2, copies=True) == ulysses_bytes(shape, 2)
+
+
+def own_part(q, k, v, positions):
+    """Attention of this rank's queries to the keys of the whole text, which every rank can draw."""
+    tokens = sum(map(len, positions))
+    _, k, v, _ = drawn_text(tokens)
+    return attention_in_blocks(q, k, v, positions[dist.get_rank()], k_positions=torch.arange(tokens))
+
+
+def test_queries_and_keys_may_be_of_different_tokens(four_ranks) -> None:
+    assert max(four_ranks.run(output_beside_one_process, own_part, zigzag(40, 4), backend="gloo").results) <= 1e-12
+    q, k, v, _ = (one.requires_grad_() for one in drawn_text(7, heads=2, size=3))
+    some = torch.tensor([1, 5])
+    attend = partial(attention_in_blocks, positions=some, block=3, k_positions=torch.arange(7))
+    assert torch.autograd.gradcheck(attend, (q[:, :, some].detach().requires_grad_(), k, v))
+
+
+def test_in_a_pack_a_query_sees_its_own_document() -> None:
+    starts = torch.tensor([0, 0, 0, 3, 3, 5])
+    assert pairs_seen([torch.tensor([0, 2, 5]), torch.tensor([1, 3, 4])], starts) == [1 + 3 + 1, 2 + 1 + 2]
 
 
 def test_who_sends_less_is_known_beforehand() -> None:
@@ -312,3 +353,31 @@ def torch_context_parallel(backend: str) -> str:
 def test_torchs_own_tool_says_why_it_does_not_run_on_processors(backend, four_ranks) -> None:
     told = four_ranks.run(torch_context_parallel, backend, ranks=2, backend="gloo").results
     assert all(one.startswith(("NotImplementedError: ", "RuntimeError: ")) for one in told)
+
+
+def torch_on_processors() -> tuple[list[int], float]:
+    """Do causal attention over all ranks with torch's tool and the kernel for processors.
+
+    Returns:
+        This rank's positions, and how far its output and gradients are from those of one process.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.experimental import context_parallel
+
+    add_processor_kernel()
+    *whole, gradient = drawn_text(32, dtype=torch.float32)
+    wanted = with_gradients(partial(functional.scaled_dot_product_attention, is_causal=True), *whole, gradient)
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    buffers = [*(one.clone() for one in whole), gradient.clone(), torch.arange(32)]
+    with context_parallel(mesh, buffers=buffers, buffer_seq_dims=[2, 2, 2, 2, 0]):
+        attend = partial(functional.scaled_dot_product_attention, is_causal=True)
+        got = with_gradients(attend, *buffers[:4])
+        own = buffers[4].clone()
+    apart = max((one - other[:, :, own]).abs().max().item() for one, other in zip(got, wanted, strict=True))
+    return own.tolist(), apart
+
+
+def test_torchs_own_tool_runs_with_the_kernel_for_processors(four_ranks) -> None:
+    for rank, (own, apart) in enumerate(four_ranks.run(torch_on_processors, backend="gloo").results):
+        assert own == zigzag(32, 4)[rank].tolist()
+        assert apart < 1e-5

@@ -53,7 +53,7 @@ def _frugal(outcome: Outcome) -> Finding | None:
     largest = outcome.results[0]["largest"]
     if largest <= 2 * enough:
         return None
-    words = "the numbers are right, but a tensor of {largest} was made; {enough} are enough for a block"
+    words = "the numbers are right, but you made a tensor of {largest}, and {enough} are enough for a block"
     return own("too-much-memory", words, largest=bytes_text(largest), enough=bytes_text(enough))
 
 
@@ -95,7 +95,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(torch.arange(20, 28), torch.arange(12), 5, "queries behind all keys")
     yield case(torch.arange(6, 14), torch.arange(4, 12), 3, "the text's middle")
     yield case(torch.arange(9), torch.arange(4, 16), 3, "queries that see no key")
-    yield case(torch.arange(4), torch.arange(4, 8), 2, "nobody sees a key")
+    yield case(torch.arange(4), torch.arange(4, 8), 2, "no query sees a key")
     yield case(torch.arange(4, 8), torch.arange(12).flip(0), 3, "keys from the last to the first")
     yield case(torch.arange(12).flip(0), torch.arange(12), 3, "queries from the last to the first")
     mixed = torch.from_numpy(rng.permutation(16))
@@ -117,19 +117,19 @@ EXERCISE = Exercise(
     number=2,
     minutes=30,
     difficulty=3,
-    turn="block by block; what of the past must be put right?",
+    turn="block by block; how is the next block added?",
     title="attention without all scores at once",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "Go through the keys block by block. What must you remember of the blocks before, for each query, so that the "
-        "next can be added? What becomes of a query that sees no key of a block?",
-        "Begin with out = 0 and lse = -∞, in float32 for two-byte numbers. For each block: "
-        "`masked_scores(q, keys, q_positions, positions)`, its `logsumexp(dim=-1)`, the weights "
-        "`exp(scores - lse of the block)` (with 0 in the place of -∞), the block's output; then `merge_attention`.",
+        "Go through the keys block by block. What do you have to remember about the earlier blocks, for each query, so "
+        "that you can add the next one? And what happens to a query that sees no key of a block?",
+        "Begin with out = 0 and lse = -∞, in float32 for numbers of two bytes. For each block, compute "
+        "`masked_scores(q, keys, q_positions, positions)`, their `logsumexp(dim=-1)`, the weights "
+        "`exp(scores - lse of the block)` (with -∞ replaced by 0), and the block's output. Then `merge_attention`.",
     ),
     praise=lambda outcome: (
-        "as with all scores at once, in any order of tokens; the largest tensor had "
-        f"{bytes_text(outcome.results[0]['largest'])}, all scores would have {bytes_text(512 * 512 * 8)}"
+        "the same as with all scores at once, for tokens in any order; the largest tensor had "
+        f"{bytes_text(outcome.results[0]['largest'])}, and all scores would have {bytes_text(512 * 512 * 8)}"
     ),
 )

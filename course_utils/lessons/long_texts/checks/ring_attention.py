@@ -56,13 +56,13 @@ def _once_round(outcome: Outcome) -> Finding | None:
     for rank in range(outcome.world_size):
         made = moves(outcome, rank)
         if others := [event.name for event in made if event.kind == "collective"]:
-            words = f"{_RIGHT} called {{call}}; here only neighbours talk"
+            words = f"{_RIGHT} called {{call}}; in a ring, only neighbours exchange messages"
             return own("collective-called", words, rank=rank, call=others[0])
         right = (rank + groups) % outcome.world_size
         if astray := [event.peer for event in made if event.peer != right]:
             words = f"{_RIGHT} sends to rank {{got}}; the one to its right is rank {{expected}}"
             return own("not-to-the-right", words, rank=rank, got=astray[0], expected=right)
-        # Everybody's keys and values leave here but those of the right neighbour, who has them.
+        # All keys and values are sent on from here, except those of the right neighbour, which has them already.
         enough = a_token * (sum(map(len, positions)) - len(positions[right // groups]))
         sent = sum(event.bytes for event in made)
         if sent > enough:
@@ -118,8 +118,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 def _praise(outcome: Outcome) -> str:
     sent = sum(event.bytes for event in moves(outcome, 0))
     return (
-        f"as in one process on {ranks(outcome.world_size)}; each sent {sent:,} bytes to its right, in "
-        f"{count(len(moves(outcome, 0)), 'message')}: everybody's keys and values once round"
+        f"the same as in one process on {ranks(outcome.world_size)}; each sent {sent:,} bytes to its right, in "
+        f"{count(len(moves(outcome, 0)), 'message')}: so all keys and values went around once"
     )
 
 
@@ -128,16 +128,18 @@ EXERCISE = Exercise(
     number=3,
     minutes=25,
     difficulty=3,
-    turn="keys and values go round; whose are here now?",
-    title="keys and values round the ring",
+    turn="keys and values go around; whose are here now?",
+    title="keys and values around the ring",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "Draw three ranks, and beside each whose keys it has in step 0, 1 and 2. What goes to the right in a step is "
-        "what came in the step before. How often must it be sent until everybody has seen all?",
-        "`kv = torch.stack([k, v])`. In step s = 0 … P - 1 these are the keys of rank (rank - s) % P: begin "
-        "`pass_on(kv, shape, group)` unless it is the last step, with as many tokens in `shape` as the next ones have; "
-        "`block_attention(q, *kv, positions[rank], positions[source])`; `merge_attention`; then `kv = passing.wait()`.",
+        "Draw three ranks, and next to each of them whose keys it has in steps 0, 1 and 2. In each step a rank sends "
+        "to the right what it received in the step before. How often does it have to send until all ranks have seen "
+        "all keys?",
+        "Start with `kv = torch.stack([k, v])`. In step s = 0 … P - 1, kv belongs to rank source = (rank - s) % P. "
+        "Unless it is the last step, call `pass_on(kv, shape, group)`, where `shape` has as many tokens as rank "
+        "source - 1. Then call `block_attention(q, *kv, positions[rank], positions[source])` and `merge_attention`. "
+        "At the end of the step, `kv = passing.wait()`.",
     ),
     praise=_praise,
 )
