@@ -5,14 +5,15 @@
 #
 # In the last stage of its training, Llama 3 405B read texts of 131,072 tokens. The model has 126 layers, and in each of
 # them a token is a vector of 16,384 numbers. With 2 bytes for a number, that is 32 KB per token, or 4.3 GB for one
-# vector per token of a single text. Even with the activation checkpointing of lesson 9, the backward pass needs the
-# input of every layer. For 126 layers that makes 541 GB, and a GPU has 80 GB. Lesson 9's attention also keeps a number
-# for each *pair* of tokens. A single head in a single layer would need 131,072² × 2 bytes, another 34 GB.
+# vector per token of a single text. The activation checkpointing of lesson 9 keeps only the input of each layer. For
+# 126 layers that still makes 541 GB, and a GPU has 80 GB. Lesson 9's attention also needs a number for each *pair* of
+# tokens. For a single head in a single layer this is 131,072² × 2 bytes, another 34 GB.
 #
-# Data parallelism is no help, because it gives whole texts to the ranks, and here one text is too much. Tensor
-# parallelism on 8 GPUs divides those 541 GB by 8, but that is still 68 GB, and it leaves hardly any room for the model.
-# So this lesson cuts the text itself. After it you can compute attention without ever holding all its scores, share one
-# text among several ranks in two different ways, and say what each rank computes, sends and keeps.
+# Data parallelism is no help, because it gives whole texts to the ranks, and here one text is too much. With the
+# sequence parallelism of lesson 9, a tensor group of 8 GPUs divides the 541 GB by 8, but 68 GB leave hardly any room
+# for the model. In a pipeline, the first stage has fewer layers but keeps more texts at a time. So this lesson cuts the
+# text itself. After it you can compute attention without ever holding all its scores, share one text among several
+# ranks in two ways, and say what each rank computes, sends and keeps.
 #
 # *50 minutes · builds on [lesson 9](09_model_parallel.ipynb) · 4 ranks*
 
@@ -29,9 +30,9 @@ ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
 
 # %% [markdown]
-# If the ranks share one text, each of them has some of its tokens and a copy of all weights. This is called **context
-# parallelism**. Norms, MLPs and linear layers look at each token on its own, so nothing has to be sent for them. Only
-# attention looks at other tokens, which is why this lesson is about attention.
+# If the ranks share one text, each of them has some of its tokens and, in this lesson, a copy of all weights. This is
+# called **context parallelism**. Norms, MLPs and linear layers look at each token on its own, so nothing has to be sent
+# for them. Only attention looks at other tokens, which is why this lesson is about attention.
 #
 # ## Twice the text, four times the scores
 #
@@ -120,9 +121,9 @@ course.draw.over_numbers(lengths, kept, growth_text(lengths, kept), log=True, **
 
 # %% [markdown]
 # With all scores, the bytes grow with the square of the length. In blocks they grow only in proportion to it. The
-# number of multiplications is the same as before, plus those that the backward pass repeats.
+# multiplications still grow with the square.
 #
-# ## Keys and values go round a ring
+# ## Keys and values go around a ring
 #
 # Now cut the text into four quarters, one for each rank. Each rank has the queries, keys and values of its own tokens.
 # Its queries need the keys and values of *all* ranks, but they don't need them at the same time, because parts can be
@@ -219,7 +220,7 @@ run.timeline(
 # the backward pass. Each arrow in the timeline is one message. In the backward pass there are twice as many of them,
 # because the gradients of the keys and values travel as well.
 #
-# ## The transfer hides behind the computing
+# ## A transfer can hide behind the computing
 #
 # `ring` starts each transfer before it computes. If the transfer is finished by the time the rank has computed, it
 # costs nothing. This is the overlap of lesson 7, and whatever isn't hidden is **exposed**.
@@ -270,9 +271,9 @@ bars = sentences.waits_of(seconds, "nothing sent")
 course.draw.stacked_bars(bars, title, "The fastest of five runs of each")
 
 # %% [markdown]
-# Here four ranks share the cores of one computer, and the system needs some of them for sending. On a GPU, the network
-# card reads the memory by itself, so the computing is disturbed less. `zigzag` is the order in which we gave the tokens
-# to the ranks, and the next section explains why we didn't use the quarters.
+# Here four ranks share the cores of one computer, and the system needs some of them for sending. In a cluster, the
+# network card can read a GPU's memory by itself, so the computing is disturbed less. `zigzag` is a different way to
+# give the tokens to the ranks, and the next section explains why we didn't use the quarters.
 #
 # ## The last rank works the most
 #
@@ -297,8 +298,8 @@ for rank, number in enumerate(pairs):
 course.answer("texts_work", times_as_many=pairs[3] / pairs[0])
 
 # %% [markdown]
-# The four ranks have 1, 3, 5 and 7 halves, 4 on average. (It is a little less than seven times, because a token also
-# sees itself.) Rank 3 takes $\frac74$ of the mean, and all others wait for it.
+# The four ranks have 1, 3, 5 and 7 halves, 4 on average. It is a little less than seven times, because a token also
+# sees itself. Rank 3 has $\frac74$ of the mean, and all others wait for it.
 #
 # The remedy is to cut the text into $2P$ pieces. Rank $r$ gets piece $r$ from the front and piece $r$ from the back, so
 # it has one piece that sees little and one that sees a lot. With four ranks, rank 0 has pieces 0 and 7, and rank 3 has
@@ -311,8 +312,9 @@ pictures.masks(small, sentences.work_text(seen))
 
 # %% [markdown]
 # The coloured part of each picture is what the mask lets through. With the zig-zag, all four colours have the same
-# area. The ring doesn't care which tokens a rank has, because it compares positions. The next cell checks this, and
-# counts the multiplications that the ranks really do:
+# area. (The text in the picture has only 64 tokens, so the pairs of a token with itself matter more, and in order the
+# quotient is 6.6.) The ring doesn't care which tokens a rank has, because it compares positions. The next cell checks
+# this, and counts the multiplications that the ranks really do:
 
 # %%
 from course_utils.lessons.long_texts import computing as operations
@@ -365,7 +367,9 @@ def gathered(q, k, v, positions):
 run = compare(gathered, zigzag(64, 4))
 assert max(max(found.values()) for found in run.results) <= 1e-12
 print(difference_text(run.results))
-print(f"{run.messages} messages, {run.collectives} collectives")
+for name, call in {"forward": "all-gather", "backward": "reduce-scatter"}.items():
+    shares_in = bytes_in(run.events, name, rank=0) / share
+    print(f"each rank puts {shares_in:.0f} of its shares into the {call}")
 
 # %% tags=["figure:17_gathered_blocks"]
 run = ranks.run(AllGather.apply, course.per_rank(shares), backend="gloo")
@@ -373,13 +377,14 @@ pictures.gathered_blocks(run.results, shares)
 
 # %% [markdown]
 # Does this send more than the ring? In lesson 5 you saw that a ring all-gather sends $P-1$ blocks per rank, and so does
-# a reduce-scatter. The forward pass is an all-gather, so each rank sends $P-1$ shares, exactly as in Ring Attention.
-# The backward pass sends $P-1$ shares for the reduce-scatter. If the gathered keys and values were freed in the
-# meantime, it needs $P-1$ more to gather them again. So the bytes are the same, and the two methods differ in other
-# respects:
+# a reduce-scatter. Here a block is a share. So each rank sends $P-1$ shares in the forward pass, exactly as in Ring
+# Attention, and another $P-1$ in the backward pass. That would be less than the $2(P-1)$ of the ring, but only because
+# our function keeps all gathered keys and values until the backward pass. With many layers there is no room for that.
+# If they are freed and gathered again, this takes another $P-1$ shares, and the two methods send the same. They differ
+# in other respects:
 #
 # - *Memory.* Each rank holds all $P$ shares of one layer at a time, and not just two.
-# - *Overlap.* Nothing can be computed with keys of others before the all-gather has brought them.
+# - *Overlap.* Nothing can be computed with the keys of other ranks before the all-gather has brought them.
 # - *Simplicity.* There is one collective, and then one ordinary call to an attention kernel, which may use any mask.
 #
 # How bad is the memory? In Llama 3, each token has 128 heads of queries but only 8 heads of keys and 8 of values, each
@@ -401,19 +406,20 @@ course.answer("texts_gathered", ring=2 * keys_and_values / P, all_gather=keys_an
 
 # %% [markdown]
 # With 8.6 GB for one layer, the ring would have a clear advantage. With 0.54 GB it hardly matters on an 80 GB GPU.
-# (Llama 3 also divided the heads among 8 ranks with tensor parallelism, which leaves an eighth of all these numbers.)
-# The authors chose the all-gather, and give two reasons in section 3.3.2 of [their
+# Llama 3 also divided the heads among 8 ranks with tensor parallelism, which leaves an eighth of all these numbers. The
+# authors chose the all-gather, and give two reasons in section 3.3.2 of [their
 # report](https://arxiv.org/abs/2407.21783). It makes different masks easier to support, and because of the few KV heads
 # the all-gather takes little time compared with the attention itself, which grows with the square of the length. They
 # combined it with a zig-zag.
 #
-# ## torch does it with one line
+# ## torch does it inside a `with`
 #
 # PyTorch has context parallelism as an experiment. Inside `with context_parallel(...)`, the tensors that you name are
-# replaced by the rank's part of them, in a zig-zag order, and `scaled_dot_product_attention` computes over the texts of
-# all ranks. torch 2.13 connects this only with attention kernels for GPUs, so `add_processor_kernel` adds the kernel
-# for ordinary processors. On GPUs you can leave that line out. We include a tensor with the positions, to see who gets
-# what:
+# replaced by the rank's part of them, in a zig-zag order, and `functional.scaled_dot_product_attention` sees the keys
+# and values of all ranks. torch exchanges that function inside the `with`, so you have to look it up there under its
+# full name. In torch 2.13 this works only with attention kernels for GPUs, and `add_processor_kernel` registers the
+# kernel for ordinary processors. On GPUs you can leave that line out. We include a tensor with the positions, to see
+# who gets what:
 
 # %%
 from torch.distributed.device_mesh import init_device_mesh
@@ -450,9 +456,9 @@ print("calls in the forward pass:", run.results[0][2])
 
 # %% [markdown]
 # The positions are those of our `zigzag`, and the output agrees with one process up to the rounding errors of float32.
-# The forward pass makes a single all-gather, which is torch's default. If you call `set_rotate_method("alltoall")`
-# first, the keys and values go round in a ring instead. In both cases, torch's backward pass sends the gradients of
-# keys and values around in a ring.
+# The forward pass makes a single all-gather, which is torch's default. While it is under way, a rank computes with its
+# own keys. If you call `set_rotate_method("alltoall")` first, the keys and values go around in a ring instead. In both
+# cases, torch's backward pass sends the gradients of keys and values around a ring.
 #
 # There is a third way to share a text. **Ulysses** exchanges tokens for heads: before attention, an all-to-all gives
 # each rank a few heads of *all* tokens, and after it a second one goes back. [Further](17_long_texts_further.ipynb)
