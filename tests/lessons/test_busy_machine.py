@@ -168,7 +168,6 @@ TIMED = {
     "13_gpu_nodes_part_2": {"links"},
     "14_profiling": {"profile_hidden", "gpu_fed"},
     "16_experts": {"experts_crowd"},
-    "17_long_texts": {"texts_exposed"},
 }
 """What pages measure by the clock: nothing of it is judged on a busy machine.
 
