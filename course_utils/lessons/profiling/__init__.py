@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .feeding import feed_here
     from .gpu_steps import profile_orders
     from .intervals import Interval
-    from .lanes import Lanes
+    from .lanes import Lanes, lanes_of
     from .record_profiles import profile_ranks, training_step
     from .sentences import (
         both_reports_text,
