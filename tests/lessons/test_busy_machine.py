@@ -159,7 +159,7 @@ TIMED = {
     "09_model_parallel_further": {"model_pruning"},
     "10_pipeline": {"pipeline_idle", "pipeline_interleaved", "pipeline_zero"},
     "13_gpu_nodes": {"bandwidths", "bf16_gain", "ladder"},
-    "14_profiling": {"profile_hidden", "gpu_fed"},
+    "14_profiling_further": {"gpu_fed"},
     "16_experts": {"experts_crowd"},
     "17_long_texts": {"texts_exposed"},
 }

@@ -1,4 +1,4 @@
-"""What torch.profiler saw: round trips between clocks, what ranks did when, critical path, changes, memory of a step."""
+"""What torch.profiler saw: what ranks did when, clocks, the critical path, what changed, the memory of a step."""
 
 from collections.abc import Mapping, Sequence
 
@@ -83,7 +83,8 @@ def round_trips(trips: Sequence[Ping], title: str, subtitle: str = "") -> Figure
         title: the finding.
     """
     heights = [1.15] * len(trips)
-    picture, panels = style.new_picture(title, subtitle, heights=heights, left=0.75, right=0.3, above=0.25, side_by_side=True)
+    room = {"left": 0.75, "right": 0.3, "above": 0.25}
+    picture, panels = style.new_picture(title, subtitle, heights=heights, side_by_side=True, **room)
     longest = max(back - sent for sent, _, back in trips)
     texts = []
     for ax, (sent, there, back) in zip(panels, trips, strict=True):
@@ -107,7 +108,8 @@ def round_trips(trips: Sequence[Ping], title: str, subtitle: str = "") -> Figure
         ax.set_xlabel("rank 0's clock, in ms", fontsize=style.TEXT, color="#555555")
         finding = f"ahead by {least:g} to {most:g} ms: {(least + most) / 2:g} ± {(most - least) / 2:g}"
         ax.set_title(finding, fontsize=style.TEXT)
-        texts.append(f"Rank 0 asks at {begin:g} ms and has the answer at {end:g} ms; rank 1 reads {read:g} ms: {finding}.")
+        trip = f"Rank 0 asks at {begin:g} ms and has the answer at {end:g} ms"
+        texts.append(f"{trip}; rank 1 reads {read:g} ms, so it is {finding}.")
     picture.alt_text = f"Round trips. {as_sentences(title, subtitle)} {' '.join(texts)}"
     return picture
 
