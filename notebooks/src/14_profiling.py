@@ -440,7 +440,7 @@ ranks.stop()
 # ## What is different on a GPU
 #
 # On a GPU, an operator does not do the work itself. It asks the GPU to run a **kernel**, a program that the GPU's many
-# cores run together, and returns at once. This is a **kernel launch**. The processor can be many launches ahead of the
+# cores run together, and returns at once. This is a *kernel launch*. The processor can be many launches ahead of the
 # GPU, so the time of an operator says little, and only the kernels show how long the work took. With
 # `ProfilerActivity.CUDA` they become events as well, in rows of their own. NCCL's messages are kernels, too. All
 # questions above stay the same, with "kernel" in place of "operator". *Many small operations* becomes even more common,

@@ -23,7 +23,7 @@
 # 6. *Is the GPU kept fed?*: who makes the batches, and how they get to the GPU
 # 7. *Other people's tools*: the same traces in TensorBoard, Perfetto and others
 #
-# *45 minutes · optional, after [lesson 14](14_profiling.ipynb) · 4 ranks, about 6 minutes for each section*
+# *40 minutes · optional, after [lesson 14](14_profiling.ipynb) · 4 ranks, about 6 minutes for each section*
 
 # %%
 from functools import partial
