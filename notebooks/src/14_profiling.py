@@ -442,9 +442,9 @@ ranks.stop()
 # On a GPU, an operator does not do the work itself. It asks the GPU to run a **kernel**, a program that the GPU's many
 # cores run together, and returns at once. This is a *kernel launch*. The processor can be many launches ahead of the
 # GPU, so the time of an operator says little, and only the kernels show how long the work took. With
-# `ProfilerActivity.CUDA` they become events as well, in rows of their own. NCCL's messages are kernels, too. All
-# questions above stay the same, with "kernel" in place of "operator". *Many small operations* becomes even more common,
-# because the GPU is idle whenever launching a kernel takes longer than running it.
+# `ProfilerActivity.CUDA` they become events as well, in rows of their own. The messages of NCCL (lesson 13) are
+# kernels, too. All questions above stay the same, with "kernel" in place of "operator". *Many small operations* becomes
+# even more common, because the GPU is idle whenever launching a kernel takes longer than running it.
 #
 # [Further](14_profiling_further.ipynb) shows such a step on an H100, with the gaps and without. It also shows at which
 # moment a step needs the most memory, and what it takes to keep a GPU supplied with images. Two more of its sections

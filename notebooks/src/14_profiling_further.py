@@ -12,8 +12,8 @@
 # profiler watches.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
-# you can go to any section, but section 2 builds on section 1, and section 7 on the other parts of lesson 14 that you
-# have read. If a section complains that its ranks were stopped, run the first code cell again.
+# you can go to any section, but section 2 builds on section 1. If a section complains that its ranks were stopped, run
+# the first code cell again.
 #
 # 1. *Which rank would have to be faster?*: the critical path of a run
 # 2. *What changed between two runs?*: the difference of two traces, name by name
@@ -34,7 +34,6 @@ import torch.distributed as dist
 import course_utils as course
 from course_utils.lessons.profiling import Lanes, critical_path, pictures, profile_program
 from course_utils.lessons.profiling import profile_ranks, training_step
-from course_utils.words import seconds_text
 
 ranks = course.start(4, link="400 Mbit/s")
 ranks.load_torch()
@@ -53,7 +52,7 @@ ranks.load_torch()
 # 2 = 8 s, is called the **critical path**. Rank 0's first three seconds are not on it. They could take five without
 # slowing the run down.
 
-# %% tags=["here:14_critical_by_hand"]
+# %%
 two = [
     Lanes(0, 0, 8, [(0, 3), (6, 8)], [(3, 6)], {}),
     Lanes(1, 0, 7, [(0, 5), (6, 7)], [(5, 6)], {}),
@@ -249,7 +248,7 @@ moments = {
 }
 course.predict("profile_memory", answer=..., choices=moments)  # "a" to "d"
 
-# %% tags=["here:14_memory"]
+# %%
 from course_utils.gpu_seats import own_seat
 from course_utils.lessons.data_parallel import unsynchronised
 from course_utils.lessons.profiling import kept_text, memory_of_step, memory_text
@@ -292,7 +291,7 @@ pictures.memory(held, memory_text(held), kept_text(held))
 # %%
 course.predict("gpu_fed", within=1.3, this_process=..., four_workers=..., copy=...)
 
-# %% tags=["here:14_fed"]
+# %%
 from course_utils.lessons.profiling import fed_bars, fed_text, fed_times, feed_here
 from course_utils.lessons.profiling import is_busy_feed
 
