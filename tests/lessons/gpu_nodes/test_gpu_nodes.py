@@ -238,7 +238,7 @@ def test_torchrun_starts_again_after_a_worker_is_killed_and_ends_with_the_same_l
     assert ended.returncode == 0, ended.stderr[-3000:]
     lines = ended.stdout.splitlines()
     assert lines.count("rank 1 kills itself after step 50, as --die-at says") == 1
-    assert f"goes on after step 40, from {tmp_path}/two/checkpoint.pt" in lines
+    assert f"resumes after step 40, from {tmp_path}/two/checkpoint.pt" in lines
     result = json.loads(lines[-1].removeprefix("done: "))
     assert len(result["nodes"]) == 2 and result["resumed_at"] == 40
     assert result["losses"] == pytest.approx(alone.losses, rel=1e-4)
