@@ -35,17 +35,18 @@ SPHINX_SECONDS = 600
 CELL_SECONDS = 600  # a busy machine makes a slow website, not none
 DOCUMENTS = (
     "docs/install.md",
-    "docs/teachers.md",
     "docs/clusters.md",
-    "docs/glossary.md",
-    "docs/sources.md",
+    "ondemand/README.md",
+    "docs/settings.md",
+    "docs/teachers.md",
     "docs/programme.md",
     "docs/grading.md",
     "docs/leaderboard.md",
-    "ondemand/README.md",
+    "docs/glossary.md",
+    "docs/sources.md",
     "CHANGELOG.md",
 )
-"""What is read beside notebooks and decks; those of them that are written."""
+"""What is read besides notebooks and decks, in the order of the menu: those of them that are written."""
 PLANS = "docs/plans.md"
 """A document that is written here: what `course plan` says of some models."""
 LINK = re.compile(r"(?<!!)\[(?P<words>[^\]]+)\]\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)[^)]*\)")
