@@ -451,9 +451,9 @@ print(f"written by 4 ranks, loaded by 2: {rows} of the first layer's 256 rows on
 # activations. With FSDP2 on four ranks it keeps 12 ÷ 4 = 3 MB of the first and still 4 MB of the second. That is 25% of
 # the first kind, and 7 ÷ 16 = 44% of everything.
 #
-# **Predict.** The next cell trains a small transformer on our four ranks, and with DDP 27% of a rank's bytes are
-# activations. What percentage of DDP's bytes does a rank keep with FSDP2? First of weights, gradients and averages, and
-# then of everything.
+# **Predict.** The next cell trains a small transformer (lesson 9) on our four ranks, and with DDP 27% of a rank's bytes
+# are activations. What percentage of DDP's bytes does a rank keep with FSDP2? First of weights, gradients and averages,
+# and then of everything.
 
 # %%
 course.predict("rank_memory", within=1.1, model=..., everything=...)  # percent
@@ -561,6 +561,11 @@ print(torchrun_script(command, nodes=2, gpus_per_node=4, restarts=3))
 # names the node and the port where it takes place. One torchrun has to keep a small key-value store there. By itself,
 # torchrun compares the node's name with that of its own machine, which fails if the name is an alias. So the script
 # tells the job's first task explicitly, with `is_host`.
+#
+# The port of this meeting is 20,000 plus the last four digits of the job's number. Every node can calculate it without
+# asking another one, and two jobs rarely get the same port. They do if their numbers differ by a multiple of 10,000. If
+# both also have their rank 0 on the same node, the second one stops with "address already in use". So the script keeps
+# a `MASTER_PORT` that is set already, and you can choose one yourself.
 #
 # The variable `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` is there for restarts. Without it, torch 2.13 lets the processes
 # that it starts use the torchruns' own store. In our tests, the second attempt then found addresses of the dead
