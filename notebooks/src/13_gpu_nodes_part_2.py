@@ -387,12 +387,12 @@ for kind in (torch.bfloat16, E4M3, E5M2):
     print(f"{kind}: largest number {torch.finfo(kind).max:.4g}")
 
 # %% [markdown]
-# The second problem is the range. The largest number in E4M3 is 448, and whatever is smaller than about 0.001 becomes
-# 0. Gradients are often much smaller than that. The remedy is a **scaling factor**. You divide the tensor by a number
-#    $s$ before you round it, and multiply the result of the product by $s$ afterwards. If $s$ is the largest absolute
-#    value in the tensor divided by 448, then the tensor fills the range of E4M3 exactly. In the next cell, `x` has
-#    numbers of very different sizes, from $10^{-8}$ to $10^4$. GPUs add up products of FP8 numbers in a format with
-#    more bits, so we round only the inputs and multiply them in `float32`.
+# The second problem is the range. The largest number in E4M3 is 448, and all numbers below about 0.001 are rounded to
+# zero. Gradients are often much smaller than that. The remedy is a **scaling factor**. You divide the tensor by a
+# number $s$ before you round it, and multiply the result of the product by $s$ afterwards. If $s$ is the largest
+# absolute value in the tensor divided by 448, then the tensor fills the range of E4M3 exactly. The next cells try this
+# with matrices `x` whose numbers are as small as $10^{-8}$ or as large as $10^4$. GPUs add up products of FP8 numbers
+# in a format with more bits, so we round only the inputs and multiply them in `float32`.
 
 # %%
 torch.manual_seed(0)
@@ -433,12 +433,14 @@ title, finding = scales_text(magnitudes, errors)
 course.draw.over_numbers(magnitudes, errors, title, finding, **axes)
 
 # %% [markdown]
-# An error of 100% means that all of `x` has become 0. With a scale, the error is about 4% at every size, because the
-# rounding errors of many numbers partly cancel. Unfortunately, one scale for a whole tensor depends on its largest
-# number. If a single number is huge, all the others are divided by the same large $s$ and may become 0. Let's put such
-# an outlier into the first row of `x` and look at the error of all *other* rows. We compare one scale for the whole
-# tensor with one for every 128 numbers of a row. E4M3 has an exponent of its own, so it takes a very large outlier to
-# do harm.
+# On the left, E4M3 without a scale has an error of 100%, because all of `x` has been rounded to zero. On the right, the
+# numbers of `x` are above 448 and are cut off there. With a scale, the error is about 4% at every size. This is less
+# than 6%, because 6% is the largest rounding error and most numbers are off by less.
+#
+# Unfortunately, one scale for a whole tensor depends on its largest number. If a single number is huge, all the others
+# are divided by the same large $s$, and may again be rounded to zero. Let's put such an outlier into the first row of
+# `x` and look at the error of all *other* rows. We compare one scale for the whole tensor with one for every 128
+# numbers of a row. Because E4M3 numbers have exponents of their own, it takes a very large outlier to do harm.
 
 # %% tags=["nbval-check-output"]
 for outlier in (1, 1e5, 1e6):
@@ -449,7 +451,8 @@ for outlier in (1, 1e5, 1e6):
     one_scale = rounded(x, E4M3, fitting_scale(x))
     per_block = rounded(blocks, E4M3, scales).view_as(x)
     found = [product_error(x[1:], x8[1:], w8) for x8 in (one_scale, per_block)]
-    print(f"outlier × {outlier:g}: one {found[0]:.0%}, per block {found[1]:.0%}")
+    shown = f"one scale {found[0]:.0%}, one per block {found[1]:.0%}"
+    print(f"outlier × {outlier:g}: {shown}")
 
 # %% [markdown]
 # [DeepSeek-V3](https://arxiv.org/abs/2412.19437) was trained with most of its matrix products in E4M3 and with such

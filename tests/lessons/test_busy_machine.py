@@ -165,7 +165,6 @@ TIMED = {
     "09_model_parallel": {"model_idle"},
     "09_model_parallel_further": {"model_pruning"},
     "10_pipeline": {"pipeline_idle", "pipeline_interleaved", "pipeline_zero"},
-    "13_gpu_nodes": {"bandwidths", "bf16_gain", "ladder"},
     "13_gpu_nodes_part_2": {"links"},
     "14_profiling": {"profile_hidden", "gpu_fed"},
     "16_experts": {"experts_crowd"},

@@ -17,7 +17,7 @@ def algorithm_bandwidth(nbytes: float, seconds: float) -> float:
 
 
 def bus_bandwidth(operation: str, world_size: int, nbytes: float, seconds: float) -> float:
-    """Return the bytes per second that pass the busiest rank's link, if it carries no more than it must.
+    """Return the bytes per second through the busiest rank's link, if it carries only what it must.
 
     This is the algorithm bandwidth times the part of the vector that the link has to carry in one
     direction: 2(P − 1)/P for an all-reduce; (P − 1)/P for a reduce-scatter, an all-gather or an
