@@ -14,14 +14,14 @@ PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=1 --numprocesses=$(PROCESSES
 .PHONY: help setup lab test test-all test-weekly nbval lint mutants notebooks notebooks-check slides site times clean
 
 help:
-	@echo "make lab              set everything up and open the first lesson in JupyterLab (PORT=8899 picks a port)"
-	@echo "make test             set everything up and run the tests (with CI=true, a missing browser is a failure)"
+	@echo "make lab              set up, and open the first lesson in JupyterLab (PORT=8899 picks a port)"
+	@echo "make test             set up, and run the tests (with CI=true, a missing browser is a failure)"
 	@echo "make test-all         run the long tests too, as CI does: the whole website, Slurm jobs, some decks"
 	@echo "make test-weekly      run the tests that both leave out: the other decks, solutions and answers"
 	@echo "make nbval            run every notebook with nbval and compare its outputs (LESSONS='04 05')"
 	@echo "make setup            only set up: make .venv, with the exact versions of constraints.txt"
 	@echo "make lint             check style (ruff), types (mypy) and the direction of imports (import-linter)"
-	@echo "make mutants          find mistakes that the checks overlook, in minutes (MUTANTS=NAME of an exercise)"
+	@echo "make mutants          find mistakes that the checks overlook; takes minutes (MUTANTS=NAME)"
 	@echo "make notebooks        build notebooks, exercises and solutions from their src folders"
 	@echo "make notebooks-check  fail if a committed notebook differs from what its source gives"
 	@echo "make slides           build the slides, and a PDF of each deck if Chromium is installed"

@@ -166,9 +166,8 @@ TIMED = {
     "09_model_parallel_further": {"model_pruning"},
     "10_pipeline": {"pipeline_idle", "pipeline_interleaved", "pipeline_zero"},
     "13_gpu_nodes_part_2": {"links"},
-    "14_profiling": {"profile_hidden", "gpu_fed"},
+    "14_profiling_further": {"gpu_fed"},
     "16_experts": {"experts_crowd"},
-    "17_long_texts": {"texts_exposed"},
 }
 """What pages measure by the clock: nothing of it is judged on a busy machine.
 
