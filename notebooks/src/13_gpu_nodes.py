@@ -252,11 +252,11 @@ print(script)
 # | `--output` | the name of that file, from the job's name (`%x`) and its number (`%j`) |
 #
 # The first `export` asks `scontrol` for the first node of the job, which becomes the master. The second calculates the
-# port from the job's number, and the third lets each process use as many threads as it has cores. Then `srun` starts
-# the tasks. It passes these variables on (`--export=ALL`) and gives each task its cores. If one task ends, the others
-# have 30 seconds to end as well (`--wait`), and are not killed at once even if it failed. The last lines look at the
-# exit code of `srun`, and we come back to them in the last section. On nodes with four GPUs each, you would call
-# `slurm_script(…, gpus_per_node=4)`, which asks for the GPUs and for a task for each of them.
+# port from the job's number, and the third lets each process use as many threads (lesson 3) as it has cores. Then
+# `srun` starts the tasks. It passes these variables on (`--export=ALL`) and gives each task its cores. If one task
+# ends, the others have 30 seconds to end as well (`--wait`), and are not killed at once even if it failed. The last
+# lines look at the exit code of `srun`, and we come back to them in the last section. On nodes with four GPUs each, you
+# would call `slurm_script(…, gpus_per_node=4)`, which asks for the GPUs and for a task for each of them.
 #
 # `hand_in` submits the script with `sbatch`, waits, and prints what the job wrote. If this computer has no Slurm, you
 # will see a recording of the same job instead. It was made with a real Slurm whose two nodes were emulated on one
@@ -337,8 +337,8 @@ else:
 #
 # In data-parallel training no rank can take a step without the others. So when a node fails, the whole run stops, and
 # everything since the last checkpoint is lost. `train_ddp` is a training program of this course that can resume. It
-# trains a small MLP on the handwritten digits, with 60 steps in 12 epochs, and writes a checkpoint every 20 steps. You
-# will write its main loop in the exercises. First, it trains undisturbed:
+# trains a small network on the handwritten digits, with 60 steps in 12 epochs, and writes a checkpoint every 20 steps.
+# You will write its main loop in the exercises. First, it trains undisturbed:
 
 # %%
 from course_utils.lessons.gpu_nodes import losses_of, progress_lines
@@ -364,7 +364,8 @@ print("random:    states of", len(content["random"]), "ranks")
 # %% [markdown]
 # Without the velocities of SGD with momentum (lesson 2), the first steps after a restart would go in a different
 # direction. The progress tells each rank which batches of the epoch are already done, because lesson 6's `set_epoch`
-# puts the images into the same order again. The random states matter as soon as the network has dropout.
+# puts the images into the same order again. The random states matter as soon as a network makes random choices, as with
+# the dropout of lesson 9.
 #
 # Rank 0 writes the file alone, and not over the old one. It writes a second file and renames it when it is complete, so
 # even if rank 0 dies while writing, there is always one whole checkpoint.

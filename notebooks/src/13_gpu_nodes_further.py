@@ -443,13 +443,13 @@ print(f"written by 4 ranks, loaded by 2: {rows} of the first layer's 256 rows on
 # bytes that PyTorch's allocator had given out at any moment, and it is this number that decides whether a run stops
 # with "out of memory". This section compares the two numbers.
 #
-# Three kinds of tensors stay in memory for a whole step or longer. There are the weights with their gradients and
-# Adam's two averages, which FSDP2 divides among the ranks. And there are the **activations**, which each rank keeps for
-# its backward pass (lesson 9). Every rank has examples of its own, so the activations can't be divided like this.
+# The tensors that take most of the memory belong to two groups. The first are the weights, their gradients and Adam's
+# two averages, which FSDP2 (lesson 11) divides among the ranks. The second are the **activations**, which each rank
+# keeps for its backward pass (lesson 9). Every rank has examples of its own, so the activations aren't divided.
 #
 # Here is an example. Suppose that a rank with DDP keeps 12 MB of weights, gradients and averages and 4 MB of
-# activations. With FSDP2 on four ranks it keeps 12 ÷ 4 = 3 MB of the first and still 4 MB of the second. That is 25% of
-# the first kind, and 7 ÷ 16 = 44% of everything.
+# activations. With FSDP2 on four ranks it keeps 12 ÷ 4 = 3 MB of the first group and still 4 MB of the second. That is
+# 25% of the first group, and 7 ÷ 16 = 44% of everything.
 #
 # **Predict.** The next cell trains a small transformer (lesson 9) on our four ranks, and with DDP 27% of a rank's bytes
 # are activations. What percentage of DDP's bytes does a rank keep with FSDP2? First of weights, gradients and averages,
@@ -471,8 +471,9 @@ course.draw.shares([panel], kept_text(kept))
 
 # %% [markdown]
 # That was the count of what *stays*. Some tensors live for a moment only, such as the weights that FSDP2 has just
-# gathered for one layer, gradients that have not been divided yet, and the work space of libraries. The allocator of a
-# GPU counts these as well, and `torch.cuda.max_memory_allocated()` gives you the maximum. We recorded it once:
+# gathered for one layer, gradients before they are reduce-scattered, and the work space of libraries. The allocator of
+# a GPU counts these as well, and `torch.cuda.max_memory_allocated()` gives you the maximum. We recorded it once, for a
+# larger transformer with 8 blocks of width 1,024. Its two ranks shared one GPU, and each counted its own memory.
 
 # %%
 from course_utils.lessons.gpu_nodes import recorded_memory, recorded_memory_text

@@ -276,7 +276,7 @@ def test_a_batch_script_queues_again_what_was_stopped(tmp_path, status) -> None:
     [
         ({"nodes": 0}, "nodes is at least 1, not 0"),
         ({"gpus_per_node": -1}, "gpus_per_node is at least 0"),
-        ({"minutes": 1, "warn_seconds": 60}, "60 s before the end of 1 min leave no time"),
+        ({"minutes": 1, "warn_seconds": 60}, "60 s before the end of 1 min leaves no time to train"),
         ({"memory": "64 GB"}, "has characters that a name cannot have"),
         ({"partition": "gpu\n#SBATCH --uid=0"}, "has characters that a name cannot have"),
     ],
