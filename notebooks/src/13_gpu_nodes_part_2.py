@@ -233,14 +233,14 @@ course.answer("nccl_path", answer=ways(start.log))
 # by counting. A step of VGG-11 (lesson 3) on 512 small images takes 467 billion floating-point operations, which is
 # 0.467 TFLOP. The largest rate that we measured on our H100, in a product of two large matrices of 2-byte numbers, was
 # 786 TFLOP/s. So all the arithmetic of the step could be done in 0.467 ÷ 786 s = 0.6 ms. The plain program takes 25.8
-# ms. It uses 0.6 ÷ 25.8 = 2.3% of the peak. This share is called **model FLOPs utilization** or MFU.
+# ms. It uses 0.6 ÷ 25.8 = 2.3% of the peak. This share is called **model FLOPs utilization**, or **MFU**.
 #
 # Seven changes make the program faster, one after another. Each keeps all the changes above it in this table:
 #
 # | rung | what changes |
 # |---|---|
 # | float32 | nothing yet, and each step copies its images to the GPU |
-# | pinned memory | the images are where the GPU can fetch them by itself while the program goes on |
+# | pinned memory (lesson 14) | the images are where the GPU can fetch them by itself while the program goes on |
 # | data on the GPU | the images are in GPU memory from the beginning |
 # | **TF32** | products of `float32` numbers round their inputs to 10 binary digits |
 # | **bfloat16** | products take numbers of 16 bits |
@@ -456,12 +456,13 @@ for outlier in (1, 1e5, 1e6):
 
 # %% [markdown]
 # [DeepSeek-V3](https://arxiv.org/abs/2412.19437) was trained with most of its matrix products in E4M3 and with such
-# blocks. Activations have a scale for every 128 numbers, and weights for every block of 128 × 128. The optimizer's copy
-# of the weights and some sensitive parts of the model stay in formats with more bits. Its authors report that the loss
-# of two smaller models differed from a run in bfloat16 by less than 0.25%. NVIDIA's Blackwell GPUs do such scaling in
-# hardware. In their format **MXFP8**, 32 numbers share a scale that is a power of two, and in **NVFP4** a number has
-# only 4 bits, and 16 numbers share a scale. In PyTorch, `torch.nn.functional.scaled_mm` multiplies FP8 matrices
-# together with their scales, and the libraries torchao and Transformer Engine replace whole layers.
+# blocks. Activations (lesson 9) have a scale for every 128 numbers, and weights for every block of 128 × 128. The
+# optimizer's copy of the weights and some sensitive parts of the model stay in formats with more bits. Its authors
+# report that the loss of two smaller models differed from a run in bfloat16 by less than 0.25%. NVIDIA's Blackwell GPUs
+# do such scaling in hardware. In their format **MXFP8**, 32 numbers share a scale that is a power of two, and in
+# **NVFP4** a number has only 4 bits, and 16 numbers share a scale. In PyTorch, `torch.nn.functional.scaled_mm`
+# multiplies FP8 matrices together with their scales, and the libraries torchao and Transformer Engine replace whole
+# layers.
 
 # %%
 ranks.stop()
@@ -475,10 +476,10 @@ ranks.stop()
 # GPU, count the operations first. If the MFU is low, faster products won't help as long as the GPU waits for kernel
 # launches. And fewer bits make products faster, but eight of them need scaling factors.
 #
-# How does the memory of DDP compare with that of FSDP2 on a GPU, and would forty such GPUs do forty times the work of
-# one? [Further](13_gpu_nodes_further.ipynb) answers both. Or go on to [the exercises](../exercises/13_gpu_nodes.ipynb),
-# where you write `bus_bandwidth` for all collectives, and then to [lesson 14](14_profiling.ipynb), which shows where
-# the time of a step goes.
+# How does the memory of DDP compare with that of FSDP2 (lesson 11) on a GPU, and would forty such GPUs do forty times
+# the work of one? [Further](13_gpu_nodes_further.ipynb) answers both. Or go on to [the
+# exercises](../exercises/13_gpu_nodes.ipynb), where you write `bus_bandwidth` for all collectives, and then to [lesson
+# 14](14_profiling.ipynb), which shows where the time of a step goes.
 #
 # **To read**
 #
