@@ -233,7 +233,7 @@ course.answer("nccl_path", answer=ways(start.log))
 # by counting. A step of VGG-11 (lesson 3) on 512 small images takes 467 billion floating-point operations, which is
 # 0.467 TFLOP. The largest rate that we measured on our H100, in a product of two large matrices of 2-byte numbers, was
 # 786 TFLOP/s. So all the arithmetic of the step could be done in 0.467 ÷ 786 s = 0.6 ms. The plain program takes 25.8
-# ms. It uses 0.6 ÷ 25.8 = 2.3% of the peak. This share is called **model FLOPs utilization**, or **MFU**.
+# ms. It uses 0.6 ÷ 25.8 = 2.3% of the peak. This share is called **model FLOPs utilization** or **MFU**.
 #
 # Seven changes make the program faster, one after another. Each keeps all the changes above it in this table:
 #
