@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         allowed_rates,
         bandwidth_text,
         by_width,
-        compared,
         compiling_text,
         gains_text,
         intervals_text,
