@@ -468,5 +468,5 @@ ranks.stop()
 #   record, such as shapes, memory and the lines of your program.
 # - [Holistic Trace Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis), by Meta, calculates the shares
 #   of this lesson from the traces of many GPUs.
-# - Flaviu Cristian, 1989, [Probabilistic clock synchronization](https://doi.org/10.1007/BF01784024). shows how well a
+# - Flaviu Cristian, 1989, [a paper in *Distributed Computing*](https://doi.org/10.1007/BF01784024), shows how well a
 #   clock can be read over a network that may delay any message.
