@@ -105,7 +105,7 @@ ranks.load_torch()
 # ```
 
 # %% [markdown]
-# **tf.distribute.** `batch` is the number in `dataset.batch(…)`, for a dataset that the strategy distributes.
+# **tf.distribute.** `batch` is the number in `dataset.batch(…)`. The strategy shares out each batch among the ranks.
 #
 # > "… a batch size of 64. One batch of input is distributed across the replicas (4 GPUs), each replica getting an input
 # > of size 16. … after the gradients are calculated on each replica, they are synced across the replicas by **summing**
@@ -181,14 +181,14 @@ budget_bars(naive)
 # rank has. Each check also draws anew which digit belongs to which class, so weights and labels from an earlier run are
 # of no use.
 #
-# **What you return**, on every rank: the trained model. It must be the same everywhere, and that includes the running
-# means of batch norm.
+# **What you return**, on every rank: the trained model. It must be the same everywhere, and that includes batch norm's
+# **running means**, the averages that it uses in `eval()`.
 
 # %% [markdown]
 # **Batch norm** subtracts a mean and divides by a standard deviation. In `train()` it takes them from the batch. In
-# `eval()` it uses **running means**, averages that each pass in `train()` moves a tenth of the way towards the values
-# of its batch. The check judges rank 0's model in `eval()`, so these running means decide what you get, and three
-# things can go wrong with them:
+# `eval()` it uses its running means, which each pass in `train()` moves a tenth of the way towards the values of its
+# batch. The check judges rank 0's model in `eval()`, so these running means decide what you get, and three things can
+# go wrong with them:
 #
 # - After only a few passes they lag behind the weights. The loss is close to 0, and `eval()` still guesses. Smaller
 #   batches mean more passes.

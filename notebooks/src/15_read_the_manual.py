@@ -12,8 +12,7 @@
 # parts of it a framework does for you, and then read a few sentences of manuals so closely that you can calculate what
 # they mean. At the end you have six questions to ask of any manual, whatever framework comes next.
 #
-# *50 minutes · builds on lessons [6](06_data_parallel.ipynb), [7](07_overlap.ipynb) and
-# [11](11_hybrid_and_sharded_part_2.ipynb) · 4 ranks*
+# *50 minutes · builds on all lessons before it · 4 ranks*
 
 # %%
 from functools import partial

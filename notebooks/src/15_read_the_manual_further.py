@@ -161,10 +161,10 @@ course.answer("jax_vma", factor=4)
 #
 # ## Two frameworks of older programs
 #
-# **Horovod** made data parallelism popular in several frameworks at once. It has the words *rank*, *size* and
-# *allreduce* from MPI, and a program needs only a few extra lines. Its last release, 0.28.1, is from June 2023. You
-# will still meet it in programs on clusters, and PyTorch's DDP does the same job today. The documentation of
-# `hvd.allreduce` says about its argument `op`: "Defaults to Average if None is given."
+# **Horovod** made data parallelism popular in several frameworks at once. It has the words *rank* and *size* from MPI,
+# and a program needs only a few extra lines. Its last release, 0.28.1, is from June 2023. You will still meet it in
+# programs on clusters, and PyTorch's DDP does the same job today. The documentation of `hvd.allreduce` says about its
+# argument `op`: "Defaults to Average if None is given."
 #
 # **tf.distribute** is TensorFlow's. A *strategy* object decides how variables are kept. `MirroredStrategy` keeps a copy
 # on each GPU of a machine, `MultiWorkerMirroredStrategy` does so on several machines, and `ParameterServerStrategy`
@@ -210,8 +210,9 @@ course.answer("dictionary", mean="b", server="d")
 # guide](https://docs.nvidia.com/megatron-core/developer-guide/latest), [DeepSpeed](https://www.deepspeed.ai/),
 # [Accelerate in Transformers](https://huggingface.co/docs/transformers/accelerate),
 # [Lightning](https://lightning.ai/docs/pytorch/stable/) and [MaxText](https://github.com/AI-Hypercomputer/maxtext).
-# torchtitan combines FSDP2 with tensor, pipeline and context parallelism. Megatron-Core has all of these as well, and
-# expert parallelism, and Megatron-LM is its example of a whole program.
+# torchtitan combines FSDP2 with tensor, pipeline and context parallelism (lesson 17). Megatron-Core lists data, tensor,
+# pipeline and context parallelism as well as expert parallelism (lesson 16), and Megatron-LM is its example of a whole
+# program.
 #
 # Read the last column from top to bottom. The libraries differ less in what they can do than in how much they decide
 # for you. If you change the model a lot, you want to own the loop. If you train a known kind of model on many GPUs, a

@@ -10,7 +10,7 @@ from course_utils.lazy import attach
 
 if TYPE_CHECKING:
     from . import pictures
-    from .capstone.others import what_others_reached
+    from .capstone.combinations import what_others_reached
     from .capstone.pictures import budget_bars
     from .capstone.result import used
     from .capstone.task import BUDGET, NAIVE_STEPS, network

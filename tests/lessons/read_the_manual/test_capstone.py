@@ -20,6 +20,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.report import NONE_YET
 from course_utils.lessons.read_the_manual.capstone import kept_results
+from course_utils.lessons.read_the_manual.capstone.combinations import COMBINATIONS, what_others_reached
 from course_utils.lessons.read_the_manual.capstone.faults import (
     MEANS,
     NEARLY,
@@ -34,7 +35,6 @@ from course_utils.lessons.read_the_manual.capstone.faults import (
     wrong_part,
 )
 from course_utils.lessons.read_the_manual.capstone.on_ranks import FirstStep, ImagePasses, weights_of
-from course_utils.lessons.read_the_manual.capstone.others import COMBINATIONS, what_others_reached
 from course_utils.lessons.read_the_manual.capstone.past_the_links import PastTheLinks
 from course_utils.lessons.read_the_manual.capstone.pictures import budget_bars
 from course_utils.lessons.read_the_manual.capstone.result import ACCURACY, CapstoneResult, recognised

@@ -14,10 +14,10 @@ from course_utils.checks.panel import show
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
+from course_utils.lessons.read_the_manual.capstone.combinations import what_others_reached
 from course_utils.lessons.read_the_manual.capstone.faults import past_the_links, unfit
 from course_utils.lessons.read_the_manual.capstone.kept_results import has_failed, note_trial
 from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
-from course_utils.lessons.read_the_manual.capstone.others import what_others_reached
 from course_utils.lessons.read_the_manual.capstone.result import CapstoneResult, megabytes_text, passes_text, result_of
 from course_utils.lessons.read_the_manual.capstone.task import IMAGES, LINKS, NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal
 from course_utils.ranks.run import per_rank

@@ -63,4 +63,4 @@ def what_others_reached() -> Panel:
     return Panel("\n".join([*lines, f"({SOURCE}.)"]), html)
 
 
-_TEMPLATE = "course_utils/lessons/read_the_manual/capstone/others.html"
+_TEMPLATE = "course_utils/lessons/read_the_manual/capstone/what_others_reached.html"
