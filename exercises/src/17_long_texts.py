@@ -3,12 +3,12 @@
 # %% [markdown]
 # # Exercises: what if the text does not fit?
 #
-# Attention in pieces: two parts put together, then block by block, then round a ring of ranks. In the
-# end: who gets which tokens, and how many there may be. The exercises belong to
-# [lesson 17](../notebooks/17_long_texts.ipynb).
+# Here you write the parts of [lesson 17](../notebooks/17_long_texts.ipynb) yourself. You merge two parts of an
+# attention, compute attention block by block, and send keys and values around a ring. Then you give all ranks the same
+# work, and calculate how long a text may be.
 #
-# The check compares with attention to all keys at once, to ten digits, on 1 to 4 ranks. It counts
-# bytes, those that are sent and those of the largest tensor.
+# The checks compare your functions with attention to all keys at once, to ten digits, on 1 to 4 ranks. They also count
+# the bytes that you send, and those of the largest tensor that you make.
 
 # %%
 import math
@@ -22,7 +22,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.allreduce import block_bounds
 from course_utils.lessons.data_parallel import Group
 from course_utils.lessons.long_texts import accumulator, blocks_seen, check_length
-from course_utils.lessons.long_texts import check_places, for_heads, masked_scores
+from course_utils.lessons.long_texts import check_positions, for_heads, masked_scores
 from course_utils.lessons.long_texts import pass_on
 
 ranks = course.start(4)
@@ -31,17 +31,27 @@ ranks.load_torch()
 # %% [markdown]
 # ## 1 · Two parts, one attention
 #
-# A query has scores $s_1 \dots s_n$. Its output is $\sum e^{s_i} v_i / \sum e^{s_i}$, and its
-# **log-sum-exp** is $\log \sum e^{s_i}$. Somebody has done this with the first keys, somebody else
-# with the others. You get both outputs and both log-sum-exps:
+# The output of a query with the scores $s_i$ and the values $v_i$ is
+#
+# $$\text{output} = \frac{\sum_i e^{s_i}\, v_i}{\sum_i e^{s_i}},$$
+#
+# and its **log-sum-exp** is $L = \log \sum_i e^{s_i}$. Suppose someone has computed both for the first keys, and
+# someone else for the rest:
 #
 # ```
 # keys      0  1  2  3  4  5 │ 6  7  8  9
 #           out, lse         │ other_out, other_lse
 # ```
 #
-# On paper first: what is each output multiplied by, and what is the sum divided by? Then the
-# traps: scores of 3,000, and a query that sees no key (output 0, log-sum-exp -∞).
+# If we call the two parts $a$ and $b$, the merged output is
+#
+# $$\text{output} = \frac{e^{L_a}\,\text{output}_a + e^{L_b}\,\text{output}_b}{e^{L_a} + e^{L_b}},
+# \qquad L = \log\left(e^{L_a} + e^{L_b}\right).$$
+#
+# In this form, $e^{L_a}$ would be infinite for a log-sum-exp of 3,000. But only the difference of the two log-sum-exps
+# matters, because you can divide numerator and denominator by the same number. Your function should also work for a
+# query that has seen no key of a set. Its output there is 0 and its log-sum-exp is -∞. If it has seen no key of either
+# set, the merged result is again 0 and -∞.
 
 # %% tags=["exercise"]
 # merge_attention
@@ -49,36 +59,39 @@ ranks.load_torch()
 # %% [markdown]
 # ## 2 · Block by block
 #
-# You may hold the scores of all queries and `block` keys at once, and no more. (The course's own
-# answer cuts the queries into blocks, too.) After each block you have the attention to all keys so
-# far. Ready for you:
+# Now compute attention without ever making all scores. Go through the keys in blocks of `block` keys each. For each
+# block you get an output and a log-sum-exp, which you merge with what you have so far. You may hold the scores of all
+# queries and one block of keys at the same time, but not more. If you like, you can cut the queries into blocks as
+# well, as the course's own answer does.
+#
+# Two functions are ready for you:
 #
 # | | |
 # |---|---|
-# | `masked_scores(q, k, q_places, k_places)` | scores, -∞ where the key comes after the query |
-# | `accumulator(dtype)` | the dtype in which sums are kept |
+# | `masked_scores(q, k, q_positions, k_positions)` | the scores of queries and keys, -∞ for keys after the query |
+# | `accumulator(dtype)` | the dtype in which outputs and sums are kept, float32 for numbers of two bytes |
 #
-# You do not need `blocks_seen` and `for_heads`, which serve the course's own answer. Use your own
-# `merge_attention`, or a running maximum and a running sum. Is your `merge_attention` not right yet?
-# `from course_utils.lessons.long_texts import merge_attention` lets you go on.
+# `blocks_seen` and `for_heads` are used by the course's own answer, and you don't need them. In the first block, some
+# queries may see no key at all, so begin with an output of 0 and a log-sum-exp of -∞. If your `merge_attention` isn't
+# right yet, the line `from course_utils.lessons.long_texts import merge_attention` lets you go on.
 
 # %% tags=["exercise"]
 # block_attention
 
 # %% [markdown]
-# How long a text could you do now? All scores of 16,000 tokens would have 1 GB in float32:
+# How long a text could you do now? All scores of 16,000 tokens would take 1 GB in float32:
 #
 # ```python
 # q, k, v = torch.randn(3, 1, 1, 16_000, 8)
-# places = torch.arange(16_000)
-# block_attention(q, k, v, places, places)[0].shape
+# positions = torch.arange(16_000)
+# block_attention(q, k, v, positions, positions)[0].shape
 # ```
 
 # %% [markdown]
-# ## 3 · Round the ring
+# ## 3 · Around the ring
 #
-# Each rank has the tokens at `places[rank]`, and their q, k and v. Queries stay, keys and values
-# go to the right:
+# Each rank has the tokens at the positions `positions[rank]`, with their queries, keys and values. The queries stay
+# where they are. The keys and values travel to the right:
 #
 # ```
 # step    rank 0 has the keys of    rank 1    rank 2    rank 3
@@ -88,13 +101,14 @@ ranks.load_torch()
 #   3                1                 2         3         0
 # ```
 #
-# `passing = pass_on(tensor, shape, group)` begins to send `tensor` to the right, and to receive a
-# tensor of that shape from the left. `passing.wait()` gives you what has come. What can you do in
-# between? And which shape comes, where ranks have different numbers of tokens?
+# `passing = pass_on(tensor, shape, group)` starts to send `tensor` to the right and to receive a tensor of this shape
+# from the left. It doesn't wait, so you can compute in the meantime. `passing.wait()` returns what has arrived. Until
+# then, don't change the tensor that you are sending.
 #
-# (`check_places(q, places, group)` raises what the docstring promises. Is your
-# `block_attention` not right yet?
-# `from course_utils.lessons.long_texts import block_attention` lets you go on.)
+# The ranks may have different numbers of tokens, so the tensor that arrives may have a different shape from the one you
+# send. You know from whom it comes and therefore how many tokens it has. With one rank, nothing has to be sent at all.
+# `check_positions(q, positions, group)` raises the error that the docstring promises. If your `block_attention` isn't
+# right yet, `from course_utils.lessons.long_texts import block_attention` lets you go on.
 
 # %% tags=["exercise"]
 # ring_attention
@@ -102,17 +116,24 @@ ranks.load_torch()
 # %% [markdown]
 # ## 4 · The same work for every rank
 #
-# In the order of the text the last rank sees nearly everything, and the first nearly nothing. So
-# each rank gets two pieces. No messages are needed here: every rank works it out for itself.
+# If the ranks have the pieces of the text in order, the last rank sees nearly all keys and the first one hardly any. In
+# a zig-zag, each rank gets two pieces, one from the front and one from the back. With 4 ranks and 8 pieces:
 #
-# `block_bounds(length, parts)` of lesson 5 says where pieces begin and where the last one ends;
-# `check_length(length, world_size)` rejects what cannot be dealt out.
+# ```
+# piece   0  1  2  3  4  5  6  7
+# rank    0  1  2  3  3  2  1  0
+# ```
+#
+# No messages are needed, because every rank can work out all positions for itself. `block_bounds(length, parts)` from
+# lesson 5 returns where each piece begins, and at the end the length. So piece $b$ has the positions from `bounds[b]`
+# up to, but not including, `bounds[b + 1]`. `check_length(length, world_size)` rejects a text that has fewer tokens
+# than there are ranks.
 
 # %% tags=["exercise"]
 # zigzag
 
 # %% [markdown]
-# Does it help? Count, for each rank, the pairs of a query and a key that the query sees:
+# Does it help? For each rank, count the pairs of a query and a key that the query sees:
 #
 # ```python
 # from course_utils.lessons.long_texts import pairs_seen
@@ -124,10 +145,19 @@ ranks.load_torch()
 # %% [markdown]
 # ## 5 · How long a text fits?
 #
-# A rank keeps something for each of *its* tokens. Ordinary attention keeps something for each
-# pair of one of its tokens with a token anywhere, too. And parameters, gradients and optimizer
-# are there whatever the length. Which is the longest text? Two cases to try on paper, with one
-# rank: of 100 bytes 40 are fixed, and each token takes 5; and the same with 1 byte for each pair.
+# (After the section *How long a text?* of [Further](../notebooks/17_long_texts_further.ipynb).)
+#
+# A text of $n$ tokens is shared by $P$ ranks, so each rank has $n / P$ tokens of its own. It keeps `per_token` bytes
+# for each of them. If attention keeps its weights, it also keeps `per_pair` bytes for each pair of one of its own
+# tokens with any of the $n$ tokens of the text. Parameters, gradients and optimizer state take `fixed` bytes on every
+# rank, whatever the length. So a rank needs
+#
+# $$\text{fixed} + \frac{\text{per\_token} \cdot n + \text{per\_pair} \cdot n^2}{P}$$
+#
+# bytes. Find the longest text with which this isn't more than `memory`, rounded down to a multiple of $2P$, because a
+# zig-zag has $2P$ pieces. Two cases to try on paper, with one rank and a memory of 100 bytes: 40 bytes are fixed and
+# each token takes 5 (the answer is 12), and the same with 1 byte for each pair (the answer is 4, because 6 tokens would
+# need 40 + 30 + 36 = 106 bytes).
 
 # %% tags=["exercise"]
 # longest_text
@@ -136,8 +166,8 @@ ranks.load_torch()
 course.progress()
 
 # %% [markdown]
-# That was the last exercise of this lesson. [The page](../notebooks/17_long_texts.ipynb) runs all
-# of it beside one process.
+# That was the last exercise of this lesson. [The page](../notebooks/17_long_texts.ipynb) compares all of it with one
+# process.
 
 # %%
 ranks.stop()

@@ -126,9 +126,9 @@ def _one_process(runs: int) -> tuple[list[float], list[float]]:
     from course_utils.lessons.long_texts.experiments import drawn_text
 
     q, k, v = drawn_text(TOKENS, heads=2, size=32, dtype=torch.float32)[:3]
-    places = torch.arange(TOKENS)
+    positions = torch.arange(TOKENS)
     ways = {
-        "ours": partial(block_attention, q, k, v, places, places),
+        "ours": partial(block_attention, q, k, v, positions, positions),
         "theirs": partial(scaled_dot_product_attention, q, k, v, is_causal=True),
     }
 

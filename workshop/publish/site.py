@@ -28,12 +28,15 @@ from workshop.publish.navigation import CONTENTS, navigation_of
 from workshop.publish.notebooks import assemble, join_streams, keep_outputs, read_committed, run_all
 from workshop.publish.plans import plans_page
 from workshop.publish.reading import links_for_readers, questions_for_readers
-from workshop.publish.readme import other_notebooks
+from workshop.publish.readme import other_notebooks, totals
 from workshop.publish.sources import ROOT, AuthoringError, Page, is_checked, pages
 
 SPHINX_SECONDS = 600
 CELL_SECONDS = 600  # a busy machine makes a slow website, not none
 DOCUMENTS = (
+    "docs/install.md",
+    "docs/teachers.md",
+    "docs/clusters.md",
     "docs/glossary.md",
     "docs/sources.md",
     "docs/programme.md",
@@ -251,6 +254,7 @@ def index(root: Path, found: list[Page], documents: list[str]) -> str:
         map=shown[0] if shown else "",
         cores=allowed_cores(),
         lessons="\n".join(["| | The question | Minutes | Exercises |", "|---|---|---|---|", *map(row, lessons)]),
+        totals=totals(),
         pages="\n".join(line for lesson in lessons for line in in_the_menu(lesson)),
         exercises="\n".join(f"{lesson.number} · {lesson.title} <exercises/{lesson.stem}>" for lesson in lessons),
         documents="\n".join(name.removesuffix(".md") for name in documents),

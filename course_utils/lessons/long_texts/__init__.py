@@ -1,10 +1,10 @@
 """Lesson 17, What if the text does not fit? Read `merge` first, then `block_attention`.
 
-Attention in one process, block by block (`merge`, `block_attention`); the backward pass of a block
-(`block_gradients`). A text on several ranks: who has which tokens (`zigzag`, `work`), keys and values that go
-round a ring (`ring_attention`, forward and backward in `long_attention`), or an exchange of heads (`ulysses`); what
-each of them sends (`bytes_sent`). How long a text fits (`longest_text`, `text_memory`). A whole model on a mesh:
-`mesh_model`.
+Attention in one process, block by block (`merge`, `block_attention`), and its backward pass (`block_gradients`). A text
+on several ranks: who has which tokens (`zigzag`, `work`), keys and values that go around a ring (`ring_attention`,
+forward and backward in `long_attention`), or an exchange of heads (`ulysses`), and what each of them sends
+(`bytes_sent`). torch's own tool on processors (`torch_tool`). How long a text fits (`longest_text`, `text_memory`). A
+whole model on a mesh: `mesh_model`.
 """
 
 from typing import TYPE_CHECKING
@@ -22,16 +22,18 @@ if TYPE_CHECKING:
         computing,
         drawn_text,
         mesh_beside_one_process,
+        output_beside_one_process,
         own_keys_only,
         text_step_memory,
         timed,
     )
     from .long_attention import attention_in_blocks, attention_round_the_ring
     from .merge import merge_attention
-    from .ring_attention import check_places, pass_on
+    from .ring_attention import check_positions, pass_on
     from .sentences import difference_text, growth_text
     from .text_memory import memory_in_blocks, ordinary_memory
-    from .ulysses import ulysses_attention
+    from .torch_tool import add_processor_kernel
+    from .ulysses import heads_for_tokens, tokens_for_heads, ulysses_attention
     from .work import imbalance, pairs_computed, pairs_seen
     from .zigzag import check_length, in_order, zigzag
 

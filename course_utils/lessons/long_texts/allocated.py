@@ -1,6 +1,6 @@
-"""Counting the bytes of tensors that are made while something runs: now, and at most, each storage once.
+"""Count the bytes of tensors that are made while something runs: now, and at most, each storage once.
 
-Lesson 9's counter sees what is *saved*. This one also sees what lives for one operation only, as all scores do.
+Lesson 9's counter sees what is *saved*. This one also sees what exists during one operation only, as all scores do.
 """
 
 import weakref

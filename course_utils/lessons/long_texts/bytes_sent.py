@@ -1,12 +1,12 @@
-r"""What a rank sends in one layer's attention, in bytes: the formulas, to be held against what the trace counts.
+r"""What a rank sends in one layer's attention, in bytes: the formulas, to be compared with what the trace counts.
 
-With S the bytes of a rank's own q, (batch, heads, tokens / P, size), and f the share of heads that k and v have of it:
+With S the bytes of a rank's own q, (batch, heads, tokens / P, size), and f the heads of k divided by the heads of q:
 
-    ring      forward  2 f S (P - 1)                     backward  as much twice
-    Ulysses   forward  2 (1 + f) S (P - 1) / P           backward  as much
+    ring      forward  2 f S (P - 1)                     backward  twice as much
+    Ulysses   forward  2 (1 + f) S (P - 1) / P           backward  the same
 
-The ring sends less while P < 1 + 1 / f: with as many heads for keys as for queries never (both the same with two
-ranks), with an eighth of them on up to 8 ranks. Ulysses' share gets smaller with each rank; but heads must be divided.
+The all-gather sends what the ring sends. The ring sends less than Ulysses while P < 1 + 1 / f. With as many heads for
+keys as for queries it never does, and with an eighth of them it does on up to 8 ranks.
 
 Source: Liu et al. 2023, "Ring Attention", §3; Jacobs et al. 2023, "DeepSpeed Ulysses", §3.2.
 """
@@ -27,7 +27,7 @@ class Shape:
         kv_heads: of keys and of values; 0 for as many as of queries.
         batch: texts.
         number_bytes: of a number that is sent forward.
-        gradient_bytes: of a gradient of keys and values on its way round the ring; 0 for as many.
+        gradient_bytes: of a gradient of keys and values on its way around the ring; 0 for as many.
     """
 
     tokens: int
@@ -43,24 +43,30 @@ class Shape:
             raise CourseError(f"{self.heads} heads cannot share {self.kv_heads} heads of keys and values equally.")
 
     def own(self, world_size: int, heads: int) -> float:
-        """Numbers of a rank's own share, with so many heads."""
+        """Return how many numbers a rank's own share has, with so many heads."""
         return self.batch * heads * self.tokens * self.size / world_size
 
 
 def ring_bytes(shape: Shape, world_size: int) -> dict[str, float]:
-    """What each rank sends round the ring, "forward" and "backward"."""
+    """Return what each rank sends around the ring, "forward" and "backward"."""
     kv = 2 * shape.own(world_size, shape.kv_heads or shape.heads) * (world_size - 1)
     gradients = kv * (shape.gradient_bytes or shape.number_bytes)
     return {"forward": kv * shape.number_bytes, "backward": kv * shape.number_bytes + gradients}
 
 
-def ulysses_bytes(shape: Shape, world_size: int) -> dict[str, float]:
-    """What each rank sends to others in Ulysses' all-to-alls, "forward" and "backward".
+def ulysses_bytes(shape: Shape, world_size: int, copies: bool = False) -> dict[str, float]:
+    """Return what each rank sends to others in Ulysses' all-to-alls, "forward" and "backward".
+
+    Args:
+        copies: if there are fewer heads of keys and values than ranks, copy each of them before the all-to-all, so that
+            every rank gets one. In the backward pass the gradients of the copies travel, too.
 
     Raises:
         CourseError: the heads cannot be divided.
     """
     kv_heads = shape.kv_heads or shape.heads
+    if copies and kv_heads < world_size and world_size % kv_heads == 0:
+        kv_heads = world_size
     if shape.heads % world_size or kv_heads % world_size:
         raise CourseError(f"{shape.heads} and {kv_heads} heads cannot be divided among {world_size} ranks.")
     moved = 2 * (shape.own(world_size, shape.heads) + shape.own(world_size, kv_heads))

@@ -1,6 +1,6 @@
-"""Attention that never holds all scores, as functions that the backward pass goes through.
+"""Attention that never holds all scores, with its own backward pass.
 
-Kept for it are q, k, v, the output and the log-sum-exp: numbers for each token. Ordinary attention keeps a weight for
+It keeps q, k, v, the output and the log-sum-exp, which are numbers per token. Ordinary attention keeps a weight for
 each *pair* of tokens.
 """
 
@@ -18,30 +18,29 @@ class _InBlocks(torch.autograd.Function):
     """Forward `block_attention`, backward `block_gradients`."""
 
     @staticmethod
-    def forward(context, q, k, v, places, block):
-        out, lse = block_attention(q, k, v, places, places, block)
+    def forward(context, q, k, v, q_positions, k_positions, block):
+        out, lse = block_attention(q, k, v, q_positions, k_positions, block)
         out = out.to(q.dtype)
         context.save_for_backward(q, k, v, out, lse)
-        context.rest = places, block
+        context.rest = q_positions, k_positions, block
         return out
 
     @staticmethod
     def backward(context, gradient):
         q, k, v, out, lse = context.saved_tensors
-        places, block = context.rest
-        made = block_gradients(q, k, v, KeptForBackward.of(out, lse, gradient), places, places, block)
-        return *(tensor.to(q.dtype) for tensor in made), None, None
+        made = block_gradients(q, k, v, KeptForBackward.of(out, lse, gradient), *context.rest)
+        return *(tensor.to(q.dtype) for tensor in made), None, None, None
 
 
 class _RoundTheRing(torch.autograd.Function):
     """Forward `ring_attention`, backward `ring_gradients`."""
 
     @staticmethod
-    def forward(context, q, k, v, places, group):
-        out, lse = ring_attention(q, k, v, places, group)
+    def forward(context, q, k, v, positions, group):
+        out, lse = ring_attention(q, k, v, positions, group)
         out = out.to(q.dtype)
         context.save_for_backward(q, k, v, out, lse)
-        context.rest = places, group
+        context.rest = positions, group
         return out
 
     @staticmethod
@@ -52,38 +51,44 @@ class _RoundTheRing(torch.autograd.Function):
 
 
 def attention_in_blocks(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, places: torch.Tensor, block: int = 128
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    positions: torch.Tensor,
+    block: int = 128,
+    k_positions: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Causal attention in one process, in blocks in both directions.
+    """Return causal attention in one process, block by block in both directions.
 
     Args:
         q: (batch, heads, tokens, size).
-        k, v: the same, or with fewer heads.
-        places: (tokens,), where in the text each token stands.
+        k, v: the same, or with fewer heads, or of different tokens.
+        positions: (tokens,), where each token is in the text.
+        k_positions: where the tokens of k and v are, if these are different tokens.
 
     Returns:
         As q, of its dtype.
 
     Source: Dao et al. 2022, "FlashAttention", algorithms 1 and 4.
     """
-    return _InBlocks.apply(q, k, v, places, block)
+    return _InBlocks.apply(q, k, v, positions, positions if k_positions is None else k_positions, block)
 
 
 def attention_round_the_ring(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, places: Sequence[torch.Tensor], group: Group = None
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: Sequence[torch.Tensor], group: Group = None
 ) -> torch.Tensor:
-    """Causal attention over the text of all ranks, for this rank's tokens. What moves: see `ring_attention`.
+    """Return causal attention over the text of all ranks, for this rank's tokens; see `ring_attention`.
 
     Args:
         q, k, v: of this rank's tokens, as for `attention_in_blocks`.
-        places: for each rank the places of its tokens.
+        positions: for each rank the positions of its tokens.
 
     Returns:
         As q, of its dtype.
 
     Raises:
-        CourseError: `places` are not those of these ranks.
+        CourseError: `positions` are not those of these ranks.
 
     Source: Liu et al. 2023, "Ring Attention with Blockwise Transformers", §3.
     """
-    return _RoundTheRing.apply(q, k, v, places, group)
+    return _RoundTheRing.apply(q, k, v, positions, group)

@@ -12,9 +12,9 @@ def longest_text(
     per_pair: float = 0.0,
     world_size: int = 1,
 ) -> int:
-    """The most tokens with which training fits on each of `world_size` ranks that share a text.
+    """Return the most tokens with which training fits on each of `world_size` ranks sharing a text.
 
-    A rank has n / P of the n tokens. It keeps `per_token` bytes for each of them and, where
+    A rank has n / P of the n tokens. It keeps `per_token` bytes for each of them and, if
     attention keeps its weights, `per_pair` bytes for each pair of one of them with a token
     anywhere in the text.
 
@@ -25,7 +25,7 @@ def longest_text(
         per_token, per_pair: bytes, for all layers together; per_token is above 0.
 
     Returns:
-        n, a multiple of 2 P, as a zig-zag needs; 0 where not even 2 P tokens fit.
+        n, a multiple of 2 P, as a zig-zag needs; 0 if not even 2 P tokens fit.
 
     Raises:
         CourseError: `fixed` alone is more than the memory, or there is no rank.
@@ -38,7 +38,7 @@ def longest_text(
     if fixed > memory:
         raise CourseError(f"Without any text there are {fixed:,.0f} bytes already, and a rank has {memory:,.0f}.")
     room = (memory - fixed) * world_size
-    # per_pair n² + per_token n = room. In this form of the root nothing is divided
+    # per_pair n² + per_token n = room. In this form of the root, nothing is divided
     # by per_pair, which may be 0.
     most = 2 * room / (per_token + math.sqrt(per_token**2 + 4 * per_pair * room))
     pieces = 2 * world_size

@@ -1,7 +1,7 @@
-"""A character model for a text that is cut over ranks: only attention, and where a token stands, are other than before.
+"""A character model for a text that several ranks share.
 
-Norms, perceptrons and linear layers work on each token by itself. Attention goes round the ring; the embedding must
-know the places of this rank's tokens.
+Norms, MLPs and linear layers work on each token alone and stay as they are. Attention goes around the ring, and the
+embedding has to know the positions of this rank's tokens.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class LongAttention(nn.Module):
-    """Lesson 9's attention, cut by heads or not, with another way to do what lies between `qkv` and `out`."""
+    """Lesson 9's attention, cut by heads or not, with a different function between `qkv` and `out`."""
 
     def __init__(self, attention: Attention, attend: Attend) -> None:
         super().__init__()
@@ -42,24 +42,24 @@ class LongAttention(nn.Module):
 
 
 class PlacedEmbedding(nn.Module):
-    """Lesson 9's embedding, of tokens that stand at certain places of the text."""
+    """Lesson 9's embedding, for tokens at certain positions of the text."""
 
-    def __init__(self, embedding: Embedding, places: torch.Tensor) -> None:
+    def __init__(self, embedding: Embedding, positions: torch.Tensor) -> None:
         super().__init__()
-        self.character, self.position, self.places = embedding.character, embedding.position, places
+        self.character, self.position, self.positions = embedding.character, embedding.position, positions
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, tokens) of int64 → (batch, tokens, width)."""
-        return self.character(x) + self.position.weight[self.places]
+        return self.character(x) + self.position.weight[self.positions]
 
 
-def for_long_texts(model: nn.Sequential, places: torch.Tensor, attend: Attend) -> nn.Sequential:
-    """Give a character model another attention, in place, for tokens at these places.
+def for_long_texts(model: nn.Sequential, positions: torch.Tensor, attend: Attend) -> nn.Sequential:
+    """Give a character model a different attention, in place, for tokens at these positions.
 
     Raises:
         CourseError: the model has dropout in its attention.
     """
-    model[0] = PlacedEmbedding(model[0], places)
+    model[0] = PlacedEmbedding(model[0], positions)
     for block in model:
         if isinstance(block, Block):
             block.attention = LongAttention(block.attention, attend)
@@ -67,33 +67,33 @@ def for_long_texts(model: nn.Sequential, places: torch.Tensor, attend: Attend) -
 
 
 def in_one_process(model: nn.Sequential, length: int, block: int = 128) -> nn.Sequential:
-    """The model with attention in blocks, for a whole text."""
-    places = torch.arange(length)
-    return for_long_texts(model, places, lambda q, k, v: attention_in_blocks(q, k, v, places, block))
+    """Return the model with attention in blocks, for a whole text."""
+    positions = torch.arange(length)
+    return for_long_texts(model, positions, lambda q, k, v: attention_in_blocks(q, k, v, positions, block))
 
 
 def round_the_ring(
-    model: nn.Sequential, places: Sequence[torch.Tensor], context: Group = None, tensor: Group = None
+    model: nn.Sequential, positions: Sequence[torch.Tensor], context: Group = None, tensor: Group = None
 ) -> nn.Sequential:
-    """The model for this rank's tokens, with attention round the ring of `context`.
+    """Return the model for this rank's tokens, with attention around the ring of `context`.
 
     Args:
         model: whole, equal on all ranks.
-        places: for each rank of `context` the places of its tokens.
+        positions: for each rank of `context` the positions of its tokens.
         tensor: ranks that share each block's matrices, as in lesson 9; None for none.
     """
     for block in model:
         if tensor is not None and isinstance(block, Block):
             parallelise_block(block, tensor)
-    own = places[dist.get_rank(context)]
-    return for_long_texts(model, own, lambda q, k, v: attention_round_the_ring(q, k, v, places, context))
+    own = positions[dist.get_rank(context)]
+    return for_long_texts(model, own, lambda q, k, v: attention_round_the_ring(q, k, v, positions, context))
 
 
 def groups_of(sizes: Mapping[str, int]) -> dict[str, Group]:
-    """This rank's group along each axis of a mesh; all ranks make all groups, in the same order.
+    """Return this rank's group along each axis of a mesh; all ranks make all groups, in the same order.
 
     Raises:
-        CourseError: the mesh has another number of ranks than take part.
+        CourseError: the mesh doesn't have as many ranks as take part.
     """
     every = mesh_groups(sizes)
     ranks = sum(len(group) for group in next(iter(every.values())))
@@ -111,10 +111,10 @@ def groups_of(sizes: Mapping[str, int]) -> dict[str, Group]:
 def mesh_gradients(
     model: nn.Sequential, x: torch.Tensor, y: torch.Tensor, sizes: Mapping[str, int]
 ) -> tuple[float, dict[str, torch.Tensor]]:
-    """The loss of a whole batch of whole texts, and this rank's part of its gradients.
+    """Return the loss of a whole batch of whole texts, and this rank's part of its gradients.
 
-    Texts are dealt out along `data`, their tokens along `context` in a zig-zag, heads and matrices along `tensor`. Each
-    rank's loss is its tokens' share of the mean; so gradients are summed along `context` and `data`, as in lesson 6.
+    Texts are distributed along `data`, their tokens along `context` in a zig-zag, heads and matrices along `tensor`.
+    Each rank's loss is its tokens' part of the mean, so gradients are summed along `context` and `data` (lesson 6).
 
     Args:
         model: whole, equal on all ranks; it is changed.
@@ -125,11 +125,11 @@ def mesh_gradients(
         The loss, and gradients by the names of parameters; those that `tensor` cuts are this rank's part.
     """
     groups, coordinates = groups_of(sizes), place_of(dist.get_rank(), sizes)
-    places = zigzag(x.shape[1], sizes["context"])
-    own = places[coordinates["context"]]
+    positions = zigzag(x.shape[1], sizes["context"])
+    own = positions[coordinates["context"]]
     tokens = y.numel()
     x, y = (tensor.chunk(sizes["data"])[coordinates["data"]][:, own] for tensor in (x, y))
-    model = round_the_ring(model, places, groups["context"], groups["tensor"] if sizes["tensor"] > 1 else None)
+    model = round_the_ring(model, positions, groups["context"], groups["tensor"] if sizes["tensor"] > 1 else None)
     loss = cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum") / tokens
     loss.backward()
     summed = [loss.detach(), *(parameter.grad for parameter in model.parameters())]

@@ -1,39 +1,40 @@
-"""What the measurements of lesson 17 say: sentences chosen by the numbers."""
+"""Sentences of lesson 17 about a run, chosen by the numbers."""
 
 from collections.abc import Mapping, Sequence
 
 from course_utils.measuring import BUSY, is_busy
-from course_utils.words import bytes_text, number_text, percent, ranks
+from course_utils.words import bytes_text, join, number_text, percent, ranks
 
 
 def growth_text(lengths: Sequence[int], kept: Mapping[str, Sequence[float]]) -> str:
-    """How many times as much is kept when the text becomes twice as long, from the last two lengths.
+    """Say by which factor the bytes grow with a text twice as long, from the last two lengths.
 
     Args:
         lengths: each twice the one before.
-        kept: bytes at each length, by the way to do attention.
+        kept: bytes at each length, by the version of attention.
     """
-    growth = [f"{name} {number_text(line[-1] / line[-2])} times" for name, line in kept.items()]
-    return f"From {lengths[-2]:,} to {lengths[-1]:,} tokens: {', '.join(growth)} the bytes"
+    growth = [f"{number_text(line[-1] / line[-2])} ({name})" for name, line in kept.items()]
+    return f"From {lengths[-2]:,} to {lengths[-1]:,} tokens, the bytes grow by a factor of {join(growth)}"
 
 
 def work_text(pairs: Mapping[str, Sequence[int]]) -> str:
-    """How the busiest rank's work compares with that of the rank with the least, for each way to deal out tokens."""
-    ratios = [f"{name} {number_text(max(line) / min(line))}" for name, line in pairs.items()]
-    return f"Work of the busiest rank ÷ that of the least busy: {', '.join(ratios)}"
+    """Say how the busiest rank's work compares with that of the least busy, for each way to distribute the tokens."""
+    ratios = [f"{number_text(max(line) / min(line))} ({name})" for name, line in pairs.items()]
+    return f"The work of the busiest rank, divided by that of the least busy: {join(ratios)}"
 
 
 def exposed_share(
     seconds: Mapping[str, Sequence[float]], overlapped: str, plain: str, without_messages: str
 ) -> float | None:
-    """Which share of what `plain` waits for messages `overlapped` waits still; None where nothing can be said.
+    """Return the share of the waiting in `plain` that is left in `overlapped`; None if nothing can be judged.
 
-    Nothing can be said on a busy machine (`is_busy`), or where `plain` hardly waits.
+    Nothing can be judged on a busy machine (`is_busy`), if `plain` hardly waits, or if the share is clearly below 0 or
+    above 1: then something other than the messages has decided how long the runs took.
 
-    By the fastest run of each: whatever else the machine does makes a run longer, never shorter.
+    We compare the fastest run of each, because whatever else the machine does makes a run longer, never shorter.
 
     Args:
-        seconds: of each way, round by round: `without_messages` only computes, `plain` sends and then computes.
+        seconds: of each version, round by round: `without_messages` only computes, `plain` sends and then computes.
     """
     if is_busy(seconds.values()):
         return None
@@ -41,26 +42,20 @@ def exposed_share(
     waits = fastest[plain] - fastest[without_messages]
     if waits <= 0.1 * fastest[plain]:
         return None
-    return min(1.0, max(0.0, fastest[overlapped] - fastest[without_messages]) / waits)
+    share = (fastest[overlapped] - fastest[without_messages]) / waits
+    return min(1.0, max(0.0, share)) if -0.1 <= share <= 1.1 else None
 
 
 def exposed_text(seconds: Mapping[str, Sequence[float]], overlapped: str, plain: str, without_messages: str) -> str:
-    """How much of the waiting is left where messages travel behind the computing."""
+    """Say how much of the waiting is hidden if messages travel behind the computing."""
     share = exposed_share(seconds, overlapped, plain, without_messages)
     if share is None:
         return BUSY
-    return f"{percent(share)} of the waiting is left when messages travel meanwhile"
-
-
-def exposed_letter(share: float | None) -> str:
-    """ "a": hardly any of it is left exposed; "b": a part; "c": nearly all; "" where nothing can be said."""
-    if share is None:
-        return ""
-    return "a" if share <= 0.25 else "b" if share <= 0.75 else "c"
+    return f"Sending while computing hides {percent(1 - share)} of the waiting"
 
 
 def waits_of(seconds: Mapping[str, Sequence[float]], without_messages: str) -> dict[str, dict[str, float]]:
-    """Bars for each way that sends: the computing, and what it takes longer than that, by the fastest run of each."""
+    """Return bars for each version that sends: the computing, and the time beyond it, by the fastest run of each."""
     fastest = {name: min(line) for name, line in seconds.items()}
     computing = min(fastest.values())
     return {
@@ -71,16 +66,28 @@ def waits_of(seconds: Mapping[str, Sequence[float]], without_messages: str) -> d
 
 
 def sends_text(ring: float, ulysses: float, world_size: int) -> str:
-    """Which of the two sends less, and how much each."""
+    """Say which of the two sends less, and how much each sends."""
     amounts = f"{ranks(world_size)}: ring {bytes_text(ring)}, Ulysses {bytes_text(ulysses)}"
     if abs(ring - ulysses) <= 0.001 * ulysses:
-        return f"{amounts}: the same"
+        return f"{amounts}; both send the same"
     less, more = sorted([ring, ulysses])
     name = "Ulysses" if ulysses < ring else "the ring"
-    return f"{amounts}: {name} sends less, {percent(less / more)} of the other"
+    return f"{amounts}; {name} sends {percent(less / more)} of the other"
 
 
 def difference_text(found: Sequence[Mapping[str, float]]) -> str:
-    """The largest of all ranks' differences to one process, and of how many tensors on each."""
+    """Say how far the ranks are from one process at most, and in which tensors."""
     worst = max(max(differences.values()) for differences in found)
     return f"{ranks(len(found))}: {', '.join(found[0])}: at most {worst:.0e} away from one process"
+
+
+def packed_text(pairs: Mapping[str, Sequence[int]]) -> str:
+    """Say how the busiest rank's work compares with the mean in a pack, for each way to distribute the tokens."""
+    ratios = [f"{number_text(max(line) * len(line) / sum(line))} ({name})" for name, line in pairs.items()]
+    return f"In this pack, the busiest rank's work divided by the mean is {join(ratios)}"
+
+
+def longest_title(grown: Mapping[str, float], world_size: int) -> str:
+    """Say how much longer a text may be on several ranks than on one, for each version of attention."""
+    factors = [f"{number_text(factor)} times as long ({name})" for name, factor in grown.items()]
+    return f"On {ranks(world_size)} instead of one, a text may be {join(factors)}"

@@ -1,8 +1,8 @@
 """What training a character model keeps for each token of a text, and for each pair of tokens, in bytes.
 
-Lesson 9's count for a block, with attention as this lesson does it. A weight for each pair is gone, and the mask; what
-comes instead is a log-sum-exp for each token and head. Attention's output is there twice: as attention made it, and
-joined over heads, as `out` needs it.
+This is lesson 9's count for a block, with attention as in this lesson. The weights of all pairs and the mask are gone,
+and a log-sum-exp for each token and head is added. Attention's output is there twice, once as attention made it, and
+once with its heads joined, as `out` needs it.
 """
 
 from dataclasses import dataclass
@@ -30,16 +30,16 @@ class TextMemory:
     per_pair: float = 0.0
 
     def on_each(self, length: int, world_size: int = 1) -> float:
-        """Bytes on each rank with a text of so many tokens."""
+        """Return the bytes on each rank with a text of so many tokens."""
         return self.fixed + (self.per_token * length + self.per_pair * length**2) / world_size
 
     def longest(self, memory: float, world_size: int = 1) -> int:
-        """The longest text that fits into so many bytes on each rank; see `longest_text`."""
+        """Return the longest text that fits into so many bytes on each rank; see `longest_text`."""
         return longest_text(memory, self.fixed, self.per_token, self.per_pair, world_size)
 
 
 def ordinary_memory(model: nn.Sequential, optimizer: str = "adam", precision: str = "float32") -> TextMemory:
-    """Lesson 9's formula, sorted by powers of the length, for one text without dropout.
+    """Return lesson 9's formula, sorted by powers of the length, for one text without dropout.
 
     Source: `course_utils.lessons.model_parallel.training_memory`.
     """
@@ -51,13 +51,13 @@ def ordinary_memory(model: nn.Sequential, optimizer: str = "adam", precision: st
 
 
 def memory_in_blocks(model: nn.Sequential) -> TextMemory:
-    """The same with attention in blocks: no pairs, and for each token of a block its output once more, and its sums."""
+    """Return the same for attention in blocks: no pairs, but the output once more and a log-sum-exp for each token."""
     ordinary, number = ordinary_memory(model), NUMBER_BYTES["float32"]
     more = sum(block_extra(layer, number) for layer in model if isinstance(layer, Block))
     return TextMemory(ordinary.fixed, ordinary.per_token + more)
 
 
 def block_extra(block: Block, number_bytes: int) -> float:
-    """Bytes that a token takes more than in lesson 9's block: attention's own output, and a sum for each head."""
+    """Return the extra bytes per token of a block: attention's own output, and a log-sum-exp for each head."""
     width, heads = block.norm_1.normalized_shape[0], block.attention.heads
     return number_bytes * width + max(4, number_bytes) * heads

@@ -7,26 +7,29 @@ import torch
 from course_utils.lessons.long_texts.block_attention import blocks_seen
 
 
-def pairs_seen(places: Sequence[torch.Tensor]) -> list[int]:
-    """For each rank the pairs (query of its own, key anywhere) that the mask lets through.
+def pairs_seen(positions: Sequence[torch.Tensor], starts: torch.Tensor | None = None) -> list[int]:
+    """Count, for each rank, the pairs (query of its own, key anywhere) that the mask lets through.
 
-    The query at place p sees p + 1 keys: its own and all before.
+    The query at position p sees p + 1 keys, its own and all before, but in a pack only those of its own document.
 
     Args:
-        places: for each rank those of its tokens; together the whole text.
+        positions: for each rank those of its tokens; together the whole text.
+        starts: for each token, where its document begins in a pack; None for a single text.
     """
-    return [int((own + 1).sum()) for own in places]
+    return [int((own + 1 - (0 if starts is None else starts[own])).sum()) for own in positions]
 
 
-def pairs_computed(places: Sequence[torch.Tensor], block: int) -> list[int]:
-    """For each rank the scores that `block_attention` computes in all rounds: whole blocks, seen in part or in full."""
-    return [sum(_scores(own, other, block) for other in places) for own in places]
+def pairs_computed(positions: Sequence[torch.Tensor], block: int) -> list[int]:
+    """Count, for each rank, the scores that `block_attention` computes in all rounds, in whole blocks."""
+    return [sum(_scores(own, other, block) for other in positions) for own in positions]
 
 
-def _scores(q_places: torch.Tensor, k_places: torch.Tensor, block: int) -> int:
-    return sum(len(q_places[rows]) * len(k_places[keys]) for rows, keys in blocks_seen(q_places, k_places, block))
+def _scores(q_positions: torch.Tensor, k_positions: torch.Tensor, block: int) -> int:
+    return sum(
+        len(q_positions[rows]) * len(k_positions[keys]) for rows, keys in blocks_seen(q_positions, k_positions, block)
+    )
 
 
 def imbalance(work: Sequence[float]) -> float:
-    """The busiest rank's work as a multiple of the mean: 1 when all have the same. The others wait for it."""
+    """Return the busiest rank's work as a multiple of the mean: 1 if all have the same."""
     return max(work) * len(work) / sum(work)

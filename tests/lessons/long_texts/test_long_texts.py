@@ -20,6 +20,7 @@ from course_utils.lessons.long_texts.experiments import (
     computing,
     drawn_text,
     mesh_beside_one_process,
+    output_beside_one_process,
     text_step_memory,
 )
 from course_utils.lessons.long_texts.long_attention import attention_in_blocks, attention_round_the_ring
@@ -28,6 +29,7 @@ from course_utils.lessons.long_texts.merge import merge_attention
 from course_utils.lessons.long_texts.mesh_model import in_one_process
 from course_utils.lessons.long_texts.ring_attention import ring_attention
 from course_utils.lessons.long_texts.text_memory import TextMemory, memory_in_blocks, ordinary_memory
+from course_utils.lessons.long_texts.torch_tool import add_processor_kernel
 from course_utils.lessons.long_texts.ulysses import check_heads, ulysses_attention
 from course_utils.lessons.long_texts.work import imbalance, pairs_computed, pairs_seen
 from course_utils.lessons.long_texts.zigzag import in_order, zigzag
@@ -48,32 +50,32 @@ def with_gradients(attend, q, k, v, gradient):
 def test_attention_in_blocks_is_ordinary_attention(block, kv_heads) -> None:
     text = drawn_text(37, kv_heads=kv_heads, batch=2)
     wanted = with_gradients(ordinary_attention, *text)
-    got = with_gradients(partial(attention_in_blocks, places=torch.arange(37), block=block), *text)
+    got = with_gradients(partial(attention_in_blocks, positions=torch.arange(37), block=block), *text)
     for one, other in zip(got, wanted, strict=True):
         assert (one - other).abs().max() <= 1e-12
 
 
 def test_numerical_differences_agree_with_the_gradients() -> None:
     q, k, v, _ = (one.requires_grad_() for one in drawn_text(7, heads=2, size=3, kv_heads=1))
-    assert torch.autograd.gradcheck(partial(attention_in_blocks, places=torch.arange(7), block=3), (q, k, v))
+    assert torch.autograd.gradcheck(partial(attention_in_blocks, positions=torch.arange(7), block=3), (q, k, v))
 
 
 def test_the_log_sum_exp_is_that_of_the_scores() -> None:
     q, k, v, _ = drawn_text(20)
-    places = torch.arange(20)
-    _, lse = block_attention(q, k, v, places, places, block=6)
-    assert (lse - masked_scores(q, k, places, places).logsumexp(-1)).abs().max() <= 1e-12
+    positions = torch.arange(20)
+    _, lse = block_attention(q, k, v, positions, positions, block=6)
+    assert (lse - masked_scores(q, k, positions, positions).logsumexp(-1)).abs().max() <= 1e-12
 
 
 @pytest.mark.parametrize(("dtype", "error"), [(torch.float16, 2e-3), (torch.bfloat16, 2e-2), (torch.float32, 2e-6)])
 def test_sums_of_short_numbers_are_kept_in_float32(dtype, error) -> None:
     text = [one.to(dtype) for one in drawn_text(300)]
-    places = torch.arange(300)
-    out, lse = block_attention(*text[:3], places, places, block=16)
+    positions = torch.arange(300)
+    out, lse = block_attention(*text[:3], positions, positions, block=16)
     assert out.dtype == lse.dtype == torch.float32
     wanted = with_gradients(ordinary_attention, *(one.double() for one in text))
     assert (out - wanted[0]).abs().max() <= 2e-6
-    got = with_gradients(partial(attention_in_blocks, places=places, block=16), *text)
+    got = with_gradients(partial(attention_in_blocks, positions=positions, block=16), *text)
     for one, other in zip(got, wanted, strict=True):
         assert one.dtype == dtype
         assert (one - other).abs().max() <= error * other.abs().max()
@@ -81,10 +83,10 @@ def test_sums_of_short_numbers_are_kept_in_float32(dtype, error) -> None:
 
 def test_parts_are_merged_in_any_order_and_where_nothing_was_seen() -> None:
     q, k, v, _ = drawn_text(12)
-    places = torch.arange(12)
-    whole = block_attention(q, k, v, places, places)
+    positions = torch.arange(12)
+    whole = block_attention(q, k, v, positions, positions)
     pieces = [slice(0, 3), slice(3, 4), slice(4, 12)]
-    parts = [block_attention(q, k[:, :, keys], v[:, :, keys], places, places[keys]) for keys in pieces]
+    parts = [block_attention(q, k[:, :, keys], v[:, :, keys], positions, positions[keys]) for keys in pieces]
     for order in itertools.permutations(parts):
         merged = merge_attention(*merge_attention(*order[0], *order[1]), *order[2])
         for one, other in zip(merged, whole, strict=True):
@@ -133,9 +135,9 @@ def test_a_ring_is_one_process(world_size, deal, length, four_ranks) -> None:
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 @pytest.mark.parametrize("world_size", [1, 2, 4])
 def test_a_ring_sends_what_the_formula_says(world_size, kv_heads, four_ranks) -> None:
-    places = zigzag(48, world_size)
+    positions = zigzag(48, world_size)
     run = four_ranks.run(
-        beside_one_process, attention_round_the_ring, places, kv_heads=kv_heads, ranks=world_size, backend="gloo"
+        beside_one_process, attention_round_the_ring, positions, kv_heads=kv_heads, ranks=world_size, backend="gloo"
     )
     assert max(max(found.values()) for found in run.results) <= 1e-12
     formula = ring_bytes(Shape(48, 4, 16, kv_heads, number_bytes=8), world_size)
@@ -154,9 +156,9 @@ def test_a_ring_carries_short_numbers(dtype, four_ranks) -> None:
 
 @pytest.mark.parametrize(("world_size", "kv_heads"), [(1, 1), (2, 4), (2, 2), (4, 4)])
 def test_ulysses_is_one_process_and_sends_what_the_formula_says(world_size, kv_heads, four_ranks) -> None:
-    places = zigzag(48, world_size)
+    positions = zigzag(48, world_size)
     run = four_ranks.run(
-        beside_one_process, ulysses_attention, places, kv_heads=kv_heads, ranks=world_size, backend="gloo"
+        beside_one_process, ulysses_attention, positions, kv_heads=kv_heads, ranks=world_size, backend="gloo"
     )
     assert max(max(found.values()) for found in run.results) <= 1e-12
     formula = ulysses_bytes(Shape(48, 4, 16, kv_heads, number_bytes=8), world_size)
@@ -164,6 +166,45 @@ def test_ulysses_is_one_process_and_sends_what_the_formula_says(world_size, kv_h
         others = (world_size - 1) / world_size  # the trace counts a rank's own part too
         assert bytes_in(run.events, name, rank) * others == formula[name]
     assert run.collectives == (8 if world_size > 1 else 0)
+
+
+def with_copied_heads(q, k, v, positions):
+    """Ulysses, with each head of keys and values copied until there is one for every rank."""
+    copies = dist.get_world_size() // k.shape[1]
+    return ulysses_attention(q, *(one.repeat_interleave(copies, dim=1) for one in (k, v)), positions)
+
+
+def test_ulysses_copies_heads_if_there_are_too_few(four_ranks) -> None:
+    run = four_ranks.run(beside_one_process, with_copied_heads, zigzag(48, 4), kv_heads=2, backend="gloo")
+    assert max(max(found.values()) for found in run.results) <= 1e-12
+    shape = Shape(48, 4, 16, 2, number_bytes=8)
+    formula = ulysses_bytes(shape, 4, copies=True)
+    assert [bytes_in(run.events, name, 0) * 3 / 4 for name in formula] == list(formula.values())
+    with pytest.raises(CourseError, match="4 and 2 heads cannot be divided among 4 ranks"):
+        ulysses_bytes(shape, 4)
+    with pytest.raises(CourseError, match="cannot be divided"):
+        ulysses_bytes(Shape(48, 12, 16, 3), 4, copies=True)  # 4 is no multiple of 3
+    assert ulysses_bytes(shape, 2, copies=True) == ulysses_bytes(shape, 2)
+
+
+def own_part(q, k, v, positions):
+    """Attention of this rank's queries to the keys of the whole text, which every rank can draw."""
+    tokens = sum(map(len, positions))
+    _, k, v, _ = drawn_text(tokens)
+    return attention_in_blocks(q, k, v, positions[dist.get_rank()], k_positions=torch.arange(tokens))
+
+
+def test_queries_and_keys_may_be_of_different_tokens(four_ranks) -> None:
+    assert max(four_ranks.run(output_beside_one_process, own_part, zigzag(40, 4), backend="gloo").results) <= 1e-12
+    q, k, v, _ = (one.requires_grad_() for one in drawn_text(7, heads=2, size=3))
+    some = torch.tensor([1, 5])
+    attend = partial(attention_in_blocks, positions=some, block=3, k_positions=torch.arange(7))
+    assert torch.autograd.gradcheck(attend, (q[:, :, some].detach().requires_grad_(), k, v))
+
+
+def test_in_a_pack_a_query_sees_its_own_document() -> None:
+    starts = torch.tensor([0, 0, 0, 3, 3, 5])
+    assert pairs_seen([torch.tensor([0, 2, 5]), torch.tensor([1, 3, 4])], starts) == [1 + 3 + 1, 2 + 1 + 2]
 
 
 def test_who_sends_less_is_known_beforehand() -> None:
@@ -183,10 +224,10 @@ def test_zigzag_deals_out_every_token_once_and_the_same_work() -> None:
         if length < world_size:
             continue
         for deal in (in_order, zigzag):
-            places = deal(length, world_size)
-            assert torch.cat(places).sort().values.tolist() == list(range(length))
-            assert min(map(len, places)) >= 1
-            assert all(one.tolist() == sorted(one.tolist()) for one in places)
+            positions = deal(length, world_size)
+            assert torch.cat(positions).sort().values.tolist() == list(range(length))
+            assert min(map(len, positions)) >= 1
+            assert all(one.tolist() == sorted(one.tolist()) for one in positions)
     pairs = pairs_seen(zigzag(64, 4))
     assert len(set(pairs)) == 1 and sum(pairs) == 64 * 65 // 2
 
@@ -202,9 +243,9 @@ def test_in_order_the_last_of_four_ranks_has_seven_times_as_much_to_do() -> None
 
 @pytest.mark.parametrize("deal", [in_order, zigzag])
 def test_a_ring_computes_what_was_counted(deal, four_ranks) -> None:
-    places = deal(2048, 4)
-    run = four_ranks.run(computing, ring_attention, places, backend="gloo")
-    assert run.results == [2 * 2 * 4 * 16 * pairs for pairs in pairs_computed(places, 128)]
+    positions = deal(2048, 4)
+    run = four_ranks.run(computing, ring_attention, positions, backend="gloo")
+    assert run.results == [2 * 2 * 4 * 16 * pairs for pairs in pairs_computed(positions, 128)]
     assert imbalance(run.results) == 1.0 if deal is zigzag else imbalance(run.results) > 1.6
 
 
@@ -226,11 +267,11 @@ def test_what_cannot_be_dealt_out_is_rejected() -> None:
         in_one_process(character_model(9, dropout=0.1), 8)
 
 
-def test_places_of_other_ranks_are_rejected(four_ranks) -> None:
-    for places, told in ((zigzag(8, 3), "3 shares for 4 ranks"), (zigzag(12, 4), "2 tokens and 3 places")):
+def test_positions_of_other_ranks_are_rejected(four_ranks) -> None:
+    for positions, told in ((zigzag(8, 3), "3 shares for 4 ranks"), (zigzag(12, 4), "2 tokens and 3 positions")):
         given = [one[:, :, :2] for one in drawn_text(8)[:3]]
         with pytest.raises(CourseError, match=told):
-            four_ranks.run(ring_attention, *given, places, backend="gloo")
+            four_ranks.run(ring_attention, *given, positions, backend="gloo")
 
 
 def test_the_longest_text_fits_and_a_longer_one_does_not(seed) -> None:
@@ -295,12 +336,12 @@ def torch_context_parallel(backend: str) -> str:
     wanted = functional.scaled_dot_product_attention(*whole, is_causal=True)
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     q, k, v = (one.clone() for one in whole)
-    places = torch.arange(32)
+    positions = torch.arange(32)
     try:
-        buffers = {"buffers": [q, k, v, places], "buffer_seq_dims": [2, 2, 2, 0]}
+        buffers = {"buffers": [q, k, v, positions], "buffer_seq_dims": [2, 2, 2, 0]}
         with sdpa_kernel(getattr(SDPBackend, backend)), context_parallel(mesh, **buffers):
             out = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            apart = (out - wanted[:, :, places]).abs().max().item()
+            apart = (out - wanted[:, :, positions]).abs().max().item()
     except (NotImplementedError, RuntimeError) as error:
         return f"{type(error).__name__}: {str(error).splitlines()[0]}"
     return f"runs, {apart:.0e} away from one process"
@@ -312,3 +353,31 @@ def torch_context_parallel(backend: str) -> str:
 def test_torchs_own_tool_says_why_it_does_not_run_on_processors(backend, four_ranks) -> None:
     told = four_ranks.run(torch_context_parallel, backend, ranks=2, backend="gloo").results
     assert all(one.startswith(("NotImplementedError: ", "RuntimeError: ")) for one in told)
+
+
+def torch_on_processors() -> tuple[list[int], float]:
+    """Do causal attention over all ranks with torch's tool and the kernel for processors.
+
+    Returns:
+        This rank's positions, and how far its output and gradients are from those of one process.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.experimental import context_parallel
+
+    add_processor_kernel()
+    *whole, gradient = drawn_text(32, dtype=torch.float32)
+    wanted = with_gradients(partial(functional.scaled_dot_product_attention, is_causal=True), *whole, gradient)
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    buffers = [*(one.clone() for one in whole), gradient.clone(), torch.arange(32)]
+    with context_parallel(mesh, buffers=buffers, buffer_seq_dims=[2, 2, 2, 2, 0]):
+        attend = partial(functional.scaled_dot_product_attention, is_causal=True)
+        got = with_gradients(attend, *buffers[:4])
+        own = buffers[4].clone()
+    apart = max((one - other[:, :, own]).abs().max().item() for one, other in zip(got, wanted, strict=True))
+    return own.tolist(), apart
+
+
+def test_torchs_own_tool_runs_with_the_kernel_for_processors(four_ranks) -> None:
+    for rank, (own, apart) in enumerate(four_ranks.run(torch_on_processors, backend="gloo").results):
+        assert own == zigzag(32, 4)[rank].tolist()
+        assert apart < 1e-5

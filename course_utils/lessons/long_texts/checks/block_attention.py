@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 RESULT = ("output", "log-sum-exp")
 
 
-def at_once(q, k, v, q_places, k_places, block=0):
+def at_once(q, k, v, q_positions, k_positions, block=0):
     """Attention with all scores at once, in the dtype that sums are kept in."""
     import torch
 
     kind = torch.float64 if q.dtype == torch.float64 else torch.float32
     q, k, v = (tensor.to(kind) for tensor in (q, k, v))
-    seen = k_places[None, :] <= q_places[:, None]
+    seen = k_positions[None, :] <= q_positions[:, None]
     scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / q.shape[-1] ** 0.5
-    top = scores.masked_fill(~seen, torch.finfo(kind).min).amax(-1, keepdim=True) if len(k_places) else 0
+    top = scores.masked_fill(~seen, torch.finfo(kind).min).amax(-1, keepdim=True) if len(k_positions) else 0
     weights = torch.exp(scores - top).masked_fill(~seen, 0.0)
     total = weights.sum(-1)
     out = weights @ v / total.clamp(min=torch.finfo(kind).tiny).unsqueeze(-1)
@@ -45,22 +45,22 @@ def counted(function: Callable, *given: Any) -> Any:
 
 
 def _frugal(outcome: Outcome) -> Finding | None:
-    q, k, _, q_places, k_places, block = outcome.case.arguments[0]
-    if len(k_places) < 8 * block:
+    q, k, _, q_positions, k_positions, block = outcome.case.arguments[0]
+    if len(k_positions) < 8 * block:
         return None  # too few keys for a difference
-    scores = q.shape[0] * q.shape[1] * len(q_places) * block
+    scores = q.shape[0] * q.shape[1] * len(q_positions) * block
     enough = max(scores, q.numel(), k.numel()) * 8
     largest = outcome.results[0]["largest"]
     if largest <= 2 * enough:
         return None
-    words = "the numbers are right, but a tensor of {largest} was made; {enough} are enough for a block"
+    words = "the numbers are right, but you made a tensor of {largest}, and {enough} are enough for a block"
     return own("too-much-memory", words, largest=bytes_text(largest), enough=bytes_text(enough))
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(
-        q_places: "Tensor",
-        k_places: "Tensor",
+        q_positions: "Tensor",
+        k_positions: "Tensor",
         block: int,
         about: str = "",
         dtype: str = "float64",
@@ -70,14 +70,14 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     ) -> Case:
         import torch
 
-        q, k, v = (drawn(rng, *heads, len(some), 5) for some in (q_places, k_places, k_places))
+        q, k, v = (drawn(rng, *heads, len(some), 5) for some in (q_positions, k_positions, k_positions))
         q, k, v = ((scale * tensor).to(getattr(torch, dtype)) for tensor in (q, k, v))
         if key == "far-below":
             q, k = q.abs() + scale, -k.abs() - scale
         if key == "not-contiguous":
             q, k, v = map(not_contiguous, (q, k, v))
-        given = (q, k, v, q_places, k_places, block)
-        label = f"{len(q_places)} queries, {len(k_places)} keys, blocks of {block}, {dtype}"
+        given = (q, k, v, q_positions, k_positions, block)
+        label = f"{len(q_positions)} queries, {len(k_positions)} keys, blocks of {block}, {dtype}"
         label = f"{about}; {label}" if about else label
         expected = at_once(*given) | {"largest": ...}
         return Case(label, [given], [expected], with_comm=False, harness=counted, judge=_frugal, key=key)
@@ -95,7 +95,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(torch.arange(20, 28), torch.arange(12), 5, "queries behind all keys")
     yield case(torch.arange(6, 14), torch.arange(4, 12), 3, "the text's middle")
     yield case(torch.arange(9), torch.arange(4, 16), 3, "queries that see no key")
-    yield case(torch.arange(4), torch.arange(4, 8), 2, "nobody sees a key")
+    yield case(torch.arange(4), torch.arange(4, 8), 2, "no query sees a key")
     yield case(torch.arange(4, 8), torch.arange(12).flip(0), 3, "keys from the last to the first")
     yield case(torch.arange(12).flip(0), torch.arange(12), 3, "queries from the last to the first")
     mixed = torch.from_numpy(rng.permutation(16))
@@ -117,19 +117,19 @@ EXERCISE = Exercise(
     number=2,
     minutes=30,
     difficulty=3,
-    turn="block by block; what of the past must be put right?",
+    turn="block by block; how is the next block added?",
     title="attention without all scores at once",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "Go through the keys block by block. What must you remember of the blocks before, for each query, so that the "
-        "next can be added? What becomes of a query that sees no key of a block?",
-        "Begin with out = 0 and lse = -∞, in float32 for two-byte numbers. For each block: "
-        "`masked_scores(q, keys, q_places, places)`, its `logsumexp(dim=-1)`, the weights `exp(scores - lse of the "
-        "block)` (with 0 in the place of -∞), the block's output; then `merge_attention`.",
+        "Go through the keys block by block. What do you have to remember about the earlier blocks, for each query, so "
+        "that you can add the next one? And what happens to a query that sees no key of a block?",
+        "Begin with out = 0 and lse = -∞, in float32 for numbers of two bytes. For each block, compute "
+        "`masked_scores(q, keys, q_positions, positions)`, their `logsumexp(dim=-1)`, the weights "
+        "`exp(scores - lse of the block)` (with -∞ replaced by 0), and the block's output. Then `merge_attention`.",
     ),
     praise=lambda outcome: (
-        "as with all scores at once, in any order of tokens; the largest tensor had "
-        f"{bytes_text(outcome.results[0]['largest'])}, all scores would have {bytes_text(512 * 512 * 8)}"
+        "the same as with all scores at once, for tokens in any order; the largest tensor had "
+        f"{bytes_text(outcome.results[0]['largest'])}, and all scores would have {bytes_text(512 * 512 * 8)}"
     ),
 )

@@ -70,11 +70,11 @@ EXERCISE = Exercise(
     title="how long a text fits?",
     cases=_cases,
     hints=(
-        "Write down what *one* rank keeps with n tokens: how many are its own, and how many pairs do they make with "
-        "the whole text? Which term does the number of ranks not change?",
-        "(per_token · n + per_pair · n²) / P = memory - fixed. With room = (memory - fixed) · P the root is "
-        "n = 2 room / (per_token + √(per_token² + 4 per_pair room)), also for per_pair = 0. Round down to a multiple "
-        "of 2 P.",
+        "Write down what *one* rank keeps with n tokens. How many of them are its own, how many pairs do these make "
+        "with the whole text, and which part doesn't depend on the number of ranks?",
+        "Solve (per_token · n + per_pair · n²) / P = memory - fixed for n. With room = (memory - fixed) · P, the root "
+        "n = 2 room / (per_token + √(per_token² + 4 per_pair room)) also holds for per_pair = 0. Round down to a "
+        "multiple of 2 P.",
     ),
-    praise=lambda outcome: "the longest text that fits, with and without pairs; what cannot be is rejected",
+    praise=lambda outcome: "the longest text that fits, with and without pairs, and impossible cases are rejected",
 )

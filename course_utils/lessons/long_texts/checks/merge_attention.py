@@ -78,16 +78,16 @@ EXERCISE = Exercise(
     number=1,
     minutes=15,
     difficulty=2,
-    turn="weigh two outputs; what does each weight divide by?",
-    title="two parts of an attention, put together",
+    turn="weigh two outputs; what is their sum divided by?",
+    title="two parts of an attention, merged",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "An output is a sum of exp(score) · v, divided by the sum of exp(score), and that is exp(lse). What must each "
-        "output be multiplied with before both can be divided by one common sum? And what if exp(lse) is too large for "
-        "a number, or 0?",
-        "The new log-sum-exp is `torch.logaddexp(lse, other_lse)`; the shares are `exp(lse - new)` and "
-        "`exp(other_lse - new)`, with an axis more (`unsqueeze(-1)`). Where new is -∞, put 0 in its place first.",
+        "An output is the sum of exp(score) · v, divided by the sum of exp(score), which is exp(lse). What do you have "
+        "to multiply each output by, before you can divide both by the common sum? And what happens if exp(lse) is too "
+        "large for a number, or 0?",
+        "The new log-sum-exp is `torch.logaddexp(lse, other_lse)`. The outputs are multiplied by `exp(lse - new)` and "
+        "`exp(other_lse - new)`, which need one more axis (`unsqueeze(-1)`). If new is -∞, replace it by 0 first.",
     ),
-    praise=lambda outcome: "as if all keys had been there at once; large scores and queries that see nothing, too",
+    praise=lambda outcome: "the same as with all keys at once, also for large scores and queries that see nothing",
 )

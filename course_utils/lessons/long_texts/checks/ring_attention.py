@@ -22,7 +22,7 @@ _RIGHT = "the numbers are right, but rank {rank}"
 
 
 def round_the_ring(
-    function: Callable, q: "Tensor", k: "Tensor", v: "Tensor", places: list["Tensor"], groups: int
+    function: Callable, q: "Tensor", k: "Tensor", v: "Tensor", positions: list["Tensor"], groups: int
 ) -> Any:
     """Call the learner's function in a phase, in one of `groups` groups; 1 for all ranks, and no group.
 
@@ -34,7 +34,7 @@ def round_the_ring(
     all_groups = [dist.new_group(list(range(first, size, groups))) for first in range(groups)] if groups > 1 else [None]
     group = all_groups[rank % groups]
     with phase("attention"):
-        found = function(q, k, v, places, group)
+        found = function(q, k, v, positions, group)
     return dict(zip(RESULT, found, strict=True)) if type(found) is tuple and len(found) == 2 else found
 
 
@@ -50,20 +50,20 @@ def moves(outcome: Outcome, rank: int) -> list["Event"]:
 
 
 def _once_round(outcome: Outcome) -> Finding | None:
-    *_, places, groups = outcome.case.arguments[0]
+    *_, positions, groups = outcome.case.arguments[0]
     k = outcome.case.arguments[0][1]
     a_token = 2 * k.numel() // k.shape[2] * k.element_size()
     for rank in range(outcome.world_size):
         made = moves(outcome, rank)
         if others := [event.name for event in made if event.kind == "collective"]:
-            words = f"{_RIGHT} called {{call}}; here only neighbours talk"
+            words = f"{_RIGHT} called {{call}}; in a ring, only neighbours exchange messages"
             return own("collective-called", words, rank=rank, call=others[0])
         right = (rank + groups) % outcome.world_size
         if astray := [event.peer for event in made if event.peer != right]:
             words = f"{_RIGHT} sends to rank {{got}}; the one to its right is rank {{expected}}"
             return own("not-to-the-right", words, rank=rank, got=astray[0], expected=right)
-        # Everybody's keys and values leave here but those of the right neighbour, who has them.
-        enough = a_token * (sum(map(len, places)) - len(places[right // groups]))
+        # All keys and values are sent on from here, except those of the right neighbour, which has them already.
+        enough = a_token * (sum(map(len, positions)) - len(positions[right // groups]))
         sent = sum(event.bytes for event in made)
         if sent > enough:
             return Finding(Kind.BYTES, rank, got=sent, expected=enough)
@@ -85,13 +85,13 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         arguments, expected = [()] * ranks_of, [{}] * ranks_of
         for first in range(groups):
             order = torch.from_numpy(rng.permutation(sum(shares))) if mixed else torch.arange(sum(shares))
-            places = [part.sort().values if rising else part for part in order.split(list(shares))]
+            positions = [part.sort().values if rising else part for part in order.split(list(shares))]
             q, k, v = (drawn(rng, 1, 2, sum(shares), 4).to(getattr(torch, dtype)) for _ in range(3))
             whole = at_once(q, k, v, torch.arange(sum(shares)), torch.arange(sum(shares)))
-            for rank, own_places in zip(range(first, ranks_of, groups), places, strict=True):
-                mine = [tensor[:, :, own_places].contiguous() for tensor in (q, k, v)]
-                arguments[rank] = (*mine, places, groups)
-                expected[rank] = {name: tensor[:, :, own_places] for name, tensor in whole.items()}
+            for rank, own_positions in zip(range(first, ranks_of, groups), positions, strict=True):
+                mine = [tensor[:, :, own_positions].contiguous() for tensor in (q, k, v)]
+                arguments[rank] = (*mine, positions, groups)
+                expected[rank] = {name: tensor[:, :, own_positions] for name, tensor in whole.items()}
         label = f"{ranks(len(arguments))}, {sum(shares)} tokens, {dtype}"
         label = f"{label}, {about}" if about else label
         key = "groups" if groups > 1 else "unequal-shares" if len(set(shares)) > 1 else ""
@@ -118,8 +118,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
 def _praise(outcome: Outcome) -> str:
     sent = sum(event.bytes for event in moves(outcome, 0))
     return (
-        f"as in one process on {ranks(outcome.world_size)}; each sent {sent:,} bytes to its right, in "
-        f"{count(len(moves(outcome, 0)), 'message')}: everybody's keys and values once round"
+        f"the same as in one process on {ranks(outcome.world_size)}; each sent {sent:,} bytes to its right, in "
+        f"{count(len(moves(outcome, 0)), 'message')}: so all keys and values went around once"
     )
 
 
@@ -128,16 +128,18 @@ EXERCISE = Exercise(
     number=3,
     minutes=25,
     difficulty=3,
-    turn="keys and values go round; whose are here now?",
-    title="keys and values round the ring",
+    turn="keys and values go around; whose are here now?",
+    title="keys and values around the ring",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "Draw three ranks, and beside each whose keys it has in step 0, 1 and 2. What goes to the right in a step is "
-        "what came in the step before. How often must it be sent until everybody has seen all?",
-        "`kv = torch.stack([k, v])`. In step s = 0 … P - 1 these are the keys of rank (rank - s) % P: begin "
-        "`pass_on(kv, shape, group)` unless it is the last step, with as many tokens in `shape` as the next ones have; "
-        "`block_attention(q, *kv, places[rank], places[source])`; `merge_attention`; then `kv = passing.wait()`.",
+        "Draw three ranks, and next to each of them whose keys it has in steps 0, 1 and 2. In each step a rank sends "
+        "to the right what it received in the step before. How often does it have to send until all ranks have seen "
+        "all keys?",
+        "Start with `kv = torch.stack([k, v])`. In step s = 0 … P - 1, kv belongs to rank source = (rank - s) % P. "
+        "Unless it is the last step, call `pass_on(kv, shape, group)`, where `shape` has as many tokens as rank "
+        "source - 1. Then call `block_attention(q, *kv, positions[rank], positions[source])` and `merge_attention`. "
+        "At the end of the step, `kv = passing.wait()`.",
     ),
     praise=_praise,
 )

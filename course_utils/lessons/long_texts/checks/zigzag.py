@@ -44,15 +44,15 @@ EXERCISE = Exercise(
     number=4,
     minutes=10,
     difficulty=1,
-    turn="a piece from the front, and which one with it?",
+    turn="a piece from the front, and which one from the back?",
     title="the same work for every rank",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "Cut the text into 2 P pieces. A query of piece 0 sees nearly nothing, one of the last piece nearly all. Which "
-        "two pieces see as much together as any other two?",
-        "`bounds = block_bounds(length, 2 * world_size)`; piece b is `torch.arange(bounds[b], bounds[b + 1])`. Rank r "
-        "has the pieces r and 2 P - 1 - r, joined by `torch.cat`. `check_length` rejects what cannot be dealt out.",
+        "Cut the text into 2 P pieces. A query in piece 0 sees hardly any keys, and one in the last piece sees nearly "
+        "all of them. How can you pair up the pieces so that all pairs see equally many?",
+        "With `bounds = block_bounds(length, 2 * world_size)`, piece b is `torch.arange(bounds[b], bounds[b + 1])`. "
+        "Rank r has the pieces r and 2 P - 1 - r, joined by `torch.cat`. `check_length` rejects what is too short.",
     ),
-    praise=lambda outcome: "every token once, and all ranks see as many pairs, also where nothing divides",
+    praise=lambda outcome: "every token is there once, and the ranks see equally many pairs, if the length allows it",
 )
