@@ -193,13 +193,14 @@ course.answer("experts_bytes", kilobytes=round(large / 1000, 1))
 tokens, width, k = 64, 32, 2
 run = ranks.run(rows_by_messages, tokens, width, 4, k, backend="gloo")
 counted = [counted_bytes(sent, rank, width, 8) for rank, sent in enumerate(run.results)]
-print("tokens from each rank to each rank:", run.results)
+print("tokens from each rank (row) to each rank (column):")
+print(np.array(run.results))
 print(sent_text(counted, balanced_bytes(tokens, k, width, itemsize=8, ranks=4)))
 
 # %% [markdown]
-# The last two lines come from a run on our four ranks with $k = 2$, where a gate with random weights chose the experts.
-# A real gate doesn't spread tokens evenly, so some ranks send a little more than the formula predicts and some a little
-# less. `rows_by_messages` uses plain messages instead of the collective, so that the timeline can show them:
+# The table comes from a run on our four ranks with $k = 2$, where a gate with random weights chose the experts. A real
+# gate doesn't spread tokens evenly, so some ranks send a little more than the formula predicts and some a little less.
+# `rows_by_messages` uses plain messages instead of the collective, so that the timeline can show them:
 
 # %% tags=["figure:16_messages"]
 run = ranks.run(rows_by_messages, tokens, width, 4, k, backend="gloo")  # connected now

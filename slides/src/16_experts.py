@@ -1,3 +1,3 @@
 """Deck 16 takes all its pictures from its page and from Further; the tests draw them after a few steps."""
 
-DRAFT = {"PAGE": {"steps": 10}}
+DRAFT = {"PAGE": {"steps": 20}}

@@ -9,8 +9,8 @@ from course_utils.errors import CourseError
 
 
 def capacity(experts: torch.Tensor, number: int, factor: float) -> torch.Tensor:
-    """Return the choices that are kept, with −1 for each that is dropped because its expert is full.
-    Nothing moves, because an expert has a limit for each rank.
+    """Return the choices that are kept, with −1 for each that is dropped because its expert is
+    full. Nothing is sent, because an expert has a limit for each rank.
 
     From each rank an expert accepts ⌈factor · choices / experts⌉ rows, which is `factor` times what
     it would get if all experts were equally busy. All first choices come before all second ones,

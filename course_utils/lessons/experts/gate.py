@@ -13,8 +13,8 @@ def route(
     k: int,
     bias: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the k experts of each token, and their weights. Nothing moves, because each rank routes
-    its own tokens.
+    """Return the k experts of each token, and their weights. Nothing is sent, because each rank
+    routes its own tokens.
 
     An expert's share is its part of the softmax over *all* experts. The k largest shares win, and
     of equal shares the expert with the lower number. The weights are the shares as they are. They
