@@ -288,7 +288,7 @@ course.draw.stacked_bars(bars, title, "The fastest of five runs of each")
 course.predict("texts_work", within=1.03, times_as_many=...)
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.long_texts import imbalance, pairs_seen
+from course_utils.lessons.long_texts import imbalance, pairs_computed, pairs_seen
 
 pairs = pairs_seen(in_order(2048, 4))
 for rank, number in enumerate(pairs):
@@ -327,11 +327,14 @@ for name, positions in {
     assert max(max(differences.values()) for differences in found) <= 1e-12
     work = ranks.run(operations, ring, positions, backend="gloo").results
     print(f"{name}: the busiest rank does {imbalance(work):.2f} times the mean")
+    formula = imbalance(pairs_computed(positions, block=128))
+    assert abs(imbalance(work) - formula) < 1e-12
 assert imbalance(work) <= 1.05  # of the zig-zag
 
 # %% [markdown]
-# In order, the count is a bit below $\frac74$, because `block_attention` computes a block in full if the mask cuts
-# through it.
+# In order, the count is a bit below $\frac74$, because `block_attention` computes a block of 128 × 128 pairs in full if
+# the mask cuts through it. `pairs_computed` counts these blocks without computing anything, and the `assert` compares
+# the two.
 #
 # ## Or gather all keys and values at once
 #
