@@ -11,9 +11,9 @@
 #
 # Data parallelism is no help, because it gives whole texts to the ranks, and here one text is too much. With the
 # sequence parallelism of lesson 9, a tensor group of 8 GPUs divides the 541 GB by 8, but 68 GB leave hardly any room
-# for the model. In a pipeline, the first stage has fewer layers but keeps more texts at a time. So this lesson cuts the
-# text itself. After it you can compute attention without ever holding all its scores, share one text among several
-# ranks in two ways, and say what each rank computes, sends and keeps.
+# for the model. In a pipeline (lesson 10), the first stage has fewer layers but keeps more texts at a time. So this
+# lesson cuts the text itself. After it you can compute attention without ever holding all its scores, share one text
+# among several ranks in two ways, and say what each rank computes, sends and keeps.
 #
 # *50 minutes · builds on [lesson 9](09_model_parallel.ipynb) · 4 ranks*
 
@@ -74,7 +74,7 @@ course.predict("texts_memory", within=1.1, all_scores=..., in_blocks=...)
 from course_utils.lessons.long_texts import block_attention, drawn_text, merge_attention
 
 q, k, v, _ = drawn_text(64)  # one text, 4 heads of 16 numbers, in float64
-positions = torch.arange(64)  # where each token stands in the text
+positions = torch.arange(64)  # where each token is in the text
 first, second = slice(0, 20), slice(20, 64)
 part_a = block_attention(q, k[:, :, first], v[:, :, first], positions, positions[first])
 part_b = block_attention(
@@ -86,15 +86,15 @@ print(f"two sets of keys or one: {(out - whole).abs().max():.0e} apart")
 assert torch.allclose(out, whole, atol=1e-12)
 
 # %% [markdown]
-# The difference is rounding error. The function also needs the positions, because they decide which keys the causal
-# mask hides. The first 20 queries see no key of the second set at all. For them that part has an output of 0 and a
-# log-sum-exp of $-\infty$, so it enters the merged result with a weight of 0.
+# The difference is rounding error. The positions decide which keys the causal mask hides. The first 20 queries see no
+# key of the second set. For them that part has an output of 0 and a log-sum-exp of $-\infty$, so its weight in the
+# merged result is 0.
 #
-# Now we can go through the keys block by block and merge as we go. Only the scores of one block exist at any time. The
-# backward pass needs the weights again, but it can compute each block's scores a second time, and with the log-sum-exp
-# they become weights right away. This is the idea of **FlashAttention**, which also keeps the blocks in the GPU's
-# fastest memory. You write it as `block_attention` in the exercises. The next cell counts what lesson 9's attention and
-# attention in blocks keep for the backward pass:
+# Now we can go through the keys block by block and merge as we go, so that only the scores of one block exist at any
+# time. The backward pass computes each block's scores again, and with the log-sum-exp they become weights right away.
+# This is the idea of **FlashAttention**, which also keeps the blocks in the GPU's fastest memory. You write it as
+# `block_attention` in the exercises. The next cell counts what lesson 9's attention and attention in blocks keep for
+# the backward pass:
 
 # %% tags=["figure:17_memory"]
 from course_utils.lessons.long_texts import attention_in_blocks, attention_memory
@@ -153,8 +153,8 @@ def ring(q, k, v, positions, held=None):
 
 # %% [markdown]
 # `pass_on` starts two transfers, one to the right and one from the left, and `wait()` returns what has arrived. We run
-# the function on 64 tokens, compare its output with that of one process, and let each rank keep a copy of everything it
-# computes with. By comparing the numbers we can tell whose keys and values a rank had in which round:
+# the function on 64 tokens and compare its output with that of one process. In a second run, each rank notes the keys
+# and values that it computes with, and by comparing the numbers we can tell whose they are:
 
 # %% tags=["figure:17_ring_blocks"]
 from course_utils.lessons.long_texts import in_order, output_beside_one_process
@@ -185,10 +185,10 @@ pictures.ring_blocks(held, shares)
 # three transfers, so in the forward pass each rank sends 3 shares.
 #
 # In the backward pass, the keys and values have to make the same journey once more, because the scores are computed
-# again. Besides, every rank computes gradients for the keys and values that visit it, and these gradients have to be
-# added up and brought back to the rank that owns the keys. So behind the keys and values, their gradients travel around
-# the ring as well. Each rank adds its own contribution and passes the sum on, just as in the reduce-scatter of lesson
-# 5. The gradients have as many numbers as the keys and values, and they make as many transfers.
+# again. Besides, every rank computes gradients for the keys and values that visit it, and the sum of these gradients
+# has to reach the rank that owns the keys. So the gradients travel around the ring behind the keys and values, and each
+# rank adds its contribution to the sum, just as in the reduce-scatter of lesson 5. They have as many numbers as the
+# keys and values, and make as many transfers.
 #
 # **Predict.** How many shares does each of the four ranks send in the backward pass?
 
@@ -288,7 +288,7 @@ course.draw.stacked_bars(bars, title, "The fastest of five runs of each")
 course.predict("texts_work", within=1.03, times_as_many=...)
 
 # %% tags=["nbval-check-output"]
-from course_utils.lessons.long_texts import imbalance, pairs_seen
+from course_utils.lessons.long_texts import imbalance, pairs_computed, pairs_seen
 
 pairs = pairs_seen(in_order(2048, 4))
 for rank, number in enumerate(pairs):
@@ -327,11 +327,14 @@ for name, positions in {
     assert max(max(differences.values()) for differences in found) <= 1e-12
     work = ranks.run(operations, ring, positions, backend="gloo").results
     print(f"{name}: the busiest rank does {imbalance(work):.2f} times the mean")
+    formula = imbalance(pairs_computed(positions, block=128))
+    assert abs(imbalance(work) - formula) < 1e-12
 assert imbalance(work) <= 1.05  # of the zig-zag
 
 # %% [markdown]
-# In order, the count is a bit below $\frac74$, because `block_attention` computes a block in full if the mask cuts
-# through it.
+# In order, the count is a bit below $\frac74$, because `block_attention` computes a block of 128 × 128 pairs in full if
+# the mask cuts through it. `pairs_computed` counts these blocks without computing anything, and the `assert` compares
+# the two.
 #
 # ## Or gather all keys and values at once
 #
@@ -383,7 +386,8 @@ pictures.gathered_blocks(run.results, shares)
 # If they are freed and gathered again, this takes another $P-1$ shares, and the two methods send the same. They differ
 # in other respects:
 #
-# - *Memory.* Each rank holds all $P$ shares of one layer at a time, and not just two.
+# - *Memory.* Each rank holds all $P$ shares of one layer at a time, and not just two. In the backward pass, the same is
+#   true for their gradients.
 # - *Overlap.* Nothing can be computed with the keys of other ranks before the all-gather has brought them.
 # - *Simplicity.* There is one collective, and then one ordinary call to an attention kernel, which may use any mask.
 #
@@ -460,11 +464,10 @@ print("calls in the forward pass:", run.results[0][2])
 # own keys. If you call `set_rotate_method("alltoall")` first, the keys and values go around in a ring instead. In both
 # cases, torch's backward pass sends the gradients of keys and values around a ring.
 #
-# There is a third way to share a text. **Ulysses** exchanges tokens for heads: before attention, an all-to-all gives
-# each rank a few heads of *all* tokens, and after it a second one goes back. [Further](17_long_texts_further.ipynb)
-# runs it and compares its bytes with those of the ring. It also shows what happens to the zig-zag when many short
-# documents are packed into one long text, how long a text fits on how many GPUs, and how context parallelism combines
-# with the other kinds of parallelism.
+# There is a third way to share a text. In **Ulysses**, an all-to-all before attention gives each rank a few heads of
+# *all* tokens, and a second one goes back afterwards. [Further](17_long_texts_further.ipynb) runs it and compares its
+# bytes with those of the ring. It also shows what happens to the zig-zag when many documents are packed into one text,
+# how long a text fits on how many GPUs, and how context parallelism combines with the other kinds.
 
 # %%
 ranks.stop()
@@ -473,10 +476,10 @@ ranks.stop()
 # ## What you take with you
 #
 # Attention is a quotient of two sums, so it can be computed part by part and merged exactly, if each part comes with
-# its log-sum-exp. Because of this, no program has to hold all scores, and ranks can share a text. In a ring, keys and
-# values travel past everyone's queries, and the transfers can hide behind the computing. With an all-gather, every rank
-# holds the keys and values of one layer at a time, which costs little if there are few KV heads. Both send the same
-# bytes. Under a causal mask, a zig-zag gives all ranks the same work.
+# its log-sum-exp. So no program has to hold all scores, and ranks can share a text. In a ring, keys and values travel
+# past all queries, and the transfers can hide behind the computing. With an all-gather, every rank holds all keys and
+# values of one layer, which costs little if there are few KV heads. Under a causal mask, a zig-zag gives all ranks the
+# same work.
 #
 # In the [exercises](../exercises/17_long_texts.ipynb) you write the merge, the blocks, the ring and the zig-zag
 # yourself, and calculate the longest text that fits. This is the last lesson with a new subject.

@@ -78,7 +78,7 @@ def ring_attention(
 
     Args:
         q, k, v: (batch, heads, tokens, size), of this rank's tokens; ranks may have more or fewer.
-        positions: for each rank the positions of its tokens in the text; this list is the same on all
+        positions: for each rank the positions of its tokens in the text; the same list on all
             ranks.
         group: the ranks that share the text; None for all.
 
