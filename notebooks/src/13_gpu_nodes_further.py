@@ -300,7 +300,7 @@ course.draw.over_numbers(
 # there are three tensors per weight in the checkpoint.
 #
 # **Predict.** The three layers have 64 · 256, 256 · 256 and 256 · 8 weights without biases, in float32. How many
-# kilobytes (of 1,000 bytes) of tensors does each of the four ranks write?
+# KB (of 1,000 bytes) of tensors does each of the four ranks write?
 
 # %%
 course.predict("shard_bytes", within=1.05, kilobytes=...)

@@ -382,7 +382,7 @@ pictures.gathered_blocks(run.results, shares)
 # Does this send more than the ring? In lesson 5 you saw that a ring all-gather sends $P-1$ blocks per rank, and so does
 # a reduce-scatter. Here a block is a share. So each rank sends $P-1$ shares in the forward pass, exactly as in Ring
 # Attention, and another $P-1$ in the backward pass. That would be less than the $2(P-1)$ of the ring, but only because
-# our function keeps all gathered keys and values until the backward pass. With many layers there is no room for that.
+# our function keeps the gathered keys and values until the backward pass. With many layers there is no room for that.
 # If they are freed and gathered again, this takes another $P-1$ shares, and the two methods send the same. They differ
 # in other respects:
 #

@@ -15,7 +15,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, explain_failure, shortened
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import variables_read
-from course_utils.lessons.gpu_nodes.rails import rails as rails
+from course_utils.lessons.gpu_nodes.rail_pictures import rails as rails
 from course_utils.lessons.gpu_nodes.tries import Try, tries_text
 from course_utils.words import as_sentences, count, ranks
 

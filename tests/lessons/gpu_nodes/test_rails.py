@@ -4,7 +4,7 @@ import pytest
 
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.pictures import rails
-from course_utils.lessons.gpu_nodes.rails import rails_finding
+from course_utils.lessons.gpu_nodes.rail_pictures import rails_finding
 
 STRAIGHT = [("GPU", 0, 2), ("NIC", 0, 2), ("switch", None, 2), ("NIC", 1, 2), ("GPU", 1, 2)]
 OVER_NVLINK = [("GPU", 0, 5), ("GPU", 0, 2), *STRAIGHT[1:]]
