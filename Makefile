@@ -14,20 +14,20 @@ PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=1 --numprocesses=$(PROCESSES
 .PHONY: help setup lab test test-all test-weekly nbval lint mutants notebooks notebooks-check slides site times clean
 
 help:
-	@echo "make lab              set up and open JupyterLab on the first lesson (PORT=8899 picks the port)"
-	@echo "make test             set up and run the tests (CI=true: a missing browser is a failure)"
-	@echo "make test-all         the long ones too, as CI does: the whole website, jobs, some decks"
-	@echo "make test-weekly      what is left out there: the other decks, solutions and answers"
-	@echo "make nbval            run the notebooks with nbval and compare their outputs (LESSONS='04 05')"
-	@echo "make setup            set up alone: .venv with the exact versions of constraints.txt"
-	@echo "make lint             ruff: lint and format; mypy: types; import-linter: floors"
-	@echo "make mutants          which mistakes do the checks overlook? Takes minutes (MUTANTS=exercise)"
+	@echo "make lab              set up, and open the first lesson in JupyterLab (PORT=8899 picks a port)"
+	@echo "make test             set up, and run the tests (with CI=true, a missing browser is a failure)"
+	@echo "make test-all         run the long tests too, as CI does: the whole website, Slurm jobs, some decks"
+	@echo "make test-weekly      run the tests that both leave out: the other decks, solutions and answers"
+	@echo "make nbval            run every notebook with nbval and compare its outputs (LESSONS='04 05')"
+	@echo "make setup            only set up: make .venv, with the exact versions of constraints.txt"
+	@echo "make lint             check style (ruff), types (mypy) and the direction of imports (import-linter)"
+	@echo "make mutants          find mistakes that the checks overlook; takes minutes (MUTANTS=NAME)"
 	@echo "make notebooks        build notebooks, exercises and solutions from their src folders"
-	@echo "make notebooks-check  fail where a committed notebook differs from what its source gives"
-	@echo "make slides           build the decks, and a PDF of each where Chromium is installed"
+	@echo "make notebooks-check  fail if a committed notebook differs from what its source gives"
+	@echo "make slides           build the slides, and a PDF of each deck if Chromium is installed"
 	@echo "make site             run all lessons and build a website from them: site/build"
-	@echo "make times            run every page and print its seconds and slowest cell (LESSONS='04 05')"
-	@echo "make clean            remove what was built here, .venv too; notebooks stay"
+	@echo "make times            run every page and print its seconds and its slowest cell (LESSONS='04 05')"
+	@echo "make clean            remove everything that was built here, .venv included; notebooks stay"
 
 setup:
 	@tools/set-up

@@ -63,7 +63,7 @@ def _explain_px() -> None:
     def px(line: str, cell: str | None = None) -> None:
         from course_utils.errors import CourseError
 
-        raise CourseError("No ranks are running yet. `ranks = course.start(4)` starts them; then run this once more.")
+        raise CourseError("No ranks are running yet. `ranks = course.start(4)` starts four. Then run this cell again.")
 
     shell.register_magic_function(px, "line_cell", "px")
 

@@ -1,4 +1,4 @@
-"""The command `course`: look at the machine, measure it, judge notebooks, clear away what was left."""
+"""The command `course`: examine this machine, check and grade notebooks, plan and measure training."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; what the course has to say about a mistake is one line, not a traceback."""
+    """Run the command line. A mistake of the user gives one line and no traceback."""
     try:
         app()
     except CourseError as error:
@@ -32,12 +32,14 @@ def main() -> None:
 
 @app.command()
 def doctor(
-    log: Annotated[Path | None, typer.Option(help="of a launch that failed: say why it did, and what to do")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="only look: start no ranks, and do not ask torch")] = False,
+    log: Annotated[
+        Path | None, typer.Option(help="the log of a failed launch: say why it failed, and what to do")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="start no ranks, and do not ask torch for GPUs")] = False,
 ) -> None:
-    """Say what this machine can run and what is missing; try it out. Exit status 0 when the course can run.
+    """Try out what this machine can run, and say what is missing. Exit status 0 if the course can run.
 
-    With --log, say why a launch failed. Exit status 0 when the cause is known.
+    With --log, say why a launch failed. Exit status 0 if the cause is known.
     """
     if log is not None:
         text = read_log(log)
@@ -50,9 +52,9 @@ def doctor(
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
 def bench(context: typer.Context) -> None:
-    """Measure what the course promises of itself: `course bench --help`. It needs a checkout of the course."""
+    """Measure the course itself: `course bench --help`."""
     if not (ROOT / "workshop" / "bench").is_dir():
-        raise CourseError("`course bench` needs a checkout of the course: the benches are in its folder workshop.")
+        raise CourseError("`course bench` needs a checkout of the course, in whose folder `workshop` the benches are.")
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     command = [sys.executable, "-P", "-m", "workshop.bench", *context.args]
     raise typer.Exit(subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode)
@@ -61,9 +63,12 @@ def bench(context: typer.Context) -> None:
 @app.command()
 def check(
     notebook: Annotated[Path, typer.Argument(help="an exercise notebook")],
-    ranks: Annotated[int, typer.Option(min=1, help="how many ranks to check with")] = 4,
+    ranks: Annotated[int, typer.Option(min=1, help="the number of ranks to run it on")] = 4,
 ) -> None:
-    """Check every exercise of a notebook, a line each. Exit status 1 when one of them is wrong (✗)."""
+    """Check every exercise of a notebook.
+
+    Prints a line for each exercise. Exit status 1 if one is wrong (✗).
+    """
     from course_utils.checks.judge_submission import check_notebook
     from course_utils.checks.verdict import Result
 
@@ -76,9 +81,9 @@ def check(
 
 @app.command()
 def exercises(
-    lesson: Annotated[int | None, typer.Argument(help="a lesson's number; without it, all")] = None,
+    lesson: Annotated[int | None, typer.Argument(help="the number of a lesson; without it, all lessons")] = None,
 ) -> None:
-    """List the exercises: lesson, name, how hard, how long, and what each is about."""
+    """List the exercises: lesson, difficulty, minutes."""
     from course_utils.checks.registry import declared
 
     chosen = [exercise for exercise in declared() if lesson in (None, int(exercise.lesson[:2]))]
@@ -91,15 +96,13 @@ def exercises(
 
 @app.command()
 def grade(
-    submissions: Annotated[list[Path], typer.Argument(help="notebooks as they were handed in, or folders of them")],
-    out: Annotated[
-        Path | None, typer.Option(help="the table of marks to write; without it, a new file marks.csv")
-    ] = None,
-    feedback: Annotated[Path | None, typer.Option(help="a folder for a text to each learner")] = None,
-    ranks: Annotated[int, typer.Option(min=1, help="how many ranks each is run on")] = 4,
-    trusted: Annotated[bool, typer.Option("--trusted", help="run them as you, and not in a box")] = False,
+    submissions: Annotated[list[Path], typer.Argument(help="notebooks that were handed in, or folders of them")],
+    out: Annotated[Path | None, typer.Option(help="the table of marks; without it, a new file marks.csv")] = None,
+    feedback: Annotated[Path | None, typer.Option(help="a folder for each learner's feedback")] = None,
+    ranks: Annotated[int, typer.Option(min=1, help="the number of ranks that each notebook is run on")] = 4,
+    trusted: Annotated[bool, typer.Option("--trusted", help="run them as yourself, without a sandbox")] = False,
 ) -> None:
-    """Mark notebooks of people you do not know, each in a box of its own: submission, exercise, mark, verdict."""
+    """Grade notebooks of strangers, each in a sandbox."""
     from course_utils.teacher.grade_class import grade_class
 
     grade_class(submissions, out, feedback, ranks, trusted)
@@ -107,10 +110,10 @@ def grade(
 
 @app.command()
 def nbgrader(
-    folder: Annotated[Path, typer.Argument(help="of nbgrader's course; made where there is none")],
-    lessons: Annotated[list[str] | None, typer.Argument(help="such as 00 04; without any, all")] = None,
+    folder: Annotated[Path, typer.Argument(help="the folder of nbgrader's course; it is made if it does not exist")],
+    lessons: Annotated[list[str] | None, typer.Argument(help="such as 00 04; without it, all lessons")] = None,
 ) -> None:
-    """Write assignments for nbgrader: each lesson's exercises with their solutions marked, and nbgrader's settings."""
+    """Write the exercises as nbgrader assignments."""
     from course_utils.teacher.nbgrader_course import write_course
 
     for file in write_course(folder, lessons or ()):
@@ -120,16 +123,19 @@ def nbgrader(
 
 @app.command()
 def plan(
-    model: Annotated[str, typer.Argument(help="as published, for example 'Llama 3 70B'")],
-    gpus: Annotated[int, typer.Option(help="how many")] = 64,
-    of: Annotated[str, typer.Option(help="which: a100, h100, h100-500w, h200")] = "h100",
-    batch: Annotated[int | None, typer.Option(help="texts in a step; without, about four million tokens")] = None,
-    length: Annotated[int | None, typer.Option(help="tokens of a text; without, the model's context")] = None,
+    model: Annotated[str, typer.Argument(help="a published model, such as 'Llama 3 70B'")],
+    gpus: Annotated[int, typer.Option(help="the number of GPUs")] = 64,
+    of: Annotated[str, typer.Option(help="the kind of GPU: a100, h100, h100-500w or h200")] = "h100",
+    batch: Annotated[int | None, typer.Option(help="texts in a step; without it, about four million tokens")] = None,
+    length: Annotated[int | None, typer.Option(help="tokens of a text; without it, the model's context length")] = None,
     tested_only: Annotated[
-        bool, typer.Option("--tested-only", help="only features that published runs have tested")
+        bool, typer.Option("--tested-only", help="only kinds of layout that were tested against published runs")
     ] = False,
 ) -> None:
-    """The best ten layouts for training a model, why each other one loses, what breaks first. Nothing is run."""
+    """Plan how to spread a model over GPUs.
+
+    Prints the ten fastest layouts, and why the others lose. All of it is calculated; nothing is run.
+    """
     from course_utils.lessons.hybrid_and_sharded.planner.plan_report import report
 
     print(report(model, gpus, of, batch, length, tested_only))
@@ -137,7 +143,7 @@ def plan(
 
 @app.command()
 def sweep() -> None:
-    """End ranks that no notebook owns any more."""
+    """End ranks whose notebook no longer exists."""
     print("\n".join(end_what_is_left()) or "Nothing was left behind.")
 
 

@@ -1,4 +1,4 @@
-"""What this machine has, and whether the course can run on it, looked at and tried out: `course.doctor()`."""
+"""What this machine has and whether the course can run on it. Most of it is tried out: `course.doctor()`."""
 
 import contextlib
 import difflib
@@ -31,12 +31,12 @@ from course_utils.words import bytes_text, seconds_text
 ENOUGH_MEMORY = 3 * GIB
 NEEDED = ("cloudpickle", "ipykernel", "ipyparallel", "jupyterlab", "matplotlib", "numpy", "psutil", "torch")
 _OF_OTHERS = ("nfs", "cifs", "smb", "lustre", "beegfs", "gpfs", "fuse.sshfs", "ceph", "9p")
-"""File systems that lie on other machines."""
+"""Kinds of file systems that are on another machine."""
 _SHOWN = 100
 """Letters of a setting's value."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CAN_RUN = "The course can run here."
-CANNOT_RUN = "The course cannot run here yet: see the lines with ✗."
+CANNOT_RUN = "The course cannot run here yet. Each line with ✗ says what is missing and how to get it."
 
 
 def chromium() -> str | None:
@@ -46,7 +46,7 @@ def chromium() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """One line of the doctor's: what was looked at, what was found, and what to do where it is missing."""
+    """One line of the doctor: what was examined, what was found, and what to do if it is missing."""
 
     what: str
     found: str
@@ -60,10 +60,10 @@ class Probed:
 
 
 def examine(quick: bool = False) -> Iterator[Probed]:
-    """Look at everything that the course needs, or uses where it is there; a finding at a time, for some take seconds.
+    """Examine everything that the course needs or can use. Yield one finding at a time, because some take seconds.
 
     Args:
-        quick: only look, and start nothing.
+        quick: start no ranks, and do not ask torch for GPUs.
     """
     first = [_python(), _packages(), _mpi(), *_watching()]
     yield from first
@@ -83,16 +83,16 @@ def examine(quick: bool = False) -> Iterator[Probed]:
 
 
 def doctor(quick: bool = False) -> None:
-    """Print what this machine can run and what is missing, a line each. It tries out what it can, which takes seconds.
+    """Print a line for everything that the course needs or can use here. Most is tried out, which takes seconds.
 
     Args:
-        quick: only look, and start nothing.
+        quick: start no ranks, and do not ask torch for GPUs.
     """
     print_findings(examine(quick))
 
 
 def print_findings(findings: Iterable[Probed]) -> bool:
-    """Print each finding as it comes, and the verdict in a line of its own: whether the course can run here."""
+    """Print each finding as soon as it is there, then the verdict. Return whether the course can run here."""
     ready = True
     for finding in findings:
         print(finding, flush=True)
@@ -127,15 +127,20 @@ def _mpi() -> Probed:
 
 
 def _watching() -> Iterator[Probed]:
-    """Where the system hides its processes, ranks cannot be watched: a line, and none where all is well."""
+    """Yield a line if the system hides its processes, because then ranks cannot be watched."""
     if system.started_at(os.getpid()) is None:
-        remedy = f"`{system.SHOW_PROCESSES}` shows them; a container does, unless it was told otherwise"
-        yield Probed("processes", "are hidden: nobody could see whether ranks live", False, remedy=remedy)
+        remedy = f"`{system.SHOW_PROCESSES}` shows them. Containers show them unless set up otherwise"
+        yield Probed(
+            "processes",
+            "are hidden, so nothing tells whether ranks are still running",
+            False,
+            remedy=remedy,
+        )
 
 
 def _ranks() -> Iterator[Probed]:
     """Two ranks that start, send each other a message, and add up by torch."""
-    what, remedy = "ranks", "`course sweep` ends what an earlier start has left; then try once more"
+    what, remedy = "ranks", "`course sweep` ends ranks that an earlier start left behind. Then try again"
     began = time.monotonic()
     try:
         with smoke_tests.two_ranks() as ranks:
@@ -143,10 +148,10 @@ def _ranks() -> Iterator[Probed]:
             seconds = ranks.run(smoke_tests.there_and_back, smoke_tests.MESSAGE_BYTES, smoke_tests.MESSAGES).results[0]
             size = bytes_text(smoke_tests.MESSAGE_BYTES)
             yield Probed("ranks", f"two, started in {started:.1f} s; {size} sent in {seconds_text(seconds)}", True)
-            what, remedy = "gloo", "It talks over this machine's loopback interface: does a firewall hold that back?"
+            what, remedy = "gloo", "It uses this machine's loopback interface. Does a firewall block that?"
             added = ranks.run(smoke_tests.add_over_gloo, backend="gloo").results
             well = added == [3.0, 3.0]
-            yield Probed("gloo", "torch adds up over it" if well else f"1 + 2 gave {added}", well, remedy=remedy)
+            yield Probed("gloo", "torch computed a sum over it" if well else f"1 + 2 gave {added}", well, remedy=remedy)
     except CourseError as error:
         yield Probed(what, _in_a_line(error), False, remedy=remedy)
 
@@ -157,14 +162,16 @@ def _in_a_line(error: CourseError) -> str:
 
 
 def _settings() -> Iterator[Probed]:
-    """The settings that are set here; a line for each value that is not allowed, and for each name that is none."""
+    """Yield the settings that are set here, and a line for each value and each name that is not allowed."""
     known = {setting.name: setting for setting in settings.SETTINGS}
     given = {name: text for name, text in sorted(os.environ.items()) if name.startswith(settings.PREFIX) and text}
     shown = [f"{name}={_shown(known[name], text)}" for name, text in given.items() if name in known]
     yield Probed("settings", ", ".join(shown) or "none is set, and none is needed", True)
     for name in given:
         if name not in known:
-            yield Probed("settings", f"{name} is set, but there is no such setting", False, False, _meant(name, known))
+            yield Probed(
+                "settings", f"{name} is set, but the course has no such setting", False, False, _meant(name, known)
+            )
             continue
         try:
             known[name].value()
@@ -173,7 +180,7 @@ def _settings() -> Iterator[Probed]:
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
-    """The remedy for a name that is none: the setting that has nearly this name, or where all are listed."""
+    """The remedy for an unknown name: the setting with the most similar name, or where all are listed."""
     endings = [setting.removeprefix(settings.PREFIX) for setting in known]
     for ending in difflib.get_close_matches(name.removeprefix(settings.PREFIX), endings, n=1):
         return f"Did you mean {settings.PREFIX}{ending}?"
@@ -188,7 +195,7 @@ def _shown(setting: settings.Setting, text: str) -> str:
 
 
 def _folders() -> Probed:
-    """Whether what ranks and learners leave can be written and locked, and on what file systems it lies."""
+    """Whether the files of ranks and learners can be written and locked, and on which file systems they are."""
     places = {"ranks' files": (settings.RUNTIME.name, runtime_root), "notes": (settings.HOME.name, course_home)}
     found = []
     for what, (variable, folder_of) in places.items():
@@ -201,14 +208,14 @@ def _folders() -> Probed:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (OSError, RuntimeError, CourseError) as error:
             reason = getattr(error, "strerror", None) or _in_a_line(error)
-            remedy = f"Set {variable} to a folder of this machine's own disk that you may write to"
-            return Probed("folders", f"{what} cannot be kept: {reason}", False, what == "ranks' files", remedy)
+            remedy = f"Set {variable} to a folder on this machine's own disk that you may write to"
+            return Probed("folders", f"{what} cannot be stored: {reason}", False, what == "ranks' files", remedy)
         found.append(f"{what} in {folder}{_file_system(folder)}")
     return Probed("folders", "; ".join(found), True)
 
 
 def _file_system(folder: Path) -> str:
-    """ " (nfs4)" where a folder lies on a file system of another machine; "" elsewhere, and where nobody can tell."""
+    """ " (nfs4)" if a folder is on a file system of another machine; "" if not, or if that cannot be found out."""
     import psutil
 
     with contextlib.suppress(OSError, psutil.Error):
@@ -219,23 +226,35 @@ def _file_system(folder: Path) -> str:
 
 
 def _names() -> Probed:
-    """Whether this machine knows itself by the name that torchrun calls it."""
+    """Whether this machine knows itself by the name that torchrun uses."""
     remedy = "Add the line `127.0.0.1 localhost` to /etc/hosts"
     try:
         addresses = {info[4][0] for info in socket.getaddrinfo("localhost", None)}
     except OSError:
-        unknown = "`localhost` is unknown, by which torchrun's processes find each other"
+        unknown = "`localhost` is unknown, and torchrun's processes find each other by that name"
         return Probed("names", unknown, False, False, remedy)
     own = sorted(address for address in addresses if ipaddress.ip_address(address.partition("%")[0]).is_loopback)
     if not own:
-        return Probed("names", f"`localhost` is {', '.join(sorted(addresses))}, another machine", False, False, remedy)
+        return Probed(
+            "names",
+            f"`localhost` is {', '.join(sorted(addresses))}, which is a different machine",
+            False,
+            False,
+            remedy,
+        )
     return Probed("names", f"localhost is {', '.join(own)}", True)
 
 
 def _cores() -> Probed:
     allowed, machine = allowed_cores(), os.cpu_count() or 1
     found = f"{allowed} of the machine's {machine}"
-    return Probed("cores", found, allowed >= 2, needed=False, remedy="Everything runs, but ranks take turns")
+    return Probed(
+        "cores",
+        found,
+        allowed >= 2,
+        needed=False,
+        remedy="Everything runs, but ranks share the core, so measured times show little",
+    )
 
 
 def _memory() -> Probed:
@@ -245,12 +264,12 @@ def _memory() -> Probed:
         f"{allowed / GIB:.1f} GiB allowed",
         allowed >= ENOUGH_MEMORY,
         needed=False,
-        remedy="Four ranks with torch take about 2 GiB, beside GPUs several times as much: close other programs",
+        remedy="Four ranks with torch need about 2 GiB, and several times more if they use GPUs. Close other programs",
     )
 
 
 def _driver_gpus() -> tuple[str, ...]:
-    """What the driver shows: its files, or under WSL, where there are none, its own command."""
+    """The GPUs that the driver shows in its files. WSL has no such files, so there its command is asked."""
     found = gpus()
     if not found and os.environ.get("CUDA_VISIBLE_DEVICES") is None and (smi := shutil.which("nvidia-smi")):
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -264,21 +283,21 @@ def _gpus() -> Probed:
 
 
 def _computing_gpus() -> Probed:
-    """The same, and whether torch computes on as many."""
+    """The same GPUs, and whether torch can compute on all of them."""
     shown, torch = _driver_gpus(), smoke_tests.ask_torch()
     if not torch.error and len(torch.names) >= len(shown):
         found = f"torch computes on {', '.join(torch.names)}" if torch.names else "none, and none is needed"
         return Probed("GPUs", found, True)
     if torch.silent:
-        found = f"{', '.join(shown) or 'none, and none is needed'}; torch says nothing about them: {torch.error}"
-        return Probed("GPUs", found, False, False, "Is the machine busy? Then try once more")
+        found = f"{', '.join(shown) or 'none, and none is needed'}; torch did not answer: {torch.error}"
+        return Probed("GPUs", found, False, False, "Is the machine busy? Then try again")
     if not shown:
-        return Probed("GPUs", f"none, and torch fails: {torch.error}", False, remedy="`make setup` mends it")
+        return Probed("GPUs", f"none, and torch fails: {torch.error}", False, remedy="`make setup` installs it again")
     found = f"fails: {torch.error}" if torch.error else f"{torch.version} computes on {len(torch.names)} of them"
     if torch.version and not torch.cuda:
-        remedy = "That build knows no GPU: `TORCH=auto make setup` brings one that does"
+        remedy = "This build of torch cannot use GPUs. `TORCH=auto make setup` installs one that can"
     else:
-        remedy = "Is the driver older than torch's CUDA? Then `TORCH=auto make setup` brings a build that fits it"
+        remedy = "Is the driver older than torch's CUDA? Then `TORCH=auto make setup` installs one that fits it"
     return Probed("GPUs", f"{', '.join(shown)}; torch {found}", False, False, remedy)
 
 
@@ -290,8 +309,8 @@ def _slurm() -> Probed:
 
 
 def _links(tried: bool) -> Probed:
-    """Whether ranks can be nodes behind links of their own; where it is tried, what a link carries."""
-    remedy = "The lessons that slow links down use loopback here and say so"
+    """Whether ranks can be put behind emulated network links and, if that is tried, how much a link carries."""
+    remedy = "Lessons that emulate slow links run without them here, and say so"
     if reason := "processes are hidden" if any(_watching()) else network.obstacle():
         return Probed("links", f"no: {reason.rstrip('.')}", False, False, remedy)
     if not tried:
@@ -300,25 +319,31 @@ def _links(tried: bool) -> Probed:
         found, well = smoke_tests.link_text()
     except CourseError as error:
         return Probed("links", f"allowed, but {_in_a_line(error)}", False, False, remedy)
-    return Probed("links", found, well, False, "Other programs take the processor: where links matter, close them")
+    return Probed(
+        "links",
+        found,
+        well,
+        False,
+        "Other programs use the processor. Close them if links matter",
+    )
 
 
 def _wsl() -> Iterator[Probed]:
-    """Under Windows, whether its kernel has what links are made of."""
+    """Under Windows, whether the kernel of WSL can emulate links."""
     release = platform.release()
     if "microsoft" not in release.lower():
         return
-    if "Microsoft" in release:  # so WSL 1 calls itself, which is no Linux
-        remedy = "In Windows, `wsl --set-version NAME 2` gives it a kernel; `wsl --list` tells its name"
-        yield Probed("WSL", f"version 1, kernel {release}: no links", False, False, remedy)
+    if "Microsoft" in release:  # the name that WSL 1 has, which is not a Linux kernel
+        remedy = "In Windows, `wsl --set-version NAME 2` gives it a Linux kernel, and `wsl --list` prints its name"
+        yield Probed("WSL", f"version 1, kernel {release}, which cannot emulate links", False, False, remedy)
     elif network.obstacle():
-        remedy = "In Windows, `wsl --update` and then `wsl --shutdown` bring a kernel that can; see the line of links"
-        yield Probed("WSL2", f"kernel {release} shapes no links", False, False, remedy)
+        remedy = "In Windows, `wsl --update` and then `wsl --shutdown` install a kernel that can. See the line `links`"
+        yield Probed("WSL2", f"kernel {release} cannot emulate links", False, False, remedy)
     else:
-        yield Probed("WSL2", f"kernel {release} can shape links", True)
+        yield Probed("WSL2", f"kernel {release} can emulate links", True)
 
 
 def _browser() -> Probed:
     found = chromium()
-    remedy = "`make lab` prints an address for any browser; for slides as PDF and browser tests: apt install chromium"
+    remedy = "`make lab` works with any browser. Only slides as PDF and browser tests need `apt install chromium`"
     return Probed("browser", found or "no Chromium", bool(found), needed=False, remedy=remedy)

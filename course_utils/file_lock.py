@@ -28,6 +28,6 @@ def hold(file: IO, variable: str, wait: bool = True) -> bool:
     except OSError as error:
         raise CourseError(
             f"The disk of {Path(file.name).parent} cannot lock files ({error.strerror}), as some that come over a "
-            f"network. Set {variable} to a folder on another disk."
+            f"network. Set {variable} to a folder on a different disk."
         ) from None
     return True

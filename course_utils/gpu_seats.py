@@ -73,7 +73,7 @@ class Placement:
             CourseError: it does not; the text says why.
         """
         if self.backend != "nccl":
-            raise CourseError(f'backend="nccl" cannot be had here: {self.without_nccl or self.over}.')
+            raise CourseError(f'backend="nccl" is not possible here: {self.without_nccl or self.over}.')
 
 
 PROCESSORS = Placement("gloo")

@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     if port != wanted:
-        print(f"Port {wanted} is in use; taking {port}.", flush=True)
+        print(f"Port {wanted} is in use, so JupyterLab takes port {port}.", flush=True)
     serve(port, options.address, browser=not options.no_browser and has_browser())
     return 0
 
@@ -54,7 +54,7 @@ def read_port(text: str) -> int:
     """
     if text.isascii() and text.isdecimal() and 0 < int(text) < 65536:
         return int(text)
-    raise CourseError(f"{text!r} is not a port: choose a number from 1024 to 65535, as in `make lab PORT=8899`.")
+    raise CourseError(f"{text!r} is not a port. Choose a number from 1024 to 65535: `make lab PORT=8899`.")
 
 
 def free_port(first: int, address: str = ADDRESS) -> int:
@@ -73,11 +73,13 @@ def free_port(first: int, address: str = ADDRESS) -> int:
             except OSError as error:
                 if error.errno == errno.EACCES:
                     raise CourseError(
-                        f"Port {port} needs root: choose one from 1024 on, as in `make lab PORT=8899`."
+                        f"Only root may use port {port}. Choose one from 1024 on: `make lab PORT=8899`."
                     ) from None
                 if error.errno != errno.EADDRINUSE:
-                    raise CourseError(f"{address!r} is not this machine's address: 0.0.0.0 stands for all.") from None
-    raise CourseError(f"No free port from {first} on: choose another, as in `make lab PORT=9900`.")
+                    raise CourseError(
+                        f"{address!r} is not an address of this machine. 0.0.0.0 means all of them."
+                    ) from None
+    raise CourseError(f"All ports from {first} on are in use. Choose a different one: `make lab PORT=9900`.")
 
 
 def has_browser() -> bool:
@@ -118,10 +120,13 @@ def announce(server: "ServerApp", browser: bool) -> None:
     """Say where the server is that now listens, and open it."""
     token = server.identity_provider.token
     address = f"http://{ADDRESS}:{server.port}{landing()}{f'?token={token}' if token else ''}"
-    print(f"JupyterLab is at\n    {address}\nCtrl+C stops it.", flush=True)
+    print(f"JupyterLab is at\n    {address}\nPress Ctrl+C to stop it.", flush=True)
     if "SSH_CONNECTION" in os.environ:
         forward = f"ssh -L {server.port}:{ADDRESS}:{server.port}"
-        print(f"From your own computer: {forward} {socket.gethostname()}, then open that address.", flush=True)
+        print(
+            f"On your own computer, run `{forward} {socket.gethostname()}`, then open that address.",
+            flush=True,
+        )
     if browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 

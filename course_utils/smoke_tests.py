@@ -65,7 +65,7 @@ def there_and_back(comm: "MPI.Intracomm", size: int, times: int) -> float:
         if comm.rank == 0:
             comm.Send(sent, dest=1)
             if comm.recv(source=1) != sum(sent[:256]):
-                raise ValueError("rank 1 received something else than rank 0 has sent")
+                raise ValueError("rank 1 did not receive what rank 0 sent")
         else:
             received = bytearray(len(sent))
             comm.Recv(received, source=0)
@@ -118,7 +118,7 @@ def ask_torch() -> TorchSeen:
     """Import torch, in the Python of ranks and in a process of its own, and compute on each GPU that it sees."""
     command = [ranks_python(), "-c", _ASK_TORCH]
     with (
-        ProgressBar("torch looks for GPUs") as bar,
+        ProgressBar("torch is looking for GPUs") as bar,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
     ):
         until = time.monotonic() + GPU_SECONDS

@@ -122,10 +122,18 @@ LESSONS: tuple[Lesson, ...] = (
         further_minutes=70,
     ),
     Lesson("12_strategy_search", "Can the machine choose for us?", 55, 2, (11,), further_minutes=80),
-    Lesson("13_gpu_nodes", "From four processes to forty GPUs?", 60, 4, (7,)),
-    Lesson("14_profiling", "Where did the time go?", 60, 4, (3, 7)),
-    Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, (8, 12, 13, 14)),
-    Lesson("16_experts", "What if only some weights work?", 60, 4, (11,)),
+    Lesson(
+        "13_gpu_nodes",
+        "From four processes to forty GPUs?",
+        50,
+        4,
+        (7,),
+        part_2=SecondPage("How fast are one GPU and its network?", 45),
+        further_minutes=75,
+    ),
+    Lesson("14_profiling", "Where did the time go?", 55, 4, (3, 7), further_minutes=40),
+    Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, (8, 12, 13, 14), further_minutes=25),
+    Lesson("16_experts", "What if only some weights are used?", 50, 4, (11,), further_minutes=55),
     Lesson("17_long_texts", "What if the text does not fit?", 50, 4, (9,), further_minutes=45),
 )
 

@@ -28,6 +28,7 @@ SHOW_PROCESSES = "mount -t proc proc /proc"
 """What an administrator types where Linux hides its processes."""
 _SHARED_MEMORY = "/dev/shm"
 _TCP_INFO, _BYTES_SENT = 11, 200  # the option, and its field's place in `struct tcp_info`, linux/tcp.h
+_QUEUED = 0x5411  # SIOCOUTQ of linux/sockios.h
 _NAMESPACES = {"user": 0x10000000, "mnt": 0x00020000, "net": 0x40000000}  # CLONE_NEWUSER, _NEWNS, _NEWNET of sched.h
 _DEATH_SIGNAL, _NAME = 1, 15  # of prctl
 
@@ -212,6 +213,17 @@ def sent_by(connection: socket.socket) -> int | None:
     """Bytes that a TCP connection has sent so far, as the kernel counts them; None but on Linux."""
     info = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 256) if LINUX else b""
     return struct.unpack_from("Q", info, _BYTES_SENT)[0] if len(info) >= _BYTES_SENT + 8 else None
+
+
+def queued_in(connection: socket.socket) -> int:
+    """Bytes that were written into a TCP connection and that the other side has not confirmed yet; 0 but on Linux."""
+    if not LINUX:
+        return 0
+    import fcntl
+
+    with contextlib.suppress(OSError):  # it only listens
+        return struct.unpack("i", fcntl.ioctl(connection.fileno(), _QUEUED, bytes(4)))[0]
+    return 0
 
 
 # --- shared memory ----------------------------------------------------------------------------------------------------

@@ -44,8 +44,8 @@ def _listening(host: str, port: int) -> socket.socket | None:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise CourseError(
-                f"Port {port} of {host}, at which the processes would meet, is taken. "
-                "`export MASTER_PORT=…` chooses another one."
+                f"Port {port} of {host}, where the processes should meet, is in use. "
+                "`export MASTER_PORT=…` chooses a different port."
             ) from None
         return None
 

@@ -1,4 +1,4 @@
-"""Draws the README's picture: a broadcast on four ranks, one after the other and by doubling. Run it from anywhere:
+"""Draws a picture of two runs: a broadcast on four ranks, one after the other and by doubling. Run it from anywhere:
 
     .venv/bin/python docs/first_picture.py
 

@@ -37,6 +37,7 @@ html_theme_options = {
     "home_page_in_toc": True,
     "use_download_button": False,
     "use_fullscreen_button": False,
+    "navbar_persistent": [],  # no second search above the one in the menu
     "search_bar_text": "Search the course",
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",

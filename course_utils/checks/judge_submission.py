@@ -110,7 +110,7 @@ def _run_all_cells(submission: Submission, running: RanksInterface) -> str:
             ran = running.attempt(run_cells, arguments, with_comm=False, patience=CELLS_SECONDS, limit=CELLS_SECONDS)
     except CourseError as error:
         return str(error)
-    return f"the notebook's cells do not come to their end: {ran.trouble.strip()}" if ran.trouble else ""
+    return f"the notebook's cells do not run to the end: {ran.trouble.strip()}" if ran.trouble else ""
 
 
 class _WithoutOwnAnswers:

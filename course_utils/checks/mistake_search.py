@@ -94,7 +94,7 @@ class MistakeSearch:
         began = time.monotonic()
         self._likely: Question | None = None
         ended = None
-        with ProgressBar("looking for the mistake") as self._bar:
+        with ProgressBar("searching for the mistake") as self._bar:
             try:
                 found = self._found()
             except _Ended as search:

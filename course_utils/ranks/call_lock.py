@@ -57,7 +57,9 @@ def call_lock(folder: RanksFolder) -> Iterator[CallLock]:
         try:
             _take(file, (settings.SHARED if folder.path.parent == shared_root() else settings.RUNTIME).name)
         except KeyboardInterrupt:
-            raise CourseError("Stopped by you, while another notebook had its turn. Nothing was run.") from None
+            raise CourseError(
+                "You stopped this call while it waited for a call from another notebook. Nothing was run."
+            ) from None
         with full_disk_in_words(folder.path.parent):
             lock = CallLock(file)
         yield lock

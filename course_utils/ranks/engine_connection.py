@@ -66,7 +66,8 @@ class EngineConnection(Connection):
         """As every connection's."""
         if self.control.dead():
             raise RanksGone(
-                f"{self.control.how_it_ended()} `ranks.restart()` brings new ranks; variables of the old ones are gone."
+                f"{self.control.how_it_ended()} "
+                "`ranks.restart()` starts new ranks, without the variables of the old ones."
             )
         try:
             pending = {}

@@ -91,8 +91,8 @@ class ThisMachine:
 
     def unrelated_processes_text(self) -> str:
         return (
-            f"{count(self.ranks, 'process')} came up, and they do not know of each other: the mpiexec that started "
-            "them belongs to another MPI than mpi4py's. `course doctor` names both."
+            f"{count(self.ranks, 'process')} started, but they do not know of each other, because the mpiexec "
+            "that started them does not belong to mpi4py's MPI. `course doctor` names both."
         )
 
     def description(self, introduced: list[dict]) -> str:
@@ -163,5 +163,5 @@ def site_of(ranks: int, network: EmulatedNetwork | None, where: str | None, job:
         raise CourseError("The nodes of a cluster have links of their own: leave link, latency and slow out.")
     known = set(batch_job.Job.__dataclass_fields__) - {"ranks"}
     if unknown := sorted(set(job) - known):
-        raise CourseError(f"start({unknown[0]}=…) is unknown. For Slurm there are: {', '.join(sorted(known))}.")
+        raise CourseError(f"start({unknown[0]}=…) is unknown. With Slurm you can set {', '.join(sorted(known))}.")
     return SlurmNodes(batch_job.Job(ranks, **job))

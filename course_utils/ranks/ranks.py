@@ -39,7 +39,7 @@ _MEETING_SECONDS_ON_LINKS = 10.0
 
 _MOST_LEFT = 50_000
 """Messages that nobody received: MPI holds them, and their memory, as long as the ranks live."""
-_NEW_RANKS = "New ranks were started; variables of the old ones are gone."
+_NEW_RANKS = "New ranks were started. The variables of the old ones are lost."
 
 
 class Ranks(LastRun):
@@ -341,7 +341,7 @@ class Ranks(LastRun):
         if not (self._usable or call.lost or any(reply.kind == "unusable" for reply in replies)):
             trouble += " MPI cannot end what was under way."
         if call.lost or not self._usable:
-            trouble += " `ranks.restart()` brings new ranks; variables of the old ones are gone."
+            trouble += " `ranks.restart()` starts new ranks, without the variables of the old ones."
             raise RanksGone(trouble, ending)
         raise RankError(trouble, ending)
 
@@ -397,7 +397,7 @@ class Ranks(LastRun):
     def restart(self) -> "Ranks":
         """End the ranks and start as many new ones. Variables that lived on them are gone."""
         self._start_anew()
-        print(f"{self.facts['line']}. Variables of the old ranks are gone.")
+        print(f"{self.facts['line']}. The variables of the old ranks are lost.")
         return self
 
     def _start_anew(self) -> None:

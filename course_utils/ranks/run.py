@@ -201,8 +201,8 @@ def pack_or_explain(function: Callable, thing: Any) -> bytes:
     except Exception as error:
         name = getattr(function, "__name__", "the function")
         raise CourseError(
-            f"{name} uses something of the notebook that cannot be sent to the ranks ({error}). "
-            "Make it inside the function, or pass it as an argument."
+            f"{name} uses something from the notebook that cannot be sent to the ranks ({error}). "
+            "Create it inside the function, or pass it as an argument."
         ) from None
 
 
@@ -213,7 +213,7 @@ def check_function(function: Any) -> None:
         CourseError: it is no function.
     """
     if not callable(function):
-        raise CourseError(f"run needs a function, and got {function!r}. Write its name without quotes and brackets.")
+        raise CourseError(f"run needs a function, but got {function!r}. Write its name without quotes and brackets.")
 
 
 class LastRun:

@@ -85,7 +85,7 @@ def start(
     if running is not None:
         if not same:
             before = count(running.world_size, "rank")
-            print(f"Stopped the {before} that had been started before. All variables on them are gone.")
+            print(f"Stopped the {before} that had been started before. All variables on them are lost.")
         running.stop()
     taken_over = _take_over(ranks, site)
     found = taken_over or _launch(ranks, site)

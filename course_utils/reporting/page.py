@@ -94,11 +94,11 @@ class Report:
         path = Path(file).expanduser()
         try:
             if path.exists() and _MARK not in path.read_text(encoding="utf-8", errors="replace")[:500]:
-                raise CourseError(f"{path} is there already and is not a report. Choose another name.")
+                raise CourseError(f"{path} exists already and is not a report. Choose a different name.")
             page = render("course_utils/reporting/report_page.html", mark=_MARK, title=TITLE, report=self)
             path.write_text(page, encoding="utf-8")
         except OSError as error:
-            raise CourseError(f"{path} cannot be written ({error.strerror}). Choose another place.") from None
+            raise CourseError(f"{path} cannot be written ({error.strerror}). Choose a different folder.") from None
         print(f"Your report is in {path}.")
         return path
 
@@ -110,7 +110,7 @@ class Report:
 
 
 def report(file: str | Path | None = None, latest: bool = False) -> Report | None:
-    """Draw what you have trained yourself, beside what others have published; a notebook shows it as one page.
+    """Draw what you have trained yourself, next to what others have published. A notebook shows it as one page.
 
     Args:
         file: such as "report.html", to keep the page as a file of its own; None: it is only shown.
@@ -127,7 +127,7 @@ def report(file: str | Path | None = None, latest: bool = False) -> Report | Non
         page = page_of(found)
         print("\n".join([*page.intro, *page.notes]))
         if file is not None:
-            print(f"So {file} was not written. (Only what a notebook's checks judge is kept.)")
+            print(f"So {file} was not written. Only training runs that a lesson or a check keeps can be drawn.")
         return None
     page = page_of(found)
     if file is not None:
@@ -136,7 +136,7 @@ def report(file: str | Path | None = None, latest: bool = False) -> Report | Non
 
 
 def page_of(found: Sequence[ReportPart]) -> Report:
-    """One page of the lessons' parts; where a lesson has nothing yet, its intro says what to run."""
+    """One page of the lessons' parts. If a lesson has nothing yet, its introduction says what to run."""
     missing = [part.nothing_yet for part in found if not part.sections and part.nothing_yet]
     return Report(
         title=next((part.title for part in found if part.sections and part.title), TITLE),

@@ -36,7 +36,9 @@ def grade_class(
     if not system.LINUX:
         raise CourseError(obstacle())
     if trusted and is_root():
-        raise CourseError("`--trusted` runs what was handed in as you, and never as root: grade as an ordinary user.")
+        raise CourseError(
+            "`--trusted` runs what was handed in as yourself, and refuses to do so as root. Grade as an ordinary user."
+        )
     if not trusted and (reason := obstacle()):
         raise CourseError(
             f"{reason} `--trusted` marks without a box, as you, with your files and your network in reach: "
@@ -72,10 +74,12 @@ def grade_class(
 def _writable(out: Path | None) -> Path:
     """Where the marks go; said before anything is run, and not after ten minutes."""
     if out is None and MARKS.exists():
-        raise CourseError(f"{MARKS} is there already. `--out {MARKS}` replaces it, `--out NAME.csv` writes another.")
+        raise CourseError(
+            f"{MARKS} exists already. `--out {MARKS}` replaces it, `--out NAME.csv` writes a different file."
+        )
     table = out or MARKS
     if not table.absolute().parent.is_dir() or table.is_dir():
-        raise CourseError(f"{table} cannot be written: is its folder there? `--out` names the file.")
+        raise CourseError(f"{table} cannot be written. Does its folder exist? `--out` names the file.")
     scratch = scratch_of(table)
     with _plain_error(f"{table} cannot be written", "`--out` names a file elsewhere."):
         scratch.touch()
@@ -85,7 +89,7 @@ def _writable(out: Path | None) -> Path:
 
 def _make_folder(feedback: Path) -> None:
     scratch = feedback / ".course-new"
-    with _plain_error(f"No texts can be written into {feedback}", "`--feedback` names another folder."):
+    with _plain_error(f"No texts can be written into {feedback}", "`--feedback` names a different folder."):
         feedback.mkdir(parents=True, exist_ok=True)
         scratch.touch()
         scratch.unlink()

@@ -78,7 +78,9 @@ class StartedRanks:
                     raise CourseError(f"{_NO_START} ({error}). What they wrote:\n{self._written()}") from error
         except OSError as error:
             self.close()
-            raise CourseError(f"{_NO_START} in {path} ({error}). `export TMPDIR=/tmp` takes another folder.") from error
+            raise CourseError(
+                f"{_NO_START} in {path} ({error}). `export TMPDIR=/tmp` takes a different folder."
+            ) from error
         except BaseException:
             self.close()
             raise
@@ -204,7 +206,7 @@ def _wait_for_memory() -> None:
     while (left := memory_left()) < 2 * least_memory():
         if time.monotonic() > deadline:
             raise CourseError(
-                f"This machine has only {left / 1e9:.1f} GB of memory left. End other programs, and grade again."
+                f"This machine has only {left / 1e9:.1f} GB of memory left. Close other programs, and grade again."
             )
         time.sleep(0.1)
 

@@ -3,13 +3,14 @@
 # %% [markdown]
 # # Exercises: from four processes to forty GPUs?
 #
-# Here you write what a training needs to live on nodes that are not yours: a loop that can be
-# killed, the batch script that starts it, the figure that says how full the links are, how
-# often to save, and the reader of logs for the day when it does not start. The exercises belong
-# to [lesson 13](../notebooks/13_gpu_nodes.ipynb).
+# Here you write what a training run needs on a cluster. There are five exercises. In the first two you write a loop
+# that can be killed, and the batch script that starts it. They belong to [lesson 13](../notebooks/13_gpu_nodes.ipynb).
+# The third, the bus bandwidth, belongs to [part 2](../notebooks/13_gpu_nodes_part_2.ipynb). The last two ask how often
+# to save, and let you find the cause of a failed launch in its log. They go with sections of
+# [Further](../notebooks/13_gpu_nodes_further.ipynb).
 #
-# The check looks at more than the result: it kills your training, lets one rank alone hear a
-# signal, runs your script, and gives your reader logs that you have not seen.
+# The checks look at more than the result. They kill your training run, send a signal to one rank only, run your script,
+# and give your function logs that you have not seen.
 
 # %%
 import math
@@ -32,74 +33,81 @@ ranks = course.start(4)
 ranks.load_torch()
 
 # %% [markdown]
-# ## 1 · A training that can be killed
+# ## 1 · A training run that can be killed
 #
-# Twelve steps, three epochs of four, a checkpoint every five. After step 7 a node dies:
+# Take three epochs with four batches each, which makes twelve steps, and a checkpoint every five steps. A process is
+# killed after step 7:
 #
 # ```
 # first start    1  2  3  4 │ 5  6  7 ✗
-#                             ▲ checkpoint: epoch 1, batch 1
-# second start                   6  7  8 │ 9  10  11  12    the same batches, the same losses
+#                             ▲ checkpoint after step 5: epoch 1, batch 1
+# second start                   6  7  8 │ 9  10  11  12
 # ```
 #
-# Steps 6 and 7 are done twice. That is no harm: the second time they begin with the weights,
-# the optimizer and the random numbers of the first.
-
-# %% [markdown]
-# `with training_of(settings) as training:` sets everything up on every rank and reads no
-# checkpoint. `training` then has
+# Epochs and batches are counted from 0, so after step 5 one batch of epoch 1 is done. Steps 6 and 7 are done twice.
+# They give the same losses both times, because they begin with the same weights, the same optimizer and the same random
+# numbers.
 #
-# | name | what it is |
+# `with training_of(settings) as training:` sets everything up on each rank. It lets the ranks meet and builds the
+# network, the optimizer, the data and DDP, but it doesn't read a checkpoint. Then `training` has these attributes and
+# methods:
+#
+# | Name | What it is |
 # |---|---|
-# | `model`, `optimizer` | both with `state_dict()` and `load_state_dict(…)` |
-# | `sampler` | `set_epoch(epoch)` makes it deal the images out anew |
-# | `batches()` | this rank's share of all batches of the sampler's epoch |
-# | `step(batch, progress)` | one step; moves `progress.batch` and `progress.steps` on |
-# | `loss()` | the loss on all training images, at the end of an epoch |
-# | `stop.agreed()`, `stop.heard` | whether any rank was asked to stop; what this one heard |
-# | `trained(progress, resumed_at)` | the result |
-# | `rank`, `file` | of this process; of the checkpoint, for all |
+# | `model`, `optimizer` | both have `state_dict()` and `load_state_dict(…)` |
+# | `sampler` | `set_epoch(epoch)` puts the images into the order of this epoch |
+# | `batches()` | a list with this rank's share of each batch of the epoch |
+# | `step(batch, progress)` | takes one step and adds 1 to `progress.batch` and to `progress.steps` |
+# | `loss()` | the loss on all training images, for the end of an epoch |
+# | `stop.agreed()` | asks all ranks, and returns whether any of them has heard a signal |
+# | `stop.heard` | the signal that this rank has heard, or an empty string |
+# | `trained(progress, resumed_at)` | the result that your function returns |
+# | `rank`, `file` | the number of this rank, and the path of the checkpoint |
 
 # %% [markdown]
-# `progress = Place()` is the beginning; its `epoch`, `batch`, `steps` and `losses` say how far a
-# training has come. At the end of an epoch you move it on: another loss in `losses`, the next
-# `epoch`, and `batch` 0. For the checkpoint, which holds what you put into it:
+# `progress = Place()` describes the beginning. Its `epoch`, `batch` and `steps` are 0, and its list `losses` is empty.
+# After the last batch of an epoch you append the loss, add 1 to `epoch` and set `batch` back to 0.
 #
-# | call | on which ranks | what it does |
+# Four functions help you with the checkpoint:
+#
+# | Call | Which ranks call it | What it does |
 # |---|---|---|
-# | `read_checkpoint(file)` | all | what `save_checkpoint` wrote, or None |
-# | `save_checkpoint(file, content)` | one | a dict; the old file or the new one, never a half |
-# | `gather_random_states()` | all | a list on rank 0, None elsewhere |
-# | `set_random_states(states)` | all | every rank takes its own |
+# | `read_checkpoint(file)` | all | returns the dict that was saved, or None if there is none yet |
+# | `save_checkpoint(file, content)` | rank 0 | writes the dict, and then renames the file |
+# | `gather_random_states()` | all | returns a list on rank 0, and None on the others |
+# | `set_random_states(states)` | all | each rank takes its own state from the list |
 #
-# The dict may hold numbers, texts, lists, tensors, what `state_dict()` gives, and a `Place`.
+# You choose what the dict contains. It may hold numbers, strings, lists, dicts, tensors, and what `state_dict()`
+# returns. `asdict(progress)` turns your progress into a dict, and `Place(**…)` turns it back.
 #
-# What you raise when the ranks agree to stop: `Interrupted(stop.heard, progress.steps, file)`.
+# Save at three points: after each step whose number is divisible by `settings.save_every`, after the step at which the
+# ranks agree to stop, and at the end of the whole run. When the ranks have agreed and the checkpoint is written, all of
+# them `raise Interrupted(training.stop.heard, progress.steps, training.file)`.
 #
-# **Before you type:** what must not happen between `save_checkpoint` on rank 0 and the moment
-# when the other ranks leave?
+# **Before you type:** rank 0 takes a while to write. What could happen if the other ranks left the function at once?
 
 # %% tags=["exercise"]
 # train_ddp
 
 # %% [markdown]
-# Your loss, uninterrupted and interrupted, on two ranks. (`die_at` would end a rank for good,
-# so here the second start simply asks for more epochs.)
+# You can also try your function by hand, on two ranks. The second call asks for more epochs, so it should resume where
+# the first one ended:
 #
 # ```python
 # import tempfile
 #
 # folder = tempfile.mkdtemp()
 # for epochs in (2, 4):
-#     run = ranks.run(train_ddp, Settings(folder, epochs), backend="gloo")
+#     run = ranks.run(train_ddp, Settings(folder, epochs), ranks=2, backend="gloo")
 #     print(run.results[0].resumed_at, run.results[0].losses)
 # ```
 
 # %% [markdown]
 # ## 2 · The batch script
 #
-# What sbatch must know is in comments at the top, one `#SBATCH --option=value` on each line; sbatch
-# reads them until the first command. The commands below them run once, on the first node:
+# Write the function that made the batch script of the lesson. At its top are lines of the form `#SBATCH
+# --option=value`, which sbatch reads until the first command. The commands below them run once, on the first node of
+# the job, and `srun` starts the tasks on all nodes:
 #
 # ```
 # #!/bin/bash
@@ -108,39 +116,51 @@ ranks.load_torch()
 # …                                     this script
 # export MASTER_ADDR=…                    │
 # srun … python train.py                  ├─► 4 tasks          4 tasks
-# status=$?                               │   (75: stopped in time, may go on)
+# status=$?                               │   (75: stopped in time, may resume)
 # …                                       ▼
 # ```
 #
-# `check_job([nodes, tasks_per_node, cores_per_task, minutes], gpus_per_node, warn_seconds,
-# [name, partition, memory])` is ready: it raises what the docstring promises.
-
-# %% [markdown]
-# Three things to think of before you type:
+# The docstring lists what the script must do. The lesson explains each of its lines, so keep the printed script at
+# hand. Some lines depend on the arguments, and a line that asks for GPUs, memory or a partition must be missing if none
+# was given. To start with, call `check_job([nodes, tasks_per_node, cores_per_task, minutes], gpus_per_node,
+# warn_seconds, [name, partition, memory])`. It raises the errors that the docstring promises.
 #
-# - In a Python string `f"…"`, a brace of the shell is written twice: `${{MASTER_ADDR:-…}}`.
-# - Which lines must not be there at all when there is no GPU, and no partition or memory was named?
-# - The script goes on after `srun`. What does it know then, and what is left to do?
+# A word about Python: in a string `f"…"` you have to double each brace that belongs to the shell, as in
+# `${{MASTER_ADDR:-…}}`. (In the shell, `${NAME:-value}` is the variable, or `value` if it isn't set.)
 #
-# The check reads your script as sbatch does and runs it with an `srun` that starts nothing and
-# notes what it is told. Where a Slurm answers, it asks `sbatch --test-only` as well.
+# **Before you type:** the script continues when `srun` has ended. What can it find out then, and what is left to do?
+#
+# The check reads your script as sbatch does. Then it runs the script with an `srun` that starts nothing and only notes
+# its arguments. If there is a Slurm here, the check also asks `sbatch --test-only`.
 
 # %% tags=["exercise"]
 # slurm_script
 
 # %% [markdown]
-# Look at what you have written: `print(slurm_script("python train.py", nodes=2))`.
+# Have a look at your script with `print(slurm_script("python train.py", nodes=2))`.
 #
 # ## 3 · How full were the links?
 #
-# Four ranks add up vectors of 1 GB in half a second: 2 GB/s, says the algorithm bandwidth. In a
-# ring each rank sends three of its four blocks, and then three again: 1.5 times the vector. So
-# 3 GB/s passed every link, and *that* compares with what the link can do.
+# In [part 2](../notebooks/13_gpu_nodes_part_2.ipynb) of the lesson you turned the algorithm bandwidth of an all-reduce
+# into the bus bandwidth, which is the rate at which bytes pass through each link. Now write the function for all
+# collectives.
+#
+# For example, four ranks add up a vector of 1 GB in half a second, so the algorithm bandwidth is 2 GB/s. In a ring,
+# each rank sends 3 of the 4 blocks in the reduce-scatter and 3 of 4 in the all-gather:
 #
 # ```
 #              reduce-scatter     all-gather
 # each rank    3 blocks of 4      3 blocks of 4      6/4 of the vector
 # ```
+#
+# So 1.5 GB pass through each link in half a second, and the bus bandwidth is 3 GB/s. In general it is
+#
+# $$\text{share} \cdot \frac{n}{t},$$
+#
+# where the vector has $n$ bytes, the operation takes $t$ seconds, and the *share* is what the busiest rank has to send
+# or receive in one direction at least, as a part of the vector. For a broadcast, think of the rank that has the vector
+# at the beginning, and for a reduce of the rank that has the sum at the end. As in nccl-tests, $n$ counts the *whole*
+# vector, which is what each rank has after an all-gather and before a reduce-scatter.
 
 # %% tags=["exercise"]
 # bus_bandwidth
@@ -148,14 +168,21 @@ ranks.load_torch()
 # %% [markdown]
 # ## 4 · How often to save?
 #
-# A checkpoint takes $C$ seconds in which nobody trains. A failure throws the training back to the last one. The data
-# sheet says how many *hours* one node lives from failure to failure; you have many nodes, and each that fails breaks
-# off all.
+# *After the section "How often should you save?" of [Further](../notebooks/13_gpu_nodes_further.ipynb).*
 #
-# | seconds of a checkpoint | hours of a node | nodes | best interval |
-# |---|---|---|---|
-# | 50 | 1 | 1 | 600 s |
-# | 50 | 4 | 4 | 600 s |
+# Writing a checkpoint takes $C$ seconds, during which nothing is trained. A failure throws the run back to the last
+# checkpoint. If the time between two failures is $M$ seconds on average, the interval
+#
+# $$t = \sqrt{2\,C M}$$
+#
+# loses the least time. You are given the mean time between failures of *one* node, and in hours. A run on $n$ nodes
+# stops if any of them fails, so its $M$ is only an $n$-th of that.
+#
+# | $C$ in seconds | hours of one node | nodes | $M$ in seconds | best interval |
+# |---|---|---|---|---|
+# | 50 | 1 | 1 | 3,600 | 600 s |
+# | 50 | 4 | 4 | 3,600 | 600 s |
+# | 50 | 1 | 4 | 900 | 300 s |
 
 # %% tags=["exercise"]
 # best_interval
@@ -163,50 +190,60 @@ ranks.load_torch()
 # %% [markdown]
 # ## 5 · Why did it not start?
 #
-# Read this log first. One line of it says why; the rest follows from it.
+# *After the section "When the launch fails" of [Further](../notebooks/13_gpu_nodes_further.ipynb).*
+#
+# Read this log of two ranks on two nodes first. One of its lines gives the cause, and the rest follows from it.
 
 # %%
 print(recording("no shared files").log)
 
 # %%
 choices = {
-    "a": "train.py, line 65, has a mistake",
-    "b": "node02 has a folder /mnt/runs of its own",
+    "a": "line 65 of train.py is wrong",
+    "b": "the two nodes don't share the folder /mnt/runs",
     "c": "rank 1 was killed",
 }
 course.predict("gpu_nodes_log", answer=..., choices=choices)
 
 # %% [markdown]
-# Rank 0 *wrote* the file, says a line further up, and rank 1 on another node cannot find it. One
-# line alone would not tell: a mistyped path looks the same. `RULES` knows this:
+# Further up, a line says that rank 0 *wrote* the file, and rank 1 on the other node can't find it. The error alone
+# would not be enough, because a mistyped path looks just the same. That is why a rule in `RULES` may ask for a second
+# line in addition to the one that shows the cause:
 
 # %%
 course.answer("gpu_nodes_log", answer="b")
 for rule in RULES:
     print(f"{rule.cause:24}{rule.shows:.62}")
     if rule.beside:
-        print(f"{'   and beside it':24}{rule.beside}")
+        print(f"{'   and elsewhere':24}{rule.beside}")
 
 # %% [markdown]
-# In `RULES` a cause stands above what can follow from it: a job may run into its time limit
-# *because* a rank ran out of memory and the others wait.
+# The order of `RULES` matters. A job may run into its time limit *because* a rank ran out of memory while the others
+# waited for it, so "out of memory" is above "time limit". Your function therefore goes through the rules from top to
+# bottom, and for each rule through the lines of the log:
 #
-# `in_time(lines)` brings lines into the order of time, and leaves empty ones out. `found =
-# re.search(rule.shows, line)` is None where the rule does not fit; `beside(rule, found, log)` looks
-# for what a rule wants to see beside it. `ERROR` and `CONSEQUENCE` are compiled already:
-# `ERROR.search(line)`.
+# 1. `in_time(log.splitlines())` gives you the lines in the order of time, without empty ones.
+# 2. `found = re.search(rule.shows, line)` is None if the line doesn't show this cause. If it does, and `rule.beside` is
+#    not empty, then `beside(rule, found, log)` must be true as well. The first line that passes is the answer,
+#    `Cause(rule.cause, (line,))`.
+# 3. If no rule fits, the cause is `UNKNOWN`. Then the reader of your answer should at least see where to look. An error
+#    like `Connection closed by peer` only follows from another one, so show up to three lines that `ERROR` finds and
+#    `CONSEQUENCE` does not. If there is no such line, take those that `ERROR` finds, and if there are none either, the
+#    last line of the log.
+#
+# `ERROR` and `CONSEQUENCE` are compiled regular expressions, so you write `ERROR.search(line)`.
 
 # %% tags=["exercise"]
 # explain_failure
 
 # %% [markdown]
-# Have you a log of your own that failed? `course doctor --log FILE` reads it in the same way.
+# If you have a log of a failed launch, `course doctor --log FILE` reads it in the same way.
 
 # %%
 course.progress()
 
 # %% [markdown]
-# Next: lesson 14, where the time goes.
+# Next comes [lesson 14](../notebooks/14_profiling.ipynb), which asks where the time goes.
 
 # %%
 ranks.stop()

@@ -3,12 +3,10 @@
 # %% [markdown]
 # # Exercises: where did the time go?
 #
-# First you count two shares in lists of times. Then you are given five training programs that
-# are slow, each for one reason, and you make them faster without changing what they learn. The
-# exercises belong to [lesson 14](../notebooks/14_profiling.ipynb).
-#
-# The check runs the slow program and yours by turns, A B A B, on other data each time. It wants
-# the same numbers, and a factor between the two times.
+# In the first two exercises you count how much communication is hidden, and how long a rank is idle. Then you get five
+# training programs, each of which is slow for one reason, and you make them faster without changing what they learn.
+# All seven together take about an hour. They belong to [lesson 14](../notebooks/14_profiling.ipynb), and you can do
+# them in any order.
 
 # %%
 from collections.abc import Iterable, Sequence
@@ -33,30 +31,32 @@ ranks.load_torch()
 # %% [markdown]
 # ## 1 · How much communication is hidden?
 #
-# A rank's profile, as times from begin to end. An operation may begin before another one has
-# ended, in both lanes:
+# You are given when a rank computed and when its messages were in flight, as two lists of pairs (begin, end). Return
+# the time with both, divided by the time with a message in flight. In both lists a pair may begin before a different
+# one has ended, and time still counts only once:
 #
-# ```
+# ```text
 # time           0    1    2    3    4    5    6    7    8    9
 # computing      ├─────────┤    ├──────────────┤                     (0, 2) and (3, 6)
 # messages            ├──────────────┤                               (1, 4)
-#                                    ├─────────────────────────┤     (4, 9) …
-#                                         ├─────────┤                (5, 7) at the same time
-# under way           ├────────────────────────────────────────┤     8
-# hidden              ├────┤    ├──────────────┤                     1 + 3
+#                                    ├─────────────────────────┤     (4, 9)
+#                                         ├─────────┤                (5, 7), at the same time as (4, 9)
+# in flight           ├────────────────────────────────────────┤     8 in total
+# hidden              ├────┤    ├──────────────┤                     1 + 3 in total
 # ```
 #
-# `overlap_share([(0, 2), (3, 6)], [(1, 4), (4, 9), (5, 7)])` is 4 / 8. No ranks are needed.
+# So `overlap_share([(0, 2), (3, 6)], [(1, 4), (4, 9), (5, 7)])` is 4 / 8. If no message is in flight at any time, the
+# share is 0. This function needs no ranks.
 
 # %% tags=["exercise"]
 # overlap_share
 
 # %% [markdown]
-# ## 2 · How long does a rank do nothing?
+# ## 2 · How long is a rank idle?
 #
-# The same rank: its steps began at 0 and ended at 12. From 9 on it neither computes nor
-# communicates, so it is idle for 3 / 12 of the time. An event may begin before the first moment
-# that counts, and end after the last.
+# Take the same rank, and suppose that its steps began at 0 and ended at 12. From 9 on it neither computes nor
+# communicates, so it is idle for 3 / 12 of the time. Time before `begin` and after `end` doesn't count, even if a pair
+# reaches into it.
 
 # %% tags=["exercise"]
 # idle_share
@@ -64,33 +64,34 @@ ranks.load_torch()
 # %% [markdown]
 # ## Five slow programs
 #
-# Below you find each program's whole text: it works, and it is slow. Guess first, then measure:
-#
-# ```python
-# from course_utils.lessons.profiling import pictures
-# from course_utils.lessons.profiling import profile_program
-#
-# found = profile_program(ranks, 1)
-# pictures.profile(found.lanes, "slow program 1")
-# ```
-#
-# Then take out the line `raise NotImplementedError` and change what is below it. Your program must
-# give the same losses, within 1 in 100,000, and be faster by the factor that is wanted; how is up
-# to you.
+# In each of the next five exercises you find the whole text of a program that works and is slow. First look at its
+# profile and decide what the reason is, with the five questions of the page. This cell profiles program 1; change the
+# number for the others:
+
+# %%
+from course_utils.lessons.profiling import pictures, profile_program
+
+lanes = profile_program(ranks, 1).lanes
+pictures.profile(lanes, "Slow program 1, a whole run")
 
 # %% [markdown]
+# Then delete the line `raise NotImplementedError` in the exercise and change the program below it. What you change is
+# up to you. The check runs the slow program and yours in turn, with new data each time. Both have to return the same
+# numbers, up to 1 part in 100,000, and yours has to be faster by the factor given with each exercise.
+#
 # ## 3 · Slow program 1
 #
-# Photos in files, a small network, one rank. `decode` turns the bytes of a JPEG file into a
-# tensor. In each call the files hold other photos.
+# One rank trains a small network on photos that it reads from files. `decode` turns the bytes of a JPEG file into a
+# tensor. The epochs use the same photos in the same order:
 #
-# ```
-# epoch 0   read decode │ train │ read decode │ train │ …
-# epoch 1   read decode │ train │ read decode │ train │ …
+# ```text
+# epoch 0   read and decode │ train │ read and decode │ train │ …
+# epoch 1   read and decode │ train │ read and decode │ train │ …
 # ```
 #
-# **Wanted: 1.5 times as fast.** The seconds of the processor are counted, so that what else runs
-# on this machine does not matter; threads or processes that do the same work do not lessen them.
+# Your program should be **1.5 times as fast**. We count the seconds for which the processor works, so it doesn't
+# matter what else your computer is doing, and it doesn't help to spread the same work over several threads or
+# processes. Every time the function is called, the files contain different photos.
 
 # %% tags=["exercise"]
 # speed_up_1
@@ -98,16 +99,16 @@ ranks.load_torch()
 # %% [markdown]
 # ## 4 · Slow program 2
 #
-# Every rank trains a network of its own. The log holds three means over all ranks for each
-# step. `.item()` waits until the number is there; on a GPU, until everything that was asked of it
-# is done.
+# Every rank trains a network of its own, and there is a log. For each step it holds three numbers, which are means over
+# all ranks. `.item()` turns a tensor into a number and has to wait until that number is known. On a GPU this means
+# that it waits for all the work launched so far. Here it waits for the slowest rank:
 #
-# ```
+# ```text
 # rank 0   step │ wait wait wait │ step │ wait wait wait │ …
 # rank 1     step │ wait wait wait │ step │ wait wait wait │ …
 # ```
 #
-# **Wanted: 1.5 times as fast**, on two ranks.
+# Your program should be **1.5 times as fast**, on two ranks.
 
 # %% tags=["exercise"]
 # speed_up_2
@@ -115,16 +116,16 @@ ranks.load_torch()
 # %% [markdown]
 # ## 5 · Slow program 3
 #
-# 41 narrow layers have 82 parameters, tensors with few numbers each. Adam, and a running average
-# of the weights, change these tensors one after the other, on one rank:
+# One rank trains a network of 41 narrow layers, each with a weight matrix and a bias. That makes 82 small tensors. Adam
+# updates them one after the other, and so does a running average of the weights:
 #
-# ```
-# tensor 0   · · · · · · · · · · · · · ·        a dot is one operation: a few microseconds
-# tensor 1   · · · · · · · · · · · · · ·        to call it, next to nothing to compute it
-# …          ×  82, in every step
+# ```text
+# tensor 0   · · · · · · · · · · · · · ·        each dot is an operation
+# tensor 1   · · · · · · · · · · · · · ·        that takes microseconds to call, and hardly any time to compute
+# …          × 82, in every step
 # ```
 #
-# **Wanted: 1.2 times as fast**, in seconds of the processor.
+# Your program should be **1.2 times as fast**, in seconds of the processor.
 
 # %% tags=["exercise"]
 # speed_up_3
@@ -132,17 +133,18 @@ ranks.load_torch()
 # %% [markdown]
 # ## 6 · Slow program 4
 #
-# Each batch has 16 texts, from short to long. The time for a text grows with its letters;
-# `gradient_of` plays it by waiting. Every rank takes a quarter of the texts:
+# Each batch has 16 texts, ordered from short to long, and each of four ranks takes a quarter of them. The time for a
+# text is proportional to its number of letters. `gradient_of` waits for that long in place of a real computation, so
+# that each rank seems to have a processor of its own:
 #
-# ```
+# ```text
 # rank 0   ▏ wait ─────────────────────────┐
 # rank 1   ▍ wait ─────────────────────────┤
 # rank 2   ██ wait ────────────────────────┤ all-reduce
 # rank 3   ████████████████████████████████┘
 # ```
 #
-# **Wanted: 1.4 times as fast**, on all your ranks. Every letter has to be computed once.
+# Your program should be **1.4 times as fast**, on all your ranks. Every text has to be computed once, by one rank.
 
 # %% tags=["exercise"]
 # speed_up_4
@@ -150,16 +152,17 @@ ranks.load_torch()
 # %% [markdown]
 # ## 7 · Slow program 5
 #
-# Data parallel training with a link and a processor for each rank, both played by waiting.
-# `link.all_reduce(tensor)` returns at once; its `wait()` returns when the sum has come.
+# This is data-parallel training on two ranks. Each rank has a processor and a link that are emulated by waiting, and
+# the link carries one gradient after the other. `link.all_reduce(tensor)` returns at once, and `wait()` on what it
+# returns comes back when the sum has arrived:
 #
-# ```
-# computes   forward │ layer 7 │ layer 6 │ … │ layer 0 │
+# ```text
+# computing  forward │ layer 7 │ layer 6 │ … │ layer 0 │
 # link                                                 │ layer 0 │ layer 1 │ … │ layer 7 │ step
 # ```
 #
-# **Wanted: 1.3 times as fast**, on two ranks. Every gradient has to go over the link, whole and
-# once in each step. (You have written something like it: [exercise 2 of lesson 7](07_overlap.ipynb).)
+# Your program should be **1.3 times as fast**, on two ranks. Every gradient has to go over the link whole, and once in
+# each step. You have written something like it in [exercise 2 of lesson 7](07_overlap.ipynb).
 
 # %% tags=["exercise"]
 # speed_up_5
@@ -168,7 +171,7 @@ ranks.load_torch()
 course.progress()
 
 # %% [markdown]
-# Next: lesson 15, where you read the manual of a framework and know what it says.
+# Next is [lesson 15](../notebooks/15_read_the_manual.ipynb), in which you read the manual of a framework.
 
 # %%
 ranks.stop()

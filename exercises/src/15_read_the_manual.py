@@ -3,10 +3,10 @@
 # %% [markdown]
 # # Exercises: can I now read any framework's manual?
 #
-# First you read five manuals for what decides whether a training comes out right: whose batch,
-# how many passes, and who divides. Then comes the capstone: VGG-11 on four nodes
-# with slow links, within budgets. The exercises belong to
-# [lesson 15](../notebooks/15_read_the_manual.ipynb).
+# In the first exercise you read five manuals closely enough to calculate what their settings mean. The second one is
+# the capstone of this course. You train a network on four nodes with slow links, within a budget, and you may use
+# everything that you have learned. The exercises belong to [lesson 15](../notebooks/15_read_the_manual.ipynb). The
+# capstone brings together what lessons 1 to 8 taught, so you can do it before or after lessons 16 and 17.
 
 # %%
 from collections.abc import Mapping
@@ -19,9 +19,11 @@ from torch.nn.functional import cross_entropy
 
 import course_utils as course
 from course_utils.lessons.data_parallel import broadcast_parameters
-from course_utils.lessons.read_the_manual import DEEPSPEED, HOROVOD, JAX, TENSORFLOW
-from course_utils.lessons.read_the_manual import TORCH, Step, budget_bars
-from course_utils.lessons.read_the_manual import naive_data_parallel, network, tried, used
+from course_utils.lessons.read_the_manual import BUDGET, DEEPSPEED, HOROVOD, JAX
+from course_utils.lessons.read_the_manual import NAIVE_STEPS, TENSORFLOW, TORCH, Step
+from course_utils.lessons.read_the_manual import budget_bars, naive_data_parallel
+from course_utils.lessons.read_the_manual import naive_steps_text, network, tried, used
+from course_utils.lessons.read_the_manual import what_others_reached
 from course_utils.words import wrapped
 
 ranks = course.start(4, link="100 Mbit/s")
@@ -30,98 +32,110 @@ ranks.load_torch()
 # %% [markdown]
 # ## 1 · Five manuals, one step
 #
-# You move a training to another framework, and its loss falls four times too fast, or hardly at
-# all. Nothing raised an error: one manual's *batch* is that of one rank, another's is that of all ranks, and
-# one takes the sum where the other takes the mean. Here you translate a framework's settings into
-# four numbers:
+# You move a training program to a different framework, and its steps become three times too long, or four times too
+# short. No error appears. One manual's *batch* is that of one rank, and another's is that of all ranks. One framework
+# takes a sum where the other takes a mean. In this exercise you translate a framework's settings into four numbers:
 #
-# ```
-# Step(micro_batch=8, passes=3, global_batch=96, times_mean=3)    4 ranks × 3 passes × 8 images
-# ```
+# - `micro_batch`: how many images a rank takes through the network at a time.
+# - `passes`: how many such micro-batches a rank takes before the weights are updated.
+# - `global_batch`: how many images of all ranks together go into the update.
+# - `times_mean`: the gradient that the optimizer gets, divided by the mean of the gradients of all these images. If the
+#   framework averages everywhere, this is 1.
 
 # %% [markdown]
-# `times_mean` is what the optimizer gets, as a multiple of the mean gradient of these 96 images.
-# With 3, the step is three times as long as the mean asks for. Draw it:
+# Here is an example. Each of 4 ranks makes 3 passes with 8 images, so the global batch is 4 · 3 · 8 = 96.
 #
 # ```
 #            pass 1      pass 2      pass 3
-# rank 0    8 images    8 images    8 images    over images: the loss, a mean or a sum
-# rank 1    8 images    8 images    8 images    over passes: added up, or averaged
-# rank 2    8 images    8 images    8 images    over ranks:  the all-reduce
+# rank 0    8 images    8 images    8 images
+# rank 1    8 images    8 images    8 images
+# rank 2    8 images    8 images    8 images
 # rank 3    8 images    8 images    8 images
 # ```
+#
+# Gradients are combined three times. Over the 8 images of a pass, the loss takes a mean or a sum. Over the 3 passes,
+# gradients are added up or averaged. Over the 4 ranks, the all-reduce takes a sum or a mean. Suppose that the loss is a
+# mean, the passes are added up, and the all-reduce is a mean. Then the gradient is 3 times the mean of all 96 images,
+# and the answer is
+#
+# ```
+# Step(micro_batch=8, passes=3, global_batch=96, times_mean=3)
+# ```
+#
+# Now to the manuals. The loss is the mean over the images of a pass unless the settings say something else.
 
 # %% [markdown]
-# **torch.distributed**, with DistributedDataParallel. `batch_size` is what each rank's
-# `DataLoader` gives. `no_sync` passes run inside `with model.no_sync():`, where gradients add up;
-# then one more, which sends. `reduction` is the loss function's.
+# **torch.distributed** with DistributedDataParallel. `batch_size` is that of each rank's `DataLoader`. `no_sync` is the
+# number of passes inside `with model.no_sync():`, where gradients are added up and nothing is sent. One more pass
+# follows, which sends. `reduction` is that of the loss function, "mean" or "sum".
 #
-# > "… the gradient will be `M` times smaller … if the loss is summed (NOT averaged as usual)
-# > across instances in a batch (because the gradients between different nodes are averaged)."
+# > "… the gradient will be `M` times smaller … if the loss is summed (NOT averaged as usual) across instances in a
+# > batch (because the gradients between different nodes are averaged)."
 # > ([DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html))
 #
 # ```
-# {"batch_size": 8, "no_sync": 2, "reduction": "mean"}    "mean" or "sum"
+# {"batch_size": 8, "no_sync": 2, "reduction": "mean"}
 # ```
 
 # %% [markdown]
-# **Horovod**, with torch. Gradients of passes add up in `parameter.grad`, as torch does it.
+# **Horovod** with torch, whose last release is from 2023. The gradients of several passes are added up in
+# `parameter.grad`, as torch does it. `op` is "Average" or "Sum".
 #
-# > `backward_passes_per_step`: "Number of expected backward passes to perform before calling
-# > step()/synchronize(). This allows accumulating gradients over multiple mini-batches before
-# > reducing and applying them." `op`: "The reduction operation to use when combining gradients
-# > across different ranks." ([API](https://horovod.readthedocs.io/en/stable/api.html))
+# > `backward_passes_per_step`: "Number of expected backward passes to perform before calling step()/synchronize(). This
+# > allows accumulating gradients over multiple mini-batches before reducing and applying them." `op`: "The reduction
+# > operation to use when combining gradients across different ranks." ([API](https://horovod.readthedocs.io/en/stable/api.html))
 #
 # ```
-# {"batch_size": 8, "backward_passes_per_step": 3, "op": "Average"}    "Average" or "Sum"
+# {"batch_size": 8, "backward_passes_per_step": 3, "op": "Average"}
 # ```
 
 # %% [markdown]
-# **DeepSpeed.**
+# **DeepSpeed.** The gradients are averaged over passes and ranks.
 #
-# > "`train_batch_size` must be equal to `train_micro_batch_size_per_gpu` *
-# > `gradient_accumulation_steps` * number of GPUs. … you can choose to only specify two of the
-# > three parameters, the last one will be inferred …" `gradient_accumulation_steps`: "Number of
-# > training steps to accumulate gradients before averaging and applying them."
+# > "`train_batch_size` must be equal to `train_micro_batch_size_per_gpu` * `gradient_accumulation_steps` * number of
+# > GPUs. … you can choose to only specify two of the three parameters, the last one will be inferred …"
+# > `gradient_accumulation_steps`: "Number of training steps to accumulate gradients before averaging and applying
+# > them."
 # > ([configuration](https://www.deepspeed.ai/docs/config-json/))
 #
-# Even one of the two batch sizes alone will do: then `gradient_accumulation_steps` is 1.
+# The settings may also have just one of the two batch sizes. Then `gradient_accumulation_steps` is 1.
 #
 # ```
 # {"train_batch_size": 96, "gradient_accumulation_steps": 3}
 # ```
 
 # %% [markdown]
-# **tf.distribute.** `batch` is the `dataset.batch(…)` that the strategy distributes.
+# **tf.distribute.** `batch` is the number in `dataset.batch(…)`. The strategy shares out each batch among the ranks.
 #
-# > "… a batch size of 64. One batch of input is distributed across the replicas (4 GPUs), each
-# > replica getting an input of size 16. … after the gradients are calculated on each replica,
-# > they are synced across the replicas by **summing** them."
-# > ([custom training](https://www.tensorflow.org/tutorials/distribute/custom_training))
+# > "… a batch size of 64. One batch of input is distributed across the replicas (4 GPUs), each replica getting an input
+# > of size 16. … after the gradients are calculated on each replica, they are synced across the replicas by **summing**
+# > them." ([custom training](https://www.tensorflow.org/tutorials/distribute/custom_training))
 #
-# `compute_average_loss` divides by the global batch, `reduce_mean` by the replica's.
+# `loss` is "compute_average_loss", which divides a replica's loss by the global batch, or "reduce_mean", which divides
+# it by the replica's own batch. There is always one pass.
 #
 # ```
-# {"batch": 32, "loss": "compute_average_loss"}    or "reduce_mean"
+# {"batch": 32, "loss": "compute_average_loss"}
 # ```
 
 # %% [markdown]
-# **JAX**, with `shard_map`: `batch` rows are sharded over the devices, the loss is the mean over
-# a device's own, and Optax accumulates.
+# **JAX** with `shard_map(…, check_vma=False)`. The `batch` rows of an array are shared out among the devices. Each
+# device calculates the mean loss of its own rows and the gradient of this loss. `collective` combines the devices'
+# gradients. Then Optax accumulates the results of several passes.
 #
 # > `pmean`: "Compute an all-reduce mean", `psum`: "Compute an all-reduce sum"
-# > ([jax.lax](https://docs.jax.dev/en/latest/jax.lax.html)). `MultiSteps(…, every_k_schedule)`:
-# > "gradients accumulated over multiple mini-steps are averaged"
+# > ([jax.lax](https://docs.jax.dev/en/latest/jax.lax.html)). `MultiSteps(…, every_k_schedule)`: "gradients accumulated
+# > over multiple mini-steps are averaged"
 # > ([Optax](https://optax.readthedocs.io/en/latest/_collections/examples/gradient_accumulation.html)).
 #
 # ```
-# {"batch": 32, "every_k_schedule": 3, "collective": "pmean"}    "pmean" or "psum"
+# {"batch": 32, "every_k_schedule": 3, "collective": "pmean"}
 # ```
 
 # %% [markdown]
-# `TORCH`, `HOROVOD`, `DEEPSPEED`, `TENSORFLOW` and `JAX` are the frameworks' names, as the
-# docstring has them. The check draws new sizes, hands them over in each framework's words, and adds
-# up gradients of single images as that framework does.
+# In your function, compare `framework` with the names `TORCH`, `HOROVOD`, `DEEPSPEED`, `TENSORFLOW` and `JAX`, which
+# the first cell imported. The check draws new sizes and describes them in each framework's words. It also adds up the
+# gradients of single images as that framework would, and compares the result with your `times_mean`.
 
 # %% tags=["exercise"]
 # match_terms
@@ -129,62 +143,75 @@ ranks.load_torch()
 # %% [markdown]
 # ## 2 · The capstone
 #
-# Four nodes, links of 100 Mbit/s, and a VGG-11 an eighth as wide as usual: 145,898 parameters,
-# 584 KB of gradients. Train it on the images of all four nodes. All that you know is allowed, and
-# one idea alone is not enough.
+# Four nodes are connected by links of 100 Mbit/s. You train a VGG-11 with an eighth of the usual channels on the images
+# of all four nodes. The network has 145,898 parameters, so its gradients take 584 KB in float32. This is what is asked
+# for:
 #
-# | asked for | how much | how it is counted |
+# | | how much | how it is counted |
 # |---|---|---|
-# | accuracy | at least 90 % | of digits that no rank has ever seen |
+# | accuracy | at least 90% | of digits that no rank has seen |
 # | bytes | at most 1.2 MB out of any node | by the kernel |
-# | seconds | at most 30 % of those of naive data parallelism | beside it, on the same ranks |
+# | work | at most 4,800 image passes on any node | an image counts 1 in a forward pass, 2 in a backward pass |
 #
-# Naive data parallelism is lesson 6's: 60 steps of 16 images on each node, an all-reduce after
-# each. This is what it uses of the budgets:
+# Each node has 240 images. One epoch of training is a forward and a backward pass over each of them, which makes 240 ·
+# 3 = 720 image passes. The budget is therefore enough for six epochs and a bit more. We count passes and don't measure
+# seconds, because on your computer four nodes share the same cores.
+#
+# Compare this with **naive** data parallelism, as in lesson 6. Each node makes 60 steps with 16 images, which is four
+# epochs, and after each backward pass there is one all-reduce of all gradients. In a ring of four ranks, each rank
+# sends 2 · 3/4 of the vector. For the small network of lesson 15's page, with 8,970 numbers of 8 bytes, that would be
+# 108 KB in each step, and 1.2 MB would last for 11 steps.
+#
+# **Predict.** For how many naive steps do 1.2 MB last here?
+
+# %%
+course.predict("capstone_steps", within=1.15, steps=...)
 
 # %%
 naive = tried(ranks, naive_data_parallel)
+in_a_step = naive.naive_sent / NAIVE_STEPS
+course.measured("capstone_steps", steps=BUDGET.bytes / in_a_step)
+print(naive_steps_text(in_a_step, BUDGET.bytes, NAIVE_STEPS))
 print(wrapped(used(naive)))
 budget_bars(naive)
 
 # %% [markdown]
-# **What you get.** `capstone(model, images, labels)` runs on every rank, in the default group of
-# `torch.distributed`. Each rank has a `model` of its own, with other first weights, and 240
-# images and labels that no other has. Which class a digit has is drawn anew in each check: old
-# weights and old labels are of no use.
+# **What you get.** Your function `capstone(model, images, labels)` runs on every rank, in the default group of
+# `torch.distributed`. Each rank has a `model` with different initial weights, and 240 images and labels that no other
+# rank has. Each check also draws anew which digit belongs to which class, so weights and labels from an earlier run are
+# of no use.
 #
-# **What you give back**, on every rank: the trained model, the same everywhere: weights *and* running
-# means.
+# **What you return**, on every rank: the trained model. It must be the same everywhere, and that includes batch norm's
+# **running means**, the averages that it uses in `eval()`.
 
 # %% [markdown]
-# **Batch norm** subtracts a mean and divides by a standard deviation. In `train()`
-# these are the batch's. In `eval()` they are *running means*, which each training pass moves a
-# tenth of the way towards its batch's. So the running means decide what you get:
+# **Batch norm** subtracts a mean and divides by a standard deviation. In `train()` it takes them from the batch. In
+# `eval()` it uses its running means, which each pass in `train()` moves a tenth of the way towards the values of its
+# batch. The check judges rank 0's model in `eval()`, so these running means decide what you get, and three things can
+# go wrong with them:
 #
-# - After few passes they lag behind the weights: the loss is near 0, and `eval()` still guesses.
-#   Smaller batches mean more passes.
-# - A rank's running means follow that rank's images. They are part of the model, and need an average too.
-# - An average of weights has other activations than any rank had. A few passes in `train()`,
-#   without a step, teach the running means what they are now.
+# - After only a few passes they lag behind the weights. The loss is close to 0, and `eval()` still guesses. Smaller
+#   batches mean more passes.
+# - Each rank's running means follow the images of that rank. They are part of the model, so they have to be averaged,
+#   too.
+# - If you average the weights of several models, the activations are no longer those of any of them. A few passes in
+#   `train()` without a step bring the running means up to date.
 #
-# The check judges rank 0's model in `eval()`. If it is not accurate, the check says what is wrong:
-# a sum that should be a mean, the weights, or the running means.
+# If the model is not accurate, the check tells you whether a sum is wrong, the weights, or the running means.
 
 # %% [markdown]
-# **How it is counted.** Bytes are those that left the node's interface, headers and all, whoever
-# sent them; without links, those of the rank's TCP connections (MPI's messages are then not
-# counted: use `torch.distributed`). Seconds are what a rank's processor computes, plus what its bytes take at
-# 100 Mbit/s; or the time by the clock, if that is less. (By the clock alone, nodes would wait for each other's
-# computing: here four of them share this machine's cores.) The slowest node counts.
+# **How bytes are counted.** They are the bytes that left the node's network interface, whoever sent them, headers
+# included. Without links, they are those of the rank's TCP connections. MPI's messages are not counted then, so use
+# `torch.distributed`.
 #
-# On a cluster each node has mounts and memory of its own. Here all ranks could reach the same
-# `/tmp` and `/dev/shm`, for this is one machine. So the check rejects what a rank hands over by
-# files, by shared memory, or by a Unix socket.
+# On a cluster, each node has its own memory and its own files. Here all ranks are on one machine and could reach the
+# same `/tmp` and `/dev/shm`. The check therefore rejects what a rank passes on through files, shared memory, or a Unix
+# socket.
 
 # %% [markdown]
-# **Where to look** (with the lessons). Who makes the start equal, and what does that send? (6, 15) Which ways send
-# more *seldom*? (7, 8) Which send *fewer bytes* each time? (7) Which steps learn most from the same number
-# of passes? (1) And which layers have most of the parameters?
+# **Where to look.** The numbers in brackets are lessons. Who makes the start equal, and what does that send (6, 15)?
+# How can you send less often (7, 8), or fewer bytes each time (7)? How can a training run learn more from the same
+# number of passes, for example with a decaying learning rate (1)? And which layers have most of the parameters?
 
 # %%
 for name, layer in network(0).named_children():
@@ -193,9 +220,9 @@ for name, layer in network(0).named_children():
         print(f"{name:8}{count:8,} parameters")
 
 # %% [markdown]
-# **Begin with a part.** `tried(ranks, function)` trains and counts as the check does, without a
-# verdict. A first idea, for a cell of your own: each node alone, the weights averaged once. What
-# will it use, and where will it fail?
+# **Begin with a small attempt.** `tried(ranks, function)` trains and counts as the check does, but doesn't give a
+# verdict. Here is a first idea that you can copy into a cell. Each node trains on its own, and at the end the weights
+# are averaged once. How much of each budget will it use, and where will it fail?
 #
 # ```python
 # def once(model, images, labels):
@@ -216,9 +243,11 @@ for name, layer in network(0).named_children():
 # ```
 
 # %% [markdown]
-# **Before you type:** `broadcast_parameters(model)` gives rank 0's weights, 584 KB, to three
-# others. Each then has all of them. How many MB does that send out of rank 0's node? In
-# `dist.broadcast`, rank 0 sends to two others, and one of them sends to the fourth.
+# **Before you copy it**, look at its first line. `broadcast_parameters(model)` sends rank 0's weights, 584 KB, to the
+# three other ranks. `dist.broadcast` does this with a tree: rank 0 sends to two ranks, and one of these sends to the
+# last one.
+#
+# **Predict.** How many MB does this broadcast send out of rank 0's node?
 
 # %%
 course.predict("capstone_start", within=1.1, MB=...)
@@ -235,68 +264,64 @@ start = tried(ranks, only_the_start)
 course.measured("capstone_start", MB=max(start.sent) / 1e6)
 
 # %% [markdown]
-# The usual start alone takes the whole budget. So you need a cheaper start, *and* fewer bytes after
-# it. Try an idea of your own first. Then look at what others reach.
+# The broadcast alone takes almost the whole budget, so you need a cheaper start *and* fewer bytes after it. A single
+# idea is not enough. The next table shows what each idea reaches if it is used alone, with the usual start. Try an idea
+# of your own before you open it.
 #
-# <details><summary>Each idea alone, with the usual start: all miss the budget of bytes</summary>
+# <details><summary>Each idea alone: all of them miss the budget of bytes</summary>
 #
-# | idea, with plain SGD | recognised | MB | of naive time |
+# | idea, with plain SGD | recognised | MB | image passes |
 # |---|---|---|---|
-# | half precision in each step, or 8 bits (7) | 99 % | 27 | 58 % |
-# | DDP: hides what it sends (7) | 98 % | 54 | 100 % |
-# | momentum, and half as many steps (1) | 94 % | 27 | 51 % |
-# | PowerSGD, rank 1 (7) | 96 % | 5.0 | 28 % |
-# | top-k: 0.1 % (7) | 96 % | 2.0 | 18 % |
-# | local SGD, an average after every 2 of 4 epochs (8) | 94–96 % | 2.9 | 14 % |
-# | local SGD, one average after 4 epochs (8) | 12 % | 2.1 | 12 % |
+# | half precision in each step, or 8 bits (7) | 99% | 27 | 2,880 |
+# | DDP: hides what it sends (7) | 98% | 54 | 2,880 |
+# | momentum, and half as many steps (1) | 94% | 27 | 1,440 |
+# | PowerSGD, rank 1 (7) | 96% | 5.0 | 2,880 |
+# | top-k: 0.1% (7) | 96% | 2.0 | 2,880 |
+# | local SGD, an average after every 2 of 4 epochs (8) | 94–96% | 2.9 | 2,880 |
+# | local SGD, one average after 4 epochs (8) | 12% | 2.1 | 2,880 |
 #
-# Without links, on two busy cores: what one or two runs of each gave.
+# These are recorded values from one or two runs of each, without links.
 # </details>
 
 # %% [markdown]
-# <details><summary>Two ideas and more, from different lessons</summary>
-#
-# | ideas | recognised | MB | of naive time |
-# |---|---|---|---|
-# | equal start, nothing sent (6) + top-k: 0.2 % (7) | 98 % | 0.7 | 21 % |
-# | the same + 6 epochs of local SGD, 4 averages in 8 bits (8, 7) | 96–98 % | 0.9 | 19 % |
-# | the same + 2 averages in half precision, a falling rate, running means anew (8, 7, 1) | 96–97 % | 1.0 | 20 % |
-# | start in half precision + local SGD, the largest 2 % of the changes (7, 8) | 92–97 % | 1.1 | 17 % |
-# | equal start + local SGD, one average in float32 (6, 8): misses | 12–75 % | 0.9 | 12–31 % |
-# | the same, and running means taught anew: mostly misses | 74–92 % | 0.9 | 16 % |
-#
-# Two or three runs of each.
-# </details>
-
-# %% [markdown]
-# Now train: begin with the same weights, end with the same model, and stay within the three
-# budgets. The check deals other images than `tried`, and holds a few hundred back.
+# Now write your training function. Start from the same weights on all ranks, finish with the same model, and stay
+# within both budgets. The check deals different images from `tried`. It holds back more than 800 digits to judge the
+# model. If your model misses the 90% by only a little, the verdict says so. Then run the check again, because other
+# images may decide otherwise.
 
 # %% tags=["exercise"]
 # capstone
 
 # %% [markdown]
+# Once an attempt of yours has failed, in the check or in `tried`, the next cell shows which combinations of ideas have
+# worked, and two that haven't.
+
+# %%
+what_others_reached()
+
+# %% [markdown]
 # ## Your report
 #
-# The check keeps what your capstone used. This draws it, with the figures of your own training
-# runs from lesson 7, as one page that you can take away:
+# The check keeps what your capstone used. The following line puts it on one page, together with the figures of your own
+# training runs from lessons 6 and 7, and writes the page into a file that you can keep:
 #
 # ```python
 # course.report("report.html")
 # ```
 #
-# No runs yet? The page says which line makes them. Then write three sentences below it: what you
-# tried first, what it cost, and what you would do on forty nodes.
+# If you have no runs yet, the page tells you which line makes them. Then write three sentences below it. What did you
+# try first, what did it cost, and what would you do on forty nodes?
 
 # %%
 course.progress()
 
 # %% [markdown]
-# Now take a manual that you have never seen, and read it. What is a rank there, which rank gets
-# which examples, and where are the gradients divided?
+# Now take a manual that you have never seen, and ask it the six questions of this lesson. What is a rank there, which
+# rank gets which images, and where are the gradients divided?
 #
-# Two more lessons follow. [Lesson 16](../notebooks/16_experts.ipynb) spreads experts over ranks,
-# and [lesson 17](../notebooks/17_long_texts.ipynb) spreads one long text.
+# Two more lessons follow, and both can be read before or after the capstone. In [lesson
+# 16](../notebooks/16_experts.ipynb) a network uses only some of its weights for each token, and in [lesson
+# 17](../notebooks/17_long_texts.ipynb) several ranks share one long text.
 
 # %%
 ranks.stop()

@@ -1,12 +1,14 @@
 # The exercises of lesson 16. Percent format: edit this file, then run `make notebooks`.
 
 # %% [markdown]
-# # Exercises: what if only some weights work?
+# # Exercises: what if only some weights are used?
 #
-# First the gate's choice. Then rows travel to their experts and back, and an expert has a limit. In the end: whose
-# gradients belong together? The exercises belong to [lesson 16](../notebooks/16_experts.ipynb).
+# Here you write the five functions behind [lesson 16](../notebooks/16_experts.ipynb). The first one is the gate. The
+# next two send tokens to their experts and the answers back. Then you give each expert a limit, and at the end you add
+# up gradients over the right ranks.
 #
-# The check compares with one process that has all experts, forward and backward, on 1 to 4 ranks.
+# Each check compares your function with one process that has all experts, and most of them do it on 1 to 4 ranks and in
+# the backward pass, too.
 
 # %%
 import math
@@ -26,55 +28,63 @@ ranks.load_torch()
 # %% [markdown]
 # ## 1 · Which experts, and how much does each count?
 #
-# A gate has given every expert a score. An expert's *share* is its part in the softmax over all experts.
+# A gate has computed a score for every token and every expert. The *share* of an expert is its part of the softmax over
+# all experts of the token:
 #
-# ```
-#              expert 0    1    2    3
-# shares           0.10 0.50 0.35 0.05
-# k = 1                 0.50                    expert 1, weight 0.50
-# k = 2                 0.50 0.35               experts 1 and 2, weights 0.50 and 0.35
-# bias             +0.5                         k = 1: expert 0, weight 0.10
-# ```
+# $$p_i = \frac{e^{s_i}}{e^{s_0} + e^{s_1} + \dots}$$
 #
-# Float16 is a trap: next to a large share, small shares become 0 in it, and so equal. The answer's weights still have
-# the scores' dtype.
+# Without a bias, a token goes to the $k$ experts with the largest $p_i$. With a bias, it goes to those with the largest
+# $p_i + b_i$, but the weights that you return are the shares $p_i$ all the same. Here is one token with four experts:
+#
+# | | expert 0 | 1 | 2 | 3 | experts | weights |
+# |---|---|---|---|---|---|---|
+# | shares | 0.10 | 0.50 | 0.35 | 0.05 | | |
+# | $k = 1$ | | ✓ | | | 1 | 0.50 |
+# | $k = 2$ | | ✓ | ✓ | | 1, 2 | 0.50, 0.35 |
+# | $k = 1$, bias 0.5 for expert 0 | ✓ | | | | 0 | 0.10 |
+#
+# If two experts are equal, the one with the lower number comes first. (`topk` doesn't promise that.) The scores may
+# have any floating-point type. In float16, the share of an expert far behind the others is rounded to 0, so compute the
+# shares in float32 at least, and return the weights in the type of the scores.
 
 # %% tags=["exercise"]
 # route
 
 # %% [markdown]
-# ## To the experts
+# ## 2 · Dispatch
 #
-# With two experts on each rank, experts 0 and 1 are on rank 0, 2 and 3 on rank 1, and so on. `experts` has a row for
-# each token, k numbers in it. Flat, choice number i belongs to token i // k:
+# The lesson's `there_and_back` had one expert per rank and $k = 1$. Now there may be several of both. With two experts
+# on each rank, experts 0 and 1 are on rank 0, experts 2 and 3 on rank 1, and so on.
+#
+# `experts` has a row for each token, with $k$ numbers in it. Flattened, it is a list of choices, in which choice number
+# $i$ belongs to token $\lfloor i / k \rfloor$, in code `i // k`. Three tokens with $k = 2$ make six choices:
 #
 # ```
 # experts            [[3, 0], [0, 2], [3, 1]]
 # flat                 3  0    0  2    3  1
 # sorted by expert     0  0  1 │ 2  3  3
-# order                1  2  5 │ 3  0  4      places in flat
+# order                1  2  5 │ 3  0  4      positions in flat
 #                    to rank 0 │ to rank 1
 # ```
-
-# %% [markdown]
-# What is ready for you:
 #
-# - `exchanged(rows, sent, received, group)`: an all-to-all of rows that the backward pass goes through. `sent` and
-#   `received` are lists: how many rows to, and from, each rank;
-# - `check_choices(tokens, experts, number)`: raises what the docstring promises; `number` is that of all experts;
-# - `Dispatched(rows, expert, order, sent, received)`: what you return. `rows` are those that came: sorted by the rank
-#   that sent them, then by expert. `expert`: for each of them, the number (from 0) of its expert among *this* rank's.
-#   `order`: the choices that this rank sent, as in the sketch.
+# Choices of the same expert keep their order. A choice of −1 was dropped, so nothing is sent for it.
 
 # %%
 from course_utils.lessons.data_parallel import Group
 from course_utils.lessons.experts import Dispatched, check_choices, exchanged
 
 # %% [markdown]
-# Nobody knows how many rows are coming: the other ranks have to say so first. `dist.all_to_all_single(theirs, counts,
-# group=group)` fills `theirs`. `counts` has a number for each expert of all ranks: how many rows this rank sends it.
+# A rank can't know how many rows will arrive, so the ranks first exchange counts. In `counts`, put the number of rows
+# that this rank sends to each expert of all ranks. After `dist.all_to_all_single(theirs, counts, group=group)`, the
+# tensor `theirs` contains the counts that each rank has sent for the experts of this one. You can use these functions:
 #
-# ## 2 · Dispatch
+# - `exchanged(rows, sent, received, group)` is an all-to-all of rows through which autograd can go backward. The lists
+#   `sent` and `received` contain the number of rows for each rank, and from each rank.
+# - `check_choices(tokens, experts, number)` raises the errors that the docstring promises; `number` is the number of
+#   all experts on all ranks.
+# - `Dispatched(rows, expert, order, sent, received)` is what you return. `rows` are those that have arrived, sorted by
+#   the rank that sent them and then by expert. `expert` has a number for each of them, which of *this* rank's experts
+#   it is for, counted from 0. `order` contains the choices that this rank has sent, as in the sketch.
 
 # %% tags=["exercise"]
 # dispatch
@@ -82,14 +92,18 @@ from course_utils.lessons.experts import Dispatched, check_choices, exchanged
 # %% [markdown]
 # ## 3 · Combine
 #
-# The same way back. `dispatched` is what `dispatch` returned. Some of a token's choices may have been dropped; then its
-# other choices still count, and a token without any gets zeros.
+# The answers go back, and each token gets the weighted sum of its answers:
+#
+# $$y = \sum_{i \in \text{chosen}} p_i\, E_i(x)$$
+#
+# `dispatched` is what `dispatch` has returned, and `made` has an answer for each of its rows. If some of a token's
+# choices were dropped, its remaining choices still count, and a token without any gets zeros.
 
 # %% tags=["exercise"]
 # combine
 
 # %% [markdown]
-# Both together, with experts that do next to nothing. What must come out, if expert i multiplies by i?
+# You can try both together with experts that do next to nothing. What has to come out if expert $i$ multiplies by $i$?
 #
 # ```python
 # def there_and_back():
@@ -102,27 +116,38 @@ from course_utils.lessons.experts import Dispatched, check_choices, exchanged
 # ```
 
 # %% [markdown]
-# ## 4 · Full
+# ## 4 · A limit for each expert
 #
-# An expert takes at most a fixed number of rows from each rank. On paper first: three tokens choose among 3 experts,
-# `[[0, 1], [0, 2], [1, 0]]`, and the factor is 1. How many rows may an expert take? Whose second choice is dropped?
+# (After the section *A limit for each expert* of [Further](../notebooks/16_experts_further.ipynb), or without it.) From
+# each rank, an expert accepts at most
+#
+# $$\left\lceil \text{factor} \cdot \frac{k \cdot \text{tokens}}{\text{experts}} \right\rceil$$
+#
+# rows, where *tokens* are those of the rank, and *experts* are those of all ranks together, `number` in the code. All
+# first choices come before all second choices, and among them the tokens come in their order. A choice that finds its
+# expert full is replaced by −1. Try it on paper first, with three tokens that choose among 3 experts, `[[0, 1], [0, 2],
+# [1, 0]]`, and a factor of 1. How many rows does an expert accept? Which second choice is dropped?
 
 # %% tags=["exercise"]
 # capacity
 
 # %% [markdown]
-# ## 5 · Whose gradient?
+# ## 5 · Which gradients belong together?
 #
-# Four ranks, data × expert = 2 × 2. Ranks 0 and 1 share one set of experts, ranks 2 and 3 have the same once more:
+# Four ranks form a mesh, data × expert = 2 × 2. Ranks 0 and 1 have one set of experts between them, and ranks 2 and 3
+# have the same set once more:
 #
 # ```
-#             expert 0   expert 1
-# replica 0    rank 0     rank 1
-# replica 1    rank 2     rank 3        ranks 0 and 2 are a group of `data`
+#               expert 0   expert 1
+# first set      rank 0     rank 1
+# second set     rank 2     rank 3        ranks 0 and 2 are a group of `data`
 # ```
 #
-# Each rank went backward from the mean loss of *its* tokens. What did the backward pass of dispatch bring rank 0's
-# expert already? And over how many ranks' tokens is the mean that you want?
+# Each rank has gone backward from the mean loss of *its own* tokens. We want the gradient of the mean over the tokens
+# of all ranks. Which losses does the gradient of rank 0's expert already contain?
+#
+# An expert that got no tokens may have a gradient of `None`. It counts as zeros, and its rank still has to take part in
+# every sum, because the other ranks of the group wait for it.
 
 # %% tags=["exercise"]
 # expert_gradients
@@ -131,7 +156,8 @@ from course_utils.lessons.experts import Dispatched, check_choices, exchanged
 course.progress()
 
 # %% [markdown]
-# You have a layer whose weights grow with the ranks, and whose work for each token does not.
+# With these functions you have a layer whose weights grow with the number of ranks, while the work per token stays
+# nearly the same.
 
 # %%
 ranks.stop()

@@ -1,36 +1,56 @@
-# The lesson on launchers and nodes with GPUs. Percent format: edit this file, then run `make notebooks`.
+# The lesson on launchers and nodes with GPUs, part 1. Percent format: edit this file, then run `make notebooks`.
 
 # %% [markdown]
 # # From four processes to forty GPUs?
 #
-# After this lesson you can **start** one training program in three ways, **judge** how well it uses its network, and
-# **bring it back** when a process dies, the time is up, or the launch fails.
+# Your training program works with four processes on your own computer, and now you have been given time on a cluster:
+# ten nodes with four GPUs each. You could log in to each of the ten, start four processes by hand, and give every one
+# of the forty its own rank. But you would have to do it again whenever a process dies. While Meta trained Llama 3 on
+# 16,384 GPUs, unexpected failures interrupted the run 419 times in 54 days (Grattafiori and others, 2024, section
+# 3.3.4). At that rate, a run on forty GPUs is interrupted every seven or eight weeks. Many clusters also end every job
+# after a day or two, whether it has finished or not.
 #
-# *60 minutes · builds on [lesson 7](07_overlap.ipynb) · 4 ranks*
+# In this part you will write the lines with which processes on GPUs find each other. You will start the program of
+# lesson 7 with torchrun and as a job on a cluster, and let a training run survive the death of a process and the end of
+# its time. [Part 2](13_gpu_nodes_part_2.ipynb) asks how well such a run uses one GPU and the network.
+#
+# *50 minutes · builds on [lesson 7](07_overlap.ipynb) · 4 ranks*
 
 # %%
+import os
+import shutil
+import signal
+import socket
 import tempfile
+from dataclasses import replace
 from pathlib import Path
-from statistics import median
+
+import torch
+import torch.distributed as dist
 
 import course_utils as course
 from course_utils.lessons.gpu_nodes import training_folder
 
-ranks = course.start(4, link="100 Mbit/s")
-ranks.load_torch()
-checkpoints = tempfile.TemporaryDirectory(dir=training_folder())
-folder = Path(checkpoints.name)
+scratch = tempfile.TemporaryDirectory(dir=training_folder())
+folder = Path(scratch.name)
 
 # %% [markdown]
-# Forty GPUs are ten computers, **nodes**, with four each. A **launcher** starts forty processes, all with the *same*
-# program, and tells each
+# ## A launcher tells each process who it is
 #
-# - its **rank**, and the **world size**;
-# - its **local rank**: which one it is *on its node*, so which GPU is its own;
-# - the **master**: the node where rank 0 waits for the others, and the *port* there. (A port is a number by which a
-#   computer knows for which program a message is.)
+# A program that starts the processes of a parallel program is called a **launcher**. It starts the *same* program on
+# every node, as often as the node has GPUs. So a process can't know from its program which part of the work is its own,
+# and the launcher has to tell it:
 #
-# **Predict.** A process on the eighth node, `gpu08`, has local rank 2. What is its rank? What is the world size?
+# - its **rank**, and the **world size**, which is the number of processes;
+# - its **local rank**, which is its number *within its node* and usually picks its GPU;
+# - the **master**, which is the address of the node where rank 0 waits for the others, together with a *port*. A port
+#   is a number that tells a computer which of its programs a connection is for.
+#
+# Ranks are usually counted node by node, and everything is counted from 0. Take the third node of our cluster. The two
+# nodes before it have 2 × 4 = 8 processes, with ranks 0 to 7, so the process with local rank 1 on the third node has
+# rank 8 + 1 = 9.
+#
+# **Predict.** A process on the eighth node, `gpu08`, has local rank 2. What is its rank, and what is the world size?
 
 # %%
 course.predict("forty", rank=..., world_size=...)
@@ -46,465 +66,316 @@ print(found)
 
 # %% tags=["figure:13_forty"]
 course.answer("forty", rank=found.rank, world_size=found.world_size)
-nodes = [f"gpu{node:02}" for node in range(1, 11) for _ in range(4)]
+nodes = []
+for node in range(1, 11):
+    nodes += 4 * [f"gpu{node:02}"]
 pictures.seats(nodes, "Forty GPUs", marked=[found.rank])
 
 # %% [markdown]
-# `find_launch` read that from **environment variables**: texts with a name, which a process gets from the program that
-# starts it.
-# `torchrun` comes with PyTorch, and starts the processes of *one* node. `srun` comes with **Slurm**, the program that
-# shares out a cluster's nodes, and starts them on *all*.
-#
-# Both say the same, under different names:
+# A launcher passes this information on in **environment variables**, which are named strings that a process inherits
+# from whatever started it. We use two launchers. **torchrun** comes with PyTorch and starts the processes of *one*
+# node. `srun` belongs to **Slurm**, a program that shares out the nodes of a cluster among its users, and it starts the
+# processes on *all* nodes of a job. Both tell a process the same, but the variables have different names. The function
+# `find_launch` of this course reads either kind:
 
 # %% tags=["figure:13_variables"]
 both = {"torchrun": torchrun, "srun": srun}
-pictures.launchers(both, "One process of forty, told twice")
+title = "One process of the forty, as torchrun and as srun describe it"
+pictures.launchers(both, title)
 
 # %% [markdown]
-# Under `srun` nobody names a port. But all ranks must know the *same* port before they can talk. So each rank computes
-# it from the job's number.
+# `srun` mentions no port, although all ranks must agree on one before they can talk to each other. In the picture the
+# port follows from the number of the job, because every process knows that number.
+# [Further](13_gpu_nodes_further.ipynb) says more about this rule.
 #
-# ## One program
+# ## The processes meet, and each takes its own GPU
 #
-# The program trains on handwritten digits with lesson 7's DDP. Its heart:
-#
-# ```
-# with training_of(settings) as training:   # find_launch, meet, DDP
-#     while progress.epoch < settings.epochs:  # how far the training is
-#         training.sampler.set_epoch(progress.epoch)  # lesson 6
-#         for batch in training.batches():
-#             training.step(batch, progress)
-# ```
-#
-# **NCCL**, NVIDIA's library, adds gradients up on GPUs, and needs one for each rank. **gloo** adds them up on
-# processors. Each rank tells the others which GPUs it sees. Then either every rank gets a GPU of its own, or none does.
-# The first line of the program's output says which, and why.
-#
-# **First way: this notebook's ranks.** Two of them, for a few seconds:
+# Lesson 6 used gloo, which adds up gradients on processors. On NVIDIA's GPUs you use **NCCL**, which sends them
+# directly from GPU to GPU if it can. The next cell writes a complete program into the file `meet.py`. It needs nothing
+# from this course, and contains the lines with which processes meet, choose their GPUs and average a gradient.
 
 # %%
-from course_utils.lessons.gpu_nodes import Settings, train_ddp
+# %%writefile {folder}/meet.py
+import os
 
-settings = Settings(str(folder / "ranks"), epochs=12, batch_size=256)
-run = ranks.run(train_ddp, settings, ranks=2, backend="gloo")
-losses = {"ranks": run.results[0].losses}
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+def average_gradients(rank, device, device_ids):
+    model = nn.Linear(1, 1, bias=False).to(device)
+    model = DistributedDataParallel(model, device_ids=device_ids)
+    x = torch.tensor([[rank + 1.0]], device=device)
+    model(x).sum().backward()  # without DDP, the gradient would be x
+    gradient = model.module.weight.grad.item()
+    print(f"rank {rank}: x is {x.item()} on {x.device}, the gradient {gradient}")
+
+    count = torch.ones(1)  # in the memory of the CPU, so gloo adds it up
+    dist.all_reduce(count)
+    print(f"rank {rank}: there are {count.item():.0f} of us")
+
+
+local_rank = int(os.environ["LOCAL_RANK"])
+on_this_node = int(os.environ["LOCAL_WORLD_SIZE"])  # number of processes
+if torch.cuda.device_count() >= on_this_node:  # is there a GPU for each?
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group(backend="cpu:gloo,cuda:nccl")
+    average_gradients(dist.get_rank(), torch.device("cuda"), [local_rank])
+else:
+    dist.init_process_group(backend="gloo")
+    average_gradients(dist.get_rank(), torch.device("cpu"), None)
+dist.destroy_process_group()
 
 # %% [markdown]
-# **Predict.** Now `torchrun` starts two fresh processes with the same program, which have never heard of this notebook.
-# Their final loss is …
+# With fewer GPUs than processes, for example on your laptop, the same program trains on processors. Nothing in between
+# is possible, because an NCCL group needs a GPU for each of its ranks. Now torchrun starts it with two processes, just
+# as you would type it in a terminal. `--standalone` means that there is no other node, so torchrun can choose the port
+# by itself:
+
+# %%
+from course_utils.lessons.overlap import run_torchrun
+
+log = run_torchrun("torchrun --standalone --nproc-per-node=2 meet.py", folder)
+
+# %% [markdown]
+# The gradient of rank 0 alone would be 1, and that of rank 1 would be 2. Both end up with 1.5, because DDP has averaged
+# them. If a line printed `cpu`, gloo carried them, and if it printed `cuda:0` and `cuda:1`, NCCL did.
+#
+# While torchrun runs, it listens on a port that no password protects. On a computer that you share with people you
+# don't trust, use the ranks of `course.start` instead, which let no strangers in.
+#
+# One line deserves a question of its own. In PyTorch, the device `"cuda"` means the *current* GPU of a process. That is
+# GPU 0 until the process calls `set_device`. And as you have just read, NCCL needs a GPU for each of its ranks.
+#
+# **Predict.** Someone deletes the line with `set_device` and starts the program with two processes on a node with two
+# GPUs. What happens?
 
 # %%
 choices = {
-    "a": "the same to four digits",
-    "b": "near, but different: other processes draw other random numbers",
-    "c": "better: torchrun uses the processor better",
+    "a": "it works, and each rank still has its own GPU",
+    "b": "it works, but both ranks share GPU 0",
+    "c": "it stops with an error from NCCL",
 }
-course.predict("three_ways", answer=..., choices=choices)  # "a", "b" or "c"
-
-# %% [markdown]
-# **Second way: `torchrun`**, as you type it into a terminal. `--standalone` says that there is no other node, so
-# torchrun chooses a port by itself. (No password protects that port. On a machine that strangers use, take the first
-# way.)
+course.predict("no_set_device", answer=..., choices=choices)  # "a", "b" or "c"
 
 # %%
-from shlex import quote
+from course_utils.lessons.gpu_nodes import recording
 
-from course_utils.lessons.gpu_nodes import losses_of, run_command
-
-program = "-m course_utils.lessons.gpu_nodes.train_ddp --epochs 12 --batch-size 256"
-command = f"{program} --folder {quote(str(folder))}"  # each way adds its own folder
-log = run_command(f"torchrun --standalone --nproc-per-node=2 {command}/torchrun")
-losses["torchrun"] = losses_of(log)
+course.answer("no_set_device", answer="c")
+record = recording("wrong GPU binding")
+print(record.origin)
+for line in record.log.splitlines():
+    if "NCCL WARN" in line:
+        print(line)
 
 # %% [markdown]
-# **Third way: Slurm.** Nobody types into forty terminals at three in the morning. You hand in a **batch script**, and
-# Slurm runs it when the nodes are free. The `#SBATCH` lines ask for what the job needs; `srun` starts its processes.
-# This script asks for two nodes, with a process on each. (*The time is up*, below, explains `--signal`, `--requeue` and
-# the lines after `srun`.)
+# These lines were recorded with such a program. What about the other lines? Each of them does something that you would
+# miss:
+#
+# | Line | What it does | Without it |
+# |---|---|---|
+# | `set_device` | makes GPU number `local_rank` the current one | all use GPU 0, and NCCL stops |
+# | `init_process_group` | reads the variables and waits until all ranks have arrived | DDP stops with an error |
+# | `cuda:nccl` | NCCL carries what is on GPUs | gloo copies gradients through the CPU's memory |
+# | `cpu:gloo` | gloo carries what is in the CPU's memory | the second `all_reduce` stops with an error |
+# | `DistributedDataParallel` | starts all ranks with the weights of rank 0, averages gradients | no error |
+# | `device_ids` | lets DDP move inputs to this GPU | nothing changes, since `x` is there already |
+# | `destroy_process_group` | closes the connections in order | PyTorch warns that resources may leak |
+#
+# The errors are easy to search for. DDP says `Default process group has not been initialized`, and with NCCL alone the
+# `all_reduce` of `count` says `No backend type associated with device type cpu`. The dangerous row is the one without
+# an error. If you delete the line with `DistributedDataParallel`, each rank trains a model of its own. Try it, delete
+# the `.module` further down as well, and run both cells again. The gradients are then 1 and 2, and nothing tells you
+# that the two models have begun to drift apart.
+#
+# The order matters, too. With torch 2.13, a program may crash at its end if a DDP model still exists when the group is
+# destroyed. Our model is gone by then, because `average_gradients` has returned.
+#
+# One trap remains. With `--gpus-per-task=1`, Slurm shows each process only one GPU, which then always has number 0.
+# `meet.py` would count too few GPUs and silently train on processors, so look at the device that it prints.
+#
+# ## The program of lesson 7 runs on one node and on two
+#
+# `train.py`, the program at the end of lesson 7, contains the same lines. It has no tensors to add up in the memory of
+# the CPU, so it asks for `nccl` only. We let it train on small images of handwritten digits, first with two processes
+# on this computer:
 
 # %%
-from course_utils.lessons.gpu_nodes import hand_in, slurm_script
+from course_utils.lessons.overlap import TRAIN_PROGRAM, digits_as_pictures
 
-script = slurm_script(f"python {command}/srun", nodes=2, minutes=10)
-print(script.replace(str(folder), "runs"))
-log = hand_in(script, folder / "srun")  # where there is a Slurm
-if log:
-    losses["srun"] = losses_of(log)
+shutil.copy(TRAIN_PROGRAM, folder / "train.py")
+digits_as_pictures(folder)
+options = "--data . --width 0.125 --epochs 3 --double"
+
+command = f"torchrun --standalone --nproc-per-node=2 train.py {options}"
+log = run_torchrun(f"{command} --save torchrun.pt", folder)
+
+# %% [markdown]
+# On a cluster you usually can't type commands on the nodes, and you don't want to be there at three in the morning when
+# they become free. Instead you submit a **batch script**, a file with the commands to run and with comments that begin
+# with `#SBATCH` and say what they need. Slurm runs it once there are enough free nodes.
+#
+# Our program expects torchrun's names for the variables. `srun` uses different names, so we let it start a few lines of
+# shell that translate, and these then start the program:
+
+# %%
+from course_utils.lessons.gpu_nodes import slurm_script
+
+translate = """
+export RANK=$SLURM_PROCID
+export WORLD_SIZE=$SLURM_NTASKS
+export LOCAL_RANK=$SLURM_LOCALID
+export LOCAL_WORLD_SIZE=$SLURM_NTASKS_PER_NODE
+exec "$@"  # the rest of the command line
+"""
+(folder / "translate.sh").write_text(translate)
+
+command = f"bash translate.sh python train.py {options} --save srun.pt"
+script = slurm_script(command, nodes=2, minutes=10)
+print(script)
+
+# %% [markdown]
+# The script asks for two nodes with one process on each. Slurm calls a process that `srun` starts a *task*. Line by
+# line, the comments ask for this:
+#
+# | Option | What it asks for |
+# |---|---|
+# | `--job-name` | a name, under which `squeue` lists the job |
+# | `--nodes`, `--ntasks-per-node` | two nodes, and one task on each |
+# | `--cpus-per-task` | one core for each task |
+# | `--time` | ten minutes, after which Slurm ends the job |
+# | `--signal` | a warning 60 seconds before that, which the last section uses |
+# | `--requeue` | permission to put the job back into the queue |
+# | `--open-mode` | a job that is queued again adds to its output file and doesn't overwrite it |
+# | `--output` | the name of that file, from the job's name (`%x`) and its number (`%j`) |
+#
+# The first `export` asks `scontrol` for the first node of the job, which becomes the master. The second calculates the
+# port from the job's number, and the third lets each process use as many threads (lesson 3) as it has cores. Then
+# `srun` starts the tasks. It passes these variables on (`--export=ALL`) and gives each task its cores. If one task
+# ends, the others have 30 seconds to end as well (`--wait`), and are not killed at once even if it failed. The last
+# lines look at the exit code of `srun`, and we come back to them in the last section. On nodes with four GPUs each, you
+# would call `slurm_script(…, gpus_per_node=4)`, which asks for the GPUs and for a task for each of them.
+#
+# `hand_in` submits the script with `sbatch`, waits, and prints what the job wrote. If this computer has no Slurm, you
+# will see a recording of the same job instead. It was made with a real Slurm whose two nodes were emulated on one
+# computer.
+#
+# **Predict.** The model, its first weights, the images and the number of processes are the same as before. After the
+# last epoch, the loss printed by the job on two nodes is …
+
+# %%
+choices = {
+    "a": "the same as with torchrun, to three decimals",
+    "b": "close to it, because other processes draw other random numbers",
+    "c": "larger, because the nodes are connected by a slower network",
+}
+course.predict("two_nodes", answer=..., choices=choices)  # "a", "b" or "c"
+
+# %%
+from course_utils.lessons.gpu_nodes import hand_in, printed_losses, recorded_output
+
+losses = {"torchrun, one node": printed_losses(log)}
+log = hand_in(script, folder)
+name = "srun, two nodes"
+if not log:
+    recorded = recorded_output("batch_job")
+    print(recorded)
+    log = recorded.output
+    name += " (recorded)"
+losses[name] = printed_losses(log)
 
 # %% tags=["figure:13_ways"]
 from course_utils.lessons.gpu_nodes import same_loss, ways_text
 
-assert same_loss(losses), losses
-course.measured("three_ways", answer="a" if same_loss(losses) else "b")
-course.draw.loss_curves(losses, ways_text(losses), x="epoch")
+course.measured("two_nodes", answer="a" if same_loss(losses) else "b")
+course.draw.loss_curves(losses, ways_text(losses), x="epoch", y="training loss")
 
 # %% [markdown]
-# The launcher tells a process *who it is*, and nothing else. The ranks, the seed and the batches are the same, so the
-# curve is the same. Exercises: [`train_ddp`, `slurm_script`](../exercises/13_gpu_nodes.ipynb).
+# A launcher tells a process who it is, and nothing more. The sampler divides the images by rank and world size, and the
+# seed fixes the first weights and the order of the images. None of these depends on the launcher or on the node, so if
+# two curves differ, something else has changed.
 #
-# A notebook can use a cluster, too. The first line asks Slurm for two nodes with four GPUs each, and waits for them.
-# Then eight ranks are yours, each with a GPU:
+# ## A notebook can use a cluster, too
+#
+# `course.start` can also submit a job for you. The ranks of this job belong to your notebook, just like those on your
+# own computer. If your cluster is busy, interrupt the cell instead of waiting for nodes.
+
+
+# %%
+from course_utils.lessons.gpu_nodes import has_slurm
+
+
+def where_am_i(comm):
+    return socket.gethostname(), comm.allreduce(comm.rank)
+
+
+if has_slurm():
+    ranks = course.start(4, where="slurm", nodes=2, minutes=5)
+    run = ranks.run(where_am_i)
+    for rank, (node, total) in enumerate(run.results):
+        print(f"rank {rank} runs on {node}, and the sum of all ranks is {total}")
+    ranks.stop()
+else:
+    print(recorded_output("ranks_in_a_job"))
+
+# %% [markdown]
+# Two of the four ranks are on each node. For eight GPUs you would ask for `gpus_per_node=4` as well, and train with
+# NCCL:
 #
 # ```
 # ranks = course.start(8, where="slurm", nodes=2, gpus_per_node=4)
-# ranks.run(train_ddp, settings, backend="gloo")
+# ranks.run(train_ddp, settings, backend="nccl")
 # ```
 #
-# (gloo is for what the ranks agree on. Their gradients still go over NCCL.)
+# The function `train_ddp` is the subject of the next section. If your centre offers **Open OnDemand**, a web page from
+# which you can use the cluster, the course's app opens JupyterLab on one of its nodes, and you can work through this
+# page there: [ondemand/README](../ondemand/README.md).
 #
-# Does your centre have **Open OnDemand**, a web page for its cluster? Then the course's app opens JupyterLab on a
-# compute node, and this page runs there: [ondemand/README](../ondemand/README.md).
+# ## A process dies, and training resumes
+#
+# In data-parallel training no rank can take a step without the others. So when a node fails, the whole run stops, and
+# everything since the last checkpoint is lost. `train_ddp` is a training program of this course that can resume. It
+# trains a small network on the handwritten digits, with 60 steps in 12 epochs, and writes a checkpoint every 20 steps.
+# You will write its main loop in the exercises. First, it trains undisturbed:
+
+# %%
+from course_utils.lessons.gpu_nodes import losses_of, progress_lines
+
+program = "-m course_utils.lessons.gpu_nodes.train_ddp --epochs 12 --batch-size 256"
+command = f"torchrun --standalone --nproc-per-node=2 {program} --folder undisturbed"
+log = run_torchrun(command, folder, shown=progress_lines)
+undisturbed = losses_of(log)
 
 # %% [markdown]
-# ## How well is the network used?
-#
-# An all-reduce of $n$ bytes in $t$ seconds has the **algorithm bandwidth** $\frac{n}{t}$. But a ring sends
-# $\frac{2(P-1)}{P}\,n$ bytes through each rank's link (lesson 5). The rate of the *link* is the **bus bandwidth**:
-#
-# $$\frac{n}{t} \cdot \frac{2(P-1)}{P}$$
-#
-# **Predict.** Each of 4 ranks has a link of 100 Mbit/s, 12.5 MB/s. What are both bandwidths, in MB/s?
+# What must a checkpoint contain? Everything that the next step depends on:
 
-# %%
-course.predict("bandwidths", within=1.25, algorithm=..., bus=...)  # MB/s, 4 ranks
+# %% tags=["nbval-check-output"]
+from course_utils.lessons.gpu_nodes import load_checkpoint
 
-# %%
-from course_utils.lessons.allreduce import algorithm_bandwidth, bus_bandwidth
-from course_utils.lessons.gpu_nodes import collective_seconds
-from course_utils.measuring import is_busy
-
-n, world_sizes = 400_000, [2, 3, 4]
-algorithm, bus = [], []
-for P in world_sizes:
-    run = ranks.run(collective_seconds, [n], ranks=P, backend="gloo")
-    backend, taken = run.results[0]
-    times = taken["all_reduce"][0]
-    algorithm.append([algorithm_bandwidth(n, t) for t in times])
-    bus.append([bus_bandwidth("all_reduce", P, n, t) for t in times])
-on_4 = {"algorithm": median(algorithm[-1]) / 1e6, "bus": median(bus[-1]) / 1e6}
-busy = is_busy(algorithm)  # do the runs scatter too much?
-course.measured("bandwidths", busy=busy, **on_4)
-
-# %% tags=["figure:13_bandwidths"]
-from course_utils.lessons.gpu_nodes import bandwidth_text, link_text
-from course_utils.words import bytes_text
-
-link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
-rate = link or max(map(max, bus))  # without a known link, the best that we measured
-points = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
-lines = {"algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes]}
-lines["bus bandwidth"] = [rate] * 3
-look = {"across": "ranks", "up": "bytes per second", "unit": bytes_text}
-title = bandwidth_text(world_sizes, algorithm, bus)
-finding = link_text(backend, n, P, bus[-1], link)
-course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, **look)
+content = load_checkpoint(folder / "undisturbed" / "checkpoint.pt")
+progress = content["place"]
+print("weights:  ", *content["model"])
+print("optimizer:", len(content["optimizer"]["state"]), "velocities")
+print("progress: ", progress["epoch"], "epochs and", progress["steps"], "steps")
+print("random:    states of", len(content["random"]), "ranks")
 
 # %% [markdown]
-# With two ranks the factor is 1. With more ranks it grows, and the algorithm bandwidth falls, though no link is slower.
-# The bus bandwidth can be compared with the link's data sheet, whatever $P$. NVIDIA's program for such measurements,
-# nccl-tests, prints both (`algbw`, `busbw`), for many sizes and for all collectives.
+# Without the velocities of SGD with momentum (lesson 2), the first steps after a restart would go in a different
+# direction. The progress tells each rank which batches of the epoch are already done, because lesson 6's `set_epoch`
+# puts the images into the same order again. The random states matter as soon as a network makes random choices, as with
+# the dropout of lesson 9.
 #
-# **Where switches add** (lesson 5), the formula no longer holds: a rank sends its vector about once. So on a node of
-# H100s, whose links carry 450 GB/s, nccl-tests prints a `busbw` of 480 GB/s (its issues 212 and 272). The node is
-# healthy. There `busbw` compares machines, and is not the rate of a link.
+# Rank 0 writes the file alone, and not over the old one. It writes a second file and renames it when it is complete, so
+# even if rank 0 dies while writing, there is always one whole checkpoint.
 #
-# We, too, try other sizes, from 1 KB on, and other collectives. The line is what latency and link allow together
-# (lesson 4). We take the latency from the smallest vector.
-
-# %%
-from course_utils.lessons.gpu_nodes import allowed_rates, sweep_text
-
-operations = ["all_reduce", "all_gather", "reduce_scatter"]
-KB, repeat = [1, 8, 64, 512, 4096], {"runs": 3, "warm_ups": 1}
-if backend == "nccl":  # GPUs are fast: larger vectors, more calls
-    KB += [32_768, 262_144]
-    repeat = {"runs": 3, "warm_ups": 5, "calls": 20}
-sizes = [1000 * size for size in KB]
-run = ranks.run(collective_seconds, sizes, operations, **repeat, backend="gloo")
-taken = run.results[0][1]  # collective → for each size, seconds
-P = ranks.world_size
-rates = {
-    name: [[bus_bandwidth(name, P, n, t) for t in times] for n, times in zip(sizes, runs)]
-    for name, runs in taken.items()
-}
-rate = link or max(max(map(max, runs)) for runs in rates.values())
-allowed = {name: allowed_rates(name, P, sizes, taken[name], rate) for name in operations}
-look = {"across": "vector, in KB", "up": "bus bandwidth, per second", "unit": bytes_text}
-title, finding = sweep_text(sizes, rates, backend, P)
-course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True, **look)
-
-# %% [markdown]
-# A small vector takes hardly longer than its latency. So thousands of them never fill a link, and gradients travel in
-# buckets (lesson 7). Only large vectors reach the rate of a data sheet. (gloo makes its reduce-scatter from an
-# all-reduce, so that one reaches half of its line at most.)
+# Now we kill a process. With `--max-restarts=1`, torchrun reacts to a dead process by ending the others and starting
+# all of them again, at most once. If rank 1 were killed after step 27, the last checkpoint would be the one of step 20.
+# So steps 21 to 27 would be done again, which makes 7 steps.
 #
-# With the bus bandwidth you can also predict. Take forty GPUs, 14 GB of gradients (7 billion numbers of 16 bits), and a
-# bus bandwidth of 40 GB/s. A step's all-reduce takes $\frac{14}{40} \cdot \frac{2 \cdot 39}{40} \approx 0.7$ s, if
-# nothing is hidden. Exercise: `bus_bandwidth`.
-
-# %% [markdown]
-# ## What does NCCL say?
-#
-# There are several ways between two GPUs:
-#
-# - **NVLink**: wires between the GPUs of a node, past the processors;
-# - the node's memory, which all its processes share;
-# - **InfiniBand**: a fast network between nodes;
-# - TCP, the ordinary network. A program uses it through *sockets*, and every byte passes the processors.
-#
-# NCCL takes the best that it finds. Did it find the one that you paid for? `NCCL_DEBUG=INFO` makes it tell. Here is a
-# real start of two ranks; we keep the lines that matter. **Predict** from them: which way do these ranks' messages
-# take?
-
-# %%
-from course_utils.lessons.gpu_nodes import lines_that_matter, nccl_start, ways
-
-start = nccl_start()
-print(start.origin, "", *lines_that_matter(start.log), sep="\n")
-
-# %%
-choices = {
-    "a": "NVLink, from GPU to GPU",
-    "b": "the node's memory",
-    "c": "InfiniBand",
-    "d": "TCP, through the processors",
-}
-course.predict("nccl_way", answer=..., choices=choices)  # "a" to "d"
-
-# %%
-course.answer("nccl_way", answer=ways(start.log))
-
-# %% [markdown]
-# Read what comes after `via`:
-#
-# | `via` | Which way | For you |
-# |---|---|---|
-# | `P2P/…` | GPU to GPU, over NVLink or PCIe, a slower bus | within a node: good |
-# | `SHM` | through the node's memory | within a node: slower |
-# | `NET/IB` | InfiniBand (or the like over Ethernet) | between nodes: good |
-# | `NET/Socket` | TCP | between nodes that have InfiniBand: something is wrong |
-#
-# `nNodes` must be the number of your nodes. (Here it is 2, though there was one node. NCCL allows one rank for each
-# GPU, and we had one GPU. So our two ranks claimed to be on two nodes.)
-#
-# `nvidia-smi topo -m` shows what there *is*. `NV18` between two GPUs means 18 NVLinks; `SYS` means a way through both
-# processors.
-
-# %% [markdown]
-# ## Two switches
-#
-# - `--bf16`: matrix products in **bfloat16**, 16 bits for a number instead of 32. Processors with units for it multiply
-#   faster; weights stay in 32 bits.
-# - `--compile`: **torch.compile** looks at the whole network first. Then it makes *kernels* (pieces of work for a
-#   processor or a GPU) that do several operations in one go.
-#
-# **Predict.** On this machine, how many times as fast is a step with bfloat16 as a step with float32? First with 64
-# hidden units in a layer, then with 1024. (A number below 1 means slower. All ways run by turns, lesson 3.)
-
-# %%
-course.predict("bf16_gain", within=1.3, narrow=..., wide=...)
-
-# %%
-from dataclasses import replace
-
-from course_utils.lessons.gpu_nodes import compared, step_seconds
-
-patient = False  # True: torch.compile too; it may take half a minute to make kernels
-taken = {}
-for width in (64, 1024):
-    plain = replace(settings, hidden=width)
-    ways = {"float32": plain, "bfloat16": replace(plain, bf16=True)}
-    if patient:
-        ways["compiled"] = replace(plain, compile=True)
-    run = ranks.run(step_seconds, ways, ranks=1, backend="gloo")
-    first, taken[width] = run.results[0]  # seconds of the first step, and of the others
-narrow, wide = (compared(own, "float32", "bfloat16") for own in taken.values())
-busy = narrow.is_busy or wide.is_busy
-course.measured("bf16_gain", busy=busy, narrow=narrow.times, wide=wide.times)
-
-# %% tags=["figure:13_switches"]
-from course_utils.lessons.gpu_nodes import by_width, compiling_text, widths_text
-
-if patient:
-    print(compiling_text(first["compiled"], taken[1024], "float32", "compiled"))
-title, bars = widths_text(taken, "float32"), by_width(taken)
-course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a step")
-
-# %% [markdown]
-# Each number is converted once, and a layer of width 1024 then multiplies it 1024 times. So the wider the layer, the
-# more bfloat16 can save. A processor without units for bfloat16 saves nothing. (An H100 was slower with bfloat16 at
-# *both* widths: for a GPU such layers are next to no work, and converting is extra work.) The compiler takes seconds
-# before the first step: use it for long trainings.
-
-# %% [markdown]
-# ## A ladder for one GPU
-#
-# Before forty GPUs, look at one. It trains VGG-11 (lesson 3), with 512 small images in a step. We make it faster rung
-# by rung. Each rung of the ladder adds one change, and keeps the changes above it in this table:
-#
-# | Rung | What changes |
-# |---|---|
-# | float32 | nothing: each step copies its images to the GPU |
-# | pinned memory (lesson 14) | the GPU copies the images by itself, and nobody waits for it |
-# | data on the GPU | the images lie there from the beginning |
-# | **TF32** | products of float32 round their inputs to 10 binary digits |
-# | bfloat16 | products take 16 bits |
-# | channels last | a pixel's channels lie side by side in memory |
-# | torch.compile | fewer, larger kernels |
-# | **CUDA graph** | a whole step is recorded once, then played: *one* order, where there were hundreds |
-#
-# The MFU (lesson 11) is the share of the GPU's peak that the network's own arithmetic takes. As the
-# peak we take what the GPU reaches in one large product of bfloat16.
-#
-# **Predict** for an H100: how many times as fast is the last rung as the first? And what is its MFU, in percent? (With
-# a GPU, measuring takes a minute, or two with `patient = True`. Without one, the page shows what we recorded.)
-
-# %%
-course.predict("ladder", within=1.5, factor=..., mfu=...)
-
-# %% tags=["figure:13_ladder"]
-from course_utils.lessons.gpu_nodes import climb_here, ladder_bars, ladder_text
-
-climbed = climb_here(patient)
-top = list(climbed.seconds)[-1]  # the last rung's name
-busy, mfu = is_busy(climbed.seconds.values()), 100 * climbed.mfu()[top]
-course.measured("ladder", busy=busy, factor=climbed.factor, mfu=mfu)
-title, finding = ladder_text(climbed), f"{climbed.origin}. In brackets: MFU"
-course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a step")
-
-# %% [markdown]
-# On the recorded H100 two rungs gain most: TF32, and the CUDA graph. Pinned memory is enough to hide the copies: where
-# the images lie on the GPU already, a step is no shorter. After TF32, bfloat16 gains next to nothing, and
-# the compiler without a graph loses. Why? The GPU finishes a kernel in a few microseconds, and Python needs as long to
-# order the next. So the GPU *waits for orders*, and faster kernels do not help. A single order for the whole step does.
-# Lesson 14 shows that wait in a picture.
-#
-# On the last rung the GPU still reaches only a quarter of its peak: these images are small, and so are the matrices.
-# PaLM has large matrices, and reached 46 % (lesson 11).
-
-# %% [markdown]
-# ## Forty GPUs, before they are paid for
-#
-# Would forty such GPUs do forty times the work? **Virtual ranks** (lesson 5) tell before you pay. Each first lets as
-# much time pass on its clock as a step took on the last rung (the last bar above). Then lesson 5's two levels add up
-# VGG-11's gradients, 37 MB, and nothing overlaps. We assume 300 GB/s and 3 µs inside a node, and 5 µs between nodes.
-# For the rate between nodes we try three networks.
-#
-# **Predict.** How many times as many images a second do forty GPUs train on as one GPU does? First with one link of 25
-# Gbit/s for each node, then with four cards of 400 Gbit/s in each node.
-
-# %%
-course.predict("forty_played", within=1.5, ethernet=..., four_cards=...)
-
-# %%
-from course_utils.lessons.allreduce import two_level
-from course_utils.lessons.gpu_nodes import on_nodes, played_step
-from course_utils.vgg import vgg11
-
-alone = median(climbed.seconds[top])  # seconds of a step on one GPU
-weights = sum(parameter.numel() for parameter in vgg11().parameters())
-numbers = 9_200  # that we really send; each stands for about 1,000
-
-
-def cluster(P, Gbit):  # between nodes of 4, then inside: seconds, and seconds per byte
-    return two_level(P, 4, (5e-6, 8e-9 / Gbit), (3e-6, 1 / 300e9))
-
-
-# %%
-nowhere = course.start(
-    40, where="nowhere", network=cluster(40, 25), scale=weights / numbers
-)
-
-
-def times_one(P, Gbit):
-    options = {"ranks": P, "network": cluster(P, Gbit)}
-    run = nowhere.run(played_step, alone, numbers, on_nodes, **options)
-    return P * alone / max(run.results)[0]
-
-
-# %% tags=["figure:13_forty_played"]
-from course_utils.lessons.gpu_nodes import played_text
-
-GPUs, slow, fast = [4, 8, 20, 40], "25 Gbit/s a node", "4 × 400 Gbit/s a node"
-networks = {slow: 25, "400 Gbit/s a node": 400, fast: 1600}
-times = {name: [times_one(P, Gbit) for P in GPUs] for name, Gbit in networks.items()}
-course.answer("forty_played", ethernet=times[slow][-1], four_cards=times[fast][-1])
-look = {
-    "across": "virtual GPUs",
-    "up": "times the images of one GPU",
-    "unit": "{:.2g}".format,
-}
-title, finding = played_text(GPUs, times)
-course.draw.over_numbers(GPUs, times, title, finding, **look)
-
-# %% [markdown]
-# At 25 Gbit/s, 37 MB take longer than the step itself. So pay for a network first. Or compute more between two sums,
-# with larger batches; and hide a part of the sum (lesson 7).
-#
-# Can you trust these clocks? Let the same function run on this page's four real ranks, and on four virtual ones behind
-# such links:
-
-# %%
-from course_utils.words import seconds_text
-
-real = ranks.run(played_step, 0.05, 100_000, on_nodes, runs=5).results
-nowhere = course.start(4, where="nowhere", link="100 Mbit/s")
-virtual = nowhere.run(played_step, 0.05, 100_000, on_nodes).results
-slowest = [max(step) for step in zip(*real)]  # the slowest rank of each step
-print("A step on 4 virtual ranks:", seconds_text(max(virtual)[0]))
-print("A step on 4 real ranks:   ", seconds_text(median(slowest)))
-
-# %% [markdown]
-# ## Whole, or in parts
-#
-# DDP keeps the whole model on each rank: weights, gradients, Adam's state. FSDP2 (lesson 11) keeps a part, and gathers
-# a layer's weights when that layer computes. Each rank also saves **activations** for its backward pass (lesson 9).
-#
-# A small transformer (lesson 9) trains on our 4 ranks, once each way. With DDP, a bit more than a quarter of a rank's
-# bytes are activations. **Predict**: what percentage of DDP's bytes does a rank keep with FSDP2? First of weights,
-# gradients and state; then of everything, activations too.
-
-# %%
-course.predict("rank_memory", within=1.1, model=..., everything=...)  # percent
-
-# %%
-from course_utils.lessons.gpu_nodes import TextModel, kept_shares, kept_text
-from course_utils.lessons.gpu_nodes import memory_by_way, recorded_memory
-from course_utils.lessons.gpu_nodes import recorded_memory_text
-
-kept = memory_by_way(ranks, TextModel())
-parts = {way: memory.counted.parts() for way, memory in kept.items()}
-on_paper = {way: memory.formula.total for way, memory in kept.items()}
-course.measured("rank_memory", **kept_shares(kept["DDP"], kept["FSDP2"]))
-print(recorded_memory_text(recorded_memory()))
-panel = course.draw.SharesPanel("kept by each rank, counted", parts, on_paper)
-course.draw.shares([panel], kept_text(kept))
-
-# %% [markdown]
-# The model is divided by four. Activations are not: each rank has examples of its own.
-#
-# The picture has the tensors that *stay*. Others live for a moment: the weights that FSDP2 has just gathered, gradients
-# before they are dealt out, work space of libraries. On a GPU, `torch.cuda.max_memory_allocated()` counts those, too.
-# We recorded it once: that is the text above the picture. The whole model took less than the formula says. The formula
-# adds all gradients to all activations, but activations are let go while gradients are made. FSDP2 took more, for the
-# gathered weights.
-
-# %% [markdown]
-# ## A process dies
-#
-# On 16,384 GPUs, Llama 3's training broke off 419 times in 54 days (Grattafiori et al. 2024, section 3.3.4). At that
-# rate, a training on forty GPUs breaks off every seven or eight weeks.
-#
-# So every 20 steps rank 0 writes a **checkpoint**: weights, the optimizer's velocities (lesson 1's momentum), the place
-# in the data, every rank's random state. It writes a new file beside the old one, then renames it. So nobody ever finds
-# half a checkpoint.
-#
-# With `--max-restarts=1`, when a process dies, torchrun ends the others and starts all again, once. With `--die-at 38`,
-# rank 1 kills itself after step 38.
-#
-# **Predict.** How many steps are done twice? By how many percent does the final loss differ from that of the
-# undisturbed training?
+# **Predict.** `--die-at 38` lets rank 1 kill itself after step 38. How many steps are done twice? And by how many
+# percent will the loss at the end differ from that of the undisturbed run?
 
 # %%
 course.predict("killed", steps_twice=..., loss_differs=...)  # steps, percent
@@ -512,168 +383,132 @@ course.predict("killed", steps_twice=..., loss_differs=...)  # steps, percent
 # %% tags=["figure:13_killed"]
 from course_utils.lessons.gpu_nodes import repeated_steps, tries_of
 
-options = "--standalone --nproc-per-node=2 --max-restarts=1"
-log = run_command(f"torchrun {options} {command}/killed --die-at 38")
-undisturbed, ends = losses["torchrun"], losses_of(log)
-assert abs(ends[-1] / undisturbed[-1] - 1) < 1e-4
+command = f"torchrun --standalone --nproc-per-node=2 --max-restarts=1 {program}"
+command += " --folder killed --die-at 38"
+log = run_torchrun(command, folder, shown=progress_lines)
+resumed = losses_of(log)
+assert same_loss({"undisturbed": undisturbed, "resumed": resumed})
+
 tries = tries_of(log, steps_per_epoch=5)
-apart = round(100 * abs(ends[-1] / undisturbed[-1] - 1), 2)
-course.measured("killed", steps_twice=repeated_steps(tries), loss_differs=apart)
-pictures.tries(tries, undisturbed, "Killed, and brought back")
+difference = round(100 * abs(resumed[-1] / undisturbed[-1] - 1), 2)
+course.measured("killed", steps_twice=repeated_steps(tries), loss_differs=difference)
+pictures.tries(tries, undisturbed, "Killed and restarted")
 
 # %% [markdown]
-# (The traceback in between is rank 0's, which could no longer reach rank 1.) The steps after the last checkpoint are
-# lost. They are done again, and give the same numbers. Without the velocities the curve would differ. And seed and
-# epoch fix the order of the images (lesson 6's `set_epoch`). So a training that goes on after two batches of an epoch
-# skips just these two.
+# If you see an error about a closed connection in the output, it is from rank 0, which could no longer reach rank 1.
+# After the restart the ranks repeat the steps since the last checkpoint. They begin with the same weights, velocities
+# and batches, so they calculate the same losses, and at the end nothing shows that the run was ever interrupted.
 #
-# On several nodes, one torchrun runs on each node (`torchrun_script` writes that job). With torch 2.13 the job needs
-# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`: otherwise the second try finds the addresses of dead processes, and waits.
+# How often should you save? With a short interval you spend much of the time writing, and with a long one you lose a
+# lot of work at each failure. [Further](13_gpu_nodes_further.ipynb) works out the best interval, and describes
+# checkpoints that are written while training goes on.
+#
+# ## The time is up, and all ranks stop after the same step
+#
+# A job that reaches its time limit is killed, but Slurm can warn it. With `--signal=TERM@60` in the batch script, each
+# task receives **SIGTERM** 60 seconds before the end, or up to a minute earlier. SIGTERM is a signal of the operating
+# system that asks a process to end. By default it ends the process at once, but a program can catch it, write a
+# checkpoint and leave in good order.
+#
+# With many ranks, this is harder than it sounds. Suppose that rank 1 has caught the signal and leaves, while rank 0
+# hears of it a little later and has begun the next step. Rank 0 then waits for a gradient that nobody will send. The
+# solution is that the ranks agree. After each step they all-reduce one number, which is 1 on a rank that has heard the
+# signal and otherwise 0, and take its maximum. In the next cell, only one rank hears, after step 7:
 
-# %% [markdown]
-# ## How often to save?
-#
-# Save often and you write much; save rarely and you lose much. Take Llama 3's failures: 419 in 54 days on 2,048 nodes,
-# one in about three hours. *Assume* that nobody trains while a checkpoint is written, one minute, or during a restart,
-# five minutes. The **goodput** is the share of the time that goes into work that is kept.
-#
-# **Predict**: how many minutes of work between two checkpoints are best? What is the goodput then, in percent?
 
 # %%
-course.predict("interval", within=1.5, minutes=..., goodput=...)
+def train_until_asked(rank_that_hears):
+    heard = []
 
-# %% tags=["figure:13_interval"]
-from course_utils.lessons.gpu_nodes import best_interval, goodput, intervals_text
-from course_utils.lessons.gpu_nodes import simulated_goodput
-from course_utils.words import percent
+    def hear(number, frame):  # called when the signal arrives
+        heard.append(number)
 
-hours = 54 * 24 / 419  # from a failure to the next
-best = best_interval(save_seconds=60, node_hours=2048 * hours, nodes=2048) / 60
-costs = {"save_seconds": 60, "mean_seconds": 3600 * hours, "restart_seconds": 300}
-course.answer("interval", minutes=best, goodput=100 * goodput(60 * best, **costs))
-minutes, drawn = [2, 4, 8, 16, 32, 64, 128], {}
-for t in minutes:
-    drawn[t] = [simulated_goodput(60 * t, **costs, seed=seed) for seed in range(5)]
-look = {"across": "minutes between checkpoints", "up": "goodput", "unit": percent}
-look["predicted"] = {"drawn": [goodput(60 * t, **costs) for t in minutes]}
-title = intervals_text(minutes, list(drawn.values()), best)
-finding = "A simulation: failures drawn at random, five trainings each"
-look |= {"limits": (0.5, 1), "dots": "simulated"}
-course.draw.over_numbers(minutes, {"drawn": list(drawn.values())}, title, finding, **look)
+    before = signal.signal(signal.SIGTERM, hear)
+    for step in range(1, 101):
+        # ... forward, backward and update would be here ...
+        if step == 7 and dist.get_rank() == rank_that_hears:
+            os.kill(os.getpid(), signal.SIGTERM)
+        asked = torch.tensor([float(len(heard))])
+        dist.all_reduce(asked, op=dist.ReduceOp.MAX)
+        if asked.item() > 0:
+            break  # save a checkpoint, then leave
+    signal.signal(signal.SIGTERM, before)
+    return step, len(heard)
+
 
 # %% [markdown]
-# Let $t$ be the interval, $C$ the seconds for a checkpoint, and $M$ the mean time between failures (MTBF). A share of
-# about $\frac{C}{t}$ of the time goes into writing. A failure comes in the middle of an interval on average, so
-# $\frac{t}{2M}$ is lost. Their sum is least at $t = \sqrt{2\,C M}$ (Young 1974; Daly 2006). Near the minimum the curve
-# is flat: an interval half or twice as long costs little.
-#
-# $M$ is that of *all* nodes. Four times as many nodes fail four times as often, and want half the interval. (Here
-# nothing was trained or killed: a program added up times.) Exercise: `best_interval`.
-
-# %% [markdown]
-# ## The time is up
-#
-# Before a job's time is over, Slurm warns its processes. With `--signal=TERM@60` it sends them **SIGTERM**, a signal of
-# the operating system, 60 to 120 s before the end. The program finishes its step, writes a checkpoint, and ends with
-# exit code 75, "try again". Then the script puts the job back into the queue (`scontrol requeue`).
-#
-# Suppose that one rank hears the signal and stops alone. The others would wait for its gradient forever. So all ranks
-# agree: they all-reduce one number after each step. Here only rank 1 hears:
+# **Predict.** Four ranks run this function, and rank 2 gets the signal. After which step does rank 0 stop, and how many
+# ranks have heard the signal?
 
 # %%
-from textwrap import fill
+course.predict("agreed", step_of_rank_0=..., ranks_that_heard=...)
 
-from course_utils.lessons.gpu_nodes import Interrupted, send_sigterm
+# %%
+ranks = course.start(4)
+ranks.load_torch()
+run = ranks.run(train_until_asked, 2, backend="gloo")
+for rank, (step, heard) in enumerate(run.results):
+    print(f"rank {rank} stops after step {step}, signals heard: {heard}")
+heard = sum(heard for step, heard in run.results)
+course.answer("agreed", step_of_rank_0=run.results[0][0], ranks_that_heard=heard)
+
+# %% [markdown]
+# `train_ddp` does the same, and then rank 0 writes a checkpoint. As a program it ends with the exit code 75, which by
+# convention means "try again later". That is what the last lines of the batch script look for. If they find 75, they
+# put the job back into the queue with `scontrol requeue`, and the next start resumes from the checkpoint.
+#
+# Let's do this with the real training program. `send_sigterm` signals rank 1 alone, a moment after training has begun,
+# and `pause` makes every step a little slower so that the signal arrives in time:
+
+# %%
+from course_utils.lessons.gpu_nodes import Interrupted, Settings
+from course_utils.lessons.gpu_nodes import send_sigterm, train_ddp
 
 
-def signalled(settings, rank_that_hears):
-    import torch.distributed as dist
-
-    if dist.get_rank() == rank_that_hears:
-        send_sigterm(after=0.3)  # seconds, once the training listens
+def train_with_signal(settings):
+    if dist.get_rank() == 1:
+        send_sigterm(after=0.3)  # seconds
     try:
         train_ddp(settings)
     except Interrupted as stopped:
-        return str(stopped).replace(str(folder), "runs")
+        return stopped.steps
 
 
-slow = replace(settings, folder=str(folder / "stopped"), pause=0.05)
-results = ranks.run(signalled, slow, 1, ranks=2, backend="gloo").results
-for rank, message in enumerate(results):
-    print(fill(f"rank {rank}: {message}", 80))
+gpus = torch.cuda.device_count()
+backend = "nccl" if gpus >= 4 else "gloo"  # a GPU for each of the four ranks?
+settings = Settings(str(folder / "stopped"), epochs=12, batch_size=256, pause=0.05)
+run = ranks.run(train_with_signal, settings, backend=backend)
+print("the ranks stop after steps", run.results)
+assert len(set(run.results)) == 1
 
-# %% [markdown]
-# Both stopped after the same step, and wrote one checkpoint. We hand the job in again. The training goes on, and the
-# result does not show that it ever stopped:
-
-# %%
-again = replace(slow, pause=0.0)
-ended = ranks.run(train_ddp, again, ranks=2, backend="gloo").results[0]
-print(f"went on after step {ended.resumed_at}, loss at the end: {ended.loss:.4f}")
-assert ended.resumed_at > 0
-assert same_loss({"stopped": ended.losses, "never stopped": losses["ranks"]})
-
-# %% [markdown]
-# ## When the launch fails
-#
-# Forty processes write into one log, each when it can. Most errors in it are *consequences*: one rank failed, and the
-# others complain that it is gone. Look for the rank that failed **first**, and for ranks that do *not* complain.
-#
-# Here are two real logs. The first is of two ranks on one node. The second is of two ranks on two nodes: each line
-# begins with its node's number. **Predict** the cause of each.
+again = ranks.run(train_ddp, replace(settings, pause=0.0), backend=backend)
+trained = again.results[0]
+print(f"resumed after step {trained.resumed_at}, loss at the end {trained.loss:.4f}")
+print(f"never stopped: {undisturbed[-1]:.4f}")
+assert trained.resumed_at == run.results[0] > 0
+assert same_loss({"stopped": trained.losses, "never stopped": undisturbed})
 
 # %%
-from course_utils.lessons.gpu_nodes import readable, recording
-
-first, second = recording("out of memory"), recording("no shared files")
-for number, record in enumerate((first, second), start=1):
-    print(f"--- {number}: {record.origin}", readable(record.log, width=95), sep="\n\n")
-
-# %%
-choices = {
-    "a": "a node cannot be reached",
-    "b": "a rank had no memory left",
-    "c": "ranks called different collectives",
-    "d": "the nodes do not see the same files",
-}
-course.predict("causes", first=..., second=..., choices=choices)
-
-# %% tags=["figure:13_memory"]
-from course_utils.lessons.gpu_nodes import explain_failure
-
-causes = [explain_failure(record.log) for record in (first, second)]
-letters = {"out of memory": "b", "no shared files": "d"}
-answers = [letters[cause.name] for cause in causes]
-course.answer("causes", first=answers[0], second=answers[1])
-for cause in causes:
-    print(fill(f"{cause.name}: {cause.why} → {cause.next}", 95))
-pictures.log_map(first.log, "The loudest line is not the cause")
-
-# %% [markdown]
-# In the first log rank 0 speaks of a closed connection. Rank 1 says *nothing*. But torchrun's last block names it,
-# under *Root Cause (first observed failure)*: rank 1, exit code −9. The operating system killed it, and wrote the
-# reason into the last line. In the second log, rank 0 wrote a file that rank 1 does not have: each node has a
-# `/mnt/runs` of its own.
-#
-# `course doctor --log FILE` tells 17 kinds of failure apart. Your exercise `explain_failure` does the same.
+ranks.stop()
+scratch.cleanup()
 
 # %% [markdown]
 # ## What you take with you
 #
-# You can **start** a program in three ways, because it asks its launcher only who it is. You can **judge** a network by
-# its bus bandwidth, whatever the number of ranks, as long as only ranks add. And you can **bring back** a training that
-# died: checkpoints, agreed stops, and a log that shows which rank failed first.
+# A launcher starts the same program everywhere and tells each process its rank, the world size, its local rank and the
+# master. The process uses the local rank to choose its GPU, and the rest to join the process group, with NCCL for what
+# is on GPUs and gloo for what is not. Since a program asks its launcher for nothing else, torchrun and Slurm give the
+# same curve. A checkpoint holds everything that the next step depends on, so a run that was killed ends with the same
+# loss as one that was not. And before ranks stop, they agree on the step after which they do so.
 #
-# Next: [the exercises](../exercises/13_gpu_nodes.ipynb). Then [lesson 14](14_profiling.ipynb): where did the time go?
+# The [exercises](../exercises/13_gpu_nodes.ipynb) let you write the resumable loop and the batch script.
+# [Further](13_gpu_nodes_further.ipynb) has recorded logs of launches that failed, and shows how to find the rank that
+# failed first. Next is [part 2](13_gpu_nodes_part_2.ipynb), on one GPU and one network.
 #
 # **To read**
 #
-# - The [manual of torchrun](https://docs.pytorch.org/docs/stable/elastic/run.html) lists what it tells each process,
-#   and how it restarts them.
-# - NVIDIA's page on the [performance of
-#   nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) derives the bus bandwidth of each
-#   collective.
-
-# %%
-ranks.stop()
-checkpoints.cleanup()
+# - The [manual of torchrun](https://docs.pytorch.org/docs/stable/elastic/run.html) lists all variables that it sets,
+#   and describes how it restarts processes.
+# - Grattafiori and others (2024), [*The Llama 3 Herd of Models*](https://arxiv.org/abs/2407.21783), section 3.3.4,
+#   tells what failed in 54 days on 16,384 GPUs, and how often.
+# - Slurm's manual of [sbatch](https://slurm.schedmd.com/sbatch.html) explains every `#SBATCH` option.

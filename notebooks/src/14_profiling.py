@@ -3,18 +3,27 @@
 # %% [markdown]
 # # Where did the time go?
 #
-# After this lesson you can **count** what a timeline says, **make** one of all ranks with torch's profiler, and
-# **name** the one reason why a program is slow before you change a line of it.
+# One GPU takes 80 ms for a training step. Then you train on four GPUs, and each of them gets as many images as that one
+# had. Each has the same work to do as before, and yet the step takes 120 ms. Where do the other 40 ms go? Perhaps the
+# network is slow. Perhaps one of the four is late in every step and the others wait for it, or all four wait for images
+# from the disk. A network that is twice as fast helps in the first case and is wasted money in the other two. And the
+# clock can't tell you which case you have, because all of them take 120 ms.
 #
-# *60 minutes · builds on lessons [3](03_hardware.ipynb) and [7](07_overlap.ipynb) · 4 ranks*
+# A profile can. After this lesson you can record what each rank does and when, put the records of all ranks onto one
+# clock, and find out why a program is slow *before* you change a line of it.
+#
+# *55 minutes · builds on lessons [3](03_hardware.ipynb) and [7](07_overlap.ipynb) · 4 ranks*
 
 # %%
-import statistics
+import json
+import tempfile
 import time
 from functools import partial
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from torch.profiler import ProfilerActivity, profile, schedule
 
 import course_utils as course
 
@@ -22,28 +31,35 @@ ranks = course.start(4, link="400 Mbit/s")
 ranks.load_torch()
 
 # %% [markdown]
-# Four nodes, each behind an emulated link of 400 million bits a second, as in lesson 7. (Where your system
-# forbids such links, a line says so.)
+# As in lesson 7, each rank plays the part of a node whose network link carries 400 million bits per second, which is 50
+# MB per second. If your system doesn't allow emulated links, a line under the cell says so, and messages take less
+# time.
 #
 # ## A timeline, counted by hand
 #
-# We begin with ten seconds of a single rank, made up. It computes from 0 to 4 and from 6 to 9. One message is under
-# way from 2 to 6, another from 5 to 7.
+# We begin with ten seconds of one rank that we have made up, so that you can count. It computes from 0 to 4 s and from
+# 6 to 9 s. One message is in flight from 2 to 6 s, and another from 5 to 7 s.
 
 # %% tags=["figure:14_by_hand"]
 from course_utils.lessons.profiling import Lanes, pictures
 
 computing = [(0, 4), (6, 9)]
-communication = [(2, 6), (5, 7)]
-rank_0 = Lanes(0, 0, 10, computing, communication, {})  # rank 0, from 0 to 10
-pictures.profile([rank_0], "Ten seconds, made up to be counted")
+messages = [(2, 6), (5, 7)]
+made_up = Lanes(0, 0, 10, computing, messages, {})  # rank 0, from 0 to 10 s
+pictures.profile([made_up], "Ten seconds of one rank, made up to be counted")
 
 # %% [markdown]
-# Three words. **Hidden**: communication while the rank computes; pale in our pictures. **Exposed**: communication while
-# it does not, so the rank waits; dark. **Idle**: neither computing nor communication.
+# From lesson 7 you know that communication is *hidden* while the rank computes. In the picture it is pale. It is
+# *exposed* while the rank has nothing to do but wait for it, and then it is dark. A rank that neither computes nor
+# communicates is **idle**. At every moment a rank computes, or waits for exposed communication, or is idle. So these
+# three add up to the whole time, and only the last two can be saved without computing less.
 #
-# **Predict**, by counting seconds in the picture. What percentage of the communication is hidden? What percentage
-# of the ten seconds is idle?
+# Let's count the first six seconds. The rank computes for 4 of them. Communication is in flight for 4 s as well, from 2
+# to 6 s. In half of this time, from 2 to 4 s, the rank computes, so 50% of the communication is hidden. From 5 s on
+# there are two messages, but time counts only once, however many messages are in flight.
+#
+# **Predict.** In all ten seconds, what percentage of the communication is hidden? What percentage of the ten seconds is
+# idle?
 
 # %%
 course.predict("profile_by_hand", hidden=..., idle=...)  # 0 to 100
@@ -51,29 +67,67 @@ course.predict("profile_by_hand", hidden=..., idle=...)  # 0 to 100
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.profiling import idle_share, overlap_share
 
-hidden = overlap_share(computing, communication)
-idle = idle_share(computing, communication, begin=0, end=10)
+hidden = overlap_share(computing, messages)
+idle = idle_share(computing, messages, begin=0, end=10)
 print(f"hidden: {hidden:.0%} of the communication, idle: {idle:.0%} of the time")
 
 # %%
 course.answer("profile_by_hand", hidden=round(100 * hidden), idle=round(100 * idle))
 
 # %% [markdown]
-# Two messages at once count once: from 2 to 7 something is under way, 5 seconds. The rank computes in 3 of them (2
-# to 4, 6 to 7): 60 % hidden. From 4 to 6 it waits, and only from 9 to 10 it is idle.
+# Something is in flight from 2 to 7 s, which makes 5 s. In 3 of them the rank computes, from 2 to 4 s and from 6 to 7
+# s, and 3 of 5 is 60%. Only from 9 to 10 s does it do nothing. The functions `overlap_share` and `idle_share` are your
+# first two [exercises](../exercises/14_profiling.ipynb).
 #
-# A step is computing, exposed communication and idle time, and nothing else. So the last two say what can be gained.
-# Your first two exercises are [`overlap_share` and `idle_share`](../exercises/14_profiling.ipynb).
+# ## A profiler records one rank
 #
-# ## One rank
+# You don't have to write such lists yourself. PyTorch's profiler, `torch.profiler`, records when each of torch's
+# **operators** begins and ends. An operator is a function of torch's own library, such as `aten::addmm`, which
+# multiplies two matrices and adds a third. Each record is an **event**. It has a name, a beginning and a duration.
 #
-# `torch.profiler` notes when each **operator** of torch begins and ends: an **event**. Operators call operators:
-# `aten::conv2d` calls `aten::convolution`, and so on, down to the one that does the work. (`aten` is torch's library of
-# operators. `mkldnn` in a name is Intel's library of fast ones, which torch uses.) An operator's time without what it
-# calls is its **self time**. (On a GPU an operator only starts the work. The work itself is a **kernel**, an event in
-# a row of its own.)
+# The next cell holds everything you need. `training_step` makes lesson 7's small VGG-11 and 32 random images, and the
+# function that it returns takes one step. The loop takes five. The `schedule` makes the profiler leave out the first
+# two, because first steps are slower: memory is allocated and libraries are loaded. It records the three steps after
+# them and then calls `write`, which writes the events to a file. Only `profiler.step()` tells the profiler where one
+# step ends and the next begins, so don't forget it.
+
+# %%
+from course_utils.lessons.profiling import training_step
+
+
+def profile_steps(exchange):
+    step = training_step(exchange, batch=32)
+    plan = schedule(wait=0, warmup=2, active=3, repeat=1)
+    cpu = [ProfilerActivity.CPU]  # on a GPU, also ProfilerActivity.CUDA
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+
+        def write(profiler):
+            profiler.export_chrome_trace(str(path))
+
+        with profile(activities=cpu, schedule=plan, on_trace_ready=write) as profiler:
+            for _ in range(5):
+                step()
+                profiler.step()
+        trace = json.loads(path.read_text())
+    rows = []
+    for row in profiler.key_averages():  # the events, added up by name
+        times = row.self_cpu_time_total, row.cpu_time_total
+        rows.append((row.key, row.count, *times))
+    return rows, trace
+
+
+# %% [markdown]
+# Operators call other operators. For instance, `aten::conv2d` calls `aten::convolution`, and after two more calls comes
+# the one that does the work. The time of an operator without the operators that it calls is its **self time**, and a
+# table that is sorted by self time shows you where the work is done.
 #
-# **Predict.** In one step of lesson 7's small VGG-11 on one rank, which operator has the most self time?
+# Most of the work of a VGG is in its convolutions. In the forward pass a convolution computes one product, of its input
+# with its weights. You know from lesson 2 what the backward pass has to compute. It needs the gradient of the weights,
+# and the gradient of the input for the layer before. Each of them is a product of about the same size.
+#
+# **Predict.** Which operator has the most self time? (`mkldnn` is an old name of oneDNN, Intel's library of fast
+# operators, which torch uses on CPUs.)
 
 # %%
 operators = {
@@ -85,228 +139,262 @@ operators = {
 course.predict("profile_operator", answer=..., choices=operators)  # "a" to "d"
 
 # %%
-from torch.profiler import ProfilerActivity, profile
-
 from course_utils.lessons.data_parallel import unsynchronised
-from course_utils.lessons.profiling import training_step
-
-
-def profile_one_step():
-    step = training_step(unsynchronised, batch=32)
-    step()  # the first step is never like the others
-    with profile(activities=[ProfilerActivity.CPU]) as seen:
-        step()
-    found = seen.key_averages()  # the events, summed up by name
-    return [
-        (one.key, one.count, one.self_cpu_time_total, one.cpu_time_total) for one in found
-    ]
-
-
-# %%
 from course_utils.lessons.profiling import convolutions_text, operators_table
 
-rows = ranks.run(profile_one_step, backend="gloo", ranks=1).results[0]
-own = {name: own_time for name, _, own_time, _ in rows}
-longest = max(operators, key=lambda letter: own.get(operators[letter], 0))
+run = ranks.run(profile_steps, unsynchronised, backend="gloo", ranks=1)
+rows, trace = run.results[0]
+self_times = {name: self_time for name, _, self_time, _ in rows}
+longest = max(operators, key=lambda letter: self_times.get(operators[letter], 0))
 course.measured("profile_operator", answer=longest)
 print(operators_table(rows), convolutions_text(rows), sep="\n\n")
 
 # %% [markdown]
-# The backward pass should take longer. Where the forward pass computes one product, the backward pass computes two: the
-# gradient for the layer before, and the gradient of the weights (lesson 2).
-#
-# Such a table says *what* takes long. It does not say *when*: with several ranks, who waits for whom? The events
-# themselves say so.
-#
-# ## All ranks
-#
-# Every rank profiles three steps. In each, one all-reduce follows the backward pass: it adds up all gradients as one
-# vector, as in lesson 6.
+# The table adds up three steps. It shows *what* takes long, but not *when*, and with several ranks we need to know who
+# waits for whom. That is in the file. All the events of a rank together are called a **trace**. Here is one of them:
 
 # %%
-from course_utils.lessons.data_parallel import all_reduce_flat
-from course_utils.lessons.profiling import profile_ranks
-
-flat = profile_ranks(ranks, training_step, all_reduce_flat, 32, steps=3)
-for rank, trace in enumerate(flat.rank_traces):
-    print(f"rank {rank}: {len(trace['traceEvents']):,} events")
+events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+convolution = next(event for event in events if event["name"] == "aten::conv2d")
+print(f"{len(events):,} events that have a duration, for example:")
+for field in ("name", "ts", "dur", "pid", "tid"):
+    print(f"  {field:5}{convolution[field]}")
+print("ts is counted from", trace["baseTimeNanoseconds"], "ns after the start of 1970")
 
 # %% [markdown]
-# A rank's file is a **trace**. Its times come from the rank's own clock. The clocks of two machines differ: nobody sets
-# them to the microsecond.
+# The beginning `ts` and the duration `dur` are in microseconds, and `pid` and `tid` are the numbers of the process and
+# of the thread. This format was made for the browser Chrome, and many tools can draw it.
+# [Further](14_profiling_further.ipynb) writes files for them.
 #
-# Our nodes share this machine and its clock, so we **play** four machines. Against rank 0's clock, rank 1's is 0.6 of a
-# step ahead, rank 2's is 0.4 of a step behind, and rank 3's is a whole step ahead. Their files, side by side:
+# ## Four ranks have four clocks
+#
+# Now all four ranks record three steps. In each of them, one all-reduce after the backward pass adds up all gradients
+# as one vector, as in lesson 6. Each rank takes its times from the clock of its own machine, and the clocks of
+# different machines rarely agree to the microsecond. Ours do agree, because all four ranks really run on one machine.
+# So we simulate four machines. We pretend that the clock of rank 1 is 0.6 of a step ahead of rank 0's, that of rank 2
+# is 0.4 of a step behind, and that of rank 3 is a whole step ahead.
+#
+# To draw the four traces together, we have to merge them. `merge` moves each rank's events to one common beginning,
+# corrects them by the seconds that we believe its clock to be ahead, and gives each rank its own `pid`. Here it
+# believes that all clocks are right:
+
+
+# %%
+def merge(traces, ahead):
+    first = min(trace["baseTimeNanoseconds"] for trace in traces)
+    events = []
+    for rank, trace in enumerate(traces):
+        shift = (trace["baseTimeNanoseconds"] - first) / 1000  # microseconds
+        shift -= 1e6 * ahead[rank]
+        for event in trace["traceEvents"]:
+            if event["ph"] == "X":  # has a duration
+                events.append(event | {"pid": rank, "ts": event["ts"] + shift})
+    return {"traceEvents": events}
+
 
 # %% tags=["figure:14_clocks"]
-step = flat.lanes[0].seconds / 3
-ahead = [0.0, 0.6 * step, -0.4 * step, step]  # seconds, played
-title = "Four clocks: on rank 2 a message ends before rank 3 begins it"
-pictures.profile(flat.lanes_by_clocks(ahead), title, "Rank 0's clock is right")
+from course_utils.lessons.data_parallel import all_reduce_flat
+from course_utils.lessons.profiling import lanes_of
+
+no_correction = [0.0, 0.0, 0.0, 0.0]
+run = ranks.run(profile_steps, all_reduce_flat, backend="gloo")
+traces = [trace for rows, trace in run.results]
+step = lanes_of(merge(traces, no_correction))[0].seconds / 3
+
+simulated = [0.0, 0.6 * step, -0.4 * step, step]  # seconds ahead of rank 0
+four_machines = []
+for trace, seconds in zip(traces, simulated, strict=True):
+    base = trace["baseTimeNanoseconds"] + round(1e9 * seconds)
+    four_machines.append(trace | {"baseTimeNanoseconds": base})
+lanes = lanes_of(merge(four_machines, no_correction))
+pictures.profile(lanes, "With four clocks, the ranks don't seem to work together")
 
 # %% [markdown]
-# No all-reduce can end on one rank while another has not begun it. So nothing read *across* ranks in this picture is
-# true.
+# `lanes_of` sorts the events of each rank. Operators belong to computing, and everything that gloo sends belongs to
+# messages. The picture can't be true. In an all-reduce every rank needs the numbers of every other, so it can't end on
+# rank 2 before rank 3 has begun it. As long as the clocks differ, nothing that you read *across* ranks means anything.
 #
-# The cure is lesson 4's ping-pong. Rank 0 asks for the time, and notes when it asked and when the answer came. The
-# other clock was read in between. We take the middle, which is wrong by at most half of the round trip. So of 20 round
-# trips we believe the *shortest*. (Cristian, 1989.)
+# ## A round trip compares two clocks
+#
+# So we have to find out how far ahead each clock is, and lesson 4's ping-pong can tell us. Rank 0 asks rank 1 for the
+# time, and notes on its own clock when it asked and when the answer arrived. Suppose it asked at 100 ms and had the
+# answer at 108 ms, and rank 1 had read 150 ms from its clock. When did it read the clock? We only know that it was
+# between the question and the answer. If it was right after 100 ms, its clock is 50 ms ahead, and if it was just before
+# 108 ms, it is 42 ms ahead. We take the middle, 46 ms, which is wrong by at most half the round trip, 4 ms. In the
+# picture on the right, a second round trip took only 2 ms:
+
+# %% tags=["figure:14_round_trips"]
+trips = [(0.100, 0.150, 0.108), (0.200, 0.247, 0.202)]  # asked, clock, answered
+pictures.round_trips(trips, "The shorter round trip knows more: ± 1 ms, not ± 4 ms")
+
+# %% [markdown]
+# A question may have to wait on its way, and we never know in which direction. But a short round trip leaves little
+# room for waiting. So we try twenty times and believe the shortest. The idea is Cristian's, from 1989.
+#
+# **Predict.** Two more round trips. In the first, rank 0 asks at 300 ms, rank 2's clock reads 290 ms, and the answer
+# arrives at 310 ms. In the second, rank 0 asks at 400 ms, rank 2's clock reads 385 ms, and the answer arrives at 404
+# ms. How many milliseconds is rank 2's clock *behind*, and by how many may that be wrong?
+
+# %%
+course.predict("profile_clock", behind=..., wrong_by=...)
+
+# %%
+round_trips = [(300, 290, 310), (400, 385, 404)]
+asked, clock, answered = min(round_trips, key=lambda trip: trip[2] - trip[0])
+behind = (asked + answered) / 2 - clock
+course.answer("profile_clock", behind=behind, wrong_by=(answered - asked) / 2)
+
+# %% [markdown]
+# The second trip is the shorter one, with 4 ms. Its middle is 402 ms, when rank 2's clock read 385 ms, so it is 17 ms
+# behind, give or take 2 ms. Now rank 0 really asks. The other ranks add to their clocks what we simulate. If a number
+# is negative, the clock is behind:
 
 
 # %%
-def ask_for_the_time(ahead):
-    rank, number = dist.get_rank(), torch.zeros(1, dtype=torch.float64)
-    found = {other: [] for other in range(1, dist.get_world_size())}
-    for other in 20 * list(found):  # 1, 2, 3, 1, 2, 3, …
-        if rank == 0:
-            sent = time.perf_counter()
-            dist.send(number, other)
-            dist.recv(number, other)
-            found[other].append((sent, number.item(), time.perf_counter()))
-        elif rank == other:
-            dist.recv(number, 0)
-            dist.send(number.fill_(time.perf_counter() + ahead[rank]), 0)
-    return found
+def ask_for_the_time(simulated):
+    rank, P = dist.get_rank(), dist.get_world_size()
+    number = torch.zeros(1, dtype=torch.float64)
+    trips = {other: [] for other in range(1, P)}
+    for other in trips:
+        for _ in range(20):
+            if rank == 0:
+                asked = time.time()
+                dist.send(number, other)
+                dist.recv(number, other)
+                trips[other].append((asked, number.item(), time.time()))
+            elif rank == other:
+                dist.recv(number, 0)
+                number.fill_(time.time() + simulated[rank])
+                dist.send(number, 0)
+    return trips
 
 
 # %%
 from course_utils.words import seconds_text
 
-asked = ranks.run(ask_for_the_time, ahead, backend="gloo").results[0]
-left = [0.0]  # by how much each clock is still wrong
-for rank, answers in asked.items():
-    sent, there, back = min(answers, key=lambda answer: answer[2] - answer[0])
-    measured, error = there - (sent + back) / 2, (back - sent) / 2
-    left.append(ahead[rank] - measured)
-    answer = f"{1000 * measured:+.2f} ms, wrong by {seconds_text(error)} at most"
-    print(f"rank {rank} is ahead by {answer}; played: {1000 * ahead[rank]:+.2f} ms")
+ahead = [0.0]
+trips = ranks.run(ask_for_the_time, simulated, backend="gloo").results[0]
+for rank, round_trips in trips.items():
+    asked, clock, answered = min(round_trips, key=lambda trip: trip[2] - trip[0])
+    ahead.append(clock - (asked + answered) / 2)
+    error = seconds_text((answered - asked) / 2)
+    print(
+        f"rank {rank} is {1000 * ahead[rank]:+.2f} ms ahead, wrong by at most {error}"
+        f" (simulated: {1000 * simulated[rank]:+.2f} ms)"
+    )
 
 # %% [markdown]
-# On rank 0's clock, all traces become *one*. (`profile_ranks` has already done that, with nothing to correct on one
-# machine.) The picture shows the three steps that you profiled a minute ago:
+# With these four numbers `merge` puts all events on the clock of rank 0:
 
 # %% tags=["figure:14_merged"]
 from course_utils.lessons.profiling import profile_text
 
-lanes = flat.lanes_by_clocks(left)
-pictures.profile(lanes, profile_text(lanes), "Three steps, an all-reduce after each")
+flat = lanes_of(merge(four_machines, ahead))
+pictures.profile(
+    flat, profile_text(flat), "Three steps, each with an all-reduce at its end"
+)
 
 # %% [markdown]
-# Now you can look across ranks. An all-reduce ends on all ranks together. On each rank it begins when that rank is
-# ready, so the row of an early rank is dark for longer. **Waiting for the last rank** looks like communication. Find
-# the rank whose dark part begins last: only its dark part is the **transfer** itself.
+# ## Waiting for the last rank looks like communication
+#
+# Now we can compare ranks. Suppose four ranks begin an all-reduce at 100, 112, 104 and 131 ms, and it ends at 161 ms on
+# all of them. On rank 0 the dark bar is 61 ms long. But the all-reduce can't get far before rank 3 joins in at 131 ms,
+# so for the first 31 ms rank 0 mostly waits for rank 3. Only the remaining 30 ms are the **transfer**, the time in
+# which the numbers travel. A faster network could shorten those 30 ms, and not the 31. The next cell does this for the
+# second all-reduce in the picture:
+
+# %%
+begins = [own.communication[1][0] for own in flat]  # of the second all-reduce
+last = max(begins)
+for own in flat:
+    begin, end = own.communication[1]
+    waited, transfer = 1000 * (last - begin), 1000 * (end - last)
+    print(f"rank {own.rank}: {waited:5.1f} ms for the last rank, {transfer:.1f} ms after")
+
+# %% [markdown]
+# The rank with 0 ms is the one that came last. When you look at such a picture, find that rank first, because only its
+# dark bar shows what the network costs.
 #
 # ## What does overlap change?
 #
-# **Predict.** Now the same step sends lesson 7's buckets, which travel during the backward pass. What percentage of the
-# communication is hidden, on average over the ranks?
-
-# %%
-course.predict("profile_hidden", within=1.5, percent=...)  # 0 to 100
+# In the same step, we now send lesson 7's buckets of half a megabyte, each as soon as it is full, during the backward
+# pass. The title compares this profile with the one before. We simulate no other machines this time, so there is
+# nothing to correct.
 
 # %% tags=["figure:14_hidden"]
 from course_utils.lessons.overlap import overlapped
-from course_utils.lessons.profiling import is_busy_profile, overlap_text
+from course_utils.lessons.profiling import overlap_text
 
 in_buckets = partial(overlapped, bucket_bytes=500_000)
-buckets = profile_ranks(ranks, training_step, in_buckets, 32, steps=3)
-hidden = statistics.fmean(one.overlap_share for one in buckets.lanes)
-busy = is_busy_profile(buckets.lanes)  # do the ranks differ too much?
-course.measured("profile_hidden", busy=busy, percent=round(100 * hidden))
-finding = overlap_text(flat.lanes, buckets.lanes, "buckets")
-pictures.profile(buckets.lanes, profile_text(buckets.lanes), finding)
+run = ranks.run(profile_steps, in_buckets, backend="gloo")
+buckets = lanes_of(merge([trace for rows, trace in run.results], no_correction))
+title = overlap_text(flat, buckets, "buckets")
+pictures.profile(buckets, title, profile_text(buckets))
 
 # %% [markdown]
-# Lesson 7's timer never looked into a step: from a step's time it subtracted that of a step without messages. So a
-# timer says **how much**, and a trace says **where**. (Beside messages everything else gets slower, too: gradients are
-# copied into buckets, and the threads that send need cores. A timer counts that with the messages.)
+# With a single all-reduce at the end, hardly anything can be hidden, because nothing is left to compute. Buckets turn
+# up below the backward pass. The last bucket is full only when the backward pass is over, so its part stays exposed. A
+# timer, as in lesson 7, tells you *how much* time is lost, and a trace also tells you *where*.
 #
-# ## The same files in other people's tools
+# ## Five reasons to be slow
 #
-# A trace is JSON, in a format from Google's Chrome: a list of events, each with a name, a beginning `ts` and a duration
-# `dur` in microseconds, a process `pid` (here the rank), a row `tid`. Many tools read it.
+# Each of the five programs in the exercises is correct, and slow for one reason. Here is what the five reasons look
+# like, drawn by hand. Imbalance takes two ranks to see:
 
-# %%
-from course_utils.home import course_home
-from course_utils.lessons.profiling import problems, read_trace
-
-folder = course_home() / "profiles"  # yours; take it away when you like
-files = buckets.write_for_tensorboard(folder / "buckets")
-merged = buckets.write(folder / "merged" / "all_ranks.pt.trace.json.gz")
-for file in [*files, merged]:
-    print(f"{file.name}: {file.stat().st_size:,} bytes")
-found = problems(read_trace(merged))
-print(f"in {folder}: {found or 'nothing wrong with the format of the merged trace'}")
-assert not found
-
-# %% [markdown]
-# **Perfetto**: open [ui.perfetto.dev](https://ui.perfetto.dev), *Open trace file*, `all_ranks.pt.trace.json.gz`. The
-# page comes from the network, the file stays in your browser. Each rank is a process. (We have not tested it there:
-# instead, `problems` has checked each event's fields and times, and how the events of a row lie.)
-#
-# **TensorBoard** shows the files, too. But PyTorch has deprecated its tab (`torch-tb-profiler`): use Perfetto for one
-# trace, and Holistic Trace Analysis (HTA) for the traces of many ranks.
+# %% tags=["figure:14_reasons"]
+short = [(0.25 * k, 0.25 * k + 0.12) for k in range(48)]
+before, after = [(k, k + 0.6) for k in range(12)], [(k + 0.6, k + 1) for k in range(12)]
+reasons = {
+    "a input pipeline": ([(2, 4), (6, 8), (10, 12)], []),
+    "b many small operations": (short, []),
+    "c no overlap": ([(0, 3), (6, 9)], [(3, 6), (9, 12)]),
+    "d unbalanced, rank 0": ([(0, 1.5), (6, 7.5)], [(1.5, 6), (7.5, 12)]),
+    "d unbalanced, rank 1": ([(0, 5), (6, 11)], [(5, 6), (11, 12)]),
+    "e waits for a number": (before, after),
+}
+drawn = [Lanes(0, 0, 12, *times, {}) for times in reasons.values()]
+title = "Five reasons to be slow, and what each looks like"
+pictures.profile(drawn, title, "Made up", names=list(reasons))
 
 # %% [markdown]
-# In a terminal in the course's folder (the first line only once; it downloads packages):
+# When you have a real profile in front of you, ask these questions in this order:
 #
-# ```
-# .venv/bin/pip install -c constraints.txt -e ".[tensorboard]"
-# .venv/bin/tensorboard --logdir ~/.local/share/course/profiles
-# ```
+# 1. **Is there much idle time, in long gaps?** Then the rank waits for something that is not a message, most often for
+#    its data (*a*). Look at how batches are read and prepared.
+# 2. **Is the computing cut into tiny slices with gaps between them?** Then each operator does so little that calling it
+#    takes longer than its work (*b*). Compute the same with fewer, larger operators.
+# 3. **Are there many tiny messages, with a wait after each?** Then the program asks for a number in every step that it
+#    could do without, such as a mean loss for the log (*e*). Ask less often.
+# 4. **Do the ranks begin their messages at different times and end them together?** Then one rank has more work, or is
+#    slower (*d*). Share the work more evenly.
+# 5. **Do all ranks begin together, and only then stop computing?** Then messages and computing take turns (*c*). Begin
+#    to send earlier, as in lesson 7. If messages are hidden already and still take too long, send less or get a faster
+#    network.
 #
-# Open the tab PYTORCH_PROFILER. Its run *merged*, view *Trace*, has all ranks on one clock. Its run *buckets* has a
-# worker for each rank, and the view *Distributed*. (The tab fetches two scripts from the network; without a network it
-# stays empty.)
-
-# %% [markdown]
-# **Nsight Systems** is NVIDIA's profiler. It sees kernels by itself. The program tells it by **NVTX** ranges what they
-# belong to. In a process that uses a GPU, the course's phases (`forward`, `backward`, `step`) and profiled steps are
-# such ranges, so you see them above the kernels:
-#
-# ```
-# nsys profile -t cuda,nvtx -o steps .venv/bin/torchrun --nproc-per-node=1 \
-#     course_utils/lessons/gpu_nodes/train_ddp.py --folder runs/nsys
-# ```
-#
-# (We tested this with its sister Nsight Compute, `ncu --nvtx --nvtx-include forward/`, and not with `nsys`. A range
-# holds what its own thread orders. torch orders the kernels of a backward pass from another thread, so few are in
-# `backward`.)
-
-# %% [markdown]
-# ## Five slow programs
-#
-# Each is right, and slow for *one* reason:
-#
-# | | Cause | In the picture |
-# |---|---|---|
-# | a | input pipeline | idle, no messages |
-# | b | many small operations | computing in crumbs |
-# | c | no overlap | computing and messages take turns |
-# | d | unbalanced ranks | one computes, the others wait |
-# | e | waits for a number (a log, in each step) | many tiny messages |
-#
-# Two are here; the exercises have all five. In program 4, computing is **played by waiting**: a machine with fewer
-# cores than ranks could not show it.
+# Let's try it. `profile_program` does what you have done above, for a whole run of one of the five programs. In this
+# one, a rank waits for as long as its computing would take, because on a machine with fewer cores than ranks real
+# computing would make the picture hard to read.
 
 # %% tags=["figure:14_slow_4"]
-from course_utils.lessons.profiling import CHOICES, letter_of, profile_program, race
+from course_utils.lessons.profiling import CHOICES, letter_of, profile_program
 
-slow_4 = profile_program(ranks, 4)
-lanes = slow_4.lanes
+lanes = profile_program(ranks, 4).lanes
 pictures.profile(lanes, "Slow program 4, a whole run", profile_text(lanes))
 
 # %%
 course.predict("profile_slow_4", answer=..., choices=CHOICES)  # "a" to "e"
 
+# %% [markdown]
+# Once you know the reason, you change the program, and then you have to show that it is faster. The function in the
+# next cell runs the slow program and a better one in turn (lesson 3), so that a busy moment of your computer hits both.
+
 # %% tags=["figure:14_cured_4"]
-from course_utils.lessons.profiling import PROGRAMS, profile_like
+from course_utils.lessons.profiling import PROGRAMS, profile_like, race
 
 
 def slow_and_better(number):
-    taken = race(ranks, number, rounds=5, until=PROGRAMS[number].target)  # A B A B
-    # one run of each, as far apart as in the race
-    both = profile_like(ranks, number, taken)
+    taken = race(ranks, number, rounds=5, until=PROGRAMS[number].target)
+    both = profile_like(ranks, number, taken)  # one more run of each, profiled
     title, names = f"Program {number}: {taken}", ["slow", "better"]
     return pictures.profile(both, title, "Rank 0, one run of each", names=names)
 
@@ -315,53 +403,16 @@ course.answer("profile_slow_4", answer=letter_of(4))
 slow_and_better(4)
 
 # %% [markdown]
-# The all-reduces end together on all ranks, but begin at different times. That is not a slow network: rank 3 has nearly
-# all of the work. A batch goes from short to long texts; each rank takes an equal *number* of them. The cure: equal
-# numbers of *letters*.
+# The program trains on texts. Each batch has 16 of them, ordered from short to long, and its line
 #
-# How? That is your exercise `speed_up_4`. The losses are the same, and both programs ran by turns (lesson 3), so that a
-# busy moment hits both.
-
-# %% [markdown]
-# ### Which rank would have to be faster?
+# ```python
+# mine = batch[rank * share : (rank + 1) * share]
+# ```
 #
-# Start at the end of the run and walk back in time. While a rank did its own work, stay with it. Where it waited in an
-# all-reduce, jump to the rank that came last, and go on there. This chain is the **critical path**. Work off this path
-# could take longer, and the run would not.
-#
-# **Predict** for slow program 4. Which rank's own work has the largest share of the path? And which time shrinks most
-# with the cure, on average over the ranks?
-
-# %%
-course.predict("profile_path", rank=...)  # 0 to 3
-kinds = {"a": "operators", "b": "exposed communication", "c": "idle"}
-course.predict("profile_changed", answer=..., choices=kinds)  # "a" to "c"
-
-# %% tags=["figure:14_critical"]
-from course_utils.lessons.profiling import critical_path, critical_text, path_shares_text
-
-collectives = critical_path.collectives_of(slow_4.trace, 4)
-path = critical_path.critical_path(slow_4.lanes, collectives)
-own = critical_path.share_of_ranks(path, 4)
-course.measured("profile_path", rank=own.index(max(own)))
-finding = f"Bold: the critical path. Own work by rank: {path_shares_text(path, 4)}"
-pictures.critical(slow_4.lanes, path, critical_text(path, 4), finding)
-
-# %% tags=["figure:14_changed"]
-from course_utils.lessons.profiling import changed_most, changes, changes_text, together
-
-better_4 = profile_program(ranks, 4, fast=True)
-found = changes(slow_4.trace, better_4.trace)
-course.measured("profile_changed", answer=changed_most(found))
-about = "Slow program 4 and its cure, one run of each, by name"
-pictures.changed(together(found, 6), changes_text(found), about)
-
-# %% [markdown]
-# Every moment of a rank has one name here: the operator that began last; otherwise exposed communication; otherwise
-# idle. So the bars add up to the change of the run. All ranks together compute the same letters as before: only the
-# waiting is gone.
-#
-# ### The second one
+# gives each rank a quarter of the texts. They are equal in number but not in length, so the last rank gets the four
+# longest and nearly all of the work. A faster network wouldn't help at all. In the better program each rank gets about
+# the same number of *letters*. How to share them is up to you, in exercise `speed_up_4`. Both programs compute the same
+# losses. Here is another program, which runs on a single rank:
 
 # %% tags=["figure:14_slow_1"]
 lanes = profile_program(ranks, 1).lanes
@@ -375,162 +426,47 @@ course.answer("profile_slow_1", answer=letter_of(1))
 slow_and_better(1)
 
 # %% [markdown]
-# Idle? The processor was at work all the time: it decoded photos, the same ones in every epoch. To torch's profiler
-# that is Python, not an operator of torch. **A profiler sees what it was made for.** Gaps say where to look next.
-#
-# The better program still decodes each photo once. With a `DataLoader` and workers (lesson 3) this work could hide,
-# too.
-
-# %% [markdown]
-# ## When nothing moves any more
-#
-# A profiler writes its file at the end. A run that hangs has no end. So torch keeps the last 2,000 collectives of each
-# process, the **Flight Recorder**. With GPUs it writes them into files when a collective times out, and the program
-# `torchfrtrace` compares the lists.
-#
-# Here rank 2 leaves out the fourth all-reduce, and all ranks should meet in a barrier. **Predict**: whom will
-# `torchfrtrace` call the culprit?
-
-# %%
-culprits = {"a": "rank 2", "b": "ranks 0, 1 and 3: they wait", "c": "nobody"}
-course.predict("profile_culprit", answer=..., choices=culprits)  # "a" to "c"
-
-
-# %%
-from course_utils.lessons.profiling import both_reports_text, culprit_letter
-from course_utils.lessons.profiling import flight_recorder
-
-
-def one_left_out():
-    for _ in range(3):
-        dist.all_reduce(torch.ones(1000))
-    if dist.get_rank() != 2:
-        dist.all_reduce(torch.ones(5, 3))
-    dist.barrier()
-
-
-report, dumps = flight_recorder.stuck(ranks, one_left_out)
-told = flight_recorder.compared(dumps, course_home() / "flight_recorder")
-course.measured("profile_culprit", answer=culprit_letter(told, 2))
-print(both_reports_text(told, report))
-
-# %% [markdown]
-# `torchfrtrace` knows the first position at which the lists differ, and who differs there: that is all, and it is
-# enough. (torch 2.13 leaves out the name of a gloo group, so the course puts it into the lists.) The lists cannot say
-# whether the *one* or the *many* are wrong: look at the line in your program.
-
-# %% [markdown]
-# ## And a GPU?
-#
-# Usually Python starts each of a step's kernels by an *order* of its own. With lesson 13's **CUDA graph**, one order
-# starts all of them. Here are three steps of each kind, with the same kernels. (Profiled now where there is a GPU;
-# otherwise recorded on an H100.)
-#
-# **Predict.** While Python gives its orders one by one, for what percentage of a step is the GPU idle? And with the
-# graph? (The profiler looks at each order, which slows the orders down.)
-
-# %%
-course.predict("gpu_idle", one_by_one=..., graph=...)  # 0 to 100
-
-# %% tags=["figure:14_orders"]
-from course_utils.lessons.profiling import orders_text, profile_orders
-
-orders, where = profile_orders(ranks)
-lanes = list(orders.values())
-one_by_one, graph = (round(100 * kind.idle_share) for kind in lanes)
-course.measured("gpu_idle", one_by_one=one_by_one, graph=graph)
-pictures.profile(
-    lanes, orders_text(lanes), f"Three steps each: {where}", names=list(orders)
-)
-
-# %% [markdown]
-# Where it is pale grey, the GPU has nothing to do. Each order takes Python and torch some microseconds, and the kernel
-# that it starts takes no longer. (Without the profiler, that step took 5.9 ms in lesson 13, and not 15: so the GPU
-# was idle for a third of it.) The more a kernel does, the less its order matters: take larger batches, or wider layers.
-#
-# The time that is not grey is roughly what `nvidia-smi` shows as **GPU-Util**: the percentage of time in which *any*
-# kernel ran ([NVIDIA, NVML](https://docs.nvidia.com/deploy/nvml-api/api/structnvmlUtilization__t.html)). It is not the
-# MFU (lesson 11): a kernel that uses a small part of the GPU counts in full. With the graph, that H100 ran kernels 94 %
-# of the time, and reached 15 % of its peak.
-#
-# **And memory?** Each time torch takes or frees memory, the profiler can note an event (`profile_memory=True`). The
-# trace gets twice as large, so the next cell records a single step: on a GPU where there is one, otherwise on the
-# processor.
-#
-# **Predict.** When in the step is most memory taken?
-
-# %%
-moments = {
-    "a": "early in the forward pass",
-    "b": "late in the forward pass, or early in the backward pass",
-    "c": "late in the backward pass",
-    "d": "in the optimizer's step",
-}
-course.predict("profile_memory", answer=..., choices=moments)  # "a" to "d"
-
-# %%
-from course_utils.gpu_seats import own_seat
-from course_utils.lessons.profiling import kept_text, memory_of_step, memory_text
-from course_utils.lessons.profiling import peak_letter
-
-device, batch = ("cuda", 256) if own_seat().gpus else ("cpu", 64)
-one_step = partial(training_step, unsynchronised, batch, device=device)
-held = ranks.run(memory_of_step, one_step, backend="gloo", ranks=1).results[0]
-course.measured("profile_memory", answer=peak_letter(held))
-pictures.memory(held, memory_text(held), kept_text(held))
-
-# %% [markdown]
-# The forward pass keeps each layer's activations (lesson 9), and the backward pass frees them, layer by layer. The drop
-# between the two is `zero_grad`: it frees the gradients of the step before. A needle in the picture is a **workspace**:
-# memory that an operator takes only while it works. On an H100, with 256 images, a needle of 80 MB made the peak of 243
-# MB, late in the backward pass. So a training can run out of memory there, too. (Which line of a program took how much?
-# `torch.cuda.memory._record_memory_history` says it, and [pytorch.org/memory_viz](https://pytorch.org/memory_viz) draws
-# it.)
-#
-# **Is the GPU fed?** Images must also come from somewhere. They are decoded, moved, mirrored, and copied into the GPU's
-# memory:
-#
-# - **pageable** memory is what every program gets; the system may move it, so a copy makes a detour, and Python waits
-#   for the copy;
-# - **pinned memory** stays where it is, so the GPU fetches it alone (`pin_memory=True`, `non_blocking=True`);
-# - a **prefetched** batch travels while the GPU computes on the batch before.
-#
-# **Predict** for that H100. Let a step be 1 when its images lie on the GPU already. How long is the step when the
-# training process itself makes each batch, in pinned memory? With 4 worker processes? And when all batches are ready,
-# and only the copy is left?
-
-# %%
-course.predict("gpu_fed", within=1.3, this_process=..., four_workers=..., copy=...)
-
-# %%
-from course_utils.lessons.profiling import fed_bars, fed_text, fed_times, feed_here
-from course_utils.lessons.profiling import is_busy_feed
-
-fed = feed_here()
-course.measured("gpu_fed", busy=is_busy_feed(fed), **fed_times(fed))
-title = f"{fed.origin}; bfloat16"
-course.draw.measured_bars(fed_bars(fed), fed_text(fed), title, x="time of a step")
-
-# %% [markdown]
-# It matters most who *makes* the batches; more workers help until there are enough. How batches travel matters less:
-# pinned beats pageable, and prefetching adds nothing there. A pinned copy of 6 MB takes a tenth of a millisecond, which
-# is less than such steps differ from run to run. (So a step with a copy can even come out shorter.)
-
-# %% [markdown]
-# ## What you take with you
-#
-# You can **count**: a step is computing, exposed communication and idle time. You can **make** one timeline of all
-# ranks, on one clock, and read who waits for whom. You can **name** the cause: one late rank, messages that take
-# turns with computing, gaps, crumbs, tiny messages.
-#
-# Next: [the exercises](../exercises/14_profiling.ipynb), five slow programs among them. Lesson 15: can I now read any
-# framework's manual?
-#
-# **To read**
-#
-# - The manual of [torch.profiler](https://docs.pytorch.org/docs/stable/profiler.html) lists what can be recorded.
-# - [Holistic Trace Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis) is Meta's tool for traces of
-#   many ranks.
+# The rank is idle in the picture, and yet its processor was busy all the time. It read photos from files and decoded
+# them, the same ones again in every epoch. Decoding is done by a different library, and torch's profiler records only
+# torch's operators. **A profiler sees what it was made to see**, so take a gap as a question. If you suspect a part of
+# your own program, put `with torch.profiler.record_function("decode"):` around it, and it becomes an event. The better
+# program keeps the decoded photos. If they don't fit into memory, the workers of a `DataLoader` can decode the next
+# batch while the network trains on this one (lesson 3).
 
 # %%
 ranks.stop()
+
+# %% [markdown]
+# ## What is different on a GPU
+#
+# On a GPU, an operator does not do the work itself. It asks the GPU to run a **kernel**, a program that the GPU's many
+# cores run together, and returns at once. This is a *kernel launch*. The processor can be many launches ahead of the
+# GPU, so the time of an operator says little, and only the kernels show how long the work took. With
+# `ProfilerActivity.CUDA` they become events as well, in rows of their own. The messages of NCCL (lesson 13) are
+# kernels, too. All questions above stay the same, with "kernel" in place of "operator". *Many small operations* becomes
+# even more common, because the GPU is idle whenever launching a kernel takes longer than running it.
+#
+# [Further](14_profiling_further.ipynb) shows such a step on an H100, with the gaps and without. It also shows at which
+# moment a step needs the most memory, and what it takes to keep a GPU supplied with images. Two more of its sections
+# are about several ranks: which rank would have to be faster, and what can you find out when a run hangs and no trace
+# is ever written?
+#
+# ## What you take with you
+#
+# At every moment a rank computes, waits for exposed communication, or is idle, and you can count each of them in a
+# trace. Before you compare ranks, put their traces onto one clock. The shortest of many round trips tells you how far
+# ahead a clock is, and by how much you may be wrong. Waiting for the last rank looks like communication, so look for
+# the rank that begins last. Find the reason in the profile before you change the program, and afterwards compare the
+# old and the new one in turn.
+#
+# In [the exercises](../exercises/14_profiling.ipynb) you make five slow programs faster. [Lesson
+# 15](15_read_the_manual.ipynb) asks whether you can now read the manual of any framework.
+#
+# **To read**
+#
+# - The documentation of [`torch.profiler`](https://docs.pytorch.org/docs/stable/profiler.html) lists all that it can
+#   record, such as shapes, memory and the lines of your program.
+# - [Holistic Trace Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis), by Meta, calculates the shares
+#   of this lesson from the traces of many GPUs.
+# - Flaviu Cristian, 1989, [a paper in *Distributed Computing*](https://doi.org/10.1007/BF01784024), shows how well a
+#   clock can be read over a network that may delay any message.

@@ -3,13 +3,20 @@
 # %% [markdown]
 # # Can I now read any framework's manual?
 #
-# After this lesson you can **read** a manual's sentence word by word, **translate** it into a step that you could have
-# written, and **ask** what it leaves out. Then comes the capstone.
+# A colleague moves a training program from TensorFlow to PyTorch. The program runs, no error appears, and the loss goes
+# down, only much too slowly. With four ranks, each step turns out to be a quarter as long as it should be. Both manuals
+# had said what happens, in one sentence each: the first framework *adds up* the gradients of all ranks, and the second
+# *averages* them. Nothing failed because each sentence is right for its own framework.
 #
-# *50 minutes · builds on all lessons · 4 ranks*
+# In this lesson you learn to find such sentences. You will write one and the same training step in four ways, see which
+# parts of it a framework does for you, and then read a few sentences of manuals so closely that you can calculate what
+# they mean. At the end you have six questions to ask of any manual, whatever framework comes next.
+#
+# *50 minutes · builds on all lessons before it · 4 ranks*
 
 # %%
-import numpy as np
+from functools import partial
+
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
@@ -20,15 +27,15 @@ import course_utils as course
 from course_utils.lessons.data_parallel import average_gradients, broadcast_parameters
 from course_utils.lessons.data_parallel import digits_mlp, flat_parameters
 
-ranks = course.start(4, link="100 Mbit/s")
+ranks = course.start(4)
 ranks.load_torch()
 
 # %% [markdown]
-# ## Two paragraphs
+# ## Two paragraphs to begin with
 #
-# SURF's course, from which this one comes, begins and ends with the same two paragraphs of TensorFlow's manual. Its
-# goal is that you understand them. (*Distributed training with TensorFlow*,
-# [tensorflow.org](https://www.tensorflow.org/guide/distributed_training), CC BY 4.0, as it stood in 2022.)
+# Here are two paragraphs of a manual, TensorFlow's guide to [distributed
+# training](https://www.tensorflow.org/guide/distributed_training) (CC BY 4.0, as it stood in 2022). The words that a
+# reader has to know are underlined.
 
 # %% tags=["here:15_paragraphs"]
 from course_utils.lessons.read_the_manual import PASSAGES, pictures
@@ -37,9 +44,10 @@ title = "Two paragraphs of TensorFlow's manual"
 pictures.reading(PASSAGES, title, "Underlined: words to know", lessons=False)
 
 # %% [markdown]
-# Take a pencil, and note the underlined words that you could *not* explain to a colleague. We come back to them.
+# Take a pencil and note each underlined word that you could *not* explain to a colleague. You will see the two
+# paragraphs again at the end of the page, with the lesson that taught each word.
 #
-# **Predict.** One of the underlined words has had no lesson in this course. Which?
+# **Predict.** One underlined word has had no lesson in this course. Which one?
 
 # %%
 choices = {
@@ -51,11 +59,11 @@ choices = {
 course.predict("untaught_word", answer=..., choices=choices)  # "a" to "d"
 
 # %% [markdown]
-# ## One step, four times
+# ## One step by hand
 #
-# The best way to understand a framework: write its step yourself, then compare. We take a batch of 64 digits and a
-# network of 8,970 weights, in float64. First comes one process alone; then two ranks under lesson 14's profiler, which
-# also sees what a framework sends from C++.
+# The surest way to understand what a framework does is to write its step yourself first. We take a batch of 64 digits
+# and an MLP with three layers, which has 8,970 weights. One process takes one step of SGD with it. All numbers are in
+# float64, so that the comparisons below can be strict.
 
 # %% tags=["nbval-check-output"]
 x, y, *_ = course.data.digits("float64")
@@ -67,19 +75,10 @@ SGD(model.parameters(), lr=0.1).step()
 alone = flat_parameters(model)
 print(f"{len(x)} digits of {x.shape[1]} pixels, {len(alone):,} weights")
 
-# %%
-from course_utils.lessons.read_the_manual import calls_text, same_text, step_seen
-
-steps = {}
-
-
-def run_on_two(name, way):
-    steps[name] = ranks.run(step_seen, way, x, y, backend="gloo", ranks=2).results
-    print(same_text(name, steps[name], alone), calls_text(name, steps[name]), sep="\n")
-
-
 # %% [markdown]
-# **By hand**, as in lesson 6. Each rank draws first weights of its own (`seed=rank`), and takes every $P$-th image:
+# Now two ranks take the same step, as in lesson 6. To make it harder, each rank draws different initial weights
+# (`seed=rank`). Rank 0 therefore broadcasts its weights first. Then each rank takes every second image, calculates its
+# gradients, and averages them with those of the other rank.
 
 
 # %%
@@ -94,13 +93,39 @@ def by_hand(x, y):
     return model
 
 
+# %% [markdown]
+# How can we see what such a program sends? Frameworks call collectives from C++, where Python cannot watch them, but
+# the profiler of lesson 14 can. `step_seen` runs a program under that profiler on each rank. It returns the weights
+# after the step, a list of the collectives, and how much the rank keeps.
+
+# %%
+from course_utils.lessons.read_the_manual import calls_text, same_text, step_seen
+
+steps = {}
+
+
+def run_on_two(name, program):
+    steps[name] = ranks.run(step_seen, program, x, y, backend="gloo", ranks=2).results
+    print(same_text(name, steps[name], alone))
+    print(calls_text(name, steps[name]))
+
+
 run_on_two("by hand", by_hand)
 
 # %% [markdown]
-# Six tensors (three layers, each with weights and a bias): six broadcasts, six all-reduces.
+# The network has three layers with a weight matrix and a bias each, which makes six tensors. `broadcast_parameters`
+# sends each of them in a broadcast of its own, and `average_gradients` makes one all-reduce for each. That explains the
+# two sixes in the output.
 #
-# **DDP** takes both lines away. What `DistributedDataParallel(model)` does, its manual says in prose. **Predict**: how
-# many all-reduces does its step make?
+# ## DDP replaces two lines
+#
+# With PyTorch's `DistributedDataParallel`, or DDP, two of these lines disappear: the broadcast and the averaging. You
+# know from lesson 7 what DDP does with gradients. It doesn't send them tensor by tensor, but collects them in buckets,
+# the first of 1 MB and the others of 25 MB, and makes one all-reduce for each bucket. A network with 9 million
+# gradients in float32, for example, has 36 MB of them. They fill the first bucket and more than one of the others, so
+# they need at least three all-reduces.
+#
+# **Predict.** Our network has 8,970 gradients of 8 bytes. How many all-reduces does its step make with DDP?
 
 # %%
 course.predict("ddp_calls", all_reduces=...)
@@ -123,24 +148,18 @@ run_on_two("DDP", with_ddp)
 course.measured("ddp_calls", all_reduces=steps["DDP"][0].count("all-reduce"))
 
 # %% [markdown]
-# The constructor compares shapes (in small messages, one of which is the other broadcast), and broadcasts rank 0's
-# weights as one vector. In its first step DDP sends all gradients as one vector, whatever their size. From the second
-# step on it has buckets: the first of 1 MB, the others of 25 MB. These gradients fit into the first.
+# The gradients take 72 KB and fit into one bucket. (In its very first step DDP makes do with a single bucket anyway,
+# because it doesn't yet know in which order the gradients will be ready.) The collectives before the all-reduce belong
+# to the constructor. It first checks with a few small messages, a broadcast of 18 numbers among them, that all ranks
+# have tensors of the same shapes. Then it broadcasts the weights of rank 0 as one vector. So with DDP you don't need
+# the same seed everywhere.
 #
-# **FSDP2** is lesson 11's ZeRO, stage 3: `fully_shard` leaves each rank a part of the weights. Again every rank begins
-# with `seed=rank`. **Predict.** After the step …
+# ## FSDP2 leaves the start to you
+#
+# In lesson 11 you met FSDP2, PyTorch's version of ZeRO stage 3. `fully_shard` cuts each weight matrix and leaves each
+# rank only its own part. Here is the step with FSDP2:
 
 # %%
-choices = {
-    "a": "all have one process's weights: fully_shard sends rank 0's",
-    "b": "the ranks have different weights",
-    "c": "all have the same weights, but not one process's",
-}
-course.predict("fsdp_start", answer=..., choices=choices)  # "a", "b" or "c"
-
-# %%
-from functools import partial
-
 from torch.distributed.fsdp import fully_shard
 
 
@@ -155,6 +174,23 @@ def with_fsdp(x, y, same_seed=True):
     return model
 
 
+# %% [markdown]
+# Suppose that a layer has four weights, and that the ranks draw different ones. Rank 0 has drawn 1, 2, 3, 4, and rank 1
+# has drawn 5, 6, 7, 8. With DDP both ranks have 1, 2, 3, 4 after the constructor. With FSDP2 each rank is to keep two
+# of the four numbers. Before the forward pass an all-gather puts the layer together again from what the ranks have
+# kept.
+#
+# **Predict.** Every rank uses its own seed, and `fully_shard` sends nothing when it cuts the weights. What do we find
+# after the step?
+
+# %%
+choices = {
+    "a": "all ranks have the weights of one process, as with DDP",
+    "b": "the ranks have different weights",
+    "c": "all ranks have the same weights, but not those of one process",
+}
+course.predict("fsdp_start", answer=..., choices=choices)  # "a", "b" or "c"
+
 # %%
 from course_utils.lessons.read_the_manual import start_letter
 
@@ -164,12 +200,17 @@ course.measured("fsdp_start", answer=start_letter(unlike, alone))
 run_on_two("FSDP2", with_fsdp)
 
 # %% [markdown]
-# There is no broadcast: each rank kept *its* part of *its* weights. Together these parts are one network, half rank
-# 0's, half rank 1's, and all ranks agree on it: lesson 6's "compare the replicas" finds nothing. It trains, but DDP
-# would train another network. So the second run takes the same seed on all ranks.
+# In the example, rank 0 keeps 1, 2 and rank 1 keeps 7, 8, and the all-gather gives both of them 1, 2, 7, 8. That is one
+# network, half drawn by rank 0 and half by rank 1. All ranks agree on it, so a comparison of the replicas, as in lesson
+# 6, would find nothing wrong. Such a network does train. But you did not choose its initial weights, and with a
+# different number of ranks they would be different ones, so you can't repeat the run. The second run above uses the
+# same seed on all ranks, and it ends with exactly the weights of one process, up to rounding.
 #
-# **Lightning** takes the loop as well. You say what a step *is*, and its Trainer takes the steps. (An extra package;
-# `tools/set-up-beside lightning` brings it.)
+# ## Lightning owns the loop
+#
+# The three programs so far had one thing in common: the training loop was yours. In **Lightning**, a library on top of
+# PyTorch, you only define what a step *is*, and its `Trainer` runs the loop. It is an extra package, which
+# `tools/set-up-beside lightning` installs. Without it you can still read the program.
 
 
 # %%
@@ -197,10 +238,16 @@ def with_lightning(x, y):
 
 
 # %% [markdown]
-# (`on_these_ranks()` says: these ranks exist already. On a cluster you write `strategy="ddp", devices=4,
-# num_nodes=10`.)
+# Nowhere does this program choose a rank's images. The Trainer adds a sampler that does. The batch size of the loader,
+# 32, is therefore the batch size of *one rank*. `on_these_ranks()` tells the Trainer to use the ranks that already
+# exist. On a cluster you would write `strategy="ddp", devices=4, num_nodes=10` instead.
 #
-# **Predict.** Which way sends most, once the ranks have begun alike?
+# Which of the four programs sends the most? A ring all-reduce consists of a reduce-scatter and an all-gather. With two
+# ranks and 1,000 gradients, each of the two phases sends 500 numbers per rank, so DDP sends 1,000 numbers in a step.
+# FSDP2 gathers the weights for the forward pass, gathers them *again* for the backward pass, and reduce-scatters the
+# gradients.
+#
+# **Predict.** Which program sends the most in a step? Don't count what it sends once at the start.
 
 # %%
 ways = {"by hand": by_hand, "DDP": with_ddp, "FSDP2": with_fsdp}
@@ -216,34 +263,26 @@ else:
     print(missing())
 
 # %% tags=["figure:15_shares"]
-from course_utils.lessons.read_the_manual import (
-    AT_THE_START,
-    largest_difference,
-    parts,
-    sends_most,
-)
+from course_utils.lessons.read_the_manual import largest_difference, sends_most
+from course_utils.lessons.read_the_manual import sent_and_kept_panels
 from course_utils.lessons.read_the_manual import sent_and_kept_text
 
-for one in steps.values():
-    assert largest_difference(one, alone) <= 1e-9
+for seen in steps.values():
+    assert largest_difference(seen, alone) <= 1e-9
 most = sends_most(steps)
 course.measured("sends_most", answer="abcd"[list(ways).index(most)])
-sent, kept = parts(steps)
-once = {way: {AT_THE_START: each.pop(AT_THE_START, 0)} for way, each in sent.items()}
-columns = {"sent at the start": once, "sent in the step": sent, "kept": kept}
-count = "{:,.0f}".format
-panels = [
-    course.draw.SharesPanel(what, bars, say=count) for what, bars in columns.items()
-]
-course.draw.shares(
-    panels, sent_and_kept_text(steps, most), "Numbers of rank 0, as rings send them"
-)
+panels = sent_and_kept_panels(steps)
+note = "Numbers of rank 0, counted from its calls, as rings would send them"
+course.draw.shares(panels, sent_and_kept_text(steps, most), note)
 
 # %% [markdown]
-# Each program takes the same step: the same weights to the last digits. (What they send is counted from their calls, as
-# rings would carry them out.) FSDP2's broadcast is missing because *you* must make the start equal.
+# The `assert` checked that each program which ran has taken the same step: on every rank, all weights agree with those
+# of one process to nine decimal places. What differs is what they send and what they keep. For 1,000 weights FSDP2
+# sends three times 500 numbers in a step, half as much again as DDP, and a rank keeps half of the weights and of the
+# gradients. That is what you calculated for stage 3 in lesson 11.
 #
-# Here are all four programs. Blue lines are those that the first one does not have.
+# Here are all four programs side by side. A blue line is one that the first program doesn't have, and above each
+# program you see how many lines it has.
 
 # %% tags=["here:15_side_by_side"]
 from course_utils.lessons.read_the_manual import side_by_side
@@ -251,51 +290,40 @@ from course_utils.lessons.read_the_manual import side_by_side
 side_by_side(ways)
 
 # %% [markdown]
-# | Who … | by hand | DDP | FSDP2 | Lightning |
+# DDP and FSDP2 change only a few lines, and Lightning wraps the step in a class. What matters more than the number of
+# lines is who is responsible for what, because that is what you need to know before you can use a framework:
+#
+# | | by hand | DDP | FSDP2 | Lightning |
 # |---|---|---|---|---|
-# | makes the start equal? | you | its constructor | **you** | DDP inside |
-# | deals the images out? | you | you | you | **its sampler** |
-# | adds the gradients up? | you | `backward()` | `backward()` | `fit()` |
-# | divides by the number of ranks? | you | DDP | FSDP2 | DDP inside |
-# | owns the loop? | you | you | you | **the Trainer** |
+# | Who makes the start equal? | you | its constructor | **you** | DDP inside |
+# | Who chooses a rank's images? | you | you | you | **its sampler** |
+# | Who adds the gradients up? | you | `backward()` | `backward()` | `fit()` |
+# | Who divides by the number of ranks? | you | DDP | FSDP2 | DDP inside |
+# | Who owns the loop? | you | you | you | **the Trainer** |
 #
-# Every framework is a choice of who does what. Look for *these* lines in a manual first.
-
-# %% [markdown]
-# ## Five frameworks, one dictionary
+# With the program by hand you need to know every collective, and when it must be called. With DDP it is enough to know
+# that gradients are averaged, and that you share out the images. With FSDP2 you decide in addition which layers are
+# sharded, and you make the seeds equal. With Lightning you need the names of the Trainer's methods and options, and you
+# need to know what they do without being asked.
 #
-# The words differ, the things do not. **Predict**, before you open the dictionary:
+# Every framework is a choice of who does what, so look for *these* answers first when you open a manual.
 #
-# - In which framework is a plain all-reduce a *mean*?
-# - Which framework comes with a whole strategy for lesson 8's parameter server?
-# - In which one are gradients summed, so that *you* must divide the loss by the batch of all ranks?
-
-# %%
-from course_utils.lessons.read_the_manual import FRAMEWORKS
-
-choices = dict(zip("abcde", FRAMEWORKS))
-answers = {"mean": ..., "server": ..., "you_divide": ...}  # letters, "a" to "e"
-course.predict("dictionary", choices=choices, **answers)
-
-# %% tags=["here:15_dictionary"]
-from course_utils.lessons.read_the_manual import dictionary_table
-
-course.answer("dictionary", mean="b", server="d", you_divide="d")
-dictionary_table()
-
-# %% [markdown]
-# Each entry links to the manual's page where it stands. We looked them all up. Only PyTorch is installed here, so we
-# did not *run* the others.
+# ## A sentence that divides once too often
 #
-# JAX's column needs one more idea. Most manuals describe what *one rank* does with its own part. Under `jit`, a program
-# of JAX names whole arrays, and the mean over all examples: a **global view**. You say how arrays are cut, and the
-# compiler adds the messages. Inside `shard_map` the program is that of one device again, and you call `pmean`.
+# Now to the colleague of the beginning. TensorFlow's manual says that the gradients are summed over the replicas, and
+# that you should therefore divide the sum of the losses by the [global batch
+# size](https://www.tensorflow.org/tutorials/distribute/custom_training). Let's check this with two ranks and two images
+# each. The gradients of the images are 1 and 3 on rank 0, and 5 and 7 on rank 1, so their mean is 16 ÷ 4 = 4.
 #
-# ## A sentence, translated
+# | | rank 0 | rank 1 | all-reduce | result |
+# |---|---|---|---|---|
+# | each rank divides by its own batch, 2; then a mean | 4 ÷ 2 = 2 | 12 ÷ 2 = 6 | (2 + 6) ÷ 2 | 4 |
+# | each rank divides by the global batch, 4; then a sum | 4 ÷ 4 = 1 | 12 ÷ 4 = 3 | 1 + 3 | 4 |
 #
-# TensorFlow's manual: gradients are summed over the replicas, so divide the loss "by `GLOBAL_BATCH_SIZE`". A colleague
-# brings that loss to PyTorch, and puts DDP around the model. **Predict** the length of the step with 4 ranks, as a
-# multiple of one process's step.
+# The first row is PyTorch's DDP with its usual loss, and the second row is TensorFlow. Both are right. The colleague
+# keeps the loss of the second row, which is divided by the global batch, and uses DDP, which takes a mean.
+#
+# **Predict.** With 4 ranks, how long is the colleague's step, as a multiple of the step that one process takes?
 
 # %%
 course.predict("translated", within=1.01, factor=...)
@@ -307,48 +335,93 @@ def translated(x, y, mean):
     model = digits_mlp(seed=0).double()
     start = flat_parameters(model)
     losses = cross_entropy(model(x[rank::P]), y[rank::P], reduction="none")
-    (losses.sum() / len(x)).backward()  # len(x): the global batch
+    (losses.sum() / len(x)).backward()  # len(x) is the global batch size
     for parameter in model.parameters():
         dist.all_reduce(parameter.grad)
-        parameter.grad /= P if mean else 1
+        if mean:
+            parameter.grad /= P
     SGD(model.parameters(), lr=0.1).step()
     return flat_parameters(model) - start
 
 
-# %%
+# %% tags=["nbval-check-output"]
 step = alone - flat_parameters(digits_mlp(seed=0).double())
-for mean, name in ((False, "as in TensorFlow, a sum"), (True, "as in DDP, a mean")):
+for mean, name in ((False, "a sum, as in TensorFlow"), (True, "a mean, as in DDP")):
     moved = ranks.run(translated, x, y, mean, backend="gloo").results[0]
     print(f"{name}: {moved.norm() / step.norm():.4f} times one process's step")
 course.measured("translated", factor=float(moved.norm() / step.norm()))
 
 # %% [markdown]
-# Each rule is right *at home*. Together they divide twice, and nothing fails: the steps are just four times too short.
-# Exercise: [`match_terms`](../exercises/15_read_the_manual.ipynb).
+# The gradients are divided by the number of ranks twice, once in the loss and once in the all-reduce. No error appears,
+# and the step is only a quarter as long, exactly as if someone had divided the learning rate by four. On 64 ranks it
+# would be a sixty-fourth.
 #
-# ## What manuals leave out
+# ## One dictionary for many frameworks
 #
-# | Ask any manual | You measured it in |
+# You can look up such rules before you run anything. Read these three sentences, each from the documentation of a
+# different framework:
+#
+# 1. DeepSpeed: "`train_batch_size` must be equal to `train_micro_batch_size_per_gpu` * `gradient_accumulation_steps` *
+#    number of GPUs" ([configuration](https://www.deepspeed.ai/docs/config-json/)).
+# 2. JAX, on `pmean`: "Compute an all-reduce mean on x over the pmapped axis"
+#    ([`jax.lax.pmean`](https://docs.jax.dev/en/latest/_autosummary/jax.lax.pmean.html)).
+# 3. tf.distribute: "after the gradients are calculated on each replica, they are synced across the replicas by
+#    **summing** them" ([custom training](https://www.tensorflow.org/tutorials/distribute/custom_training)).
+#
+# Take the first one as an example. It multiplies by the number of GPUs, so `train_batch_size` counts the images of
+# *all* ranks. With four GPUs, 8 images per GPU and 3 accumulation steps, it is 8 · 3 · 4 = 96. In PyTorch you would
+# write 8 in the same place, because the `batch_size` of a `DataLoader` counts the images of one rank.
+#
+# **Predict.** Each rank, or each device in JAX, has the gradient of the mean loss of its own images. For which of the
+# two other frameworks must you divide by the number of ranks, so that the step is right? In JAX you combine the
+# gradients with `pmean`.
+
+# %%
+choices = {"a": "neither", "b": "JAX with pmean", "c": "tf.distribute", "d": "both"}
+course.predict("who_divides", answer=..., choices=choices)  # "a" to "d"
+
+# %% tags=["here:15_dictionary"]
+from course_utils.lessons.read_the_manual import dictionary_table
+
+course.answer("who_divides", answer="c")
+dictionary_table()
+
+# %% [markdown]
+# `pmean` divides by the number of ranks itself. A sum doesn't, so with tf.distribute you have to. The table has what 22
+# terms of this course are called in five frameworks, and each entry links to the page of the manual that we took it
+# from. Two of the columns are there because you will meet them in older programs. Horovod's last release, 0.28, is from
+# 2023, and few new projects start with tf.distribute. [Further](15_read_the_manual_further.ipynb) shows what JAX's
+# column means in code, and what the libraries do that most large models are trained with today, such as Megatron-Core,
+# torchtitan, DeepSpeed and Accelerate.
+#
+# Only PyTorch is installed here. We looked the other columns up in the manuals and didn't run them.
+#
+# ## Six questions for any manual
+#
+# Manuals tell you how to switch a feature on. They are less talkative about what it costs, and about what happens when
+# something goes wrong. You have measured these things in this course, so you know what to ask:
+#
+# | Question | What you measured |
 # |---|---|
-# | Who waits for whom? | [6](06_data_parallel.ipynb): a straggler; [8](08_parameter_server.ipynb): staleness |
-# | Who sums, over which links? | [5](05_allreduce.ipynb), [7](07_overlap.ipynb): bytes, exposed time |
-# | Sum or mean? Whose batch size? | [6](06_data_parallel.ipynb): 16 times the step |
-# | Who makes the start equal? | [6](06_data_parallel.ipynb): different replicas; here: FSDP2 |
-# | What does each rank keep? | [9](09_model_parallel.ipynb), [11](11_hybrid_and_sharded.ipynb): bytes |
-# | What if a rank dies? | [13](13_gpu_nodes.ipynb): steps done twice |
+# | Who waits for whom? | a slow rank ([6](06_data_parallel.ipynb)); staleness ([8](08_parameter_server.ipynb)) |
+# | Who adds up, over which links? | bytes ([5](05_allreduce.ipynb)), hidden time ([7](07_overlap.ipynb)) |
+# | Sum or mean? Whose batch size? | a step that is $P$ times too long ([6](06_data_parallel.ipynb)) or too short |
+# | Who makes the start equal? | replicas that never agree ([6](06_data_parallel.ipynb)); a network of two halves |
+# | What does each rank keep? | memory ([9](09_model_parallel.ipynb), [11](11_hybrid_and_sharded_part_2.ipynb)) |
+# | What happens if a rank dies? | steps that are repeated ([13](13_gpu_nodes.ipynb)) |
 #
 # ## The two paragraphs again
+#
+# Let's return to the paragraphs of the beginning. The number below each word is the lesson that taught it.
 
 # %%
 from course_utils.lessons.read_the_manual import words_text
 
 course.answer("untaught_word", answer="b")
-under = "Below each word: the lesson that taught it"
-pictures.reading(PASSAGES, words_text(PASSAGES), under)
+pictures.reading(PASSAGES, words_text(PASSAGES), "Below each word: its lesson")
 
 # %% [markdown]
-# The table says what each word means, and what you measured of it. Today's manual says `CommunicationImplementation`
-# where this one says `CollectiveCommunication`. Names change; what you can measure stays.
+# The following table says what each word means, and what you measured about it.
 
 # %% tags=["here:15_words"]
 from course_utils.lessons.read_the_manual import words_table
@@ -356,76 +429,43 @@ from course_utils.lessons.read_the_manual import words_table
 words_table()
 
 # %% [markdown]
-# And what do the two paragraphs *not* say? "Aggregating": as a sum or as a mean? "In sync": how long do all wait for
-# the slowest? RING: how fast is it?
+# Now ask the six questions. The paragraphs say who waits: in sync training, all workers do. They name the algorithm
+# that adds up. They don't say whether "aggregating" means a sum or a mean, who makes the start equal, or what happens
+# if a worker dies. For these you have to read on, or run an experiment. Names also change. Today's guide has
+# `CommunicationImplementation` where this text has `CollectiveCommunication`. The questions stay the same.
 #
-# ## The capstone
+# ## What you have done so far
 #
-# Train a VGG-11 with an eighth of the channels on four nodes with links of 100 Mbit/s, within three budgets. You write
-# one function; the course measures.
-#
-# The naive way makes one all-reduce of all 145,898 gradients, in float32, after each backward pass. **Predict.** For
-# how many such steps does the budget of bytes last?
-
-# %%
-from course_utils.lessons.read_the_manual import BUDGET, NAIVE_STEPS
-
-print(f"at least {BUDGET.accuracy:.0%} of images that no rank has seen,")
-print(f"at most {BUDGET.bytes / 1e6:g} MB out of each node, counted by the kernel,")
-print(f"at most {BUDGET.seconds:.0%} of the time of {NAIVE_STEPS} naive steps")
-course.predict("capstone_steps", within=1.15, steps=...)
-
-# %%
-from course_utils.lessons.read_the_manual import as_images, deal, naive_step
-from course_utils.lessons.read_the_manual import naive_steps_text, network
-
-
-def naive(pixels, labels):
-    return naive_step(network(0), as_images(pixels), torch.from_numpy(labels))
-
-
-images, labels = zip(*deal(np.random.default_rng(0)).shards)
-run = ranks.run(naive, course.per_rank(images), course.per_rank(labels), backend="gloo")
-sent = max(one["naive_sent"] for one in run.results)
-course.measured("capstone_steps", steps=BUDGET.bytes / sent)
-print(naive_steps_text(sent, BUDGET.bytes, NAIVE_STEPS))
-
-# %% [markdown]
-# The usual start alone is over this budget: in its broadcast, rank 0 sends its weights twice. So you need two ideas
-# at least (in brackets: the lessons): a cheaper start (6, and FSDP2 above), and local SGD (8) or compression (7) after
-# it. A rate that falls (1) helps. [The exercise](../exercises/15_read_the_manual.ipynb) has a table of what each idea
-# reaches alone.
-#
-# Held-out images never reach a rank. For them, batch norm uses its **running means**, which follow each rank's batches
-# slowly, a tenth of the way in each training pass. After few passes they lag behind the weights, and they differ from
-# rank to rank. Expect to miss a budget first.
-#
-# ## What you have done
-#
-# `course.progress()` lists it. Your report shows your runs of the Further notebooks of lessons
-# [6](06_data_parallel_further.ipynb) and [7](07_overlap_further.ipynb) in the figures of the students' report, and your
-# capstone, once it has been judged. (`course.report("report.html")` writes a file to keep.)
+# `course.report()` puts your own runs on one page. It shows the training runs of the Further notebooks of lessons
+# [6](06_data_parallel_further.ipynb) and [7](07_overlap_further.ipynb), and your capstone once it has been judged. To
+# keep the page as a file, call `course.report("report.html")`.
 
 # %% tags=["here:15_report"]
 course.report()
 
+# %%
+ranks.stop()
+
 # %% [markdown]
 # ## What you take with you
 #
-# You can **read** a manual word by word: behind each word stands something you have measured. You can **translate**
-# its step into lines of your own, and see who does what. You can **ask** what it leaves out: who waits, who sums, sum
-# or mean, who starts equal, who keeps what, who dies.
+# A framework is a choice of who does what. You wrote one training step in four ways, and they all ended with the same
+# weights, but each left different duties to you. DDP broadcasts the weights of rank 0, while FSDP2 expects that you
+# have made them equal. Lightning shares out the images and owns the loop. Some frameworks add gradients up and others
+# average them, and if you mix the two rules, the step is wrong by a factor of $P$ without any error. So ask any manual
+# who waits, who adds up, whether it is a sum or a mean, who makes the start equal, what each rank keeps, and what
+# happens when a rank dies.
 #
-# Next: [the exercises](../exercises/15_read_the_manual.ipynb), the capstone among them. After that: your own training.
+# In [the exercises](../exercises/15_read_the_manual.ipynb) you translate the settings of five frameworks. The other
+# exercise is the **capstone**, in which you train a network over slow links within a budget. It brings together what
+# lessons 1 to 8 taught, so you can do it now, or after lessons 16 and 17. [Lesson 16](16_experts.ipynb) is about
+# networks that use only some of their weights for each token.
 #
 # **To read**
 #
 # - Ben-Nun and Hoefler (2018), [*Demystifying Parallel and Distributed Deep
-#   Learning*](https://arxiv.org/abs/1802.09941), surveys the whole field.
+#   Learning*](https://arxiv.org/abs/1802.09941), surveys the whole field. You now know most of its vocabulary.
 # - PyTorch's [overview of its distributed packages](https://docs.pytorch.org/tutorials/beginner/dist_overview.html)
 #   tells you which one to choose.
 # - Google DeepMind's [*How to Scale Your Model*](https://jax-ml.github.io/scaling-book/) (2025) calculates everything
-#   for TPUs, and lately for GPUs.
-
-# %%
-ranks.stop()
+#   for TPUs, with a chapter on GPUs, and shows it in JAX.

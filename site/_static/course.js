@@ -8,3 +8,9 @@ document.addEventListener("DOMContentLoaded", () => {
         for (const other of others) other.addEventListener("click", () => first.click());
     }
 });
+
+// A formula that is wider than the page scrolls by itself: the keyboard must be able to reach it.
+addEventListener("load", () => window.MathJax?.startup?.promise.then(() => {
+    for (const formula of document.querySelectorAll('mjx-container[display="true"]'))
+        if (formula.scrollWidth > formula.clientWidth) formula.tabIndex = 0;
+}));

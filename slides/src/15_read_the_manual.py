@@ -1,4 +1,4 @@
-"""The pictures of deck 15 beside its page's: the text in wide lines, FSDP2 from different seeds, and naive training."""
+"""The pictures of deck 15 besides its page's: the text in wide lines, FSDP2 with different seeds, naive training."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -27,15 +27,15 @@ def text(lessons: bool) -> Figure:
     """The page's two paragraphs in lines that fill a slide, with the lessons of their words or without."""
     title, under = "Two paragraphs of TensorFlow's manual", "Underlined: words to know"
     if lessons:
-        title, under = words_text(PASSAGES), "Below each word: the lesson that taught it"
+        title, under = words_text(PASSAGES), "Below each word: its lesson"
     return reading(PASSAGES, title, under, lessons, width=SLIDE_WIDTH)
 
 
 def unlike(page: SimpleNamespace) -> Figure:
-    """How far the weights of the page's ways are from one process's."""
+    """Draw how far the weights of the page's programs are from those of one process."""
     steps = page.steps | {UNLIKE: page.unlike}
     bars = {name: {"difference": largest_difference(seen, page.alone)} for name, seen in steps.items()}
-    panel = course.draw.SharesPanel("largest difference from one process's weights", bars, say=_difference)
+    panel = course.draw.SharesPanel("largest difference from the weights of one process", bars, say=_difference)
     return course.draw.shares([panel], same_text(UNLIKE, page.unlike, page.alone))
 
 
@@ -44,7 +44,7 @@ def _difference(value: float) -> str:
 
 
 def naive_training(page: SimpleNamespace) -> Figure:
-    """Naive data parallelism on the page's ranks, against the capstone's budgets."""
+    """Draw naive data parallelism on the page's ranks, against the capstone's budgets."""
 
     def some(model, images, labels):
         return naive_data_parallel(model, images[:IMAGES], labels[:IMAGES])

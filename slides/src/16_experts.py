@@ -1,3 +1,3 @@
-"""Deck 16 takes all its pictures from its page; the tests draw them after a few steps."""
+"""Deck 16 takes all its pictures from its page and from Further; the tests draw them after a few steps."""
 
-DRAFT = {"PAGE": {"steps": 4}}
+DRAFT = {"PAGE": {"steps": 20}}

@@ -1,4 +1,4 @@
-"""What the README says is so: the table, the links, the commands."""
+"""What README and docs say is so: the table, the links, the commands."""
 
 import datetime
 import re
@@ -20,10 +20,13 @@ DOCUMENTS = [
     "AGENTS.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "docs/clusters.md",
     "docs/glossary.md",
     "docs/grading.md",
+    "docs/install.md",
     "docs/leaderboard.md",
     "docs/programme.md",
+    "docs/teachers.md",
     "docs/sources.md",
     "docs/house.md",
     "docs/settings.md",
@@ -109,15 +112,27 @@ def test_links_and_files_named_exist(document) -> None:
 
 def test_the_pictures_have_text_alternatives() -> None:
     pictures = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", text_of("README.md"))
-    assert [picture for _, picture in pictures] == ["docs/map.png", "docs/first_picture.png"]
+    assert [picture for _, picture in pictures] == ["docs/screenshot.png", "docs/map.png"]
     for words, picture in pictures:
-        assert len(words) > 60 and (ROOT / picture).stat().st_size > 10_000
+        assert len(words) > 60 and 10_000 < (ROOT / picture).stat().st_size < 300_000
 
 
-def test_the_first_screen_says_what_one_will_be_able_to_do_and_how() -> None:
-    first = text_of("README.md").partition(table_of_lessons.BEGINS)[0]
-    assert re.findall(r"^    make (\w+)", first, flags=re.MULTILINE) == ["lab", "test"]
-    assert "you can" in first and len(first.splitlines()) < 25
+def test_the_first_screen_says_what_one_will_be_able_to_do_and_how_to_start() -> None:
+    first, _, rest = text_of("README.md").partition("\n## The lessons\n")
+    assert re.findall(r"^    make (\w+)$", first, flags=re.MULTILINE) == ["lab"]
+    assert re.findall(r"^    make (\w+)$", rest, flags=re.MULTILINE) == ["test"]
+    assert "you can" in first and len(first.splitlines()) < 40
+
+
+def test_learners_teachers_and_engineers_each_have_a_door() -> None:
+    doors = re.findall(r"^- \*\*You .*?\]\((.*?)\)", text_of("README.md"), flags=re.MULTILINE | re.DOTALL)
+    assert doors == ["docs/install.md", "docs/teachers.md", "docs/clusters.md"]
+
+
+def test_the_readme_is_short() -> None:
+    before, _, rest = text_of("README.md").partition(table_of_lessons.BEGINS)
+    words = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", before + rest.partition(table_of_lessons.ENDS)[2]).split()
+    assert len(words) <= 700
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -145,7 +160,7 @@ def test_the_command_course_knows_what_is_named(document) -> None:
 
 
 def test_the_plain_commands_name_modules_and_extras_that_exist() -> None:
-    lines = re.findall(r"^ {6}(\S+ -m .*)$", text_of("README.md"), flags=re.MULTILINE)
+    lines = re.findall(r"^ {6}(\S+ -m .*)$", text_of("docs/install.md"), flags=re.MULTILINE)
     commands = [shlex.split(line) for line in lines]
     modules = [command[command.index("-m") + 1] for command in commands]
     assert modules == ["venv", "pip", "course_utils.lab"]

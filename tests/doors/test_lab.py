@@ -56,7 +56,7 @@ def test_lab_serves_the_first_lesson_on_the_loopback_address(served) -> None:
     server, lines, taken = served
     address = next(line.strip() for line in lines if "http://" in line)
     port = int(re.search(r":(\d+)/", address)[1])
-    assert lines[0] == f"Port {taken} is in use; taking {port}."
+    assert lines[0] == f"Port {taken} is in use, so JupyterLab takes port {port}."
     assert len(lines) == 4, lines
     assert "/lab/tree/notebooks/00_first_steps.ipynb?token=" in address
     assert urllib.request.urlopen(address, timeout=60).status == 200
@@ -87,12 +87,12 @@ def test_a_port_whose_connections_fade_out_is_free(taken_port: int) -> None:
 @pytest.mark.parametrize("text", ["abc", "", "-1", "0", "70000", "88.5", "٣"])
 def test_what_is_no_port_is_rejected_in_one_line(text: str, capsys) -> None:
     assert lab.main([f"--port={text}"]) == 2
-    assert "choose a number" in capsys.readouterr().err
+    assert "Choose a number" in capsys.readouterr().err
 
 
 def test_no_port_left_is_said_plainly(monkeypatch, taken_port: int) -> None:
     monkeypatch.setattr(lab, "PORTS_TO_TRY", 1)
-    with pytest.raises(CourseError, match="No free port"):
+    with pytest.raises(CourseError, match="are in use"):
         lab.free_port(taken_port)
 
 

@@ -78,7 +78,7 @@ def test_every_rank_gets_a_gpu_of_its_own_or_none_does(seats, backend, numbers, 
     placement = assign_gpus(seats)
     assert (placement.backend, placement.numbers, placement.over) == (backend, numbers, over)
     if backend == "gloo":
-        with pytest.raises(CourseError, match=r'^backend="nccl" cannot be had here: '):
+        with pytest.raises(CourseError, match=r'^backend="nccl" is not possible here: '):
             placement.require_nccl()
     else:
         placement.require_nccl()
@@ -134,7 +134,7 @@ def test_a_process_tells_every_gpu_that_torch_shows_it(monkeypatch) -> None:
 def test_nccl_is_rejected_with_the_reason_and_the_ranks_go_on(four_ranks) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    with pytest.raises(CourseError, match=r'backend="nccl" cannot be had here: there is no GPU\.') as rejected:
+    with pytest.raises(CourseError, match=r'backend="nccl" is not possible here: there is no GPU\.') as rejected:
         four_ranks.run(lambda: None, backend="nccl")
     assert "line" not in str(rejected.value), "no line of theirs is at fault"
     assert four_ranks.run(lambda: 1, backend="gloo").results == [1] * 4

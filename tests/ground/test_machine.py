@@ -175,7 +175,7 @@ def test_ranks_that_do_not_start_are_a_line_with_what_they_wrote(monkeypatch, tm
     assert not ranks.well and ranks.found.endswith(reason) and "`course sweep`" in ranks.remedy
     *_, line, last = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("✗", "The"))]
     assert line == str(ranks) and reason in line and ranks.remedy in line
-    assert last == "The course cannot run here yet: see the lines with ✗."
+    assert last == diagnosis.CANNOT_RUN
 
 
 @pytest.mark.parametrize("name", ["ipyparallel", "mpi4py"])
@@ -192,7 +192,7 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch,
 
 
 def test_no_mpiexec_is_a_line_and_no_error(monkeypatch) -> None:
-    reason = "There is no mpiexec here. `pip install mpich` brings one"
+    reason = "There is no mpiexec here. `pip install mpich` installs one"
 
     def none() -> str:
         raise course.CourseError(f"{reason}.")
@@ -211,7 +211,7 @@ def test_what_is_only_useful_does_not_stop_the_course(monkeypatch, capsys) -> No
     assert diagnosis.print_findings(findings.values())
     output = capsys.readouterr().out.splitlines()
     assert output[-1] == diagnosis.CAN_RUN
-    parts = {"browser": ("", "`make lab`"), "links": (obstacle, "loopback"), "memory": ("1.0 GiB", "2 GiB")}
+    parts = {"browser": ("", "`make lab`"), "links": (obstacle, "emulate slow links"), "memory": ("1.0 GiB", "2 GiB")}
     for what, (found, remedy) in (parts | {"folders": ("notes", "COURSE_HOME")}).items():
         finding = findings[what]
         assert not finding.well and not finding.needed and found in finding.found and remedy in finding.remedy
@@ -231,13 +231,17 @@ def test_a_tool_that_links_need_is_named_with_its_package(tool, monkeypatch, tmp
 @pytest.mark.parametrize(
     ("release", "obstacle", "row"),
     [
-        ("6.6.87.2-microsoft-standard-WSL2", None, "✓ WSL2        kernel 6.6.87.2-microsoft-standard-WSL2 can shape"),
+        ("6.6.87.2-microsoft-standard-WSL2", None, "✓ WSL2        kernel 6.6.87.2-microsoft-standard-WSL2 can emulate"),
         (
             "5.15.90.1-microsoft-standard-WSL2",
             "no tbf",
-            "○ WSL2        kernel 5.15.90.1-microsoft-standard-WSL2 shapes no",
+            "○ WSL2        kernel 5.15.90.1-microsoft-standard-WSL2 cannot emulate",
         ),
-        ("4.4.0-19041-Microsoft", "no unshare", "○ WSL         version 1, kernel 4.4.0-19041-Microsoft: no links"),
+        (
+            "4.4.0-19041-Microsoft",
+            "no unshare",
+            "○ WSL         version 1, kernel 4.4.0-19041-Microsoft, which cannot emulate links",
+        ),
         ("6.12.0-amd64", None, None),
     ],
 )
@@ -290,7 +294,10 @@ def test_no_gpu_is_needed(torch_says, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("torch", "row"),
     [
-        ({"cuda": None}, "Tesla T4; torch 2.13.0+cpu computes on 0 of them. That build knows no GPU: `TORCH=auto"),
+        (
+            {"cuda": None},
+            "Tesla T4; torch 2.13.0+cpu computes on 0 of them. This build of torch cannot use GPUs. `TORCH=auto",
+        ),
         ({}, "Tesla T4; torch 2.13.0 computes on 0 of them. Is the driver older than torch's CUDA? Then `TORCH=auto"),
         ({"error": "no kernel image"}, "Tesla T4; torch fails: RuntimeError: no kernel image. Is the driver older"),
     ],

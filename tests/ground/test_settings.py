@@ -180,8 +180,8 @@ def test_the_doctor_names_what_is_no_setting_and_what_is_not_allowed(monkeypatch
     assert lines == [
         "✓ settings    COURSE_FORK=no",
         "○ settings    COURSE_FORK=no is not 0 or 1. docs/settings.md explains this variable",
-        "○ settings    COURSE_HOEM is set, but there is no such setting. Did you mean COURSE_HOME?",
-        "○ settings    COURSE_WEATHER is set, but there is no such setting. docs/settings.md lists them",
+        "○ settings    COURSE_HOEM is set, but the course has no such setting. Did you mean COURSE_HOME?",
+        "○ settings    COURSE_WEATHER is set, but the course has no such setting. docs/settings.md lists them",
     ]
 
 
@@ -192,6 +192,16 @@ def test_the_page_is_that_of_these_settings() -> None:
     assert all(f"| `{name}` |" in text for name in NAMES)
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "tests/README.md", "ondemand/README.md"])
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/clusters.md",
+    "docs/install.md",
+    "ondemand/README.md",
+    "tests/README.md",
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_who_looks_for_a_setting_is_led_to_the_page(document) -> None:
-    assert re.search(r"\((\.\./)?docs/settings\.md\)", (ROOT / document).read_text(encoding="utf-8"))
+    assert re.search(r"\(((\.\./)?docs/)?settings\.md\)", (ROOT / document).read_text(encoding="utf-8"))

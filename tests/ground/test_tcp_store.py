@@ -32,7 +32,7 @@ def test_a_store_listens_on_its_own_address_only() -> None:
 def test_a_port_that_is_taken_is_told_with_the_variable_that_names_another() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(CourseError, match=rf"^Port {port} of 127\.0\.0\.1, .* is taken\. `export MASTER_PORT="):
+        with pytest.raises(CourseError, match=rf"^Port {port} of 127\.0\.0\.1, .* is in use\. `export MASTER_PORT="):
             tcp_store("127.0.0.1", port, 2, SOON, serve=True)
 
 

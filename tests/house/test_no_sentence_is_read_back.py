@@ -37,7 +37,7 @@ EXCEPTIONS = {
     "course_utils/lessons/gpu_nodes/failures/variations.py: rank": "torchrun's mark before a line",
     "course_utils/lessons/gpu_nodes/nccl_says.py: comm": "NCCL's words",
     "course_utils/lessons/gpu_nodes/nccl_says.py: via P": "NCCL's words",
-    "course_utils/lessons/gpu_nodes/tries.py: goes on after step": A_LOG,
+    "course_utils/lessons/gpu_nodes/tries.py: resumes after step": A_LOG,
     "course_utils/lessons/gpu_nodes/tries.py: kills itself after step": A_LOG,
     "course_utils/lessons/strategy_search/pictures.py: norm backward": "names of tasks, which the exercise prescribes",
     "course_utils/lessons/strategy_search/program/run_program.py: nproc-per-node": "torchrun's option",

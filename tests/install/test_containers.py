@@ -51,14 +51,14 @@ def test_the_container_ends_in_make_lab_for_the_machine_around_it(capsys) -> Non
     )
     assert re.search(r"-m course_utils\.lab +--address 0\.0\.0\.0$", dry.stdout, re.M)
     assert lab(["--address", "192.0.2.1"]) == 2
-    assert capsys.readouterr().err == "'192.0.2.1' is not this machine's address: 0.0.0.0 stands for all.\n"
+    assert capsys.readouterr().err == "'192.0.2.1' is not an address of this machine. 0.0.0.0 means all of them.\n"
 
 
-def test_what_the_dockerfile_says_one_types_is_what_the_readme_says() -> None:
+def test_what_the_dockerfile_says_one_types_is_what_the_page_on_installation_says() -> None:
     typed = re.findall(r"^#     (docker .*(?:\\\n#.*)*)", DOCKERFILE, re.M)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     assert [" ".join(line.replace("\\\n#", " ").split()) for line in typed] == [
-        " ".join(line.replace("\\\n", " ").split()) for line in re.findall(r"^ +(docker .*(?:\\\n.*)*)", readme, re.M)
+        " ".join(line.replace("\\\n", " ").split()) for line in re.findall(r"^ +(docker .*(?:\\\n.*)*)", page, re.M)
     ]
 
 

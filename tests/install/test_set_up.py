@@ -148,13 +148,14 @@ def test_the_newest_python_that_fits_is_taken(machine) -> None:
 def test_another_python_is_rejected_before_anything_is_fetched(machine, version) -> None:
     machine.python("python3", version)
     said = machine.rejects()
-    assert said.startswith(f"No Python from 3.{OLDEST} to 3.{NEWEST} found (python3 is {version}.0 x86_64): ")
+    needed = f"The course needs Python 3.{OLDEST} to 3.{NEWEST}"
+    assert said.startswith(f"{needed}, and none was found (python3 is {version}.0 x86_64).")
     assert "make setup PYTHON=/path/to/" in said
 
 
 def test_a_python_that_is_not_there_is_named(machine) -> None:
     assert machine.rejects(PYTHON="/no where/python3").startswith(
-        f"No Python from 3.{OLDEST} to 3.{NEWEST} found at /no where/python3: "
+        f"The course needs Python 3.{OLDEST} to 3.{NEWEST}, and none was found at /no where/python3."
     )
 
 
@@ -169,7 +170,7 @@ def test_a_python_that_is_named_replaces_the_one_of_the_environment(machine) -> 
     machine.installs()
     machine.python("other", f"3.{NEWEST}")
     done = machine.set_up(PYTHON="other")
-    assert "The .venv that is here has another Python: it is made anew." in done.stderr and done.returncode == 0
+    assert "The present .venv has a different Python, so it is made again." in done.stderr and done.returncode == 0
 
 
 def test_a_mac_with_an_intel_processor_hears_that_there_is_no_torch(machine) -> None:
@@ -184,7 +185,7 @@ def test_a_mac_with_an_intel_processor_hears_that_there_is_no_torch(machine) -> 
 def test_a_mac_that_is_too_old_hears_what_it_needs(machine) -> None:
     machine.system("Darwin", "arm64")
     machine.program("sw_vers", "#!/bin/sh\necho 13.7.8\n")
-    assert machine.rejects().startswith("torch 2.13.0 has no wheel for macOS 13.7.8: it needs 14 or newer. ")
+    assert machine.rejects().startswith("torch 2.13.0 has no wheel for macOS 13.7.8. It needs 14 or newer. ")
 
 
 def test_a_mac_needs_a_python_for_its_own_processor(machine) -> None:
@@ -205,7 +206,7 @@ def test_a_linux_with_musl_hears_that_there_are_no_wheels(machine) -> None:
 def test_a_linux_with_an_old_library_hears_what_it_needs(machine) -> None:
     machine.program("getconf", "#!/bin/sh\necho glibc 2.17\n")
     assert machine.rejects().startswith(
-        "torch 2.13.0 and MPICH have no wheels for glibc 2.17: they need 2.28 or newer. "
+        "torch 2.13.0 and MPICH have no wheels for glibc 2.17, which must be 2.28 or newer. "
     )
 
 
@@ -261,7 +262,7 @@ def test_the_build_of_torch_is_remembered_until_another_is_named(machine) -> Non
 
 def test_where_the_index_of_builds_does_not_answer_pypi_is_taken_unless_one_was_named(machine) -> None:
     said = machine.installs(INDEX="")
-    assert "does not answer. Taking PyPI's torch" in said and build_of(machine.asked[0]) == "pypi"
+    assert "does not answer, so torch comes from PyPI." in said and build_of(machine.asked[0]) == "pypi"
     done = machine.set_up(TORCH="cu126", INDEX="")
     assert done.returncode == 1 and not machine.asked
     assert done.stderr.splitlines()[-1].startswith("PyTorch's index has no torch 2.13.0 for cu126, or does not answer.")
@@ -296,7 +297,7 @@ def test_the_choice_of_mpi_is_remembered_until_another_is_made(machine) -> None:
     machine.installs()
     assert any("--no-binary mpi4py" in line for line in machine.asked)
     assert not any("[mpi,dev]" in line for line in machine.asked)
-    assert "has the other MPI: it is made anew" in machine.set_up(SITE_MPI="0").stderr
+    assert "has a different MPI, so it is made again" in machine.set_up(SITE_MPI="0").stderr
     assert machine.asked[-1].endswith("-e .[mpi,dev]")
 
 
@@ -310,17 +311,17 @@ FULL = "ERROR: Could not install packages due to an OSError: [Errno 28] No space
 @pytest.mark.parametrize(
     ("said", "line"),
     [
-        (NO_NETWORK, "The network is not there, or broke off. When it is back, `make setup` goes on."),
-        (BROKEN_OFF, "The network is not there, or broke off. "),
-        (UV_ALONE, "The network is not there, or broke off. "),
-        (FULL, "The disk is full: .venv needs 2 GB, and "),
-        ("error: something else", "error: something else\nThe installation failed; the lines above say where."),
+        (NO_NETWORK, "The network is down, or the connection broke. Run `make setup` again"),
+        (BROKEN_OFF, "The network is down, or the connection broke. "),
+        (UV_ALONE, "The network is down, or the connection broke. "),
+        (FULL, "The disk is full. .venv needs 2 GB, and "),
+        ("error: something else", "error: something else\nThe installation failed. The lines above say where."),
     ],
 )
 def test_an_installation_that_breaks_off_says_why_and_goes_on_with_what_was_chosen(machine, said, line) -> None:
     choices = {"SITE_MPI": "1", "TORCH": "cu126", **index_has("cu126")}
     done = machine.set_up(PIP_SAYS=said, **choices)
-    assert done.returncode == 1 and done.stderr.partition("takes another).\n")[2].startswith(line)
+    assert done.returncode == 1 and done.stderr.partition("chooses a different one).\n")[2].startswith(line)
     machine.installs(**index_has("cu126"))
     assert "--no-binary mpi4py" in machine.asked[-1] and build_of(machine.asked[0]) == "cu126"
 
@@ -343,7 +344,7 @@ def test_an_environment_that_was_moved_is_made_anew(machine) -> None:
     machine.course = moved
     done = machine.set_up()
     assert done.stderr.startswith(
-        "The .venv that is here was made in another folder, or its making broke off: it is made"
+        "The present .venv was made in a different folder, or was not finished, so it is made"
     )
     assert done.returncode == 0 and str(moved / ".venv") in (moved / ".venv" / "bin" / "pip").read_text()
 
@@ -356,7 +357,7 @@ def test_a_second_set_up_waits_for_the_first(machine, tmp_path) -> None:
     )
     with waits.open("w"):  # opens when the first has begun to install
         second = subprocess.Popen([machine.command], env=machine.environment, stderr=subprocess.PIPE, text=True)
-        assert second.stderr.readline().startswith(f"Another set-up is at work here (process {first.pid})")
+        assert second.stderr.readline().startswith(f"A set-up is already running here (process {first.pid})")
     waits.unlink()
     assert first.communicate(timeout=60)[1].endswith("Ready. Next: make lab\n")
     assert second.communicate(timeout=60)[1] == "", "it has nothing to do"

@@ -12,6 +12,7 @@ import pytest
 from course_utils.lessons.allreduce import sentences as allreduce
 from course_utils.lessons.data_parallel import sentences as data_parallel
 from course_utils.lessons.gpu_nodes import sentences as gpu_nodes
+from course_utils.lessons.gpu_nodes.ladder import Climb
 from course_utils.lessons.hardware import layer_costs, reading_speed, step_shares
 from course_utils.lessons.hardware import sentences as hardware
 from course_utils.lessons.long_texts import sentences as long_texts
@@ -47,6 +48,11 @@ def training(seconds: Sequence[float]) -> step_shares.TimedTraining:
 def reading(seconds: Sequence[float]) -> dict[str, reading_speed.Reading]:
     """Both kinds of storage, read in these seconds."""
     return {storage: reading_speed.Reading(Measured(tuple(seconds)), cold=True) for storage in reading_speed.WAYS}
+
+
+def ladder(seconds: Sequence[float]) -> Climb:
+    """Two rungs, of which the second took these seconds."""
+    return Climb("a GPU", "today", 1, 1.0, 1.0, {"float32": list(TWICE), "+ TF32": list(seconds)}, {})
 
 
 def measured(seconds: Sequence[float]) -> Measured:
@@ -116,6 +122,7 @@ TEXTS: dict[str, Text] = {
     "12 timed": lambda s: strategy_search.timed_text(7, Measured(tuple(s)).spread).rpartition(". ")[2],
     "13 bandwidth": lambda s: gpu_nodes.bandwidth_text([2, 4], [s, s], [s, s]),
     "13 switches": lambda s: gpu_nodes.widths_text({64: {"float32": CALM, "bfloat16": s}}, "float32"),
+    "13 ladder": lambda s: gpu_nodes.gains_text(ladder(s)),
     "13 compiling": lambda s: gpu_nodes.compiling_text(1.0, {"float32": s, "compiled": s}, "float32", "compiled"),
     "14 overlap": lambda s: profiling.overlap_text(profile(CALM), profile(s), "buckets"),
     "14 feeding": lambda s: profiling.fed_text(fed(s)),
@@ -158,8 +165,8 @@ TIMED = {
     "09_model_parallel": {"model_idle"},
     "09_model_parallel_further": {"model_pruning"},
     "10_pipeline": {"pipeline_idle", "pipeline_interleaved", "pipeline_zero"},
-    "13_gpu_nodes": {"bandwidths", "bf16_gain", "ladder"},
-    "14_profiling": {"profile_hidden", "gpu_fed"},
+    "13_gpu_nodes_part_2": {"links"},
+    "14_profiling_further": {"gpu_fed"},
     "16_experts": {"experts_crowd"},
 }
 """What pages measure by the clock: nothing of it is judged on a busy machine.

@@ -148,7 +148,7 @@ def test_a_killed_rank_is_named_in_the_notebook_and_one_word_brings_new_ones(ker
     kill = "%%px\nimport os, signal\nfrom mpi4py import MPI\nif MPI.COMM_WORLD.rank == 2:\n    os.kill(os.getpid(), 9)"
     answer = run(client, f"{kill}\nMPI.COMM_WORLD.Barrier()")
     assert answer["ename"] == "RanksGone"
-    assert answer["evalue"].startswith("rank 2 was ended by signal 9, SIGKILL. `ranks.restart()` brings new ranks")
+    assert answer["evalue"].startswith("rank 2 was ended by signal 9, SIGKILL. `ranks.restart()` starts new ranks")
     assert run(client, "ranks.restart();")["status"] == "ok"
     assert run(client, "%%px\nfrom mpi4py import MPI\nassert MPI.COMM_WORLD.allreduce(1) == 4")["status"] == "ok"
 

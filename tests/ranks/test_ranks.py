@@ -414,7 +414,7 @@ def test_a_rank_that_dies_is_named_with_the_cause_and_new_ones_come(four_ranks, 
 
     with pytest.raises(RanksGone) as error:
         four_ranks.run(die)
-    assert str(error.value) == f"{words} `ranks.restart()` brings new ranks; variables of the old ones are gone."
+    assert str(error.value) == f"{words} `ranks.restart()` starts new ranks, without the variables of the old ones."
     assert four_ranks.restart().run(add_ranks).results == [6] * 4
 
 
@@ -446,7 +446,7 @@ def test_where_a_rank_is_can_be_asked_from_outside(four_ranks) -> None:
 def test_a_rank_that_dies_between_two_runs_is_named_too(four_ranks) -> None:
     os.kill(four_ranks.pids[1], signal.SIGKILL)
     time.sleep(0.5)
-    with pytest.raises(RanksGone, match=r"rank 1 was ended by signal 9, SIGKILL. `ranks.restart\(\)` brings new ranks"):
+    with pytest.raises(RanksGone, match=r"rank 1 was ended by signal 9, SIGKILL. `ranks.restart\(\)` starts new ranks"):
         four_ranks.run(add_ranks)
     assert four_ranks.restart().run(add_ranks).results == [6] * 4
 
@@ -505,7 +505,7 @@ def test_restart_brings_new_ranks(four_ranks, capsys) -> None:
     before = four_ranks.pids
     four_ranks.restart()
     assert set(before).isdisjoint(four_ranks.pids)
-    assert "Variables of the old ranks are gone." in capsys.readouterr().out
+    assert "The variables of the old ranks are lost." in capsys.readouterr().out
     assert four_ranks.run(add_ranks).results == [6] * 4
 
 
@@ -641,7 +641,7 @@ def test_a_folder_is_private_and_its_files_too(four_ranks) -> None:
 def test_a_runtime_folder_of_somebody_else_is_rejected(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
     monkeypatch.setattr(ranks_folder.os, "getuid", lambda: os.geteuid() + 1)
-    with pytest.raises(CourseError, match="belongs to somebody else. Set COURSE_RUNTIME"):
+    with pytest.raises(CourseError, match="belongs to a different user. Set COURSE_RUNTIME"):
         ranks_folder.runtime_root()
 
 

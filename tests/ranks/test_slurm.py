@@ -190,7 +190,7 @@ def test_a_job_gets_the_gpus_cores_and_memory_that_it_asks_for(slurm) -> None:
 def test_a_cancelled_job_is_told_and_leaves_nothing(slurm, healthy) -> None:
     folder = healthy.connection.folder
     slurm.call("scancel", folder.facts()["job"])
-    with pytest.raises(RanksGone, match=r"Slurm's job \d+ is over: somebody cancelled it with scancel"):
+    with pytest.raises(RanksGone, match=r"Slurm's job \d+ is over: it was cancelled with scancel"):
         healthy.run(lambda comm: time.sleep(60))
     healthy.restart()
     assert healthy.run(lambda comm: comm.size).results == [4] * 4
@@ -206,7 +206,7 @@ def test_a_job_whose_time_is_up_is_told_and_nothing_hangs(slurm) -> None:
         slurm.call("scontrol", "update", f"JobId={number}", "EndTime=now")  # instead of waiting for the minute's end
         with pytest.raises(RanksGone, match=rf"Slurm's job {number} is over: its time was up: .*minutes=") as told:
             ranks.run(lambda comm: time.sleep(180))
-        assert "`ranks.restart()` brings new ranks" in str(told.value)
+        assert "`ranks.restart()` starts new ranks" in str(told.value)
         assert "\n" not in str(told.value)
         with pytest.raises(RanksGone):
             ranks.run(lambda comm: comm.size)
@@ -242,7 +242,7 @@ def test_what_slurm_rejects_is_told_in_its_own_words(slurm) -> None:
         ({"nodes": 0}, "nodes is a whole number of at least 1"),
         ({"gpus_per_node": -1}, "gpus_per_node is a whole number of at least 0"),
         ({"partition": "gpu; rm -rf ~"}, "not a name of a partition"),
-        ({"hours": 3}, r"hours=….* unknown\. For Slurm there are: cores_per_rank, gpus_per_node, memory, minutes"),
+        ({"hours": 3}, r"hours=….* unknown\. With Slurm you can set cores_per_rank, gpus_per_node, memory, minutes"),
         ({"link": "100 Mbit/s"}, "links of their own"),
     ],
 )
@@ -317,7 +317,7 @@ def test_srun_is_asked_how_ranks_hear_of_each_other(monkeypatch, tmp_path, liste
 
 def test_ranks_that_do_not_know_of_each_other_are_told_with_the_line_to_set(slurm, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_SRUN_MPI", "none")
-    with pytest.raises(CourseError, match=r"2 processes came up, and they do not know of each other.*--mpi=none"):
+    with pytest.raises(CourseError, match=r"2 processes started, but they do not know of each other.*--mpi=none"):
         course.start(2, where="slurm", nodes=2)
 
 

@@ -316,10 +316,8 @@ def test_pages_are_timed_and_the_slowest_cell_is_named(small, capsys):
     assert everything.startswith("all 1 ")
 
 
-OFF, LOOSELY_OFF = 0.2, 0.35
+OFF = 0.2
 """By what share the minutes that the syllabus states may differ from the estimate."""
-NOT_YET_HELD = {*range(13, 17)}
-"""The lessons whose pages are still to be written anew: their minutes may be off by the larger share."""
 
 
 def test_a_page_is_estimated_by_what_it_asks_for(tmp_path):
@@ -333,8 +331,8 @@ def test_a_page_is_estimated_by_what_it_asks_for(tmp_path):
 
 @pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson.written], ids=lambda lesson: lesson.stem)
 def test_the_minutes_of_a_lesson_are_those_that_its_page_needs(lesson: Lesson):
-    estimate, off = minutes_of_page(lesson.stem), LOOSELY_OFF if lesson.number in NOT_YET_HELD else OFF
-    assert (1 - off) * lesson.minutes <= estimate <= (1 + off) * lesson.minutes, f"about {estimate:.0f} minutes"
+    estimate = minutes_of_page(lesson.stem)
+    assert (1 - OFF) * lesson.minutes <= estimate <= (1 + OFF) * lesson.minutes, f"about {estimate:.0f} minutes"
 
 
 @pytest.mark.parametrize("lesson", [lesson for lesson in LESSONS if lesson.part_2], ids=lambda lesson: lesson.stem)

@@ -206,6 +206,20 @@ def test_pages_open_without_an_error_show_their_pictures_and_fit_a_phone(site, b
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("size", [DESK, PHONES[0]], ids=["desk", "phone"])
+def test_a_page_offers_one_way_to_search(site, browser, size) -> None:
+    tab = Tab(browser, size)
+    tab.open(site / "index.html")
+    assert tab.page.locator(".search-button__button:visible").count() == 1
+
+
+def test_the_front_page_gives_a_reason_and_a_way_in_for_each_user(site) -> None:
+    front = site / "index.html"
+    doors = {"notebooks/00_first_steps.html", "docs/install.html", "docs/teachers.html", "docs/clusters.html"}
+    assert doors <= links_of(front).targets
+    assert front.read_text(encoding="utf-8").count("<img") >= 2
+
+
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_pages_keep_to_the_rules_of_accessibility(site, browser, axe, scheme) -> None:
     tab, wrong = Tab(browser, scheme=scheme), []

@@ -20,7 +20,7 @@ RANKS = 4
 SAME = 1e-10
 """In float64: the largest difference from one process."""
 BALANCED = 1.3
-"""Rows of the busiest expert, times its fair part, in the last steps of a training."""
+"""Rows of the busiest expert, in multiples of its fair share, in the last steps of a training run."""
 TOKENS, WIDTH = 512, 128
 LAYERS = {
     "4 experts, k = 1": {"number": 4, "k": 1},
@@ -69,7 +69,7 @@ def sent_bytes(ranks: "Ranks", runs: int) -> list[Row]:
 
 
 def balance(ranks: "Ranks", runs: int) -> list[Row]:
-    """How crowded the busiest expert is at the end of a training, with each way to balance."""
+    """How crowded the busiest expert is at the end of a training run, with each method of balancing."""
     from course_utils.lessons.experts.character_experts import character_experts
     from course_utils.lessons.experts.expert_training import Recipe, train_experts
 
@@ -80,7 +80,7 @@ def balance(ranks: "Ranks", runs: int) -> list[Row]:
         given = {"data": 1, "expert": RANKS}, partial(character_experts, 4), batches, Recipe(balance=method)
         crowded = ranks.run(train_experts, *given, backend="gloo").results[0].imbalances[-LAST:]
         target = None if method == "nothing" else BALANCED
-        name = f"balanced by {method}: busiest expert, times its fair part"
+        name = f"balanced by {method}: busiest expert ÷ its fair share"
         rows.append(value_row("experts", name, crowded, "×", target=target))
     return rows
 

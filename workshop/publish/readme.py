@@ -1,12 +1,15 @@
-"""The README's table of lessons, written from the syllabus and from what is declared."""
+"""The README's table of lessons with the hours that they take, from the syllabus and from what is declared."""
 
+import textwrap
 from pathlib import Path
 
-from course_utils.checks.registry import names_of
+from course_utils.checks.registry import exercises_of, names_of
 from course_utils.syllabus import LESSONS, Lesson
 from workshop.publish.sources import ROOT
 
 BEGINS, ENDS = "<!-- lessons: written by make notebooks -->", "<!-- end of lessons -->"
+SHORTEST_PATH = (0, 4, 5, 6)
+"""The lessons that lead to training in parallel, for those who know how one process trains."""
 
 
 def table() -> str:
@@ -23,6 +26,26 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def totals() -> str:
+    """Return the sentences below the table: how long the course takes, and its shortest useful part."""
+    exercises = [exercise.minutes for lesson in LESSONS for exercise in exercises_of(lesson)]
+    shortest = sum(LESSONS[number].minutes_of_pages for number in SHORTEST_PATH)
+    *first, last = SHORTEST_PATH
+    text = (
+        f"All lessons together take about {hours(sum(lesson.minutes_of_pages for lesson in LESSONS))}, their "
+        f"{len(exercises)} exercises about {hours(sum(exercises))}, and the *further* notebooks about "
+        f"{hours(sum(lesson.further_minutes for lesson in LESSONS))}. The shortest useful path is lessons "
+        f"{', '.join(map(str, first))} and {last}, which take {shortest} minutes without exercises. It is meant for "
+        "people who know how a network is trained by gradient descent. Otherwise, read lessons 1 and 2 before lesson 6."
+    )
+    return textwrap.fill(text, 120)
+
+
+def hours(minutes: int) -> str:
+    """Return minutes in whole hours, in words."""
+    return f"{minutes / 60:.0f} hours"
+
+
 def other_notebooks(lesson: Lesson) -> str:
     """Return what follows a lesson's question in a table: links to its second page and to its *Further*."""
     links = ""
@@ -34,9 +57,9 @@ def other_notebooks(lesson: Lesson) -> str:
 
 
 def with_table(text: str) -> str:
-    """The text with the present table between its two markers."""
+    """Return the text with the present table and totals between its two markers."""
     before, _, rest = text.partition(BEGINS)
-    return f"{before}{BEGINS}\n{table()}\n{ENDS}{rest.partition(ENDS)[2]}"
+    return f"{before}{BEGINS}\n{table()}\n\n{totals()}\n{ENDS}{rest.partition(ENDS)[2]}"
 
 
 def write(root: Path = ROOT) -> None:

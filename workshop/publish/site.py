@@ -28,21 +28,25 @@ from workshop.publish.navigation import CONTENTS, navigation_of
 from workshop.publish.notebooks import assemble, join_streams, keep_outputs, read_committed, run_all
 from workshop.publish.plans import plans_page
 from workshop.publish.reading import links_for_readers, questions_for_readers
-from workshop.publish.readme import other_notebooks
+from workshop.publish.readme import other_notebooks, totals
 from workshop.publish.sources import ROOT, AuthoringError, Page, is_checked, pages
 
 SPHINX_SECONDS = 600
 CELL_SECONDS = 600  # a busy machine makes a slow website, not none
 DOCUMENTS = (
-    "docs/glossary.md",
-    "docs/sources.md",
+    "docs/install.md",
+    "docs/clusters.md",
+    "ondemand/README.md",
+    "docs/settings.md",
+    "docs/teachers.md",
     "docs/programme.md",
     "docs/grading.md",
     "docs/leaderboard.md",
-    "ondemand/README.md",
+    "docs/glossary.md",
+    "docs/sources.md",
     "CHANGELOG.md",
 )
-"""What is read beside notebooks and decks; those of them that are written."""
+"""What is read besides notebooks and decks, in the order of the menu: those of them that are written."""
 PLANS = "docs/plans.md"
 """A document that is written here: what `course plan` says of some models."""
 LINK = re.compile(r"(?<!!)\[(?P<words>[^\]]+)\]\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)[^)]*\)")
@@ -251,6 +255,7 @@ def index(root: Path, found: list[Page], documents: list[str]) -> str:
         map=shown[0] if shown else "",
         cores=allowed_cores(),
         lessons="\n".join(["| | The question | Minutes | Exercises |", "|---|---|---|---|", *map(row, lessons)]),
+        totals=totals(),
         pages="\n".join(line for lesson in lessons for line in in_the_menu(lesson)),
         exercises="\n".join(f"{lesson.number} · {lesson.title} <exercises/{lesson.stem}>" for lesson in lessons),
         documents="\n".join(name.removesuffix(".md") for name in documents),

@@ -1,10 +1,10 @@
-"""How fast a collective operation was: by what was asked for, and by what the links had to carry for it."""
+"""How fast a collective operation was: by the size of its vector, and by the bytes that passed each link."""
 
 from course_utils.errors import CourseError
 
 
 def algorithm_bandwidth(nbytes: float, seconds: float) -> float:
-    """Bytes of the whole vector per second: from it follows how long the operation takes, not how full a link was.
+    """Return the bytes of the whole vector per second, which tell how long the operation takes.
 
     Raises:
         CourseError: the time is not above zero, or the bytes are below it.
@@ -17,30 +17,29 @@ def algorithm_bandwidth(nbytes: float, seconds: float) -> float:
 
 
 def bus_bandwidth(operation: str, world_size: int, nbytes: float, seconds: float) -> float:
-    """Bytes per second that would have to pass each rank's link if the operation were done the best
-    way.
+    """Return the bytes per second through the busiest rank's link, if it carries only what it must.
 
-    The algorithm bandwidth of an all-reduce gets worse with more ranks even where every link is
-    busy all the time. Times the bytes that each link must carry at least, as a share of the vector,
-    it can be compared with the link's own rate, whatever the number of ranks P: 2(P − 1)/P for an
-    all-reduce, (P − 1)/P where every rank keeps one block of P to itself, 1 where one rank's link
-    carries all. Where switches add (NVLink SHARP), a link carries less, and the bus bandwidth of an
-    all-reduce may exceed its rate.
+    This is the algorithm bandwidth times the part of the vector that the link has to carry in one
+    direction: 2(P − 1)/P for an all-reduce; (P − 1)/P for a reduce-scatter, an all-gather or an
+    all-to-all, in which each rank keeps one of P blocks; and 1 for a broadcast, a reduce or a send,
+    in which the whole vector leaves or reaches one rank. The formulas hold for P = 1, too. If
+    switches add (NVLink SHARP), a link carries less, and the bus bandwidth of an all-reduce may be
+    above the link's rate.
 
     Args:
         operation: "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce"
             or "send".
         world_size: P, the number of ranks.
-        nbytes: bytes of the whole vector: for an all-gather what each rank has in the end, for a
-            reduce-scatter what each rank has at the beginning.
-        seconds: that the operation took, on the slowest rank.
+        nbytes: bytes of the whole vector, which each rank has after an all-gather and before a
+            reduce-scatter.
+        seconds: the time that the slowest rank needed.
 
     Returns:
-        Bytes per second; 0 for an all-reduce of a single rank, whose link carries nothing.
+        Bytes per second. For example, an all-reduce of a single rank gives 0.
 
     Raises:
-        CourseError: there is no such operation, there are no ranks, the time is not above zero, or
-            the bytes are below it.
+        CourseError: the operation is unknown, there is no rank, the time is not above zero, or the
+            bytes are below zero.
 
     Source: NVIDIA, nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth".
     """

@@ -1,4 +1,4 @@
-"""Lesson 6's part of `course.report()`: the CS744 report's figures of data-parallel training, from one's own runs.
+"""Lesson 6's part of `course.report()`: figures of the CS744 report, drawn from the learner's own training runs.
 
 These are figures 4, 5, 6, the kind of 7 to 9, 10 and 11, and tables 1 to 3. (Figures 1 to 3 are lesson 3's.)
 """
@@ -13,17 +13,18 @@ from course_utils.words import count, ranks
 
 TITLE = "VGG-11 on several nodes: my report"
 NONE_YET = (
-    "You have no training runs yet. The second notebook of lesson 6 keeps some, and lesson 7 keeps more. Or make one:\n"
+    "You have no training runs yet. The second notebook of lesson 6 keeps some, and lesson 7 keeps more. "
+    "Or start one yourself:\n"
     '`ranks = course.start(4, link="200 Mbit/s")`, then '
     '`from course_utils.lessons.data_parallel import train_way` and `train_way(ranks, "DDP")`.'
 )
 
 
 def part(latest: bool) -> ReportPart:
-    """The kept runs that compare: of one network, batch, link and number of cores, those with most ways to train.
+    """The kept runs of one network, batch, link and number of cores, so that they can be compared.
 
     Args:
-        latest: rather take the runs that are like the latest one.
+        latest: take the runs that are like the latest one; without it, those that compare the most methods.
     """
     kept = kept_runs()
     if not kept.runs:
@@ -32,16 +33,17 @@ def part(latest: bool) -> ReportPart:
 
 
 def part_of(runs: Sequence[TrainingRun], notes: Sequence[str] = (), latest: bool = False) -> ReportPart:
-    """The part for the runs of one setting; those of others are counted, and left out."""
+    """The part for the runs of one setting. The others are counted and left out."""
     from course_utils.lessons.data_parallel import report_figures  # brings matplotlib
 
     chosen = alike(runs, latest)
     others = len(runs) - len(chosen)
     ways = report_figures.by_way(chosen)
     intro = [
-        f"{count(len(chosen), 'run')} of mine: {report_figures.setting(chosen[-1])} The images are random numbers, as "
-        "time does not depend on what they show. Hatched: published, not measured here (CS744 report, 2020, group 11).",
-        f"Ways: {'; '.join(f'{method} on {ranks(each[0].world_size)}' for method, each in ways.items())}.",
+        f"{count(len(chosen), 'run')} of mine: {report_figures.setting(chosen[-1])} The images are random numbers, "
+        "because the time of a step does not depend on what they show. Hatched bars were published, not measured "
+        "here (CS744 report, 2020, group 11).",
+        f"Methods: {'; '.join(f'{method} on {ranks(each[0].world_size)}' for method, each in ways.items())}.",
     ]
     sections = [
         section("Figure 4. Training time of each task", lambda: report_figures.total_time(chosen)),
@@ -64,13 +66,13 @@ def part_of(runs: Sequence[TrainingRun], notes: Sequence[str] = (), latest: bool
     ]
     left_out = []
     if others:
-        hint = " `course.report(latest=True)` shows those like the latest." if chosen[-1] is not runs[-1] else ""
-        left_out = [f"{count(others, 'run')} with another network, batch, link or number of cores.{hint}"]
+        hint = " `course.report(latest=True)` shows those like the latest one." if chosen[-1] is not runs[-1] else ""
+        left_out = [f"{count(others, 'run')} with a different network, batch, link or number of cores.{hint}"]
     return ReportPart(TITLE, tuple(intro), tuple(sections), (*left_out, *notes))
 
 
 def alike(runs: Sequence[TrainingRun], latest: bool) -> list[TrainingRun]:
-    """The runs of one setting: the one with most ways, of several the latest; or simply the latest run's."""
+    """The runs of the setting that has the most methods (the latest of several), or of the latest run's setting."""
     groups: dict[tuple, list[TrainingRun]] = {}
     for run in runs:
         groups.setdefault(run.setting, []).append(run)
@@ -81,7 +83,7 @@ def alike(runs: Sequence[TrainingRun], latest: bool) -> list[TrainingRun]:
 
 
 def over_time(runs: Sequence[TrainingRun]) -> list[Section]:
-    """Figures 7 to 9: of each of the report's ways the latest run on most ranks; a missing one says what to run."""
+    """Figures 7 to 9: for each of the report's methods its latest run on the most ranks, or what to run for it."""
     from course_utils.lessons.data_parallel import report_figures  # brings matplotlib
 
     latest = {
@@ -96,6 +98,10 @@ def over_time(runs: Sequence[TrainingRun]) -> list[Section]:
             sections.append(section(heading, lambda method=method: report_figures.over_time(latest[method])))
         else:
             sections.append(
-                Section(heading, None, f'Not run on nodes yet: `train_way(ranks, "{method}")` behind links.')
+                Section(
+                    heading,
+                    None,
+                    f'You have no such run yet. `train_way(ranks, "{method}")` on ranks with links makes one.',
+                )
             )
     return sections

@@ -1,8 +1,8 @@
-"""Lesson 16, What if only some weights work? Read `expert_layer` first.
+"""Lesson 16, What if only some weights are used? Read `expert_layer` first.
 
-`gate` chooses each token's experts and keeps them balanced, `expert_capacity` drops what is too much. `all_to_all`
-moves rows between ranks, on two levels in `two_levels`. `expert_gradients` adds up what belongs together; a character
-model with experts is in `character_experts`, and trains in `expert_training`.
+`gate` chooses each token's experts and balances them, and `expert_capacity` drops tokens of a crowded expert.
+`all_to_all` moves rows between ranks, `two_levels` does so first inside nodes and then between them. `expert_gradients`
+adds up gradients. A character model with experts is in `character_experts`, and `expert_training` trains it.
 """
 
 from typing import TYPE_CHECKING
@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from course_utils.lazy import attach
 
 if TYPE_CHECKING:
-    from . import two_levels
+    from . import pictures, two_levels
     from .all_to_all import all_to_all_by_messages, balanced_bytes, counted_bytes, exchanged
     from .character_experts import character_experts, flops_per_token
     from .choices import Dispatched, check_choices
-    from .experiments import largest_difference, one_layer, rows_by_messages, summing
+    from .experiments import largest_difference, one_layer, rows_by_messages
     from .expert_training import Recipe, train_experts, train_in_one
-    from .gate import balancing_loss, next_bias, route
     from .sentences import (
         balance_text,
         better_text,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
         capacity_text,
         gradients_text,
         levels_text,
-        most_balanced,
         sent_text,
         skew_text,
         waiting_share,

@@ -1,6 +1,6 @@
-"""All-to-all: every rank has something else for every other rank, and as much as it likes.
+"""All-to-all: every rank sends something different, and as much as it likes, to every other rank.
 
-An all-reduce makes one sum for all; here nothing is added up, and rank r's rows for rank s go to rank s alone.
+An all-reduce makes one sum for all ranks. Here nothing is added up, and rank r's rows for rank s go to rank s alone.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from course_utils.lessons.data_parallel.differentiable import Group, moved
 
 
 def all_to_all(rows: torch.Tensor, sent: Sequence[int], received: Sequence[int], group: Group = None) -> torch.Tensor:
-    """The rows that all ranks have for this one, in the order of ranks; this rank's own are among them.
+    """Return the rows that all ranks, and this one itself, have for this rank, in the order of the ranks.
 
     Args:
         rows: (sum of `sent`, …): first those for rank 0, then those for rank 1, …
@@ -30,7 +30,7 @@ def all_to_all(rows: torch.Tensor, sent: Sequence[int], received: Sequence[int],
 def all_to_all_by_messages(
     rows: torch.Tensor, sent: Sequence[int], received: Sequence[int], group: Group = None
 ) -> torch.Tensor:
-    """The same from plain messages, as the collective does inside. A rank with nothing for another sends it nothing."""
+    """Do the same with plain messages, as the collective does inside; where there are no rows, there is no message."""
     rank, came = dist.get_rank(group), rows.new_empty((sum(received), *rows.shape[1:]))
     outgoing, incoming = rows.detach().split(list(sent)), came.split(list(received))
     incoming[rank].copy_(outgoing[rank])
@@ -43,14 +43,14 @@ def all_to_all_by_messages(
 
 
 def exchanged(rows: torch.Tensor, sent: Sequence[int], received: Sequence[int], group: Group = None) -> torch.Tensor:
-    """`all_to_all` that the backward pass goes through: the rows' gradients go back the way that the rows came."""
+    """Do `all_to_all` in a way that autograd can go through: the rows' gradients travel back to where the rows were."""
     there = partial(all_to_all, sent=sent, received=received, group=group)
     back = partial(all_to_all, sent=received, received=sent, group=group)
     return moved(rows, there, back)
 
 
 def balanced_bytes(tokens: int, k: int, width: int, itemsize: int, ranks: int) -> float:
-    """Bytes that a rank sends to others in one direction where all experts are equally busy.
+    """Return the bytes that a rank sends to others in one direction if all experts are equally busy.
 
     Each of its `tokens` goes to k experts, and of P ranks P − 1 are others: k · tokens · width · (P − 1)/P · itemsize.
     """
@@ -58,5 +58,5 @@ def balanced_bytes(tokens: int, k: int, width: int, itemsize: int, ranks: int) -
 
 
 def counted_bytes(sent: Sequence[int], rank: int, width: int, itemsize: int) -> int:
-    """Bytes that rank `rank` sends to others, exactly: from its rows for each rank."""
+    """Return the exact bytes that rank `rank` sends to others, from the number of its rows for each rank."""
     return (sum(sent) - sent[rank]) * width * itemsize

@@ -1,7 +1,9 @@
-"""The character model of lesson 9, with experts in the place of each block's multilayer perceptron.
+"""The character model of lesson 9, with experts instead of each block's MLP.
 
-Every rank makes the whole model first, with all experts, and then keeps its own: so it starts as one process does.
+Every rank makes the whole model first, with all experts, and then keeps its own. So it starts as one process does.
 """
+
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -21,21 +23,38 @@ from course_utils.lessons.model_parallel.transformer import Mlp, character_model
 from course_utils.trace.recorder import phase
 
 
+def expert_mlp(width: int, hidden: int) -> nn.Module:
+    """An MLP with so many hidden units."""
+    return nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
+
+
 class WholeExperts(nn.Module):
     """A gate and all its experts, in one process.
 
     Attributes:
         k: experts for each token.
-        factor: of the capacity; None for as many rows as come.
-        bias: (experts,), added to the shares for the choice only.
+        factor: of the capacity; None if no token is dropped.
+        choose: (scores, k, bias) → experts and weights; `route`, or a different gate.
+        bias: (experts,), added for the choice only.
+        shared: an expert that every token goes through, or None.
         shares, chosen: of the last forward pass: (tokens, experts), with gradient; (tokens, k), −1 where dropped.
     """
 
-    def __init__(self, width: int, number: int, k: int = 1, factor: float | None = None) -> None:
+    def __init__(
+        self,
+        width: int,
+        number: int,
+        k: int = 1,
+        factor: float | None = None,
+        hidden: int | None = None,
+        shared: bool = False,
+        choose: Callable = route,
+    ) -> None:
         super().__init__()
-        self.k, self.factor, self.number = k, factor, number
+        self.k, self.factor, self.number, self.choose = k, factor, number, choose
         self.gate = nn.Linear(width, number, bias=False)
-        self.experts = nn.ModuleList(Mlp(width) for _ in range(number))
+        self.experts = nn.ModuleList(expert_mlp(width, hidden) if hidden else Mlp(width) for _ in range(number))
+        self.shared = expert_mlp(width, hidden or 4 * width) if shared else None
         self.register_buffer("bias", torch.zeros(number))
         self.shares, self.chosen = torch.empty(0), torch.empty(0)
 
@@ -43,11 +62,12 @@ class WholeExperts(nn.Module):
         """(…, width) → the same shape."""
         tokens = x.flatten(0, -2)
         scores = self.gate(tokens)
-        experts, weights = route(scores, self.k, self.bias)
+        experts, weights = self.choose(scores, self.k, self.bias)
         if self.factor is not None:
             experts = capacity(experts, self.number, self.factor)
         self.shares, self.chosen = scores.softmax(dim=-1), experts
-        return self.through_experts(tokens, experts, weights).view(x.shape)
+        y = self.through_experts(tokens, experts, weights)
+        return (y if self.shared is None else y + self.shared(tokens)).view(x.shape)
 
     def through_experts(self, tokens: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """(tokens, width) → the same shape."""
@@ -55,7 +75,7 @@ class WholeExperts(nn.Module):
 
 
 class ParallelExperts(WholeExperts):
-    """The same with the experts on different ranks: each keeps its own, and the whole gate.
+    """The same with the experts on different ranks: each keeps its own, the whole gate and the shared expert.
 
     Args:
         whole: equal on all ranks.
@@ -64,8 +84,9 @@ class ParallelExperts(WholeExperts):
 
     def __init__(self, whole: WholeExperts, group: Group = None) -> None:
         nn.Module.__init__(self)
-        self.k, self.factor, self.number, self.group = whole.k, whole.factor, whole.number, group
-        self.gate, self.experts = whole.gate, own_experts(whole.experts, group)
+        self.k, self.factor, self.number, self.choose = whole.k, whole.factor, whole.number, whole.choose
+        self.group = group
+        self.gate, self.experts, self.shared = whole.gate, own_experts(whole.experts, group), whole.shared
         self.register_buffer("bias", whole.bias)
         self.shares, self.chosen = torch.empty(0), torch.empty(0)
 
@@ -80,16 +101,25 @@ class ParallelExperts(WholeExperts):
 
 
 def character_experts(
-    number: int, k: int = 1, factor: float | None = None, width: int = 32, depth: int = 2, context: int = 16
+    number: int,
+    k: int = 1,
+    factor: float | None = None,
+    width: int = 32,
+    depth: int = 2,
+    context: int = 16,
+    **layer: object,
 ) -> nn.Sequential:
-    """A transformer that predicts the next character, in float64; in each block `number` experts, of which k work.
+    """A transformer that predicts the next character, in float64; in each block `number` experts, of which k are used.
 
-    With number = 0 it is the dense model: one multilayer perceptron, as large as an expert.
+    With number = 0 it is the dense model: one MLP, as large as an expert.
+
+    Args:
+        layer: `hidden`, `shared` and `choose` of `WholeExperts`.
     """
     model = character_model(len(CHARACTERS), width=width, depth=depth, context=context)
     if number:
         for block in list(model)[1:-1]:
-            block.mlp = WholeExperts(width, number, k, factor)
+            block.mlp = WholeExperts(width, number, k, factor, **layer)
     return model.double()
 
 
@@ -120,9 +150,9 @@ def parameters_apart(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Para
 
 
 def flops_per_token(model: nn.Sequential) -> int:
-    """Floating-point operations of a forward pass for each token, in linear layers: two for each weight that works.
+    """Floating-point operations of a forward pass per token, in linear layers: two for each weight that is used.
 
-    Of a layer's experts k work, beside its gate. Attention's sums over the text are the same in all models here.
+    Of a layer's experts k are used, and its gate. Attention's sums over the text are the same in all models here.
     """
 
     def weights_of(module: nn.Module) -> int:

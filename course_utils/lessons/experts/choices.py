@@ -1,4 +1,4 @@
-"""What dispatch and combine hand each other: whose rows came, and how they find their way back."""
+"""What dispatch hands to combine: which rows have arrived, and where their answers have to go."""
 
 from typing import NamedTuple
 
@@ -8,13 +8,13 @@ from course_utils.errors import CourseError
 
 
 class Dispatched(NamedTuple):
-    """What came to a rank's experts, and how it finds its way back.
+    """The rows that have arrived at a rank's experts, and what is needed to send the answers back.
 
     Attributes:
-        rows: (R, width), by the rank that they come from, then by expert, then in the order of that rank's tokens.
+        rows: (R, width), sorted by the rank that sent them, then by expert, then in the order of that rank's tokens.
         expert: (R,) of int64, which of this rank's experts each row is for, from 0.
-        order: the choices that this rank sent, in the order of sending, as places in `experts.flatten()`.
-        sent, received: rows to, and from, each rank of the group.
+        order: the choices that this rank has sent, in the order of sending, as positions in `experts.flatten()`.
+        sent, received: the number of rows to, and from, each rank of the group.
     """
 
     rows: torch.Tensor

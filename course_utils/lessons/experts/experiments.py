@@ -1,6 +1,6 @@
-"""What lesson 16 runs on ranks: one layer with a gate that we hold by the hand, and two ways to sum gradients wrong."""
+"""What lesson 16 runs on ranks: a layer whose gate can be pushed towards one expert, and how far weights differ."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -30,7 +30,7 @@ class RoutedLayer(NamedTuple):
 
     Attributes:
         tokens: (tokens, width), this rank's, float64 or float32.
-        experts, weights: (tokens, k), the gate's choice.
+        experts, weights: (tokens, k), what the gate has chosen.
         modules: all experts.
     """
 
@@ -43,10 +43,10 @@ class RoutedLayer(NamedTuple):
 def make_layer(
     rank: int, tokens: int, width: int, number: int, k: int, crowd: float = 0.0, dtype: torch.dtype = torch.float64
 ) -> RoutedLayer:
-    """Tokens of a rank, a gate's choice for them, and the experts; the same wherever it is called.
+    """Return tokens of a rank, what a gate chooses for them, and the experts; the same on whatever rank it is called.
 
     Args:
-        crowd: the share of tokens that want expert 2 above all; 0 leaves the gate alone.
+        crowd: the share of the tokens that are made to choose expert 2; 0 leaves the gate alone.
     """
     torch.manual_seed(0)
     gate = nn.Linear(width, number, bias=False).to(dtype)
@@ -60,7 +60,7 @@ def make_layer(
 
 
 def layer_step(layer: RoutedLayer, mine: Sequence[nn.Module]) -> "tuple[torch.Tensor, Dispatched]":
-    """Dispatch, this rank's experts, combine, as phases; the result, and the way that rows went."""
+    """Run dispatch, this rank's experts and combine as phases; return the result and what dispatch returned."""
     with phase("dispatch"):
         dispatched = dispatch(layer.tokens, layer.experts, len(mine))
     with phase("experts"):
@@ -70,7 +70,7 @@ def layer_step(layer: RoutedLayer, mine: Sequence[nn.Module]) -> "tuple[torch.Te
 
 
 class LayerResult(NamedTuple):
-    """What a rank brings back from one layer.
+    """What a rank returns after one layer.
 
     Attributes:
         error: the largest difference from all experts in one process.
@@ -95,7 +95,7 @@ def one_layer(
     factor: float | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> LayerResult:
-    """A layer's forward pass on all ranks, and the same in one process."""
+    """Run a layer's forward pass on all ranks, and the same in one process."""
     layer = make_layer(dist.get_rank(), tokens, width, number, k, crowd, dtype)
     if factor is not None:
         layer = layer._replace(experts=capacity(layer.experts, number, factor))
@@ -107,7 +107,7 @@ def one_layer(
 
 @torch.no_grad()
 def rows_by_messages(tokens: int, width: int, number: int, k: int) -> list[int]:
-    """The rows of a layer to their experts and back by plain messages, which the trace counts; rows to each rank."""
+    """Send the rows of a layer to their experts and back by plain messages; return how many went to each rank."""
     layer = make_layer(dist.get_rank(), tokens, width, number, k)
     order = layer.experts.flatten().argsort(stable=True)
     to = layer.experts.flatten()[order] // (number // dist.get_world_size())
@@ -119,26 +119,8 @@ def rows_by_messages(tokens: int, width: int, number: int, k: int) -> list[int]:
     return sent.tolist()
 
 
-def summing(over_all: bool, by_all: bool) -> Callable[..., None]:
-    """A way to sum the experts' gradients: over all ranks or over `data`, divided by the number of all or of `data`.
-
-    What all ranks have is summed over all, and divided by their number.
-    """
-
-    def gradients(shared, own, data) -> None:
-        ranks = dist.get_world_size()
-        for parameter in shared:
-            dist.all_reduce(parameter.grad)
-            parameter.grad /= ranks
-        for parameter in own:
-            dist.all_reduce(parameter.grad, group=None if over_all else data)
-            parameter.grad /= ranks if by_all else dist.get_world_size(data)
-
-    return gradients
-
-
 def largest_difference(runs: Sequence[ExpertRun], serial: ExpertRun, sizes: dict[str, int], number: int) -> float:
-    """The largest difference from one process, in any step's loss and any parameter after the last."""
+    """Return the largest difference from one process, in the loss of any step and in any parameter after the last."""
     gaps = [abs(a - b) for a, b in zip(runs[0].losses, serial.losses, strict=True)]
     whole = whole_parameters(runs, sizes, number)
     return max(gaps + [float((whole[name] - values).abs().max()) for name, values in serial.parameters.items()])

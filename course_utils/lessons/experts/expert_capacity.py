@@ -1,4 +1,4 @@
-"""Capacity: an expert takes so many rows and no more, so that no rank must wait for a crowded one."""
+"""Capacity: a limit on the rows of an expert, which bounds the time that other ranks wait for a crowded one."""
 
 import math
 
@@ -9,23 +9,23 @@ from course_utils.errors import CourseError
 
 
 def capacity(experts: torch.Tensor, number: int, factor: float) -> torch.Tensor:
-    """The choices that are kept; −1 where the expert is full. Nothing moves: each rank fills its
-    own part of an expert.
+    """Return the choices that are kept, with −1 for each that is dropped because its expert is
+    full. Nothing is sent, because an expert has a limit for each rank.
 
-    From each rank an expert takes ⌈factor · choices / experts⌉ rows: `factor` times what it would
-    get if all were equally busy. First choices come before all second ones, and earlier tokens
-    before later ones.
+    From each rank an expert accepts ⌈factor · choices / experts⌉ rows, which is `factor` times what
+    it would get if all experts were equally busy. All first choices come before all second ones,
+    and among them earlier tokens come first.
 
     Args:
-        experts: (tokens, k), each token's choices, the most wanted first.
+        experts: (tokens, k), the choices of each token, the first choice first.
         number: of experts, on all ranks together.
-        factor: above 0; the paper tries 1.0 to 2.0.
+        factor: above 0; the papers of 2020 to 2022 use 1.0 to 2.0.
 
     Returns:
         (tokens, k), a new tensor.
 
     Raises:
-        CourseError: a factor that leaves no room.
+        CourseError: if the factor is not above 0.
 
     Source: Fedus et al. 2021, "Switch Transformers", eq. 3; Lepikhin et al. 2020, "GShard", §2.2
     (second choices last).
@@ -41,5 +41,5 @@ def capacity(experts: torch.Tensor, number: int, factor: float) -> torch.Tensor:
 
 
 def dropped_share(kept: torch.Tensor) -> float:
-    """The share of choices that were dropped."""
+    """Return the share of choices that were dropped."""
     return float((kept < 0).double().mean()) if kept.numel() else 0.0

@@ -1,4 +1,4 @@
-"""Which ranks add up which gradient: all of them what all have, and only those with the same expert that expert's."""
+"""Which ranks add up which gradients: all ranks what all have, and an expert's only the ranks that have this expert."""
 
 from collections.abc import Iterable
 
@@ -14,19 +14,19 @@ def expert_gradients(
     own: Iterable[nn.Parameter],
     data: Group = None,
 ) -> None:
-    """Make `parameter.grad` that of the mean loss over all ranks, in place.
+    """Turn each `parameter.grad` into the gradient of the mean loss over all ranks, in place.
 
-    Every rank went backward from the mean loss of its own tokens, equally many everywhere. What
-    every rank has (attention, norms, the gate) got a gradient from these tokens alone: it is summed
-    over all ranks. An expert already got the gradients of all ranks that sent it tokens, in the
-    backward pass of dispatch: its gradient is summed over the ranks with the same expert. Both are
-    divided by the number of *all* ranks: the mean is over all ranks' tokens.
+    Every rank went backward from the mean loss of its own tokens, and all ranks have equally many.
+    The gradient of what every rank has (attention, norms, the gate) comes from these tokens alone,
+    so it is summed over all ranks. An expert has already got the gradients of all ranks that sent
+    it tokens, in the backward pass of dispatch, so its gradient is summed only over the ranks with
+    the same expert. Both are divided by the number of *all* ranks.
 
     Args:
         shared: parameters that all ranks have, in the same order.
-        own: parameters of this rank's experts. A gradient of None, of an expert that got nothing,
-            counts as zeros.
-        data: the ranks with the same experts.
+        own: parameters of this rank's experts. A gradient of None, of an expert that got no
+            tokens, counts as zeros.
+        data: the group of the ranks with the same experts.
 
     Source: Rajbhandari et al. 2022, "DeepSpeed-MoE" (expert parallelism together with data
     parallelism).

@@ -1,7 +1,7 @@
-"""Experts on different ranks: tokens travel to their experts (dispatch), and what was made of them back (combine).
+"""Experts on different ranks: tokens travel to their experts (dispatch), and the answers travel back (combine).
 
-With e experts on each of P ranks, expert i is on rank i // e. Every rank has tokens of its own, and any of them may
-want an expert of any rank.
+With e experts on each of P ranks, expert i is on rank i // e. Every rank has tokens of its own, and each of them may
+go to an expert on any rank.
 """
 
 from collections.abc import Sequence
@@ -22,22 +22,22 @@ def dispatch(
     experts_here: int,
     group: Group = None,
 ) -> Dispatched:
-    """Send each token to its experts' ranks.
+    """Send each token to the ranks of its experts.
 
-    Forward: an all-to-all of how many rows are coming, then one of the rows. Backward: one, of the
-    rows' gradients.
+    Forward, there is one all-to-all for the numbers of rows, and one for the rows. Backward, there
+    is one for the gradients of the rows.
 
     Args:
-        tokens: (tokens, width), this rank's; ranks may have unequal numbers of them.
-        experts: (tokens, k) of int64, each token's experts, counted over all ranks; −1 for a choice
-            that was dropped.
-        experts_here: experts on each rank.
+        tokens: (tokens, width), those of this rank; ranks may have different numbers of them.
+        experts: (tokens, k) of int64, the experts of each token, numbered over all ranks; −1 for a
+            choice that was dropped.
+        experts_here: the number of experts on each rank.
 
     Raises:
-        CourseError: there is no such expert, or not one choice for each token.
+        CourseError: if there is no such expert, or if tokens and choices differ in number.
 
-    Source: Lepikhin et al. 2020, "GShard", §3.1; its dispatch fills blocks of one size, this one
-    sends what there is.
+    Source: Lepikhin et al. 2020, "GShard", §3.1; its dispatch fills blocks of one size, and this
+    one sends only the rows that there are.
     """
     ranks, k = dist.get_world_size(group), experts.shape[1]
     check_choices(tokens, experts, ranks * experts_here)
@@ -59,15 +59,17 @@ def combine(
     dispatched: Dispatched,
     group: Group = None,
 ) -> torch.Tensor:
-    """Bring back what the experts made, and add it up for each token, weighted.
+    """Send the experts' answers back, and add up the weighted answers for each token.
 
-    Forward: one all-to-all, the way back. Backward: one, there again. A token whose choices were
-    all dropped gets zeros: the block adds its input, so it passes unchanged.
+    Forward, there is one all-to-all, and backward one in the opposite direction. A token whose
+    choices were all dropped gets zeros. Since the block adds its input to them, the token passes
+    through the layer unchanged.
 
     Args:
-        made: (R, width), what this rank's experts made of `dispatched.rows`.
-        weights: (tokens, k), of this rank's tokens, of which there may be none; dtype as `made`.
-        dispatched: of `dispatch`.
+        made: (R, width), the answers of this rank's experts to `dispatched.rows`.
+        weights: (tokens, k), those of this rank's tokens, of which there may be none; dtype as
+            `made`.
+        dispatched: what `dispatch` returned.
 
     Returns:
         (tokens, width).
@@ -81,9 +83,9 @@ def combine(
 
 
 def run_experts(rows: torch.Tensor, expert: torch.Tensor, modules: Sequence[nn.Module]) -> torch.Tensor:
-    """What this rank's experts make of the rows that came: each of its own, in their places.
+    """Return the answers of this rank's experts for the rows that have arrived, in the order of the rows.
 
-    An expert that gets no row computes nothing, and its parameters get gradients of zeros.
+    An expert without rows computes nothing, and the gradients of its parameters are zeros.
     """
     made = torch.zeros_like(rows)
     for number, module in enumerate(modules):
@@ -95,7 +97,7 @@ def run_experts(rows: torch.Tensor, expert: torch.Tensor, modules: Sequence[nn.M
 def experts_in_one_process(
     tokens: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor, modules: Sequence[nn.Module]
 ) -> torch.Tensor:
-    """What dispatch, the experts and combine make together, in one process that has all experts: a loop over them."""
+    """Do what dispatch, the experts and combine do together, in one process that has all experts."""
     check_choices(tokens, experts, len(modules))
     y = torch.zeros_like(tokens)
     for number, module in enumerate(modules):
@@ -105,7 +107,7 @@ def experts_in_one_process(
 
 
 def own_experts(modules: Sequence[nn.Module], group: Group = None) -> nn.ModuleList:
-    """This rank's experts of those that every rank has made, in order.
+    """Return this rank's share of the experts, all of which every rank has made in the same order.
 
     Raises:
         CourseError: they cannot be dealt out evenly.

@@ -1,7 +1,7 @@
-"""A training with experts, step by step the same on four ranks as in one process, and three ways to balance.
+"""Training runs with experts, step by step the same on four ranks as in one process, and three recipes for balancing.
 
-Every rank reads its part of each batch. The mesh has two axes: along `expert` ranks share one set of experts, along
-`data` they have the same ones.
+Every rank reads its part of each batch. The mesh has two axes. Ranks along `expert` have one set of experts between
+them, and ranks along `data` have the same experts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ class Recipe:
         rate: of Adam.
         balance: one of `BALANCED`.
         loss_factor: of the balancing loss; 0.01 in the paper.
-        bias_rate: by which a bias changes in a step; 0.001 in the paper, whose trainings are long.
+        bias_rate: by which a bias changes in a step; 0.001 in the paper, whose training runs are long.
     """
 
     rate: float = 0.01
@@ -53,14 +53,14 @@ class Recipe:
 
 @dataclass
 class ExpertRun:
-    """What a rank brings back from a training.
+    """What a rank returns after a training run.
 
     Attributes:
         losses: of each step, of the whole batch, without the balancing loss.
         loads: of each step, rows of each expert of the first layer with experts, from all ranks.
         dropped: of each step, the share of choices that were dropped, in all layers.
-        held_out: the loss on text that was not trained on; nan where none was given.
-        parameters: after the last step, by name; of experts this rank's own.
+        held_out: the loss on text that was not used for training; nan if none was given.
+        parameters: after the last step, by name; of the experts only this rank's own.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -71,12 +71,12 @@ class ExpertRun:
 
     @property
     def imbalances(self) -> list[float]:
-        """After each step, how many times its fair part the busiest expert got."""
+        """For each step, the tokens of the busiest expert in multiples of its fair share."""
         return [imbalance(torch.tensor(load)) for load in self.loads]
 
 
 def mesh_of_experts(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
-    """This rank's groups along "data" and "expert". Every rank has to call it: all make all groups.
+    """Return this rank's groups along "data" and "expert". Every rank has to call it, because all make all groups.
 
     Raises:
         CourseError: other axes, or another number of ranks than take part.
@@ -90,7 +90,7 @@ def mesh_of_experts(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
 
 
 def loss_of(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The mean loss of a batch."""
+    """Return the mean loss of a batch."""
     return cross_entropy(model(x).flatten(0, 1), y.flatten())
 
 
@@ -126,7 +126,7 @@ def train_experts(
     held_out=None,
     gradients: Callable[..., None] = expert_gradients,
 ) -> ExpertRun:
-    """The same on a mesh of data × expert; `ranks.run(train_experts, sizes, build, batches, recipe, backend="gloo")`.
+    """Train on a mesh of data × expert; `ranks.run(train_experts, sizes, build, batches, recipe, backend="gloo")`.
 
     Moves, in each layer with experts: two all-to-alls forward (and one of counts), two backward, one all-reduce of all
     loads; at the end of a step two of gradients, one of losses.
@@ -134,7 +134,7 @@ def train_experts(
     Args:
         sizes: ranks along each axis, {"data": 2, "expert": 2}.
         batches: whole ones, the same on every rank, of which each takes its part.
-        gradients: adds up what belongs together; to try out another way.
+        gradients: adds up the gradients; exchange it to try out a mistake.
 
     Raises:
         CourseError: mesh, experts or batches cannot be dealt out evenly.
@@ -162,7 +162,7 @@ def train_experts(
 
 
 def own_part(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """This rank's pieces of a batch.
+    """Return this rank's part of a batch.
 
     Raises:
         CourseError: they cannot be dealt out evenly.
@@ -173,7 +173,7 @@ def own_part(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
 
 
 def all_ranks(loads: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The rows of each layer's experts, from all ranks together. Moves: one all-reduce, where there is a layer."""
+    """Add up the rows of each layer's experts over all ranks. Moves: one all-reduce, if there is a layer."""
     if not loads:
         return []
     total = torch.stack(list(loads))
@@ -182,14 +182,14 @@ def all_ranks(loads: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def mean_of_ranks(*values: float) -> list[float]:
-    """The means of numbers that every rank has. Moves: one all-reduce."""
+    """Return the means over all ranks of some numbers. Moves: one all-reduce."""
     total = torch.tensor(values, dtype=torch.float64)
     dist.all_reduce(total)
     return (total / dist.get_world_size()).tolist()
 
 
 def balancing(layers: Sequence[WholeExperts], loads: Sequence[torch.Tensor], recipe: Recipe) -> torch.Tensor | float:
-    """What the recipe adds to the loss."""
+    """Return what the recipe adds to the loss."""
     if recipe.balance != "loss":
         return 0.0
     pairs = zip(layers, loads, strict=True)
@@ -200,7 +200,7 @@ def balancing(layers: Sequence[WholeExperts], loads: Sequence[torch.Tensor], rec
 def note(
     run: ExpertRun, loss: float, layers: Sequence[WholeExperts], loads: Sequence[torch.Tensor], recipe: Recipe
 ) -> None:
-    """Keep what a step showed, and move the biases where the recipe says so."""
+    """Keep the loss and the loads of a step, and change the biases if the recipe has any."""
     run.losses.append(loss)
     run.loads.append(loads[0].tolist() if loads else [])
     dropped = [float((layer.chosen < 0).double().mean()) for layer in layers]
@@ -211,7 +211,7 @@ def note(
 
 
 def whole_parameters(runs: Sequence[ExpertRun], sizes: Mapping[str, int], number: int) -> dict[str, torch.Tensor]:
-    """What all ranks brought back, by the names of the whole model; the first replica's where several have the same.
+    """Put together the parameters of all ranks under the names of the whole model, from the first set of experts.
 
     Args:
         runs: of all ranks of the mesh, in order.

@@ -1,6 +1,6 @@
-"""The gate: which experts a token goes to, what each has to say in its result, and how experts are kept equally busy.
+"""The gate: which experts a token goes to, how much each of them counts, and how experts are kept equally busy.
 
-An expert is one of several multilayer perceptrons of a layer. Scores come from a linear layer, one for each expert.
+An expert is one of several MLPs of a layer. The scores come from a linear layer with one output for each expert.
 """
 
 import torch
@@ -13,13 +13,14 @@ def route(
     k: int,
     bias: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The k experts of each token, and their weights. Nothing moves: each rank routes its own
-    tokens.
+    """Return the k experts of each token, and their weights. Nothing is sent, because each rank
+    routes its own tokens.
 
-    An expert's share is its part in the softmax over *all* experts. The largest shares win; of
-    equal ones the expert with the lower number. The shares are the weights, as they are: with k = 1
-    the gate would not learn if they were scaled up to a sum of 1. They are computed in float32 at
-    least: in float16 small ones would be equal, namely 0.
+    An expert's share is its part of the softmax over *all* experts. The k largest shares win, and
+    of equal shares the expert with the lower number. The weights are the shares as they are. They
+    are not divided by their sum, because with k = 1 the weight would always be 1, and the gate
+    would not learn. The softmax is computed in float32 at least, since in float16 small shares
+    would all be 0.
 
     Args:
         scores: (tokens, experts), in any floating-point dtype.
@@ -27,8 +28,8 @@ def route(
         bias: (experts,), added to the shares for the choice only (see `next_bias`).
 
     Returns:
-        The experts' numbers, (tokens, k) of int64, the most wanted first; the weights, (tokens, k),
-        differentiable, dtype as the scores.
+        The numbers of the experts, (tokens, k) of int64, the largest share plus bias first; and the
+        weights, (tokens, k), differentiable, in the dtype of the scores.
 
     Raises:
         CourseError: there are no k experts.
@@ -49,15 +50,15 @@ def route(
 
 
 def load_of(experts: torch.Tensor, number: int) -> torch.Tensor:
-    """How many rows each of `number` experts gets: (number,) of int64. Dropped choices, −1, go to nobody."""
+    """Return how many rows each of `number` experts gets, (number,) of int64. Dropped choices, −1, are not counted."""
     return torch.bincount(experts[experts >= 0], minlength=number)
 
 
 def balancing_loss(shares: torch.Tensor, load: torch.Tensor) -> torch.Tensor:
-    """What is added to the loss (times a small factor) to keep experts equally busy: 1.0 where all are.
+    """Return the term that, times a small factor, is added to the loss; it is 1.0 if all experts are equally busy.
 
-    N · Σ f_i · P_i over the N experts: f_i is the part of all rows that expert i gets, P_i its mean share. The rows are
-    counted, and have no gradient; the shares have one, and the busiest expert's is pushed down most.
+    It is N · Σ f_i · P_i over the N experts, where f_i is the fraction of all rows that expert i gets, and P_i its mean
+    share. The rows are counted and have no gradient. The shares have one, which lowers the busiest expert's the most.
 
     Args:
         shares: (tokens, N), this rank's; the mean of all ranks' losses is that of one process.
@@ -70,9 +71,9 @@ def balancing_loss(shares: torch.Tensor, load: torch.Tensor) -> torch.Tensor:
 
 
 def next_bias(bias: torch.Tensor, load: torch.Tensor, rate: float) -> torch.Tensor:
-    """The bias for the next step, balancing without a loss: an expert with fewer rows than the mean gets `rate` more.
+    """Return the biases for the next step, raised for experts with fewer rows than the mean, lowered for others.
 
-    The bias changes who is chosen, and no gradient: nothing pulls the gate away from what the text asks for.
+    A bias affects only the choice and no gradient, so nothing pulls at the gate.
 
     Args:
         bias: (experts,).
@@ -86,7 +87,7 @@ def next_bias(bias: torch.Tensor, load: torch.Tensor, rate: float) -> torch.Tens
 
 
 def imbalance(load: torch.Tensor) -> float:
-    """How many times its fair part the busiest expert gets: 1.0 is balanced; without any row it is 1.0 as well.
+    """Return the rows of the busiest expert in multiples of its fair share: 1.0 is balanced, as is a load without rows.
 
     Source: Wang et al. 2024, §4.1, "MaxVio", plus 1.
     """

@@ -13,14 +13,14 @@ from course_utils.trace.events import Event
 
 
 class Levels(NamedTuple):
-    """This rank's groups: the ranks of its node, and those of equal place on all nodes."""
+    """This rank's groups: the ranks of its node, and the ranks at the same position on all nodes."""
 
     node: dist.ProcessGroup
     across: dist.ProcessGroup
 
 
 def levels(node_size: int) -> Levels:
-    """The groups where rank r is on node r // node_size. Every rank has to call it: all make all groups.
+    """Return the groups if rank r is on node r // node_size. Every rank has to call it, because all make all groups.
 
     Raises:
         CourseError: the ranks do not fill the nodes.
@@ -37,14 +37,15 @@ def levels(node_size: int) -> Levels:
 
 
 def two_level_all_to_all(blocks: torch.Tensor, groups: Levels, exchange: Callable = all_to_all) -> torch.Tensor:
-    """Block s of every rank to rank s, as one all-to-all of all ranks would bring them.
+    """Send block s of every rank to rank s, with the same result as one all-to-all of all ranks.
 
-    Inside the node a rank gives its neighbour of place l whatever is meant for place l, on any node. Then ranks of
-    equal place send each node one message: that of all g neighbours. Over the node's link go as many bytes as with
-    plain messages, in N − 1 messages a rank, not g · (N − 1).
+    Inside a node, each rank gives the rank at position l whatever it has for the ranks at position l of any node. Then
+    ranks at the same position of different nodes exchange what they have collected. The same bytes cross the link of a
+    node as in one all-to-all. But each of the g ranks of a node sends N − 1 messages to the N − 1 other nodes, instead
+    of g · (N − 1).
 
     Args:
-        blocks: (P, …), equally large: experts with a capacity have room for so many rows, filled or not.
+        blocks: (P, …), all of the same size, such as those of experts with a capacity, filled or not.
         exchange: `all_to_all`, or `all_to_all_by_messages`, whose messages can be counted.
 
     Returns:
@@ -52,20 +53,20 @@ def two_level_all_to_all(blocks: torch.Tensor, groups: Levels, exchange: Callabl
 
     Source: Hwang et al. 2022, "Tutel", two-dimensional hierarchical all-to-all; lesson 5 for all-reduce.
     """
-    nodes, places = dist.get_world_size(groups.across), dist.get_world_size(groups.node)
-    by_place = blocks.view(nodes, places, *blocks.shape[1:]).transpose(0, 1).contiguous()  # (place, node, …)
-    inside = exchange(by_place, [1] * places, [1] * places, groups.node)
+    nodes, positions = dist.get_world_size(groups.across), dist.get_world_size(groups.node)
+    by_position = blocks.view(nodes, positions, *blocks.shape[1:]).transpose(0, 1).contiguous()  # (position, node, …)
+    inside = exchange(by_position, [1] * positions, [1] * positions, groups.node)
     by_node = inside.transpose(0, 1).contiguous()  # (node, neighbour that it comes from, …)
     return exchange(by_node, [1] * nodes, [1] * nodes, groups.across).view(blocks.shape)
 
 
 def flat_all_to_all(blocks: torch.Tensor, exchange: Callable = all_to_all) -> torch.Tensor:
-    """The same in one all-to-all of all ranks."""
+    """Do the same in one all-to-all of all ranks."""
     return exchange(blocks, [1] * len(blocks), [1] * len(blocks))
 
 
 def crossing(events: Iterable[Event], node_size: int, rank: int = 0) -> tuple[int, int]:
-    """Messages, and their bytes, that a rank sent to other nodes, counted from the trace."""
+    """Return the number of messages that a rank sent to other nodes, and their bytes, counted from the trace."""
     sends = [event for event in events if event.kind == "send" and event.rank == rank]
     away = [event.bytes for event in sends if event.peer // node_size != rank // node_size]
     return len(away), sum(away)

@@ -10,42 +10,53 @@ from typing import TYPE_CHECKING
 from course_utils.lazy import attach
 
 if TYPE_CHECKING:
+    from course_utils.lessons.messages.played_computation import compute_for
+
     from . import pictures
-    from .checkpoint import Place, gather_random_states, read_checkpoint, save_checkpoint, set_random_states
+    from .checkpoint import (
+        Place,
+        gather_random_states,
+        load_checkpoint,
+        read_checkpoint,
+        save_checkpoint,
+        set_random_states,
+    )
     from .failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside, explain_failure, in_time
     from .failures.readable_log import readable
     from .failures.recorded_logs import recording
-    from .ladder import climb_here
-    from .launch import find_launch
-    from .launch_commands import hand_in, losses_of, run_command, training_folder
+    from .ladder import climb_here, recorded_climb
+    from .launch import find_launch, process_group
+    from .launch_commands import hand_in, has_slurm, losses_of, printed_losses, progress_lines, training_folder
     from .launcher_variables import example_environment
-    from .measured_training import collective_seconds, step_seconds
+    from .measured_training import collective_seconds
     from .nccl_says import lines_that_matter, nccl_start, ways
-    from .played_step import on_nodes, played_step
     from .rank_memory import TextModel, memory_by_way, recorded_memory
+    from .recorded_jobs import recorded_output
     from .resumable_training import Trained, training_of
     from .save_interval import HOUR, best_interval, goodput, simulated_goodput
     from .sentences import (
         allowed_rates,
         bandwidth_text,
         by_width,
-        compared,
         compiling_text,
+        gains_text,
         intervals_text,
         kept_shares,
         kept_text,
         ladder_bars,
         ladder_text,
         link_text,
-        played_text,
         recorded_memory_text,
         same_loss,
+        scales_text,
         sweep_text,
+        virtual_nodes_text,
         ways_text,
         widths_text,
     )
     from .slurm_script import check_job, slurm_script
     from .stop_signals import TRY_AGAIN, Interrupted, send_sigterm
+    from .torchrun_script import torchrun_script
     from .train_ddp import train_ddp
     from .training_settings import Settings
     from .tries import repeated_steps, tries_of

@@ -42,7 +42,7 @@ class Rung:
         bf16: they are done in bfloat16, by autocast; weights stay in float32.
         channels_last: an image's channels lie side by side in memory, not its pixels.
         compiled: by torch.compile.
-        graph: the whole step is recorded once as a CUDA graph, and then played: one call in place of hundreds.
+        graph: the whole step is recorded once as a CUDA graph, and then launched: one call instead of hundreds.
     """
 
     pinned: bool = False
@@ -258,15 +258,14 @@ class Climb:
         return cls(**json.loads(file.read_text()))
 
 
-def climb_here(patient: bool = False) -> Climb:
-    """Measure the ladder on this process's GPU, which takes a minute; where there is none, read what was recorded.
+def recorded_climb() -> Climb:
+    """Return the ladder that was recorded on an H100."""
+    return Climb.read(RECORDED)
 
-    Args:
-        patient: the compiler's rung too.
-    """
-    if not own_seat().gpus:
-        return Climb.read(RECORDED)
-    return climb(LADDER if patient else QUICK)
+
+def climb_here() -> Climb:
+    """Measure the ladder on this process's GPU, which takes about a minute; without a GPU return the recorded one."""
+    return climb() if own_seat().gpus else recorded_climb()
 
 
 def climb(

@@ -1,20 +1,18 @@
-"""Launchers called from a notebook: torchrun as on the command line, and sbatch where there is a Slurm."""
+"""A batch script submitted from a notebook, and what can be read in the log of a training run."""
 
-import contextlib
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.readable_log import readable
-from course_utils.lessons.overlap.torchrun import QUIET, STANDALONE
+from course_utils.lessons.gpu_nodes.failures.readable_log import readable, readable_lines
+from course_utils.lessons.overlap.torchrun import with_torchvision
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.ranks_folder import shared_root
 from course_utils.ranks.slurm.batch_job import environment_for_new_job, over_text, waiting_text
@@ -24,33 +22,6 @@ ACCOUNT = (
     "The page goes on without it. Does your centre want an account or a partition? They can be said before JupyterLab "
     "starts: `export SBATCH_ACCOUNT=… SBATCH_PARTITION=…`."
 )
-_BUSY_SECONDS = 300.0
-
-
-def run_command(command: str, seconds: float = _BUSY_SECONDS) -> str:
-    """Run a command of a shell as one would type it, print what it says but for noise, and return all of it.
-
-    `torchrun` and `python` are those of the ranks. Each process computes with one thread, as torchrun has it. An
-    interrupt ends the command and all processes that it started.
-
-    Raises:
-        CourseError: it takes longer than `seconds`.
-    """
-    environment = with_own_python(os.environ) | QUIET
-    if "torchrun --standalone" in command:
-        environment |= STANDALONE
-    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
-    process = subprocess.Popen(command, shell=True, env=environment, start_new_session=True, **both)
-    try:
-        output, _ = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        raise CourseError(f"{command.split()[0]} has not ended after {seconds:.0f} s; it is ended now.") from None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    print(readable(without_result(output)))
-    return output
 
 
 def with_own_python(environment: Mapping[str, str]) -> dict[str, str]:
@@ -59,9 +30,12 @@ def with_own_python(environment: Mapping[str, str]) -> dict[str, str]:
     return {**environment, "PATH": os.pathsep.join([own, environment.get("PATH", "")])}
 
 
-def without_result(log: str) -> str:
-    """The log without the line that holds the result for programs."""
-    return re.sub(r"^done: .*\n?", "", log, flags=re.MULTILINE)
+def progress_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a log that people read, as they arrive: no remarks of torchrun's, no result for programs.
+
+    `run_torchrun(…, shown=progress_lines)` prints these.
+    """
+    return (line for line in readable_lines(lines) if not line.startswith("done: "))
 
 
 def losses_of(log: str) -> list[float]:
@@ -74,6 +48,18 @@ def losses_of(log: str) -> list[float]:
     if not found:
         raise CourseError(f"The training did not come to its end. What it said:\n{readable(log)[-2000:]}")
     return json.loads(found[-1])["losses"]
+
+
+def printed_losses(log: str) -> list[float]:
+    """Return the losses that lesson 7's `train.py` printed, one for each epoch.
+
+    Raises:
+        CourseError: it printed none.
+    """
+    found = re.findall(r"^epoch \d+: loss ([\d.]+),", log, flags=re.MULTILINE)
+    if not found:
+        raise CourseError(f"The program printed no loss. What it said:\n{readable(log)[-2000:]}")
+    return [float(loss) for loss in found]
 
 
 def has_slurm() -> bool:
@@ -101,7 +87,7 @@ def hand_in(script: str, folder: Path, seconds: float = 120.0) -> str:
         print(NO_SLURM)
         return ""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "job.sh").write_text(script)
+    (folder / "job.sh").write_text(with_torchvision(script, folder))
     asked = subprocess.run(
         ["sbatch", "--parsable", "--export=ALL", f"--chdir={folder}", "--output=job.log", "job.sh"],
         env=with_own_python(environment_for_new_job(os.environ)),
@@ -122,7 +108,7 @@ def hand_in(script: str, folder: Path, seconds: float = 120.0) -> str:
         print(f"{over_text(number)} It wrote nothing, and the page goes on without it.")
         return ""
     log = (folder / "job.log").read_text(errors="replace")
-    print(readable(without_result(log)))
+    print(*progress_lines(log.splitlines()), sep="\n")
     return log
 
 

@@ -15,6 +15,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, explain_failure, shortened
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import variables_read
+from course_utils.lessons.gpu_nodes.rails import rails as rails
 from course_utils.lessons.gpu_nodes.tries import Try, tries_text
 from course_utils.words import as_sentences, count, ranks
 
@@ -50,7 +51,7 @@ def seats(nodes: Sequence[str], title: str = "", marked: Collection[int] = (), s
     for index, (name, own) in enumerate(by_node.items()):
         _node(ax, (index % across) * (most + 0.8), 1.5 * (index // across), most, name, own, marked)
     words = {"fontsize": style.SMALL, "color": "#555555", "parse_math": False}
-    text = f"A square: one {seat} with one process; its rank inside, its local rank above. Dark: rank 0, where all meet"
+    text = f"A square is one {seat} with one process. Inside is its rank, above it its local rank. Dark blue: rank 0"
     ax.annotate(text, (0, 0), xycoords="axes fraction", xytext=(2, -14), textcoords="offset points", **words)
     ranks_text = "; ".join(f"{name}: ranks {', '.join(map(str, own))}" for name, own in by_node.items())
     stands_out = f" Marked: rank {', '.join(map(str, marked))}." if marked else ""
@@ -148,7 +149,7 @@ def launchers_finding(found: Mapping[str, Mapping[str, object]]) -> str:
     names = list(found)
     known = {tuple(answers[ask] for ask in ("rank", "world_size", "local_rank")) for answers in found.values()}
     if len(known) == 1:
-        return f"{' and '.join(names)} use other words for the same five facts"
+        return f"{' and '.join(names)} use different names for the same five facts"
     return f"{' and '.join(names)}, for processes that differ"
 
 
@@ -172,7 +173,7 @@ def tries(taken: Sequence[Try], undisturbed: Sequence[float], title: str = "") -
     words = {"fontsize": style.TEXT, "textcoords": "offset points", "parse_math": False}
     third = len(steps) // 4
     at = (steps[third], undisturbed[third])
-    ax.annotate("nobody killed", at, xytext=(9, 6), color="#777777", fontweight="bold", **words)
+    ax.annotate("undisturbed", at, xytext=(9, 6), color="#777777", fontweight="bold", **words)
     top = max(undisturbed)
     for index, attempt in enumerate(taken):
         colour = _AGAIN if attempt.died is None else _BROKEN

@@ -1,4 +1,4 @@
-"""How often to save: what is written too often against what is lost, on paper and in a simulation of failures."""
+"""How often to save: the cost of writing against the cost of lost work, on paper and in a simulation of failures."""
 
 import math
 
@@ -11,14 +11,15 @@ HOUR = 3600.0
 
 
 def best_interval(save_seconds: float, node_hours: float, nodes: int) -> float:
-    """Seconds of work between two checkpoints that leave the most time for work.
+    """Return how many seconds of work between two checkpoints leave the most time for work.
 
-    √(2 C M), where C is what a checkpoint takes and M the mean time between failures of all nodes
-    together: any node that fails breaks off the training, so of n nodes it is an n-th of one
-    node's. The formula is for C far below M; elsewhere its value is returned as it is.
+    It is √(2 C M). C is the time that all ranks wait for a checkpoint, and M is the mean time
+    between failures of the whole run. A failure of any node stops the run, so with n nodes M is
+    an n-th of one node's. The formula is an approximation for a C that is much smaller than M. Its
+    value is returned in other cases, too.
 
     Args:
-        save_seconds: C, while which nobody trains.
+        save_seconds: C, during which no rank trains.
         node_hours: the mean time between failures of one node, in hours.
         nodes: n.
 
@@ -36,13 +37,13 @@ def best_interval(save_seconds: float, node_hours: float, nodes: int) -> float:
 
 
 def goodput(interval: float, save_seconds: float, mean_seconds: float, restart_seconds: float = 0.0) -> float:
-    """The share of all time in which work is done that lasts, expected with failures that come at random.
+    """Return the expected share of the time that goes into work that is kept, with failures at random moments.
 
     Args:
         interval: seconds of work between two checkpoints.
         save_seconds: of a checkpoint.
-        mean_seconds: between two failures, which come at any moment alike (exponentially distributed).
-        restart_seconds: from a failure until work goes on; it may be hit by one, too.
+        mean_seconds: between two failures; the time between them is exponentially distributed.
+        restart_seconds: from a failure until work resumes; a restart can fail, too.
 
     Source: Daly 2006, "A higher order estimate of the optimum checkpoint interval for restart dumps", equation 20.
     """
@@ -58,10 +59,10 @@ def simulated_goodput(
     hours: float = 54 * 24.0,
     seed: int = 0,
 ) -> float:
-    """The same, counted in a simulation: failures are drawn, and time is only added up. Nothing is trained.
+    """Return the same from a simulation that draws failures at random and adds up times; nothing is trained.
 
     Args:
-        hours: of work that lasts until the training is over.
+        hours: of work that is kept until the run is over.
         seed: of the drawn failures.
     """
     rng = np.random.default_rng(seed)

@@ -17,31 +17,35 @@ SAME = 1e-4
 
 
 CHANGES = {
-    "float32": "the ground",
-    "+ pinned memory": "where the images lie",
-    "+ data on the GPU": "where the images lie",
-    "+ TF32": "how many bits a product takes",
-    "+ bfloat16": "how many bits a product takes",
+    "float32": "the plain program",
+    "+ pinned memory": "where the images are",
+    "+ data on the GPU": "where the images are",
+    "+ TF32": "bits for each number in a product",
+    "+ bfloat16": "bits for each number in a product",
     "+ channels last": "the order in memory",
-    "+ torch.compile": "how the GPU is told",
-    "+ CUDA graph": "how the GPU is told",
+    "+ torch.compile": "kernels and how they are launched",
+    "+ CUDA graph": "kernels and how they are launched",
 }
 """A rung of the ladder → what it changes."""
 
 
-def played_text(gpus: Sequence[int], times: Mapping[str, Sequence[float]]) -> tuple[str, str]:
-    """What the most GPUs bring on the slowest and the fastest of some networks; and where four do more than more do.
+def virtual_nodes_text(gpus: Sequence[int], times: Mapping[str, Sequence[float]]) -> tuple[str, str]:
+    """Return a title and a line below it: how much faster many virtual GPUs are than one, by the network between nodes.
 
     Args:
-        times: network → for each number of GPUs, how many times the images of one.
+        gpus: how many, from one node to the most.
+        times: network → for each of these, how many times the images of one GPU are trained per second.
     """
     ends = {name: line[-1] for name, line in times.items()}
     slow, fast = min(ends, key=ends.get), max(ends, key=ends.get)
-    title = f"Virtual: {gpus[-1]} GPUs do {number_text(ends[slow])} to {number_text(ends[fast])} times the work of one"
+    title = (
+        f"On virtual clocks, {gpus[-1]} GPUs train {number_text(ends[slow])} times the images of one GPU "
+        f"with {slow}, and {number_text(ends[fast])} times with {fast}"
+    )
     lost = [name for name, line in times.items() if line[1] < line[0]]
     if lost:
-        return title, f"With {join(lost)}, {gpus[1]} GPUs do less than {gpus[0]} on one node"
-    return title, f"The slowest network: {slow}; the fastest: {fast}"
+        return title, f"With {join(lost)} between nodes, {gpus[1]} GPUs are slower than {gpus[0]} on one node"
+    return title, f"With all these networks, {gpus[1]} GPUs are at least as fast as {gpus[0]} on one node"
 
 
 def same_loss(losses: Mapping[str, Sequence[float]]) -> bool:
@@ -53,16 +57,16 @@ def same_loss(losses: Mapping[str, Sequence[float]]) -> bool:
 def ways_text(losses: Mapping[str, Sequence[float]]) -> str:
     """A title: what several ways of starting one training have in common."""
     ends = [line[-1] for line in losses.values()]
-    many = f"{count(len(ends), 'way')} to start"
+    runs = count(len(ends), "run")
     if same_loss(losses):
-        return f"{many}, one curve: the loss ends at {ends[0]:.4f}{' every time' if len(ends) > 1 else ''}"
-    return f"{many} end between {min(ends):.4f} and {max(ends):.4f}: something differs"
+        return f"{runs}, one curve: the loss ends at {ends[0]:.3f}{' each time' if len(ends) > 1 else ''}"
+    return f"{runs} end with losses between {min(ends):.3f} and {max(ends):.3f}, so something differs"
 
 
 def bandwidth_text(
     world_sizes: Sequence[int], algorithm: Sequence[Sequence[float]], bus: Sequence[Sequence[float]]
 ) -> str:
-    """A title: what becomes of both bandwidths with more ranks; the bus bandwidth is predicted to stay.
+    """A title: how both bandwidths change with more ranks; the bus bandwidth is predicted to stay the same.
 
     Args:
         algorithm, bus: for each number of ranks, the bytes/s of all runs.
@@ -82,10 +86,10 @@ def bandwidth_text(
 
 
 def link_text(backend: str, nbytes: int, world_size: int, bus: Sequence[float], link: float | None) -> str:
-    """How much of an emulated link's bytes/s the bus bandwidth of all runs uses; None where there is no such link."""
+    """How much of an emulated link's bytes/s the bus bandwidth reaches; `link` is None if there is no such link."""
     measured = f"{bytes_text(nbytes)} over {backend}"
     if link is None:
-        return f"{measured}; the lines start from the quickest run, as nobody knows what this network can do"
+        return f"{measured}; the rate of this network isn't known, so the lines are calculated from the fastest run"
     return (
         f"{measured}; with {world_size} ranks the bus bandwidth is {percent(statistics.median(bus) / link)} of the link"
     )
@@ -107,19 +111,19 @@ def allowed_rates(
 
 
 LINKS = "An H100's NVLink: 450 GB/s in each direction; PCIe 5.0: 63 GB/s; a network of 400 Gbit/s: 50 GB/s"
-"""What data sheets say of the ways between GPUs. (NVIDIA H100 data sheet; PCI-SIG; InfiniBand NDR.)"""
+"""The rates of connections between GPUs according to data sheets. (NVIDIA H100 data sheet; PCI-SIG; InfiniBand NDR.)"""
 
 
 def sweep_text(
     sizes: Sequence[int], rates: Mapping[str, Sequence[Sequence[float]]], backend: str, world_size: int
 ) -> tuple[str, str]:
-    """A title and a line below: from which size on the link is used, in the mean of the collectives."""
+    """A title and a line below: the best rate, and the size that reaches half of it, in the mean of the collectives."""
     middle = [
         statistics.fmean(statistics.median(by_size[index]) for by_size in rates.values()) for index in range(len(sizes))
     ]
     half = next(size for size, rate in zip(sizes, middle, strict=True) if rate >= max(middle) / 2)
     best = f"{bytes_text(max(middle))}/s"
-    title = f"Bus bandwidth, mean of {len(rates)} collectives: {best} at best, half of it from {bytes_text(half)} on"
+    title = f"Mean bus bandwidth of {len(rates)} collectives: {best} at best, half of it with {bytes_text(half)}"
     measured = f"{world_size} ranks over {backend}, from {bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
     return title, f"{measured}. {LINKS}" if backend == "nccl" else measured
 
@@ -140,12 +144,22 @@ def widths_text(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) 
     if any(compared(ways, plain, switch).is_busy for ways in taken.values() for switch in ways if switch != plain):
         return BUSY
     for switch in taken[narrow]:
-        if switch != plain:
-            as_fast = "" if findings else f" times as fast as {plain}"
-            first = f"{gain(taken[narrow], plain, switch):.1f}{as_fast} with {narrow} hidden units"
-            others = [f"{gain(seconds, plain, switch):.1f} with {width}" for width, seconds in taken.items()]
-            findings.append(f"{switch} is {', '.join([first, *others[1:]])}")
+        if switch == plain:
+            continue
+        gains = {width: compared(ways, plain, switch) for width, ways in taken.items()}
+        if all(found.second_is_faster for found in gains.values()):
+            rates = join([f"{found.times:.2f}" for found in gains.values()])
+            findings.append(f"{switch} is slower than {plain} at {_all_of(len(gains))} widths: {rates} times its speed")
+            continue
+        as_fast = "" if findings else f" times as fast as {plain}"
+        first = f"{gains[narrow].times:.1f}{as_fast} with {narrow} hidden units"
+        others = [f"{found.times:.1f} with {width}" for width, found in gains.items()]
+        findings.append(f"{switch} is {', '.join([first, *others[1:]])}")
     return "; ".join(findings)
+
+
+def _all_of(number: int) -> str:
+    return "both" if number == 2 else f"all {number}"
 
 
 def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, Measured]]:
@@ -163,6 +177,24 @@ def ladder_text(climbed: "Climb") -> str:
         f"From float32 to a CUDA graph: {climbed.factor:.1f} times as fast, {percent(climbed.mfu()[top])} of the peak"
     )
     return unless_busy(is_busy(climbed.seconds.values()), text)
+
+
+def gains_text(climbed: "Climb") -> str:
+    """The two rungs that gain most, each compared with the rung before it, and those that make a step slower."""
+    names = list(climbed.seconds)
+    steps = {name: compared(climbed.seconds, before, name) for before, name in zip(names, names[1:], strict=False)}
+    if is_busy(climbed.seconds.values()):
+        return f"{BUSY}."
+    most = sorted(steps, key=lambda name: steps[name].times, reverse=True)[:2]
+    gains = join([f"{_change(name)} ({steps[name].times:.1f} times as fast as the rung before)" for name in most])
+    slower = [_change(name) for name, found in steps.items() if found.second_is_faster]
+    text = f"The two largest gains: {gains}."
+    return f"{text} Slower than the rung before: {join(slower)}." if slower else text
+
+
+def _change(rung: str) -> str:
+    """What a rung adds: "TF32" of "+ TF32"."""
+    return rung.removeprefix("+ ")
 
 
 def ladder_bars(climbed: "Climb") -> dict[str, dict[str, Measured]]:
@@ -185,26 +217,31 @@ def compiling_text(first: float, seconds: Mapping[str, Sequence[float]], plain: 
     return f"Compiling took {seconds_text(first)}, which is won back after {steps:,} steps."
 
 
-def intervals_text(minutes: Sequence[float], shares: Sequence[Sequence[float]], formula: float) -> str:
-    """Which interval between checkpoints left most time for work, beside the formula's, and what a wrong one costs.
+def intervals_text(
+    minutes: Sequence[float], shares: Mapping[str, Sequence[Sequence[float]]], formula: Mapping[str, float]
+) -> tuple[str, str]:
+    """Return a title and a line below it: the best of the simulated intervals for each cost of a checkpoint.
 
     Args:
-        minutes: that were tried.
-        shares: for each the goodput of all runs.
-        formula: the best interval on paper, in minutes.
+        minutes: the intervals.
+        shares: cost → for each interval the goodput of all runs.
+        formula: cost → the best interval on paper, in minutes.
     """
-    middles = [statistics.median(runs) for runs in shares]
-    best = max(range(len(minutes)), key=middles.__getitem__)
-    worst = min(range(len(minutes)), key=middles.__getitem__)
-    text = f"Best of those tried: {minutes[best]:g} minutes, {percent(middles[best])} of the time"
-    text += f"; the formula says {formula:.0f} minutes"
-    return f"{text}. With {minutes[worst]:g} minutes {percent(middles[worst])}"
+    texts = []
+    for name, by_interval in shares.items():
+        middles = [statistics.median(runs) for runs in by_interval]
+        best = max(range(len(minutes)), key=middles.__getitem__)
+        texts.append(f"{minutes[best]:g} minutes if {name} (goodput {percent(middles[best])})")
+    runs = count(len(next(iter(shares.values()))[0]), "run")
+    on_paper = join([number_text(formula[name]) for name in shares])
+    below = f"On paper: {on_paper} minutes. A simulation with failures at random moments, {runs} for each point"
+    return f"Best of the intervals tried: {join(texts)}", below
 
 
 def kept_shares(whole: "RankMemory", divided: "RankMemory") -> dict[str, float]:
-    """What a rank keeps with a divided model, in percent of a whole one: of the "model", and of "everything".
+    """Return what a rank keeps with a sharded model, in percent of a whole one: of the "model", and of "everything".
 
-    The model: weights, gradients and the optimizer's state, without activations.
+    The model is the weights, the gradients and the optimizer's state, without activations.
     """
     sharded, replicated = divided.counted, whole.counted
     model = (sharded.total - sharded.activations) / (replicated.total - replicated.activations)
@@ -212,21 +249,40 @@ def kept_shares(whole: "RankMemory", divided: "RankMemory") -> dict[str, float]:
 
 
 def kept_text(kept: Mapping[str, "RankMemory"]) -> str:
-    """What each rank keeps, counted, by the way to train; and what a GPU had given out at most, where there is one."""
+    """Return a title: what each rank keeps, counted; and on a GPU, the most that its allocator had given out."""
     (whole, most), (divided, least) = kept.items()
     text = (
         f"With {divided} a rank keeps {bytes_text(least.counted.total)}, with {whole} {bytes_text(most.counted.total)}"
     )
     if most.given_out:
-        text += f" (at most given out: {bytes_text(least.given_out)} and {bytes_text(most.given_out)})"
+        text += f" (most in use at one moment: {bytes_text(least.given_out)} and {bytes_text(most.given_out)})"
     return text
 
 
 def recorded_memory_text(recorded: "RecordedMemory") -> str:
-    """What one GPU had given out at most, beside the formula."""
-    lines = [f"Measured on {recorded.date}: {recorded.machine}; {count(recorded.ranks, 'rank')} shared the GPU."]
+    """Return the most that a GPU's allocator had given out at one moment, and what the formula predicts."""
+    lines = [f"Recorded on {recorded.date}: {recorded.machine}. {count(recorded.ranks, 'rank')} shared the GPU."]
     for method, given in recorded.given_out.items():
         formula = recorded.formula[method]
         off = 100 * (given / formula - 1)
-        lines.append(f"{method}: {bytes_text(given)} at most; the formula says {bytes_text(formula)} ({off:+.0f} %)")
+        name = {"whole": "without sharding"}.get(method, f"with {method}")
+        lines.append(f"{name}: at most {bytes_text(given)}; by the formula {bytes_text(formula)} ({off:+.0f}%)")
     return "\n".join(lines)
+
+
+def scales_text(magnitudes: Sequence[float], errors: Mapping[str, Sequence[float]]) -> tuple[str, str]:
+    """A title and a line below it: what a scaling factor does to the error of a product of 8-bit numbers.
+
+    Args:
+        magnitudes: sizes of the numbers in one of the matrices.
+        errors: format, with a scale or without → for each size the relative error; "E4M3" and "E4M3 with a scale" are
+            compared.
+    """
+    without, with_scale = errors["E4M3"], errors["E4M3 with a scale"]
+    near = [size for size, bare in zip(magnitudes, without, strict=True) if bare <= 1.5 * max(with_scale)]
+    lost = [size for size, bare in zip(magnitudes, without, strict=True) if bare > 0.995]
+    title = f"With a scale, E4M3 is off by {percent(max(with_scale))} at most at every size"
+    if near:
+        title += f"; without one, only from {min(near):g} to {max(near):g}"
+    finding = f"Without a scale, E4M3 loses all numbers of size {max(lost):g} or less" if lost else ""
+    return title, finding

@@ -1,4 +1,4 @@
-"""The batch script that starts one program on n nodes × g GPUs."""
+"""The batch script that starts one program on several nodes, with a task for each GPU."""
 
 import re
 from collections.abc import Sequence
@@ -20,42 +20,41 @@ def slurm_script(
     partition: str | None = None,
     name: str = "train",
 ) -> str:
-    """A script for sbatch: one task for each GPU, started by srun, stopped in time, and queued
-    again until it is done.
+    """Return a script for sbatch that starts one task for each GPU with srun, lets Slurm warn the
+    tasks before the time is up, and queues the job again if they ask for it.
 
-    What sbatch is asked for stands in lines `#SBATCH --option=value` below the first,
-    `#!/bin/bash`. The output goes to `NAME-NUMBER.out` (%x-%j), and on in the same file when the
-    job is queued again (--open-mode=append).
+    The first line is `#!/bin/bash`. Below it are the lines `#SBATCH --option=value`. The output
+    goes to the file `NAME-NUMBER.out` (%x-%j), and a job that is queued again adds to the same
+    file (--open-mode=append).
 
-    All tasks find rank 0 through two variables: MASTER_ADDR is the first node, MASTER_PORT a port
-    from 20000 on that follows from the job's number. What stands in the environment already is
-    kept. OMP_NUM_THREADS is the number of a task's cores.
+    The script exports three variables for the tasks. MASTER_ADDR is the name of the first node, and
+    MASTER_PORT a port above 20000 that follows from the job's number. If the environment has these
+    two already, they are kept. OMP_NUM_THREADS is the number of cores of a task.
 
-    `warn_seconds` before the time is up, Slurm sends SIGTERM to the tasks (--signal). When srun
-    then ends with exit code 75, TRY_AGAIN, the script asks for a requeue (--requeue allows it;
-    `scontrol requeue`); the job keeps its number. It ends with srun's exit code. When one task
-    ends, the others have 30 s to do so too (--wait): with --kill-on-bad-exit=1 the first 75 would
-    kill them.
+    Slurm sends SIGTERM to the tasks (--signal) `warn_seconds` before the time is up. If srun ends
+    with the exit code 75, TRY_AGAIN, the script asks for a requeue with `scontrol requeue`, which
+    --requeue allows. The script itself ends with the exit code of srun. When one task ends, the
+    others have 30 s to end, too (--wait=30). They must not be killed by the first 75, which
+    --kill-on-bad-exit=0 prevents.
 
     Args:
-        command: what comes after srun: the program that every task runs, and its arguments, as the
-            shell is to read
-            them: "python train.py --epochs 20".
-        nodes: how many.
+        command: what comes after srun, which is the program that each task runs, with its
+            arguments, as you would type it: "python train.py --epochs 20".
+        nodes: the number of nodes.
         gpus_per_node: 0 for none.
-        tasks_per_node: as many as GPUs unless told otherwise, and one where there are none.
-        cores_per_task: for each task; also given to srun, which does not inherit it from sbatch.
-            (Nor does it pass the variables on where a site sets SBATCH_EXPORT=NONE; --export=ALL
-            does.)
-        memory: of each node, as Slurm reads it: "64G"; the site's default without. Slurm ends a job
-            that takes more.
+        tasks_per_node: by default one for each GPU, or one if there are no GPUs.
+        cores_per_task: for each task. srun needs the option as well, because it does not inherit it
+            from sbatch. It also needs --export=ALL, since some sites pass no variables on.
+        memory: of each node, in Slurm's notation, such as "64G"; the site's default if None. Slurm
+            ends a job that takes more.
         minutes: after which Slurm ends the job.
-        warn_seconds: for the checkpoint. Slurm may send the signal up to a minute earlier.
-        partition: the site's default without.
+        warn_seconds: the time to write a checkpoint. Slurm may send the signal up to a minute
+            earlier.
+        partition: the site's default if None.
         name: of the job.
 
     Raises:
-        CourseError: a number or a name cannot be meant, or the time is up before the warning is due
+        CourseError: a number or a name is impossible, or the time is up before the warning is due
             (`check_job`).
 
     Source: Slurm's sbatch(1), --signal, --requeue, --open-mode; srun(1), --wait and
@@ -95,13 +94,13 @@ exit "$status"
 
 
 def check_job(numbers: Sequence[int], gpus_per_node: int, warn_seconds: int, names: Sequence[str | None]) -> None:
-    """Reject a job that cannot be meant.
+    """Reject impossible arguments of a job.
 
     Args:
         numbers: nodes, tasks on each, cores of each task, minutes.
         gpus_per_node: may be 0.
         warn_seconds: before the end of the last of the numbers.
-        names: that stand in the script as they are; None where there is none.
+        names: that are written into the script as they are; None for those that are not given.
 
     Raises:
         CourseError: a number is too small, the warning leaves no time, or a name has forbidden characters.
@@ -112,7 +111,9 @@ def check_job(numbers: Sequence[int], gpus_per_node: int, warn_seconds: int, nam
         if value < 1:
             raise CourseError(f"slurm_script: {what} is at least 1, not {value}.")
     if not 0 < warn_seconds < 60 * numbers[-1]:
-        raise CourseError(f"slurm_script: {warn_seconds} s before the end of {numbers[-1]} min leave no time.")
+        raise CourseError(
+            f"slurm_script: {warn_seconds} s before the end of {numbers[-1]} min leaves no time to train."
+        )
     for name in names:
         if name is not None and not re.fullmatch(r"[\w.,+-]+", name):
             raise CourseError(f"slurm_script: {name!r} has characters that a name cannot have.")

@@ -1,10 +1,11 @@
-"""The training program: handwritten digits on any number of processes, whoever starts them.
+"""The training program: handwritten digits on any number of processes, with any launcher.
 
     torchrun --nproc-per-node=2 course_utils/lessons/gpu_nodes/train_ddp.py --folder runs/a
     srun --ntasks=2 python course_utils/lessons/gpu_nodes/train_ddp.py --folder runs/a  (in a batch script)
-    ranks.run(train_ddp, Settings("runs/a"), backend="gloo")                            (ranks of `course.start`)
+    ranks.run(train_ddp, Settings("runs/a"), backend="gloo")                            (ranks of `course.start`;
+                                                                                        "nccl" with a GPU for each)
 
-Started again with the same folder, it goes on where its last checkpoint was written.
+Started again with the same folder, it resumes from its last checkpoint.
 """
 
 import json
@@ -30,34 +31,33 @@ from course_utils.lessons.gpu_nodes.training_settings import Settings, settings_
 
 
 def train_ddp(settings: Settings) -> Trained:
-    """Train on all processes that the launcher started, from the last checkpoint in
+    """Train on all processes that the launcher started, and resume from the last checkpoint in
     `settings.folder` if there is one.
 
-    A checkpoint is written after every `settings.save_every` steps, where the training is stopped,
-    and at its end: by rank 0 alone, with weights, optimizer, place, and the random state of every
-    rank, which the ranks send it. Started again, the training ends as if it had never been
-    interrupted.
+    A checkpoint contains the weights, the optimizer, the progress, and the random state of each
+    rank. Rank 0 alone writes it, after every `settings.save_every` steps, when the run is stopped,
+    and at its end. A run that was interrupted and started again ends with the same losses as one
+    that was not.
 
-    After every step the ranks agree whether to stop (one number over gloo), so that all stop after
-    the same one.
+    After each step the ranks agree whether to stop, so that all of them stop after the same step.
 
     Raises:
-        Interrupted: a rank was asked to stop; the checkpoint is written, and no rank leaves before
-            it is.
+        Interrupted: a rank was asked to stop. The checkpoint is complete by then, and no rank
+            leaves before.
         CourseError: the checkpoint cannot be read, or see `training_of`.
 
     Source: docs.pytorch.org, "DistributedDataParallel" and "torch.utils.data.distributed".
     """
     with training_of(settings) as training:
         progress, found = Place(), read_checkpoint(training.file)
-        # All that the next step depends on comes from the checkpoint;
-        # else the loss would be another.
+        # Everything that the next step depends on comes from the checkpoint,
+        # otherwise the losses would differ.
         if found is not None:
             training.model.load_state_dict(found["model"])
             training.optimizer.load_state_dict(found["optimizer"])
             set_random_states(found["random"])
             progress = Place(**found["place"])
-            training.say(f"goes on after step {progress.steps}, from {training.file}")
+            training.say(f"resumes after step {progress.steps}, from {training.file}")
         resumed_at = progress.steps
 
         def save() -> None:
@@ -65,16 +65,16 @@ def train_ddp(settings: Settings) -> Trained:
             if training.rank == 0:
                 content |= {"model": training.model.state_dict(), "optimizer": training.optimizer.state_dict()}
                 save_checkpoint(training.file, content)
-            dist.barrier()  # whoever left now might end rank 0 in the middle of its writing
+            dist.barrier()  # a rank that left now could make the launcher end rank 0 while it writes
 
         while progress.epoch < settings.epochs:
-            # The epoch's order is drawn anew and is the same:
-            # the batches that were done already are passed over.
+            # The order depends on the seed and the epoch only,
+            # so the batches that are done already are the first ones.
             training.sampler.set_epoch(progress.epoch)
             for batch in training.batches()[progress.batch :]:
                 training.step(batch, progress)
-                # Slurm may ask one rank before the others.
-                # Agreed, all save and leave after the same step.
+                # Slurm's signal may reach one rank before the others.
+                # They agree, so all of them save and leave after the same step.
                 asked = training.stop.agreed()
                 if asked or progress.steps % settings.save_every == 0:
                     save()

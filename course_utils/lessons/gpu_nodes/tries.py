@@ -1,4 +1,4 @@
-"""The tries of one training, read from its log: where each began, what it reached, and how it ended."""
+"""The starts of one training run, read from its log: where each began, how far it got, and how it ended."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 _EPOCH = re.compile(r"^epoch (\d+) of \d+: loss (\S+)$")
 _KILLED = re.compile(r"^rank (\d+) kills itself after step (\d+)")
-_RESUMED = re.compile(r"^goes on after step (\d+),")
+_RESUMED = re.compile(r"^resumes after step (\d+),")
 _STARTED = re.compile(r"^\d+ ranks? on \d+ nodes? ")
 
 
@@ -15,7 +15,7 @@ class Try:
     """One start of all processes.
 
     Attributes:
-        began: the step after which it went on; 0 for the beginning.
+        began: the step after which it resumed; 0 for the beginning.
         steps, losses: at the end of each epoch, the steps done in all and the loss.
         died: the step after which a rank was killed; None where none was.
         rank: which one.
@@ -34,7 +34,7 @@ class Try:
 
 
 def tries_of(log: str, steps_per_epoch: int) -> list[Try]:
-    """Take the log of a training apart."""
+    """Return the tries that the log of a training run shows."""
     tries: list[Try] = []
     for line in log.splitlines():
         if _STARTED.match(line):
@@ -52,16 +52,16 @@ def tries_of(log: str, steps_per_epoch: int) -> list[Try]:
 
 
 def repeated_steps(tries: Sequence[Try]) -> int:
-    """How many steps were done more than once, because no checkpoint had them."""
+    """Return how many steps were done twice, because no checkpoint included them."""
     return sum(max(0, before.ended - after.began) for before, after in zip(tries, tries[1:], strict=False))
 
 
 def tries_text(tries: Sequence[Try], undisturbed: float) -> str:
-    """What the break cost, and where the training ended beside one that was left alone."""
+    """Return what the failure cost, and how the final loss compares with that of an undisturbed run."""
     end = tries[-1].losses[-1]
     difference = abs(end - undisturbed)
     is_same = difference <= 1e-4 * abs(undisturbed)
-    same = f"the same loss, {end:.4f}" if is_same else f"another loss: {end:.4f}, not {undisturbed:.4f}"
+    same = f"the same, {end:.4f}" if is_same else f"different: {end:.4f} instead of {undisturbed:.4f}"
     if len(tries) == 1:
-        return f"Nobody was killed; {same}"
-    return f"{repeated_steps(tries)} steps were done twice; at the end {same}"
+        return f"No process was killed, and the loss at the end is {same}"
+    return f"{repeated_steps(tries)} steps were done twice, and the loss at the end is {same}"

@@ -28,7 +28,7 @@ def time_threads(work: Callable[[], object], counts: Sequence[int] | None = None
     """
     counts = list(counts or thread_counts())
     seconds: dict[int, list[float]] = {threads: [] for threads in counts}
-    with ProgressBar("timing numbers of threads") as bar:
+    with ProgressBar("timing different numbers of threads") as bar:
         for _ in range(rounds):
             for threads in counts:
                 bar.refresh()

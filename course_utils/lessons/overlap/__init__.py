@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .bucket_size import BucketModel, backward_times, sizes_to_try
     from .buckets import Bucket, make_buckets, overlapped
     from .compressed_training import train_compressed
-    from .image_folders import images_for_training
+    from .image_folders import digits_as_pictures, images_for_training
     from .pictures import behind_the_step, bucket_sweep, compression_methods
     from .scaling import scaling_efficiency
     from .sentences import (

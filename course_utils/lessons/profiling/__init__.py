@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from . import critical_path, flight_recorder, pictures
     from .chrome_trace import problems, read_trace
     from .feeding import feed_here
-    from .gpu_steps import profile_orders
+    from .gpu_steps import profile_launches
     from .intervals import Interval
-    from .lanes import Lanes
+    from .lanes import Lanes, lanes_of
     from .record_profiles import profile_ranks, training_step
     from .sentences import (
         both_reports_text,
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
         fed_text,
         fed_times,
         is_busy_feed,
-        is_busy_profile,
         kept_text,
+        launches_text,
         memory_text,
         operators_table,
-        orders_text,
         overlap_text,
         path_shares_text,
         peak_letter,

@@ -1,4 +1,4 @@
-"""What torch.profiler saw: when ranks computed or waited; the critical path; what changed; the memory of a step."""
+"""What torch.profiler saw: what ranks did when, clocks, the critical path, what changed, the memory of a step."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +15,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.profiling.critical_path import TRANSFER, Piece
 from course_utils.lessons.profiling.intervals import length
 from course_utils.lessons.profiling.lanes import Lanes
+from course_utils.lessons.profiling.rank_clocks import Ping
 from course_utils.lessons.profiling.step_memory import StepMemory
 from course_utils.lessons.profiling.trace_difference import Change
 from course_utils.words import as_sentences, bytes_text, join, percent, seconds_text, time_unit
@@ -70,6 +71,46 @@ def profile(lanes: Sequence[Lanes], title: str, subtitle: str = "", names: Seque
     sentences = as_sentences(title, subtitle)
     rows = " ".join(_row_text(name, rank_lanes, begin) for name, rank_lanes in zip(names, lanes, strict=True))
     picture.alt_text = f"What each rank did. {sentences} {rows}"
+    return picture
+
+
+def round_trips(trips: Sequence[Ping], title: str, subtitle: str = "") -> Figure:
+    """Draw round trips side by side: rank 0 asks rank 1 for the time, and rank 1 reads its clock somewhere in between.
+
+    Args:
+        trips: for each one when rank 0 asked, what rank 1's clock read, and when rank 0 had the answer; in seconds,
+            each on its own clock.
+        title: the finding.
+    """
+    heights = [1.15] * len(trips)
+    room = {"left": 0.75, "right": 0.3, "above": 0.25}
+    picture, panels = style.new_picture(title, subtitle, heights=heights, side_by_side=True, **room)
+    longest = max(back - sent for sent, _, back in trips)
+    texts = []
+    for ax, (sent, there, back) in zip(panels, trips, strict=True):
+        begin, end, read = (1000 * moment for moment in (sent, back, there))
+        middle, least, most = (begin + end) / 2, read - end, read - begin
+        boxes(ax, [(begin, end, 0.85, 1.15)], facecolor=_WAIT, edgecolor="none")
+        for y in (0, 1):
+            ax.axhline(y, color=style.INK, linewidth=0.8, zorder=1)
+        for start, target in (((begin, 0), (middle, 1)), ((middle, 1), (end, 0))):
+            arrow = {"arrowstyle": "-|>", "color": style.SEND, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
+            ax.annotate("", target, start, arrowprops=arrow)
+        small = {"fontsize": style.SMALL, "va": "center", "textcoords": "offset points"}
+        ax.annotate(f"asks at {begin:g}", (begin, 0), (-3, 9), ha="right", **small)
+        ax.annotate(f"answer at {end:g}", (end, 0), (3, 9), ha="left", **small)
+        ax.annotate(f"reads {read:g} somewhere in the grey bar", (middle, 1), (0, -14), ha="center", **small)
+        ax.set_xlim(middle - 1000 * longest, middle + 1000 * longest)
+        ax.set_ylim(1.6, -0.5)
+        ax.set_yticks([0, 1], ["rank 0", "rank 1"], fontsize=style.SMALL)
+        ax.tick_params(axis="y", length=0)
+        ax.spines["left"].set_visible(False)
+        ax.set_xlabel("rank 0's clock, in ms", fontsize=style.TEXT, color="#555555")
+        finding = f"ahead by {least:g} to {most:g} ms: {(least + most) / 2:g} ± {(most - least) / 2:g}"
+        ax.set_title(finding, fontsize=style.TEXT)
+        trip = f"Rank 0 asks at {begin:g} ms and has the answer at {end:g} ms"
+        texts.append(f"{trip}; rank 1 reads {read:g} ms, so it is {finding}.")
+    picture.alt_text = f"Round trips. {as_sentences(title, subtitle)} {' '.join(texts)}"
     return picture
 
 

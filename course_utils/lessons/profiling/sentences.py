@@ -1,4 +1,4 @@
-"""What a profile says, in a sentence: written here once, chosen by the numbers."""
+"""What a profile shows, in a sentence that the numbers choose."""
 
 import re
 import statistics
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from course_utils.lessons.profiling.feeding import Fed
 
 LITTLE = 0.05
-"""Shares of the time below this are not worth a word."""
+"""Shares of the time below this are not worth mentioning."""
 FORWARD_CONVOLUTION, BACKWARD_CONVOLUTION = "aten::mkldnn_convolution", "aten::convolution_backward"
-"""What torch calls them where oneDNN computes them (once called MKL-DNN)."""
+"""Torch's names for convolutions that oneDNN computes, which was called MKL-DNN once."""
 Operator = tuple[str, int, float, float]
-"""Name, calls, µs in it and in nothing that it calls, µs with what it calls: as `key_averages()` has them."""
+"""Name, number of calls, self time and total time in microseconds, as `key_averages()` gives them."""
 
 
 def exposed_share(lanes: Lanes) -> float:
-    """Exposed communication as a share of the rank's steps."""
+    """Return exposed communication as a share of the rank's steps."""
     return lanes.exposed_seconds / lanes.seconds
 
 
 def profile_text(lanes: Sequence[Lanes]) -> str:
-    """Where the time of the ranks went, on average: the largest of what is not computing."""
+    """Say where the ranks' time went, on average: computing, and the largest part of the rest."""
     exposed = statistics.fmean(exposed_share(rank_lanes) for rank_lanes in lanes)
     idle = statistics.fmean(rank_lanes.idle_share for rank_lanes in lanes)
     computing = statistics.fmean(length(rank_lanes.computing) / rank_lanes.seconds for rank_lanes in lanes)
@@ -42,55 +42,58 @@ def profile_text(lanes: Sequence[Lanes]) -> str:
     if max(exposed, idle, copying) < LITTLE:
         return f"{text}: little is lost"
     if copying > max(exposed, idle):
-        return f"{text}; {percent(copying)} is copies that it waits for"
+        return f"{text}; for {percent(copying)} {'they wait' if len(lanes) > 1 else 'it waits'} for copies"
     if exposed >= idle:
-        return f"{text}; {percent(exposed)} is exposed communication"
-    return f"{text}; {percent(idle)} is idle: no computing, no messages"
+        return f"{text}; for {percent(exposed)}, communication is exposed"
+    return f"{text} and {'are' if len(lanes) > 1 else 'is'} idle for {percent(idle)}"
 
 
 def overlap_text(before: Sequence[Lanes], after: Sequence[Lanes], name: str) -> str:
-    """How much of the communication is hidden in one profile and in another one, whose `name` is said."""
+    """Compare how much of the communication is hidden in two profiles; `name` is what the second one uses."""
     if is_busy_profile(after):
         return BUSY
     first, second = (statistics.fmean(rank_lanes.overlap_share for rank_lanes in lanes) for lanes in (before, after))
     text = f"Hidden: {percent(first)} of the communication before, {percent(second)} with {name}"
     if second > first + LITTLE:
         return text
-    return f"{text}. Nothing is gained here"
+    return f"{text}, so nothing is gained here"
 
 
 def is_busy_profile(lanes: Sequence[Lanes]) -> bool:
-    """Whether what ranks hide scatters too much to compare a profile, for all have the same work (`is_busy`)."""
+    """Whether the ranks, which have equal work, hide shares that differ too much to compare the profile (`is_busy`)."""
     return is_busy([[rank_lanes.overlap_share for rank_lanes in lanes]])
 
 
 def convolutions_text(rows: Sequence[Operator]) -> str:
-    """How long convolutions take backward, beside forward; nothing where torch has other names for them."""
+    """Compare convolutions in the two passes; return nothing if torch has different names for them here."""
     own = {name: microseconds for name, _, microseconds, _ in rows}
     forward, backward = own.get(FORWARD_CONVOLUTION, 0), own.get(BACKWARD_CONVOLUTION, 0)
     if not (forward and backward):
         return ""
-    return f"Convolutions: the backward pass takes {number_text(backward / forward)} times as long as the forward pass"
+    times = number_text(backward / forward)
+    return f"In the backward pass, convolutions take {times} times as long as in the forward pass"
 
 
 def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
-    """The operators with most time of their own, one a line."""
+    """Return a table of the operators with the most self time, a line for each."""
     longest = sorted(rows, key=lambda row: -row[2])[:most]
     width = max(len(name) for name, *_ in longest)
-    lines = [f"{'operator':{width}}  calls      self  with what it calls"]
+    lines = [f"{'operator':{width}}  calls      self     total"]
     for name, calls, own, total in longest:
         lines.append(f"{name:{width}}  {calls:5}  {seconds_text(1e-6 * own):>8}  {seconds_text(1e-6 * total):>8}")
     return "\n".join(lines)
 
 
-def orders_text(lanes: Sequence[Lanes]) -> str:
-    """A title: how long a GPU waits for its orders, one by one and as one graph."""
+def launches_text(lanes: Sequence[Lanes]) -> str:
+    """Return a title: how long a GPU is idle with a launch for each kernel, and with one launch for a whole graph."""
     one_by_one, graph = (percent(rank_lanes.idle_share) for rank_lanes in lanes)
-    return f"Ordered kernel by kernel, the GPU is idle for {one_by_one} of a step; ordered once, for {graph}"
+    return (
+        f"With a launch for each kernel, the GPU is idle for {one_by_one} of a step; with a single launch, for {graph}"
+    )
 
 
 def peak_place(held: StepMemory) -> tuple[str, str]:
-    """In which phase most memory is allocated, and "early" or "late" in it; two empty texts before all phases."""
+    """Return the phase with the most memory, and "early" or "late" in it; two empty texts before all phases."""
     begun = [(*when, name) for name, each in held.phases.items() for when in each if when[0] <= held.peak_time]
     if not begun:
         return "", ""
@@ -99,7 +102,7 @@ def peak_place(held: StepMemory) -> tuple[str, str]:
 
 
 def peak_letter(held: StepMemory) -> str:
-    """When most is allocated: "a" early in the forward pass, "b" around its end, "c" later, "d" in the optimizer."""
+    """Return when memory peaks: "a" early in the forward pass, "b" around its end, "c" later, "d" in the optimizer."""
     name, half = peak_place(held)
     if name in ("forward", "backward"):
         return {"forwardearly": "a", "backwardlate": "c"}.get(name + half, "b")
@@ -107,13 +110,13 @@ def peak_letter(held: StepMemory) -> str:
 
 
 def memory_text(held: StepMemory) -> str:
-    """A title: where in the step most memory is allocated, how much, and what took it, where one operator took much."""
+    """Return a title: when a step needs the most memory, how much, and which operator took much of it at once."""
     name, half = peak_place(held)
     phase = {"forward": "the forward pass", "backward": "the backward pass", "step": "the optimizer's step"}
     where = (
         f"{half} in {phase.get(name, name)}" if name else f"after {percent(held.peak_time / held.seconds)} of the step"
     )
-    text = f"Most memory {where}: {bytes_text(held.peak)}"
+    text = f"The most memory is needed {where}: {bytes_text(held.peak)}"
     if held.last_taken > LITTLE * held.peak:
         return f"{text}, of which {held.operator or 'one allocation'} has just taken {bytes_text(held.last_taken)}"
     if held.peak - held.allocated[0] < LITTLE * held.peak:
@@ -122,17 +125,16 @@ def memory_text(held: StepMemory) -> str:
 
 
 def kept_text(held: StepMemory) -> str:
-    """Whose memory it is, and what the forward pass leaves to the backward pass where the trace names it."""
+    """Say whose memory it is, and how much the forward pass keeps, if the trace names the phases."""
     if not (forward := held.phases.get("forward")):
         return f"Memory of {held.device}"
     left = max(0, held.at(forward[-1][1]) - held.allocated[0])
-    return (
-        f"Memory of {held.device}: the forward pass leaves {bytes_text(left)} on top of {bytes_text(held.allocated[0])}"
-    )
+    first = bytes_text(held.allocated[0])
+    return f"Memory of {held.device}: the forward pass adds {bytes_text(left)} to the first {first}"
 
 
 def fed_times(fed: "Fed") -> dict[str, float]:
-    """How many times as long a step takes as one whose images lie on the GPU; all pinned, where there is a choice."""
+    """Return how long a step takes if a step with its images on the GPU takes 1; from pinned memory if possible."""
     (never,) = fed.seconds["on the GPU from the beginning"].values()
     makers = {"this_process": "made by this process", "four_workers": "made by 4 workers", "copy": "made before"}
     return {
@@ -142,20 +144,22 @@ def fed_times(fed: "Fed") -> dict[str, float]:
 
 
 def fed_text(fed: "Fed") -> str:
-    """A title: what it costs to make the batches, and to copy them."""
+    """Return a title: what it costs to make the batches, and to copy them."""
     times = {name: number_text(value) for name, value in fed_times(fed).items()}
-    own_process = f"Where the training process makes its batches, a step takes {times['this_process']} times as long"
-    text = f"{own_process}; with four workers {times['four_workers']}, with the copy alone {times['copy']}"
+    text = (
+        f"If a step with images on the GPU takes 1: {times['this_process']} if the training process makes the batches, "
+        f"{times['four_workers']} with four workers, {times['copy']} with only the copy"
+    )
     return unless_busy(is_busy_feed(fed), text)
 
 
 def is_busy_feed(fed: "Fed") -> bool:
-    """Whether the steps scatter too much to compare ways to feed them (`is_busy`)."""
+    """Whether the times of the steps differ too much to be compared (`is_busy`)."""
     return is_busy(seconds for ways in fed.seconds.values() for seconds in ways.values())
 
 
 def fed_bars(fed: "Fed") -> dict[str, dict[str, Measured]]:
-    """The seconds of a step by who makes the batches and how they are copied, as `course.draw.measured_bars` takes."""
+    """Return a step's seconds by who makes the batches and how they are copied, for `course.draw.measured_bars`."""
     return {
         maker: {f"{maker}, {transfer}": Measured(tuple(seconds)) for transfer, seconds in ways.items()}
         for maker, ways in fed.seconds.items()
@@ -163,31 +167,31 @@ def fed_bars(fed: "Fed") -> dict[str, dict[str, Measured]]:
 
 
 def critical_text(path: Sequence[Piece], ranks: int) -> str:
-    """A title: who is on the critical path for most of the time."""
+    """Return a title: who is on the critical path for most of the time."""
     own, transfers = share_of_ranks(path, ranks), sum(share_of_ranks(path, ranks, TRANSFER))
     most = max(range(ranks), key=own.__getitem__)
     if transfers > own[most]:
-        return f"The critical path: {percent(transfers)} of it is transfers"
-    return f"Rank {most} works for {percent(own[most])} of the critical path; {percent(transfers)} is transfers"
+        return f"Transfers make up {percent(transfers)} of the critical path"
+    return f"Rank {most}'s own work makes up {percent(own[most])} of the critical path, transfers {percent(transfers)}"
 
 
 def path_shares_text(path: Sequence[Piece], ranks: int) -> str:
-    """Each rank's own work on the path."""
+    """Return the share of each rank's own work on the path."""
     own = share_of_ranks(path, ranks)
     return ", ".join(f"{rank}: {percent(share)}" for rank, share in enumerate(own))
 
 
 def changes_text(changes: Sequence[Change]) -> str:
-    """A title: how much a rank's run has become shorter or longer, and by what most."""
+    """Return a title: by how much the run has become shorter or longer, and what changed most."""
     total = sum(change.seconds for change in changes)
     shorter = total < 0
     largest = min(changes, key=lambda change: change.seconds if shorter else -change.seconds)
-    text = f"{seconds_text(abs(total))} {'less' if shorter else 'more'} on average over the ranks"
+    text = f"The run is {seconds_text(abs(total))} {'shorter' if shorter else 'longer'}, on average over the ranks"
     return f"{text}; what changed most: {largest.name}, {seconds_text(abs(largest.seconds))} {_direction(largest)}"
 
 
 def changed_most(changes: Sequence[Change]) -> str:
-    """ "a" where operators' own time has changed most, "b" exposed communication, "c" idle time."""
+    """Return "a" if operators' own time has changed most, "b" for exposed communication, "c" for idle time."""
     seconds = dict.fromkeys("abc", 0.0)
     for change in changes:
         seconds["c" if change.name == IDLE else "b" if change.name.endswith(", exposed") else "a"] += change.seconds
@@ -207,16 +211,20 @@ def agree(mismatch: Mismatch | None, report: str) -> bool:
 
 
 def both_reports_text(mismatch: Mismatch | None, report: str) -> str:
-    """The course's report of a hang, and what torchfrtrace says of it, one below the other."""
+    """Return the course's report of a hang, and below it what torchfrtrace found."""
     theirs = (
         f"culprit rank {mismatch.rank}, the others in {mismatch.operation}. {mismatch.error}"
         if mismatch
         else "no culprit"
     )
-    same = "Both name the same rank and operation." if agree(mismatch, report) else "They do not name the same."
+    same = (
+        "Both name the same rank and operation."
+        if agree(mismatch, report)
+        else "They don't name the same rank and operation."
+    )
     return wrapped(f"the course: {report}\n\ntorchfrtrace: {theirs}\n\n{same}")
 
 
 def culprit_letter(mismatch: Mismatch | None, rank: int) -> str:
-    """ "a" where torchfrtrace calls this rank the culprit, "b" another one, "c" nobody."""
+    """Return "a" if torchfrtrace calls this rank the culprit, "b" if a different one, "c" if none."""
     return "c" if mismatch is None else "a" if mismatch.rank == rank else "b"

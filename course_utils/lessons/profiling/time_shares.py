@@ -1,6 +1,6 @@
-"""Three numbers that say where a rank's time went: exposed communication, the share that is hidden, the idle share.
+"""Where a rank's time went: exposed communication, the share of communication that is hidden, and the idle share.
 
-They are counted in intervals: when the rank computed, and when communication of its was under way.
+They are counted from intervals, in which the rank computed or had messages in flight.
 Source of the terms: Holistic Trace Analysis (documentation, "Communication computation overlap", "Idle time").
 """
 
@@ -10,20 +10,20 @@ from course_utils.lessons.profiling.intervals import Interval, difference
 
 
 def overlap_share(computing: Iterable[Interval], communication: Iterable[Interval]) -> float:
-    """Which share of the communication time is hidden: while the rank computes, too. From 0 to 1.
+    """Return the share of the communication time in which the rank computes as well, from 0 to 1.
 
-    Intervals may overlap, also within one list, stand in any order, and be empty: time counts once,
-    however many operations are under way. Nothing moves between ranks.
+    Intervals may come in any order, overlap others of the same list, and have no length. Time
+    counts once, however many operations there are at that moment.
 
     Args:
         computing: (begin, end) of each computation of one rank, in seconds.
-        communication: the same of its messages.
+        communication: (begin, end) of each of its messages, in seconds.
 
     Returns:
-        The share; 0 where there is no communication.
+        The share, or 0 if no message is in flight at any time.
     """
-    # Between a begin or an end and the next, nothing changes:
-    # go through these moments and add up the time between.
+    # Nothing changes between one begin or end and the next.
+    # So go through these moments and add up the times between them.
     changes = []
     for which, intervals in enumerate((computing, communication)):
         for begin, end in intervals:
@@ -45,22 +45,24 @@ def idle_share(
     begin: float,
     end: float,
 ) -> float:
-    """Which share of the time from `begin` to `end` a rank neither computes nor communicates. From
-    0 to 1.
+    """Return the share of the time from `begin` to `end` in which a rank neither computes nor
+    communicates, from 0 to 1.
 
-    Intervals may overlap, stand in any order, and reach beyond `begin` and `end`: only what lies
-    between them counts. Nothing moves between ranks.
+    Intervals may come in any order, overlap each other, and reach beyond `begin` and `end`. Only
+    the time between `begin` and `end` counts.
 
     Args:
         computing: (begin, end) of each computation of one rank, in seconds.
-        communication: the same of its messages.
+        communication: (begin, end) of each of its messages, in seconds.
+        begin: when the time that counts begins, in seconds.
+        end: when it ends.
 
     Returns:
-        The share; 0 where `end` is not later than `begin`.
+        The share, or 0 if `end` is not later than `begin`.
     """
     if end <= begin:
         return 0.0
-    busy, counted = 0.0, begin  # what lies before `counted` is done
+    busy, counted = 0.0, begin  # the time before `counted` is done
     for one_begin, one_end in sorted([*computing, *communication]):
         one_begin, one_end = max(one_begin, counted), min(one_end, end)
         if one_begin < one_end:
@@ -70,5 +72,5 @@ def idle_share(
 
 
 def exposed_communication(computing: Iterable[Interval], communication: Iterable[Interval]) -> list[Interval]:
-    """When communication was under way and the rank did not compute: only this costs time."""
+    """Return when a message was in flight and the rank did not compute, which is what costs time."""
     return difference(communication, computing)

@@ -10,17 +10,17 @@ from course_utils.lazy import attach
 
 if TYPE_CHECKING:
     from . import pictures
-    from .capstone.on_ranks import naive_step
+    from .capstone.combinations import what_others_reached
     from .capstone.pictures import budget_bars
     from .capstone.result import used
-    from .capstone.task import BUDGET, NAIVE_STEPS, as_images, deal, network
+    from .capstone.task import BUDGET, NAIVE_STEPS, network
     from .capstone.trial import naive_data_parallel, tried
-    from .framework_steps import AT_THE_START, largest_difference, parts, step_seen
+    from .framework_steps import largest_difference, step_seen
     from .framework_terms import Step
     from .lightning import is_there, load_lightning, missing, on_these_ranks
     from .manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
     from .passages import PASSAGES
-    from .pictures import reading
+    from .pictures import reading, sent_and_kept_panels
     from .sentences import (
         calls_text,
         naive_steps_text,
@@ -30,6 +30,6 @@ if TYPE_CHECKING:
         start_letter,
         words_text,
     )
-    from .tables import dictionary_table, side_by_side, words_table
+    from .tables import dictionary_table, lines_of_code, side_by_side, words_table
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,12 +1,14 @@
-"""A quotation to be read word by word: its terms underlined, and below each the lesson that taught it."""
+"""A quotation to be read word by word, its terms underlined with their lessons; and what each way sends and keeps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_utils.draw import style
+from course_utils.draw.bars import SharesPanel
+from course_utils.lessons.read_the_manual.framework_steps import AT_THE_START, Stepped, parts
 from course_utils.lessons.read_the_manual.passages import Passage, Term
 
 _SIZE, _LINE, _BETWEEN = 10.5, 0.42, 0.16  # points; inches of a line, and from passage to passage
@@ -112,3 +114,11 @@ def _mark(ax: Axes, words: Sequence[_Word], term: Term, top: float, lessons: boo
         at = ((left + right) / 2, top + _LINE * line + 0.345)
         text_style = {"ha": "center", "va": "baseline", "fontweight": "bold", "parse_math": False}
         ax.text(*at, text, fontsize=style.TEXT, color=colour, **text_style)
+
+
+def sent_and_kept_panels(steps: Mapping[str, Sequence[Stepped]]) -> list[SharesPanel]:
+    """Return the panels for `course.draw.shares`: what rank 0 sends once, what it sends in a step, what it keeps."""
+    sent, kept = parts(steps)
+    once = {name: {AT_THE_START: amounts.pop(AT_THE_START, 0.0)} for name, amounts in sent.items()}
+    columns = {"sent once, at the start": once, "sent in the step": sent, "kept": kept}
+    return [SharesPanel(title, bars, say="{:,.0f}".format) for title, bars in columns.items()]

@@ -15,58 +15,58 @@ SAME = 1e-9
 
 
 def same_text(name: str, steps: Sequence[Stepped], weights: torch.Tensor) -> str:
-    """Whether all ranks have one process's weights, or at least the same ones."""
+    """Return a line that says whether all ranks have one process's weights, or at least the same ones."""
     far, among = largest_difference(steps, weights), largest_difference(steps, steps[0].weights)
     if far <= SAME:
-        return f"{name}: on every rank one process's weights (difference {far:.0e})"
+        return f"{name}: every rank has the weights of one process (largest difference {far:.0e})"
     if among <= SAME:
-        return f"{name}: all ranks have the same weights, but not one process's (difference {far:.2g})"
+        return f"{name}: all ranks have the same weights, but not those of one process (difference {far:.2g})"
     return f"{name}: the ranks have different weights (difference {among:.2g})"
 
 
 def start_letter(steps: Sequence[Stepped], weights: torch.Tensor) -> str:
-    """Where ranks that began apart end: "a" one process's weights, "b" different ones, "c" the same, but others."""
+    """Return how ranks with different seeds end: "a" like one process, "b" different, "c" the same, unlike it."""
     if largest_difference(steps, weights) <= SAME:
         return "a"
     return "c" if largest_difference(steps, steps[0].weights) <= SAME else "b"
 
 
 def calls_text(name: str, steps: Sequence[Stepped]) -> str:
-    """How often a step makes each collective, in the order of their first calls."""
+    """Return a line with the number of calls of each collective, in the order of their first calls."""
     calls = Counter(call for call, size in steps[0].calls if size > 1)
-    return f"{name}: {', '.join(f'{number} × {call}' for call, number in calls.items()) or 'no collective'}"
+    return f"{name}: {', '.join(f'{number} × {call}' for call, number in calls.items()) or 'no collectives'}"
 
 
 def sent_and_kept_text(steps: Mapping[str, Sequence[Stepped]], most: str) -> str:
-    """How the way called `most` compares with the first one: what it sends after the start, and what it keeps."""
+    """Return how the program `most` compares with the first: what it sends in the step, and what a rank keeps."""
     sent, kept = parts(steps)
     first = next(iter(steps))
     after = {name: sum(amount for kind, amount in sent[name].items() if kind != AT_THE_START) for name in steps}
     if not after[first]:
-        return "One rank alone sends nothing"
+        return "A single rank sends nothing"
     times = after[most] / after[first]
     share = sum(kept[most].values()) / sum(kept[first].values())
-    more = "as much as the first" if tied(times, 1) else f"{number_text(times)} times as much"
-    less = percent(share) if larger(1, share) else "as much as the first"
-    return f"After the start {most} sends {more}, and keeps {less}"
+    more = "as much" if tied(times, 1) else f"{number_text(times)} times as much"
+    less = f"{percent(share)} as much" if larger(1, share) else "as much"
+    return f"{most} sends {more} in the step as the first program, and keeps {less}"
 
 
 def naive_steps_text(sent: float, bytes_budget: int, steps: int) -> str:
-    """How far a budget of bytes goes where every step sends this many."""
+    """Return a line that says for how many naive steps a budget of bytes lasts."""
     possible = int(bytes_budget // sent)
-    text = f"A step sends {bytes_text(sent)} from each node: {bytes_text(bytes_budget)} last for"
+    text = f"In a step each node sends {bytes_text(sent)}, so {bytes_text(bytes_budget)} last for"
     return f"{text} {possible} of {count(steps, 'step')}" if possible < steps else f"{text} all {count(steps, 'step')}"
 
 
 def sends_most(steps: Mapping[str, Sequence[Stepped]]) -> str:
-    """The way that sends most once the ranks have begun alike; of equals the first."""
+    """Return the program that sends the most in its step, not counting the start; of equals the first."""
     sent = parts(steps)[0]
     return max(sent, key=lambda name: sum(amount for kind, amount in sent[name].items() if kind != AT_THE_START))
 
 
 def words_text(passages: Sequence[Passage]) -> str:
-    """How many of a text's words the course has taught."""
+    """Return a line that says how many of the underlined words the course has taught."""
     terms = [term for passage in passages for term in passage.terms]
     taught = [term for term in terms if term.lesson is not None]
     lessons = len({term.lesson for term in taught})
-    return f"{len(taught)} of {len(terms)} words, taught in {lessons} lessons"
+    return f"{len(taught)} of the {len(terms)} words were taught, in {lessons} lessons"

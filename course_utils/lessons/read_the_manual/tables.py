@@ -3,6 +3,7 @@
 Each is text for terminals and HTML for notebooks. What is wider than the window can be scrolled by itself.
 """
 
+import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping
@@ -18,12 +19,20 @@ _FOLDER = "course_utils/lessons/read_the_manual"
 
 
 def code_lines(function: Callable) -> list[str]:
-    """The lines of a function's source, its own indentation taken away."""
+    """Return the lines of a function's source, without its own indentation."""
     return textwrap.dedent(inspect.getsource(function)).strip().splitlines()
 
 
+def lines_of_code(function: Callable) -> int:
+    """Return how many lines of a function hold code: no blank lines, comments, or docstrings."""
+    (definition,) = ast.parse("\n".join(code_lines(function))).body
+    if ast.get_docstring(definition) is not None:  # type: ignore[arg-type]
+        definition.body = definition.body[1:]  # type: ignore[attr-defined]
+    return len(ast.unparse(definition).splitlines())
+
+
 def side_by_side(ways: Mapping[str, Callable]) -> Panel:
-    """Functions beside each other; lines that the first one does not have are marked."""
+    """Show functions side by side; lines that the first one does not have are marked."""
     sources = {name: code_lines(function) for name, function in ways.items()}
     first = {line.strip() for line in next(iter(sources.values()))[1:]}
     functions: dict[str, list[tuple[str, bool]]] = {}
@@ -39,7 +48,7 @@ def side_by_side(ways: Mapping[str, Callable]) -> Panel:
 
 
 def dictionary_table() -> Panel:
-    """A row for each term of the course, a column for each framework; a cell links to the page where it stands."""
+    """Show a row for each term of the course and a column for each framework; a cell links to the manual's page."""
     columns = dict.fromkeys(["this course", *FRAMEWORKS], 8)
     html = render(f"{_FOLDER}/dictionary.html", columns=columns, frameworks=FRAMEWORKS, entries=DICTIONARY, page=_page)
     texts = [
@@ -50,7 +59,7 @@ def dictionary_table() -> Panel:
 
 
 def words_table() -> Panel:
-    """A row for each underlined word: what it means, and where the course measured it."""
+    """Show a row for each underlined word: what it means, and where the course measured it."""
     terms = [term for passage in PASSAGES for term in passage.terms]
     texts = []
     for term in terms:

@@ -163,7 +163,9 @@ class Meter:
             CourseError: there are no nodes, or nothing has run on them.
         """
         if not network:
-            raise CourseError('The ranks share memory and have no links: `course.start(4, link="200 Mbit/s")` first.')
+            raise CourseError(
+                'These ranks have no links, so no traffic. `course.start(4, link="200 Mbit/s")` has both.'
+            )
         if not self._samples:
             raise CourseError("Nothing has run on these nodes yet, so there is no traffic to show.")
         return Traffic(list(self._samples), self._rates)

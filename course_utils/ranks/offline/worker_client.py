@@ -158,7 +158,7 @@ class Worker:
             is_ready = False
         if not is_ready:
             self.stop()
-            raise CourseError("The process that runs checks did not come up. `course.doctor()` looks for the reason.")
+            raise CourseError("The process that runs checks did not start. `course.doctor()` looks for the reason.")
 
     def _wait(self, task: WorkerTask, limit: float) -> BrokenOff | None:
         """Wait for the answer, or the end of the process; why the task was broken off, if it was."""

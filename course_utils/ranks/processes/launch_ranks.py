@@ -60,7 +60,7 @@ def find_mpiexec() -> str:
     if found := shutil.which("mpiexec"):
         return found
     raise CourseError(
-        "There is no mpiexec here. `pip install mpich` brings one; on a cluster, `module load` its MPI first."
+        "There is no mpiexec here. `pip install mpich` installs one. On a cluster, `module load` its MPI first."
     )
 
 
@@ -88,11 +88,11 @@ def check_number(ranks: object, cores: int) -> None:
     """
     most = max(8, MAX_RANKS_PER_CORE * cores)
     if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
-        raise CourseError(f"start({ranks!r}): say how many ranks as a whole number, such as start(4).")
+        raise CourseError(f"start({ranks!r}): the number of ranks must be a whole number, as in start(4).")
     if ranks > most:
         raise CourseError(
             f"start({ranks}): {ranks} ranks on {cores} cores would mostly wait for each other. "
-            f"Up to {most} make sense here; the lessons use 4."
+            f"At most {most} make sense here. The lessons use 4."
         )
 
 

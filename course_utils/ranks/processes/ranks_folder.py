@@ -30,7 +30,7 @@ def runtime_root() -> Path:
     """Where the folders lie: $COURSE_RUNTIME, the user's runtime directory, or a private folder under /tmp.
 
     Raises:
-        CourseError: it cannot be made, cannot be written to, or belongs to somebody else.
+        CourseError: it cannot be made, cannot be written to, or belongs to a different user.
     """
     if chosen := settings.RUNTIME.value():
         root = chosen.absolute()  # a notebook may go to another folder
@@ -41,7 +41,7 @@ def runtime_root() -> Path:
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if root.stat().st_uid != os.getuid():
-            raise CourseError(f"{root} belongs to somebody else. Set COURSE_RUNTIME to a folder of your own.")
+            raise CourseError(f"{root} belongs to a different user. Set COURSE_RUNTIME to a folder of your own.")
     except OSError as error:
         raise CourseError(
             f"Ranks need a folder for their files, and {root} cannot be used ({error.strerror}). "

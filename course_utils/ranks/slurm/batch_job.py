@@ -27,10 +27,10 @@ QUEUE_SECONDS = 24 * 3600.0
 MORE_MEMORY = '`course.start(…, memory="64G")` asks for more on each node'
 _OVER = {
     "TIMEOUT": "its time was up: `course.start(…, minutes=…)` asks for more",
-    "CANCELLED": "somebody cancelled it with scancel",
+    "CANCELLED": "it was cancelled with scancel",
     "NODE_FAIL": "one of its nodes failed",
     "OUT_OF_MEMORY": f"it took more memory than it may use: {MORE_MEMORY}",
-    "PREEMPTED": "another job took its place",
+    "PREEMPTED": "a different job took its place",
 }
 _PLUGINS = ("pmi2", "cray_shasta", "pmix")
 _ENGINE_PORTS = 9  # of ipyparallel's controller, on which engines connect
@@ -41,10 +41,10 @@ _NEVER = re.compile(
 )
 """Reasons for which a job waits that no other job's end takes away: Slurm's "Job Reason Codes"."""
 _WAITS_FOR = {
-    r"ReqNodeNotAvail|Nodes?Down|ReservedForMaintenance": "its nodes are down or reserved; `sinfo -R` says why",
+    r"ReqNodeNotAvail|Nodes?Down|ReservedForMaintenance": "its nodes are down or reserved (`sinfo -R` says why)",
     r"(Assoc|QOS)Max\w+Per(User|Account)\w*": "your other jobs use all that you may have at a time: `squeue --me`",
     r"(Assoc|QOS)Grp\w+": "your group's jobs use all that it may have at a time: `squeue -A …` lists them",
-    r"JobHeld(User|Admin)": "somebody holds it: `scontrol release …` lets it go",
+    r"JobHeld(User|Admin)": "it is held (`scontrol release …` releases it)",
 }
 """What is said of reasons whose names alone do not tell what to do."""
 
@@ -178,9 +178,9 @@ def mpi_plugin() -> str:
 def unrelated_processes_text(ranks: int) -> str:
     """What to do where srun has started processes each of which takes itself for the only rank."""
     return (
-        f"{count(ranks, 'process')} came up, and they do not know of each other: srun and MPI do not speak the same "
-        f"language (--mpi={mpi_plugin()}). `srun --mpi=list` shows what there is; `export COURSE_SRUN_MPI=…` before "
-        "JupyterLab starts chooses another one."
+        f"{count(ranks, 'process')} started, but they do not know of each other, because srun and MPI do not speak "
+        f"the same language (--mpi={mpi_plugin()}). `srun --mpi=list` lists what there is. `export COURSE_SRUN_MPI=…` "
+        "before JupyterLab starts chooses a different one."
     )
 
 

@@ -137,7 +137,7 @@ class NodeAgent:
 def unreachable_text(node: str, hub: str) -> str:
     """What to do where a node does not reach the machine of the notebook."""
     return (
-        f"{node} reaches nobody at {hub}, where the notebook is. Does a firewall stand between them? Start the "
+        f"{node} reaches nobody at {hub}, where the notebook is. Is there a firewall between them? Start the "
         "notebook on a compute node, or ask which ports are open: `export COURSE_PORTS=50000-50099`, before JupyterLab "
         "starts. Is it the wrong network? `export COURSE_ADDRESS=…` names another address of the notebook's machine."
     )

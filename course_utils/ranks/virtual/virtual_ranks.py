@@ -498,8 +498,8 @@ def check_memory(size: int, nbytes: int) -> None:
     if needed > 0.8 * left:
         raise CourseError(
             f"{size:,} virtual ranks with {bytes_text(nbytes)} of function and arguments each need "
-            f"{bytes_text(needed)}; {bytes_text(left)} are free. Take shorter vectors, and scale=: each number then "
-            "stands for many."
+            f"{bytes_text(needed)}; {bytes_text(left)} are free. Take shorter vectors and set scale=, "
+            "so that each number represents many."
         )
 
 

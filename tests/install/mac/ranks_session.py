@@ -153,7 +153,7 @@ def test_the_other_launcher_of_the_wheel_needs_no_name_either(runtime: Path, mon
 
 
 def test_torchrun_meets_where_it_need_not_ask_for_a_name(tmp_path: Path) -> None:
-    from course_utils.lessons.gpu_nodes.launch_commands import run_command
+    from course_utils.lessons.overlap.torchrun import run_torchrun
 
     lines = (
         "import torch",
@@ -162,7 +162,7 @@ def test_torchrun_meets_where_it_need_not_ask_for_a_name(tmp_path: Path) -> None
         "one = torch.ones(1)",
     )
     (tmp_path / "add.py").write_text("\n".join([*lines, "dist.all_reduce(one)", "print(f'sum {int(one)}\\n', end='')"]))
-    told = run_command(f"torchrun --standalone --nproc-per-node=2 {tmp_path / 'add.py'}", seconds=SECONDS * 4)
+    told = run_torchrun("torchrun --standalone --nproc-per-node=2 add.py", tmp_path, seconds=SECONDS * 4)
     assert told.count("sum 2") == 2, told
 
 

@@ -74,14 +74,14 @@ def all_runs() -> list[TrainingRun]:
     [
         (
             (0.6, 1.0, 2.0),
-            "“DDP” is fastest; “gather-scatter” takes 3.3 times as long: “DDP” < “all-reduce, each” < “ga",
+            "as long. The order is that of the report: “DDP” < “all-reduce, each” < “ga",
         ),
         (
             (1.2, 1.0, 2.0),
-            "“all-reduce, each” is fastest; “gather-scatter” takes 2 times as long: unlike",
+            "“all-reduce, each” is the fastest, and “gather-scatter” takes 2 times as long. The report has a different",
         ),
         ((1.01, 1.0, 2.0), "here two of them are too close to tell apart"),
-        ((1.0, 1.01, 1.02), "All ways take the same time"),
+        ((1.0, 1.01, 1.02), "All methods take the same time"),
     ],
 )
 def test_the_order_is_compared_with_the_reports(seconds, said) -> None:
@@ -90,17 +90,17 @@ def test_the_order_is_compared_with_the_reports(seconds, said) -> None:
 
 def test_one_process_beside_them_is_not_compared() -> None:
     said = report_sentences.order_finding({"gather-scatter": 2.0, "DDP": 1.0}, one_process=True)
-    assert said == "Of 2 ways to share, “DDP” is fastest; “gather-scatter” takes 2 times as long"
+    assert said == "Of 2 methods with several ranks, “DDP” is the fastest, and “gather-scatter” takes 2 times as long"
 
 
 def test_an_epochs_title_names_the_fastest_and_the_slowest_way() -> None:
     said = report_sentences.epoch_finding({"one process": 60.0, "all-reduce, each": 240.0, "DDP": 120.0})
     assert said == "50,000 images take 60 s with “one process”, 240 s with “all-reduce, each”"
-    assert "whichever way" in report_sentences.epoch_finding({"DDP": 100.0, "flat": 103.0})
+    assert "with every method" in report_sentences.epoch_finding({"DDP": 100.0, "flat": 103.0})
 
 
 def test_one_way_alone_has_no_order() -> None:
-    assert report_sentences.order_finding({"DDP": 0.5}) == "DDP: 500 ms for a step"
+    assert report_sentences.order_finding({"DDP": 0.5}) == "A step takes 500 ms with DDP"
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_one_way_alone_has_no_order() -> None:
     [
         (
             {"gather-scatter": [3.0, 1, 1, 1], "DDP": [1.5, 1.5, 1.5, 1.4]},
-            "Gather-scatter sends through rank 0: 3 times",
+            "With gather-scatter, rank 0 sends 3 times",
         ),
-        ({"gather-scatter": [3.0, 1, 1, 1], "DDP": [1.5] * 4}, "with the other ways all nodes send alike"),
-        ({"DDP": [1.5] * 4}, "All nodes send alike"),
-        ({"DDP": [1.0, 1.0, 2.0, 1.0]}, "Not all nodes send alike: DDP"),
+        ({"gather-scatter": [3.0, 1, 1, 1], "DDP": [1.5] * 4}, "with the other methods all nodes send the same"),
+        ({"DDP": [1.5] * 4}, "All nodes send the same"),
+        ({"DDP": [1.0, 1.0, 2.0, 1.0]}, "With DDP some nodes send more"),
     ],
 )
 def test_the_load_goes_where_the_bytes_say(sent, said) -> None:
@@ -125,14 +125,14 @@ def test_the_load_goes_where_the_bytes_say(sent, said) -> None:
 )
 def test_workers_are_faster_or_not(four, said) -> None:
     told = report_sentences.speed_up_finding({1: 1.0, 4: four}, {1: 437, 4: 153}, cores=2)
-    assert said in told and told.endswith("(report: 2.9 times as fast); only 2 cores compute here")
+    assert said in told and told.endswith("(report: 2.9 times as fast), but only 2 cores compute here")
 
 
 @pytest.mark.parametrize(
     ("shares", "said"),
     [
         ((0.8, 0.6), "The messages take longer than the backward pass before them"),
-        ((0.8, 0.4), "before them: a"),
+        ((0.8, 0.4), "With a the messages take longer"),
         ((0.2, 0.4), "The backward pass takes longer"),
     ],
 )
@@ -143,9 +143,9 @@ def test_messages_or_backward_take_longer(shares, said) -> None:
 @pytest.mark.parametrize(
     ("times", "cores", "said"),
     [
-        (1.02, 2, "Messages that travel behind DDP's backward pass do not slow it down."),
-        (2.0, 2, "takes 2 times as long as where nothing travels: 4 ranks and their messages share 2 cores"),
-        (2.0, 8, "takes 2 times as long as where nothing travels: what is hidden is not free."),
+        (1.02, 2, "With DDP, messages that travel during the backward pass do not slow it down."),
+        (2.0, 2, "takes 2 times as long as without messages, because 4 ranks and their messages share 2 cores"),
+        (2.0, 8, "takes 2 times as long as without messages. Hiding messages is not free."),
     ],
 )
 def test_hidden_messages_are_free_or_not(times, cores, said) -> None:
@@ -156,12 +156,12 @@ def test_bytes_in_a_second_follow_from_the_length_of_a_step() -> None:
     rates = {"gather-scatter": 4.0, "all-reduce, each": 8.0, "DDP": 10.0}
     told = report_sentences.rates_finding(rates, dict.fromkeys(rates, 1.5))
     sent = (
-        "In a second a node sends with all-reduce 2 times what gather-scatter sends (report: less than 0.6) "
+        "With all-reduce a node sends, in a second, 2 times what gather-scatter sends (report: less than 0.6) "
         "and 0.8 times what DDP sends (report: less than 0.8)."
     )
     more = (
-        "In a step it sends as much every way, 1.5 gradients as the mean of all nodes: "
-        "the faster the step, the more in a second."
+        "In a step it sends the same with every method, 1.5 gradients on average. "
+        "So the faster the step is, the more a node sends in a second."
     )
     assert told == f"{sent} {more}"
     assert report_sentences.rates_finding(rates, {**dict.fromkeys(rates, 1.5), "DDP": 3.0}) == sent
@@ -287,7 +287,7 @@ def test_an_old_report_is_replaced_and_nothing_else(tmp_path) -> None:
     page.save(tmp_path / "report.html")
     page.save(tmp_path / "report.html")
     (tmp_path / "mine.txt").write_text("my notes")
-    with pytest.raises(CourseError, match="is there already and is not a report"):
+    with pytest.raises(CourseError, match="exists already and is not a report"):
         page.save(tmp_path / "mine.txt")
     with pytest.raises(CourseError, match="cannot be written"):
         page.save(tmp_path / "nowhere" / "report.html")
@@ -300,7 +300,7 @@ def test_what_is_missing_says_what_to_run_and_other_settings_are_counted() -> No
     missing = {section.heading.split(".")[0]: section.text for section in page.sections if section.picture is None}
     assert set(missing) == {"Figure 5", "Figure 7", "Figure 8", "Figure 9", "Figure 11", "Table 3"}
     assert 'train_way(ranks, "gather-scatter")' in missing["Figure 7"]
-    assert page.notes == ("1 run with another network, batch, link or number of cores.",)
+    assert page.notes == ("1 run with a different network, batch, link or number of cores.",)
 
 
 def test_nodes_at_work_are_those_of_the_run_on_most_ranks() -> None:

@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 
 from course_utils.errors import CourseError
-from course_utils.lessons.experts import sentences
+from course_utils.lessons.experts import pictures, sentences
 from course_utils.lessons.experts.all_to_all import (
     all_to_all,
     all_to_all_by_messages,
@@ -255,26 +255,40 @@ def test_nodes_must_be_full(four_ranks) -> None:
 
 def test_sentences_follow_the_numbers() -> None:
     assert sentences.waiting_share([1.0, 1.0, 4.0, 1.0]) == 0.75 and sentences.waiting_share([0.0]) == 0.0
-    assert sentences.skew_text([1, 1, 8], [1.0, 1.0, 4.0]).startswith(
-        "Rank 2 has 80\N{NO-BREAK SPACE}% of all rows; the"
-    )
+    assert "idle for" in sentences.skew_text([1, 1, 8], [1.0, 1.0, 4.0])
     assert "hardly wait" in sentences.skew_text([1, 1, 8], [5.0, 1.0, 4.0])
-    assert "the formula says so" in sentences.sent_text([99, 101], 100) and "equally busy" in sentences.sent_text(
-        [9], 5
-    )
-    assert "4 times its fair part" in sentences.capacity_text([1.0, 4.0], [50.0, 0.0], [100.0, 400.0])
-    assert sentences.balance_text({"loss": [3.0, 1.0, 1.0]}, last=2).endswith("loss 1.00")
-    assert sentences.most_balanced({"a": [1.0, 3.0], "b": [2.0, 2.0]}, last=1) == "b"
-    assert "of each other" in sentences.better_text(2.0, {"loss": 2.001})
-    assert "“loss” ends 5.0" in sentences.better_text(2.0, {"loss": 1.9, "bias": 2.2})
-    assert "higher than “dense”" in sentences.better_text(2.0, {"loss": 2.2})
-    assert sentences.gradients_text({"a": 1e-13, "b": 0.1}) == (
-        "The training of one process: a; the others end at least 1e-01 away from it"
-    )
-    assert sentences.gradients_text({"b": 0.1}).startswith("None of these")
+    assert "as the formula predicts" in sentences.sent_text([99, 101], 100)
+    assert "equally busy" in sentences.sent_text([9], 5) and sentences.sent_text([9]).startswith("a rank sends 9 B in")
+    assert "4 times its fair share" in sentences.capacity_text([1.0, 4.0], [50.0, 0.0], [100.0, 400.0])
+    assert "of each other" in sentences.better_text({"dense": 2.0, "loss": 2.001, "bias": 2.4})
+    assert "“loss” ends 5.0" in sentences.better_text({"dense": 2.0, "loss": 1.9, "bias": 2.2})
+    assert "higher than that of “dense”" in sentences.better_text({"dense": 2.0, "loss": 2.2})
+    assert sentences.gradients_text({"a": 1e-13, "b": 0.1}).endswith("all others end at least 1e-01 away")
+    assert sentences.gradients_text({"b": 0.1}).startswith("No version")
     assert sentences.levels_text({"flat": (2, 16), "two levels": (1, 16)}).endswith(
         "two levels: 1 message of 16 B to the other node"
     )
+
+
+def test_a_balance_that_helps_is_said_to_help_and_a_tie_is_not() -> None:
+    helped = sentences.balance_text({"no balancing": [[3.0], [2.0]], "balancing bias": [[3.0], [1.2]]})
+    assert helped.endswith("2 times its fair share with no balancing, and only 1.2 with a balancing bias")
+    tie = sentences.balance_text({"no balancing": [[1.22]], "balancing bias": [[1.2]]})
+    assert "only" not in tie
+
+
+def test_tokens_are_drawn_where_they_are() -> None:
+    tokens, rows = [[0, 1], [10, 11]], [[0, 10, 11], [1]]
+    answers = [[100, 201], [110, 111]]
+    there = pictures.tokens_there_and_back(tokens, rows, answers).alt_text
+    assert there.startswith("Experts get 1 to 3 tokens each, and every answer returns to its own rank")
+    assert "rank 0: 0a\n→0, 0b\n→1" in there
+    swapped = pictures.tokens_there_and_back(tokens, rows, answers[::-1]).alt_text
+    assert "not every answer is back" in swapped
+    assert pictures.crowd(rows).alt_text.startswith("The expert of rank 0 gets 3 of 4 tokens")
+    across = [[0, 10], [1, 11]]
+    assert pictures.two_level_blocks(across, across).alt_text.startswith("After two levels, each rank has the blocks")
+    assert pictures.two_level_blocks(across, across[::-1]).alt_text.startswith("Not every block")
 
 
 def test_one_layer_drops_and_crowds(four_ranks) -> None:

@@ -1,4 +1,4 @@
-"""Lesson 16's trainings: on any mesh of data × expert the same as in one process, step by step; mistakes show."""
+"""Lesson 16's training runs: on any mesh of data × expert the same as in one process, step by step; mistakes show."""
 
 from functools import partial
 
@@ -46,6 +46,26 @@ def test_top_two_of_eight_on_four_ranks(four_ranks) -> None:
     sizes = {"data": 1, "expert": 4}
     run = four_ranks.run(train_experts, sizes, two, BATCHES, Recipe(), backend="gloo")
     assert same(run, serial, sizes, 8) <= 1e-10
+
+
+def normalised_sigmoid(scores, k, bias):
+    """The gate of DeepSeek-V3."""
+    values = scores.sigmoid()
+    experts = (values + bias).sort(dim=1, descending=True, stable=True).indices[:, :k]
+    weights = values.gather(1, experts)
+    return experts, weights / weights.sum(dim=1, keepdim=True)
+
+
+@pytest.mark.parametrize("sizes", [{"data": 1, "expert": 4}, {"data": 2, "expert": 2}])
+def test_small_experts_and_a_shared_one_train_as_in_one_process(four_ranks, sizes) -> None:
+    small = partial(character_experts, 8, 3, width=16, hidden=16, shared=True, choose=normalised_sigmoid)
+    recipe = Recipe(balance="bias")
+    serial = train_in_one(small, BATCHES, recipe)
+    run = four_ranks.run(train_experts, sizes, small, BATCHES, recipe, backend="gloo")
+    assert same(run, serial, sizes, 8) <= 1e-10
+    assert flops_per_token(small()) == flops_per_token(character_experts(8, 4, width=16)) - 2 * 2 * 4 * 2 * 16 * (
+        64 - 16
+    )
 
 
 def test_the_dense_model_trains_by_data_parallelism(four_ranks) -> None:

@@ -112,7 +112,7 @@ def test_nccl_that_cannot_serve_is_rejected_only_where_it_was_asked_for(monkeypa
         assert (group.backend, group.device, group.gradients) == ("gloo", torch.device("cpu"), None)
     assert "gloo, because there is no GPU" in capsys.readouterr().out
     with (
-        pytest.raises(CourseError, match=r'backend="nccl" cannot be had here: there is no GPU\.'),
+        pytest.raises(CourseError, match=r'backend="nccl" is not possible here: there is no GPU\.'),
         launch.process_group(Launch("alone", 0, 1, 0), backend="nccl"),
     ):
         pass
@@ -238,7 +238,7 @@ def test_torchrun_starts_again_after_a_worker_is_killed_and_ends_with_the_same_l
     assert ended.returncode == 0, ended.stderr[-3000:]
     lines = ended.stdout.splitlines()
     assert lines.count("rank 1 kills itself after step 50, as --die-at says") == 1
-    assert f"goes on after step 40, from {tmp_path}/two/checkpoint.pt" in lines
+    assert f"resumes after step 40, from {tmp_path}/two/checkpoint.pt" in lines
     result = json.loads(lines[-1].removeprefix("done: "))
     assert len(result["nodes"]) == 2 and result["resumed_at"] == 40
     assert result["losses"] == pytest.approx(alone.losses, rel=1e-4)
@@ -276,7 +276,7 @@ def test_a_batch_script_queues_again_what_was_stopped(tmp_path, status) -> None:
     [
         ({"nodes": 0}, "nodes is at least 1, not 0"),
         ({"gpus_per_node": -1}, "gpus_per_node is at least 0"),
-        ({"minutes": 1, "warn_seconds": 60}, "60 s before the end of 1 min leave no time"),
+        ({"minutes": 1, "warn_seconds": 60}, "60 s before the end of 1 min leaves no time to train"),
         ({"memory": "64 GB"}, "has characters that a name cannot have"),
         ({"partition": "gpu\n#SBATCH --uid=0"}, "has characters that a name cannot have"),
     ],

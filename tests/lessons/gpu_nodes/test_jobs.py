@@ -142,7 +142,7 @@ def test_cancelled_handed_in_again_and_requeued_it_ends_with_the_loss_of_one_pro
     stopped = int(job.log.split("Stopped after step ")[1].split(":")[0])
 
     again = hand_in(slurm, job.folder, SLOW_AT_FIRST)
-    again.wait_for(f"goes on after step {stopped}, from")
+    again.wait_for(f"resumes after step {stopped}, from")
     slurm.call("scontrol", "requeue", again.number)
     again.wait_for("Stopped after step")
     assert again.result["losses"][-1] == pytest.approx(alone, rel=1e-4)

@@ -1,21 +1,17 @@
 """What lesson 13 shows: variables of launchers, commands from a notebook, tries in a log, sentences, pictures."""
 
-import subprocess
-import sys
 import time
 
 import pytest
 
-import course_utils as course
-from course_utils.errors import CourseError, RankError
-from course_utils.lessons.allreduce.cost_model import Network, allreduce_time
-from course_utils.lessons.gpu_nodes import launch_commands, measured_training, sentences
+from course_utils.errors import CourseError
+from course_utils.lessons.gpu_nodes import ladder, launch_commands, measured_training, sentences
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import RECORDED, recording
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment, variables_read
 from course_utils.lessons.gpu_nodes.pictures import launchers, log_map, seats, tries
-from course_utils.lessons.gpu_nodes.played_step import on_nodes, played_step
+from course_utils.lessons.gpu_nodes.recorded_jobs import recorded_output
 from course_utils.lessons.gpu_nodes.stop_signals import StopSignals, send_sigterm
 from course_utils.lessons.gpu_nodes.training_settings import Settings
 from course_utils.lessons.gpu_nodes.tries import Try, repeated_steps, tries_of, tries_text
@@ -28,7 +24,7 @@ epoch 3 of 4: loss 1.1
 rank 1 kills itself after step 17, as --die-at says
 RuntimeError: Connection closed by peer
 2 ranks on 1 node (n1), started by torchrun: gloo, because there is no GPU
-goes on after step 10, from runs/checkpoint.pt
+resumes after step 10, from runs/checkpoint.pt
 epoch 3 of 4: loss 1.1
 epoch 4 of 4: loss 0.6
 done: {"losses": [2.2, 1.7, 1.1, 0.6], "steps": 20}
@@ -49,19 +45,34 @@ def test_the_variables_that_are_read() -> None:
     assert variables_read(example_environment("torchrun", 1, 0, 2, 4))["master"] == ["MASTER_ADDR", "MASTER_PORT"]
 
 
-def test_a_command_finds_the_python_of_this_notebook_and_says_no_noise(capsys) -> None:
-    said = launch_commands.run_command(
-        "python -c 'import sys; print(sys.executable)'; echo 'done: {\"losses\": [1.5]}'; exit 3"
-    )
-    assert sys.executable in said
-    assert launch_commands.losses_of(said) == [1.5]
-    assert capsys.readouterr().out.strip() == sys.executable
+def test_the_lines_that_people_read_leave_out_results_and_remarks() -> None:
+    log = [
+        "epoch 1 of 2: loss 2.2\n",
+        "\n",
+        'done: {"losses": [1.5]}\n',
+        "W1129 torch/distributed/run.py:851] threads\n",
+    ]
+    assert list(launch_commands.progress_lines(log)) == ["epoch 1 of 2: loss 2.2"]
+    assert launch_commands.losses_of("".join(log)) == [1.5]
 
 
-def test_a_command_that_does_not_end_is_ended_with_its_processes() -> None:
-    with pytest.raises(CourseError, match=r"sleep has not ended after 0 s"):
-        launch_commands.run_command("sleep 4321", seconds=0.2)
-    assert subprocess.run(["pgrep", "-f", "^sleep 4321"], check=False, capture_output=True).returncode == 1
+def test_the_losses_that_the_program_of_lesson_7_prints() -> None:
+    epochs = ["epoch 1: loss 1.900, accuracy 80.8%", "epoch 2: loss 0.430, accuracy 90.6%"]
+    log = "\n".join(["1437 images, processes: 2, device: cpu", *epochs, ""])
+    assert launch_commands.printed_losses(log) == [1.9, 0.43]
+    with pytest.raises(CourseError, match=r"printed no loss\. What it said:\nno such file"):
+        launch_commands.printed_losses("no such file\n")
+
+
+def test_recordings_of_jobs_say_where_they_come_from() -> None:
+    for name, first in (("batch_job", "1437 images, processes: 2"), ("ranks_in_a_job", "4 ranks on 2 nodes (c1, c2)")):
+        recorded = recorded_output(name)
+        assert recorded.output.startswith(first)
+        assert str(recorded).startswith(f"RECORDED on {recorded.date} with Slurm {recorded.versions['Slurm']}")
+        assert "emulated nodes" in str(recorded)
+    assert len(launch_commands.printed_losses(recorded_output("batch_job").output)) == 3
+    with pytest.raises(CourseError, match="no recording of 'nothing'"):
+        recorded_output("nothing")
 
 
 def test_a_training_without_result_is_told() -> None:
@@ -141,10 +152,10 @@ def test_a_job_that_no_other_jobs_end_would_let_in_is_given_up(slurm_commands, r
     ("reason", "meant"),
     [
         ("Priority", "waits in the queue (Priority)"),
-        ("ReqNodeNotAvail, Reserved for maintenance", "(ReqNodeNotAvail: its nodes are down or reserved; `sinfo -R`"),
+        ("ReqNodeNotAvail, Reserved for maintenance", "(ReqNodeNotAvail: its nodes are down or reserved (`sinfo -R`"),
         ("QOSMaxGRESPerUser", "(QOSMaxGRESPerUser: your other jobs use all that you may have at a time"),
         ("AssocGrpGRES", "(AssocGrpGRES: your group's jobs use all that it may have"),
-        ("JobHeldUser", "(JobHeldUser: somebody holds it: `scontrol release"),
+        ("JobHeldUser", "(JobHeldUser: it is held (`scontrol release"),
     ],
 )
 def test_a_job_that_waits_says_for_what(slurm_commands, reason: str, meant: str) -> None:
@@ -180,8 +191,11 @@ def test_the_tries_of_a_log() -> None:
     assert (first.began, first.steps, first.died, first.rank, first.ended) == (0, [5, 10, 15], 17, 1, 17)
     assert (second.began, second.steps, second.losses, second.ended) == (10, [15, 20], [1.1, 0.6], 20)
     assert repeated_steps([first, second]) == 7
-    assert tries_text([first, second], 0.6) == "7 steps were done twice; at the end the same loss, 0.6000"
-    assert tries_text([second], 0.5) == "Nobody was killed; another loss: 0.6000, not 0.5000"
+    assert tries_text([first, second], 0.6) == "7 steps were done twice, and the loss at the end is the same, 0.6000"
+    assert (
+        tries_text([second], 0.5)
+        == "No process was killed, and the loss at the end is different: 0.6000 instead of 0.5000"
+    )
     assert tries_of("nothing began\n", 5) == []
 
 
@@ -203,25 +217,48 @@ def test_gains_in_words() -> None:
     assert sentences.gain(taken, "float32", "bfloat16") == 2
     said = sentences.widths_text({64: taken, 128: taken}, "float32")
     told = "bfloat16 is 2.0 times as fast as float32 with 64 hidden units, 2.0 with 128"
-    assert said.startswith(f"{told}; compiled is 1.0 with 64 hidden units, 1.0 with 128; other is 0.5 with")
+    told += "; compiled is 1.0 with 64 hidden units, 1.0 with 128"
+    assert said == f"{told}; other is slower than float32 at both widths: 0.50 and 0.50 times its speed"
     steps = {"float32": [0.005, 0.006, 0.004], "compiled": [0.003]}
     assert "won back after 5,000 steps" in sentences.compiling_text(10.0, steps, "float32", "compiled")
     assert "never won back" in sentences.compiling_text(10.0, steps, "compiled", "compiled")
     assert sentences.by_width({64: steps})["64 hidden units"]["compiled, 64"].median == 0.003
 
 
+def test_rungs_in_words() -> None:
+    seconds = {"float32": [8.0, 8.1], "+ TF32": [2.0, 2.1], "+ bfloat16": [2.5, 2.6], "+ CUDA graph": [1.0, 1.0]}
+    climbed = ladder.Climb("a GPU", "today", 1, 1.0, 1.0, seconds, {})
+    said = sentences.gains_text(climbed)
+    assert said.startswith("The two largest gains: TF32 (3.9 times as fast as the rung before) and CUDA graph (2.5")
+    assert said.endswith("Slower than the rung before: bfloat16.")
+    assert sentences.gains_text(ladder.recorded_climb()).endswith("Slower than the rung before: torch.compile.")
+
+
+@pytest.mark.parametrize(
+    ("bare", "ends", "below"),
+    [
+        ([1.0, 0.04, 0.9], "; without one, only from 1 to 1", "Without a scale, E4M3 loses all numbers of size 0.01"),
+        ([0.5, 0.5, 0.5], "at every size", ""),
+    ],
+)
+def test_scales_in_words(bare, ends, below) -> None:
+    title, finding = sentences.scales_text([0.01, 1, 100], {"E4M3": bare, "E4M3 with a scale": [0.04] * 3})
+    assert title.replace("\N{NO-BREAK SPACE}", " ").startswith("With a scale, E4M3 is off by 4 % at most")
+    assert title.endswith(ends) and finding.startswith(below)
+
+
 def test_losses_in_words() -> None:
     same = {"ranks": [2.0, 0.116], "torchrun": [2.0, 0.116000001]}
     assert sentences.same_loss(same)
-    assert sentences.ways_text(same) == "2 ways to start, one curve: the loss ends at 0.1160 every time"
+    assert sentences.ways_text(same) == "2 runs, one curve: the loss ends at 0.116 each time"
     assert not sentences.same_loss({**same, "srun": [2.0, 0.12]})
-    assert "end between 0.1160 and 0.1200" in sentences.ways_text({**same, "srun": [2.0, 0.12]})
+    assert "end with losses between 0.116 and 0.120" in sentences.ways_text({**same, "srun": [2.0, 0.12]})
 
 
 def test_the_use_of_a_link_in_words() -> None:
     said = sentences.link_text("gloo", 1_000_000, 4, [23e6, 24e6, 20e6], 25e6).replace("\N{NO-BREAK SPACE}", " ")
     assert said == "1 MB over gloo; with 4 ranks the bus bandwidth is 92 % of the link"
-    assert "nobody knows" in sentences.link_text("nccl", 1_000_000, 4, [23e6], None)
+    assert "isn't known" in sentences.link_text("nccl", 1_000_000, 4, [23e6], None)
 
 
 def test_measured_on_one_process() -> None:
@@ -264,7 +301,7 @@ def test_pictures_say_what_they_show() -> None:
         "3 ranks on 2 nodes. a: ranks 0, 2; b: ranks 1": seats(["a", "b", "a"]),
         "rank 4 from SLURM_PROCID": launchers(environments),
         "try 1 from step 0 to 17, killed; try 2": tries([first, second], [2.2, 1.7, 1.1, 0.6]),
-        "Nobody was killed": tries([Try(0, [5, 10], [2.0, 1.0])], [2.0, 1.0]),
+        "No process was killed": tries([Try(0, [5, 10], [2.0, 1.0])], [2.0, 1.0]),
     }
     for said, picture in pictures.items():
         assert said in picture.alt_text
@@ -273,27 +310,9 @@ def test_pictures_say_what_they_show() -> None:
         seats([])
 
 
-def test_a_step_is_played_on_virtual_ranks_and_on_real_ones(four_ranks):
-    network = Network(1e-3, 1e-6)
-    nowhere = course.start(4, where="nowhere", network=network)
-    run = nowhere.run(played_step, 0.5, 1000, on_nodes, runs=2)
-    begun = 2 * allreduce_time("recursive doubling", 4, 0, network)  # a barrier may end at other times on other ranks
-    due = 0.5 + allreduce_time("ring", 4, 4000, network)
-    assert all(seconds == pytest.approx(due, abs=begun) for taken in run.results for seconds in taken)
-    real = four_ranks.run(played_step, 0.01, 1000, on_nodes).results
-    assert all(taken[0] >= 0.01 for taken in real)
-
-
-def test_a_step_whose_gradients_are_not_added_up_is_rejected():
-    nowhere = course.start(2, where="nowhere")
-    with pytest.raises(RankError, match="not added up"):
-        nowhere.run(played_step, 0.5, 10, lambda comm, gradient: None)
-
-
-def test_what_forty_gpus_bring_is_said():
-    title, finding = sentences.played_text([4, 8, 40], {"slow": [3.7, 1.4, 4.2], "fast": [3.7, 6.9, 33]})
-    assert (title, finding) == (
-        "Virtual: 40 GPUs do 4.2 to 33 times the work of one",
-        "With slow, 8 GPUs do less than 4 on one node",
-    )
-    assert "slowest network: slow" in sentences.played_text([4, 8], {"slow": [3, 4], "fast": [3, 6]})[1]
+def test_how_much_faster_forty_gpus_are_is_in_the_title():
+    title, finding = sentences.virtual_nodes_text([4, 8, 40], {"slow": [3.7, 1.4, 4.2], "fast": [3.7, 6.9, 33]})
+    assert title == "On virtual clocks, 40 GPUs train 4.2 times the images of one GPU with slow, and 33 times with fast"
+    assert finding == "With slow between nodes, 8 GPUs are slower than 4 on one node"
+    _, finding = sentences.virtual_nodes_text([4, 8], {"slow": [3, 4], "fast": [3, 6]})
+    assert finding == "With all these networks, 8 GPUs are at least as fast as 4 on one node"

@@ -30,7 +30,7 @@ def test_the_sentence_names_what_a_gpu_has_given_out_where_there_is_one() -> Non
     assert kept_text(kept) == "With FSDP2 a rank keeps 6 MB, with DDP 18 MB"
     assert kept_shares(*kept.values()) == {"model": 25.0, "everything": pytest.approx(100 / 3)}
     kept = {way: RankMemory(one.counted, one.formula, 20_000_000) for way, one in kept.items()}
-    assert kept_text(kept).endswith("(at most given out: 20 MB and 20 MB)")
+    assert kept_text(kept).endswith("(most in use at one moment: 20 MB and 20 MB)")
 
 
 def test_the_recording_is_what_the_checks_on_the_gpu_measured() -> None:
@@ -44,5 +44,5 @@ def test_the_recording_is_what_the_checks_on_the_gpu_measured() -> None:
         formula = training_memory(model.build(), model.batch, model.length, "adam", parallelism=cut)
         assert recorded.formula[way] == pytest.approx(formula.total)
     assert rows[0]["date"] == recorded.date and recorded.machine.split(",")[0] in rows[0]["measured"]
-    assert "whole: 2.1 GB at most; the formula says 2.2 GB (-6 %)" in recorded_memory_text(recorded)
+    assert "without sharding: at most 2.1 GB; by the formula 2.2 GB (-6%)" in recorded_memory_text(recorded)
     assert asdict(model).keys() == recorded.sizes.keys()

@@ -41,6 +41,8 @@ def test_without_failures_only_checkpoints_cost() -> None:
     assert goodput(540, 60, 1e12) == pytest.approx(0.9)
 
 
-def test_the_sentence_says_what_was_best() -> None:
-    text = intervals_text([2, 16, 128], [[0.6], [0.86, 0.87, 0.88], [0.7]], 19.2)
-    assert "16 minutes, 87" in text and "the formula says 19 minutes" in text and "With 2 minutes 60" in text
+def test_the_title_names_the_best_interval_of_each_cost() -> None:
+    shares = {"all wait 60 s": [[0.6], [0.86, 0.87, 0.88], [0.7]], "all wait 5 s": [[0.9], [0.85], [0.7]]}
+    title, below = intervals_text([2, 16, 128], shares, {"all wait 60 s": 19.2, "all wait 5 s": 5.56})
+    assert "16 minutes if all wait 60 s (goodput 87" in title and "2 minutes if all wait 5 s (goodput 90" in title
+    assert below.startswith("On paper: 19 and 5.6 minutes. A simulation")

@@ -120,7 +120,7 @@ def test_words_of_a_broken_link_are_no_opinion_of_the_script(words, tmp_path, mo
 def test_without_a_slurm_the_check_says_so(four_ranks) -> None:
     *_, last = EXERCISE.cases(np.random.default_rng(0), 4)
     said = EXERCISE.praise(*outcomes([(last, slurm_script)], four_ranks))
-    assert "no Slurm answers here" in said or "this Slurm takes it" in said
+    assert "there is no Slurm here" in said or "the Slurm here accepts it" in said
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_the_path_goes_to_the_rank_that_was_waited_for() -> None:
     assert share_of_ranks(path, 3) == pytest.approx([0, 7 / 15, 6 / 15])
     assert share_of_ranks(path, 3, TRANSFER) == pytest.approx([0, 1 / 15, 1 / 15])
     told = sentences.critical_text(path, 3).replace("\N{NO-BREAK SPACE}", " ")
-    assert told == "Rank 1 works for 47 % of the critical path; 13 % is transfers"
+    assert told == "Rank 1's own work makes up 47 % of the critical path, transfers 13 %"
 
 
 def test_what_is_off_the_path_can_get_slower_for_nothing() -> None:
@@ -125,11 +125,16 @@ def test_changes_add_up_to_the_change_of_the_steps() -> None:
 
 def test_what_changed_is_said_and_drawn() -> None:
     found = [Change("aten::mm", 5.0, 1.0), Change(IDLE, 1.0, 2.0)]
-    assert sentences.changes_text(found) == "3 s less on average over the ranks; what changed most: aten::mm, 4 s less"
+    assert (
+        sentences.changes_text(found)
+        == "The run is 3 s shorter, on average over the ranks; what changed most: aten::mm, 4 s less"
+    )
     assert sentences.changed_most(found) == "a" and sentences.changed_most(found[1:]) == "c"
     assert sentences.changed_most([Change("gloo:all_reduce, exposed", 3.0, 1.0), *found[1:]]) == "b"
     slower = [Change("aten::mm", 1.0, 5.0), Change(IDLE, 2.0, 1.0)]
-    assert sentences.changes_text(slower) == sentences.changes_text(found).replace(" less", " more")
+    assert sentences.changes_text(slower) == sentences.changes_text(found).replace(" less", " more").replace(
+        "shorter", "longer"
+    )
     assert "aten::mm, 5 s before, 1 s after" in changed(found, "A title").alt_text
     with pytest.raises(CourseError, match="at least one"):
         changed([], "A title")
@@ -185,7 +190,7 @@ def test_reports_that_differ_are_told_apart() -> None:
     assert sentences.agree(right, report)
     for wrong in (None, flight_recorder.Mismatch(1, "all_reduce", ""), flight_recorder.Mismatch(2, "broadcast", "")):
         assert not sentences.agree(wrong, report)
-        assert sentences.both_reports_text(wrong, report).endswith("They do not name the same.")
+        assert sentences.both_reports_text(wrong, report).endswith("They don't name the same rank and operation.")
 
 
 def all_well() -> None:

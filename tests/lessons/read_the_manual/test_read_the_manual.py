@@ -24,9 +24,10 @@ from course_utils.lessons.read_the_manual.framework_steps import (
 from course_utils.lessons.read_the_manual.lightning import is_there, missing
 from course_utils.lessons.read_the_manual.manuals import FRAMEWORKS
 from course_utils.lessons.read_the_manual.passages import PASSAGES, Passage, Term
-from course_utils.lessons.read_the_manual.pictures import reading
+from course_utils.lessons.read_the_manual.pictures import reading, sent_and_kept_panels
 from course_utils.lessons.read_the_manual.tables import dictionary_table, side_by_side, words_table
 from course_utils.syllabus import LESSONS
+from course_utils.words import percent
 from workshop.publish.sources import ROOT, read_cells
 
 STEM = "15_read_the_manual"
@@ -96,7 +97,7 @@ def test_every_way_makes_the_step_of_one_process(ranks, batch, alone, name: str,
 def test_fully_shard_makes_one_network_of_two(ranks, batch, alone) -> None:
     steps = seen(ranks, batch, partial(WAYS["with_fsdp"], same_seed=False), 2)
     assert sentences.start_letter(steps, alone) == "c"
-    assert "not one process's" in sentences.same_text("FSDP2", steps, alone)
+    assert "not those of one process" in sentences.same_text("FSDP2", steps, alone)
 
 
 def test_a_loss_for_a_sum_under_a_mean(ranks, batch, alone) -> None:
@@ -112,25 +113,31 @@ def stepped(weights: float, calls: list, kept: int = WEIGHTS) -> Stepped:
 
 def test_sentences_are_chosen_by_the_numbers() -> None:
     here, there = stepped(1.0, []), stepped(2.0, [])
-    assert "one process's weights (difference 0e+00)" in sentences.same_text("A", [here, here], here.weights)
+    assert "the weights of one process (largest difference 0e+00)" in sentences.same_text(
+        "A", [here, here], here.weights
+    )
     assert "different" in sentences.same_text("A", [here, there], here.weights)
     letters = [sentences.start_letter(one, here.weights) for one in ([here, here], [here, there], [there, there])]
     assert letters == ["a", "b", "c"]
     calls = [("all_gather", 1), ("broadcast", 10), ("broadcast", 20), ("all_reduce", 30)]
     assert sentences.calls_text("A", [stepped(0, calls)]) == "A: 2 × broadcast, 1 × all_reduce"
-    assert sentences.calls_text("A", [here]) == "A: no collective"
+    assert sentences.calls_text("A", [here]) == "A: no collectives"
     first = [stepped(0, [("broadcast", 100), ("all_reduce", 100)])] * 2
     more = [stepped(0, [("all_reduce", 200)], kept=WEIGHTS // 2)] * 2
     steps = {"by hand": first, "B": more}
     assert sentences.sends_most(steps) == "B"
     assert parts(steps)[0]["by hand"] == {AT_THE_START: 100, "all-reduce": 100}
     said = sentences.sent_and_kept_text(steps, "B")
-    assert said == "After the start B sends 2 times as much, and keeps 50\N{NO-BREAK SPACE}%"
-    assert sentences.sent_and_kept_text(steps, "by hand").count("as much as the first") == 2
+    assert said == f"B sends 2 times as much in the step as the first program, and keeps {percent(0.5)} as much"
+    equal = "by hand sends as much in the step as the first program, and keeps as much"
+    assert sentences.sent_and_kept_text(steps, "by hand") == equal
+    once, in_step, kept = sent_and_kept_panels(steps)
+    assert once.bars == {"by hand": {AT_THE_START: 100}, "B": {AT_THE_START: 0}}
+    assert sum(in_step.bars["B"].values()) == 200 and kept.bars["B"]["weights"] == WEIGHTS // 2
     assert "sends nothing" in sentences.sent_and_kept_text({"by hand": first[:1]}, "by hand")
     assert (
         sentences.naive_steps_text(1e6, 12_000_000, 60)
-        == "A step sends 1 MB from each node: 12 MB last for 12 of 60 steps"
+        == "In a step each node sends 1 MB, so 12 MB last for 12 of 60 steps"
     )
     assert sentences.naive_steps_text(1e6, 1_200_000, 60).endswith(" 1 of 60 steps")
     assert sentences.naive_steps_text(1e5, 12_000_000, 60).endswith(" all 60 steps")
@@ -142,7 +149,7 @@ def test_every_word_has_its_lesson() -> None:
     assert all(term.lesson is None or (0 <= term.lesson < 15 and term.measured) for term in terms)
     assert "".join(text for text, _ in PASSAGES[1].pieces) == PASSAGES[1].text
     assert PASSAGES[1].text.startswith("MultiWorkerMirroredStrategy currently")
-    assert sentences.words_text(PASSAGES) == "18 of 19 words, taught in 7 lessons"
+    assert sentences.words_text(PASSAGES) == "18 of the 19 words were taught, in 7 lessons"
     with pytest.raises(ValueError):
         Passage("a [word]", (Term("other", 1, "no"),))
 

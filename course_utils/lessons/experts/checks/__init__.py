@@ -1,1 +1,1 @@
-"""The exercises of lesson 16: the gate's choice, rows to experts and back, full experts, whose gradient is whose."""
+"""The exercises of lesson 16: the gate, rows to experts and back, a capacity, and sums of gradients."""

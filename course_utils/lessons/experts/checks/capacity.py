@@ -1,4 +1,4 @@
-"""The check of `capacity`: places counted choice by choice, with crowded, idle and full experts."""
+"""The check of `capacity`: counted choice by choice, with crowded, idle and full experts."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def kept(function: Callable, experts: "Tensor", number: int, factor: float) -> o
 
 
 def by_hand(experts: "Tensor", number: int, factor: float) -> "Tensor":
-    """Seat after seat."""
+    """Go through the choices one by one."""
     import torch
 
     free = [math.ceil(factor * experts.numel() / number)] * number
@@ -79,17 +79,17 @@ EXERCISE = Exercise(
     number=4,
     minutes=15,
     difficulty=2,
-    turn="which choices find a free place",
+    turn="count the choices of each expert",
     title="an expert that is full",
     cases=_cases,
     needs_torch=True,
     picture=False,
     hints=(
-        "How many rows would each expert get if all were equally busy, and what makes a whole number of it? And who "
-        "comes first: token 0's second choice, or token 5's first?",
-        "`limit = math.ceil(factor * experts.numel() / number)`. Walk over choice 0 of all tokens, then choice 1; "
-        "count for each expert. Without a loop: `experts.T.flatten()`, its `one_hot`, `cumsum(dim=0)`; keep where the "
-        "place is at most `limit`.",
+        "How many rows would each expert get if all were equally busy, and how do you round it? Which comes first, "
+        "the second choice of token 0 or the first choice of token 5?",
+        "`limit = math.ceil(factor * experts.numel() / number)`. Go through choice 0 of all tokens, then through "
+        "choice 1, and count for each expert. To do it without a loop, take `experts.T.flatten()`, its `one_hot`, and "
+        "`cumsum(dim=0)`, which numbers the choices of each expert. Keep those up to `limit`.",
     ),
-    praise=lambda outcome: "first choices first, earlier tokens first, and −1 for a choice without a place",
+    praise=lambda outcome: "first choices and earlier tokens are kept first, and what is above the limit is dropped",
 )

@@ -30,7 +30,7 @@ Y, OF_MADE, OF_WEIGHTS = "y", "the gradient of made", "the gradient of weights"
 def combined(
     function: Callable, made: "Tensor", weights: "Tensor", dispatched: tuple, upstream: "Tensor", group_size: int
 ) -> object:
-    """Call the learner's function, go back from y."""
+    """Call the learner's function, then go backward from y."""
     from course_utils.lessons.experts.choices import Dispatched
 
     group = group_of(group_size)
@@ -48,7 +48,7 @@ def combined(
 def in_one(
     made: Sequence["Tensor"], weights: Sequence["Tensor"], every: Sequence, ups: Sequence["Tensor"]
 ) -> list[dict]:
-    """The same in one process, by autograd."""
+    """Do the same in one process, by autograd."""
     import torch
 
     made = [tensor.clone().requires_grad_() for tensor in made]
@@ -108,16 +108,18 @@ EXERCISE = Exercise(
     number=3,
     minutes=15,
     difficulty=2,
-    turn="the way back, then a weighted sum for each token",
-    title="what the experts made, back to the tokens",
+    turn="send the answers back, then add them up for each token",
+    title="the answers, back to the tokens",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "A rank now sends what it received. The rows come back in the order in which they left: which token, and "
-        "which of its choices, is row i for?",
-        "`back = exchanged(made, dispatched.received, dispatched.sent, group)`. The weight of row i is "
-        "`weights.flatten()[dispatched.order[i]]`, its token `dispatched.order[i] // k`: `index_add` adds up their "
-        "answers.",
+        "A rank now sends as many rows to each rank as it received from it, and they arrive in the order in which you "
+        "had sent them. Which token, and which of its choices, does row i belong to?",
+        "`back = exchanged(made, dispatched.received, dispatched.sent, group)`. Row i has the weight "
+        "`weights.flatten()[dispatched.order[i]]` and belongs to token `dispatched.order[i] // k`. With `index_add` "
+        "you add up the answers of each token.",
     ),
-    praise=lambda outcome: f"every token has its experts' weighted sum, on {ranks(outcome.world_size)}, gradients too",
+    praise=lambda outcome: (
+        f"every token gets the weighted sum of its answers, on {ranks(outcome.world_size)}, and so do the gradients"
+    ),
 )

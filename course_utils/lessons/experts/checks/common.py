@@ -1,4 +1,4 @@
-"""Rows on their way to experts and back, put together in one process, for several exercises."""
+"""Rows on the way to experts and back, worked out in one process, for several exercises."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ _RIGHT = "the numbers are right, but rank {rank}"
 
 
 def chosen(rng: np.random.Generator, tokens: int, k: int, number: int, how: str = "") -> "Tensor":
-    """k different experts for each token."""
+    """Draw k different experts for each token."""
     import torch
 
     scores = rng.standard_normal((tokens, number))
@@ -45,7 +45,7 @@ def chosen(rng: np.random.Generator, tokens: int, k: int, number: int, how: str 
 
 
 def ways(tokens: Sequence["Tensor"], experts: Sequence["Tensor"], here: int) -> list["Dispatched"]:
-    """What each rank of a group has after the dispatch: row by row."""
+    """Work out row by row what each rank of a group has after the dispatch."""
     import torch
 
     from course_utils.lessons.experts.choices import Dispatched
@@ -72,7 +72,7 @@ def ways(tokens: Sequence["Tensor"], experts: Sequence["Tensor"], here: int) -> 
 
 
 def back(made: Sequence["Tensor"], every: Sequence["Dispatched"]) -> list["Tensor"]:
-    """For each rank of a group what was made of the rows that it had sent, in the order of sending."""
+    """Return, for each rank of a group, the answers to the rows that it had sent, in the order of sending."""
     import torch
 
     parts = [rows.split(dispatched.received) for rows, dispatched in zip(made, every, strict=True)]
@@ -121,16 +121,16 @@ def case_maker(harness: Callable, of_group: Callable[..., tuple[list, list, list
 
 
 def group_of(size: int) -> Any:
-    """The group of `size` neighbours that this rank belongs to; None, which stands for all, where size is 0."""
+    """Return the group of `size` neighbours that this rank belongs to; None, which means all ranks, if size is 0."""
     import torch.distributed as dist
 
     return dist.new_subgroups(size)[0] if size else None
 
 
 def bytes_of_rows(dispatched: "Dispatched | tuple", row: int) -> int:
-    """The most bytes for rows of `row` bytes, on their way and their gradients' way back.
+    """Return the most bytes that rows of `row` bytes and their gradients may take.
 
-    A number may travel beside each row (its expert, or its weight), and before all of them one for each expert.
+    A number may travel with each row (its expert, or its weight), and before them one for each expert.
     """
     *_, sent, received = dispatched
     return (sum(sent) + sum(received)) * (row + 8) + 512
@@ -147,7 +147,7 @@ def rows_once(enough: Sequence[int]) -> Callable[[Outcome], Finding | None]:
         for reply, most in zip(outcome.attempt.replies, enough, strict=True):
             made = [event.bytes for event in reply.events or () if event.name.startswith("all_to_all")]
             if sum(made) > most:
-                words = f"{_RIGHT} sent {{got:,}} bytes; its rows have fewer"
+                words = f"{_RIGHT} sent {{got:,}} bytes, which is more than its rows have"
                 return own("more-than-its-rows", words, rank=reply.rank, got=sum(made))
         return only_to_their_ranks(outcome)
 
@@ -159,6 +159,6 @@ def only_to_their_ranks(outcome: Outcome) -> Finding | None:
     for reply in outcome.attempt.replies:
         for event in reply.events or ():
             if event.kind == "collective" and not event.name.startswith("all_to_all") and event.bytes > 256:
-                words = f"{_RIGHT} called {{call}} of {{bytes:,}} bytes; every row has one rank that needs it"
+                words = f"{_RIGHT} called {{call}} with {{bytes:,}} bytes, although each row is needed on one rank only"
                 return own("to-all-ranks", words, rank=reply.rank, call=event.name, bytes=event.bytes)
     return None

@@ -1,4 +1,4 @@
-"""The check of `dispatch`: row by row in one process, forward and backward; and every row goes to one rank only."""
+"""The check of `dispatch`: row by row in one process, forward and backward; every row may go to one rank only."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ GRADIENT = "the gradient of tokens"
 def dispatched(
     function: Callable, tokens: "Tensor", experts: "Tensor", here: int, upstream: "Tensor", group_size: int
 ) -> object:
-    """Call the learner's function, go back from the rows that came."""
+    """Call the learner's function, then go backward from the rows that have arrived."""
     group, given, tokens = group_of(group_size), tokens, tokens.clone().requires_grad_()
     result = function(tokens, experts, here) if group is None else function(tokens, experts, here, group)
     given.copy_(tokens.detach())  # whoever changed them changed the caller's
@@ -96,18 +96,18 @@ EXERCISE = Exercise(
     number=2,
     minutes=25,
     difficulty=3,
-    turn="sort by expert, tell how many are coming, send the rows",
+    turn="sort by expert, exchange the counts, send the rows",
     title="tokens to their experts",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "The rows for rank 0 have to stand first, then those for rank 1. In which order do you put the choices, and "
-        "how does a rank learn how many rows the others have for it?",
-        "`order = flat.argsort(stable=True)`, without the −1; the token of choice i is `i // k`. `torch.bincount` "
-        "counts the rows of every expert; an all-to-all of these counts tells each rank what is coming. Sums over "
-        "a rank's experts are `sent` and `received` for `exchanged`.",
+        "The rows for rank 0 have to come first, then those for rank 1. How do you sort the choices, and how does a "
+        "rank find out how many rows the others will send it?",
+        "`order = flat.argsort(stable=True)`, without the choices that are −1. Choice i belongs to token `i // k`. "
+        "`torch.bincount` counts the rows for each expert, and an all-to-all of these counts tells each rank how many "
+        "will arrive. Sum the counts over each rank's experts to get `sent` and `received` for `exchanged`.",
     ),
     praise=lambda outcome: (
-        f"every row is with its expert, on {ranks(outcome.world_size)}; each row travelled once, and its gradient back"
+        f"every row reaches its expert on {ranks(outcome.world_size)}, travels only once, and its gradient comes back"
     ),
 )

@@ -1,4 +1,4 @@
-"""The check of `expert_gradients`: sums on several meshes of data × expert, gradients of None among them."""
+"""The check of `expert_gradients`: sums on several meshes of data × expert, some with gradients of None."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -21,12 +21,12 @@ Gradients = Sequence["Tensor | None"]
 def summed(
     function: Callable, shapes: tuple, shared: Gradients, own: Gradients, data: int, dtype: str, give: Callable
 ) -> dict:
-    """Call the learner's function with parameters that have these gradients; what they are afterwards.
+    """Call the learner's function with parameters that have these gradients; return what they are afterwards.
 
-    Where all ranks have the same experts, it names no group.
+    If all ranks have the same experts, no group is given.
 
     Args:
-        give: what makes the argument of a list of parameters.
+        give: turns a list of parameters into the argument.
     """
     import torch
     import torch.distributed as dist
@@ -49,7 +49,7 @@ def summed(
 
 
 def in_one(every: Sequence[Gradients], members: Sequence[int], shapes: Sequence, dtype: str) -> list["Tensor"]:
-    """The sum over these ranks, divided by the number of all."""
+    """Return the sum over these ranks, divided by the number of all."""
     import torch
 
     sums = []
@@ -120,17 +120,18 @@ EXERCISE = Exercise(
     number=5,
     minutes=15,
     difficulty=2,
-    turn="sum over whom, divide by what",
-    title="whose gradients belong together",
+    turn="over which ranks to sum, by what to divide",
+    title="which gradients belong together",
     cases=_cases,
     needs_torch=True,
     hints=(
-        "Rank 0's expert had tokens of ranks 0 and 1, its copy on rank 2 those of ranks 2 and 3. Whose losses does its "
-        "gradient hold already, before you add anything, and over how many ranks' tokens is the mean?",
-        "Two loops: `shared` with `dist.all_reduce(parameter.grad)` over all ranks, `own` with `group=data`. Divide "
-        "both by `dist.get_world_size()`. First make a gradient of None zeros: others of the group do have one.",
+        "Rank 0's expert has processed tokens of ranks 0 and 1, and its copy on rank 2 those of ranks 2 and 3. Which "
+        "ranks' losses are in its gradient before you add anything, and over how many ranks' tokens is the mean?",
+        "Write two loops, one for `shared` with `dist.all_reduce(parameter.grad)` over all ranks, and one for `own` "
+        "with `group=data`. Divide both by `dist.get_world_size()`. Before that, replace a gradient of None by zeros, "
+        "because other ranks of the group may have one, and they all have to make the same call.",
     ),
     praise=lambda outcome: (
-        f"shared parameters over all {ranks(outcome.world_size)}, experts over those that have them; one mean for both"
+        f"shared parameters are summed over all {ranks(outcome.world_size)}, experts over those that have them"
     ),
 )

@@ -1,4 +1,4 @@
-"""The check of `route`: shares by NumPy, equal ones, a bias, small precision; and the gate's gradient."""
+"""The check of `route`: shares by NumPy, equal shares, a bias, low precision, and the gradient of the gate."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ EXPERTS, WEIGHTS, GRADIENT = "the experts", "the weights", "the gradient of scor
 
 
 def routed(function: Callable, scores: "Tensor", k: int, bias: "Tensor | None", upstream: "Tensor") -> object:
-    """Call the learner's function, go back from the weights."""
+    """Call the learner's function, then go backward from the weights."""
     given, scores = scores, scores.clone().requires_grad_()
     result = function(scores, k) if bias is None else function(scores, k, bias)
     given.copy_(scores.detach())  # whoever changed them changed the caller's
@@ -31,7 +31,7 @@ def routed(function: Callable, scores: "Tensor", k: int, bias: "Tensor | None", 
 
 
 def by_numpy(scores: "Tensor", k: int, bias: "Tensor | None", upstream: "Tensor") -> dict:
-    """The same, token by token, in float64."""
+    """Do the same token by token, in float64."""
     import torch
 
     wanted: dict = {EXPERTS: [], WEIGHTS: [], GRADIENT: []}
@@ -100,17 +100,19 @@ EXERCISE = Exercise(
     number=1,
     minutes=10,
     difficulty=1,
-    turn="shares by a softmax, then the k most wanted",
-    title="each token's experts",
+    turn="a softmax, then the k largest",
+    title="the experts of each token",
     cases=_cases,
     needs_torch=True,
     picture=False,
     hints=(
-        "With k = 1, and weights scaled up to a sum of 1: what is the weight of every token, and what can the gate "
-        "learn from it? And which of the two results does the bias change?",
-        "`shares = scores.softmax(dim=-1, dtype=…)`, in float32 at least. The experts are the first k of "
-        "`(shares + bias).sort(dim=-1, descending=True, stable=True).indices`; the weights "
-        "`shares.gather(-1, experts)`, in the scores' dtype.",
+        "There are two results. Which of them does the bias change? And if you divided the weights by their sum, what "
+        "would the weight be with k = 1, and what could the gate learn from it?",
+        "`shares = scores.softmax(dim=-1, dtype=…)`, in float32 at least. The experts are the first k columns of "
+        "`(shares + bias).sort(dim=-1, descending=True, stable=True).indices`. The weights are "
+        "`shares.gather(-1, experts)`, in the dtype of the scores.",
     ),
-    praise=lambda outcome: "the k most wanted experts, with the shares as weights; the gate can learn from them",
+    praise=lambda outcome: (
+        "each token goes to its k experts, with their shares as weights, and the gate can learn from them"
+    ),
 )

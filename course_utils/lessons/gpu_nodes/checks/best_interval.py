@@ -39,13 +39,13 @@ EXERCISE = Exercise(
     number=4,
     minutes=5,
     difficulty=1,
-    turn="what a checkpoint takes, against what a failure costs",
+    turn="the cost of checkpoints against the cost of failures",
     title="how often to save",
     cases=_cases,
     hints=(
-        "Save every t seconds: a share C / t of the time goes into writing. A failure every M seconds costs t / 2 "
-        "on average, a share t / 2M. For which t is their sum least? And what is M for all nodes together?",
-        "M is `node_hours * 3600 / nodes`. The sum C / t + t / 2M is least where both are equal: `t * t = 2 * C * M`.",
+        "If you save every t seconds, a share C / t of the time goes into writing. A failure every M seconds loses "
+        "t / 2 on average, which is a share of t / 2M. For which t is their sum least, and what is M for all nodes?",
+        "M is `node_hours * 3600 / nodes`. The sum C / t + t / 2M is least if both terms are equal, so t² is 2 C M.",
     ),
-    praise=lambda outcome: "one node and thousands, seconds from hours; what makes no sense is rejected",
+    praise=lambda outcome: "one node and thousands, with hours turned into seconds; impossible arguments are rejected",
 )

@@ -1,4 +1,4 @@
-"""The check of `bus_bandwidth`: every operation, large and small groups, and what cannot be meant."""
+"""The check of `bus_bandwidth`: every operation, large and small groups, and impossible arguments."""
 
 from collections.abc import Callable, Iterator
 
@@ -17,7 +17,7 @@ LINK_BYTES: dict[str, Callable[[int], float]] = {
     "reduce": lambda p: 1.0,
     "send": lambda p: 1.0,
 }
-"""Operation → what a rank's link has to carry at least, as a share of the vector; of P ranks."""
+"""Operation → the part of the vector that the busiest of P ranks has to send or receive at least."""
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
@@ -57,15 +57,16 @@ EXERCISE = Exercise(
     number=3,
     minutes=5,
     difficulty=1,
-    turn="the share of the vector that a link carries, times bytes per second",
+    turn="the part of the vector that a link carries, times the algorithm bandwidth",
     title="how full the links were",
     cases=_cases,
     hints=(
-        "An all-reduce is a reduce-scatter and an all-gather. How many of the P blocks does a rank send in each of "
-        "them? And how much of its vector must the root of a broadcast send at least?",
-        "`(P - 1) / P` of the vector for reduce-scatter, all-gather and all-to-all, twice that for an all-reduce, 1 "
-        "for broadcast, reduce and send; times `algorithm_bandwidth(nbytes, seconds)`, which rejects impossible times "
-        "and bytes. You reject operations and ranks yourself, with a CourseError.",
+        "An all-reduce is a reduce-scatter followed by an all-gather. How many of the P blocks does a rank send in "
+        "each of them? And how much of its vector must the root of a broadcast send at least?",
+        "The part is `(P - 1) / P` for reduce-scatter, all-gather and all-to-all, twice that for an all-reduce, and 1 "
+        "for broadcast, reduce and send. Multiply it by `algorithm_bandwidth(nbytes, seconds)`, which already rejects "
+        "impossible times and bytes. Unknown operations and fewer than one rank are yours to reject, with a "
+        "CourseError.",
     ),
-    praise=lambda outcome: "seven operations, one rank and a thousand; what makes no sense is rejected",
+    praise=lambda outcome: "seven operations, with one rank and with a thousand; impossible arguments are rejected",
 )

@@ -123,19 +123,20 @@ EXERCISE = Exercise(
     number=5,
     minutes=15,
     difficulty=2,
-    turn="the first rule that a line fits, the earliest such line; or the earliest errors",
+    turn="the first rule that fits, with its earliest line; otherwise the earliest errors",
     title="from a log to the cause of a failed launch",
     cases=_cases,
     hints=(
-        "Ten ranks complain when one fails. The table of rules begins with what explains the rest: which of your two "
-        "loops is the outer one, over rules or over lines? And in which order do you go through the lines?",
-        "`lines = in_time(log.splitlines())`. For each rule and each line: `found = re.search(rule.shows, line)`; if "
-        "there is one, and the rule has no `beside` or `beside(rule, found, log)` holds, `return Cause(rule.cause, "
-        "(line,))`. Below both loops `Cause(UNKNOWN, …)` with a tuple of at most three lines.",
+        "When one rank fails, many others complain. The rules are sorted so that a cause is above what follows from "
+        "it. So which of your two loops is the outer one, the one over rules or the one over lines?",
+        "Start with `lines = in_time(log.splitlines())`. For each rule and each line, let `found = "
+        "re.search(rule.shows, line)`. If it found something, and the rule has no `beside` or `beside(rule, found, "
+        "log)` is true, `return Cause(rule.cause, (line,))`. After both loops return `Cause(UNKNOWN, …)` with a tuple "
+        "of at most three lines.",
     ),
     symptoms={"a line is not in the log": _not_in_the_log},
     praise=lambda outcome: (
-        f"{len(RECORDED)} recorded logs, the same with other names and orders, {len(OTHERS)} in other words, and "
-        f"{len(UNKNOWN_LOGS)} that are none of them"
+        f"{len(RECORDED)} recorded logs, the same with different names and orders, {len(OTHERS)} in different words, "
+        f"and {len(UNKNOWN_LOGS)} with none of these causes"
     ),
 )

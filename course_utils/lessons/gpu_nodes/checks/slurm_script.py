@@ -171,20 +171,20 @@ EXERCISE = Exercise(
     number=2,
     minutes=20,
     difficulty=2,
-    turn="what is asked of Slurm, where rank 0 waits, srun, and what its exit code means",
+    turn="options for Slurm, the address of rank 0, srun, and what its exit code means",
     title="the batch script of a job that queues itself again",
     cases=_cases,
     hints=(
-        "What does sbatch have to know before the job begins, and what can only the job itself find out, when it runs? "
-        "And what does the script still do when srun is over?",
-        "`#!/bin/bash`, then `#SBATCH --nodes=2` and so on, a line for each option. Below `export MASTER_ADDR=${…:-…}` "
+        "What must sbatch know before the job begins, and what can the job find out only when it runs? "
+        "And what is left for the script to do after srun has ended?",
+        "After `#!/bin/bash` write a line like `#SBATCH --nodes=2` for each option. Then `export MASTER_ADDR=${…:-…}` "
         'with the first line of `scontrol show hostnames "$SLURM_JOB_NODELIST"`, and a port such as '
-        "`$((20000 + SLURM_JOB_ID % 10000))`; `srun --cpus-per-task=… command`, `status=$?`, and where that is 75 "
-        "`scontrol requeue`.",
+        "`$((20000 + SLURM_JOB_ID % 10000))`. Then `srun --cpus-per-task=… command`, and `status=$?`. If that is 75, "
+        "call `scontrol requeue`, and end with `exit`.",
     ),
     symptoms={"some jobs have no port": _no_port_for_some, "the shell stops at the first error": _stops_at_errors},
     praise=lambda outcome: (
-        "seven scripts read and run, where srun and scontrol only note what they are told; "
-        + ("this Slurm takes it, too" if outcome.results[0][0] else "no Slurm answers here, so none was asked")
+        "seven scripts were read and run, with an srun and a scontrol that only note their arguments; "
+        + ("the Slurm here accepts it, too" if outcome.results[0][0] else "there is no Slurm here that could be asked")
     ),
 )

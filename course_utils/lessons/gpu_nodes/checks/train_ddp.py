@@ -1,4 +1,4 @@
-"""The check of `train_ddp`: trainings that die, are stopped and started again, beside one that nobody interrupts."""
+"""The check of `train_ddp`: runs that are killed or stopped and started again, compared with an undisturbed one."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -44,17 +44,19 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         return Case(label, [(options, starts)] * size, due, tolerance=CLOSE, **with_group)
 
     two = min(2, world_size)
-    yield case(two, "nobody interrupts", Start())
+    yield case(two, "undisturbed", Start())
     dies = (Start(dies_after=7), Start(dies_after=5), Start(), Start())
     yield case(two, "killed after step 7 and after step 9, then started twice more", *dies)
     yield case(
         two, "the last rank hears SIGTERM in step 3, and in step 5", Start(hears_in=3), Start(hears_in=2), Start()
     )
     whole, parts = Start(folder="whole"), [Start(dies_after=6, folder="parts"), Start(folder="parts")]
-    yield case(two, "units are left out at random; killed after step 6", whole, *parts, dropout=0.3)
-    yield case(1, "killed in the middle of its second writing", Start(breaks_off=2), Start())
+    yield case(two, "with dropout, killed after step 6", whole, *parts, dropout=0.3)
+    yield case(1, "killed while it writes the second checkpoint", Start(breaks_off=2), Start())
     damaged = Start(epochs=1, dies_after=3), Start(epochs=1, damaged=True)
-    yield case(two, "killed after step 3; half of the checkpoint is lost before the second start", *damaged, every=2)
+    yield case(
+        two, "killed after step 3, and half of the checkpoint is lost before the second start", *damaged, every=2
+    )
     epochs = Start(epochs=1), Start(epochs=3, hears_in=5), Start(epochs=3)
     yield case(world_size, "one epoch, then two more, stopped at the end of one", *epochs, every=7)
     first, second = (int(step) for step in rng.integers(1, 6, 2))
@@ -70,7 +72,7 @@ def _as_without_interruption(outcome: Outcome) -> Finding | None:
     whole, parts = (outcome.results[0][STARTS[number]][LOSSES] for number in (0, len(starts) - 1))
     if same(parts, whole, 1e-6):
         return None
-    words = "interrupted and started again, the training ends with the losses {got}, else with {expected}"
+    words = "interrupted and started again, the run ends with the losses {got}, undisturbed with {expected}"
     return own("losses-after-a-restart", words, got=_short(parts), expected=_short(whole))
 
 
@@ -129,7 +131,11 @@ def _drawing(outcome: Outcome) -> Any:
         stopped = f"stopped\nafter step {seen[LEFT_AFTER]}" if seen[ENDED] == INTERRUPTED else seen[ENDED]
         rows.append(StartRow(f"{name} start", did, was_due, written, stopped if did else "nothing\nto do"))
     right = all(row.done == row.due for row in rows)
-    title = "Every start does the batches that are due" if right else "A start does other batches than were due"
+    title = (
+        "Every start trains on the batches that are due"
+        if right
+        else "A start trains on different batches than are due"
+    )
     return starts(rows, IMAGES // options["batch_size"], title)
 
 
@@ -143,20 +149,21 @@ def _numbers(batches: Sequence[str], options: Options) -> list[tuple[int, int]]:
 EXERCISE = Exercise(
     library="train_ddp",
     number=1,
-    minutes=20,
+    minutes=40,
     difficulty=3,
-    turn="go on where the checkpoint ends; train, write, and stop together",
-    title="a training that can be killed",
+    turn="resume from the checkpoint; train, save, and stop together",
+    title="a training run that can be killed",
     cases=_cases,
     needs_torch=True,
     drawing=_drawing,
     hints=(
-        "Write the loop first, without any checkpoint: epochs, batches, steps, losses. Then ask for each thing that "
-        "changes in it: what is it after a restart? Which of them does only rank 0 hold, which does every rank?",
-        "`found = read_checkpoint(training.file)` has what you saved: `load_state_dict` of model and optimizer, "
-        '`set_random_states(found["random"])`, `Place(**found["place"])`. Then epoch by epoch: `set_epoch`, and for '
-        "`batch in training.batches()[progress.batch:]`: step, `agreed()`, perhaps save, perhaps raise. To save: "
-        "all ranks call `gather_random_states()`, rank 0 `save_checkpoint`s a dict, all meet in `dist.barrier()`.",
+        "Write the loop over epochs and batches first, without any checkpoint. Then look at everything that changes "
+        "in it. What value must it have after a restart? Which of these values are the same on all ranks?",
+        "If `found = read_checkpoint(training.file)` is not None, load the model and the optimizer with "
+        '`load_state_dict`, call `set_random_states(found["random"])`, and set `progress = Place(**found["place"])`. '
+        "In each epoch call `set_epoch`, and go through `training.batches()[progress.batch:]`. After each step ask "
+        "`agreed()`, save if it is time or if they agreed, and then raise if they agreed. To save, all ranks call "
+        "`gather_random_states()`, rank 0 calls `save_checkpoint`, and all ranks meet in `dist.barrier()`.",
     ),
     symptoms={
         "it waits for a rank that has left": _waits_for_who_has_left,
@@ -167,8 +174,8 @@ EXERCISE = Exercise(
         "the weights are forgotten": _forgets("weights"),
     },
     praise=lambda outcome: (
-        f"{ranks(outcome.world_size)}, killed in the middle of an epoch, of a writing, and stopped by a signal to one "
-        "rank: every time the same batches and losses as without interruption; rank 0 alone writes"
+        f"{ranks(outcome.world_size)} were killed in the middle of an epoch and while writing, and stopped by a signal "
+        "to one rank; every time the batches and losses were those of an undisturbed run, and only rank 0 wrote"
     ),
     shares_files=True,
     search_runs=0,

@@ -179,32 +179,32 @@ class Cause:
 
 
 def explain_failure(log: str) -> Cause:
-    """Find why a launch failed, and the line that shows it first.
+    """Find the cause of a failed launch, and the earliest line that shows it.
 
-    The first of `RULES` that any line fits says the cause: its `shows` is found in the line and,
-    where it has a `beside`, this is found in the log too (`beside(rule, found, log)`).
+    The cause is that of the first rule in `RULES` that fits any line. A rule fits if `rule.shows`
+    is found in the line and, for a rule with a `beside`, `beside(rule, found, log)` is true.
 
-    The order in a log is no order in time: ranks write when they can, and a file may hold one after
-    the other. Where lines carry a time, the earliest counts; a line without one belongs to the time
-    above it (`in_time`).
+    Lines are considered in the order of time (`in_time`), which may differ from their order in the
+    log, because each rank writes when it can.
 
     Args:
-        log: what the launch printed, all ranks in one.
+        log: what the launch printed, with all ranks in one text.
 
     Returns:
-        The cause, with the earliest line that fits the rule. Where none fits, `UNKNOWN` with the
-        three earliest lines that `ERROR` is found in and `CONSEQUENCE` is not; without those, the
-        three earliest with `ERROR`; without those, the last line; without any line, none.
+        The cause, with the earliest line that its rule fits. If no rule fits, the cause is
+        `UNKNOWN`, with the earliest lines that help, three at most: lines in which `ERROR` is found
+        and `CONSEQUENCE` is not. If there are none, lines in which `ERROR` is found. If there are
+        none either, the last line. An empty log gives no line.
     """
     lines = in_time(log.splitlines())
-    # Rule by rule, not line by line:
-    # a cause counts before its consequences, wherever they stand in the log.
+    # Rule by rule, not line by line: a cause counts before its consequences,
+    # wherever they are in the log.
     for rule in RULES:
         for line in lines:
             found = re.search(rule.shows, line)
             if found and (not rule.beside or beside(rule, found, log)):
                 return Cause(rule.cause, (line,))
-    # No rule fits. Show the earliest errors, and of these first what does not follow from others.
+    # No rule fits, so show the earliest errors, and preferably those that do not follow from others.
     errors = [line for line in lines if ERROR.search(line)]
     causes = [line for line in errors if not CONSEQUENCE.search(line)]
     return Cause(UNKNOWN, tuple((causes or errors or lines[-1:])[:3]))

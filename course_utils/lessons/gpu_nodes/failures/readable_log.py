@@ -1,11 +1,13 @@
 """A log for people: without the launcher's own remarks, and with long lines cut."""
 
 import re
+from collections.abc import Iterable, Iterator
 
 from course_utils.lessons.gpu_nodes.failures.explain import shortened
 
 NOISE = re.compile(
-    r"torch/distributed/run\.py:\d+\]|Unable to resolve hostname|^(\d+: )?(\[rank\d+\]:)?\s*(\^+|-+|=+)\s*$"
+    r"torch/distributed/run\.py:\d+\]|Unable to resolve hostname|hostname of the client socket cannot be retrieved"
+    r"|^(\d+: )?(\[rank\d+\]:)?\s*(\^+|-+|=+)\s*$"
     r"|_internal\.py:\d+\].*Profiler"
 )
 """What torchrun says about threads, gloo about the machine's name, and rulers."""
@@ -19,12 +21,16 @@ def readable(log: str, width: int = 104) -> str:
 
     Of a traceback, calls inside Python and its packages are left out, and of a place in C++ its folders.
     """
-    kept, inside = [], False
-    for line in log.splitlines():
+    return "\n".join(readable_lines(log.splitlines(), width))
+
+
+def readable_lines(lines: Iterable[str], width: int = 104) -> Iterator[str]:
+    """Yield those of the lines that say something as they arrive, shortened as in `readable`."""
+    inside = False
+    for line in lines:
         if _INSIDE.match(line):
             inside = True
         elif not (inside and line.startswith("    ")):
             inside = False
             if line.strip() and not NOISE.search(line):
-                kept.append(shortened(_BUILT.sub(r"[\1]", line), width))
-    return "\n".join(kept)
+                yield shortened(_BUILT.sub(r"[\1]", line.rstrip("\n")), width)

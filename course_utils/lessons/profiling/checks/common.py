@@ -52,7 +52,7 @@ def races_well(
         taken = compared(outcome)
         if taken is None or taken.times >= target:
             return None
-        words = f"{RIGHT} it is {{times:.2f}} times as fast as {{slow}}; {{target}} times are asked for. {{lost}}"
+        words = f"{RIGHT} it is only {{times:.2f}} times as fast as {{slow}} instead of {{target}} times. {{lost}}"
         measured = {"times": taken.times, "lost": lost(outcome)}
         return own(TOO_SLOW, words, measured, slow=slow_name(outcome), target=target)
 
@@ -65,7 +65,7 @@ def slow_program(number: int, library: str, **declared: Any) -> Exercise:
         library=f"slow.{library}",
         begins_with=f"course_utils.lessons.profiling.slow.{library}:slow_{number}",
         number=number + 2,
-        turn="take this line out, and make what is below it faster",
+        turn="delete this line, and make the program below it faster",
         title=f"slow program {number}",
         needs_torch=True,
         praise=praised(TARGETS[number]),
@@ -94,8 +94,8 @@ def praised(target: float) -> Callable[[Outcome], str]:
             return "the same results"
         own, slow = (seconds_text(statistics.median(runs)) for runs in (taken.first, taken.second))
         return (
-            f"{number_text(taken.times)} times as fast as {slow_name(outcome)} ({target} were asked for), {own} in "
-            f"place of {slow}, with the same {'numbers' if len(outcome.results[0]['wanted']) > 1 else 'number'}"
+            f"{number_text(taken.times)} times as fast as {slow_name(outcome)} (the goal was {target}), {own} instead "
+            f"of {slow}, with the same {'numbers' if len(outcome.results[0]['wanted']) > 1 else 'number'}"
         )
 
     return praise
@@ -113,7 +113,7 @@ def longest_part(outcome: Outcome, rest: str) -> str:
     if not own:
         return ""
     part = max(own, key=own.__getitem__)
-    return f"The largest part of its time: {part}, {percent(own[part] / sum(own.values()))}"
+    return f"The largest part of its time, {percent(own[part] / sum(own.values()))}, goes into {part}"
 
 
 def bars_of(rest: str) -> Callable[[Outcome], "Figure | None"]:
@@ -122,7 +122,7 @@ def bars_of(rest: str) -> Callable[[Outcome], "Figure | None"]:
     def drawing(outcome: Outcome) -> "Figure | None":
         parts = parts_of(outcome, rest)
         return parts and draw.stacked_bars(
-            parts, f"{factor_text(outcome)}; here one run of each, which the profiler slows down"
+            parts, f"{factor_text(outcome)}; shown is one run of each, slowed down by the profiler"
         )
 
     return drawing
@@ -162,7 +162,7 @@ def lanes_drawn(messages: str) -> Callable[[Outcome], "Figure | None"]:
         return pictures.profile(
             lanes,
             factor_text(outcome),
-            "the median of the rounds counts; this is rank 0 in the last one",
+            "Rank 0 in the last round; the verdict is about the median of all rounds",
             names=[SLOW, YOURS],
         )
 

@@ -71,17 +71,17 @@ EXERCISE = Exercise(
     number=2,
     minutes=5,
     difficulty=2,
-    turn="of the time from begin to end, the share in which nothing was under way",
-    title="how long does a rank do nothing?",
+    turn="return the share of the time from begin to end in which the rank is idle",
+    title="how long is a rank idle?",
     cases=_cases,
     drawing=drawn_lanes,
     also_hidden=HIDDEN,
     hints=(
-        "Put computing and communication into one list and sort it. When you have come to an event: which part of it "
-        "has been counted before, and which part lies outside of the time that you are asked for?",
-        "Keep `counted`, the moment up to which all is done; at first that is `begin`. For each event, sorted: let it "
-        "begin at `counted` at the earliest and end at `end` at the latest; if something is left, add it, and go on "
-        "from there.",
+        "Put both lists into one and sort it. When you get to a pair, which part of it have you counted already, and "
+        "which part lies outside the time from `begin` to `end`?",
+        "Keep a variable `counted`, the moment up to which you have counted. At first that is `begin`. Cut each pair, "
+        "in sorted order, so that it begins no earlier than `counted` and ends no later than `end`. If anything is "
+        "left of it, add its length to the busy time and move `counted` to its end. The rest of the time is idle.",
     ),
     symptoms={"the share is nearly right": nearly_right},
     praise=lambda outcome: (

@@ -71,17 +71,18 @@ EXERCISE = Exercise(
     number=1,
     minutes=10,
     difficulty=2,
-    turn="of the time with communication, the share with computing, too",
+    turn="return the share of the communication time in which the rank computes",
     title="how much communication is hidden?",
     cases=_cases,
     drawing=drawn_lanes,
     also_hidden=HIDDEN,
     hints=(
-        "Go through time from left to right. At which moments does something change? What do you have to know between "
-        "two such moments, to say whether the time counts?",
-        "Make a list of changes: (begin, +1, which of the two lists) and (end, -1, which). Go through it sorted, and "
-        "keep two numbers: how many computations and how many messages are under way. Up to the next change the time "
-        "counts as communication where the second is not 0, and as hidden where the first is not 0 either.",
+        "Go through the time from left to right. At which moments does something change? What do you need to know "
+        "between two such moments in order to say whether the time counts?",
+        "Make a list of changes, (begin, +1, which of the two lists) and (end, -1, which). Go through it in order of "
+        "time, and keep count of how many computations and how many messages there are at this moment. The time up to "
+        "the next change is communication if there is at least one message. It is hidden if there is also at least one "
+        "computation.",
     ),
     symptoms={"the share is nearly right": nearly_right},
     praise=lambda outcome: "the shares counted by hand, for times that overlap, touch, are empty or in no order",

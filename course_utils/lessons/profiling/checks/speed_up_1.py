@@ -92,10 +92,10 @@ EXERCISE = slow_program(
     cases=_cases,
     drawing=bars_of(TRAINING),
     hints=(
-        "What does the profile show between two training steps? Does the second epoch do other work there than the "
-        "first?",
-        "Before the first epoch: `photos = torch.stack([decode(path.read_bytes()) for path in paths])`. In the epochs, "
-        "`for x, y in zip(photos.split(BATCH), labels.split(BATCH))`.",
+        "What does the program do in the gaps between two training steps? Is this work any different in the second "
+        "epoch than in the first?",
+        "Decode all photos before the first epoch, with `photos = torch.stack([decode(path.read_bytes()) for path in "
+        "paths])`. In every epoch, loop over `zip(photos.split(BATCH), labels.split(BATCH))`.",
     ),
     symptoms={
         **SYMPTOMS,

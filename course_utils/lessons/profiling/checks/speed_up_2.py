@@ -53,7 +53,7 @@ def _lost(outcome: Outcome) -> str:
     lanes = lanes_of(outcome, YOURS, 0)
     waits = len(outcome.results[0]["lanes"][YOURS]["messages"])
     share = percent(lanes.exposed_seconds / lanes.seconds)
-    return f"Rank 0 waits {count(waits, 'time')} for the other, {share} of its time"
+    return f"Rank 0 waits for the other rank {count(waits, 'time')}, for {share} of its time"
 
 
 def _silent_rank(outcome: Outcome) -> Finding | None:
@@ -94,9 +94,10 @@ EXERCISE = slow_program(
     cases=_cases,
     drawing=lanes_drawn("messages"),
     hints=(
-        "Who needs the numbers of the log, and when? Does the next training step?",
-        "Keep the three tensors of each step in a list. After the last step: `means = torch.stack(numbers) / "
-        "dist.get_world_size()`, one `dist.all_reduce(means)`, and `means.tolist()`.",
+        "When are the numbers of the log needed? Does the next training step use them?",
+        "Keep the three tensors of each step in a list `numbers`. After the last step, calculate `means = "
+        "torch.stack(numbers) / dist.get_world_size()`, call `dist.all_reduce(means)` once, and return "
+        "`means.tolist()`.",
     ),
     symptoms={
         **SYMPTOMS,

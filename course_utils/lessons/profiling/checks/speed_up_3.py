@@ -77,11 +77,12 @@ EXERCISE = slow_program(
     cases=_cases,
     drawing=bars_of(UPDATE),
     hints=(
-        "The network has 82 parameters. How many operations does one step of Adam take for one of them, and how many "
-        "numbers does each of these operations change? Which operations could work on all parameters at once?",
-        "`flat = nn.utils.parameters_to_vector(weights).detach()` and `nn.utils.vector_to_parameters(flat, weights)` "
-        "make every weight a piece of `flat`. Put the gradients into one vector with `torch.cat([one.flatten() for one "
-        "in gradients])`, and write Adam once, for `flat`. (`torch._foreach_…` functions for lists of tensors do too.)",
+        "The network has 82 tensors of weights. How many operations does Adam need for each of them in a step, and how "
+        "many numbers does an operation change? Could an operation work on all the tensors at once?",
+        "With `flat = nn.utils.parameters_to_vector(weights).detach()` and `nn.utils.vector_to_parameters(flat, "
+        "weights)`, every tensor becomes a piece of the vector `flat`. Join the gradients into one vector with "
+        "`torch.cat([gradient.flatten() for gradient in gradients])`, and apply Adam once, to `flat`. Torch's "
+        "functions for lists of tensors, whose names begin with `torch._foreach_`, are fast enough as well.",
     ),
     symptoms={
         **SYMPTOMS,

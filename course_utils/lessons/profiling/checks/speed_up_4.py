@@ -132,10 +132,11 @@ EXERCISE = slow_program(
     cases=_cases,
     drawing=_drawing,
     hints=(
-        "Which rank do the others wait for in every step? What would have to be the same for all ranks, so that nobody "
-        "waits: the number of texts, or something else?",
-        "For each batch, on every rank alike: an empty list for each rank; `for text in sorted(batch, key=len, "
-        "reverse=True)`, append it to the list with the fewest letters so far. Each rank computes its own list.",
+        "Which rank do the others wait for in every step? What would have to be equal on all ranks, so that they all "
+        "finish at about the same time?",
+        "On every rank, begin each batch with an empty list for each rank. Go through `sorted(batch, key=len, "
+        "reverse=True)` and append each text to the list that has the fewest letters so far. All ranks get the same "
+        "lists in this way, and each computes its own.",
     ),
     symptoms={
         **SYMPTOMS,

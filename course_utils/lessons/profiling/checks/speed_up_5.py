@@ -73,9 +73,7 @@ def _computed(outcome: Outcome) -> float:
 def _past_the_link(outcome: Outcome) -> Finding | None:
     share = _on_link(outcome)
     if abs(share - 1) > WHOLE:
-        words = (
-            f"{RIGHT} the link was at work {{share:.2f}} times as long as for slow_5, which sends every gradient once"
-        )
+        words = f"{RIGHT} the link was busy {{share:.2f}} times as long as with slow_5, which sends every gradient once"
         return own("less-on-link" if share < 1 else "more-on-link", words, {"share": share})
     for rank, result in enumerate(outcome.results):
         times = result["lanes"][YOURS]["link"]
@@ -83,7 +81,7 @@ def _past_the_link(outcome: Outcome) -> Finding | None:
             words = f"{RIGHT} rank {{rank}} sent several gradients at once, as if it had several links"
             return own("several-links", words, rank=rank)
     if _computed(outcome) < 1 - WHOLE:
-        words = f"{RIGHT} the ranks computed {{share:.2f}} times as long as for slow_5"
+        words = f"{RIGHT} the ranks computed {{share:.2f}} times as long as with slow_5"
         return own("less-computed", words, share=_computed(outcome))
     if _not_waited_for(outcome.case, outcome):
         return own("not-waited-for", f"{RIGHT} a rank did not wait for its last gradient on the link")
@@ -93,7 +91,7 @@ def _past_the_link(outcome: Outcome) -> Finding | None:
 def _lost(outcome: Outcome) -> str:
     lanes = lanes_of(outcome, YOURS, 0, "link")
     hidden, waits = percent(lanes.overlap_share), percent(lanes.exposed_seconds / lanes.seconds)
-    return f"Of the link's time {hidden} is hidden behind computing; rank 0 waits {waits} of its own time"
+    return f"{hidden} of the link's time is hidden behind computing, and rank 0 waits for {waits} of its own time"
 
 
 def _not_waited_for(case: Case, outcome: Outcome) -> bool:
@@ -132,10 +130,11 @@ EXERCISE = slow_program(
     cases=_cases,
     drawing=lanes_drawn("link"),
     hints=(
-        "When is the gradient of the last layer ready, and when does it leave? What could call you at that moment?",
-        "Before the steps: `weight.register_post_accumulate_grad_hook(lambda own: "
-        "under_way.append(link.all_reduce(own.grad)))` for every weight. After `backward()`: wait for all that is "
-        "under way, empty the list, and divide.",
+        "When is the gradient of the last layer ready, and when does it leave? Which of torch's hooks is called "
+        "at that moment?",
+        "Before the steps, call `weight.register_post_accumulate_grad_hook(lambda own: "
+        "in_flight.append(link.all_reduce(own.grad)))` for every weight, with an empty list `in_flight`. After "
+        "`backward()`, wait for everything in the list, empty it, and divide the gradients.",
     ),
     symptoms={
         **SYMPTOMS,

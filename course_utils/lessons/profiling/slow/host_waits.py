@@ -1,7 +1,7 @@
 """Slow program 2: every step waits for numbers that only the log needs.
 
-`.item()` makes the processor wait until the GPU has computed the number. A CPU has nothing to wait for; but a number
-of all ranks, an all-reduce, has to be waited for in the same way: until the last rank has come.
+On a GPU, `.item()` makes the processor wait until the number is computed. On a CPU it is there already, but a mean over
+all ranks needs an all-reduce, which makes a rank wait in the same way until the last rank has joined in.
 """
 
 import torch
@@ -15,21 +15,22 @@ BATCH = 16
 
 
 def own_network(device: str = "cpu") -> nn.Linear:
-    """A network for the digits, another one on every rank."""
+    """Return a network for the digits, a different one on every rank."""
     torch.manual_seed(dist.get_rank())
     return nn.Linear(64, 10).to(device)
 
 
 def right_share(found: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The share of right answers in a batch, a number."""
+    """Return the share of right answers in a batch, as a tensor with one number."""
     return (found.argmax(dim=1) == y).float().mean()
 
 
 def slow_2(x: torch.Tensor, y: torch.Tensor, steps: int = 60, device: str = "cpu") -> list[float]:
-    """Every rank trains a network of its own; the log holds three means over all ranks at each step.
+    """Train a network on every rank, and log three means over all ranks at each step.
 
-    These are loss, share of right answers and length of the gradient. Each step sums each of them
-    over the ranks of the default group, and waits for it: three all-reduces of one number.
+    They are the loss, the share of right answers, and the length of the gradient. Each step sums
+    each of them over the ranks of the default group and waits for it, which makes three
+    all-reduces of one number.
 
     Args:
         x: inputs of shape (examples, 64), float32; the same on all ranks.
@@ -62,9 +63,9 @@ def speed_up_2(
     steps: int = 60,
     device: str = "cpu",
 ) -> list[float]:
-    """Train as `slow_2` does, with the same log on all ranks, and wait for the others once.
+    """Train as `slow_2` does, with the same log on all ranks, but wait for the others only once.
 
-    All numbers travel at the end as one vector of `3 * steps` numbers, in one all-reduce.
+    At the end, all `3 * steps` numbers travel as one vector in a single all-reduce.
 
     Args:
         x: inputs of shape (examples, 64), float32; the same on all ranks.
@@ -84,9 +85,9 @@ def speed_up_2(
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        # Tensors, not numbers: nobody waits for them now.
+        # These stay tensors, so nothing has to wait for them now.
         numbers += [loss.detach(), right_share(found, y[batch]), model.weight.grad.norm()]
-    # One message at the end in place of three in every step.
+    # One all-reduce at the end replaces three in every step.
     means = torch.stack(numbers) / dist.get_world_size()
     dist.all_reduce(means)
     return means.tolist()

@@ -1,4 +1,4 @@
-"""Slow program 1: the processor is busy with files instead of learning."""
+"""Slow program 1: the processor reads and decodes the same photos again in every epoch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ PHOTOS, BATCH = 48, 16
 
 
 def write_photos(folder: Path, count: int = PHOTOS) -> list[Path]:
-    """Write the first digits as JPEG files into a folder, and give back their paths."""
+    """Write the first digits as JPEG files into a folder, and return their paths."""
     paths = [folder / f"{number:04d}.jpeg" for number in range(count)]
     for path, photo in zip(paths, jpeg_digits(count), strict=True):
         path.write_bytes(photo)
@@ -53,7 +53,7 @@ def speed_up_1(
     epochs: int = 4,
     device: str = "cpu",
 ) -> list[float]:
-    """Train as `slow_1` does, with the same losses, and read and decode every photo once.
+    """Train as `slow_1` does, with the same losses, but read and decode every photo only once.
 
     Args:
         paths: one JPEG file for each photo.

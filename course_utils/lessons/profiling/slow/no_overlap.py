@@ -1,4 +1,4 @@
-"""Slow program 5: the link is silent while the ranks compute, and the ranks wait while it works."""
+"""Slow program 5: the link is idle while the ranks compute, and the ranks wait while it works."""
 
 import itertools
 
@@ -12,11 +12,11 @@ from course_utils.lessons.overlap import played_hardware
 
 LAYERS, WIDTH = 8, 128
 SECONDS = 0.01
-"""Of the backward pass of a layer; and as long its gradient is on its way."""
+"""The time for the backward pass of a layer, and for its gradient on the link."""
 
 
 def waiting_network(device: str = "cpu") -> nn.Sequential:
-    """Layers whose backward pass takes its time, on a processor of each rank's own: played by waiting."""
+    """Return layers whose backward pass waits, as if each rank had a processor of its own."""
     torch.manual_seed(0)
     layers = [(nn.Linear(WIDTH, WIDTH, bias=False), played_hardware.Wait(0.0, SECONDS)) for _ in range(LAYERS)]
     for linear, _ in layers:
@@ -25,12 +25,12 @@ def waiting_network(device: str = "cpu") -> nn.Sequential:
 
 
 def own_link() -> played_hardware.PlayedLink:
-    """A link on which a gradient takes as long as the backward pass of its layer."""
+    """Return a link on which a gradient takes as long as the backward pass of its layer."""
     return played_hardware.PlayedLink(rate=4 * WIDTH * WIDTH / SECONDS)
 
 
 def slow_5(x: torch.Tensor, y: torch.Tensor, steps: int = 2, device: str = "cpu") -> list[float]:
-    """Train on all ranks; each has its own part of the batch. Each step sums every layer's gradient over the ranks.
+    """Train on all ranks, each with its own part of the batch, and sum every layer's gradient over them in each step.
 
     Args:
         x: this rank's inputs of shape (examples, 128), float32.
@@ -61,9 +61,9 @@ def speed_up_5(
     steps: int = 2,
     device: str = "cpu",
 ) -> list[float]:
-    """Train as `slow_5` does, with the same losses; every gradient leaves as soon as it is ready.
+    """Train as `slow_5` does, with the same losses, but send gradients while others are computed.
 
-    Each step sums every layer's gradient over the ranks, the last layer's first.
+    Each step sums every layer's gradient over the ranks.
 
     Args:
         x: this rank's inputs of shape (examples, 128), float32.
@@ -78,7 +78,7 @@ def speed_up_5(
     optimizer = Sgd(model.parameters(), rate=0.3)
     x, y = x.to(device), y.to(device)
     under_way = []
-    # A gradient leaves the moment it is ready, while the backward pass goes on to the layer before.
+    # A gradient leaves when it is ready, while the backward pass goes on to the layer before.
     for weight in model.parameters():
         weight.register_post_accumulate_grad_hook(lambda own: under_way.append(link.all_reduce(own.grad)))
     losses = []

@@ -1,4 +1,4 @@
-"""Slow program 3: many operations that each do next to nothing. Calling one takes longer than what it computes."""
+"""Slow program 3: many operations that do so little that calling one takes longer than its arithmetic."""
 
 import itertools
 
@@ -10,7 +10,7 @@ ADAM_RATE, KEEP_MEAN, KEEP_SQUARE, TINY, KEEP_AVERAGE = 0.01, 0.9, 0.999, 1e-8, 
 
 
 def deep_network(device: str = "cpu") -> nn.Sequential:
-    """Many narrow layers for the digits: 82 parameters, none of more than 1024 numbers."""
+    """Return many narrow layers for the digits: 82 tensors of weights, none of more than 1,024 numbers."""
     torch.manual_seed(0)
     sizes = [64, *[16] * 40, 10]
     layers = [(nn.Linear(a, b), nn.Tanh()) for a, b in itertools.pairwise(sizes)]
@@ -25,7 +25,7 @@ def slow_3(x: torch.Tensor, y: torch.Tensor, steps: int = 12, device: str = "cpu
         y: their classes, int64 of shape (examples,).
 
     Returns:
-        The loss before each step, and as the last one that of the averaged weights.
+        The loss before each step, and at the end the loss with the averaged weights.
     """
     model = deep_network(device)
     x, y = x.to(device), y.to(device)
@@ -66,7 +66,7 @@ def speed_up_3(
         y: their classes, int64 of shape (examples,).
 
     Returns:
-        The loss before each step, and as the last one that of the averaged weights.
+        The loss before each step, and at the end the loss with the averaged weights.
     """
     model = deep_network(device)
     x, y = x.to(device), y.to(device)

@@ -12,20 +12,20 @@ SECONDS_PER_LETTER = 2e-5
 
 
 def sample_texts(count: int = TEXTS) -> list[torch.Tensor]:
-    """Texts of very different lengths, from short to long in every batch, as vectors of letters (int64, 0 to 63)."""
+    """Return texts of very different lengths, from short to long in every batch, as vectors of letters from 0 to 63."""
     random = torch.Generator().manual_seed(0)
     lengths = torch.logspace(0.5, 3, BATCH).int().tolist()
     return [torch.randint(LETTERS, (lengths[index % BATCH],), generator=random) for index in range(count)]
 
 
 def gradient_of(texts: Sequence[torch.Tensor], vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Loss and gradient of some texts, as sums: how far the mean vector of each text's letters is from ones.
+    """Return the sums of the losses and gradients of some texts. A loss is how far a text's mean vector is from ones.
 
-    It takes a time in proportion to the letters of the texts; a processor for each rank is played by waiting.
+    It waits for a time proportional to the number of letters, as if each rank had a processor of its own.
 
     Args:
-        texts: any number of them.
-        vectors: one for each letter, of shape (letters, width).
+        texts: any number of texts.
+        vectors: a vector for each letter, of shape (letters, width).
 
     Returns:
         The sum of the losses, a number; the sum of the gradients, of the shape of `vectors`.
@@ -42,9 +42,9 @@ def gradient_of(texts: Sequence[torch.Tensor], vectors: torch.Tensor) -> tuple[t
 
 
 def slow_4(texts: Sequence[torch.Tensor], device: str = "cpu") -> list[float]:
-    """Train a vector for each letter; every rank takes its part of every batch, then all-reduces.
+    """Train a vector for each letter. Every rank takes its part of every batch, then all-reduces.
 
-    Each step sums two tensors over the ranks of the default group: the loss, and the gradient.
+    Each step sums two tensors over the ranks of the default group, the loss and the gradient.
 
     Args:
         texts: of different lengths, the same on all ranks; every batch goes from short to long.
@@ -68,11 +68,10 @@ def slow_4(texts: Sequence[torch.Tensor], device: str = "cpu") -> list[float]:
 
 
 def speed_up_4(texts: Sequence[torch.Tensor], device: str = "cpu") -> list[float]:
-    """Train as `slow_4` does, with the same losses, and give every rank about as many letters.
+    """Train as `slow_4` does, with the same losses, but give every rank about as many letters.
 
-    The longest text goes first, each to the rank that has fewest letters so far; all ranks come to
-    the same result without a message. Each step sums two tensors over the ranks of the default
-    group: the loss, and the gradient.
+    All ranks find the same shares without a message. Each step sums two tensors over the ranks of
+    the default group, the loss and the gradient.
 
     Args:
         texts: of different lengths, the same on all ranks; every batch goes from short to long.
@@ -89,7 +88,7 @@ def speed_up_4(texts: Sequence[torch.Tensor], device: str = "cpu") -> list[float
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
         parts: list[list[torch.Tensor]] = [[] for _ in range(world_size)]
-        # The longest first: short ones can still even out what long ones leave.
+        # The longest come first, because short texts can still even out what long ones leave.
         for text in sorted(batch, key=len, reverse=True):
             min(parts, key=lambda part: sum(map(len, part))).append(text)
         loss, gradient = gradient_of(parts[rank], vectors)

@@ -1,6 +1,5 @@
 """What runs on the ranks: a few steps of naive data parallelism as the measure, then the learner's training."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,52 +18,29 @@ from course_utils.lessons.read_the_manual.capstone.past_the_links import (
     PastTheLinks,
     written,
 )
-from course_utils.lessons.read_the_manual.capstone.sent_bytes import LINK, SentBytes
-from course_utils.lessons.read_the_manual.capstone.task import NAIVE_BATCH, RATE, STEP_SECONDS, as_images, network
+from course_utils.lessons.read_the_manual.capstone.sent_bytes import SentBytes, wait_until_sent
+from course_utils.lessons.read_the_manual.capstone.task import BACKWARD, FORWARD, NAIVE_BATCH, as_images, network
 
-TIMED, WARM_UP = 4, 1
+COUNTED_STEPS, WARM_UP = 4, 1
 """Steps of naive data parallelism that count, and those before them."""
 
 
 class _Meter:
-    """Bytes and seconds from its making on.
-
-    The nodes share the cores of one machine, which real nodes do not: the clock also counts waiting for a core. So
-    seconds are those of this rank's processor, and what its bytes take at the link's rate; where the clock behind a
-    link says less, the rank has computed while it sent, and the difference is taken off.
-    """
+    """Counts what leaves this rank, from its making on."""
 
     def __init__(self) -> None:
         dist.barrier()
         self._sent, self.past = SentBytes(), PastTheLinks()
-        self._clock, self._processor = time.perf_counter(), time.process_time()
 
-    def read(self, shortened: float | None = None) -> dict[str, Any]:
-        """What was sent, what was handed over past the links, in how many seconds, and where it was counted.
+    def read(self) -> dict[str, Any]:
+        """Return the bytes that were "sent", what was handed over "past" the links, and "where" it was counted.
 
-        Args:
-            shortened: the processor's seconds count so much each; None, after naive steps: as `STEP_SECONDS` has it.
+        What was written last may still wait for the link, a broadcast for example. It is waited for: until it has
+        left, it would be missing in what was sent, and look like something that was written into a file.
         """
-        took, computed = time.perf_counter() - self._clock, time.process_time() - self._processor
+        wait_until_sent()
         sent = self._sent.so_far()
-        if shortened is None:
-            shortened = min(1.0, TIMED * STEP_SECONDS / computed)
-        seconds = seconds_of(computed, 8 * sent / RATE, took if self._sent.where == LINK else None, shortened)
-        past, where = self.past.so_far(sent), self._sent.where
-        return {"sent": sent, "past": past, "seconds": seconds, "shortened": shortened, "where": where}
-
-
-def seconds_of(computed: float, sending: float, took: float | None, shortened: float) -> float:
-    """Seconds on a node of its own.
-
-    Args:
-        computed: seconds of the rank's processor.
-        sending: seconds of its bytes on the link.
-        took: by the clock, behind a link; None where there is none.
-        shortened: of each second of computing, this much counts: the rest is the machine's.
-    """
-    overlapped = max(0.0, computed + sending - took) if took is not None else 0.0
-    return shortened * (computed - overlapped) + sending
+        return {"sent": sent, "past": self.past.so_far(sent), "where": self._sent.where}
 
 
 def trained(function: Callable, seed: int, pixels: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
@@ -76,24 +52,22 @@ def trained(function: Callable, seed: int, pixels: np.ndarray, labels: np.ndarra
 
     Returns:
         "weights": name → array, or None where no VGG-11 came back; "returned": its type's name; "images": how many the
-        model was trained on, each time counted; "sent" and "seconds" of the training, "where" they were counted;
-        "start": bytes that were written before the first image; "past": see `PastTheLinks.so_far`; "shortened": how
-        much a second of the processor counts; "began", "own" and "used": see `FirstStep`; "naive_sent" and
-        "naive_seconds" of one step of naive data parallelism.
+        model was trained on, each time counted; "passes": see `ImagePasses`; "sent" by the training, "where" it was
+        counted; "start": bytes that were written before the first image; "past": see `PastTheLinks.so_far`; "began",
+        "own" and "used": see `FirstStep`; "naive_sent" by one step of naive data parallelism.
     """
     images, classes = as_images(pixels), torch.from_numpy(labels)
     naive = naive_step(network(0), images, classes)
-    shortened = naive.pop("shortened")
     model, wanted = network(seed), network(seed).state_dict()
     torch.manual_seed(seed)
     with FirstStep(model) as first:
         meter, before = _Meter(), written()
-        passes = count_images(model, meter.past.note_mappings)
+        passes = ImagePasses(model, meter.past.note_mappings)
         with _said_of_unix_sockets(meter.past):
             returned = function(model, images, classes)
-        result = meter.read(shortened)
+        result = meter.read()
     result |= {"weights": weights_of(returned, wanted), "returned": type(returned).__name__}
-    result |= {"images": sum(size for size, _ in passes), "start": passes[0][1] - before if passes else 0}
+    result |= {"images": passes.trained, "passes": passes.total, "start": (passes.first or before) - before}
     return result | {"began": first.began, "own": first.own, "used": first.used, **naive}
 
 
@@ -109,28 +83,53 @@ def _said_of_unix_sockets(past: PastTheLinks) -> Iterator[None]:
         raise
 
 
-def count_images(model: nn.Module, note: Callable[[], object] = lambda: None) -> list[tuple[int, int]]:
-    """A list that grows by each batch that the model's first convolution gets while it is trained.
+class ImagePasses:
+    """Counts the images that go through a model, from its making on.
 
-    That is the layer which all images pass, be the model called as a whole, layer by layer, or in stages.
+    Forward passes are seen at the first convolution and backward passes at the last layer. All images pass both, be the
+    model called as a whole, layer by layer, or in stages.
 
-    Args:
-        note: called before the first, second, fourth, eighth … of them.
-
-    Returns:
-        For each (images, bytes that this process had written before it).
+    Attributes:
+        trained: images of forward passes in `train()`.
+        total: image passes: an image costs `FORWARD` in each forward pass, in `eval()` too, and `BACKWARD` in each
+            backward pass.
+        first: bytes that this process had written before the first image in `train()`; None where there was none.
     """
-    passes: list[tuple[int, int]] = []
 
-    def count(layer: nn.Module, given: tuple[torch.Tensor, ...], named: dict[str, torch.Tensor]) -> None:
+    def __init__(self, model: nn.Module, note: Callable[[], object] = lambda: None) -> None:
+        """Watch the model.
+
+        Args:
+            note: called before the first, second, fourth, eighth … batch in `train()`.
+        """
+        self.trained, self.total = 0, 0
+        self.first: int | None = None
+        self._note, self._batches = note, 0
+        convolution = next(layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
+        convolution.register_forward_pre_hook(self._forward, with_kwargs=True)
+        _last(model).register_forward_hook(self._watch_backward)
+
+    def _forward(self, layer: nn.Module, given: tuple[torch.Tensor, ...], named: dict[str, torch.Tensor]) -> None:
+        images = len(given[0] if given else named["input"])
+        self.total += FORWARD * images
         if layer.training:
-            passes.append((len(given[0] if given else named["input"]), written()))
-            if len(passes).bit_count() == 1:
-                note()
+            self.first = written() if self.first is None else self.first
+            self.trained += images
+            self._batches += 1
+            if self._batches.bit_count() == 1:
+                self._note()
 
-    first = next(layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
-    first.register_forward_pre_hook(count, with_kwargs=True)
-    return passes
+    def _watch_backward(self, layer: nn.Module, given: tuple[torch.Tensor, ...], outputs: torch.Tensor) -> None:
+        if outputs.requires_grad:
+            outputs.register_hook(self._backward)
+
+    def _backward(self, gradient: torch.Tensor) -> None:
+        self.total += BACKWARD * len(gradient)
+
+
+def _last(model: nn.Module) -> nn.Linear:
+    """The layer whose outputs are the classes."""
+    return [layer for layer in model.modules() if isinstance(layer, nn.Linear)][-1]
 
 
 class FirstStep:
@@ -143,7 +142,7 @@ class FirstStep:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self._bias = [layer for layer in model.modules() if isinstance(layer, nn.Linear)][-1].bias
+        self._bias = _last(model).bias
         self.began: np.ndarray | None = None
         self.own: np.ndarray | None = None
         self.used: np.ndarray | None = None
@@ -177,10 +176,10 @@ def naive_step(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> 
         images: (n, 3, 32, 32), enough for the steps; labels: (n,).
 
     Returns:
-        "naive_sent": bytes; "naive_seconds"; "shortened": how much a second of the processor counts on this machine.
+        "naive_sent": bytes.
     """
     replica, optimizer = all_reduce_flat(model), torch.optim.SGD(model.parameters(), 0.05)
-    for number in range(WARM_UP + TIMED):
+    for number in range(WARM_UP + COUNTED_STEPS):
         if number == WARM_UP:
             meter = _Meter()
         optimizer.zero_grad()
@@ -188,9 +187,7 @@ def naive_step(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> 
         cross_entropy(replica.module(images[batch]), labels[batch]).backward()
         replica.finish()
         optimizer.step()
-    result = meter.read()
-    naive = {f"naive_{name}": result[name] / TIMED for name in ("sent", "seconds")}
-    return naive | {"shortened": result["shortened"]}
+    return {"naive_sent": meter.read()["sent"] / COUNTED_STEPS}
 
 
 def weights_of(returned: Any, wanted: dict[str, torch.Tensor]) -> dict[str, np.ndarray] | None:

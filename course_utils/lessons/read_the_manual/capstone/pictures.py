@@ -1,4 +1,4 @@
-"""Budget against use, as bars: accuracy, bytes and seconds of a training, beside what naive data parallelism takes."""
+"""Budget against use, as bars: accuracy, bytes and image passes of a training run, next to naive data parallelism."""
 
 from collections.abc import Callable
 
@@ -8,15 +8,21 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from course_utils.draw import style
-from course_utils.lessons.read_the_manual.capstone.result import COUNTED, CapstoneResult, megabytes_text, time_text
-from course_utils.lessons.read_the_manual.capstone.task import BUDGET
+from course_utils.lessons.read_the_manual.capstone.result import (
+    ACCURACY,
+    COUNTED,
+    PASSES,
+    CapstoneResult,
+    megabytes_text,
+)
+from course_utils.lessons.read_the_manual.capstone.task import BUDGET, NAIVE_PASSES
 from course_utils.words import percent
 
-YOURS, NAIVE = "this training", "naive data parallelism, from a few steps"
+YOURS, NAIVE = "this training run", "naive data parallelism, counted in a few steps"
 
 
 def budget_bars(result: CapstoneResult) -> Figure:
-    """Three panels, one under the other; a line marks what is asked for."""
+    """Draw three panels, one below the other; a line marks what is asked for."""
     missed = result.misses()
     title = f"Missed: {', '.join(missed)}" if missed else "Within all budgets, and accurate enough"
     left = 0.3 + style.text_width("bytes out of a node", style.TEXT) / style.DOTS
@@ -38,8 +44,8 @@ def budget_bars(result: CapstoneResult) -> Figure:
     )
     accuracy = (result.accuracy, None, BUDGET.accuracy, lambda share: percent(share, 1))
     sent = (max(result.sent), result.naive_sent, BUDGET.bytes, megabytes_text)
-    seconds = (result.seconds, result.naive_seconds, BUDGET.seconds * result.naive_seconds, time_text)
-    panels = {"accuracy": accuracy, "bytes out of a node": sent, "seconds": seconds}
+    passes = (max(result.passes), NAIVE_PASSES, BUDGET.passes, "{:,}".format)
+    panels = {ACCURACY: accuracy, "bytes out of a node": sent, PASSES: passes}
     texts = [_panel(ax, name, *amounts) for ax, (name, amounts) in zip(axes, panels.items(), strict=True)]
     style.draw_legend(axes[0], marks)
     picture.alt_text = " ".join([f"Bars. {title}.", *texts, COUNTED[result.links]])

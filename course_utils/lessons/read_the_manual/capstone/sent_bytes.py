@@ -4,6 +4,8 @@ import contextlib
 import os
 import socket
 import stat
+import time
+from collections.abc import Iterator
 
 from course_utils import system
 from course_utils.trace.events import bytes_sent
@@ -49,6 +51,26 @@ def _of_the_link() -> int:
 def sockets() -> dict[int, int]:
     """The number of each open TCP connection of this process → bytes that it has sent so far."""
     found: dict[int, int] = {}
+    for number, connection in _connections():
+        sent = system.sent_by(connection)
+        if sent is not None:
+            found[number] = sent
+    return found
+
+
+def wait_until_sent(patience: float = 30.0) -> None:
+    """Wait until all that this process has written into open TCP connections has arrived.
+
+    Args:
+        patience: seconds after which it is waited for no longer.
+    """
+    end = time.monotonic() + patience
+    while time.monotonic() < end and any(system.queued_in(connection) for _, connection in _connections()):
+        time.sleep(0.005)
+
+
+def _connections() -> Iterator[tuple[int, socket.socket]]:
+    """Each open TCP connection of this process, by its number; it is closed again when the next is asked for."""
     for descriptor in system.open_files():
         with contextlib.suppress(OSError):  # closed by now
             status = os.fstat(descriptor)
@@ -56,7 +78,4 @@ def sockets() -> dict[int, int]:
                 continue
             with socket.socket(fileno=os.dup(descriptor)) as connection:
                 if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.type == socket.SOCK_STREAM:
-                    sent = system.sent_by(connection)
-                    if sent is not None:
-                        found[status.st_ino] = sent
-    return found
+                    yield status.st_ino, connection

@@ -1,7 +1,7 @@
-"""A training tried on one's own, measured and weighed as the check does; and naive data parallelism, to begin with."""
+"""A training run to try out, measured and weighed as the check does; and naive data parallelism, to begin with."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -10,13 +10,16 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from course_utils.checks.finding_text import text_of
+from course_utils.checks.panel import show
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.gradients import broadcast_parameters
 from course_utils.lessons.data_parallel.replicas import all_reduce_flat
+from course_utils.lessons.read_the_manual.capstone.combinations import what_others_reached
 from course_utils.lessons.read_the_manual.capstone.faults import past_the_links, unfit
+from course_utils.lessons.read_the_manual.capstone.kept_results import has_failed, note_trial
 from course_utils.lessons.read_the_manual.capstone.on_ranks import trained
-from course_utils.lessons.read_the_manual.capstone.result import CapstoneResult, megabytes_text, result_of, time_text
-from course_utils.lessons.read_the_manual.capstone.task import LINKS, NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal
+from course_utils.lessons.read_the_manual.capstone.result import CapstoneResult, megabytes_text, passes_text, result_of
+from course_utils.lessons.read_the_manual.capstone.task import IMAGES, LINKS, NAIVE_BATCH, NAIVE_EPOCHS, NODES, deal
 from course_utils.ranks.run import per_rank
 
 if TYPE_CHECKING:
@@ -24,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def naive_data_parallel(model: nn.Sequential, images: torch.Tensor, labels: torch.Tensor) -> nn.Module:
-    """Lesson 6's training: in every step the gradients are averaged over the ranks, in float32, as one vector.
+    """Train as in lesson 6: in every step the gradients are averaged over the ranks, in float32, as one vector.
 
-    At the end each rank has batch norm's running means of its own images: they are averaged, too.
+    At the end each rank has batch norm's running means of its own images, so they are averaged as well.
 
     Arguments and result are those of `course_utils.lessons.read_the_manual.capstone.averaged_weights.capstone`.
     """
@@ -46,11 +49,14 @@ def naive_data_parallel(model: nn.Sequential, images: torch.Tensor, labels: torc
 
 
 def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> CapstoneResult:
-    """Deal images to the nodes, let the function train there, and weigh what comes back.
+    """Deal images to the nodes, let the function train there, and weigh what it returns.
+
+    An attempt of the learner's own that trained on all images of a node and misses what is asked for is noted, so that
+    `what_others_reached` may answer; the first time, its table is shown.
 
     Args:
         ranks: four of them.
-        function: as the exercise asks for; its accuracy and budgets are looked at, and not judged.
+        function: as the exercise asks for; its accuracy and budgets are measured, and not judged.
         seed: of images, weights and the order of batches; None draws a new one.
 
     Raises:
@@ -66,7 +72,18 @@ def tried(ranks: "Ranks", function: Callable, seed: int | None = None) -> Capsto
     seeds = per_rank([int(rng.integers(2**31)) for _ in dealt.shards])
     measured = ranks.run(trained, function, seeds, pixels, labels, backend="gloo").results
     if problem := past_the_links(measured) or unfit(measured):
-        sent, seconds = (max(result[name] for result in measured) for name in ("sent", "seconds"))
-        used = f"So far a node sends {megabytes_text(sent)} and takes {time_text(seconds)}."
-        raise CourseError(f"This training cannot be weighed yet: {text_of(problem)} {used}")
-    return result_of(measured, dealt.held_out)
+        sent, passes = (max(result[name] for result in measured) for name in ("sent", "passes"))
+        used = f"So far a node sends {megabytes_text(sent)} and makes {passes_text(passes)}."
+        raise CourseError(f"This training run cannot be weighed yet: {text_of(problem)} {used}")
+    result = result_of(measured, dealt.held_out)
+    if _is_attempt(function, measured):
+        first = not has_failed()
+        note_trial(missed=bool(result.misses()))
+        if first and result.misses():
+            show(what_others_reached())
+    return result
+
+
+def _is_attempt(function: Callable, measured: Sequence[dict[str, Any]]) -> bool:
+    """Whether a function is a learner's, and has seen each node's images at least once: not only a measurement."""
+    return not function.__module__.startswith(__package__) and all(found["images"] >= IMAGES for found in measured)

@@ -1,0 +1,492 @@
+# The lesson on nodes with GPUs, part 2. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # How fast are one GPU and its network?
+#
+# A training run can work perfectly and still waste most of a cluster. Here are two examples. We recorded how long an
+# H100 takes for one training step of a convolutional network. A plain PyTorch program took 25.8 ms, and the same
+# network on the same images took 2.6 ms after seven changes to the program. So ten GPUs that run the first program do
+# the work of one that runs the last. The second example is a [report to the makers of
+# NCCL](https://github.com/NVIDIA/nccl/issues/1412), NVIDIA's communication library. In a benchmark, sixteen GPUs on two
+# nodes exchanged data at 33 GB per second on average. After a missing feature of the network had been switched on, they
+# reached 93 GB per second with large messages. In neither example was there an error message.
+#
+# In this part you will measure a network in a way that can be compared with its data sheet, and find out from NCCL's
+# log which path the messages take. Then you will see what makes a step on one GPU ten times shorter, how many bits such
+# a step needs for a number, and what happens to a matrix product if a number has only eight.
+#
+# *45 minutes · builds on [lesson 13, part 1](13_gpu_nodes.ipynb) · 4 ranks*
+
+# %%
+import time
+from statistics import median
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+import course_utils as course
+from course_utils.measuring import Measured, by_turns, is_busy
+
+ranks = course.start(4, link="100 Mbit/s")
+ranks.load_torch()
+
+# %% [markdown]
+# ## A bandwidth that doesn't depend on the number of ranks
+#
+# You bought a network whose links carry 12.5 MB per second, which is 100 Mbit/s. Now two ranks add up vectors of 400
+# KB, and an all-reduce takes 32 ms. Is that as fast as it should be?
+#
+# The obvious figure is the number of bytes in the vector divided by the time. It is called the **algorithm bandwidth**,
+# and here it is 0.4 MB ÷ 0.032 s = 12.5 MB/s. But this figure changes with the number of ranks. In lesson 5 you saw
+# that in a ring of $P$ ranks every rank sends $\frac{2(P-1)}{P}$ times the vector. With two ranks this factor is 1, so
+# each link carries 12.5 MB/s, which is all it can. With eight ranks the factor is 1.75. The same links then need 56 ms,
+# and the algorithm bandwidth falls to 7.1 MB/s, although every link is still busy all the time.
+#
+# If we multiply the algorithm bandwidth by this factor, we get the rate at which bytes pass through each link. This is
+# the **bus bandwidth**. With $n$ bytes and $t$ seconds it is
+#
+# $$\frac{n}{t} \cdot \frac{2(P-1)}{P}.$$
+#
+# With eight ranks it is 7.1 × 1.75 = 12.5 MB/s again.
+#
+# **Predict.** Four ranks have links of 12.5 MB/s. What are the two bandwidths of an all-reduce at best?
+
+# %%
+course.predict("links", within=1.25, algorithm=..., bus=...)  # MB/s
+
+# %% [markdown]
+# To measure this, all ranks first wait for each other at a barrier, and then each takes the time of its own call. The
+# slowest rank counts, because a training step has to wait for it. On GPUs there is one more thing to do, because a call
+# to NCCL returns as soon as the operation has been *handed over* to the GPU. `synchronize` waits until the GPU has
+# finished. `process_group` sets up what you saw in part 1, over NCCL if every rank has a GPU of its own, and over gloo
+# otherwise.
+
+# %%
+from course_utils.lessons.gpu_nodes import process_group
+
+
+def time_all_reduce(sizes, runs=5):
+    taken = []
+    with process_group() as group:
+        for n in sizes:
+            vector = torch.zeros(n // 4, device=group.device)  # 4 bytes each
+            times = []
+            for _ in range(runs + 2):
+                dist.barrier()
+                began = time.perf_counter()
+                dist.all_reduce(vector, group=group.gradients)
+                if group.backend == "nccl":
+                    torch.cuda.synchronize()
+                times.append(time.perf_counter() - began)
+            taken.append(times[2:])  # the first two calls set up connections
+        return group.backend, taken
+
+
+# %%
+from course_utils.lessons.allreduce import algorithm_bandwidth, bus_bandwidth
+
+n, world_sizes = 400_000, [2, 3, 4]
+algorithm, bus = [], []
+for P in world_sizes:
+    run = ranks.run(time_all_reduce, [n], ranks=P, backend="gloo")
+    backend = run.results[0][0]
+    of_ranks = [taken[0] for _, taken in run.results]
+    slowest = [max(times) for times in zip(*of_ranks)]  # of each run
+    algorithm.append([algorithm_bandwidth(n, t) for t in slowest])
+    bus.append([bus_bandwidth("all_reduce", P, n, t) for t in slowest])
+
+busy = is_busy(algorithm)  # do the runs scatter too much to compare them?
+on_4 = {"algorithm": median(algorithm[-1]) / 1e6, "bus": median(bus[-1]) / 1e6}
+course.measured("links", busy=busy, **on_4)
+
+# %% tags=["figure:13_bandwidths"]
+from course_utils.lessons.gpu_nodes import bandwidth_text, link_text
+from course_utils.words import bytes_text
+
+link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
+rate = link or max(map(max, bus))  # without a known link, the best that we measured
+points = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
+lines = {"algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes]}
+lines["bus bandwidth"] = [rate] * 3
+axes = {"across": "ranks", "up": "bytes per second", "unit": bytes_text}
+title = bandwidth_text(world_sizes, algorithm, bus)
+finding = link_text(backend, n, P, bus[-1], link)
+course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, **axes)
+
+# %% [markdown]
+# The lines show what the formula gives, and the dots are this run. The program that people use on real clusters is
+# NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests). It prints both figures, as `algbw` and `busbw`, for a
+# range of sizes and for all collectives.
+#
+# With the bus bandwidth of a cluster you can predict times. Suppose that nccl-tests reports 40 GB/s, and that eight
+# ranks add up a gradient of 14 GB, which is 7 billion numbers of 2 bytes. Then the time is $\frac{14}{40} \cdot \frac{2
+# \cdot 7}{8} = 0.61$ s.
+#
+# There is a case where the bus bandwidth isn't the rate of any link. On a node with eight H100s, the switches between
+# the GPUs can add (lesson 5), so an all-reduce sends fewer bytes than the formula assumes. A link of such a node
+# carries 450 GB/s on paper. According to [NCCL's developers](https://github.com/NVIDIA/nccl-tests/issues/212), about
+# 370 GB/s of this can be used, which is what nccl-tests shows for an all-gather, and the all-reduce reaches a `busbw`
+# of about 480 GB/s. If you see these figures, the node is healthy. The 480 is measured and doesn't follow from the 450.
+#
+# ## Small vectors never fill a link
+#
+# So far all vectors had 400 KB. The next cell repeats the measurement for sizes from 1 KB to 4 MB and for two more
+# collectives, with `collective_seconds`, which contains the same loop. In an all-gather and a reduce-scatter every rank
+# sends $\frac{P-1}{P}$ of the vector, half as much as in an all-reduce. A line in the picture is the model of lesson 4,
+# $t = \alpha + \beta n$, where $\alpha$ is the latency and $\beta$ the seconds per byte. We take $\alpha$ from the
+# smallest vector and $\beta$ from the link.
+
+# %% tags=["figure:13_sizes"]
+from course_utils.lessons.gpu_nodes import allowed_rates, collective_seconds, sweep_text
+
+operations = ["all_reduce", "all_gather", "reduce_scatter"]
+KB, repeat = [1, 8, 64, 512, 4096], {"runs": 3, "warm_ups": 1}
+if backend == "nccl":  # GPUs are fast, so take larger vectors and more calls
+    KB += [32_768, 262_144]
+    repeat = {"runs": 3, "warm_ups": 5, "calls": 20}
+sizes = [1000 * size for size in KB]
+run = ranks.run(collective_seconds, sizes, operations, **repeat, backend="gloo")
+taken = run.results[0][1]  # collective → for each size, the seconds of all runs
+
+P, rates = ranks.world_size, {}
+for name in operations:
+    pairs = zip(sizes, taken[name])
+    rates[name] = [[bus_bandwidth(name, P, n, t) for t in runs] for n, runs in pairs]
+rate = link or max(max(map(max, runs)) for runs in rates.values())
+allowed = {name: allowed_rates(name, P, sizes, taken[name], rate) for name in operations}
+axes = {"across": "vector, in KB", "up": "bus bandwidth, per second", "unit": bytes_text}
+title, finding = sweep_text(sizes, rates, backend, P)
+course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True, **axes)
+
+# %% [markdown]
+# For a small vector, latency is nearly all of the time. If gradients were sent one layer at a time, most messages would
+# be on the left of this picture, and this is why DDP collects them in buckets (lesson 7). Only vectors on the right
+# reach the rate of a data sheet. Over gloo, a reduce-scatter gets only to half of its line, because gloo carries out a
+# whole all-reduce for it and throws most of the result away. If a dot is above its line, that is due to our emulated
+# links, which let the first 32 KB of a message pass without delay.
+#
+# ## NCCL's log tells you which path it took
+#
+# Two GPUs can exchange data in several ways, and NCCL takes the best that it finds:
+#
+# - **NVLink** is a direct connection between the GPUs of a node, which bypasses the CPUs. If there is none, GPUs may
+#   still be able to reach each other directly over PCIe, the slower bus that connects them with the CPUs.
+# - Processes on the same node can pass data through host memory, which they all share.
+# - **InfiniBand** is a fast network between nodes. With **GPUDirect RDMA**, its cards read and write the memory of the
+#   GPUs directly. Without it, every byte takes a detour through host memory.
+# - TCP works on any network. A program reaches it through *sockets*, and every byte passes through the CPUs.
+#
+# NCCL doesn't complain if the best path is missing. But if you set the environment variable `NCCL_DEBUG=INFO`, it says
+# what it found. Here are the lines that matter from a real start of two ranks.
+
+# %%
+from course_utils.lessons.gpu_nodes import lines_that_matter, nccl_start, ways
+from course_utils.words import wrapped
+
+start = nccl_start()
+print(wrapped(start.origin), "", *lines_that_matter(start.log), sep="\n")
+
+# %% [markdown]
+# **Predict.** Which path do the messages of these two ranks take?
+
+# %%
+choices = {
+    "a": "NVLink or PCIe, from GPU to GPU",
+    "b": "host memory",
+    "c": "InfiniBand",
+    "d": "TCP, through the CPUs",
+}
+course.predict("nccl_path", answer=..., choices=choices)  # "a" to "d"
+
+# %%
+course.answer("nccl_path", answer=ways(start.log))
+
+# %% [markdown]
+# The answer is in the words after `via`. On a cluster you may find these:
+#
+# | after `via` | path | what it means for you |
+# |---|---|---|
+# | `P2P/…` | GPU to GPU, over NVLink or PCIe | good, inside a node |
+# | `SHM/…` | host memory | slower, inside a node |
+# | `NET/IB/0/GDRDMA` | InfiniBand, straight from GPU memory | good, between nodes |
+# | `NET/IB/0` | InfiniBand, with the detour through host memory | often too slow: ask why GPUDirect RDMA is off |
+# | `NET/Socket/0` | TCP | between nodes that have InfiniBand, something is wrong |
+# | `NET/Libfabric/0/GDRDMA` | a plugin, here Amazon's network EFA | good, between nodes in this cloud |
+#
+# `NET/IB` also stands for RDMA over Ethernet, and the number is that of the network card. Clouds often have networks of
+# their own, for which NCCL loads a plugin. Lines that begin with `NET/Plugin` or `NET/OFI` tell you whether it was
+# found.
+#
+# In our log, TCP is no mistake. We had a single GPU for two ranks, and NCCL 2.28.9 rejects that if both are on the same
+# node. So each rank was made to pretend that it was a node of its own, which is why `nNodes` is 2, and all faster paths
+# were switched off. In a log of yours, `nNodes` should be the number of your nodes.
+#
+# The command `nvidia-smi topo -m` prints what is physically there. `NV18` between two GPUs means 18 NVLinks, and `SYS`
+# means that data has to cross the connection between two CPUs. [Further](13_gpu_nodes_further.ipynb) explains the
+# settings for several network cards, and how to start nccl-tests on two nodes.
+#
+# ## One GPU, made ten times faster
+#
+# Now let's leave the network and turn to a single GPU. How much of what it can do does a program use? You can find out
+# by counting. A step of VGG-11 (lesson 3) on 512 small images takes 467 billion floating-point operations, which is
+# 0.467 TFLOP. The largest rate that we measured on our H100, in a product of two large matrices of 2-byte numbers, was
+# 786 TFLOP/s. So all the arithmetic of the step could be done in 0.467 ÷ 786 s = 0.6 ms. The plain program takes 25.8
+# ms. It uses 0.6 ÷ 25.8 = 2.3% of the peak. This share is called **model FLOPs utilization** or **MFU**.
+#
+# Seven changes make the program faster, one after another. Each keeps all the changes above it in this table:
+#
+# | rung | what changes |
+# |---|---|
+# | float32 | nothing yet, and each step copies its images to the GPU |
+# | pinned memory (lesson 14) | the images are where the GPU can fetch them by itself while the program goes on |
+# | data on the GPU | the images are in GPU memory from the beginning |
+# | **TF32** | products of `float32` numbers round their inputs to 10 binary digits |
+# | **bfloat16** | products take numbers of 16 bits |
+# | channels last | the channels of a pixel are next to each other in memory |
+# | **torch.compile** | several operations become a single **kernel**, which is a program that the GPU runs |
+# | **CUDA graph** | the kernels of a whole step are recorded once and launched with one call instead of hundreds |
+#
+# On the last rung, a step takes 2.56 ms.
+#
+# **Predict.** What is the MFU of the last rung, in percent?
+
+# %%
+course.predict("ladder_mfu", within=1.1, mfu=...)  # percent
+
+# %% tags=["figure:13_ladder"]
+from course_utils.lessons.gpu_nodes import climb_here, gains_text, recorded_climb
+from course_utils.lessons.gpu_nodes import ladder_bars, ladder_text
+
+recorded = recorded_climb()
+top = list(recorded.seconds)[-1]  # the name of the last rung
+course.answer("ladder_mfu", mfu=100 * recorded.mfu()[top])
+
+climbed = climb_here()  # on your GPU, in about a minute; without one, the recording
+print(wrapped(gains_text(climbed)))
+bars = ladder_bars(climbed)
+notes = "In brackets: MFU. Hatched: calculated from an H100's data sheet"
+step, products = median(climbed.seconds[top]), climbed.flops / climbed.peak
+on_paper = {
+    "+ FP8, if everything took half the time": step / 2,
+    "+ FP8, if products now run at the peak": step - products / 2,
+}
+bars["FP8"] = {name: Measured((seconds,)) for name, seconds in on_paper.items()}
+title, finding = ladder_text(climbed), f"{climbed.origin}. {notes}"
+course.draw.measured_bars(bars, title, finding, ["FP8"], x="time of a step")
+
+# %% [markdown]
+# In our recording, two rungs gain the most, TF32 and the CUDA graph. Apart from a few small copies, the graph runs the
+# same kernels as the rung before it, so the arithmetic is the same. And yet it was 2.7 times as fast. So before, the
+# GPU must have been idle for more than half of the time, because it finished its kernels faster than Python could
+# launch the next ones. This is probably why bfloat16 gained so little, too. Faster kernels are of no use to a GPU that
+# is waiting for **kernel launches**. Lesson 14 shows this waiting in a picture.
+#
+# Even at the top the GPU reaches less than a quarter of its peak. Images of 32 × 32 pixels make small matrices, which
+# can't keep all its units busy. For comparison, PaLM, a language model with large matrices, was trained with an MFU of
+# 46% ([Chowdhery and others 2022](https://arxiv.org/abs/2204.02311)).
+#
+# ## Fewer bits for each number
+#
+# The rung *bfloat16* needs one line in a program. Inside `torch.autocast`, matrix products and convolutions convert
+# their inputs to **bfloat16**, a format of 2 bytes per number, while the weights themselves stay in `float32`. You can
+# try it on this computer with a small network. If your processor has no units for bfloat16, the step becomes slower,
+# because the conversions are extra work.
+
+# %%
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def make_step(hidden, bf16=False, compiled=False):
+    torch.manual_seed(0)
+    layers = [nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()]
+    model = nn.Sequential(*layers, nn.Linear(hidden, 10)).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.rand(256, 64, device=device)
+    y = torch.arange(256, device=device) % 10
+    call = torch.compile(model) if compiled else model
+
+    def step():
+        began = time.perf_counter()
+        optimizer.zero_grad()
+        with torch.autocast(device, torch.bfloat16, enabled=bf16):
+            loss = cross_entropy(call(x), y)
+        loss.backward()  # outside: each operation uses the format of its forward pass
+        optimizer.step()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - began
+
+    return step
+
+
+# %% tags=["figure:13_switches"]
+from course_utils.lessons.gpu_nodes import by_width, compiling_text, widths_text
+
+patient = False  # True: try torch.compile as well, which may take half a minute
+
+
+def time_steps(width):
+    steps = {"float32": make_step(width), "bfloat16": make_step(width, bf16=True)}
+    if patient:
+        steps["compiled"] = make_step(width, compiled=True)
+    first = {name: step() for name, step in steps.items()}
+    return first, by_turns(steps, 15, warm_ups=1)  # A B A B …
+
+
+taken = {}
+for width in (64, 1024):
+    run = ranks.run(time_steps, width, ranks=1, backend="gloo")
+    first, taken[width] = run.results[0]
+if patient:
+    print(compiling_text(first["compiled"], taken[1024], "float32", "compiled"))
+title, bars = widths_text(taken, "float32"), by_width(taken)
+course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a step")
+
+# %% [markdown]
+# A layer that is 1,024 wide uses each number that it converts 1,024 times, so a wide layer has more to gain from
+# bfloat16 than a narrow one.
+#
+# Newer GPUs can also multiply numbers of 8 bits, called **FP8**, on paper twice as fast as bfloat16. NVIDIA's data
+# sheet for the [H100](https://www.nvidia.com/en-us/data-center/h100/) lists 1,979 TFLOP/s instead of 989, without its
+# doubling for sparse matrices. The hatched bars of the ladder are calculated from this factor of 2 and nothing else. If
+# everything in a step took half the time, a step of the recording would take 1.3 ms. But only products become faster.
+# If they already ran at their peak, they would take 0.6 ms of the 2.56, and FP8 would save no more than half of that.
+# Neither bar contains the time for the conversions. We haven't measured this rung, because VGG-11 consists mainly of
+# convolutions and torch 2.13 has FP8 functions only for matrix products. FP8 is made for models that spend most of
+# their time in large matrix products, such as large language models.
+#
+# ## Eight bits need a scale
+#
+# What does a product lose with 8 bits? FP8 comes in two variants. **E4M3** has 4 bits for the exponent and 3 for the
+# digits after the binary point, and **E5M2** has 5 and 2. Bfloat16 has 8 and 7.
+#
+# In bfloat16, 7 digits after the point mean that the next number after 1 is $1 + \frac1{128}$. If you round a number in
+# between, the error is at most half this gap, which is $\frac1{256}$ or 0.4% of the number. Between 2 and 4 the gaps
+# are twice as large, and so are the numbers, so the percentage is the same.
+#
+# **Predict.** At most how large is the rounding error in E4M3 and in E5M2, in percent of the number?
+
+# %%
+course.predict("fp8_rounding", within=1.15, e4m3=..., e5m2=...)  # percent
+
+# %%
+E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
+between = torch.linspace(1, 2, 10_001)
+
+
+def largest_error(kind):
+    rounded = between.to(kind).float()
+    return ((rounded - between) / between).abs().max().item()
+
+
+worst = {"e4m3": 100 * largest_error(E4M3), "e5m2": 100 * largest_error(E5M2)}
+course.answer("fp8_rounding", **worst)
+for kind in (torch.bfloat16, E4M3, E5M2):
+    print(f"{kind}: largest number {torch.finfo(kind).max:.4g}")
+
+# %% [markdown]
+# The second problem is the range. The largest number in E4M3 is 448, and all numbers below about 0.001 are rounded to
+# zero. Gradients are often much smaller than that. The remedy is a **scaling factor**. You divide the tensor by a
+# number $s$ before you round it, and multiply the result of the product by $s$ afterwards. If $s$ is the largest
+# absolute value in the tensor divided by 448, then the tensor fills the range of E4M3 exactly. The next cells try this
+# with matrices `x` whose numbers are as small as $10^{-8}$ or as large as $10^4$. GPUs add up products of FP8 numbers
+# in a format with more bits, so we round only the inputs and multiply them in `float32`.
+
+# %%
+torch.manual_seed(0)
+x0, w = torch.randn(256, 1024), torch.randn(1024, 256) / 32
+
+
+def rounded(x, kind, scale=1.0):
+    largest = torch.finfo(kind).max
+    return (x / scale).clamp(-largest, largest).to(kind).float() * scale
+
+
+def fitting_scale(x):
+    return x.abs().max() / torch.finfo(E4M3).max
+
+
+def product_error(x, rounded_x, rounded_w):
+    exact = x @ w
+    return ((rounded_x @ rounded_w - exact).norm() / exact.norm()).item()
+
+
+# %% tags=["figure:13_fp8"]
+from course_utils.lessons.gpu_nodes import scales_text
+from course_utils.words import percent
+
+magnitudes = [10.0**power for power in range(-8, 5)]
+errors = {"E4M3": [], "E5M2": [], "E4M3 with a scale": [], "bfloat16": []}
+w8 = rounded(w, E4M3, fitting_scale(w))
+w16 = w.bfloat16().float()
+for magnitude in magnitudes:
+    x = magnitude * x0
+    errors["E4M3"].append(product_error(x, rounded(x, E4M3), w8))
+    errors["E5M2"].append(product_error(x, rounded(x, E5M2), w8))
+    x8 = rounded(x, E4M3, fitting_scale(x))
+    errors["E4M3 with a scale"].append(product_error(x, x8, w8))
+    errors["bfloat16"].append(product_error(x, x.bfloat16().float(), w16))
+axes = {"across": "size of the numbers in x", "up": "error of x @ w", "unit": percent}
+title, finding = scales_text(magnitudes, errors)
+course.draw.over_numbers(magnitudes, errors, title, finding, **axes)
+
+# %% [markdown]
+# On the left, E4M3 without a scale has an error of 100%, because all of `x` has been rounded to zero. On the right, the
+# numbers of `x` are above 448 and are cut off there. With a scale, the error is about 4% at every size. This is less
+# than 6%, because 6% is the largest rounding error and most numbers are off by less.
+#
+# Unfortunately, one scale for a whole tensor depends on its largest number. If a single number is huge, all the others
+# are divided by the same large $s$, and may again be rounded to zero. Let's put such an outlier into the first row of
+# `x` and look at the error of all *other* rows. We compare one scale for the whole tensor with one for every 128
+# numbers of a row. Because E4M3 numbers have exponents of their own, it takes a very large outlier to do harm.
+
+# %% tags=["nbval-check-output"]
+for outlier in (1, 1e5, 1e6):
+    x = x0.clone()
+    x[0, 0] *= outlier
+    blocks = x.view(256, 8, 128)
+    scales = blocks.abs().amax(dim=2, keepdim=True) / torch.finfo(E4M3).max
+    one_scale = rounded(x, E4M3, fitting_scale(x))
+    per_block = rounded(blocks, E4M3, scales).view_as(x)
+    found = [product_error(x[1:], x8[1:], w8) for x8 in (one_scale, per_block)]
+    shown = f"one scale {found[0]:.0%}, one per block {found[1]:.0%}"
+    print(f"outlier × {outlier:g}: {shown}")
+
+# %% [markdown]
+# [DeepSeek-V3](https://arxiv.org/abs/2412.19437) was trained with most of its matrix products in E4M3 and with such
+# blocks. Activations (lesson 9) have a scale for every 128 numbers, and weights for every block of 128 × 128. The
+# optimizer's copy of the weights and some sensitive parts of the model stay in formats with more bits. Its authors
+# report that the loss of two smaller models differed from a run in bfloat16 by less than 0.25%. NVIDIA's Blackwell GPUs
+# do such scaling in hardware. In their format **MXFP8**, 32 numbers share a scale that is a power of two, and in
+# **NVFP4** a number has only 4 bits, and 16 numbers share a scale. In PyTorch, `torch.nn.functional.scaled_mm`
+# multiplies FP8 matrices together with their scales, and the libraries torchao and Transformer Engine replace whole
+# layers.
+
+# %%
+ranks.stop()
+
+# %% [markdown]
+# ## What you take with you
+#
+# The bus bandwidth lets you compare a measured all-reduce with the data sheet of a link, whatever the number of ranks,
+# as long as only the ranks add. Small vectors measure latency instead. The words after `via` in NCCL's log tell you
+# which path the messages take, and `NET/Socket` or a missing `GDRDMA` is worth a call to your cluster's support. On one
+# GPU, count the operations first. If the MFU is low, faster products won't help as long as the GPU waits for kernel
+# launches. And fewer bits make products faster, but eight of them need scaling factors.
+#
+# How does the memory of DDP compare with that of FSDP2 (lesson 11) on a GPU, and would forty such GPUs do forty times
+# the work of one? [Further](13_gpu_nodes_further.ipynb) answers both. Or go on to [the
+# exercises](../exercises/13_gpu_nodes.ipynb), where you write `bus_bandwidth` for all collectives, and then to [lesson
+# 14](14_profiling.ipynb), which shows where the time of a step goes.
+#
+# **To read**
+#
+# - NVIDIA's page on the [performance of
+#   nccl-tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) derives the bus bandwidth of each
+#   collective.
+# - DeepSeek-AI (2024), [*DeepSeek-V3 Technical Report*](https://arxiv.org/abs/2412.19437), describes how a large model
+#   was trained in FP8, and what its authors would like hardware to do.
+# - Micikevicius and others (2022), [*FP8 Formats for Deep Learning*](https://arxiv.org/abs/2209.05433), defines E4M3
+#   and E5M2 and compares training runs.
