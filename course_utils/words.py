@@ -28,10 +28,10 @@ def ranks(number: int) -> str:
 
 
 def percent(share: float, digits: int | None = None) -> str:
-    """A share in words, with a space that does not break: `25 %`. Small ones get a digit more: `0.4 %`."""
+    """Return a share as text: `25%`. Small ones get a digit more: `0.4%`."""
     if digits is None:
         digits = 1 if 0 < share < 0.0095 else 0
-    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
+    return f"{100 * share:.{digits}f}%"
 
 
 def number_text(value: float) -> str:

@@ -88,7 +88,7 @@ def colours_of(names: Sequence[str]) -> dict[str, str]:
 def text_width(text: str, size: float = SMALL, bold: bool = False) -> float:
     """Width of a line of text of `size` points, in pixels at `DOTS` to the inch, as the PNG shows it.
 
-    Letters are fitted to whole dots, so that a line is up to 4 % wider there than with `DOTS` to the inch.
+    Letters are fitted to whole dots, so that a line is up to 4% wider there than with `DOTS` to the inch.
     """
     font = FontProperties(size=size, weight="bold" if bold else "normal")
     return _measure().get_text_width_height_descent(text, font, ismath=False)[0] / _FINER

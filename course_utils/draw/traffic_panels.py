@@ -135,7 +135,7 @@ def draw_cpu(ax: Axes, clock: np.ndarray, used: Sequence[float], begin: float, e
     share = np.clip(100 * per_second(clock, used, edges), 0, 200)
     ax.stairs(share, (edges - begin) * scale, fill=True, color=_CPU)
     ax.set_ylim(0, max(105.0, 1.05 * share.max()))
-    ax.set_yticks([0, 100], ["0", "100 %"])
+    ax.set_yticks([0, 100], ["0", "100%"])
 
 
 def alt_text(found: str, clock: np.ndarray, sent: Sequence, received: Sequence, cpu: Sequence) -> str:

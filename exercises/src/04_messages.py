@@ -120,8 +120,8 @@ ranks = course.start(4)
 # With a perfect line, $\alpha + \beta\, n_i = t_i$ would hold for each measurement $i$. Measurements are never perfect,
 # so we choose $\alpha$ and $\beta$ such that the errors are as small as possible. But which errors? A short message
 # takes microseconds and a long one milliseconds. If we looked at errors in seconds, the longest messages would decide
-# everything, and $\alpha$, which we see only in the short ones, could be anything. So we use *relative* errors, and 1 %
-# of a short message counts as much as 1 % of a long one. To get them, divide every equation by its $t_i$:
+# everything, and $\alpha$, which we see only in the short ones, could be anything. So we use *relative* errors, and 1%
+# of a short message counts as much as 1% of a long one. To get them, divide every equation by its $t_i$:
 #
 # $$\alpha\,\frac{1}{t_i} + \beta\,\frac{n_i}{t_i} = 1$$
 #

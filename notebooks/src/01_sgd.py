@@ -6,7 +6,7 @@
 # Training the language model of lesson 0 would keep a single GPU busy for more than 60 years. Nearly all of that time
 # would be spent in a loop that fits in a few lines of Python. The loop takes some examples, finds out how the weights
 # should change, and changes them a little. People have to choose how many examples it takes and how far it goes in each
-# step. If the steps are just 5 % too long, they can lead away from the solution instead of towards it, and you will see
+# step. If the steps are just 5% too long, they can lead away from the solution instead of towards it, and you will see
 # that happen on this page.
 #
 # After this lesson you can write the loop, say how reliable a step is if it looks at only a few examples, and find the
@@ -308,7 +308,7 @@ print(f"curvature across the valley: {slope / 0.001:.3f}")
 
 # %% [markdown]
 # **Predict.** Suppose that gradient descent starts this close to the star and takes 120 steps. What is the largest rate
-# at which it still ends up closer to the star than where it started? (Your answer counts as right if it is within 5 %.)
+# at which it still ends up closer to the star than where it started? (Your answer counts as right if it is within 5%.)
 
 # %%
 course.predict("largest_rate", within=1.05, answer=...)
@@ -339,7 +339,7 @@ title = f"The largest rate that leads to the star is {largest:.1f}"
 pictures.distances(curves, title, y="distance from the star")
 
 # %% [markdown]
-# The formula gives 2 ÷ 0.169 = 11.8. With a rate 5 % below that, the steps lead to the star. With a rate 5 % above it,
+# The formula gives 2 ÷ 0.169 = 11.8. With a rate 5% below that, the steps lead to the star. With a rate 5% above it,
 # they lead away from it, until they are so far out that the ground is less curved, where they keep jumping from one
 # side to the other. The blue curve, with half the largest rate, falls steeply once and then very slowly. Its first step
 # lands almost exactly on the floor of the valley, because half of $2/\lambda$ makes $1 - \eta\lambda$ equal to 0. All

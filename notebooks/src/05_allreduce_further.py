@@ -202,7 +202,7 @@ print(error_text(virtual, real))
 # the link itself, whatever $P$ is. If it is close to that rate, there is nothing left to gain as long as the ranks do
 # the adding.
 #
-# Our links carry 6.25 MB per second. About 5 % of that are protocol headers and acknowledgements. A packet on the
+# Our links carry 6.25 MB per second. About 5% of that are protocol headers and acknowledgements. A packet on the
 # network has up to 1,514 bytes, of which the headers of Ethernet, IP and TCP take 66.
 
 # %%
@@ -409,7 +409,7 @@ worst = errors[torch.bfloat16]
 course.measured("bfloat16", answer="a" if worst < 1e-3 else "b" if worst < 2e-2 else "c")
 
 # %% [markdown]
-# One rounding to 8 digits changes a number by up to $2^{-8}$, or 0.4 %, so half a percent is the expected size. And
+# One rounding to 8 digits changes a number by up to $2^{-8}$, or 0.4%, so half a percent is the expected size. And
 # that is with only four ranks. With a ring over hundreds of ranks, each sum is rounded hundreds of times. This is why
 # many training runs compute in bfloat16 but add up their gradients in `float32`. PyTorch's FSDP2, which you will meet
 # in [lesson 11](11_hybrid_and_sharded.ipynb), has an option for it, `reduce_dtype=torch.float32`.
@@ -528,7 +528,7 @@ course.draw.over_numbers(widths, trained, pair.title, subtitle, **axes)
 # %% [markdown]
 # ### A sum that depends on the timing
 #
-# Now to the puzzle. Networks that were trained with the report's rings recognised 7 to 10 % fewer images than those
+# Now to the puzzle. Networks that were trained with the report's rings recognised 7 to 10% fewer images than those
 # trained with MPI's all-reduce. The author suspects "a flaw in the code" first, and then rounding. We can exclude
 # rounding, because the report's library, Genann, computes in `float64`, where it changes a sum by about 1e-16. And if
 # MPI's own method was a ring, its sums were rounded just as theirs.

@@ -660,7 +660,7 @@ lines = dict(zip(choices.values(), by_epochs.values(), strict=True))
 course.draw.over_numbers(
     sent,
     lines,
-    f"The fewest bytes to 85 %: {choices[min(needed, key=needed.get)]} between two means",
+    f"The fewest bytes to 85%: {choices[min(needed, key=needed.get)]} between two means",
     clinics_text(by_epochs, 0.85, nbytes),
     across="KB sent by a clinic",
     up="test images recognised",

@@ -332,7 +332,7 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # There are five more gaps, and they remain if you leave the untested layouts out. A layout may combine tested features
 # in a way that no run has. For example, the published runs with stage 1 all computed with 8-bit numbers, while the
 # planner recommends stage 1 with 2-byte numbers. Its speeds there are probably optimistic.
-# [Megatron-LM](https://github.com/NVIDIA/Megatron-LM) reports 41 to 48 % of the peak for its own runs on H100 GPUs.
+# [Megatron-LM](https://github.com/NVIDIA/Megatron-LM) reports 41 to 48% of the peak for its own runs on H100 GPUs.
 # Models with experts (lesson 16) are not in the table at all. All the runs used H100 or H200 GPUs in nodes of eight, so
 # different nodes are untested. The split is a mild one, because a row of the test set often has a neighbour in the
 # training set that differs in one setting only. And the formulas themselves were written with all rows in view.
@@ -390,7 +390,7 @@ print(f"{by_formula:,.0f} GPU hours by the formula, {llama.device_hours:,} publi
 used = energy(llama.device_hours, watts=400) / 1e6
 course.answer("hours", gpu_hours=llama.device_hours, megawatt_hours=used)
 reached = {name: training.utilizations() for name, training in SPENT.items()}
-panel = course.draw.SharesPanel("MFU", reached, say=lambda share: f"{100 * share:.3g} %")
+panel = course.draw.SharesPanel("MFU", reached, say=lambda share: f"{100 * share:.3g}%")
 course.draw.shares([panel], utilizations_text(reached), "From published numbers")
 
 # %% [markdown]

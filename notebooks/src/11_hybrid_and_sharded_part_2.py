@@ -154,7 +154,7 @@ shard_pictures.stages(ranks=4)
 # Stage 0 is plain data parallelism. Let's calculate with 1,000 weights on these four ranks. To keep it simple, let's
 # say that all numbers have the same size. Adam keeps two averages for each weight, the mean of its gradients and the
 # mean of their squares. With stage 0 a rank keeps 1,000 weights, 1,000 gradients and 2,000 averages, which makes 4,000
-# numbers. With stage 1 it keeps only 500 averages. That leaves 2,500 numbers, or 62.5 % of 4,000. In the picture, 10 of
+# numbers. With stage 1 it keeps only 500 averages. That leaves 2,500 numbers, or 62.5% of 4,000. In the picture, 10 of
 # the 16 squares in each rank's row are filled.
 #
 # **Predict.** Now take *two* ranks instead of four. What percentage does a rank keep with stages 1, 2 and 3?
@@ -168,7 +168,7 @@ course.predict("zero_kept", within=1.02, stage_1=..., stage_2=..., stage_3=...) 
 # 1,500 numbers. Stage 2 sends just as much, because it only splits the reduce-scatter into buckets. Stage 3 has the
 # same reduce-scatter. It needs no all-gather after the update, but it gathers all the weights twice during the step.
 #
-# **Predict.** If stage 0 sends 100 %, what does stage 3 send?
+# **Predict.** If stage 0 sends 100%, what does stage 3 send?
 
 # %%
 course.predict("zero_sent", within=1.02, stage_3=...)  # percent
@@ -209,7 +209,7 @@ course.draw.shares(panels, stages_text(stages.kept, stages.sent))
 # all-gather at the end. In total, stage 2 sends 2,250 numbers instead of 1,500. Stage 3 has to repeat all its messages
 # for every micro-batch, unless the ranks keep what they have gathered.
 #
-# **Predict.** What do stages 2 and 3 send with four micro-batches, if stage 0 sends 100 %?
+# **Predict.** What do stages 2 and 3 send with four micro-batches, if stage 0 sends 100%?
 
 # %%
 course.predict("micro_batches", within=1.02, stage_2=..., stage_3=...)  # percent

@@ -270,7 +270,7 @@ print(strategy_text(five, least))
 #
 # Here *old* and *new* are the times of a step before and after, and $T$ is a time that you choose, called the
 # **temperature**. With $T$ = 3 ms, our proposal above, which is 5 ms slower, is accepted with probability $e^{-5/3}$,
-# or 19 %.
+# or 19%.
 #
 # **Predict.** Again everything is on device 0, and now the proposal is to cut only *pool1* by sample. How long does a
 # step take, and with which probability, in percent, is the proposal accepted?

@@ -65,7 +65,7 @@ def allocated(where: Where, optimizer_name: str) -> tuple[Memory, int, Memory]:
 
 
 def rows_of(name: str, measured: Memory, formula: Memory):
-    """A row for each part: measured / formula, at most 5 % beside 1."""
+    """A row for each part: measured / formula, at most 5% beside 1."""
     for part, expected in formula.parts().items():
         got = measured.parts()[part]
         if not expected:

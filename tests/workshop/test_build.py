@@ -366,9 +366,9 @@ def test_a_cell_is_looked_at_if_it_shows_something(program: str, is_shown: bool)
 
 def test_a_page_over_its_limit_is_marked():
     well, more = PageTime("90_small", 15.0, 4.25, "train()"), PageTime("91_more", 60.5, 40.0, "train()")
-    assert re.fullmatch(r"90_small +15\.0 s +25 % +4\.2 s +train\(\)", line_of(well))
+    assert re.fullmatch(r"90_small +15\.0 s +25% +4\.2 s +train\(\)", line_of(well))
     assert "✗ over 60 s" in line_of(more)
-    assert re.fullmatch(r"all 2 +75\.5 s +63 %", sum_of([well, more]))
+    assert re.fullmatch(r"all 2 +75\.5 s +63%", sum_of([well, more]))
 
 
 def test_a_further_notebook_is_built_with_its_lesson_behind_its_page(small, capsys):

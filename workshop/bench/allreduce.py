@@ -229,7 +229,7 @@ def fastest(world_size: int, nbytes: float, network: Network) -> str:
 
 
 def median_error(network: Network, nbytes: Sequence[float], seconds: Sequence[float]) -> float:
-    """The median relative error of `message_seconds` at measured messages: 0.04 is 4 %."""
+    """The median relative error of `message_seconds` at measured messages: 0.04 is 4%."""
     return float(np.median([abs(network.message_seconds(n) / t - 1) for n, t in zip(nbytes, seconds, strict=True)]))
 
 

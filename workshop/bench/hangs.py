@@ -271,10 +271,10 @@ def _seconds(pairs: list[tuple[HangProgram, Observed]]) -> Iterator[Row]:
     if len(seconds) > 1 and len(again) > 1:
         yield seconds_row("hangs", "deadlock told, median", seconds)
         yield seconds_row(
-            "hangs", "deadlock told, 95 % within", [statistics.quantiles(seconds, n=20)[-1]], target=AT_ONCE
+            "hangs", "deadlock told, 95% within", [statistics.quantiles(seconds, n=20)[-1]], target=AT_ONCE
         )
         yield seconds_row(
-            "hangs", "ranks work again, 95 % within", [statistics.quantiles(again, n=20)[-1]], target=AGAIN
+            "hangs", "ranks work again, 95% within", [statistics.quantiles(again, n=20)[-1]], target=AGAIN
         )
     ended = sum(
         observed.again is None for program, observed in pairs if program.finding in ("deadlock", "luck", "correct")

@@ -66,7 +66,7 @@ def step_with(layers: nn.Module, optimizer: torch.optim.Optimizer) -> Callable[[
 class MixedPrecision(torch.optim.Optimizer):
     """Any optimizer, on float32 copies of parameters in 16 bits.
 
-    A step is often smaller than half of a bfloat16's last digit, 0.4 % of a number: added to the parameter itself, it
+    A step is often smaller than half of a bfloat16's last digit, 0.4% of a number: added to the parameter itself, it
     would be lost.
 
     Args:

@@ -93,7 +93,7 @@ def comparison(runs: Sequence[PublishedRun] = PUBLISHED) -> list[str]:
     lines = []
     for run in runs:
         chosen = run.predicted()
-        difference = f"{100 * (chosen.step / run.seconds - 1):+.0f} %"
+        difference = f"{100 * (chosen.step / run.seconds - 1):+.0f}%"
         lines.append(
             f"{run.model} on {run.layout.gpus} GPUs, {chosen}: "
             f"published {run.seconds:.1f} s, predicted {chosen.step:.1f} s ({difference}); {run.source}"

@@ -1,7 +1,7 @@
 """Who waits for whom: a parameter server's link against its prediction, and three ways of training with a straggler.
 
 On eight nodes behind links: the server's step for 2, 4 and 7 workers (a network here has at most eight nodes, and one
-serves), the staleness of gradients, seconds and epochs to 95 % of the test images for synchronous, asynchronous and
+serves), the staleness of gradients, seconds and epochs to 95% of the test images for synchronous, asynchronous and
 local SGD with equal workers and with one that is five times slower (it sleeps), and the bytes of local SGD.
 """
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NODES, RATE = 4, 200  # Mbit/s
 WORK = {"width": 0.375, "images": 384, "steps": 3, "bucket_bytes": 1 << 19}
 MOST = 1.1
-"""Bytes that a node sends ÷ the least possible: frames and acknowledgements take about 5 %."""
+"""Bytes that a node sends ÷ the least possible: frames and acknowledgements take about 5%."""
 THROUGH_ROOT = 0.9
 """Of the (P − 1) times that rank 0 sends, in gather-scatter, what another rank sends."""
 

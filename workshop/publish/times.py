@@ -77,7 +77,7 @@ def seconds_of(cell: NotebookNode) -> float:
 
 def row(name: str, seconds: float, allowed: float, rest: str = "") -> str:
     """A line of the table."""
-    return f"{name:<28}{seconds:7.1f} s  {100 * seconds / allowed:5.0f} %  {rest}".rstrip()
+    return f"{name:<28}{seconds:7.1f} s  {100 * seconds / allowed:5.0f}%  {rest}".rstrip()
 
 
 def line_of(page: PageTime) -> str:

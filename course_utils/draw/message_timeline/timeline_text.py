@@ -49,7 +49,7 @@ def stuck_text(events: Sequence[Event]) -> str:
 def phases_text(events: Sequence[Event]) -> str:
     """The share of each phase in the time spent in phases, over all ranks; empty where all are of one kind.
 
-    Those that take less than 1 % are not named.
+    Those that take less than 1% are not named.
     """
     seconds: dict[str, float] = defaultdict(float)
     for (_, name), spent in phase_seconds([event for event in events if math.isfinite(event.end)]).items():

@@ -1,6 +1,6 @@
 """A ring with something wrong in it, and the training run that it spoils: lesson 5's detective story.
 
-The report behind this lesson averaged weights over ranks, as `train_digits` does, and found its rings 7 to 10 % less
+The report behind this lesson averaged weights over ranks, as `train_digits` does, and found its rings 7 to 10% less
 accurate than MPI's own all-reduce. What was wrong there nobody knows; what is wrong here can be found.
 """
 

@@ -277,5 +277,5 @@ def total(parts: dict[str, float]) -> float:
 
 
 def per_cent(value: float) -> str:
-    """A number of percent: `54 %`."""
+    """A number of percent: `54%`."""
     return percent(value / 100)

@@ -92,7 +92,7 @@ def stages(ranks: int = 4) -> Figure:
         "gradients": GRADIENTS,
         "optimizer state: Adam's means of the gradients and of their squares": STATE,
     }
-    texts = [f"{100 * share:.4g} %" for share in shares]
+    texts = [f"{100 * share:.4g}%" for share in shares]
     title = f"Of all numbers, each of {ranks} ranks keeps {join(texts)} with stages 0 to 3"
     under = "A filled square is kept by this rank; an empty square is kept only by another rank."
     width, per_line = (style.WIDTH - _LEFT - _RIGHT) / 2 - 0.25, 2

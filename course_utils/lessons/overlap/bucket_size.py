@@ -69,7 +69,7 @@ class BucketModel:
         return self.forward + self.backward + self.exposed(bucket_bytes)
 
     def best(self, candidates: Sequence[int]) -> int:
-        """Return the bucket size with the shortest step. Of several within 2 % of it, return the middle one."""
+        """Return the bucket size with the shortest step. Of several within 2% of it, return the middle one."""
         shortest = min(map(self.step, candidates))
         good = [size for size in sorted(candidates) if self.step(size) <= 1.02 * shortest]
         return good[len(good) // 2]

@@ -45,7 +45,7 @@ def link_text(measured: Mapping[str, Sequence[Sequence[float]]], predicted: Mapp
 
 
 def _signed(share: float) -> str:
-    """Return a share in percent with its sign: "+9 %", "−9 %", "0 %"."""
+    """Return a share in percent with its sign: "+9%", "−9%", "0%"."""
     text = percent(abs(share))
     return text if text == percent(0) else f"{'+' if share > 0 else MINUS}{text}"
 

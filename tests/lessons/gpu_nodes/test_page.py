@@ -202,9 +202,9 @@ def test_the_tries_of_a_log() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "bus", "said"),
     [
-        ([[25e6], [16e6]], [[25e6], [24e6]], "falls by 36 %, the bus bandwidth stays near 24 MB/s"),
-        ([[12.2e6], [7.6e6]], [[12.2e6], [11.4e6]], "falls by 38 %, the bus bandwidth stays near 11 MB/s"),
-        ([[25e6], [8e6]], [[25e6], [12e6]], "the bus bandwidth falls too, by 52 %"),
+        ([[25e6], [16e6]], [[25e6], [24e6]], "falls by 36%, the bus bandwidth stays near 24 MB/s"),
+        ([[12.2e6], [7.6e6]], [[12.2e6], [11.4e6]], "falls by 38%, the bus bandwidth stays near 11 MB/s"),
+        ([[25e6], [8e6]], [[25e6], [12e6]], "the bus bandwidth falls too, by 52%"),
         ([[25e6], [30e6]], [[25e6], [45e6]], "the bus bandwidth rises from 25 MB/s to 45 MB/s"),
     ],
 )
@@ -243,7 +243,7 @@ def test_rungs_in_words() -> None:
 )
 def test_scales_in_words(bare, ends, below) -> None:
     title, finding = sentences.scales_text([0.01, 1, 100], {"E4M3": bare, "E4M3 with a scale": [0.04] * 3})
-    assert title.replace("\N{NO-BREAK SPACE}", " ").startswith("With a scale, E4M3 is off by 4 % at most")
+    assert title.replace("\N{NO-BREAK SPACE}", " ").startswith("With a scale, E4M3 is off by 4% at most")
     assert title.endswith(ends) and finding.startswith(below)
 
 
@@ -257,7 +257,7 @@ def test_losses_in_words() -> None:
 
 def test_the_use_of_a_link_in_words() -> None:
     said = sentences.link_text("gloo", 1_000_000, 4, [23e6, 24e6, 20e6], 25e6).replace("\N{NO-BREAK SPACE}", " ")
-    assert said == "1 MB over gloo; with 4 ranks the bus bandwidth is 92 % of the link"
+    assert said == "1 MB over gloo; with 4 ranks the bus bandwidth is 92% of the link"
     assert "isn't known" in sentences.link_text("nccl", 1_000_000, 4, [23e6], None)
 
 

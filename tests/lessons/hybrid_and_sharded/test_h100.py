@@ -75,7 +75,7 @@ def test_the_judged_half_is_predicted_as_well_as_asked() -> None:
 
 
 def test_no_row_of_memory_is_far_off_whatever_the_model() -> None:
-    """70B and 405B were up to 23 % too low before torch's own buffers were counted, H200 40 % too high."""
+    """70B and 405B were up to 23% too low before torch's own buffers were counted, H200 40% too high."""
     off = {run.number: run.predicted().memory.total / run.memory - 1 for run in RUNS if run.memory}
     assert max(off.values()) < 0.10 and min(off.values()) > -0.17
     without = {

@@ -125,7 +125,7 @@ def test_flops_are_those_of_the_paper() -> None:
 
 @pytest.mark.parametrize("run", PUBLISHED, ids=lambda run: f"{run.model} on {run.layout.gpus}")
 def test_published_runs_fit_and_take_about_as_long_as_predicted(run) -> None:
-    """With one efficiency for all: 18 % less for the smallest model, 11 % more for the largest, others within 7 %."""
+    """With one efficiency for all: 18% less for the smallest model, 11% more for the largest, others within 7%."""
     predicted = run.predicted()
     assert predicted.fits
     assert predicted.step == pytest.approx(run.seconds, rel=0.19)
@@ -146,7 +146,7 @@ def test_zero_3_is_as_quick_as_predicted_only_where_its_messages_are_hidden() ->
 @pytest.mark.parametrize("run", [run for run in PUBLISHED if run.layout.again == FULL], ids=lambda run: run.source)
 def test_by_the_rules_of_2021_no_layout_is_much_quicker_than_the_published_one(run) -> None:
     """Everything computed again, nothing of ZeRO. What came later, the planner says, saves a quarter or more:
-    Korthikanti et al. 2022 measured 29 % more texts in the same time."""
+    Korthikanti et al. 2022 measured 29% more texts in the same time."""
     found = plan(run.model, run.cluster, run.layout.batch)
     then = best([one for one in found if one.layout.again == FULL and one.layout.zero == 0])
     published = run.predicted().step
@@ -291,7 +291,7 @@ def test_utilization_is_the_papers(run, published) -> None:
 
 
 def test_palm_is_counted_as_its_appendix_counts_it() -> None:
-    """Chowdhery et al. 2022, §4.1: 46.2 % with attention, 45.7 % without."""
+    """Chowdhery et al. 2022, §4.1: 46.2% with attention, 45.7% without."""
     parts = SPENT["PaLM 540B"].utilizations()
     assert 100 * parts["weights"] == pytest.approx(45.7, abs=0.06)
     assert 100 * sum(parts.values()) == pytest.approx(46.2, abs=0.06)

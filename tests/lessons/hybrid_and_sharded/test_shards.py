@@ -78,5 +78,5 @@ def test_the_picture_of_a_step_shows_whose_numbers_are_where() -> None:
 
 
 def test_the_picture_of_the_stages_counts_what_is_kept() -> None:
-    assert "keeps 100 %, 62.5 %, 43.75 % and 25 % with stages 0 to 3" in shard_pictures.stages(4).alt_text
-    assert "keeps 100 %, 75 %, 62.5 % and 50 % with stages 0 to 3" in shard_pictures.stages(2).alt_text
+    assert "keeps 100%, 62.5%, 43.75% and 25% with stages 0 to 3" in shard_pictures.stages(4).alt_text
+    assert "keeps 100%, 75%, 62.5% and 50% with stages 0 to 3" in shard_pictures.stages(2).alt_text

@@ -33,7 +33,7 @@ def test_models_are_as_large_as_published(name) -> None:
 
 @pytest.mark.parametrize(("name", "share"), {"Olmo 3 32B": 0.67, "Olmo 3 7B": 0.80}.items())
 def test_the_planner_is_a_little_faster_than_the_real_training(name: str, share: float) -> None:
-    """By 15 % while it runs; the published hours hold interruptions, too."""
+    """By 15% while it runs; the published hours hold interruptions, too."""
     training = TRAININGS[name]
     time = training_time(training, H100(512))
     assert training.tokens / (time.seconds * time.gpus) / training.speed - 1 == pytest.approx(0.15, abs=0.01)

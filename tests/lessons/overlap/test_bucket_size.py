@@ -103,8 +103,8 @@ def test_exposed_is_what_a_step_takes_beyond_one_without_communication() -> None
 @pytest.mark.parametrize(
     ("ours", "said"),
     [
-        ([1.5] * 3, "500 ms with ours, 50 % less"),
-        ([1.0] * 3, "none with ours, 100 % less"),
+        ([1.5] * 3, "500 ms with ours, 50% less"),
+        ([1.0] * 3, "none with ours, 100% less"),
         ([1.5, 2.5, 1.5], "500 ms with ours; 3 rounds are too few to tell them apart"),
         ([2.2] * 3, "nothing is gained here"),
     ],
@@ -136,10 +136,10 @@ def test_what_a_larger_batch_changes(ours, said) -> None:
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        ((1.05, 1.95), "Every measured step is within 10 % of the calculated one"),
-        ((1.2, 2.8), "At all 2 sizes the step took longer than calculated, by 20 % to 40 %"),
-        ((0.8, 1.2), "At all 2 sizes the step took less time than calculated, by 20 % to 40 %"),
-        ((0.5, 2.4), "The measured steps take between 50 % less and 20 % more time than calculated"),
+        ((1.05, 1.95), "Every measured step is within 10% of the calculated one"),
+        ((1.2, 2.8), "At all 2 sizes the step took longer than calculated, by 20% to 40%"),
+        ((0.8, 1.2), "At all 2 sizes the step took less time than calculated, by 20% to 40%"),
+        ((0.5, 2.4), "The measured steps take between 50% less and 20% more time than calculated"),
     ],
 )
 def test_how_good_a_calculation_is(seconds, said) -> None:
@@ -151,8 +151,8 @@ def test_how_good_a_calculation_is(seconds, said) -> None:
     ("small", "said"),
     [
         ([1.2, 1.3], "1 MB calculated, 1 MB measured"),
-        ([0.99, 0.99], "the 1 % between their steps are within the spread"),
-        ([0.5, 0.5], "1 KB measured, whose step is 100 % faster"),
+        ([0.99, 0.99], "the 1% between their steps are within the spread"),
+        ([0.5, 0.5], "1 KB measured, whose step is 100% faster"),
     ],
 )
 def test_the_best_bucket_in_words(small, said) -> None:
@@ -171,16 +171,16 @@ def test_what_is_said_where_there_is_nothing_to_hide_behind(ours, letter, said) 
 
 def test_scaling_alpha_and_bytes_in_words() -> None:
     assert plain(sentences.efficiency_text("strong", {2: 0.9, 4: 0.4}, cores=2)).endswith(
-        "(at most 50 % with 4 ranks on 2 cores)"
+        "(at most 50% with 4 ranks on 2 cores)"
     )
     assert plain(sentences.efficiency_text("strong", {4: 0.6}, cores=2)).endswith("on 2 cores)")
-    assert plain(sentences.efficiency_text("weak", {2: 0.9}, cores=8)) == "weak scaling: 90 % with 2"
+    assert plain(sentences.efficiency_text("weak", {2: 0.9}, cores=8)) == "weak scaling: 90% with 2"
     said = sentences.line_text(0.005, 2e-8, 34, 2_000_000)
     assert "alpha is 5 ms, and beta is 20 ms per MB" in said and "34 gradients take 210 ms" in said
     assert said.endswith("in one message take 45 ms.")
     said = plain(sentences.fewer_bytes_text([8, 8], [2, 2], 4))
-    assert said.endswith("That is 25 % of the bytes, because it was one backward pass of 4")
-    assert plain(sentences.fewer_bytes_text([8] * 2, [4] * 2, 4)).endswith("That is 50 % of the bytes")
+    assert said.endswith("That is 25% of the bytes, because it was one backward pass of 4")
+    assert plain(sentences.fewer_bytes_text([8] * 2, [4] * 2, 4)).endswith("That is 50% of the bytes")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_strong_scaling_in_words(speed_up, said) -> None:
 def test_amdahls_formula_is_not_applied_to_two_ranks_that_gain_nothing() -> None:
     by_formula = {workers: 1 / (0.25 + 0.75 / workers) for workers in (4, 64)}
     said = plain(sentences.amdahl_text(2 / 1.6 - 1, by_formula, {2: 1.6, 4: 1.9}))
-    assert "25 % of the work can't be divided" in said
+    assert "25% of the work can't be divided" in said
     assert "4 ranks are 2.3 times as fast as one (measured: 1.90)" in said
     assert said.endswith(" and 64 ranks are 3.8 times as fast as one")
     assert "none of the work can be divided" in sentences.amdahl_text(2 / 0.8 - 1, {4: 0.7}, {2: 0.8})
@@ -212,7 +212,7 @@ FOUND = {"none": Compressed(1e6, 0.04, 0.95), "top-k": Compressed(1e5, 0.02, 0.9
 
 @pytest.mark.parametrize(
     ("accuracy", "said"),
-    [(0.93, "2 % fewer images"), (0.95, "as many images"), (0.96, "1 % more images")],
+    [(0.93, "2% fewer images"), (0.95, "as many images"), (0.96, "1% more images")],
 )
 def test_what_compression_cost(accuracy, said) -> None:
     found = FOUND | {"top-k": Compressed(1e5, 0.02, accuracy)}

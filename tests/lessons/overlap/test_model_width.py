@@ -10,7 +10,7 @@ from course_utils.lessons.overlap.step_times import ALONE, StepTimes
 
 
 def test_a_change_is_told_only_where_rounds_agree() -> None:
-    told = "From 4 to 16 channels, messages go from 50\N{NO-BREAK SPACE}% to 25\N{NO-BREAK SPACE}% of a step"
+    told = "From 4 to 16 channels, messages go from 50% to 25% of a step"
     assert width_text([4, 8, 16], [[0.5] * 5, [0.4] * 5, [0.25] * 5]) == told
     assert "no clear" in width_text([4, 8], [[0.5, 0.5, 0.5], [0.6, 0.2, 0.6]])
     assert "no clear" in width_text([4, 8], [[0.5] * 5, [0.51] * 5])

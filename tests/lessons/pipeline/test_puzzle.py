@@ -102,7 +102,7 @@ def test_nothing_is_faster_than_the_best_known(name) -> None:
     known = best_known(puzzle).seconds
     proof = prove(puzzle, known)
     assert 0 < check_proof(proof) <= len(proof)  # a circle is seen a few steps earlier
-    assert 0.98 * known <= lower_bound(puzzle) <= known + 1e-9, "within 2 % without a search already"
+    assert 0.98 * known <= lower_bound(puzzle) <= known + 1e-9, "within 2% without a search already"
     assert prove(puzzle, known + 0.1) is None, "a schedule contradicts it"
 
 

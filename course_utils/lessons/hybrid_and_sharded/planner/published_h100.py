@@ -131,9 +131,9 @@ class Errors:
 
     def __str__(self) -> str:
         return (
-            f"{self.rows} rows: step {100 * self.step:.0f} %, order τ = {self.order:.2f}, "
+            f"{self.rows} rows: step {100 * self.step:.0f}%, order τ = {self.order:.2f}, "
             f"of the same model's rows {self.layouts:.2f}; "
-            f"memory ({self.with_memory} rows) {100 * self.memory:.0f} %"
+            f"memory ({self.with_memory} rows) {100 * self.memory:.0f}%"
         )
 
 

@@ -12,7 +12,7 @@ from course_utils.lessons.sgd.checks.common import Shapes, arrays, working_copie
 from course_utils.lessons.sgd.digits_network import train_digits
 
 ENOUGH = 0.95  # of the test images
-STARTS = (2, 10, 14, 16, 18, 19, 20, 22, 26, 28, 29)  # seeds that lead well over 95 % with the right steps
+STARTS = (2, 10, 14, 16, 18, 19, 20, 22, 26, 28, 29)  # seeds that lead well over 95% with the right steps
 LAYERS = ((64, 32), (32,), (32, 10), (10,))
 
 

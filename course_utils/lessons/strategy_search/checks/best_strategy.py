@@ -181,7 +181,7 @@ def _still_warm(outcome: Outcome) -> Finding | None:
     share = np.mean([number not in near for number in proposed[-len(proposed) // 4 :]])
     if share > 0.5:
         return None
-    words = "of the last strategies {got} were two changes away from the quickest, expected about 88 %"
+    words = "of the last strategies {got} were two changes away from the quickest, expected about 88%"
     return own("cold-at-the-end", words, got=percent(share))
 
 
@@ -195,7 +195,7 @@ def _goes_on(outcome: Outcome) -> Finding | None:
         return None
     if _cornered(_proposed(outcome.results[0]), times.shape):
         return own("cornered", CORNERED)
-    words = "the walk went on from {got} of the proposals, expected from about 98 %"
+    words = "the walk went on from {got} of the proposals, expected from about 98%"
     return own("seldom-accepted", words, got=percent(share))
 
 
