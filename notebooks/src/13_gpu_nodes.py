@@ -173,8 +173,8 @@ for line in record.log.splitlines():
         print(line)
 
 # %% [markdown]
-# These lines come from a run of such a program. The number at their end is not the index of the GPU but its address
-# inside the computer, and both ranks report the same one.
+# These lines come from a run of such a program. The number at their end is the address of the GPU on the bus that
+# connects it to the CPU, and both ranks report the same one.
 #
 # What about the other lines? The table shows what happens without each of them if there are enough GPUs. On a computer
 # without GPUs you can still try the rows of `init_process_group` and `DistributedDataParallel`.
@@ -287,7 +287,7 @@ losses[name] = printed_losses(log)
 from course_utils.lessons.gpu_nodes import same_loss, ways_text
 
 course.measured("two_nodes", answer="a" if same_loss(losses) else "b")
-course.draw.loss_curves(losses, ways_text(losses), x="epoch", y="training loss")
+course.draw.loss_curves(losses, ways_text(losses), x="epoch", y="printed training loss")
 
 # %% [markdown]
 # Training takes only a few numbers from its launcher. The sampler divides the images by rank and world size, and the
@@ -326,10 +326,11 @@ else:
 # ## A process dies, and training resumes
 #
 # In data-parallel training no rank can take a step without the others. So when a process dies, or a node with all its
-# processes, the whole run stops, and everything since the last checkpoint is lost. `train_ddp` is a training program of
-# this course that can resume. It trains a small network on the handwritten digits, with 60 steps in 12 epochs, and
-# writes a checkpoint every 20 steps. At the end of each epoch it prints the loss on all training images. You will write
-# its main loop in the exercises. First, it trains undisturbed:
+# processes, the whole run stops, and everything since the last checkpoint is lost. A checkpoint is a file from which
+# training can resume. `train_ddp` is a training program of this course that can resume. It trains a small network on
+# the handwritten digits, with 60 steps in 12 epochs, and writes a checkpoint every 20 steps. At the end of each epoch
+# it prints the loss on all training images. You will write its main loop in the exercises. First, it trains
+# undisturbed:
 
 # %%
 from course_utils.lessons.gpu_nodes import losses_of, progress_lines
@@ -353,10 +354,10 @@ print("progress: ", progress["epoch"], "epochs and", progress["steps"], "steps")
 print("random:    states of", len(content["random"]), "ranks")
 
 # %% [markdown]
-# Without the velocities of SGD with momentum (lesson 2), the first steps after a restart would go in a different
-# direction. The progress tells each rank which batches of the epoch are already done, because lesson 6's `set_epoch`
-# shuffles the images into the same order again. The random states matter as soon as a network makes random choices, as
-# with the dropout of lesson 9.
+# Without the velocities of SGD with momentum (lesson 1), the first steps after a restart would go in a different
+# direction. The progress tells each rank which batches of the epoch are already done, because `set_epoch`, which you
+# saw in `train.py`, shuffles the images into the same order again. The random states matter as soon as a network makes
+# random choices, as with the dropout of lesson 9.
 #
 # Only rank 0 writes the file, and it never writes over the old one. It writes a second file and renames it when it is
 # complete, so if rank 0 dies while writing, the previous checkpoint is still whole.

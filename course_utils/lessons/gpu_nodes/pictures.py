@@ -150,8 +150,10 @@ def launchers_finding(found: Mapping[str, Mapping[str, object]], without_master:
     names = list(found)
     known = {tuple(answers[ask] for ask in ("rank", "world_size", "local_rank")) for answers in found.values()}
     if len(known) == 1:
-        same = f"{' and '.join(names)} give rank, world size and local rank different names"
-        return f"{same}; {' and '.join(without_master)}: no master and no port" if without_master else same
+        same = f"Rank, world size and local rank: the same from {' and '.join(names)}, under different names"
+        if without_master:
+            same += f". Without master and port: {' and '.join(without_master)}"
+        return same
     return f"{' and '.join(names)}, for processes that differ"
 
 
