@@ -120,7 +120,7 @@ ranks.load_torch()
 # …                                       ▼
 # ```
 #
-# The docstring lists what the script must do. The lesson explains each of its lines, so keep the printed script at
+# The docstring lists what the script must do. The lesson explains most of its lines, so keep the printed script at
 # hand. Some lines depend on the arguments, and a line that asks for GPUs, memory or a partition must be missing if none
 # was given. To start with, call `check_job([nodes, tasks_per_node, cores_per_task, minutes], gpus_per_node,
 # warn_seconds, [name, partition, memory])`. It raises the errors that the docstring promises.

@@ -5,14 +5,14 @@
 #
 # Your training program works with four processes on your own computer, and now you have been given time on a cluster:
 # ten nodes with four GPUs each. You could log in to each of the ten, start four processes by hand, and give every one
-# of the forty its own rank. But you would have to do it again whenever a process dies. While Meta trained Llama 3 on
-# 16,384 GPUs, unexpected failures interrupted the run 419 times in 54 days (Grattafiori and others, 2024, section
-# 3.3.4). At that rate, a run on forty GPUs is interrupted every seven or eight weeks. Many clusters also end every job
-# after a day or two, whether it has finished or not.
+# of the forty its own rank. But you would have to do it again whenever the run breaks off, and it will. When Meta
+# trained Llama 3 on 16,384 GPUs, unexpected failures interrupted the run 419 times in 54 days (Grattafiori and others,
+# 2024, section 3.3.4). At that rate, a run on forty GPUs is interrupted every seven or eight weeks. Many clusters also
+# end every job after a day or two, whether it has finished or not.
 #
-# In this part you will write the lines with which processes on GPUs find each other. You will start the program of
-# lesson 7 with torchrun and as a job on a cluster, and let a training run survive the death of a process and the end of
-# its time. [Part 2](13_gpu_nodes_part_2.ipynb) asks how well such a run uses one GPU and the network.
+# In this part you will see the few lines that let processes on GPUs find one another. You will start the program of
+# lesson 7 with torchrun and as a job on a cluster, and make a training run survive both a dead process and its own time
+# limit. [Part 2](13_gpu_nodes_part_2.ipynb) asks how well such a run uses one GPU and the network.
 #
 # *50 minutes · builds on [lesson 7](07_overlap.ipynb) · 4 ranks*
 
@@ -37,9 +37,9 @@ folder = Path(scratch.name)
 # %% [markdown]
 # ## A launcher tells each process who it is
 #
-# A program that starts the processes of a parallel program is called a **launcher**. It starts the *same* program on
-# every node, as often as the node has GPUs. So a process can't know from its program which part of the work is its own,
-# and the launcher has to tell it:
+# A program that starts the processes of a parallel program is called a **launcher**. Every process runs the *same*
+# program, and usually there is one process for each GPU. So a process can't know from its program which part of the
+# work is its own, and the launcher has to tell it:
 #
 # - its **rank**, and the **world size**, which is the number of processes;
 # - its **local rank**, which is its number *within its node* and usually picks its GPU;
@@ -74,25 +74,29 @@ pictures.seats(nodes, "Forty GPUs", marked=[found.rank])
 # %% [markdown]
 # A launcher passes this information on in **environment variables**, which are named strings that a process inherits
 # from whatever started it. We use two launchers. **torchrun** comes with PyTorch and starts the processes of *one*
-# node. `srun` belongs to **Slurm**, a program that shares out the nodes of a cluster among its users, and it starts the
-# processes on *all* nodes of a job. Both tell a process the same, but the variables have different names. The function
-# `find_launch` of this course reads either kind:
+# node, so on ten nodes you would have to start it ten times. `srun` belongs to **Slurm**, a scheduler that divides the
+# nodes of a cluster among its users, and it starts the processes on *all* nodes of a job. The two use different
+# variables, and the course's function `find_launch` reads either kind:
 
 # %% tags=["figure:13_variables"]
 both = {"torchrun": torchrun, "srun": srun}
-title = "One process of the forty, as torchrun and as srun describe it"
+title = "One of the forty processes, as torchrun and srun describe it"
 pictures.launchers(both, title)
 
 # %% [markdown]
-# `srun` mentions no port, although all ranks must agree on one before they can talk to each other. In the picture the
-# port follows from the number of the job, because every process knows that number.
-# [Further](13_gpu_nodes_further.ipynb) says more about this rule.
+# `srun` tells a process its rank directly, but not where to meet. It gives only a list of the nodes and the number of
+# the job, so all ranks have to derive the same meeting point from these two. Our rule takes the first node, and 20,000
+# plus the last four digits of the job's number as the port, which makes 20,000 + 4107 = 24107 in the picture.
+# [Further](13_gpu_nodes_further.ipynb) explains this rule.
 #
 # ## The processes meet, and each takes its own GPU
 #
-# Lesson 6 used gloo, which adds up gradients on processors. On NVIDIA's GPUs you use **NCCL**, which sends them
-# directly from GPU to GPU if it can. The next cell writes a complete program into the file `meet.py`. It needs nothing
-# from this course, and contains the lines with which processes meet, choose their GPUs and average a gradient.
+# Lesson 6 used gloo, which adds up gradients on CPUs. On NVIDIA's GPUs you use **NCCL**, which sends them directly from
+# GPU to GPU if it can. Some tensors stay in CPU memory, though, so a process group can have two backends.
+# `backend="cpu:gloo,cuda:nccl"` means that gloo carries tensors in CPU memory, and NCCL those on GPUs.
+#
+# The next cell writes a complete program into the file `meet.py`. It needs nothing from this course, and contains the
+# lines with which processes meet, choose their GPUs and average a gradient.
 
 # %%
 # %%writefile {folder}/meet.py
@@ -112,7 +116,7 @@ def average_gradients(rank, device, device_ids):
     gradient = model.module.weight.grad.item()
     print(f"rank {rank}: x is {x.item()} on {x.device}, the gradient {gradient}")
 
-    count = torch.ones(1)  # in the memory of the CPU, so gloo adds it up
+    count = torch.ones(1)  # in CPU memory, so gloo adds it up
     dist.all_reduce(count)
     print(f"rank {rank}: there are {count.item():.0f} of us")
 
@@ -129,10 +133,11 @@ else:
 dist.destroy_process_group()
 
 # %% [markdown]
-# With fewer GPUs than processes, for example on your laptop, the same program trains on processors. Nothing in between
-# is possible, because an NCCL group needs a GPU for each of its ranks. Now torchrun starts it with two processes, just
-# as you would type it in a terminal. `--standalone` means that there is no other node, so torchrun can choose the port
-# by itself:
+# NCCL needs a GPU for each of its ranks. So if there are fewer GPUs than processes, for example on your laptop, this
+# program leaves them alone and trains on the CPU. Now torchrun starts it with two processes, just as you would type it
+# in a terminal. `--standalone` means that there is no other node, so torchrun can choose the port by itself. It listens
+# on this port without a password while it runs, so don't run this page on a computer that you share with people you
+# don't trust.
 
 # %%
 from course_utils.lessons.overlap import run_torchrun
@@ -141,13 +146,10 @@ log = run_torchrun("torchrun --standalone --nproc-per-node=2 meet.py", folder)
 
 # %% [markdown]
 # The gradient of rank 0 alone would be 1, and that of rank 1 would be 2. Both end up with 1.5, because DDP has averaged
-# them. If a line printed `cpu`, gloo carried them, and if it printed `cuda:0` and `cuda:1`, NCCL did.
+# them. If the lines say `cpu`, gloo carried the gradients, and if they say `cuda:0` and `cuda:1`, NCCL did.
 #
-# While torchrun runs, it listens on a port that no password protects. On a computer that you share with people you
-# don't trust, use the ranks of `course.start` instead, which let no strangers in.
-#
-# One line deserves a question of its own. In PyTorch, the device `"cuda"` means the *current* GPU of a process. That is
-# GPU 0 until the process calls `set_device`. And as you have just read, NCCL needs a GPU for each of its ranks.
+# One line deserves a question of its own. In PyTorch, the device `"cuda"` means the *current* GPU of a process, which
+# is GPU 0 until the process calls `set_device`.
 #
 # **Predict.** Someone deletes the line with `set_device` and starts the program with two processes on a node with two
 # GPUs. What happens?
@@ -171,36 +173,32 @@ for line in record.log.splitlines():
         print(line)
 
 # %% [markdown]
-# These lines were recorded with such a program. The number 60 is the address of the GPU on the bus that connects it to
-# the CPU. What about the other lines of `meet.py`?
+# These lines come from a run of such a program. The number at their end is the address of the GPU on the bus that
+# connects it to the CPU, and both ranks report the same one.
+#
+# What about the other lines? The table shows what happens without each of them if there are enough GPUs. On a computer
+# without GPUs you can still try the rows of `init_process_group` and `DistributedDataParallel`.
 #
 # | Line | What it does | Without it |
 # |---|---|---|
 # | `set_device` | makes GPU number `local_rank` the current one | all use GPU 0, and NCCL stops |
-# | `init_process_group` | reads the variables and waits until all ranks have arrived | DDP stops with an error |
-# | `cuda:nccl` | NCCL carries what is on GPUs | gloo copies gradients through the CPU's memory |
-# | `cpu:gloo` | gloo carries what is in the CPU's memory | the `all_reduce` stops with an error |
+# | `init_process_group` | reads the variables, waits for all ranks | `dist.get_rank` stops with an error |
+# | `cuda:nccl` | NCCL carries what is on GPUs | DDP stops with an error |
+# | `cpu:gloo` | gloo carries what is in CPU memory | the `all_reduce` of `count` stops with an error |
 # | `DistributedDataParallel` | starts all ranks with the weights of rank 0, averages gradients | no error |
-# | `device_ids` | lets DDP move inputs to this GPU | nothing changes, since `x` is there already |
-# | `destroy_process_group` | closes the connections in order | PyTorch warns that resources may leak |
+# | `device_ids` | lets DDP move inputs to this GPU | nothing changes here, since `x` is there already |
+# | `destroy_process_group` | closes the connections cleanly | NCCL's part of PyTorch warns that resources may leak |
 #
-# The errors are easy to search for. DDP says `Default process group has not been initialized`, and with NCCL alone the
-# `all_reduce` of `count` says `No backend type associated with device type cpu`. The dangerous row is the one without
-# an error. If you delete the line with `DistributedDataParallel`, each rank trains a model of its own. To try it,
-# delete this line and the `.module` further down, and run both cells again. The gradients are then 1 and 2, and nothing
-# tells you that the two models have begun to drift apart.
-#
-# The order matters, too. With torch 2.13, a program may crash at its end if a DDP model still exists when the group is
-# destroyed. Our model is gone by then, because `average_gradients` has returned.
-#
-# One trap remains. With `--gpus-per-task=1`, Slurm shows each process only one GPU, which then always has number 0.
-# `meet.py` would count too few GPUs and silently train on processors, so look at the device that it prints.
+# The errors are easy to search for. `get_rank` says `Default process group has not been initialized`, and a missing
+# backend is reported as `No backend type associated with device type cuda` (or `cpu`). The dangerous row is the one
+# without an error. Try it: delete the line with `DistributedDataParallel`, and the `.module` further down, and run both
+# cells again. The gradients are then 1 and 2, because each rank has a model of its own, and nothing tells you so.
 #
 # ## The program of lesson 7 runs on one node and on two
 #
-# `train.py`, the program at the end of lesson 7, contains the same lines. It has no tensors to add up in the memory of
-# the CPU, so it asks for `nccl` only. We let it train on small images of handwritten digits, first with two processes
-# on this computer:
+# `train.py`, the program at the end of lesson 7, contains the same lines. All tensors that it adds up are on the GPU,
+# so there it asks for `nccl` only. We let it train on small images of handwritten digits, first with two processes on
+# this computer:
 
 # %%
 from course_utils.lessons.overlap import TRAIN_PROGRAM, digits_as_pictures
@@ -215,10 +213,10 @@ log = run_torchrun(f"{command} --save torchrun.pt", folder)
 # %% [markdown]
 # On a cluster you usually can't type commands on the nodes, and you don't want to be there at three in the morning when
 # they become free. Instead you submit a **batch script**, a file with the commands to run and with comments that begin
-# with `#SBATCH` and say what they need. Slurm runs it once there are enough free nodes.
+# with `#SBATCH` and say what the job needs. Slurm runs it once there are enough free nodes.
 #
-# Our program expects torchrun's names for the variables. `srun` uses different names, so we let it start a few lines of
-# shell that translate, and these then start the program:
+# Our program expects torchrun's names for the variables, and `srun` uses different ones. So we have it run a few lines
+# of shell that translate the names and then, with `exec`, turn into the program itself:
 
 # %%
 from course_utils.lessons.gpu_nodes import slurm_script
@@ -237,26 +235,25 @@ script = slurm_script(command, nodes=2, minutes=10)
 print(script)
 
 # %% [markdown]
-# The script asks for two nodes with one process on each. Slurm calls a process that `srun` starts a *task*. Line by
-# line, the comments ask for this:
+# The script asks for two nodes with one process on each. Slurm calls a process that `srun` starts a *task*. These
+# comments matter most:
 #
 # | Option | What it asks for |
 # |---|---|
-# | `--job-name` | a name, under which `squeue` lists the job |
 # | `--nodes`, `--ntasks-per-node` | two nodes, and one task on each |
 # | `--cpus-per-task` | one core for each task |
 # | `--time` | ten minutes, after which Slurm ends the job |
-# | `--signal` | a warning 60 seconds before that, which the last section uses |
-# | `--requeue` | permission to put the job back into the queue |
-# | `--open-mode` | a job that is queued again adds to its output file and doesn't overwrite it |
-# | `--output` | the name of that file, from the job's name (`%x`) and its number (`%j`) |
+# | `--signal`, `--requeue` | a warning 60 seconds before that, and permission to be queued again (last section) |
+#
+# The other three name the job and its output file, to which a job that is queued again adds its lines.
 #
 # The first `export` asks `scontrol` for the first node of the job, which becomes the master. The second calculates the
 # port from the job's number, and the third lets each process use as many threads (lesson 3) as it has cores. Then
-# `srun` starts the tasks. It passes these variables on (`--export=ALL`) and gives each task its cores. If one task
-# ends, the others have 30 seconds to end as well (`--wait`), and are not killed at once even if it failed. The last
-# lines look at the exit code of `srun`, and we come back to them in the last section. On nodes with four GPUs each, you
-# would call `slurm_script(…, gpus_per_node=4)`, which asks for the GPUs and for a task for each of them.
+# `srun` starts the tasks. It passes these variables on (`--export=ALL`) and gives each task its cores. Once one task
+# ends, even with an error, the others get 30 seconds to finish (`--wait`) and aren't killed at once
+# (`--kill-on-bad-exit=0`). In this time they can still report what went wrong on their side. The lines after it look at
+# the exit code of `srun`, and we come back to them in the last section. On nodes with four GPUs each, you would call
+# `slurm_script(…, gpus_per_node=4)`, which asks for the GPUs and for a task for each of them.
 #
 # `hand_in` submits the script with `sbatch`, waits, and prints what the job wrote. If this computer has no Slurm, you
 # will see a recording of the same job instead. It was made with a real Slurm whose two nodes were emulated on one
@@ -293,14 +290,16 @@ course.measured("two_nodes", answer="a" if same_loss(losses) else "b")
 course.draw.loss_curves(losses, ways_text(losses), x="epoch", y="printed training loss")
 
 # %% [markdown]
-# A launcher tells a process who it is, and nothing more. The sampler divides the images by rank and world size, and the
-# seed fixes the first weights and the order of the images. None of these depends on the launcher or on the node, so if
-# two curves differ, something else has changed.
+# Training takes only a few numbers from its launcher. The sampler divides the images by rank and world size, and the
+# seed fixes the first weights and the order of the images. None of these depends on the kind of launcher or on the
+# node, and a slower network would change the time of a step but not its result. So if two curves differ, something else
+# has changed, for example a version of a library.
 #
 # ## A notebook can use a cluster, too
 #
-# `course.start` can also submit a job for you. The ranks of this job belong to your notebook, just like those on your
-# own computer. If your cluster is busy, interrupt the cell instead of waiting for nodes.
+# You can skip this short section, because the rest of the page doesn't need it. `course.start` can also submit a job
+# for you. The ranks of this job belong to your notebook, just like those on your own computer. If your cluster is busy,
+# interrupt the cell instead of waiting for nodes.
 
 
 # %%
@@ -321,24 +320,16 @@ else:
     print(recorded_output("ranks_in_a_job"))
 
 # %% [markdown]
-# Two of the four ranks are on each node. For eight GPUs you would ask for `gpus_per_node=4` as well, and train with
-# NCCL:
-#
-# ```
-# ranks = course.start(8, where="slurm", nodes=2, gpus_per_node=4)
-# ranks.run(train_ddp, settings, backend="nccl")
-# ```
-#
-# The function `train_ddp` is the subject of the next section. If your centre offers **Open OnDemand**, a web page from
-# which you can use the cluster, the course's app opens JupyterLab on one of its nodes, and you can work through this
-# page there: [ondemand/README](../ondemand/README.md).
+# Two of the four ranks are on each node. [On a cluster](../docs/clusters.md) says how you get ranks with GPUs, and how
+# you work through this page in a web portal such as [Open OnDemand](../ondemand/README.md).
 #
 # ## A process dies, and training resumes
 #
-# In data-parallel training no rank can take a step without the others. So when a node fails, the whole run stops, and
-# everything since the last checkpoint is lost. A checkpoint is a file from which training can resume. `train_ddp` is a
-# training program of this course that can resume. It trains a small network on the handwritten digits, with 60 steps in
-# 12 epochs, and writes a checkpoint every 20 steps. You will write its main loop in the exercises. First, it trains
+# In data-parallel training no rank can take a step without the others. So when a process dies, or a node with all its
+# processes, the whole run stops, and everything since the last checkpoint is lost. A checkpoint is a file from which
+# training can resume. `train_ddp` is a training program of this course that can resume. It trains a small network on
+# the handwritten digits, with 60 steps in 12 epochs, and writes a checkpoint every 20 steps. At the end of each epoch
+# it prints the loss on all training images. You will write its main loop in the exercises. First, it trains
 # undisturbed:
 
 # %%
@@ -365,18 +356,20 @@ print("random:    states of", len(content["random"]), "ranks")
 # %% [markdown]
 # Without the velocities of SGD with momentum (lesson 1), the first steps after a restart would go in a different
 # direction. The progress tells each rank which batches of the epoch are already done, because `set_epoch`, which you
-# saw in `train.py`, puts the images into the same order again. The random states matter as soon as a network makes
+# saw in `train.py`, shuffles the images into the same order again. The random states matter as soon as a network makes
 # random choices, as with the dropout of lesson 9.
 #
-# Rank 0 writes the file alone, and not over the old one. It writes a second file and renames it when it is complete, so
-# even if rank 0 dies while writing, there is always one whole checkpoint.
+# Only rank 0 writes the file, and it never writes over the old one. It writes a second file and renames it when it is
+# complete, so if rank 0 dies while writing, the previous checkpoint is still whole.
 #
 # Now we kill a process. With `--max-restarts=1`, torchrun reacts to a dead process by ending the others and starting
 # all of them again, at most once. If rank 1 were killed after step 27, the last checkpoint would be the one of step 20.
-# So steps 21 to 27 would be done again, which makes 7 steps.
+# So steps 21 to 27 would have to be repeated, which makes 7 steps.
 #
-# **Predict.** `--die-at 38` lets rank 1 kill itself after step 38. How many steps are done twice? And by how many
-# percent will the loss at the end differ from that of the undisturbed run?
+# In the output you may see a long error about a closed connection. It is from rank 0, which can no longer reach rank 1.
+#
+# **Predict.** `--die-at 38` makes rank 1 kill itself after step 38. How many steps are done twice? And if you think of
+# what a checkpoint contains, by how many percent will the loss at the end differ from that of the undisturbed run?
 
 # %%
 course.predict("killed", steps_twice=..., loss_differs=...)  # steps, percent
@@ -396,9 +389,12 @@ course.measured("killed", steps_twice=repeated_steps(tries), loss_differs=differ
 pictures.tries(tries, undisturbed, "Killed and restarted")
 
 # %% [markdown]
-# If you see an error about a closed connection in the output, it is from rank 0, which could no longer reach rank 1.
 # After the restart the ranks repeat the steps since the last checkpoint. They begin with the same weights, velocities
-# and batches, so they calculate the same losses, and at the end nothing shows that the run was ever interrupted.
+# and batches, so on the same CPUs they calculate the same losses, and at the end nothing betrays the interruption. On
+# GPUs the last digits may differ, because some of their kernels add in a different order each time.
+#
+# torchrun can only restart processes on a node that still works. If a node is lost, you need a new job, which resumes
+# from the same checkpoint, or a spare node ([Further](13_gpu_nodes_further.ipynb)).
 #
 # How often should you save? With a short interval you spend much of the time writing, and with a long one you lose a
 # lot of work at each failure. [Further](13_gpu_nodes_further.ipynb) works out the best interval, and describes
@@ -409,12 +405,14 @@ pictures.tries(tries, undisturbed, "Killed and restarted")
 # A job that reaches its time limit is killed, but Slurm can warn it. With `--signal=TERM@60` in the batch script, each
 # task receives **SIGTERM** 60 seconds before the end, or up to a minute earlier. SIGTERM is a signal of the operating
 # system that asks a process to end. By default it ends the process at once, but a program can catch it, write a
-# checkpoint and leave in good order.
+# checkpoint and exit cleanly.
 #
 # With many ranks, this is harder than it sounds. Suppose that rank 1 has caught the signal and leaves, while rank 0
-# hears of it a little later and has begun the next step. Rank 0 then waits for a gradient that nobody will send. The
-# solution is that the ranks agree. After each step they all-reduce one number, which is 1 on a rank that has heard the
-# signal and otherwise 0, and take its maximum. In the next cell, only one rank hears, after step 7:
+# hears of it a little later and has begun the next step. Rank 0 then needs a gradient that rank 1 will not send any
+# more. With gloo it stops because the connection was closed, and with NCCL it may wait until a timeout ends it. Either
+# way it writes no checkpoint. The solution is that the ranks agree. After each step they all-reduce one number, which
+# is 1 on a rank that has heard the signal and otherwise 0, and take its maximum. In the next cell, only one rank hears
+# the signal, after step 7:
 
 
 # %%
@@ -454,12 +452,17 @@ heard = sum(heard for step, heard in run.results)
 course.answer("agreed", step_of_rank_0=run.results[0][0], ranks_that_heard=heard)
 
 # %% [markdown]
-# `train_ddp` does the same, and then rank 0 writes a checkpoint. As a program it ends with the exit code 75, which by
-# convention means "try again later". That is what the last lines of the batch script look for. If they find 75, they
-# put the job back into the queue with `scontrol requeue`, and the next start resumes from the checkpoint.
+# `train_ddp` does the same, but on GPUs only after every tenth step, because a GPU has to wait for the answer. Then
+# rank 0 writes a checkpoint. Run as a program, it exits with code 75, which by convention means "try again later". That
+# is what the last lines of the batch script look for. The script that we submitted can't use them, since `train.py`
+# neither catches the signal nor resumes. But with the command `python -m course_utils.lessons.gpu_nodes.train_ddp
+# --folder runs`, which needs no translation because it calls `find_launch`, the same script puts the job back into the
+# queue with `scontrol requeue`, and the next start resumes from the checkpoint.
 #
-# Let's do this with the real training program. `send_sigterm` signals rank 1 alone, a moment after training has begun,
-# and `pause` makes every step a little slower so that the signal arrives in time:
+# Let's stop this training program with a real signal. `send_sigterm` signals rank 1 alone, 0.3 seconds after it has
+# begun to listen for signals. By then it may still be setting up or in one of its first steps, so the number of the
+# step varies from run to run. `pause` makes every step a little slower, so that the run can't be over before the signal
+# arrives:
 
 # %%
 from course_utils.lessons.gpu_nodes import Interrupted, Settings
@@ -496,20 +499,20 @@ scratch.cleanup()
 # %% [markdown]
 # ## What you take with you
 #
-# A launcher starts the same program everywhere and tells each process its rank, the world size, its local rank and the
-# master. The process uses the local rank to choose its GPU, and the rest to join the process group, with NCCL for what
-# is on GPUs and gloo for what is not. Since a program asks its launcher for nothing else, torchrun and Slurm give the
-# same curve. A checkpoint holds everything that the next step depends on, so a run that was killed ends with the same
-# loss as one that was not. And before ranks stop, they agree on the step after which they do so.
+# A launcher starts the same program everywhere and tells each process its rank, the world size, its local rank and
+# where to meet. The process uses the local rank to choose its GPU, and the rest to join the process group, with NCCL
+# for what is on GPUs and gloo for what is not. Nothing else in the training depends on the launcher, so torchrun and
+# Slurm gave the same curve. A checkpoint holds everything that the next step depends on, so a run that was killed can
+# end with the same loss as one that was not. And before ranks stop, they agree on the step after which they do so.
 #
 # The [exercises](../exercises/13_gpu_nodes.ipynb) let you write the resumable loop and the batch script.
 # [Further](13_gpu_nodes_further.ipynb) has recorded logs of launches that failed, and shows how to find the rank that
-# failed first. Next is [part 2](13_gpu_nodes_part_2.ipynb), on one GPU and one network.
+# failed first. [Part 2](13_gpu_nodes_part_2.ipynb) looks at a single GPU and its network.
 #
 # **To read**
 #
 # - The [manual of torchrun](https://docs.pytorch.org/docs/stable/elastic/run.html) lists all variables that it sets,
 #   and describes how it restarts processes.
 # - Grattafiori and others (2024), [*The Llama 3 Herd of Models*](https://arxiv.org/abs/2407.21783), section 3.3.4,
-#   tells what failed in 54 days on 16,384 GPUs, and how often.
+#   reports what failed, and how often, in 54 days on 16,384 GPUs.
 # - Slurm's manual of [sbatch](https://slurm.schedmd.com/sbatch.html) explains every `#SBATCH` option.

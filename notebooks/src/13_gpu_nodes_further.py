@@ -544,6 +544,10 @@ pictures.log_map(first.log, "The loudest line is not the cause")
 # consequences. In a terminal, `course doctor --log FILE` does the same with a log of yours. The
 # [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` lets you write the search.
 #
+# Some launches fail without any error. With `--gpus-per-task=1`, Slurm shows each process only one GPU, which then
+# always has number 0. A program that compares the number of GPUs with that of processes, as `meet.py` on the main page
+# does, counts too few and silently trains on the CPU. So look at the device that a program prints.
+#
 # ## torchrun on several nodes
 #
 # On the main page, torchrun started the processes of one machine, and `srun` those of several nodes. You can also

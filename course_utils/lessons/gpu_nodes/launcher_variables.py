@@ -12,10 +12,13 @@ JOB = 4107
 def example_environment(launcher: str, node: int, local_rank: int, nodes: int, gpus: int) -> dict[str, str]:
     """What "torchrun" or "srun" puts into the environment of one process on `nodes` × `gpus`, a process for each GPU.
 
+    This is the first start of the job, so Slurm's SLURM_RESTART_COUNT is missing: it exists after a requeue only.
+
     Args:
         node, local_rank: which process, both counted from 0.
 
-    Source: docs.pytorch.org, "torchrun", environment variables; Slurm's srun(1), output environment variables.
+    Source: docs.pytorch.org, "torchrun", environment variables; Slurm's srun(1), output environment variables, and
+    sbatch(1), SLURM_RESTART_COUNT.
     """
     rank, world_size = node * gpus + local_rank, nodes * gpus
     if launcher == "torchrun":
@@ -23,7 +26,7 @@ def example_environment(launcher: str, node: int, local_rank: int, nodes: int, g
         found |= {"MASTER_ADDR": "gpu01", "MASTER_PORT": 29400, "TORCHELASTIC_RESTART_COUNT": 0}
     else:
         found = {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": world_size, "SLURM_LOCALID": local_rank}
-        found |= {"SLURM_STEP_NODELIST": f"gpu[01-{nodes:02}]", "SLURM_JOB_ID": JOB, "SLURM_RESTART_COUNT": 0}
+        found |= {"SLURM_STEP_NODELIST": f"gpu[01-{nodes:02}]", "SLURM_JOB_ID": JOB}
     return {name: str(value) for name, value in found.items()}
 
 

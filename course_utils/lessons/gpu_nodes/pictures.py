@@ -25,13 +25,13 @@ _ROW = 0.62  # inches of a node with one row of squares
 
 
 def seats(nodes: Sequence[str], title: str = "", marked: Collection[int] = (), seat: str = "GPU") -> Figure:
-    """Draw the nodes of a launch with the ranks on them; above a square stands its rank's place on the node.
+    """Draw the nodes of a launch with the ranks on them; above a box is its local rank.
 
     Args:
         nodes: for each rank the name of its node.
         title: said first; the finding (how ranks are numbered) then stands under it.
         marked: ranks that stand out.
-        seat: what a square is: "GPU" or "core".
+        seat: what a box is: "GPU" or "core".
     """
     if not 1 <= len(nodes) <= _MOST:
         raise CourseError(f"pictures.seats: between 1 and {_MOST} ranks can be drawn, not {len(nodes)}.")
@@ -51,7 +51,9 @@ def seats(nodes: Sequence[str], title: str = "", marked: Collection[int] = (), s
     for index, (name, own) in enumerate(by_node.items()):
         _node(ax, (index % across) * (most + 0.8), 1.5 * (index // across), most, name, own, marked)
     words = {"fontsize": style.SMALL, "color": "#555555", "parse_math": False}
-    text = f"A square is one {seat} with one process. Inside is its rank, above it its local rank. Dark blue: rank 0"
+    text = f"Each box is a {seat} with one process. Its rank is inside, its local rank above. Dark blue: rank 0"
+    if marked:
+        text += f". Orange: rank {', '.join(map(str, marked))}"
     ax.annotate(text, (0, 0), xycoords="axes fraction", xytext=(2, -14), textcoords="offset points", **words)
     ranks_text = "; ".join(f"{name}: ranks {', '.join(map(str, own))}" for name, own in by_node.items())
     stands_out = f" Marked: rank {', '.join(map(str, marked))}." if marked else ""
@@ -87,11 +89,10 @@ def _node(ax: Axes, x: float, y: float, most: int, name: str, own: Sequence[int]
 
 _LINE = 0.19  # inches of a variable
 _ASKED = {
-    "rank": "which am I?",
+    "rank": "which one am I?",
     "world_size": "how many are we?",
-    "local_rank": "which on this node?",
+    "local_rank": "which one on this node?",
     "master": "where do we meet?",
-    "restarts": "which try is it?",
 }
 
 
@@ -100,11 +101,11 @@ def launchers(environments: Mapping[str, Mapping[str, str]], title: str = "") ->
 
     Args:
         environments: a launcher's name → the environment of one process that it started.
-        title: said first; the finding (whether they say the same) then stands under it.
+        title: said first; the finding (what differs between them) then stands under it.
     """
     found = {name: asdict(find_launch(environment)) for name, environment in environments.items()}
     read = {name: variables_read(environment) for name, environment in environments.items()}
-    finding = launchers_finding(found)
+    finding = launchers_finding(found, [name for name in environments if "MASTER_ADDR" not in environments[name]])
     lines = {ask: max(1, *(len(read[name][ask]) for name in read)) for ask in _ASKED}
     height = sum(0.25 + _LINE * number for number in lines.values()) + 0.28
     heading = (title, finding) if title else (finding, "")
@@ -144,12 +145,15 @@ def launchers(environments: Mapping[str, Mapping[str, str]], title: str = "") ->
     return picture
 
 
-def launchers_finding(found: Mapping[str, Mapping[str, object]]) -> str:
-    """Whether all launchers say the same of rank and world size."""
+def launchers_finding(found: Mapping[str, Mapping[str, object]], without_master: Sequence[str] = ()) -> str:
+    """Whether all launchers say the same of rank and world size, and which of them name no master."""
     names = list(found)
     known = {tuple(answers[ask] for ask in ("rank", "world_size", "local_rank")) for answers in found.values()}
     if len(known) == 1:
-        return f"{' and '.join(names)} use different names for the same five facts"
+        same = f"Rank, world size and local rank: the same from {' and '.join(names)}, under different names"
+        if without_master:
+            same += f". Without master and port: {' and '.join(without_master)}"
+        return same
     return f"{' and '.join(names)}, for processes that differ"
 
 

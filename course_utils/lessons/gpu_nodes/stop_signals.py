@@ -69,8 +69,8 @@ class StopSignals:
         """Whether any rank has heard a signal: the same answer on all ranks, so that all stop after the same step.
 
         One all-reduce (maximum) of a single number over the default group, from the CPU. Without it one rank would
-        leave, and the others wait in the next step for its gradients. Where GPUs train, only every tenth call asks the
-        others, and the calls between say no.
+        leave, and the others would miss its gradients in the next step. Where GPUs train, only every tenth call asks
+        the others, and the calls between say no.
         """
         self._asked += 1
         if self._asked % self._every:
