@@ -110,7 +110,7 @@ from course_utils.lessons.gpu_nodes import bandwidth_text, link_text
 
 
 def megabytes(rate):
-    return f"{rate / 1e6:g} MB"
+    return f"{rate / 1e6:.3g} MB"
 
 
 link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
