@@ -791,7 +791,7 @@ course.answer("busbw", gigabytes_per_second=busbw / 1e9)
 #
 # The ladder on the [second page](13_gpu_nodes_part_2.ipynb) has a rung called *bfloat16*. Inside `torch.autocast`,
 # matrix products convert their inputs to numbers of 2 bytes. Let's compare this with `float32` on this computer, with a
-# small MLP. If your processor has no units for bfloat16, the step becomes slower, because the conversions are extra
+# small network. If your processor has no units for bfloat16, the step becomes slower, because the conversions are extra
 # work.
 
 # %%
