@@ -229,9 +229,9 @@ course.answer("nccl_path", answer=ways(start.log))
 #
 # `NET/IB` also stands for RDMA over Ethernet. If switches carry out an all-reduce, look for lines with `NVLS`.
 #
-# In our log, TCP is no mistake. We had a single GPU for two ranks, and NCCL 2.28.9 refuses to run two ranks of one node
-# on the same GPU. So each rank was made to pretend that it was a node of its own, which is why `nNodes` is 2, and all
-# faster paths were switched off. In your own logs, `nNodes` should be the number of nodes that you use.
+# In our log, TCP is no mistake. We had a single GPU for two ranks, and NCCL 2.28.9 stops with an error if two ranks of
+# one node share a GPU. So each rank was made to pretend that it was a node of its own, which is why `nNodes` is 2, and
+# all faster paths were switched off. In your own logs, `nNodes` should be the number of nodes that you use.
 # [Further](13_gpu_nodes_further.ipynb) shows how to find out which path is physically there, explains the settings for
 # several network cards, and starts nccl-tests on two nodes.
 #
