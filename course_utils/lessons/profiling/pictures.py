@@ -10,7 +10,7 @@ from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import MaxNLocator
 
 from course_utils.draw import lines, style
-from course_utils.draw.style import Corners, boxes
+from course_utils.draw.style import boxes
 from course_utils.errors import CourseError
 from course_utils.lessons.profiling.critical_path import TRANSFER, Piece
 from course_utils.lessons.profiling.intervals import length
@@ -27,14 +27,15 @@ EXPOSED = style.SEND
 _WAIT, _IDLE = style.COLOURS["wait"], "#ECECEC"
 _COPIES = style.OTHERS[0]
 _COMPUTING, _MESSAGES, _GAP = 0.30, 0.2, 0.14  # inches: the lanes of a rank, and the room to the next rank
-_SMALLEST = 0.5  # pixels: gaps below this are not drawn
+_SMALLEST = 0.5  # pixels: phases shorter than this are not drawn
 
 
 def profile(lanes: Sequence[Lanes], title: str, subtitle: str = "", names: Sequence[str] = ()) -> Figure:
     """Draw two lanes for each rank on one axis of time: its computing, and below it its communication.
 
     Communication has a dark colour where it is exposed: the rank does not compute meanwhile, it waits (grey). Copies
-    into a GPU's memory and out of it stand in the upper lane. Idle (pale grey) is time in which it does nothing.
+    into a GPU's memory and out of it stand in the upper lane. Idle (pale grey) is time for which nothing is recorded.
+    What is shorter than a pixel gets its share of the pixel's colour, so the lanes show how long things took together.
 
     Args:
         lanes: of each rank, as `profiling.lanes.lanes_of` reads them in a trace.
@@ -60,9 +61,8 @@ def profile(lanes: Sequence[Lanes], title: str, subtitle: str = "", names: Seque
     above = style.legend_height(list(parts), left)
     height = each * len(lanes)
     picture, (ax,) = style.new_picture(title, subtitle, heights=[height], left=left, above=above)
-    pixels = ax.get_position().width * style.WIDTH * style.DOTS / (end - begin)
     for row, rank_lanes in enumerate(lanes):
-        _draw(ax, rank_lanes, row * each, begin, scale, _SMALLEST / pixels)
+        _draw(ax, rank_lanes, row * each, begin, scale)
     _label(ax, names, each, left)
     ax.set_xlim(0, (end - begin) * scale)
     ax.set_ylim(height - _GAP / 2, -_GAP / 2)
@@ -235,30 +235,21 @@ def _largest(changes: Sequence[Change]) -> float:
     return max(0.0, *(change.seconds for change in changes))
 
 
-def without_gaps(times: Times, smallest: float) -> list[tuple[float, float]]:
-    """The same times, sorted, where what is less than `smallest` apart is one."""
-    joined: list[tuple[float, float]] = []
-    for begin, end in times:
-        if joined and begin - joined[-1][1] < smallest:
-            joined[-1] = joined[-1][0], end
-        else:
-            joined.append((begin, end))
-    return joined
-
-
-def _draw(ax: Axes, lanes: Lanes, top: float, begin: float, scale: float, smallest: float) -> None:
+def _draw(ax: Axes, lanes: Lanes, top: float, begin: float, scale: float) -> None:
     """A rank's two lanes, from `top` inches down."""
     middle, bottom = top + _COMPUTING, top + _COMPUTING + _MESSAGES
 
-    def corners(times: Times, high: float, low: float) -> list[Corners]:
-        return [((a - begin) * scale, (b - begin) * scale, high, low) for a, b in without_gaps(times, smallest)]
+    def fill(times: Times, high: float, low: float, colour: str, zorder: float = 1) -> None:
+        corners = [((a - begin) * scale, (b - begin) * scale, high, low) for a, b in times]
+        # Snapped to whole pixels, short events would look longer and the gaps between them would vanish.
+        boxes(ax, corners, facecolor=colour, edgecolor="none", zorder=zorder, snap=False)
 
-    boxes(ax, corners([(lanes.begin, lanes.end)], top, middle), facecolor=_IDLE, edgecolor="none")
-    boxes(ax, corners(lanes.exposed, top, middle), facecolor=_WAIT, edgecolor="none")
-    boxes(ax, corners(lanes.copies, top, middle), facecolor=_COPIES, edgecolor="none")
-    boxes(ax, corners(lanes.computing, top, middle), facecolor=style.COLOURS["forward"], edgecolor="none", zorder=2)
-    boxes(ax, corners(lanes.communication, middle, bottom), facecolor=HIDDEN, edgecolor="none", zorder=2)
-    boxes(ax, corners(lanes.exposed, middle, bottom), facecolor=EXPOSED, edgecolor="none", zorder=3)
+    fill([(lanes.begin, lanes.end)], top, middle, _IDLE)
+    fill(lanes.exposed, top, middle, _WAIT)
+    fill(lanes.copies, top, middle, _COPIES)
+    fill(lanes.computing, top, middle, style.COLOURS["forward"], zorder=2)
+    fill(lanes.communication, middle, bottom, HIDDEN, zorder=2)
+    fill(lanes.exposed, middle, bottom, EXPOSED, zorder=3)
 
 
 def _label(ax: Axes, names: Sequence[str], each: float, left: float) -> None:
