@@ -166,6 +166,7 @@ for field in ("name", "ts", "dur", "pid", "tid"):
     print(f"  {field:5}{convolution[field]}")
 print("ts is counted from", trace["baseTimeNanoseconds"], "ns after the start of 1970")
 
+
 # %% [markdown]
 # The beginning `ts` and the duration `dur` are in microseconds, and `pid` and `tid` are the numbers of the process and
 # of the thread. Base time and `ts` together are the time of the rank's clock. [Further](14_profiling_further.ipynb)
@@ -446,7 +447,7 @@ pictures.profile(lanes, "Slow program 1, a whole run", profile_text(lanes))
 # %% [markdown]
 # If a single block of blue is much wider than all others, that operator probably had to wait for a core.
 #
-# **Predict.** Which of the reasons makes this one slow?
+# **Predict.** Which of the reasons makes this one slow? Compare the gaps with the slices of blue.
 
 # %%
 course.predict("profile_slow_1", answer=..., choices=CHOICES)  # "a" to "e"
