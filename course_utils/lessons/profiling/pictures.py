@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.patheffects import Normal, Stroke
@@ -61,10 +62,11 @@ def profile(lanes: Sequence[Lanes], title: str, subtitle: str = "", names: Seque
     above = style.legend_height(list(parts), left)
     height = each * len(lanes)
     picture, (ax,) = style.new_picture(title, subtitle, heights=[height], left=left, above=above)
-    for row, rank_lanes in enumerate(lanes):
-        _draw(ax, rank_lanes, row * each, begin, scale)
-    _label(ax, names, each, left)
     ax.set_xlim(0, (end - begin) * scale)
+    pixels = round(2 * ax.get_position().width * style.WIDTH * style.DOTS)  # two of a sharp screen to one as shown
+    for row, rank_lanes in enumerate(lanes):
+        _draw(ax, rank_lanes, row * each, begin, scale, pixels)
+    _label(ax, names, each, left)
     ax.set_ylim(height - _GAP / 2, -_GAP / 2)
     ax.set_xlabel(f"time, in {unit}", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, parts)
@@ -235,21 +237,44 @@ def _largest(changes: Sequence[Change]) -> float:
     return max(0.0, *(change.seconds for change in changes))
 
 
-def _draw(ax: Axes, lanes: Lanes, top: float, begin: float, scale: float) -> None:
-    """A rank's two lanes, from `top` inches down."""
+def _draw(ax: Axes, lanes: Lanes, top: float, begin: float, scale: float, pixels: int) -> None:
+    """A rank's two lanes, from `top` inches down; each pixel has its colours by their shares of its time."""
     middle, bottom = top + _COMPUTING, top + _COMPUTING + _MESSAGES
 
-    def fill(times: Times, high: float, low: float, colour: str, zorder: float = 1) -> None:
-        corners = [((a - begin) * scale, (b - begin) * scale, high, low) for a, b in times]
-        # Snapped to whole pixels, short events would look longer and the gaps between them would vanish.
-        boxes(ax, corners, facecolor=colour, edgecolor="none", zorder=zorder, snap=False)
+    left, right = ax.get_xlim()
+    edges = begin + np.linspace(left, right, pixels + 1) / scale
+    in_steps, computing, copies, exposed, communication = (
+        _shares(times, edges)
+        for times in (
+            [(lanes.begin, lanes.end)],
+            lanes.computing,
+            lanes.copies,
+            lanes.exposed,
+            lanes.communication,
+        )
+    )
+    waiting = np.maximum(0, exposed - copies)
+    idle = np.maximum(0, in_steps - computing - copies - waiting)
+    upper = {style.COLOURS["forward"]: computing, _COPIES: copies, _WAIT: waiting, _IDLE: idle}
+    lower = {EXPOSED: exposed, HIDDEN: np.maximum(0, communication - exposed)}
+    for high, low, shares in (top, middle, upper), (middle, bottom, lower):
+        total = sum(shares.values())
+        drawn = np.flatnonzero(total > 0)
+        mixed = sum(np.outer(share, to_rgb(colour)) for colour, share in shares.items())[drawn] / total[drawn, None]
+        opaque = np.minimum(1, total[drawn, None])
+        corners = [((edges[k] - begin) * scale, (edges[k + 1] - begin) * scale, high, low) for k in drawn]
+        # Snapped or smoothed boxes would change how much of a pixel each colour gets.
+        colours = np.hstack([mixed, opaque])
+        boxes(ax, corners, facecolors=colours, edgecolor="none", snap=False, antialiased=False, zorder=2)
 
-    fill([(lanes.begin, lanes.end)], top, middle, _IDLE)
-    fill(lanes.exposed, top, middle, _WAIT)
-    fill(lanes.copies, top, middle, _COPIES)
-    fill(lanes.computing, top, middle, style.COLOURS["forward"], zorder=2)
-    fill(lanes.communication, middle, bottom, HIDDEN, zorder=2)
-    fill(lanes.exposed, middle, bottom, EXPOSED, zorder=3)
+
+def _shares(times: Times, edges: np.ndarray) -> np.ndarray:
+    """The share of each piece of time between two neighbouring edges that `times` cover."""
+    if not times:
+        return np.zeros(len(edges) - 1)
+    moments = np.array(times).ravel()
+    covered = np.cumsum(np.diff(moments, prepend=moments[0]) * (np.arange(len(moments)) % 2))
+    return np.diff(np.interp(edges, moments, covered)) / np.diff(edges)
 
 
 def _label(ax: Axes, names: Sequence[str], each: float, left: float) -> None:
