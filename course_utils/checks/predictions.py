@@ -51,7 +51,7 @@ def predict(
     if options and not answers:
         answers = {"answer": ...}
     if not answers:
-        raise CourseError(f'predict needs a value: course.predict("{name}", answer=...).')
+        raise CourseError(f'Give predict a value: course.predict("{name}", answer=...).')
     if within is not None and not (is_number(within) and 1 <= within < math.inf):
         raise CourseError(f"within={within!r} is not a factor: 2 means from half as much to twice as much.")
     open_ones = [key for key, value in answers.items() if value is ...]

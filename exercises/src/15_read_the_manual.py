@@ -32,9 +32,10 @@ ranks.load_torch()
 # %% [markdown]
 # ## 1 · Five manuals, one step
 #
-# You move a training program to a different framework, and its steps become three times too long, or four times too
-# short. No error appears. One manual's *batch* is that of one rank, and another's is that of all ranks. One framework
-# takes a sum where the other takes a mean. In this exercise you translate a framework's settings into four numbers:
+# You move a training program to a different framework, and with SGD its steps become three times too large, or four
+# times too small. No error appears. One manual's *batch* is that of one rank, and another's is that of all ranks. One
+# framework takes a sum where the other takes a mean. In this exercise you translate a framework's settings into four
+# numbers:
 #
 # - `micro_batch`: how many images a rank takes through the network at a time.
 # - `passes`: how many such micro-batches a rank takes before the weights are updated.
@@ -105,7 +106,8 @@ ranks.load_torch()
 # ```
 
 # %% [markdown]
-# **tf.distribute.** `batch` is the number in `dataset.batch(…)`. The strategy shares out each batch among the ranks.
+# **tf.distribute.** `batch` is the number in `dataset.batch(…)`. The strategy splits each batch up among the replicas,
+# which are its ranks.
 #
 # > "… a batch size of 64. One batch of input is distributed across the replicas (4 GPUs), each replica getting an input
 # > of size 16. … after the gradients are calculated on each replica, they are synced across the replicas by **summing**
@@ -119,9 +121,10 @@ ranks.load_torch()
 # ```
 
 # %% [markdown]
-# **JAX** with `shard_map(…, check_vma=False)`. The `batch` rows of an array are shared out among the devices. Each
-# device calculates the mean loss of its own rows and the gradient of this loss. `collective` combines the devices'
-# gradients. Then Optax accumulates the results of several passes.
+# **JAX** with `shard_map(…, check_vma=False)`. The `batch` rows of an array are split up among the devices. Each device
+# calculates the mean loss of its own rows and the gradient of this loss. Without `check_vma=False`, JAX would already
+# have added up these gradients, because all devices share the weights. `collective` combines the devices' gradients.
+# Then Optax accumulates the results of several passes.
 #
 # > `pmean`: "Compute an all-reduce mean", `psum`: "Compute an all-reduce sum"
 # > ([jax.lax](https://docs.jax.dev/en/latest/jax.lax.html)). `MultiSteps(…, every_k_schedule)`: "gradients accumulated

@@ -171,24 +171,24 @@ for line in record.log.splitlines():
         print(line)
 
 # %% [markdown]
-# These lines were recorded with such a program. What about the other lines? Each of them does something that you would
-# miss:
+# These lines were recorded with such a program. The number 60 is the address of the GPU on the bus that connects it to
+# the CPU. What about the other lines of `meet.py`?
 #
 # | Line | What it does | Without it |
 # |---|---|---|
 # | `set_device` | makes GPU number `local_rank` the current one | all use GPU 0, and NCCL stops |
 # | `init_process_group` | reads the variables and waits until all ranks have arrived | DDP stops with an error |
 # | `cuda:nccl` | NCCL carries what is on GPUs | gloo copies gradients through the CPU's memory |
-# | `cpu:gloo` | gloo carries what is in the CPU's memory | the second `all_reduce` stops with an error |
+# | `cpu:gloo` | gloo carries what is in the CPU's memory | the `all_reduce` stops with an error |
 # | `DistributedDataParallel` | starts all ranks with the weights of rank 0, averages gradients | no error |
 # | `device_ids` | lets DDP move inputs to this GPU | nothing changes, since `x` is there already |
 # | `destroy_process_group` | closes the connections in order | PyTorch warns that resources may leak |
 #
 # The errors are easy to search for. DDP says `Default process group has not been initialized`, and with NCCL alone the
 # `all_reduce` of `count` says `No backend type associated with device type cpu`. The dangerous row is the one without
-# an error. If you delete the line with `DistributedDataParallel`, each rank trains a model of its own. Try it, delete
-# the `.module` further down as well, and run both cells again. The gradients are then 1 and 2, and nothing tells you
-# that the two models have begun to drift apart.
+# an error. If you delete the line with `DistributedDataParallel`, each rank trains a model of its own. To try it,
+# delete this line and the `.module` further down, and run both cells again. The gradients are then 1 and 2, and nothing
+# tells you that the two models have begun to drift apart.
 #
 # The order matters, too. With torch 2.13, a program may crash at its end if a DDP model still exists when the group is
 # destroyed. Our model is gone by then, because `average_gradients` has returned.
@@ -290,7 +290,7 @@ losses[name] = printed_losses(log)
 from course_utils.lessons.gpu_nodes import same_loss, ways_text
 
 course.measured("two_nodes", answer="a" if same_loss(losses) else "b")
-course.draw.loss_curves(losses, ways_text(losses), x="epoch", y="training loss")
+course.draw.loss_curves(losses, ways_text(losses), x="epoch", y="printed training loss")
 
 # %% [markdown]
 # A launcher tells a process who it is, and nothing more. The sampler divides the images by rank and world size, and the
@@ -336,9 +336,10 @@ else:
 # ## A process dies, and training resumes
 #
 # In data-parallel training no rank can take a step without the others. So when a node fails, the whole run stops, and
-# everything since the last checkpoint is lost. `train_ddp` is a training program of this course that can resume. It
-# trains a small network on the handwritten digits, with 60 steps in 12 epochs, and writes a checkpoint every 20 steps.
-# You will write its main loop in the exercises. First, it trains undisturbed:
+# everything since the last checkpoint is lost. A checkpoint is a file from which training can resume. `train_ddp` is a
+# training program of this course that can resume. It trains a small network on the handwritten digits, with 60 steps in
+# 12 epochs, and writes a checkpoint every 20 steps. You will write its main loop in the exercises. First, it trains
+# undisturbed:
 
 # %%
 from course_utils.lessons.gpu_nodes import losses_of, progress_lines
@@ -362,10 +363,10 @@ print("progress: ", progress["epoch"], "epochs and", progress["steps"], "steps")
 print("random:    states of", len(content["random"]), "ranks")
 
 # %% [markdown]
-# Without the velocities of SGD with momentum (lesson 2), the first steps after a restart would go in a different
-# direction. The progress tells each rank which batches of the epoch are already done, because lesson 6's `set_epoch`
-# puts the images into the same order again. The random states matter as soon as a network makes random choices, as with
-# the dropout of lesson 9.
+# Without the velocities of SGD with momentum (lesson 1), the first steps after a restart would go in a different
+# direction. The progress tells each rank which batches of the epoch are already done, because `set_epoch`, which you
+# saw in `train.py`, puts the images into the same order again. The random states matter as soon as a network makes
+# random choices, as with the dropout of lesson 9.
 #
 # Rank 0 writes the file alone, and not over the old one. It writes a second file and renames it when it is complete, so
 # even if rank 0 dies while writing, there is always one whole checkpoint.

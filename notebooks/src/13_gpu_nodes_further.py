@@ -85,7 +85,7 @@ print(f"a step on one GPU: {1000 * alone:.1f} ms. {climbed.origin}")
 # four cards of 400 Gbit/s?
 
 # %%
-course.predict("forty", within=1.3, ethernet=..., four_cards=...)
+course.predict("forty_virtual", within=1.3, ethernet=..., four_cards=...)
 
 # %%
 from course_utils.lessons.allreduce import hierarchical_allreduce, two_level
@@ -132,7 +132,7 @@ networks = {"25 Gbit/s": 25, "400 Gbit/s": 400, "4 × 400 Gbit/s": 1600}
 gpus = [4, 8, 20, 40]
 times = {name: [times_one(P, gbit) for P in gpus] for name, gbit in networks.items()}
 ethernet, four_cards = times["25 Gbit/s"][-1], times["4 × 400 Gbit/s"][-1]
-course.answer("forty", ethernet=ethernet, four_cards=four_cards)
+course.answer("forty_virtual", ethernet=ethernet, four_cards=four_cards)
 title, finding = virtual_nodes_text(gpus, times)
 course.draw.over_numbers(
     gpus,

@@ -5,8 +5,8 @@
 #
 # In October 2024, users of Hugging Face's Transformers found that its training runs came out differently if gradients
 # were accumulated over several micro-batches, although the large batch was the same ([*Fixing Gradient
-# Accumulation*](https://huggingface.co/blog/gradient_accumulation)). The mistake was a mean of means. You will make the
-# same mistake here and repair it, and then read more manuals: those of JAX, of two frameworks that you will meet in
+# Accumulation*](https://huggingface.co/blog/gradient_accumulation)). The mistake was a mean of means. You will make
+# this mistake here and repair it, and then read more manuals: those of JAX, of two frameworks that you will meet in
 # older programs, and of the libraries that train large models today.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
@@ -128,8 +128,8 @@ for shares in ([16, 16, 16, 16], [4, 12, 20, 28]):
 # There is no rank in `step`, no all-reduce, and no division by the number of devices. It is the program for a single
 # device. The mean in `loss` is the mean over all 64 rows, wherever they are. When we looked at what the compiler had
 # made of it, we found exactly one all-reduce, and the new weights agreed with those of a single device up to rounding.
-# Now to the first of the six questions. Who adds up? The compiler does. Sum or mean? Whatever the program says about
-# the whole array, so there is nothing for you to divide.
+# Now to two of the six questions. Who adds up? The compiler does. Sum or mean? Whatever the program says about the
+# whole array, so there is nothing for you to divide.
 #
 # JAX also has the view that you know. Inside `shard_map`, the program describes what one device does, and you write the
 # collectives yourself:
@@ -141,12 +141,11 @@ for shares in ([16, 16, 16, 16], [4, 12, 20, 28]):
 #     return w - 0.1 * jax.lax.pmean(gradient, "data")
 # ```
 #
-# This gives the same weights as well. But look at `check_vma=False`. Without this argument, JAX keeps track of which
-# values are the same on all devices. The weights `w` are. `jax.grad` therefore returns the gradient for this *shared*
-# value, which is already added up over the devices. `pmean` then takes the mean of four equal sums, which changes
-# nothing.
-#
-# **Predict.** How long was our step without `check_vma=False`, as a multiple of the right one, with four devices?
+# This gives the same weights as well. But look at `check_vma=False`. Without this argument, today's JAX keeps track of
+# which values are the same on all devices. The weights `w` are. `jax.grad` therefore returns the gradient for this
+# *shared* value, which is already added up over the devices. `pmean` then takes the mean of four equal sums, which
+# changes nothing. **Predict.** How large was our step without `check_vma=False`, as a multiple of the right one, with
+# four devices?
 
 # %%
 course.predict("jax_vma", within=1.01, factor=...)
@@ -155,7 +154,7 @@ course.predict("jax_vma", within=1.01, factor=...)
 course.answer("jax_vma", factor=4)
 
 # %% [markdown]
-# It was four times too long, without any error or warning. If you take the mean of the *loss* with `pmean`, and then
+# It was four times too large, without any error or warning. If you take the mean of the *loss* with `pmean`, and then
 # the gradient of this mean, the result is right without the argument. You see that even within one framework, "who adds
 # up?" can have two answers.
 #
@@ -196,7 +195,7 @@ course.answer("dictionary", mean="b", server="d")
 #
 # | Library | What it is | What it leaves to you |
 # |---|---|---|
-# | FSDP2, DTensor | parts of PyTorch | the loop, the layers to shard, equal seeds |
+# | FSDP2, DTensor | parts of PyTorch | the loop, the layers to shard, an equal start |
 # | torchtitan | a pretraining program built from these parts | the configuration and the mesh |
 # | Megatron-Core | NVIDIA's building blocks for transformers | the program around them |
 # | DeepSpeed | ZeRO and more behind an engine | the loop, which calls the engine |
@@ -257,8 +256,9 @@ for name, functions in methods.items():
 #
 # The two paragraphs of TensorFlow's manual, with which lesson 15 begins and ends, also begin and end a course by SURF,
 # the Dutch national computing centre, from which this course took its goal: that you understand every word of them
-# ([sources](../docs/sources.md)). The wording is that of 2022. The same page of the manual today uses
-# `CommunicationImplementation.RING`, where the paragraph has `CollectiveCommunication.RING`.
+# ([sources](../docs/sources.md)). The slides are from 2022, and the wording is from about 2020, before TensorFlow 2.4.
+# The same page of the manual today uses `CommunicationImplementation.RING`, where the paragraph has
+# `CollectiveCommunication.RING`.
 
 # %%
 ranks.stop()

@@ -3,20 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from course_utils import words
 from course_utils.lessons.hardware.data_sheets import Machine, with_prefix
 from course_utils.lessons.hardware.layer_costs import CLOSE, Layer
 from course_utils.lessons.hardware.reading_speed import WAYS, Reading
 from course_utils.lessons.hardware.step_shares import PARTS, PUBLISHED, TimedTraining
 from course_utils.lessons.hardware.threads import plateau
 from course_utils.measuring import BUSY, Compared, Measured, is_busy, larger, tied
-from course_utils.words import count, number_text
-
-
-def percent(share: float, digits: int | None = None) -> str:
-    """A share as the pages of this lesson write it, `34%`."""
-    return words.percent(share, digits).replace("\N{NO-BREAK SPACE}", "")
-
+from course_utils.words import count, number_text, percent
 
 COUNTED = {"sum": 3, "copy": 2}
 """How many numbers a program asks for, for each result."""

@@ -186,7 +186,7 @@ def compression_text(found: Mapping[str, "Compressed"]) -> str:
     least = min(found, key=lambda how: found[how].bytes_per_step)
     times = number_text(plain.bytes_per_step / found[least].bytes_per_step)
     lost = round(100 * (plain.accuracy - found[least].accuracy), 1)
-    cost = f"{lost:g} % fewer images" if lost > 0 else f"{-lost:g} % more images" if lost < 0 else "as many images"
+    cost = f"{lost:g}% fewer images" if lost > 0 else f"{-lost:g}% more images" if lost < 0 else "as many images"
     return f"{least} sends {times} times less and recognises {cost}"
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .sentences import (
         calls_text,
         naive_steps_text,
+        ran_text,
         same_text,
         sends_most,
         sent_and_kept_text,

@@ -172,7 +172,7 @@ _SAID: dict[str, dict[str, tuple[str, str]]] = {
         "world size": ("`jax.device_count()`, `jax.process_count()`", "jax count"),
         "all-reduce": ("`jax.lax.psum(x, name)`, `jax.lax.pmean(x, name)`", "jax psum"),
         "broadcast": ("the same seed, or `broadcast_one_to_all`", "jax multihost"),
-        "sum or mean": ("`jit`: the mean over all; `shard_map`: you, `pmean`", "jax pmean"),
+        "sum or mean": ("`jit`: the loss decides; `shard_map`: a sum by default", "jax shard_map"),
         "global batch": ("the rows of the sharded array: of all", "jax array"),
         "shard": ("`make_array_from_process_local_data`", "jax array"),
         "batch norm": ("Flax: `BatchNorm(…, axis_name=…)`", "flax"),

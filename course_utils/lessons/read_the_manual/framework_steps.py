@@ -1,7 +1,8 @@
 """One training step, however it is written: what it leaves behind, and which collectives it asked for.
 
 What frameworks send does not all pass through torch.distributed's Python functions: DDP calls its collectives from
-C++. torch's profiler sees those too (lesson 14), as events `c10d::…` with the shapes of what this rank gives.
+C++ (FSDP2 calls its own from Python). torch's profiler sees both (lesson 14), as events `c10d::…` with the shapes of
+what this rank gives.
 """
 
 import json
@@ -14,7 +15,8 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.profiler import ProfilerActivity, profile
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.profiler import ProfilerActivity, profile, record_function
 
 from course_utils.lessons.hybrid_and_sharded.fsdp import whole_tensor
 from course_utils.lessons.model_parallel.collective_counts import WORDS, ring_bytes
@@ -25,8 +27,8 @@ Way = Callable[[torch.Tensor, torch.Tensor], nn.Module]
 """Makes a model on every rank and trains it for a step on this rank's share of a batch; gives the model back."""
 
 BROADCAST = "broadcast"
-AT_THE_START = "broadcast, once"
-_START = {BROADCAST: AT_THE_START}
+AT_THE_START = "at the start"
+_FORWARD = "course: a forward pass begins"
 _CALLS = {
     "c10d::allreduce_": "all_reduce",
     "c10d::broadcast_": BROADCAST,
@@ -48,23 +50,29 @@ class Stepped:
         weights: all of the model's, (n,), put together where ranks keep parts.
         kept: how many numbers this rank keeps of "weights" and of "gradients".
         calls: the collectives, in order: torch.distributed's name, and how many numbers this rank gave.
+        start: how many of these calls, the first ones, were made before the first forward pass.
     """
 
     weights: torch.Tensor
     kept: dict[str, int]
     calls: list[tuple[str, int]]
+    start: int = 0
 
     def count(self, words: str) -> int:
         """How many collectives of a kind, "all-reduce"; those that carry a single number, to agree on it, left out."""
-        return sum(_words(name) == words and numbers > 1 for name, numbers in self.calls)
+        return sum(words_of(name) == words and numbers > 1 for name, numbers in self.calls)
 
     def sent(self, ranks: int) -> dict[str, float]:
-        """How many numbers rank 0 sends for each kind of collective, were they done by rings."""
+        """How many numbers rank 0 sends for each kind of collective, were they done by rings.
+
+        All that is sent before the first forward pass is counted together, as `AT_THE_START`.
+        """
         sent: dict[str, float] = {}
-        for name, numbers in self.calls:
+        for position, (name, numbers) in enumerate(self.calls):
+            kind = AT_THE_START if position < self.start else words_of(name)
             event = Event(0, name, "collective", None, None, numbers, 0.0, 0.0)
             amount = numbers * (ranks > 1) if name == BROADCAST else ring_bytes(event, ranks)
-            sent[_words(name)] = sent.get(_words(name), 0.0) + amount
+            sent[kind] = sent.get(kind, 0.0) + amount
         return sent
 
 
@@ -74,26 +82,37 @@ def step_seen(wrap: Way, x: torch.Tensor, y: torch.Tensor) -> Stepped:
     Args:
         x, y: the whole batch, the same on every rank; the way takes its share.
     """
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
-        model = wrap(x, y)
-        dist.barrier()  # the profiler must not end while messages are under way
+    mark = register_module_forward_pre_hook(_mark_forward)  # global hooks run before those of DDP and FSDP2
+    try:
+        with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+            model = wrap(x, y)
+            dist.barrier()  # the profiler must not end while messages are under way
+    finally:
+        mark.remove()
     parameters = list(model.parameters())
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     kept = {"weights": parameters, "gradients": gradients}
     numbers = {name: sum(own_part(tensor).numel() for tensor in tensors) for name, tensors in kept.items()}
-    return Stepped(
-        torch.cat([whole_tensor(parameter).flatten() for parameter in parameters]), numbers, _calls_of(profiler)
-    )
+    calls, start = _calls_of(profiler)
+    return Stepped(torch.cat([whole_tensor(parameter).flatten() for parameter in parameters]), numbers, calls, start)
 
 
-def _calls_of(profiler: profile) -> list[tuple[str, int]]:
-    """The collectives in a profile, in the order of their beginning."""
+def _mark_forward(module: nn.Module, inputs: tuple) -> None:
+    with record_function(_FORWARD):
+        pass
+
+
+def _calls_of(profiler: profile) -> tuple[list[tuple[str, int]], int]:
+    """The collectives in a profile, in the order of their beginning, and how many began before any forward pass."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(file))
         events = json.loads(file.read_text())["traceEvents"]
     calls = sorted((event for event in events if event.get("name") in _CALLS), key=lambda event: event["ts"])
-    return [(_CALLS[event["name"]], _numbers(event["args"]["Input Dims"][event["name"] in _SECOND])) for event in calls]
+    forward = min((event["ts"] for event in events if event.get("name") == _FORWARD), default=math.inf)
+    start = sum(event["ts"] < forward for event in calls)
+    dims = [event["args"]["Input Dims"][event["name"] in _SECOND] for event in calls]
+    return [(_CALLS[event["name"]], _numbers(dim)) for event, dim in zip(calls, dims, strict=True)], start
 
 
 def _numbers(shape: Sequence) -> int:
@@ -103,7 +122,8 @@ def _numbers(shape: Sequence) -> int:
     return math.prod(shape)
 
 
-def _words(name: str) -> str:
+def words_of(name: str) -> str:
+    """What a collective is called in sentences."""
     return WORDS.get(name, name)
 
 
@@ -116,5 +136,5 @@ def parts(steps: Mapping[str, Sequence[Stepped]]) -> tuple[dict[str, dict[str, f
     """For each way what rank 0 sends by rings, and what it keeps, in numbers; for `course.draw.shares`."""
     sent = {name: ranks[0].sent(len(ranks)) for name, ranks in steps.items()}
     kinds = list(dict.fromkeys(kind for by_kind in sent.values() for kind in by_kind))
-    even = {name: {_START.get(kind, kind): by_kind.get(kind, 0.0) for kind in kinds} for name, by_kind in sent.items()}
+    even = {name: {kind: by_kind.get(kind, 0.0) for kind in kinds} for name, by_kind in sent.items()}
     return even, {name: ranks[0].kept for name, ranks in steps.items()}

@@ -62,7 +62,7 @@ def on_these_ranks() -> dict[str, Any]:
     """For `Trainer(…)`: DDP among the ranks of torch.distributed's default group, on processors; it writes no file.
 
     On a cluster, where Lightning starts the processes or finds those of Slurm, one says instead `strategy="ddp"`,
-    `devices=4`, `num_nodes=10`.
+    `devices=4`, `num_nodes=10`. The ranks exist only from `fit` on then, so nothing before it may ask for the rank.
     """
     load_lightning()
     from pytorch_lightning.plugins.environments import ClusterEnvironment

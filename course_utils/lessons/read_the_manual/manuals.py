@@ -89,7 +89,6 @@ PAGES = {
     "jax local": ManualPage("jax.local_devices", f"{_JAX_API}local_devices.html"),
     "jax initialize": ManualPage("jax.distributed.initialize", f"{_JAX_API}distributed.initialize.html"),
     "jax psum": ManualPage("jax.lax.psum", f"{_JAX_API}lax.psum.html"),
-    "jax pmean": ManualPage("jax.lax.pmean", f"{_JAX_API}lax.pmean.html"),
     "jax multihost": ManualPage("jax.experimental.multihost_utils", f"{_JAX}jax.experimental.multihost_utils.html"),
     "jax array": ManualPage(
         "jax.make_array_from_process_local_data", f"{_JAX_API}make_array_from_process_local_data.html"

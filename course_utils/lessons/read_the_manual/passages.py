@@ -2,8 +2,9 @@
 taught it.
 
 Quoted from "Distributed training with TensorFlow", <https://www.tensorflow.org/guide/distributed_training>, licensed
-under CC BY 4.0, in the wording of 2022 that SURF's slides show (van Leeuwen, PRACE course on high performance machine
-learning, 2022). The guide of today says the same with other names: `CommunicationImplementation.RING`.
+under CC BY 4.0, in the older wording that SURF's slides show (van Leeuwen, PRACE course on high performance machine
+learning, 2022). It is from about 2020: the guide then had `tf.distribute.experimental.MultiWorkerMirroredStrategy`, the
+name of before TensorFlow 2.4. The guide of today says the same with other names, `CommunicationImplementation.RING`.
 """
 
 import re
@@ -69,40 +70,62 @@ SYNC_AND_ASYNC = Passage(
         Term(
             "tf.distribute.Strategy",
             12,
-            "who computes what and who keeps what, as one object that can be exchanged",
-            "the step time of whole strategies, predicted and run",
+            "an object that decides who computes what and who keeps what",
+            "how long a step takes with whole strategies, predicted and run",
         ),
-        Term("Synchronous", 6, "all wait for all, in every step", "four ranks and one process: the same losses"),
-        Term("asynchronous", 8, "nobody waits", "how old the gradients are that seven workers bring"),
+        Term(
+            "Synchronous",
+            6,
+            "all ranks wait for all others in every step",
+            "that four ranks have the same losses as one process",
+        ),
+        Term("asynchronous", 8, "no worker waits for the others", "how stale the gradients of seven workers are"),
         Term(
             "data parallelism",
             6,
-            "everybody has the whole model and a share of each batch",
-            "a step of VGG-11, on one rank and on four",
+            "each rank has the whole model and a share of each batch",
+            "how long a step of VGG-11 takes on one rank and on four",
         ),
-        Term("workers", 7, "ranks that train", "speed-up from one to four, strong and weak"),
+        Term(
+            "workers",
+            7,
+            "processes that train; with one GPU each, they are the ranks",
+            "the speed-up from one to four, strong and weak",
+        ),
         Term(
             "slices of input data",
             6,
-            "shards: each rank's own examples",
-            "the different batches of a rank, `set_epoch` told and forgotten",
+            "shards: the examples of each rank",
+            "which batches a rank gets with `set_epoch` and without it",
         ),
-        Term("in sync", 6, "in the same step, and so as slow as the slowest", "who waits when one rank comes late"),
+        Term(
+            "in sync", 6, "all in the same step, so they are as slow as the slowest", "who waits when one rank is late"
+        ),
         Term(
             "aggregating gradients",
             6,
-            "adding up; it does not say: sum or mean",
-            "what both rules at once do to a step",
+            "combining them; the word does not say whether by a sum or a mean",
+            "what happens to a step if both rules apply",
         ),
-        Term("at each step", 8, "or now and then: local SGD", "bytes and accuracy with 1 to 64 steps between means"),
+        Term(
+            "at each step",
+            8,
+            "the alternative is now and then, as in local SGD",
+            "bytes and accuracy with 1 to 64 steps between averages",
+        ),
         Term(
             "updating variables asynchronously",
             8,
-            "weights change as soon as one gradient comes",
-            "the largest learning rate that old gradients allow",
+            "the weights change as soon as a gradient arrives",
+            "the largest learning rate that stale gradients allow",
         ),
-        Term("all-reduce", 5, "everybody adds, everybody has the sum", "rounds, bytes and seconds of six algorithms"),
-        Term("parameter server", 8, "one process keeps the weights", "how its link fills up, beside a ring"),
+        Term(
+            "all-reduce",
+            5,
+            "all ranks contribute, and all get the sum or the mean",
+            "the rounds, bytes and seconds of six algorithms",
+        ),
+        Term("parameter server", 8, "one process keeps the weights", "how its link fills up, compared with a ring"),
     ),
 )
 
@@ -111,15 +134,33 @@ RING_OR_NCCL = Passage(
     "[collective ops]. CollectiveCommunication.RING implements [ring-based collectives] using [gRPC] as the "
     "[communication layer]. CollectiveCommunication.NCCL uses Nvidia's [NCCL] to implement collectives.",
     (
-        Term("MultiWorker", 13, "processes on several nodes", "one training started in three ways: the same loss"),
-        Term("Mirrored", 6, "replicas: copies that are kept equal", "replicas that began apart, and stayed apart"),
         Term(
-            "collective ops", 4, "calls that all ranks make together", "the rounds of a broadcast, plain and doubling"
+            "MultiWorker",
+            13,
+            "processes on several nodes",
+            "that a training run started in three ways has the same loss",
         ),
-        Term("ring-based collectives", 5, "pieces that go round", "what each rank of a ring sends, of any P"),
+        Term(
+            "Mirrored",
+            6,
+            "replicas: copies that are kept equal",
+            "replicas that started out different and stayed different",
+        ),
+        Term(
+            "collective ops",
+            4,
+            "calls that all ranks make together",
+            "the rounds of a broadcast, plain and with doubling",
+        ),
+        Term(
+            "ring-based collectives",
+            5,
+            "collectives whose pieces travel around a ring",
+            "what each of P ranks in a ring sends",
+        ),
         Term("gRPC", None, "calls from process to process, over TCP; this course's ranks use MPI and gloo"),
-        Term("communication layer", 4, "who carries the bytes", "α and β of a message"),
-        Term("NCCL", 13, "NVIDIA's collectives between GPUs", "bus bandwidth; where there is no GPU, gloo's"),
+        Term("communication layer", 4, "the software that carries the bytes", "α and β of a message"),
+        Term("NCCL", 13, "NVIDIA's collectives between GPUs", "the bus bandwidth, that of gloo if there is no GPU"),
     ),
 )
 

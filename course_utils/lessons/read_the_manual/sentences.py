@@ -1,14 +1,20 @@
 """What lesson 15's measurements say, in sentences that the numbers choose."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
-from course_utils.lessons.read_the_manual.framework_steps import AT_THE_START, Stepped, largest_difference, parts
+from course_utils.lessons.read_the_manual.framework_steps import (
+    AT_THE_START,
+    Stepped,
+    largest_difference,
+    parts,
+    words_of,
+)
 from course_utils.lessons.read_the_manual.passages import Passage
 from course_utils.measuring import larger, tied
-from course_utils.words import bytes_text, count, number_text, percent
+from course_utils.words import bytes_text, count, join, number_text, percent
 
 SAME = 1e-9
 """Weights in float64 nearer than this are the same but for the order of additions."""
@@ -18,10 +24,12 @@ def same_text(name: str, steps: Sequence[Stepped], weights: torch.Tensor) -> str
     """Return a line that says whether all ranks have one process's weights, or at least the same ones."""
     far, among = largest_difference(steps, weights), largest_difference(steps, steps[0].weights)
     if far <= SAME:
-        return f"{name}: every rank has the weights of one process (largest difference {far:.0e})"
+        return f"{name}: every rank ends with the weights of a single process (largest difference {far:.0e})"
     if among <= SAME:
-        return f"{name}: all ranks have the same weights, but not those of one process (difference {far:.2g})"
-    return f"{name}: the ranks have different weights (difference {among:.2g})"
+        return (
+            f"{name}: all ranks have the same weights, but not those of a single process (largest difference {far:.2g})"
+        )
+    return f"{name}: the ranks have different weights (largest difference {among:.2g})"
 
 
 def start_letter(steps: Sequence[Stepped], weights: torch.Tensor) -> str:
@@ -32,9 +40,21 @@ def start_letter(steps: Sequence[Stepped], weights: torch.Tensor) -> str:
 
 
 def calls_text(name: str, steps: Sequence[Stepped]) -> str:
-    """Return a line with the number of calls of each collective, in the order of their first calls."""
-    calls = Counter(call for call, size in steps[0].calls if size > 1)
-    return f"{name}: {', '.join(f'{number} × {call}' for call, number in calls.items()) or 'no collectives'}"
+    """Return a line with the number of calls of each collective of rank 0, at the start and in the step."""
+    names, start = [words_of(call) for call, _ in steps[0].calls], steps[0].start
+    phases = {"at the start": Counter(names[:start]), "in the step": Counter(names[start:])}
+    texts = [
+        f"{join([f'{n} × {call}' for call, n in calls.items()])} {when}" for when, calls in phases.items() if calls
+    ]
+    return f"{name}: {', '.join(texts) or 'no collectives'}"
+
+
+def ran_text(ran: Iterable[str], programs: Iterable[str]) -> str:
+    """Return which programs took the same step, and which did not run here."""
+    ran = list(ran)
+    absent = [name for name in programs if name not in ran]
+    text = f"The same step on every rank: {join(ran)}."
+    return f"{text} Not run here: {join(absent)}." if absent else text
 
 
 def sent_and_kept_text(steps: Mapping[str, Sequence[Stepped]], most: str) -> str:
@@ -48,7 +68,7 @@ def sent_and_kept_text(steps: Mapping[str, Sequence[Stepped]], most: str) -> str
     share = sum(kept[most].values()) / sum(kept[first].values())
     more = "as much" if tied(times, 1) else f"{number_text(times)} times as much"
     less = f"{percent(share)} as much" if larger(1, share) else "as much"
-    return f"{most} sends {more} in the step as the first program, and keeps {less}"
+    return f"{most} sends {more} per step as the program {first}, and keeps {less}"
 
 
 def naive_steps_text(sent: float, bytes_budget: int, steps: int) -> str:

@@ -37,8 +37,10 @@ def side_by_side(ways: Mapping[str, Callable]) -> Panel:
     first = {line.strip() for line in next(iter(sources.values()))[1:]}
     functions: dict[str, list[tuple[str, bool]]] = {}
     for position, (name, lines) in enumerate(sources.items()):
-        is_new = [position > 0 and number > 0 and line.strip() not in first for number, line in enumerate(lines)]
-        title = f"{name}: {len(lines)} lines" + (f", {sum(is_new)} of them new" if position else "")
+        is_new = [position > 0 < number and line.strip() not in first | {""} for number, line in enumerate(lines)]
+        title = f"{name}: {sum(bool(line.strip()) for line in lines)} lines" + (
+            f", {sum(is_new)} of them new" if position else ""
+        )
         functions[title] = list(zip(lines, is_new, strict=True))
     texts = [
         "\n".join([title, *(f"{'+' if is_new else ' '} {line}" for line, is_new in lines)])

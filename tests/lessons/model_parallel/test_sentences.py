@@ -4,12 +4,10 @@ from types import SimpleNamespace
 
 from course_utils.lessons.model_parallel import sentences
 
-NARROW = "\N{NO-BREAK SPACE}"
-
 
 def test_idle_time_is_compared_with_the_calculation() -> None:
     said = sentences.idle_text(0.76, ranks=4)
-    wanted = f"4 ranks working in turn are idle for 76{NARROW}% of the time, close to (4 − 1)/4"
+    wanted = "4 ranks working in turn are idle for 76% of the time, close to (4 − 1)/4"
     assert said == wanted
     assert "more than the calculated" in sentences.idle_text(0.9, ranks=4)
     assert "less than the calculated" in sentences.idle_text(0.5, ranks=4)
@@ -43,7 +41,7 @@ def test_copies_that_drift_are_told_from_those_that_do_not() -> None:
 
 
 def test_what_cutting_the_sequence_brings() -> None:
-    more = f"7{NARROW}% more bytes are sent, and the activations take 25{NARROW}% less memory"
+    more = "7% more bytes are sent, and the activations take 25% less memory"
     assert sentences.sequence_text((100, 4), (107, 3)) == more
-    fewer = f"10{NARROW}% fewer bytes are sent, and the activations take no less memory"
+    fewer = "10% fewer bytes are sent, and the activations take no less memory"
     assert sentences.sequence_text((100, 4), (90, 4)) == fewer
