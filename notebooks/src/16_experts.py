@@ -94,9 +94,9 @@ print("gradient of this share:", [round(g, 2) for g in scores.grad[0].tolist()])
 
 # %% [markdown]
 # How can the gate learn? The choice itself has no gradient, because you can't choose expert 1 "slightly more". But the
-# share has one. The last line shows it for token 0's share for expert 1. It is positive for the score of this expert
-# and negative for the others, so if the answer was helpful, a gradient step raises this score and lowers the others.
-# The gate doesn't learn how good the answers of other experts would have been.
+# share has one. The last line of the output shows it for token 0's share for expert 1. It is positive for the score of
+# this expert and negative for the others, so if the answer was helpful, a gradient step raises this score and lowers
+# the others. The gate doesn't learn how good the answers of other experts would have been.
 #
 # Many models divide the chosen shares by their sum. With $k = 1$ the quotient would always be 1, and the gate would
 # learn nothing from the predictions, so this page uses the shares as they are.
@@ -199,9 +199,9 @@ print(np.array(run.results))
 print(sent_text(counted, balanced_bytes(tokens, k, width, itemsize=8, ranks=4)))
 
 # %% [markdown]
-# In this run, a gate with random weights chose $k = 2$ experts. A rank keeps what is on the diagonal and sends the rest
-# of its row. The formula assumes that a quarter of each row is on the diagonal, but the gate doesn't spread tokens that
-# evenly.
+# In this run, a gate with random weights chose two experts for each token. A rank keeps what is on the diagonal and
+# sends the rest of its row. The formula assumes that a quarter of each row is on the diagonal, but the gate doesn't
+# spread tokens that evenly.
 #
 # With 64 ranks, each of them sends 63 messages in each direction, and in each layer. DeepSeek-V3's authors report that
 # without countermeasures, communication would have taken about as long as computing.
