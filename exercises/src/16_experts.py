@@ -143,8 +143,8 @@ from course_utils.lessons.experts import Dispatched, check_choices, exchanged
 # second set     rank 2     rank 3        ranks 0 and 2 are a group of `data`
 # ```
 #
-# Each rank has gone backward from the mean loss of *its own* tokens. We want the gradient of the mean over the tokens
-# of all ranks. Which losses does the gradient of rank 0's expert already contain?
+# Each rank has run its backward pass from the mean loss of *its own* tokens. We want the gradient of the mean over the
+# tokens of all ranks. Which losses does the gradient of rank 0's expert already contain?
 #
 # An expert that got no tokens may have a gradient of `None`. It counts as zeros, and its rank still has to take part in
 # every sum, because the other ranks of the group wait for it.

@@ -21,6 +21,7 @@
 # 7. *From GPU to GPU, between two nodes*: GPUDirect RDMA, rails, and the variables that choose a network card
 # 8. *nccl-tests on two nodes*: the command, its columns, and a published line
 # 9. *What else keeps a long run alive*: spare nodes, restarts without a new job, and wrong results without an error
+# 10. *bfloat16 on your computer*: what `torch.autocast` gains in narrow and in wide layers
 #
 # *75 minutes · optional, after [lesson 13](13_gpu_nodes.ipynb) · 4 ranks, 3 to 10 minutes for each section*
 
@@ -789,6 +790,72 @@ course.answer("busbw", gigabytes_per_second=busbw / 1e9)
 # is a second method. If a training run gives exactly the same numbers when you repeat a step, you can repeat a
 # suspicious step on a different machine and compare the results. That is a good reason to save random states and the
 # position in the data.
+#
+# ## bfloat16 on your computer
+#
+# The ladder on the [second page](13_gpu_nodes_part_2.ipynb) has a rung called *bfloat16*. Inside `torch.autocast`,
+# matrix products convert their inputs to numbers of 2 bytes. Let's compare this with `float32` on this computer, with a
+# small network. If your processor has no units for bfloat16, the step becomes slower, because the conversions are extra
+# work.
+
+# %%
+from torch.nn.functional import cross_entropy
+
+from course_utils.measuring import by_turns
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def make_step(hidden, bf16=False, compiled=False):
+    torch.manual_seed(0)
+    layers = [nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()]
+    model = nn.Sequential(*layers, nn.Linear(hidden, 10)).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.rand(256, 64, device=device)
+    y = torch.arange(256, device=device) % 10
+    call = torch.compile(model) if compiled else model
+
+    def step():
+        began = time.perf_counter()
+        optimizer.zero_grad()
+        with torch.autocast(device, torch.bfloat16, enabled=bf16):
+            loss = cross_entropy(call(x), y)
+        loss.backward()  # outside: each operation uses the format of its forward pass
+        optimizer.step()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - began
+
+    return step
+
+
+# %% tags=["figure:13_switches"]
+from course_utils.lessons.gpu_nodes import by_width, compiling_text, widths_text
+
+patient = False  # True: try torch.compile as well, which may take half a minute
+
+
+def time_steps(width):
+    steps = {"float32": make_step(width), "bfloat16": make_step(width, bf16=True)}
+    if patient:
+        steps["compiled"] = make_step(width, compiled=True)
+    first = {name: step() for name, step in steps.items()}
+    return first, by_turns(steps, 15, warm_ups=1)  # A B A B …
+
+
+taken = {}
+for width in (64, 1024):
+    run = ranks.run(time_steps, width, ranks=1, backend="gloo")
+    first, taken[width] = run.results[0]
+if patient:
+    print(compiling_text(first["compiled"], taken[1024], "float32", "compiled"))
+title, bars = widths_text(taken, "float32"), by_width(taken)
+course.draw.measured_bars(bars, title, "One step on 256 examples", x="time of a step")
+
+# %% [markdown]
+# The conversions are worth most if each converted number is used often. In a layer, each input is multiplied with as
+# many weights as there are hidden units, so a wide layer uses it more often. Each weight is used once for every example
+# in the batch, which is 256 times here, whatever the width.
 #
 # ## What you take with you
 #

@@ -3,17 +3,16 @@
 # %% [markdown]
 # # How fast are one GPU and its network?
 #
-# A training run can work perfectly and still waste most of a cluster. Here are two examples. We recorded how long an
-# H100 takes for one training step of a convolutional network. A plain PyTorch program took 25.8 ms, and the same
-# network on the same images took 2.6 ms after seven changes to the program. So ten GPUs that run the first program do
-# the work of one that runs the last. The second example is a [report to the makers of
-# NCCL](https://github.com/NVIDIA/nccl/issues/1412), NVIDIA's communication library. In a benchmark, sixteen GPUs on two
-# nodes exchanged data at 33 GB per second on average. After a missing feature of the network had been switched on, they
-# reached 93 GB per second with large messages. In neither example was there an error message.
+# A training run can work perfectly and still waste most of a cluster. We recorded how long an H100 takes for one
+# training step of a convolutional network. With full `float32` arithmetic, a step took 25.8 ms. After seven changes to
+# the program, one of which PyTorch makes by itself unless you forbid it, it took 2.6 ms for the same network and the
+# same images, so it takes ten GPUs running the first program to match one running the last. A network can waste as
+# much. If the fast path between two GPUs is missing, NCCL, NVIDIA's communication library, quietly takes a slower one.
+# In neither case is there an error message.
 #
 # In this part you will measure a network in a way that can be compared with its data sheet, and find out from NCCL's
-# log which path the messages take. Then you will see what makes a step on one GPU ten times shorter, how many bits such
-# a step needs for a number, and what happens to a matrix product if a number has only eight.
+# log which path the messages take. Then you will see what makes a step on one GPU ten times shorter, and what becomes
+# of a matrix product when each number has only eight bits.
 #
 # *45 minutes · builds on [lesson 13, part 1](13_gpu_nodes.ipynb) · 4 ranks*
 
@@ -23,11 +22,9 @@ from statistics import median
 
 import torch
 import torch.distributed as dist
-from torch import nn
-from torch.nn.functional import cross_entropy
 
 import course_utils as course
-from course_utils.measuring import Measured, by_turns, is_busy
+from course_utils.measuring import is_busy
 
 ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
@@ -35,14 +32,14 @@ ranks.load_torch()
 # %% [markdown]
 # ## A bandwidth that doesn't depend on the number of ranks
 #
-# You bought a network whose links carry 12.5 MB per second, which is 100 Mbit/s. Now two ranks add up vectors of 400
-# KB, and an all-reduce takes 32 ms. Is that as fast as it should be?
+# You bought a network whose links carry 12.5 MB per second, which is 100 Mbit/s. Now two ranks sum vectors of 400 KB,
+# and an all-reduce takes 32 ms. Is that as fast as it should be?
 #
 # The obvious figure is the number of bytes in the vector divided by the time. It is called the **algorithm bandwidth**,
-# and here it is 0.4 MB ÷ 0.032 s = 12.5 MB/s. But this figure changes with the number of ranks. In lesson 5 you saw
-# that in a ring of $P$ ranks every rank sends $\frac{2(P-1)}{P}$ times the vector. With two ranks this factor is 1, so
-# each link carries 12.5 MB/s, which is all it can. With eight ranks the factor is 1.75. The same links then need 56 ms,
-# and the algorithm bandwidth falls to 7.1 MB/s, although every link is still busy all the time.
+# and here it is 0.4 MB ÷ 0.032 s = 12.5 MB/s. But it depends on the number of ranks. In lesson 5 you saw that in a ring
+# of $P$ ranks every rank sends $\frac{2(P-1)}{P}$ times the vector. With two ranks this factor is 1, so each link
+# carries 12.5 MB/s, which is as much as it can carry. With eight ranks the factor is 1.75. The same links then need 56
+# ms, and the algorithm bandwidth falls to 7.1 MB/s, although every link is still busy all the time.
 #
 # If we multiply the algorithm bandwidth by this factor, we get the rate at which bytes pass through each link. This is
 # the **bus bandwidth**. With $n$ bytes and $t$ seconds it is
@@ -51,17 +48,20 @@ ranks.load_torch()
 #
 # With eight ranks it is 7.1 × 1.75 = 12.5 MB/s again.
 #
-# **Predict.** Four ranks have links of 12.5 MB/s. What are the two bandwidths of an all-reduce at best?
+# **Predict.** Four ranks have links of 12.5 MB/s. What are the highest algorithm and bus bandwidths that an all-reduce
+# can reach?
 
 # %%
 course.predict("links", within=1.25, algorithm=..., bus=...)  # MB/s
 
 # %% [markdown]
-# To measure this, all ranks first wait for each other at a barrier, and then each takes the time of its own call. The
-# slowest rank counts, because a training step has to wait for it. On GPUs there is one more thing to do, because a call
-# to NCCL returns as soon as the operation has been *handed over* to the GPU. `synchronize` waits until the GPU has
-# finished. `process_group` sets up what you saw in part 1, over NCCL if every rank has a GPU of its own, and over gloo
-# otherwise.
+# To measure this, all ranks first wait for each other at a barrier, and then each takes the time of its own call. They
+# don't leave the barrier at exactly the same moment, so a time may contain a little waiting as well. The slowest rank
+# counts, because a training step has to wait for it. On GPUs there is one more thing to do, because a call to NCCL
+# returns as soon as the operation has been *handed over* to the GPU. `synchronize` waits until the GPU has finished.
+#
+# `process_group` sets up what you saw in part 1, over NCCL if every rank has a GPU of its own, and over gloo otherwise.
+# Its `group.gradients` is the group in which a training run would add up gradients. We use it for a vector of zeros.
 
 # %%
 from course_utils.lessons.gpu_nodes import process_group
@@ -101,47 +101,55 @@ busy = is_busy(algorithm)  # do the runs scatter too much to compare them?
 on_4 = {"algorithm": median(algorithm[-1]) / 1e6, "bus": median(bus[-1]) / 1e6}
 course.measured("links", busy=busy, **on_4)
 
+# %% [markdown]
+# The next cell only draws. The lines in the picture are the formula, with the rate of our links, and the dots are this
+# run. With two ranks the factor is 1, so one dot covers the other.
+
 # %% tags=["figure:13_bandwidths"]
 from course_utils.lessons.gpu_nodes import bandwidth_text, link_text
-from course_utils.words import bytes_text
+
+
+def megabytes(rate):
+    return f"{rate / 1e6:.3g} MB"
+
 
 link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
 rate = link or max(map(max, bus))  # without a known link, the best that we measured
 points = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
 lines = {"algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes]}
 lines["bus bandwidth"] = [rate] * 3
-axes = {"across": "ranks", "up": "bytes per second", "unit": bytes_text}
+axes = {"across": "ranks", "up": "bytes per second", "unit": megabytes}
 title = bandwidth_text(world_sizes, algorithm, bus)
 finding = link_text(backend, n, P, bus[-1], link)
 course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, **axes)
 
 # %% [markdown]
-# The lines show what the formula gives, and the dots are this run. The program that people use on real clusters is
-# NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests). It prints both figures, as `algbw` and `busbw`, for a
-# range of sizes and for all collectives.
+# The line of the bus bandwidth is flat, because the same links carry the messages, however many ranks there are. The
+# dots scatter around it, so look at how far the runs lie apart before you believe that they rise or fall. The program
+# that people use on real clusters is NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests). It prints both
+# figures, as `algbw` and `busbw`, for a range of sizes and for all collectives.
 #
 # With the bus bandwidth of a cluster you can predict times. Suppose that nccl-tests reports 40 GB/s, and that eight
 # ranks add up a gradient of 14 GB, which is 7 billion numbers of 2 bytes. Then the time is $\frac{14}{40} \cdot \frac{2
 # \cdot 7}{8} = 0.61$ s.
 #
 # There is a case where the bus bandwidth isn't the rate of any link. On a node with eight H100s, the switches between
-# the GPUs can add (lesson 5), so an all-reduce sends fewer bytes than the formula assumes. A link of such a node
-# carries 450 GB/s on paper. According to [NCCL's developers](https://github.com/NVIDIA/nccl-tests/issues/212), about
-# 370 GB/s of this can be used, which is what nccl-tests shows for an all-gather, and the all-reduce reaches a `busbw`
-# of about 480 GB/s. If you see these figures, the node is healthy. The 480 is measured and doesn't follow from the 450.
+# the GPUs can add (lesson 5). An all-reduce then sends fewer bytes than the formula assumes, and its `busbw` may even
+# be higher than the rate of a GPU's connection.
 #
 # ## Small vectors never fill a link
 #
-# So far all vectors had 400 KB. The next cell repeats the measurement for sizes from 1 KB to 4 MB and for two more
-# collectives, with `collective_seconds`, which contains the same loop. In an all-gather and a reduce-scatter every rank
-# sends $\frac{P-1}{P}$ of the vector, half as much as in an all-reduce. A line in the picture is the model of lesson 4,
-# $t = \alpha + \beta n$, where $\alpha$ is the latency and $\beta$ the seconds per byte. We take $\alpha$ from the
-# smallest vector and $\beta$ from the link.
+# So far, every vector was 400 KB long. The next cell repeats the measurement for sizes from 1 KB to 4 MB, and for the
+# all-gather as well. It uses `collective_seconds`, which contains the same loop. In an all-gather every rank sends
+# $\frac{P-1}{P}$ of the vector, half as much as in an all-reduce. A line in the picture is the model of lesson 4, $t =
+# \alpha + \beta n$, where $\alpha$ is the latency and $\beta$ the seconds per byte. Here $\alpha$ comes from the
+# smallest vector, so the first dot lies on its line whatever we measure, and $\beta$ comes from the rate of the link.
 
 # %% tags=["figure:13_sizes"]
 from course_utils.lessons.gpu_nodes import allowed_rates, collective_seconds, sweep_text
+from course_utils.words import bytes_text
 
-operations = ["all_reduce", "all_gather", "reduce_scatter"]
+operations = ["all_reduce", "all_gather"]
 KB, repeat = [1, 8, 64, 512, 4096], {"runs": 3, "warm_ups": 1}
 if backend == "nccl":  # GPUs are fast, so take larger vectors and more calls
     KB += [32_768, 262_144]
@@ -161,15 +169,15 @@ title, finding = sweep_text(sizes, rates, backend, P)
 course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True, **axes)
 
 # %% [markdown]
-# For a small vector, latency is nearly all of the time. If gradients were sent one layer at a time, most messages would
+# With a small vector, nearly all the time is latency. If gradients were sent one layer at a time, most messages would
 # be on the left of this picture, and this is why DDP collects them in buckets (lesson 7). Only vectors on the right
-# reach the rate of a data sheet. Over gloo, a reduce-scatter gets only to half of its line, because gloo carries out a
-# whole all-reduce for it and throws most of the result away. If a dot is above its line, that is due to our emulated
-# links, which let the first 32 KB of a message pass without delay.
+# reach the rate of a data sheet. Dots may lie above or below their lines, because the whole line depends on a latency
+# that was measured with a single size, and because our emulated links let the first 32 KB of a message pass without
+# delay.
 #
 # ## NCCL's log tells you which path it took
 #
-# Two GPUs can exchange data in several ways, and NCCL takes the best that it finds:
+# Two GPUs can exchange data in several ways, and NCCL picks the fastest that it finds:
 #
 # - **NVLink** is a direct connection between the GPUs of a node, which bypasses the CPUs. If there is none, GPUs may
 #   still be able to reach each other directly over PCIe, the slower bus that connects them with the CPUs.
@@ -179,7 +187,9 @@ course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True,
 # - TCP works on any network. A program reaches it through *sockets*, and every byte passes through the CPUs.
 #
 # NCCL doesn't complain if the best path is missing. But if you set the environment variable `NCCL_DEBUG=INFO`, it says
-# what it found. Here are the lines that matter from a real start of two ranks.
+# what it found, and you find the path in the lines that contain `via`. On a good cluster they end with `via
+# NET/IB/0/GDRDMA`, for example. This means that the messages go over the network, through InfiniBand card number 0, and
+# with GPUDirect RDMA. Here are the lines that matter from a real start of two ranks.
 
 # %%
 from course_utils.lessons.gpu_nodes import lines_that_matter, nccl_start, ways
@@ -189,7 +199,8 @@ start = nccl_start()
 print(wrapped(start.origin), "", *lines_that_matter(start.log), sep="\n")
 
 # %% [markdown]
-# **Predict.** Which path do the messages of these two ranks take?
+# **Predict.** Which path do the messages of these two ranks take? The log contains the answer, so this is an exercise
+# in reading it.
 
 # %%
 choices = {
@@ -204,7 +215,8 @@ course.predict("nccl_path", answer=..., choices=choices)  # "a" to "d"
 course.answer("nccl_path", answer=ways(start.log))
 
 # %% [markdown]
-# The answer is in the words after `via`. On a cluster you may find these:
+# The answer is in the words after `via`, and `GDR 0` in the last lines confirms that there is no GPUDirect RDMA. On a
+# cluster you may find these:
 #
 # | after `via` | path | what it means for you |
 # |---|---|---|
@@ -215,38 +227,41 @@ course.answer("nccl_path", answer=ways(start.log))
 # | `NET/Socket/0` | TCP | between nodes that have InfiniBand, something is wrong |
 # | `NET/Libfabric/0/GDRDMA` | a plugin, here Amazon's network EFA | good, between nodes in this cloud |
 #
-# `NET/IB` also stands for RDMA over Ethernet, and the number is that of the network card. Clouds often have networks of
-# their own, for which NCCL loads a plugin. Lines that begin with `NET/Plugin` or `NET/OFI` tell you whether it was
-# found.
+# `NET/IB` also stands for RDMA over Ethernet. If switches carry out an all-reduce, look for lines with `NVLS`.
 #
-# In our log, TCP is no mistake. We had a single GPU for two ranks, and NCCL 2.28.9 rejects that if both are on the same
-# node. So each rank was made to pretend that it was a node of its own, which is why `nNodes` is 2, and all faster paths
-# were switched off. In a log of yours, `nNodes` should be the number of your nodes.
-#
-# The command `nvidia-smi topo -m` prints what is physically there. `NV18` between two GPUs means 18 NVLinks, and `SYS`
-# means that data has to cross the connection between two CPUs. [Further](13_gpu_nodes_further.ipynb) explains the
-# settings for several network cards, and how to start nccl-tests on two nodes.
+# In our log, TCP is no mistake. We had a single GPU for two ranks, and NCCL 2.28.9 stops with an error if two ranks of
+# one node share a GPU. So each rank was made to pretend that it was a node of its own, which is why `nNodes` is 2, and
+# all faster paths were switched off. In your own logs, `nNodes` should be the number of nodes that you use.
+# [Further](13_gpu_nodes_further.ipynb) shows how to find out which path is physically there, explains the settings for
+# several network cards, and starts nccl-tests on two nodes.
 #
 # ## One GPU, made ten times faster
 #
-# Now let's leave the network and turn to a single GPU. How much of what it can do does a program use? You can find out
-# by counting. A step of VGG-11 (lesson 3) on 512 small images takes 467 billion floating-point operations, which is
-# 0.467 TFLOP. The largest rate that we measured on our H100, in a product of two large matrices of 2-byte numbers, was
-# 786 TFLOP/s. So all the arithmetic of the step could be done in 0.467 ÷ 786 s = 0.6 ms. The plain program takes 25.8
-# ms. It uses 0.6 ÷ 25.8 = 2.3% of the peak. This share is called **model FLOPs utilization** or **MFU**.
+# Now let's leave the network and turn to a single GPU. How much of its power does a program use? You can find out by
+# counting. A step of VGG-11 (lesson 3) on 512 small images takes 467 billion floating-point operations, which is 0.467
+# TFLOP. NVIDIA's [data sheet](https://www.nvidia.com/en-us/data-center/h100/) promises 989 TFLOP/s for matrix products
+# of 2-byte numbers on an H100. At this rate, all the arithmetic of the step would be done in 0.467 ÷ 989 s = 0.47 ms.
+# The first program takes 25.8 ms, so it uses 0.47 ÷ 25.8 = 1.8% of the peak. This share is called **model FLOPs
+# utilization** or **MFU**. You can't expect 100%. Even in a product of two large matrices, we measured no more than 786
+# TFLOP/s.
 #
 # Seven changes make the program faster, one after another. Each keeps all the changes above it in this table:
 #
 # | rung | what changes |
 # |---|---|
-# | float32 | nothing yet, and each step copies its images to the GPU |
-# | pinned memory (lesson 14) | the images are where the GPU can fetch them by itself while the program goes on |
+# | float32 without TF32 | nothing yet, and each step copies its images to the GPU |
+# | pinned memory (lesson 14) | the GPU can read the images in host memory by itself, while the program carries on |
 # | data on the GPU | the images are in GPU memory from the beginning |
-# | **TF32** | products of `float32` numbers round their inputs to 10 binary digits |
-# | **bfloat16** | products take numbers of 16 bits |
+# | **TF32** | products and convolutions of `float32` numbers keep 10 digits after the binary point of each input |
+# | **bfloat16** | products and convolutions take numbers of 16 bits |
 # | channels last | the channels of a pixel are next to each other in memory |
 # | **torch.compile** | several operations become a single **kernel**, which is a program that the GPU runs |
 # | **CUDA graph** | the kernels of a whole step are recorded once and launched with one call instead of hundreds |
+#
+# For the first three rungs we had to switch TF32 *off*, because PyTorch allows it in convolutions by default, and
+# VGG-11 consists mainly of convolutions. So a program that leaves this setting alone is near the rung *TF32* already.
+# In matrix products outside convolutions TF32 is off by default, and `torch.set_float32_matmul_precision("high")`
+# switches it on.
 #
 # On the last rung, a step takes 2.56 ms.
 #
@@ -257,7 +272,7 @@ course.predict("ladder_mfu", within=1.1, mfu=...)  # percent
 
 # %% tags=["figure:13_ladder"]
 from course_utils.lessons.gpu_nodes import climb_here, gains_text, recorded_climb
-from course_utils.lessons.gpu_nodes import ladder_bars, ladder_text
+from course_utils.lessons.gpu_nodes import ladder_bars, ladder_text, peak_text
 
 recorded = recorded_climb()
 top = list(recorded.seconds)[-1]  # the name of the last rung
@@ -265,108 +280,46 @@ course.answer("ladder_mfu", mfu=100 * recorded.mfu()[top])
 
 climbed = climb_here()  # on your GPU, in about a minute; without one, the recording
 print(wrapped(gains_text(climbed)))
-bars = ladder_bars(climbed)
-notes = "In brackets: MFU. Hatched: calculated from an H100's data sheet"
-step, products = median(climbed.seconds[top]), climbed.flops / climbed.peak
-on_paper = {
-    "+ FP8, if everything took half the time": step / 2,
-    "+ FP8, if products now run at the peak": step - products / 2,
-}
-bars["FP8"] = {name: Measured((seconds,)) for name, seconds in on_paper.items()}
-title, finding = ladder_text(climbed), f"{climbed.origin}. {notes}"
-course.draw.measured_bars(bars, title, finding, ["FP8"], x="time of a step")
+title, finding = ladder_text(climbed), f"{climbed.origin}. {peak_text(climbed)}"
+course.draw.measured_bars(ladder_bars(climbed), title, finding, x="time of a step")
 
 # %% [markdown]
-# In our recording, two rungs gain the most, TF32 and the CUDA graph. Apart from a few small copies, the graph runs the
-# same kernels as the rung before it, so the arithmetic is the same. And yet it was 2.7 times as fast. So before, the
-# GPU must have been idle for more than half of the time, because it finished its kernels faster than Python could
-# launch the next ones. This is probably why bfloat16 gained so little, too. Faster kernels are of no use to a GPU that
-# is waiting for **kernel launches**. Lesson 14 shows this waiting in a picture.
+# In our recording, two rungs gain most: TF32 and the CUDA graph. Apart from a few small copies, the graph runs the same
+# kernels as the rung before it, so the arithmetic is the same. Yet it was 2.7 times as fast, so until then the GPU must
+# have been idle for more than half of the time, because it finished its kernels faster than Python could launch the
+# next ones. This is probably why bfloat16 gained so little, too. Faster kernels are of no use to a GPU that is waiting
+# for **kernel launches**. Lesson 14 shows this waiting in a picture.
 #
-# Even at the top the GPU reaches less than a quarter of its peak. Images of 32 × 32 pixels make small matrices, which
-# can't keep all its units busy. For comparison, PaLM, a language model with large matrices, was trained with an MFU of
-# 46% ([Chowdhery and others 2022](https://arxiv.org/abs/2204.02311)).
+# Even at the top the GPU reaches less than a fifth of its peak, probably because images of 32 × 32 pixels make small
+# matrices, which can't keep all its units busy. For comparison, PaLM, a language model with large matrices, was trained
+# with an MFU of 46% ([Chowdhery and others 2022](https://arxiv.org/abs/2204.02311)).
 #
-# ## Fewer bits for each number
+# The rung *bfloat16* needs one line in a program:
 #
-# The rung *bfloat16* needs one line in a program. Inside `torch.autocast`, matrix products and convolutions convert
-# their inputs to **bfloat16**, a format of 2 bytes per number, while the weights themselves stay in `float32`. You can
-# try it on this computer with a small network. If your processor has no units for bfloat16, the step becomes slower,
-# because the conversions are extra work.
-
-# %%
-device = "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def make_step(hidden, bf16=False, compiled=False):
-    torch.manual_seed(0)
-    layers = [nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()]
-    model = nn.Sequential(*layers, nn.Linear(hidden, 10)).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    x = torch.rand(256, 64, device=device)
-    y = torch.arange(256, device=device) % 10
-    call = torch.compile(model) if compiled else model
-
-    def step():
-        began = time.perf_counter()
-        optimizer.zero_grad()
-        with torch.autocast(device, torch.bfloat16, enabled=bf16):
-            loss = cross_entropy(call(x), y)
-        loss.backward()  # outside: each operation uses the format of its forward pass
-        optimizer.step()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        return time.perf_counter() - began
-
-    return step
-
-
-# %% tags=["figure:13_switches"]
-from course_utils.lessons.gpu_nodes import by_width, compiling_text, widths_text
-
-patient = False  # True: try torch.compile as well, which may take half a minute
-
-
-def time_steps(width):
-    steps = {"float32": make_step(width), "bfloat16": make_step(width, bf16=True)}
-    if patient:
-        steps["compiled"] = make_step(width, compiled=True)
-    first = {name: step() for name, step in steps.items()}
-    return first, by_turns(steps, 15, warm_ups=1)  # A B A B …
-
-
-taken = {}
-for width in (64, 1024):
-    run = ranks.run(time_steps, width, ranks=1, backend="gloo")
-    first, taken[width] = run.results[0]
-if patient:
-    print(compiling_text(first["compiled"], taken[1024], "float32", "compiled"))
-title, bars = widths_text(taken, "float32"), by_width(taken)
-course.draw.measured_bars(bars, title, "One step of 256 images", x="time of a step")
-
-# %% [markdown]
-# A layer that is 1,024 wide uses each number that it converts 1,024 times, so a wide layer has more to gain from
-# bfloat16 than a narrow one.
+# ```python
+# with torch.autocast("cuda", torch.bfloat16):
+#     loss = cross_entropy(model(x), y)
+# ```
 #
-# Newer GPUs can also multiply numbers of 8 bits, called **FP8**, on paper twice as fast as bfloat16. NVIDIA's data
-# sheet for the [H100](https://www.nvidia.com/en-us/data-center/h100/) lists 1,979 TFLOP/s instead of 989, without its
-# doubling for sparse matrices. The hatched bars of the ladder are calculated from this factor of 2 and nothing else. If
-# everything in a step took half the time, a step of the recording would take 1.3 ms. But only products become faster.
-# If they already ran at their peak, they would take 0.6 ms of the 2.56, and FP8 would save no more than half of that.
-# Neither bar contains the time for the conversions. We haven't measured this rung, because VGG-11 consists mainly of
-# convolutions and torch 2.13 has FP8 functions only for matrix products. FP8 is made for models that spend most of
-# their time in large matrix products, such as large language models.
+# Inside `torch.autocast`, matrix products and convolutions convert their inputs to **bfloat16**, a format of 2 bytes
+# per number, while the weights themselves stay in `float32`. [Further](13_gpu_nodes_further.ipynb) tries this on your
+# own computer.
 #
 # ## Eight bits need a scale
 #
-# What does a product lose with 8 bits? FP8 comes in two variants. **E4M3** has 4 bits for the exponent and 3 for the
-# digits after the binary point, and **E5M2** has 5 and 2. Bfloat16 has 8 and 7.
+# Newer GPUs can also multiply numbers of 8 bits, called **FP8**. On paper an H100 does this twice as fast as with
+# bfloat16, at 1,979 TFLOP/s instead of 989. (NVIDIA's page prints twice these figures, because it counts sparse
+# matrices.) So FP8 is made for models that spend most of their time in large matrix products, such as large language
+# models. What does a product lose with 8 bits?
+#
+# FP8 comes in two variants. **E4M3** has 4 bits for the exponent and 3 for the digits after the binary point, and
+# **E5M2** has 5 and 2. Bfloat16 has 8 and 7.
 #
 # In bfloat16, 7 digits after the point mean that the next number after 1 is $1 + \frac1{128}$. If you round a number in
 # between, the error is at most half this gap, which is $\frac1{256}$ or 0.4% of the number. Between 2 and 4 the gaps
 # are twice as large, and so are the numbers, so the percentage is the same.
 #
-# **Predict.** At most how large is the rounding error in E4M3 and in E5M2, in percent of the number?
+# **Predict.** How large can the rounding error be in E4M3 and in E5M2, as a percentage of the number?
 
 # %%
 course.predict("fp8_rounding", within=1.15, e4m3=..., e5m2=...)  # percent
@@ -387,12 +340,18 @@ for kind in (torch.bfloat16, E4M3, E5M2):
     print(f"{kind}: largest number {torch.finfo(kind).max:.4g}")
 
 # %% [markdown]
+# If you halved the gap, you got 6.25% and 12.5%, which is nearly right. In E4M3 the next number after 1 is 1.125, and
+# the worst case is 1.0625, halfway between them. It is off by 0.0625, and as a share of 1.0625 this is one seventeenth,
+# or 5.9%. In E5M2 it is one ninth, or 11.1%.
+#
 # The second problem is the range. The largest number in E4M3 is 448, and all numbers below about 0.001 are rounded to
 # zero. Gradients are often much smaller than that. The remedy is a **scaling factor**. You divide the tensor by a
 # number $s$ before you round it, and multiply the result of the product by $s$ afterwards. If $s$ is the largest
 # absolute value in the tensor divided by 448, then the tensor fills the range of E4M3 exactly. The next cells try this
-# with matrices `x` whose numbers are as small as $10^{-8}$ or as large as $10^4$. GPUs add up products of FP8 numbers
-# in a format with more bits, so we round only the inputs and multiply them in `float32`.
+# with matrices `x` whose numbers are as small as $10^{-8}$ or as large as $10^4$. The other matrix, `w`, is always in
+# E4M3 with a scale, except in the comparison with bfloat16. We round only the inputs and multiply them in `float32`. A
+# GPU may add up such products with fewer digits (the report on DeepSeek-V3 below speaks of about 14 bits), and then its
+# errors are larger than ours.
 
 # %%
 torch.manual_seed(0)
@@ -433,14 +392,17 @@ title, finding = scales_text(magnitudes, errors)
 course.draw.over_numbers(magnitudes, errors, title, finding, **axes)
 
 # %% [markdown]
-# On the left, E4M3 without a scale has an error of 100%, because all of `x` has been rounded to zero. On the right, the
-# numbers of `x` are above 448 and are cut off there. With a scale, the error is about 4% at every size. This is less
-# than 6%, because 6% is the largest rounding error and most numbers are off by less.
+# On the left, E4M3 without a scale has an error of 100%, because all of `x` has been rounded to zero. On the right,
+# many numbers in `x` are above 448 and are clipped to it. With a scale, the error is about 4% at every size, and you
+# can explain this figure. Rounding moves most numbers by less than the largest possible 6%, and the typical error is
+# 2.6%, both in `x` and in `w`. The two errors are independent of each other, so sometimes they add up and sometimes
+# they cancel. Independent errors add like the sides of a right-angled triangle, $\sqrt{2.6^2 + 2.6^2} = 3.7$.
 #
 # Unfortunately, one scale for a whole tensor depends on its largest number. If a single number is huge, all the others
 # are divided by the same large $s$, and may again be rounded to zero. Let's put such an outlier into the first row of
 # `x` and look at the error of all *other* rows. We compare one scale for the whole tensor with one for every 128
-# numbers of a row. Because E4M3 numbers have exponents of their own, it takes a very large outlier to do harm.
+# numbers of a row. Only a very large outlier does harm, because E4M3 reaches from 448 down to about 0.001. A number
+# that is 100,000 times smaller than the largest one loses digits, but it isn't rounded to zero.
 
 # %% tags=["nbval-check-output"]
 for outlier in (1, 1e5, 1e6):
@@ -455,14 +417,12 @@ for outlier in (1, 1e5, 1e6):
     print(f"outlier × {outlier:g}: {shown}")
 
 # %% [markdown]
+# One scale per row would help these rows just as well. Smaller blocks also protect the rest of the outlier's own row.
 # [DeepSeek-V3](https://arxiv.org/abs/2412.19437) was trained with most of its matrix products in E4M3 and with such
 # blocks. Activations (lesson 9) have a scale for every 128 numbers, and weights for every block of 128 × 128. The
 # optimizer's copy of the weights and some sensitive parts of the model stay in formats with more bits. Its authors
-# report that the loss of two smaller models differed from a run in bfloat16 by less than 0.25%. NVIDIA's Blackwell GPUs
-# do such scaling in hardware. In their format **MXFP8**, 32 numbers share a scale that is a power of two, and in
-# **NVFP4** a number has only 4 bits, and 16 numbers share a scale. In PyTorch, `torch.nn.functional.scaled_mm`
-# multiplies FP8 matrices together with their scales, and the libraries torchao and Transformer Engine replace whole
-# layers.
+# report that the loss of two smaller models differed from a run in bfloat16 by less than 0.25%. In PyTorch,
+# `torch.nn.functional.scaled_mm` multiplies FP8 matrices together with their scales.
 
 # %%
 ranks.stop()
@@ -472,9 +432,9 @@ ranks.stop()
 #
 # The bus bandwidth lets you compare a measured all-reduce with the data sheet of a link, whatever the number of ranks,
 # as long as only the ranks add. Small vectors measure latency instead. The words after `via` in NCCL's log tell you
-# which path the messages take, and `NET/Socket` or a missing `GDRDMA` is worth a call to your cluster's support. On one
-# GPU, count the operations first. If the MFU is low, faster products won't help as long as the GPU waits for kernel
-# launches. And fewer bits make products faster, but eight of them need scaling factors.
+# which path the messages take, and if you find `NET/Socket` or no `GDRDMA` between two nodes, ask your cluster's
+# support why. On one GPU, count the operations first. If the MFU is low, faster products won't help as long as the GPU
+# waits for kernel launches. And fewer bits make products faster, but with only eight you need scaling factors.
 #
 # How does the memory of DDP compare with that of FSDP2 (lesson 11) on a GPU, and would forty such GPUs do forty times
 # the work of one? [Further](13_gpu_nodes_further.ipynb) answers both. Or go on to [the

@@ -3,13 +3,13 @@
 # %% [markdown]
 # # Where did the time go?
 #
-# One GPU takes 80 ms for a training step. Then you train on four GPUs, and each of them gets as many images as that one
-# had. Each has the same work to do as before, and yet the step takes 120 ms. Where do the other 40 ms go? Perhaps the
-# network is slow. Perhaps one of the four is late in every step and the others wait for it, or all four wait for images
-# from the disk. A network that is twice as fast helps in the first case and is wasted money in the other two. And the
-# clock can't tell you which case you have, because all of them take 120 ms.
+# One GPU takes 80 ms for a training step. Then you train on four GPUs and give each of them as many images as the
+# single GPU had. Each computes as much as before, and yet the step takes 120 ms. Where do the other 40 ms go? Perhaps
+# the network is slow. Perhaps one of the four is late in every step and the others wait for it, or all four wait for
+# images from the disk. Paying for a network twice as fast helps in the first case and is wasted money in the other two.
+# And the clock can't tell you which case you have, because all of them take 120 ms.
 #
-# A profile can. After this lesson you can record what each rank does and when, put the records of all ranks onto one
+# A profile can. After this lesson you can record what each rank does and when, put the records of all ranks on one
 # clock, and find out why a program is slow *before* you change a line of it.
 #
 # *55 minutes · builds on lessons [3](03_hardware.ipynb) and [7](07_overlap.ipynb) · 4 ranks*
@@ -32,31 +32,31 @@ ranks.load_torch()
 
 # %% [markdown]
 # As in lesson 7, each rank plays the part of a node whose network link carries 400 million bits per second, which is 50
-# MB per second. If your system doesn't allow emulated links, a line under the cell says so, and messages take less
-# time.
+# MB per second. If your system doesn't allow emulated links, a line under the cell says so, and messages arrive sooner.
 #
 # ## A timeline, counted by hand
 #
-# We begin with ten seconds of one rank that we have made up, so that you can count. It computes from 0 to 4 s and from
-# 6 to 9 s. One message is in flight from 2 to 6 s, and another from 5 to 7 s.
+# We begin with ten made-up seconds of one rank, simple enough to count by hand. It computes from 0 to 4 s and from 6 to
+# 9 s. One message is in flight from 2 to 6 s, and another from 5 to 7 s.
 
 # %% tags=["figure:14_by_hand"]
 from course_utils.lessons.profiling import Lanes, pictures
 
 computing = [(0, 4), (6, 9)]
 messages = [(2, 6), (5, 7)]
-made_up = Lanes(0, 0, 10, computing, messages, {})  # rank 0, from 0 to 10 s
+made_up = Lanes(0, 0, 10, computing, messages, {})  # rank 0, 0 to 10 s, no phases
 pictures.profile([made_up], "Ten seconds of one rank, made up to be counted")
 
 # %% [markdown]
-# From lesson 7 you know that communication is *hidden* while the rank computes. In the picture it is pale. It is
-# *exposed* while the rank has nothing to do but wait for it, and then it is dark. A rank that neither computes nor
-# communicates is **idle**. At every moment a rank computes, or waits for exposed communication, or is idle. So these
-# three add up to the whole time, and only the last two can be saved without computing less.
+# From lesson 7 you know that communication is *hidden* while the rank computes, and *exposed* while the rank can only
+# wait for it. In the lower lane, hidden communication is pale and exposed communication dark. In the upper lane the
+# waiting is grey. A rank is **idle** if neither computing nor communication is recorded, and then the upper lane is
+# almost white. So computing, waiting and idle time add up to the whole, and the last two can be cut without touching
+# the computation.
 #
 # Let's count the first six seconds. The rank computes for 4 of them. Communication is in flight for 4 s as well, from 2
 # to 6 s. In half of this time, from 2 to 4 s, the rank computes, so 50% of the communication is hidden. From 5 s on
-# there are two messages, but time counts only once, however many messages are in flight.
+# there are two messages, but each moment counts only once.
 #
 # **Predict.** In all ten seconds, what percentage of the communication is hidden? What percentage of the ten seconds is
 # idle?
@@ -75,21 +75,23 @@ print(f"hidden: {hidden:.0%} of the communication, idle: {idle:.0%} of the time"
 course.answer("profile_by_hand", hidden=round(100 * hidden), idle=round(100 * idle))
 
 # %% [markdown]
-# Something is in flight from 2 to 7 s, which makes 5 s. In 3 of them the rank computes, from 2 to 4 s and from 6 to 7
-# s, and 3 of 5 is 60%. Only from 9 to 10 s does it do nothing. The functions `overlap_share` and `idle_share` are your
-# first two [exercises](../exercises/14_profiling.ipynb).
+# Communication is in flight from 2 to 7 s, or 5 s in all. For 3 of those the rank computes, from 2 to 4 s and from 6 to
+# 7 s, and 3 of 5 is 60%. It is idle only from 9 to 10 s. The functions `overlap_share` and `idle_share` are your first
+# two [exercises](../exercises/14_profiling.ipynb).
 #
 # ## A profiler records one rank
 #
-# You don't have to write such lists yourself. PyTorch's profiler, `torch.profiler`, records when each of torch's
-# **operators** begins and ends. An operator is a function of torch's own library, such as `aten::addmm`, which
-# multiplies two matrices and adds a third. Each record is an **event**. It has a name, a beginning and a duration.
+# PyTorch's profiler, `torch.profiler`, writes such lists for you. It records when each of torch's **operators** begins
+# and ends. An operator is a function of torch's own library. `aten::addmm`, for example, computes a fully connected
+# layer: it multiplies the inputs by the weights and adds the bias. Each record is an **event**, with a name, a
+# beginning and a duration.
 #
-# The next cell holds everything you need. `training_step` makes lesson 7's small VGG-11 and 32 random images, and the
-# function that it returns takes one step. The loop takes five. The `schedule` makes the profiler leave out the first
-# two, because first steps are slower: memory is allocated and libraries are loaded. It records the three steps after
-# them and then calls `write`, which writes the events to a file. Only `profiler.step()` tells the profiler where one
-# step ends and the next begins, so don't forget it.
+# The next cell holds everything you need. `training_step` builds lesson 7's small VGG-11 and 32 random images, and
+# returns a function that performs one training step. The loop calls it five times. With several ranks, `exchange` will
+# be the function that averages the gradients. The `schedule` makes two steps a warm-up, in which the profiler runs but
+# throws its records away, because starting it takes time. It keeps the three steps after them and then calls `write`,
+# which writes the events to a file. Only `profiler.step()` tells the profiler where one step ends and the next begins,
+# so don't forget it.
 
 # %%
 from course_utils.lessons.profiling import training_step
@@ -118,16 +120,16 @@ def profile_steps(exchange):
 
 
 # %% [markdown]
-# Operators call other operators. For instance, `aten::conv2d` calls `aten::convolution`, and after two more calls comes
-# the one that does the work. The time of an operator without the operators that it calls is its **self time**, and a
-# table that is sorted by self time shows you where the work is done.
+# Operators call other operators. For instance, `aten::conv2d` calls `aten::convolution`, which calls
+# `aten::_convolution`, which calls the operator that does the work. The time of an operator without the operators that
+# it calls is its **self time**, and a table that is sorted by self time shows you where the work is done.
 #
 # Most of the work of a VGG is in its convolutions. In the forward pass a convolution computes one product, of its input
-# with its weights. You know from lesson 2 what the backward pass has to compute. It needs the gradient of the weights,
-# and the gradient of the input for the layer before. Each of them is a product of about the same size.
+# with its weights. From lesson 2 you know that the backward pass needs the gradient of the weights, and the gradient of
+# the input for the layer before. Each is a product of about the same size.
 #
-# **Predict.** Which operator has the most self time? (`mkldnn` is an old name of oneDNN, Intel's library of fast
-# operators, which torch uses on CPUs.)
+# **Predict.** Which operator has the most self time? (`mkldnn` is the old name of oneDNN, a library of fast operators
+# that torch uses on CPUs.)
 
 # %%
 operators = {
@@ -150,8 +152,11 @@ course.measured("profile_operator", answer=longest)
 print(operators_table(rows), convolutions_text(rows), sep="\n\n")
 
 # %% [markdown]
-# The table adds up three steps. It shows *what* takes long, but not *when*, and with several ranks we need to know who
-# waits for whom. That is in the file. All the events of a rank together are called a **trace**. Here is one of them:
+# The first layer doesn't need the gradient of its input, the images, so expect a little less than twice the time.
+# `ProfilerStep*` is the profiler's own mark for a whole step.
+#
+# The table adds up three steps. It shows *what* takes the time, but not *when*, and so not who waits for whom. That is
+# in the file. Together, the events of a rank make up its **trace**. Here is one event:
 
 # %%
 events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
@@ -161,24 +166,23 @@ for field in ("name", "ts", "dur", "pid", "tid"):
     print(f"  {field:5}{convolution[field]}")
 print("ts is counted from", trace["baseTimeNanoseconds"], "ns after the start of 1970")
 
+
 # %% [markdown]
 # The beginning `ts` and the duration `dur` are in microseconds, and `pid` and `tid` are the numbers of the process and
-# of the thread. This format was made for the browser Chrome, and many tools can draw it.
-# [Further](14_profiling_further.ipynb) writes files for them.
+# of the thread. Base time and `ts` together are the time of the rank's clock. [Further](14_profiling_further.ipynb)
+# shows tools that can draw this format.
 #
 # ## Four ranks have four clocks
 #
 # Now all four ranks record three steps. In each of them, one all-reduce after the backward pass adds up all gradients
-# as one vector, as in lesson 6. Each rank takes its times from the clock of its own machine, and the clocks of
-# different machines rarely agree to the microsecond. Ours do agree, because all four ranks really run on one machine.
-# So we simulate four machines. We pretend that the clock of rank 1 is 0.6 of a step ahead of rank 0's, that of rank 2
-# is 0.4 of a step behind, and that of rank 3 is a whole step ahead.
+# as one vector, as in lesson 6. Each rank uses the clock of its own machine, and the clocks of different machines
+# rarely agree to the microsecond. Ours do, because all four ranks really run on one machine. So we simulate four
+# machines by moving the base times. We pretend that the clock of rank 1 is 0.6 of a step ahead of rank 0's, that of
+# rank 2 is 0.4 of a step behind, and that of rank 3 is a whole step ahead.
 #
-# To draw the four traces together, we have to merge them. `merge` moves each rank's events to one common beginning,
-# corrects them by the seconds that we believe its clock to be ahead, and gives each rank its own `pid`. Here it
-# believes that all clocks are right:
-
-
+# To draw the four traces together, we have to merge them. `merge` counts all events from the same base time, subtracts
+# the number of seconds by which we believe a rank's clock is ahead, and gives each rank its own `pid`. Here we believe
+# that all clocks are right:
 # %%
 def merge(traces, ahead):
     first = min(trace["baseTimeNanoseconds"] for trace in traces)
@@ -210,26 +214,30 @@ lanes = lanes_of(merge(four_machines, no_correction))
 pictures.profile(lanes, "With four clocks, the ranks don't seem to work together")
 
 # %% [markdown]
-# `lanes_of` sorts the events of each rank. Operators belong to computing, and everything that gloo sends belongs to
-# messages. The picture can't be true. In an all-reduce every rank needs the numbers of every other, so it can't end on
-# rank 2 before rank 3 has begun it. As long as the clocks differ, nothing that you read *across* ranks means anything.
+# `lanes_of` sorts the events of each rank. Operators go into the computing lane, and whatever gloo sends goes into the
+# messages lane. Blue includes any time an operator waited for a core, so if your machine has fewer free cores than we
+# have ranks, the same work can take one rank twice as long as another.
+#
+# Even so, the picture can't be true. In an all-reduce every rank needs the numbers of every other, so it can't end on
+# rank 2 before rank 3 has begun it. Until the clocks agree, no comparison *between* ranks means anything.
 #
 # ## A round trip compares two clocks
 #
 # So we have to find out how far ahead each clock is, and lesson 4's ping-pong can tell us. Rank 0 asks rank 1 for the
-# time, and notes on its own clock when it asked and when the answer arrived. Suppose it asked at 100 ms and had the
-# answer at 108 ms, and rank 1 had read 150 ms from its clock. When did it read the clock? We only know that it was
-# between the question and the answer. If it was right after 100 ms, its clock is 50 ms ahead, and if it was just before
-# 108 ms, it is 42 ms ahead. We take the middle, 46 ms, which is wrong by at most half the round trip, 4 ms. In the
-# picture on the right, a second round trip took only 2 ms:
+# time, and notes on its own clock when it asked and when the answer arrived. Suppose rank 0 asks at 100 ms and has the
+# answer at 108 ms, and the answer is 150 ms. When did rank 1 read its clock? We only know that it was between the
+# question and the answer. If it was right after 100 ms, rank 1's clock is 50 ms ahead, and if it was just before 108
+# ms, it is 42 ms ahead. We take the middle, 46 ms, which is wrong by at most half the round trip, 4 ms. In the picture
+# on the right, a second round trip took only 2 ms:
 
 # %% tags=["figure:14_round_trips"]
 trips = [(0.100, 0.150, 0.108), (0.200, 0.247, 0.202)]  # asked, clock, answered
 pictures.round_trips(trips, "The shorter round trip knows more: ± 1 ms, not ± 4 ms")
 
 # %% [markdown]
-# A question may have to wait on its way, and we never know in which direction. But a short round trip leaves little
-# room for waiting. So we try twenty times and believe the shortest. The idea is Cristian's, from 1989.
+# Either message may be held up on the way, and we can't tell which one was. But a short round trip leaves little room
+# for delay, so we try twenty times and believe the shortest. The idea is Cristian's, from 1989. Clocks also drift, so
+# for a long run you would ask before and after it.
 #
 # **Predict.** Two more round trips. In the first, rank 0 asks at 300 ms, rank 2's clock reads 290 ms, and the answer
 # arrives at 310 ms. In the second, rank 0 asks at 400 ms, rank 2's clock reads 385 ms, and the answer arrives at 404
@@ -246,8 +254,10 @@ course.answer("profile_clock", behind=behind, wrong_by=(answered - asked) / 2)
 
 # %% [markdown]
 # The second trip is the shorter one, with 4 ms. Its middle is 402 ms, when rank 2's clock read 385 ms, so it is 17 ms
-# behind, give or take 2 ms. Now rank 0 really asks. The other ranks add to their clocks what we simulate. If a number
-# is negative, the clock is behind:
+# behind, give or take 2 ms.
+#
+# Now let rank 0 ask for real. The other ranks add to their clocks what we simulate. A clock that is behind is printed
+# as a negative number:
 
 
 # %%
@@ -300,8 +310,8 @@ pictures.profile(
 # Now we can compare ranks. Suppose four ranks begin an all-reduce at 100, 112, 104 and 131 ms, and it ends at 161 ms on
 # all of them. On rank 0 the dark bar is 61 ms long. But the all-reduce can't get far before rank 3 joins in at 131 ms,
 # so for the first 31 ms rank 0 mostly waits for rank 3. Only the remaining 30 ms are the **transfer**, the time in
-# which the numbers travel. A faster network could shorten those 30 ms, and not the 31. The next cell does this for the
-# second all-reduce in the picture:
+# which the numbers travel. A faster network could shorten those 30 ms, and not the 31. The next cell does this sum for
+# the second all-reduce in the picture. `communication` lists the beginning and end of each:
 
 # %%
 begins = [own.communication[1][0] for own in flat]  # of the second all-reduce
@@ -312,14 +322,14 @@ for own in flat:
     print(f"rank {own.rank}: {waited:5.1f} ms for the last rank, {transfer:.1f} ms after")
 
 # %% [markdown]
-# The rank with 0 ms is the one that came last. When you look at such a picture, find that rank first, because only its
-# dark bar shows what the network costs.
+# The rank with 0 ms is the one that came last. When you look at such a picture, find that rank first. What the others
+# show before it begins is waiting, and only what comes after can be the price of the network.
 #
 # ## What does overlap change?
 #
-# In the same step, we now send lesson 7's buckets of half a megabyte, each as soon as it is full, during the backward
-# pass. The title compares this profile with the one before. We simulate no other machines this time, so there is
-# nothing to correct.
+# Now we send the gradients in lesson 7's buckets of half a megabyte, each as soon as it is full, during the backward
+# pass. The ranks share one clock this time, so there is nothing to correct. The title compares this profile with the
+# one before.
 
 # %% tags=["figure:14_hidden"]
 from course_utils.lessons.overlap import overlapped
@@ -332,18 +342,25 @@ title = overlap_text(flat, buckets, "buckets")
 pictures.profile(buckets, title, profile_text(buckets))
 
 # %% [markdown]
-# With a single all-reduce at the end, hardly anything can be hidden, because nothing is left to compute. Buckets turn
-# up below the backward pass. The last bucket is full only when the backward pass is over, so its part stays exposed. A
-# timer, as in lesson 7, tells you *how much* time is lost, and a trace also tells you *where*.
+# With a single all-reduce at the end, hardly anything can be hidden, because nothing is left to compute. The buckets
+# now lie beneath the backward pass, the later part of a step's blue. Even if they hide more than half of the
+# communication, they may save much less time. A bucket is in flight until the last rank has joined in and the numbers
+# have travelled, so messages are now in flight for longer, and part of what is hidden is waiting.
+#
+# And what is still exposed? The last bucket is full only when the backward pass is over, but half a megabyte in a ring
+# of four takes only 2 · 3/4 · 0.5 MB ÷ 50 MB/s = 15 ms. A dark piece that is much longer, or in the middle of a
+# backward pass, is mostly waiting for a slower rank or for a free core. Overlap hides the transfer, but it doesn't make
+# a late rank come earlier.
 #
 # ## Five reasons to be slow
 #
 # Each of the five programs in the exercises is correct, and slow for one reason. Here is what the five reasons look
-# like, drawn by hand. Imbalance takes two ranks to see:
+# like, with all tiny pieces drawn large enough to see. You need two ranks to see an imbalance, so *d* gets two rows:
 
 # %% tags=["figure:14_reasons"]
 short = [(0.25 * k, 0.25 * k + 0.12) for k in range(48)]
-before, after = [(k, k + 0.6) for k in range(12)], [(k + 0.6, k + 1) for k in range(12)]
+before = [(0.5 * k, 0.5 * k + 0.35) for k in range(24)]
+after = [(0.5 * k + 0.35, 0.5 * k + 0.5) for k in range(24)]
 reasons = {
     "a input pipeline": ([(2, 4), (6, 8), (10, 12)], []),
     "b many small operations": (short, []),
@@ -357,23 +374,26 @@ title = "Five reasons to be slow, and what each looks like"
 pictures.profile(drawn, title, "Made up", names=list(reasons))
 
 # %% [markdown]
-# When you have a real profile in front of you, ask these questions in this order:
+# In front of a real profile, ask these questions in this order:
 #
-# 1. **Is there much idle time, in long gaps?** Then the rank waits for something that is not a message, most often for
-#    its data (*a*). Look at how batches are read and prepared.
+# 1. **Is there much idle time, in long gaps?** Then the rank does or waits for something that isn't recorded, most
+#    often its data (*a*). Look at how batches are read and prepared.
 # 2. **Is the computing cut into tiny slices with gaps between them?** Then each operator does so little that calling it
-#    takes longer than its work (*b*). Compute the same with fewer, larger operators.
-# 3. **Are there many tiny messages, with a wait after each?** Then the program asks for a number in every step that it
-#    could do without, such as a mean loss for the log (*e*). Ask less often.
-# 4. **Do the ranks begin their messages at different times and end them together?** Then one rank has more work, or is
-#    slower (*d*). Share the work more evenly.
-# 5. **Do all ranks begin together, and only then stop computing?** Then messages and computing take turns (*c*). Begin
-#    to send earlier, as in lesson 7. If messages are hidden already and still take too long, send less or get a faster
-#    network.
+#    takes longer than its work (*b*). Slices shorter than a pixel blend into a pale blue. Compute the same with fewer,
+#    larger operators.
+# 3. **Are there many tiny messages, and does the rank wait during each?** Find the call that sends them. If the program
+#    asks for a number in every step, such as the mean loss for a log (*e*), ask less often. If it all-reduces each
+#    parameter by itself, use buckets (lesson 7). Others, such as the norm for gradient clipping, are needed.
+# 4. **Do the ranks begin their messages at different times and end them together?** Then look at which rank is last. If
+#    it is the same rank in every step, it has more work or is slower (*d*), and you share the work more evenly. If the
+#    last rank changes, as it may in our pictures of the VGG, look for what disturbs the ranks, such as too few cores.
+# 5. **Do all ranks start to send at the same moment, and not before they have finished computing?** Then messages and
+#    computing take turns (*c*). Begin to send earlier, as in lesson 7. If all the overlap there can be is already there
+#    and messages are still exposed, send less or get a faster network.
 #
-# Let's try it. `profile_program` does what you have done above, for a whole run of one of the five programs. In this
-# one, a rank waits for as long as its computing would take, because on a machine with fewer cores than ranks real
-# computing would make the picture hard to read.
+# Let's try it. `profile_program` does what you have done above, for a whole run of one of the five programs. Here the
+# computing is faked: each rank sleeps for as long as it would have computed, as if it had a core of its own. Each step
+# all-reduces two tensors, the loss and the gradient.
 
 # %% tags=["figure:14_slow_4"]
 from course_utils.lessons.profiling import CHOICES, letter_of, profile_program
@@ -381,12 +401,16 @@ from course_utils.lessons.profiling import CHOICES, letter_of, profile_program
 lanes = profile_program(ranks, 4).lanes
 pictures.profile(lanes, "Slow program 4, a whole run", profile_text(lanes))
 
+# %% [markdown]
+# **Predict.** Which of the five reasons makes this program slow? Go through the questions in their order.
+
 # %%
 course.predict("profile_slow_4", answer=..., choices=CHOICES)  # "a" to "e"
 
 # %% [markdown]
-# Once you know the reason, you change the program, and then you have to show that it is faster. The function in the
-# next cell runs the slow program and a better one in turn (lesson 3), so that a busy moment of your computer hits both.
+# Once you know the reason, you change the program, and then you have to show that it is faster. The next cell
+# alternates between the slow program and a better one (lesson 3), so that if your computer is briefly busy, both
+# suffer. It stops when the result is clear, after five rounds at most.
 
 # %% tags=["figure:14_cured_4"]
 from course_utils.lessons.profiling import PROGRAMS, profile_like, race
@@ -403,20 +427,27 @@ course.answer("profile_slow_4", answer=letter_of(4))
 slow_and_better(4)
 
 # %% [markdown]
-# The program trains on texts. Each batch has 16 of them, ordered from short to long, and its line
-#
+# The program trains on texts. Each batch has 16 of them, sorted from shortest to longest. The line
 # ```python
 # mine = batch[rank * share : (rank + 1) * share]
 # ```
 #
 # gives each rank a quarter of the texts. They are equal in number but not in length, so the last rank gets the four
-# longest and nearly all of the work. A faster network wouldn't help at all. In the better program each rank gets about
-# the same number of *letters*. How to share them is up to you, in exercise `speed_up_4`. Both programs compute the same
-# losses. Here is another program, which runs on a single rank:
+# longest, which have 79% of a batch's letters. A faster network would hardly help, because only the last rank's dark
+# bars could shrink, and they are short. The better program shares the *letters* as evenly as it can. The longest text
+# alone has a third of them, and the other three ranks share the rest. How to do that is up to you, in exercise
+# `speed_up_4`. Both programs compute the same losses, because only the time is faked.
+#
+# Here is another program, which runs on a single rank and really computes:
 
 # %% tags=["figure:14_slow_1"]
 lanes = profile_program(ranks, 1).lanes
 pictures.profile(lanes, "Slow program 1, a whole run", profile_text(lanes))
+
+# %% [markdown]
+# If a single block of blue is much wider than all others, that operator probably had to wait for a core.
+#
+# **Predict.** Which of the reasons makes this one slow? Compare the gaps with the slices of blue.
 
 # %%
 course.predict("profile_slow_1", answer=..., choices=CHOICES)  # "a" to "e"
@@ -426,12 +457,14 @@ course.answer("profile_slow_1", answer=letter_of(1))
 slow_and_better(1)
 
 # %% [markdown]
-# The rank is idle in the picture, and yet its processor was busy all the time. It read photos from files and decoded
-# them, the same ones again in every epoch. Decoding is done by a different library, and torch's profiler records only
-# torch's operators. **A profiler sees what it was made to see**, so take a gap as a question. If you suspect a part of
-# your own program, put `with torch.profiler.record_function("decode"):` around it, and it becomes an event. The better
-# program keeps the decoded photos. If they don't fit into memory, the workers of a `DataLoader` can decode the next
-# batch while the network trains on this one (lesson 3).
+# The rank is idle in the picture, and yet its processor was busy. It read photos from files and decoded them, the same
+# ones again in every epoch. Decoding is done by a different library, and by default torch's profiler records only
+# torch's operators and a few of its own marks. **A profiler sees only what it was built to see**, so take a gap as a
+# question. If you suspect a part of your own program, put `with torch.profiler.record_function("decode"):` around it,
+# and it becomes an event.
+#
+# The better program decodes each photo once, in the long gap at its beginning, and keeps it. If the photos don't fit
+# into memory, the workers of a `DataLoader` can decode the next batch while the network trains on this one (lesson 3).
 
 # %%
 ranks.stop()
@@ -440,33 +473,35 @@ ranks.stop()
 # ## What is different on a GPU
 #
 # On a GPU, an operator does not do the work itself. It asks the GPU to run a **kernel**, a program that the GPU's many
-# cores run together, and returns at once. This is a *kernel launch*. The processor can be many launches ahead of the
-# GPU, so the time of an operator says little, and only the kernels show how long the work took. With
-# `ProfilerActivity.CUDA` they become events as well, in rows of their own. The messages of NCCL (lesson 13) are
-# kernels, too. All questions above stay the same, with "kernel" in place of "operator". *Many small operations* becomes
-# even more common, because the GPU is idle whenever launching a kernel takes longer than running it.
+# cores run together, and usually returns at once. This is a *kernel launch*. The processor can be many launches ahead,
+# so only the kernels show how long the work took. With `ProfilerActivity.CUDA` they become events as well, in rows of
+# their own. Most messages of NCCL (lesson 13) are kernels, too.
 #
-# [Further](14_profiling_further.ipynb) shows such a step on an H100, with the gaps and without. It also shows at which
-# moment a step needs the most memory, and what it takes to keep a GPU supplied with images. Two more of its sections
-# are about several ranks: which rank would have to be faster, and what can you find out when a run hangs and no trace
-# is ever written?
+# The questions above stay the same, with "kernel" in place of "operator". But the reason for a gap is in the
+# processor's rows. A call such as `loss.item()` waits for the GPU without any message, and the GPU then has nothing to
+# do until new launches arrive. And *many small operations* is even more common, because the GPU runs out of work if,
+# kernel after kernel, the launch takes longer than the kernel.
+#
+# [Further](14_profiling_further.ipynb) shows such a step on an H100, when a step needs the most memory, and what it
+# takes to keep a GPU supplied with images. Two more sections deal with several ranks: which one would have to be
+# faster, and what you can still find out when a run hangs and never writes a trace.
 #
 # ## What you take with you
 #
-# At every moment a rank computes, waits for exposed communication, or is idle, and you can count each of them in a
-# trace. Before you compare ranks, put their traces onto one clock. The shortest of many round trips tells you how far
-# ahead a clock is, and by how much you may be wrong. Waiting for the last rank looks like communication, so look for
-# the rank that begins last. Find the reason in the profile before you change the program, and afterwards compare the
-# old and the new one in turn.
+# In a trace, a rank computes, waits for exposed communication, or is idle at every moment, and you can count each of
+# the three. Idle means only that nothing was recorded. Before you compare ranks, put their traces on one clock. The
+# shortest of many round trips tells you how far ahead a clock is. Waiting for the last rank looks like communication,
+# so look for the rank that begins last, and whether it is always the same. Find the reason in the profile before you
+# change the program, and afterwards let the old and the new one take turns.
 #
 # In [the exercises](../exercises/14_profiling.ipynb) you make five slow programs faster. [Lesson
 # 15](15_read_the_manual.ipynb) asks whether you can now read the manual of any framework.
 #
 # **To read**
 #
-# - The documentation of [`torch.profiler`](https://docs.pytorch.org/docs/stable/profiler.html) lists all that it can
+# - The documentation of [`torch.profiler`](https://docs.pytorch.org/docs/stable/profiler.html) lists everything it can
 #   record, such as shapes, memory and the lines of your program.
-# - [Holistic Trace Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis), by Meta, calculates the shares
-#   of this lesson from the traces of many GPUs.
+# - [Holistic Trace Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis), by Meta, computes this
+#   lesson's shares from the traces of many GPUs.
 # - Flaviu Cristian, 1989, [a paper in *Distributed Computing*](https://doi.org/10.1007/BF01784024), shows how well a
 #   clock can be read over a network that may delay any message.

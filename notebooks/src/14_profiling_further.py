@@ -65,8 +65,8 @@ pictures.critical(two, path, "The critical path jumps to the rank that comes las
 
 # %% [markdown]
 # Now take slow program 4 from the first page. A batch has 16 texts, ordered from short to long, and each of the four
-# ranks takes a quarter of them, rank 0 the first four and so on. The time for a text grows with its length. Each step
-# ends with an all-reduce.
+# ranks takes a quarter of them, rank 0 the first four and so on. The time for a text is proportional to its number of
+# letters. Each step ends with an all-reduce.
 #
 # **Predict.** Which rank's own work has the largest share of the critical path?
 
@@ -99,8 +99,8 @@ pictures.critical(slow_4.lanes, path, critical_text(path, 4), finding)
 # belongs to exposed communication, and otherwise to *idle*. Then the seconds of all names add up to the length of the
 # run, and their changes add up to the change of that length.
 #
-# In the faster version of program 4, the ranks share the same texts, but now each rank has about the same number of
-# letters.
+# In the faster version of program 4, the ranks share the same texts, but now their letters are shared as evenly as
+# possible.
 #
 # **Predict.** What shrinks the most, on average over the four ranks?
 

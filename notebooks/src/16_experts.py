@@ -3,18 +3,17 @@
 # %% [markdown]
 # # What if only some weights are used?
 #
-# In the models of this course so far, nearly every weight is used for every token. So a model with twice as many
-# weights needs about twice as much arithmetic. DeepSeek-V3, a language model of 2024, has 671 billion weights, but it
-# uses only 37 billion of them for any one token. Its authors [report](https://arxiv.org/abs/2412.19437) that 2,048 GPUs
-# needed 2.66 million GPU hours for the main part of its training, which is 54 days. If every token had used all 671
-# billion weights, that would have been 18 times as much arithmetic, and at the same speed the 54 days would have become
-# more than two and a half years.
+# In the models of this course so far, nearly every weight is used for every token, so twice as many weights need about
+# twice as much arithmetic. DeepSeek-V3, a language model of 2024, has 671 billion weights, but it uses only 37 billion
+# of them for any one token. Its authors [report](https://arxiv.org/abs/2412.19437) that 2,048 GPUs needed 2.66 million
+# GPU hours for the main part of its training, which is 54 days. With all 671 billion weights for every token, that
+# would have been 18 times as much arithmetic, and at the same speed more than two and a half years.
 #
-# The price is paid in messages. Different tokens need different weights, which are on different GPUs, so the tokens
-# have to travel to them and back in almost every layer.
+# The price is paid in memory and in messages. No GPU can hold all the weights, so the tokens travel to them and back in
+# almost every layer.
 #
-# In this lesson you send tokens to their weights on different ranks and get the answers back, you see what happens if
-# too many tokens want the same weights, and you find out over which ranks each gradient has to be added up.
+# In this lesson you send tokens to their weights and back, see what happens if too many tokens want the same weights,
+# and find out over which ranks each gradient has to be added up.
 #
 # *50 minutes · builds on [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks*
 
@@ -31,27 +30,29 @@ ranks = course.start(4)
 ranks.load_torch()
 
 # %% [markdown]
-# ## More weights, but hardly more work
+# ## More weights for almost no extra work
 #
-# Each block of a transformer has an attention and an MLP, which has most of the block's weights. A **mixture of
-# experts** replaces the MLP with several MLPs, which are called **experts**. Each token goes through only $k$ of them,
-# and a small linear layer, the **gate** or *router*, chooses which. A model without experts is called *dense*.
+# Each block of a transformer has an attention layer and an MLP, and most of the block's weights are in the MLP. A
+# **mixture of experts** replaces the MLP with several MLPs, which are called **experts**. Each token goes through only
+# $k$ of them, and a small linear layer, the **gate** or *router*, chooses which. A model without experts is called
+# *dense*.
 #
-# Take the character model of lesson 9. Its dense version has 32,128 weights, and each of its two blocks has an MLP with
-# 8,352. A forward pass takes 55,296 operations per token in the linear layers, two for each weight of their matrices.
-# What changes with four experts per block, if each token uses one of them ($k = 1$)?
+# Take the character model of lesson 9, in which a token is a vector of 32 numbers. Its dense version has 32,128
+# weights, and each of its two blocks has an MLP with 8,352. A forward pass takes 55,296 operations per token in the
+# linear layers, two per entry of their matrices. What changes with four experts per block, if each token uses one of
+# them ($k = 1$)?
 #
 # - The three additional MLPs in each of two blocks have 3 × 2 × 8,352 = 50,112 weights. A gate has one weight for each
-#   of the 32 numbers of a token and each of the four experts, so two gates have 2 × 32 × 4 = 256. Together that makes
-#   82,496 weights, 2.6 times as many as before.
-# - A token still goes through one MLP in each block. Only the gates are new, and their 256 weights take 512 operations.
-#   So the work grows by less than 1%.
+#   of the 32 numbers and each of the four experts, so two gates have 2 × 32 × 4 = 256. Together that makes 82,496
+#   weights, 2.6 times as many as before.
+# - A token still goes through one MLP in each block. Only the gates are new, and their 256 weights take 512 operations,
+#   so the work grows by less than 1%.
 #
 # **Predict.** Now take eight experts per block, still with $k = 1$. By what factors do the number of weights and the
 # operations per token grow, compared with the dense model?
 
 # %%
-course.predict("experts_numbers", within=1.1, weights=..., work=...)  # 1 means equal
+course.predict("experts_numbers", within=1.1, weights=..., work=...)  # 1: unchanged
 
 # %% tags=["nbval-check-output"]
 from course_utils.lessons.experts import character_experts, flops_per_token
@@ -69,54 +70,50 @@ course.answer(
 )
 
 # %% [markdown]
-# The number of weights doesn't grow by a full factor of eight, because there is still only one attention per block. In
-# DeepSeek-V3, where 58 layers have 256 experts each, nearly all the weights belong to experts.
+# The number of weights doesn't grow by a full factor of eight, because the attention layers, the embedding and the
+# output layer are there only once.
 #
 # ## The gate chooses
 #
 # For each token, the gate computes a score for every expert. A softmax over all experts turns the scores into positive
-# numbers that add up to 1. We call them the token's **shares**. The token goes to the $k$ experts with the largest
-# shares, and the answer $E_i(x)$ of a chosen expert is multiplied by its share $p_i$:
+# numbers that add up to 1, the token's **shares**. The token goes to the $k$ experts with the largest shares, and the
+# answer $E_i(x)$ of a chosen expert is multiplied by its share $p_i$:
 #
 # $$y = \sum_{i \in \text{chosen}} p_i\, E_i(x)$$
 
 # %% tags=["nbval-check-output"]
 scores = torch.tensor([[1.0, 3.0, 2.5, 0.0], [2.0, -1.0, 0.0, 2.2]], requires_grad=True)
 shares = scores.softmax(dim=1)
-weights, experts = shares.topk(k=2, dim=1)
+largest, experts = shares.topk(k=2, dim=1)
 for token in range(2):
     rounded = [round(share, 2) for share in shares[token].tolist()]
     print(f"token {token}: shares {rounded}, goes to experts {experts[token].tolist()}")
 
-weights[0, 0].backward()  # how does token 0's largest weight depend on its scores?
-print("gradient of this weight:", [round(g, 2) for g in scores.grad[0].tolist()])
+largest[0, 0].backward()  # how does token 0's largest share depend on its four scores?
+print("gradient of this share:", [round(g, 2) for g in scores.grad[0].tolist()])
 
 # %% [markdown]
 # How can the gate learn? The choice itself has no gradient, because you can't choose expert 1 "slightly more". But the
-# share has a gradient. If the answer of an expert was helpful, a gradient step makes its share larger and all other
-# shares smaller. The experts that were not chosen gave no answer, so the gate learns nothing about how good theirs
-# would have been.
+# share has one. The last line of the output shows it for token 0's share for expert 1. It is positive for the score of
+# this expert and negative for the others, so if the answer was helpful, a gradient step raises this score and lowers
+# the others. The gate doesn't learn how good the answers of other experts would have been.
 #
-# With $k = 2$ the two weights of a token add up to less than 1. Many models divide them by their sum, among them
-# Mixtral and DeepSeek-V3. That is fine with two or more experts, since the gate still learns which of them should count
-# more. With $k = 1$ it isn't, because a single weight divided by itself is 1, whatever the scores are. Its gradient is
-# zero, and the gate never learns. So models with $k = 1$, such as Switch Transformers, use the share as it is, and so
-# does this page.
-#
-# You write the gate in the [exercise](../exercises/16_experts.ipynb) `route`.
+# Many models divide the chosen shares by their sum. With $k = 1$ the quotient would always be 1, and the gate would
+# learn nothing from the predictions, so this page uses the shares as they are.
 #
 # ## Tokens travel to their experts and back
 #
-# The routed experts of DeepSeek-V3 have 58 layers × 256 experts × 44 million weights, about 654 billion. With 2 bytes
-# per weight that is 1.3 TB, far more than the memory of a GPU. In **expert parallelism**, the experts of a layer are on
+# In DeepSeek-V3, 58 layers have 256 experts with 44 million weights each, about 654 billion in all. At 2 bytes per
+# weight that is 1.3 TB, far more than the memory of a GPU. In **expert parallelism**, the experts of a layer are on
 # different ranks. Everything else works as in data parallelism, so each rank has its own part of the batch and a copy
-# of the attention and the gate.
+# of the attention layer and the gate.
 #
-# So the tokens have to move. First, each rank sends its tokens to the ranks of their experts. This is called
-# **dispatch**. Then every expert computes an answer for each token it has received, and finally the answers travel back
-# to where the tokens came from. This is called **combine**. Both are an all-to-all (lesson 4), because every rank sends
-# something different to every other rank. Here is the whole layer for one expert per rank and $k = 1$. Only the
-# multiplication by the gate's weights is left out:
+# First, each rank sends its tokens to the ranks of their experts, which is called **dispatch**. Then every expert
+# computes an answer for each token, and the answers travel back to where the tokens came from, which is called
+# **combine**. Both are an all-to-all (lesson 4), because every rank sends something different to every other rank.
+#
+# The next cell has the forward pass for one expert per rank and $k = 1$. The gate has already chosen the expert of each
+# token, `wanted`, and the multiplication by the share is left out.
 
 
 # %%
@@ -139,12 +136,15 @@ def there_and_back(tokens, wanted, expert):
 
 
 # %% [markdown]
-# The gate decides anew in each step where the tokens go, so a rank can't know how many are coming. That is why a small
-# all-to-all of the counts goes first. The lists `received` and `sent` then tell `all_to_all_single` how many tokens to
-# expect from each rank and to send to it.
+# The gate decides anew in each step, so a rank can't know in advance how many tokens are coming. That is why a small
+# all-to-all of the counts goes first. The lists `received` and `sent` then tell `all_to_all_single` how many rows to
+# expect from each rank, and how many to send to each. On the way back they change places.
 #
-# In the next cell each token is a single number, so that we can see where it goes. Token 2a, the first one of rank 2,
-# is the number 20, token 2b is 21, and so on. The expert of rank $e$ adds $100(e+1)$.
+# The answers come back in the order in which the tokens were sent. If the four tokens of rank 0 want the experts
+# `[1,0,2,1]`, `order` is `[1,0,3,2]`. The first answer belongs to token 1, and `answers[order] = back` puts it there.
+#
+# In the next cell each token is a number. The tokens of rank 2 are 20 to 23, and the picture calls them 2a to 2d. The
+# expert of rank $e$ adds $100(e+1)$, so 120 is expert 0's answer to token 2a, which the picture shows as "2a →0".
 
 
 # %%
@@ -164,20 +164,21 @@ run = ranks.run(numbered_tokens, each, backend="gloo")
 pictures.tokens_there_and_back(*zip(*run.results))
 
 # %% [markdown]
-# Follow token 0a. It goes to expert 1, so in the second frame it is on rank 1, among the other tokens for this expert.
-# In the third frame its answer is back on rank 0, at the position where the token was.
+# Follow token 0a. In the second panel it is on rank 1, among the other tokens for expert 1. In the third, its answer is
+# back on rank 0, at the position where the token was.
 #
 # How much does this cost? Suppose each of four ranks has 64 tokens of 32 numbers with 8 bytes each, which is 16,384
-# bytes. If all experts are equally busy and $k = 1$, a quarter of the tokens stay on their own rank, because their
-# expert is there. The other three quarters have to leave, so each rank sends 12,288 bytes for the dispatch, and just as
-# much for the combine. In general, a rank sends
+# bytes. If $k = 1$ and each rank's tokens are spread evenly over all four ranks, a quarter of them stay, because their
+# expert is on their own rank. The others leave, so each rank sends 12,288 bytes for the dispatch, and just as much for
+# the combine. In general, if there are $P$ ranks, a rank sends
 #
 # $$k \cdot \text{tokens} \cdot \text{bytes of a token} \cdot \frac{P-1}{P}$$
 #
-# bytes in each direction if there are $P$ ranks.
+# bytes in each direction. This counts a token once for each of its $k$ experts, even if two of them are on the same
+# rank.
 #
 # **Predict.** In DeepSeek-V3, a token has 7,168 numbers, and it goes to $k = 8$ experts. The experts of a layer are on
-# $P = 64$ GPUs. How many KB does a GPU send per token and layer in one direction, if all experts are equally busy and
+# $P = 64$ GPUs. How many KB does a GPU send per token and layer in one direction, if its tokens are spread evenly and
 # each number takes 2 bytes?
 
 # %%
@@ -198,28 +199,21 @@ print(np.array(run.results))
 print(sent_text(counted, balanced_bytes(tokens, k, width, itemsize=8, ranks=4)))
 
 # %% [markdown]
-# The table comes from a run on our four ranks with $k = 2$, where a gate with random weights chose the experts. A real
-# gate doesn't spread tokens evenly, so some ranks send a little more than the formula predicts and some a little less.
-# `rows_by_messages` uses plain messages instead of the collective, so that the timeline can show them:
-
-# %% tags=["figure:16_messages"]
-run = ranks.run(rows_by_messages, tokens, width, 4, k, backend="gloo")  # connected now
-run.timeline(f"There and back: {run.messages} messages; {sent_text(counted)}")
-
-# %% [markdown]
-# Each of the four ranks sends a message to each of the three others, once there and once back. In a ring all-reduce, a
-# rank sends only to its neighbour, but here it sends to *every* other rank. With 64 ranks that is 63 messages per rank
-# in each direction, and in each layer. DeepSeek-V3's authors report that without countermeasures, communication would
-# have taken about as long as computing. [Further](16_experts_further.ipynb) shows two of their countermeasures, and how
-# fewer messages can be sent between two nodes.
+# In this run, a gate with random weights chose two experts for each token. A rank keeps what is on the diagonal and
+# sends the rest of its row. The formula assumes that a quarter of each row is on the diagonal, but the gate doesn't
+# spread tokens that evenly.
 #
-# In the backward pass everything happens in reverse. The gradients of the answers are on the ranks that own the tokens,
-# and they travel to the experts along the routes of the dispatch. What the experts compute from them, the gradients of
-# the tokens, then travels back along the routes of the combine. So a layer has two all-to-alls forward and two
-# backward, besides that of the counts.
+# With 64 ranks, each of them sends 63 messages in each direction, and in each layer. DeepSeek-V3's authors report that
+# without countermeasures, communication would have taken about as long as computing.
+# [Further](16_experts_further.ipynb) draws the messages and shows some countermeasures.
 #
-# Is it still the same layer? The course's own `dispatch` and `combine`, which you write in the exercises, also handle
-# $k > 1$, several experts on a rank, and the weights. We compare them with one process that has all experts, in
+# The backward pass needs two more all-to-alls. The gradients of the answers are on the ranks that own the tokens, and
+# they travel to the experts along the routes of the dispatch. From these, the experts compute the gradients with
+# respect to the tokens, which travel back the way the answers did. Autograd can't go through `dist.all_to_all_single`,
+# so with `there_and_back` no gradient would reach the experts.
+#
+# The course's own `dispatch` and `combine`, which you write in the exercises, have this backward pass. They also handle
+# $k > 1$, several experts on a rank, and the shares. Here is a comparison of their forward pass with one process, in
 # float64:
 
 # %%
@@ -236,17 +230,17 @@ for name, settings in cases.items():
     worst = max(result.error for result in found)
     assert worst <= 1e-10
     rows = [result.rows for result in found]
-    print(f"{name}: tokens at the ranks {rows}, at most {worst:.0e} from one process")
+    print(f"{name}: tokens per rank {rows}, at most {worst:.0e} from one process")
 
 # %% [markdown]
 # ## The most crowded expert sets the pace
 #
 # Nothing forces the gate to be fair. Suppose that 40% of all tokens want expert 2, and the others are spread evenly
-# over the four experts. Then expert 2 gets 40% + 60% ÷ 4 = 55% of the tokens, and each of the others gets 15%. The
-# layer is finished when the *last* answer is back. If the computing time is proportional to the number of tokens, the
-# other ranks are done after 15 ÷ 55 = 27% of rank 2's time, and they wait for the remaining 73%.
+# over the four experts. Then expert 2 gets 40% + 60% ÷ 4 = 55% of the tokens, and each of the others gets 15%. If the
+# computing time is proportional to the number of tokens, the other ranks compute for 15 ÷ 55 = 27% of rank 2's time,
+# which is 73% less. But the layer is finished only when the *last* answer is back.
 #
-# The next picture shows a more extreme case, where most tokens want expert 2:
+# The next picture shows a more extreme case:
 
 # %% tags=["figure:16_crowd_blocks"]
 wanted = [[2, 2, 0, 2], [2, 2, 2, 1], [2, 2, 2, 2], [3, 2, 2, 2]]
@@ -255,55 +249,51 @@ run = ranks.run(numbered_tokens, each, backend="gloo")
 pictures.crowd([rows for tokens, rows, answers in run.results])
 
 # %% [markdown]
-# **Predict.** Now 85% of the tokens want expert 2, and the others are again spread evenly over all four experts. For
-# what percentage of rank 2's computing time do the other ranks wait?
+# **Predict.** Now 85% of the tokens want expert 2, and the others are again spread evenly over all four experts. By
+# what percentage is the computing time of the other ranks shorter than that of rank 2?
 
 # %%
 course.predict("experts_crowd", within=1.1, percent=...)
 
 # %% tags=["figure:16_crowd"]
-from course_utils.lessons.experts import busy_seconds, skew_text, waiting_share
+from course_utils.lessons.experts import busy_seconds, computing_gap, skew_text
 from course_utils.measuring import is_busy, unless_busy
 
 crowded = partial(one_layer, 512, 128, 4, 1, crowd=0.85, dtype=torch.float32)
 runs = [ranks.run(crowded, backend="gloo") for _ in range(5)][2:]  # two to warm up
-working = [busy_seconds(run.events, ranks=4) for run in runs]
-waits = [waiting_share(seconds) for seconds in working]
-busy = is_busy([waits])
-course.measured("experts_crowd", busy=busy, percent=round(100 * np.median(waits)))
+working = [busy_seconds(run.events, ranks=4) for run in runs]  # in the phase experts
+gaps = [computing_gap(seconds) for seconds in working]
+busy = is_busy([gaps])
+course.measured("experts_crowd", busy=busy, percent=round(100 * np.median(gaps)))
 rows = [result.rows for result in runs[-1].results]
 runs[-1].timeline(unless_busy(busy, skew_text(rows, working[-1])))
 
 # %% [markdown]
-# By calculation, expert 2 gets 85% + 15% ÷ 4 = 88.75% of the tokens and each of the others 3.75%, so the others should
-# wait for 1 − 3.75 ÷ 88.75 = 96% of the time. While they wait they are in the phase *combine*, since this all-to-all
-# can't finish without the answers of rank 2. With four GPUs you would pay for four and use little more than one. And
-# rank 2 needs enough memory for the tokens of all ranks.
+# On paper, expert 2 gets 85% + 15% ÷ 4 = 88.75% of the tokens and each of the others 3.75%, so the others should
+# compute for 1 − 3.75 ÷ 88.75 = 96% less time. The run compares the mean of the three other ranks with rank 2, in the
+# phase *experts*. This is not the time they wait in *combine*, because the four processes share the cores of one
+# computer, and some may reach even the dispatch late. But no rank can leave *combine* before rank 2's answers arrive.
+# With four GPUs you would pay for four and use little more than one.
 #
-# An early remedy is a **capacity**, a limit on the number of tokens that an expert accepts from each rank. It bounds
-# the wait, at the cost of dropped tokens. A dropped token gets no answer from this expert, and if that was its only
-# one, it passes through the layer unchanged, because the block adds its input to the layer's output. Papers of 2020 to
-# 2022 typically set the limit to between 1 and 2 times the tokens that an expert would get if all were equally busy.
-# Many large models of today are **dropless**, which means that no token is dropped. DeepSeek-V3 is one of them. You
-# write `capacity` in an exercise, and [Further](16_experts_further.ipynb) measures what it drops. Either way it is
-# better if the gate spreads the tokens more evenly to begin with.
+# An early remedy is a **capacity**, a limit on the number of tokens that an expert accepts from each rank. The rest are
+# dropped, which means that they get no answer from it. Many models of today are **dropless**. They drop no token, but
+# try to make the gate spread its tokens evenly.
 #
 # ## Two ways to keep experts equally busy
 #
-# The first way is a **balancing loss**, an additional term of the loss that is smallest if all experts are equally
-# busy. Let $N$ be the number of experts, $f_i$ the fraction of all tokens that expert $i$ got, and $P_i$ its share
-# $p_i$, averaged over all tokens. Switch Transformers add
+# The first way is a **balancing loss**, an extra term in the loss that usually grows when a few experts get most of the
+# tokens. Let $N$ be the number of experts, $f_i$ the fraction of all tokens that expert $i$ got, and $\bar p_i$ the
+# average of its share $p_i$ over all tokens. Switch Transformers add
 #
-# $$0.01 \cdot N \sum_{i=1}^{N} f_i\, P_i$$
+# $$0.01 \cdot N \sum_{i=1}^{N} f_i\, \bar p_i$$
 #
-# to the loss. The fractions $f_i$ are counted and have no gradient, but the shares $P_i$ have one. A gradient step
-# lowers the share of the busiest expert the most. The drawback is that this pulls at the gate, whether or not it helps
-# to predict the text.
+# to the loss. Without the factor 0.01, this is 1 if all experts are equally busy. If one of four has 70% of the tokens
+# and of the shares and the others have 10% each, it is 4 × (0.49 + 3 × 0.01) = 2.08. Its gradient flows through the
+# shares. The drawback is that it changes the gate whether or not the change helps to predict the text.
 #
 # The second way leaves the loss alone. Every expert has a **balancing bias** $b_i$. A token goes to the experts with
 # the largest $p_i + b_i$, but the answers are still multiplied by the shares $p_i$. After each step, the bias of an
-# expert with more tokens than the average is lowered by a small constant, and that of an expert with fewer is raised by
-# it.
+# expert with more tokens than the average is lowered by a small constant, and that of an expert with fewer is raised.
 
 
 # %%
@@ -314,12 +304,12 @@ def next_bias(bias, load, rate):
 
 
 # %% [markdown]
-# For example, four experts have just received 70, 10, 10 and 10 tokens. The average is 25. With a rate of 0.01 and
-# biases that are all 0, the next biases are −0.01, 0.01, 0.01 and 0.01. A token with the shares 0.43, 0.38, 0.14 and
-# 0.05 now has the sums 0.42, 0.39, 0.15 and 0.06. It still goes to expert 0.
+# Suppose four experts have just received 70, 10, 10 and 10 tokens. The average is 25, so with a rate of 0.01, biases
+# that were all 0 become −0.01, 0.01, 0.01 and 0.01. After this first update, a token with the shares 0.43, 0.38, 0.14
+# and 0.05 has the sums 0.42, 0.39, 0.15 and 0.06. It still goes to expert 0.
 #
-# **Predict.** Suppose these loads stay as they are. After how many updates of the biases does this token go to expert
-# 1? And by what is the answer of expert 1 then multiplied?
+# **Predict.** Suppose these loads stay as they are. After how many updates of the biases, counting the first one, does
+# this token go to expert 1? And by what weight is the answer of expert 1 then multiplied?
 
 # %%
 course.predict("experts_bias", within=1.01, updates=..., weight=...)
@@ -337,12 +327,10 @@ course.answer("experts_bias", updates=updates, weight=round(shares[chosen].item(
 
 # %% [markdown]
 # After two updates the two sums are 0.41 and 0.40, and after the third, expert 1 is ahead. Its answer is still
-# multiplied by its share, 0.38, since the bias affects only the choice. No gradient flows through the bias, so nothing
-# pulls at the gate.
+# multiplied by its share, 0.38.
 #
-# Let's see what this does in a training run. The next cell trains the character model with eight experts per block, two
-# on each of our four ranks. One run leaves the gate alone, one adds the balancing loss, and one uses the bias.
-# `train_experts` does the same in each step as one process would do; the next section checks that.
+# The next cell trains the character model with eight experts per block, two on each of our four ranks. In each step,
+# `train_experts` computes what a single process would, which the course's tests check for all three methods.
 
 # %% tags=["figure:16_balance"]
 from course_utils.lessons.experts import Recipe, balance_text, train_experts
@@ -362,20 +350,16 @@ course.draw.over_numbers(
     range(10, steps + 1, 10),
     crowding,
     balance_text(crowding),
-    "Each dot is the median of ten steps, each bar goes from their lowest value to the highest",
+    "First layer with experts. Dots: medians of ten steps; bars: their lowest to highest value",
     across="steps trained",
     up="tokens of the busiest expert ÷ fair share",
 )
 
 # %% [markdown]
-# The picture shows the first of the model's two layers with experts. The fair share of an expert is an eighth of all
-# tokens. If the busiest expert has 2 times its fair share, its rank has to compute twice as much for it as it should.
-# The title states what came out in this run. Why does a gate become unfair at all? Shazeer and others, who introduced
-# this kind of gate in 2017, explain it like this. An expert that gets many tokens learns faster than the others, so the
-# gate prefers it, and it gets even more tokens. These 60 steps of a tiny model can't rank the two methods, but you can
-# see how large the imbalance is with and without them. Switch Transformers use the balancing loss. DeepSeek-V3 uses the
-# bias, together with a balancing loss whose factor its authors call "extremely small".
-# [Further](16_experts_further.ipynb) asks how well such a model learns, compared with a dense one.
+# The fair share of an expert is an eighth of all tokens. Shazeer and others (2017) explain that an expert that gets
+# many tokens learns faster than the others, so the gate prefers it, and it gets even more tokens. Our 60 steps of a
+# tiny model are too few to rank the two methods. DeepSeek-V3 uses the bias and a balancing loss with a very small
+# factor.
 #
 # ## Whose gradient is it?
 #
@@ -387,15 +371,14 @@ course.draw.over_numbers(
 # | **second set** | rank 2 | rank 3 |
 #
 # Along the axis `expert`, ranks 0 and 1 together have one complete set, and their tokens travel between these two.
-# Along the axis `data`, ranks 0 and 2 have the same expert. After the backward pass, which gradients have to be added
-# up?
+# Along the axis `data`, ranks 0 and 2 have the same expert.
 #
-# Let's begin with ranks 0 and 1 alone. Each of them goes backward from the mean loss of *its own* tokens, but we want
-# the gradient of the mean over all tokens. The attention of rank 0 has seen only rank 0's tokens. So for attention and
-# gate we add up the gradients of both ranks and divide by 2, as in lesson 6. Expert 0 is different. It has processed
-# tokens of both ranks, and the backward pass of the dispatch has brought it the gradients of both losses, which have
-# been added up already. Its gradient must not be added to that of rank 1, which belongs to a different expert. But it
-# does have to be divided by 2, because it is a sum of the gradients of two means.
+# Let's begin with ranks 0 and 1 alone. Each runs its backward pass from the mean loss of *its own* tokens, but we want
+# the gradient of the mean over all tokens. The attention layer of rank 0 has seen only rank 0's tokens. So for
+# attention and gate we add up the gradients of both ranks and divide by 2, as in lesson 6. Expert 0 is different. It
+# has processed tokens of both ranks, and the backward pass of the combine has brought it the gradients of both losses,
+# so its gradient is already their sum. Adding rank 1's would be wrong, since that belongs to a different expert. But it
+# still has to be divided by 2, because we want the mean of the two losses.
 #
 # **Predict.** Now take all four ranks. Attention and gate are summed over 4 ranks and divided by 4. Over how many ranks
 # do you have to sum the gradient of an expert, and by what do you divide it?
@@ -428,8 +411,9 @@ distances, curves = {}, {"one process": one.losses}
 for sum_over in (4, 2):
     for divisor in (4, 2):
         adding = partial(add_gradients, over_all=sum_over == 4, divisor=divisor)
-        case = square, build, few, recipe, None, adding
-        found = ranks.run(train_experts, *case, backend="gloo").results
+        case = square, build, few, recipe
+        run = ranks.run(train_experts, *case, gradients=adding, backend="gloo")
+        found = run.results
         name = f"sum over {sum_over}, divide by {divisor}"
         curves[name] = found[0].losses
         distances[name] = largest_difference(found, one, square, number=2)
@@ -441,29 +425,17 @@ from course_utils.lessons.experts import gradients_text
 
 for name, gap in distances.items():
     print(f"{name}: at most {gap:.0e} from one process, after {len(few)} steps")
-course.draw.loss_curves(curves, gradients_text(distances))
+course.draw.loss_curves(curves, gradients_text(distances, curves))
 
 # %% [markdown]
 # An expert's gradient is summed over the ranks that have this expert, which are 2, and divided by 4, because the mean
-# is over the tokens of all four ranks. Only this version matches the training run of one process, in every loss and
-# every weight. All versions *learn*, and their curves lie close together, so you would not notice the mistake from the
-# loss.
+# is over the tokens of all four ranks. Only this version matches the training run of one process, apart from rounding.
+# All versions *learn*, and in these few steps you would not notice the mistake from the loss.
 #
 # If you sum over all 4 ranks, you mix the gradients of different experts, and both get the same one. If you divide by
-# 2, the gradients of the experts are twice as large as they should be. With plain SGD, the experts would take steps
-# twice as long as intended. This run uses Adam, which divides each gradient by its typical size, so its steps hardly
-# change, and the mistake is even harder to see. So compare your program with one process, in float64 and step by step.
-# You write `expert_gradients` in the last exercise.
-#
-# ## How today's models do it
-#
-# Many models since 2024 use more and smaller experts, and they have changed some details. DeepSeek-V3 has 256 experts
-# per layer with only 2,048 hidden units each, and uses 8 of them for a token. In addition, every token goes through one
-# **shared expert**, which no gate has to choose. Its gate uses a sigmoid for each expert instead of the softmax, and
-# divides the 8 weights by their sum. No token is dropped. A token goes to at most 4 of the 8 nodes that have a set of
-# experts between them, and while tokens travel, the GPUs compute on a different part of the batch. In a dropless
-# mixture, a GPU can compute all its experts with one *grouped* matrix multiplication, which allows a different number
-# of tokens for each of them. [Further](16_experts_further.ipynb) builds all of this and runs it on our ranks.
+# 2, the experts' gradients are twice as large as they should be. Adam, which this run uses, divides each gradient by
+# its typical size, so its steps hardly change, and this mistake is even harder to see. So compare your program with one
+# process, in float64 and step by step.
 
 # %%
 ranks.stop()
@@ -472,22 +444,21 @@ ranks.stop()
 # ## What you take with you
 #
 # A mixture of experts has many more weights than a dense model, for nearly the same work per token. The gate chooses
-# the experts by a softmax and learns through the weights of their answers. If the experts are on different ranks, a
-# layer needs two all-to-alls forward and two backward, and the rank of the most crowded expert sets the pace. A
-# balancing loss pulls at the gate to prevent this, and a balancing bias only affects the choice. The gradient of an
-# expert is summed over the ranks that have this expert, and divided by the number of all ranks.
+# the experts by their shares and learns through the shares of the chosen ones. If the experts are on different ranks, a
+# layer needs two all-to-alls forward and two backward, plus the small one for the counts, and the rank with the most
+# tokens sets the pace. The gradient of an expert is summed over the ranks that have this expert, and divided by the
+# number of all ranks.
 #
-# In [the exercises](../exercises/16_experts.ipynb) you write the gate, the dispatch, the combine, the capacity, and the
-# sum of the gradients. [Lesson 17](17_long_texts.ipynb) divides something that we have kept in one piece so far, the
-# text itself.
+# [Further](16_experts_further.ipynb) measures what a capacity drops and how well a mixture learns, and it builds what
+# is usual today, such as many small experts and a shared one. In [the exercises](../exercises/16_experts.ipynb) you
+# write the gate, the dispatch, the combine, the capacity, and the sum of the gradients. [Lesson
+# 17](17_long_texts.ipynb) divides something that we have kept in one piece so far: the text itself.
 #
 # **To read**
 #
-# - Shazeer and others (2017), [*Outrageously Large Neural Networks*](https://arxiv.org/abs/1701.06538), placed
-#   thousands of experts between the layers of a language model, and describes how a gate becomes unfair.
+# - Shazeer and others (2017), [*Outrageously Large Neural Networks*](https://arxiv.org/abs/1701.06538), introduces the
+#   gate and describes how it comes to favour a few experts.
 # - Fedus and others (2021), [*Switch Transformers*](https://arxiv.org/abs/2101.03961), is about $k = 1$, capacity and
 #   the balancing loss.
 # - Wang and others (2024), [*Auxiliary-Loss-Free Load Balancing Strategy for
 #   Mixture-of-Experts*](https://arxiv.org/abs/2408.15664), introduces the bias.
-# - DeepSeek-AI (2024), [*DeepSeek-V3 Technical Report*](https://arxiv.org/abs/2412.19437), describes a large mixture
-#   and its training in detail.

@@ -229,7 +229,7 @@ course.draw.loss_curves(
 #
 # ## No token is dropped
 #
-# A mixture that drops no token is called *dropless*. The messages are no problem, because the all-to-all of the first
+# A mixture that drops no token is called **dropless**. The messages are no problem, because the all-to-all of the first
 # page already takes any number of tokens for each rank. What about computing? A rank with several experts has a group
 # of rows for each of them, and the groups have different sizes. There are three ways to multiply them by their experts'
 # matrices:
@@ -294,9 +294,25 @@ course.answer("experts_padding", padded=4 * max(group_sizes), grouped=sum(group_
 #
 # ## Two nodes
 #
-# In an all-to-all every rank sends a message to every other rank. If there are two nodes with two ranks each, a rank
-# sends two messages to the other node. Could it be one? On *two levels*, as in lesson 5, the ranks of a node first sort
-# out among themselves who sends what. Ranks 0 and 2 are the first ranks of their nodes, ranks 1 and 3 the second ones.
+# In an all-to-all every rank sends a message to every other rank. The next cell sends the tokens of the first page to
+# their experts and back by plain messages, so that the timeline can show them. It does so twice, because in the first
+# run the ranks have to open their connections.
+
+# %% tags=["figure:16_messages"]
+from course_utils.lessons.experts import counted_bytes, rows_by_messages, sent_text
+
+tokens, width = 64, 32
+for _ in range(2):
+    run = ranks.run(rows_by_messages, tokens, width, 4, 2, backend="gloo")
+counted = [counted_bytes(sent, rank, width, 8) for rank, sent in enumerate(run.results)]
+run.timeline(f"There and back: {run.messages} messages; {sent_text(counted)}")
+
+# %% [markdown]
+# After the all-to-all of the counts, each rank sends one message to each of the other three on the way out and one on
+# the way back. In a ring all-reduce, a rank sends only to its neighbour, but here it sends to *every* other rank. If
+# there are two nodes with two ranks each, a rank sends two messages to the other node. Could it be one? On *two
+# levels*, as in lesson 5, the ranks of a node first sort out among themselves who sends what. Ranks 0 and 2 are the
+# first ranks of their nodes, ranks 1 and 3 the second ones.
 #
 # - Level 1, inside each node: rank 0 collects everything that its node has for the *first* ranks of any node, which are
 #   ranks 0 and 2. Rank 1 collects everything for the *second* ranks, 1 and 3. Ranks 2 and 3 do the same on their node.
@@ -348,7 +364,7 @@ inside, across = [
 pictures.two_level_blocks(inside, across)
 
 # %% [markdown]
-# Look at rank 0 in the middle frame. It holds the blocks that its node has for ranks 0 and 2, its own and those of rank
+# Look at rank 0 in the middle panel. It holds the blocks that its node has for ranks 0 and 2, its own and those of rank
 # 1. Then it sends those for rank 2 in one message.
 
 # %%

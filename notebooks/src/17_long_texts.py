@@ -3,17 +3,18 @@
 # %% [markdown]
 # # What if the text does not fit?
 #
-# In the last stage of its training, Llama 3 405B read texts of 131,072 tokens. The model has 126 layers, and in each of
-# them a token is a vector of 16,384 numbers. With 2 bytes for a number, that is 32 KB per token, or 4.3 GB for one
-# vector per token of a single text. The activation checkpointing of lesson 9 keeps only the input of each layer. For
-# 126 layers that still makes 541 GB, and a GPU has 80 GB. Lesson 9's attention also needs a number for each *pair* of
-# tokens. For a single head in a single layer this is 131,072² × 2 bytes, another 34 GB.
+# In a late stage of its pre-training, Llama 3 405B read texts of 131,072 tokens. In each of its 126 layers, a token is
+# a vector of 16,384 numbers. At 2 bytes per number, one vector for each token of a single text takes 131,072 × 16,384 ×
+# 2 bytes, or 4.3 GB. The activation checkpointing of lesson 9 keeps only the input of each layer, but that is still 126
+# × 4.3 = 541 GB, and the GPUs had 80 GB each. Lesson 9's attention also needs a number for each *pair* of tokens. For a
+# single head in a single layer, these are 131,072² × 2 bytes, another 34 GB.
 #
 # Data parallelism is no help, because it gives whole texts to the ranks, and here one text is too much. With the
 # sequence parallelism of lesson 9, a tensor group of 8 GPUs divides the 541 GB by 8, but 68 GB leave hardly any room
-# for the model. In a pipeline (lesson 10), the first stage has fewer layers but keeps more texts at a time. So this
-# lesson cuts the text itself. After it you can compute attention without ever holding all its scores, share one text
-# among several ranks in two ways, and say what each rank computes, sends and keeps.
+# for the model. A pipeline of $P$ stages (lesson 10) doesn't help its first stage either, which has $\frac1P$ of the
+# layers but keeps the activations of $P$ texts at a time. So this lesson cuts the text itself. After it you can compute
+# attention without ever holding all its scores, share one text among several ranks in two ways, and explain what each
+# rank computes, sends and keeps.
 #
 # *50 minutes · builds on [lesson 9](09_model_parallel.ipynb) · 4 ranks*
 
@@ -30,45 +31,58 @@ ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
 
 # %% [markdown]
-# If the ranks share one text, each of them has some of its tokens and, in this lesson, a copy of all weights. This is
-# called **context parallelism**. Norms, MLPs and linear layers look at each token on its own, so nothing has to be sent
-# for them. Only attention looks at other tokens, which is why this lesson is about attention.
+# If the ranks share one text, each of them has some of its tokens and, in this lesson, a copy of all the model's
+# parameters. This is called **context parallelism**. Norms, MLPs and linear layers treat each token on its own, so no
+# activations have to be sent for them. Only attention looks at other tokens, which is why this lesson is about
+# attention.
+#
+# What all layers do need is a sum. The gradient of a linear layer $y_t = W x_t$ is a sum over the tokens $t$ of the
+# text, and each rank has only the terms of its own tokens:
+#
+# $$\frac{\partial L}{\partial W} =
+# \sum_{\text{ranks}}\ \sum_{t\ \text{of this rank}} \frac{\partial L}{\partial y_t}\, x_t^\top$$
+#
+# The outer sum is an all-reduce over the ranks, just as in data parallelism (lesson 6). We don't count it below,
+# because its bytes don't depend on the length of the text.
 #
 # ## Twice the text, four times the scores
 #
-# In attention (lesson 9), the query of each token meets the key of every token up to its own position. Keys that come
-# later are hidden by the **causal mask**, because a model that is to predict the next token mustn't see it. Each query
-# and key give a *score*, and a softmax turns the scores of a query into the weights with which it adds up the values.
+# In attention (lesson 9), the query of each token meets the key of every token up to its own position. The **causal
+# mask** hides later keys, because a model learning to predict the next token mustn't see it. Each query and key give a
+# *score*, and a softmax turns the scores of a query into the *softmax weights* with which it adds up the values.
 #
-# Let's count for 1,000 tokens, 4 heads of 16 numbers, and 4 bytes for a number. Queries, keys, values and the output
-# have 64 numbers per token each, which makes 4 × 64 × 1,000 × 4 bytes, about 1 MB. The weights of all pairs take 4 ×
+# Let's count for 1,000 tokens, 4 heads of 16 numbers, and 4 bytes per number. Queries, keys, values and the output have
+# 64 numbers per token each, which makes 4 × 64 × 1,000 × 4 bytes, about 1 MB. The softmax weights of all pairs take 4 ×
 # 1,000² × 4 bytes, which is 16 MB.
 #
-# **Predict.** The text becomes twice as long. By what factor do the bytes grow if attention keeps all these weights for
-# the backward pass? And by what factor if it keeps only the numbers per token?
+# **Predict.** The text becomes twice as long. Roughly by what factor do the bytes grow if attention keeps all the
+# softmax weights for the backward pass (`all_scores`)? And by what factor if it keeps only the numbers per token?
 
 # %%
 course.predict("texts_memory", within=1.1, all_scores=..., in_blocks=...)
 
 # %% [markdown]
-# Is the second kind of attention possible at all? We need the scores, but we may not need all of them at the same time.
-# Take a query with three keys, whose scores $s$ give $e^s = 1$, 3 and 4, and let the values be 10, 20 and 40. Attention
-# divides two sums:
+# Is the second kind of attention possible at all? We need the scores, but perhaps not all of them at once. Take a query
+# with three keys. The softmax needs the exponentials of its scores $s$, so let these be $e^s = 1$, 3 and 6, and let the
+# values be 10, 20 and 40. Then attention is one sum divided by another:
 #
-# $$\frac{1 \cdot 10 + 3 \cdot 20 + 4 \cdot 40}{1 + 3 + 4} = \frac{230}{8} = 28.75$$
+# $$\frac{1 \cdot 10 + 3 \cdot 20 + 6 \cdot 40}{1 + 3 + 6} = \frac{310}{10} = 31$$
 #
 # Now suppose one rank knows the first two keys and a second rank knows the third. The first rank gets $\frac{70}{4} =
-# 17.5$, and the second gets $\frac{160}{4} = 40$. If each rank also reports the sum by which it has divided, which
-# happens to be 4 in both cases, we can repair the result: $\frac{4 \cdot 17.5 + 4 \cdot 40}{4 + 4} = 28.75$. So an
-# output and a sum are all we need to **merge** two parts of an attention, and it is exact.
+# 17.5$, and the second gets $\frac{240}{6} = 40$. Their plain average, 28.75, is wrong. But if each rank also reports
+# the sum by which it has divided, 4 or 6, we can weight the two outputs with these sums: $\frac{4 \cdot 17.5 + 6 \cdot
+# 40}{4 + 6} = 31$. So an output and a sum are all we need to **merge** two parts of an attention, and the merge is
+# exact.
 #
-# The sums can be too large for a floating-point number. For example, $e^{100}$ has 44 digits, and float32 has room for
+# The sums can be too large for a floating-point number. For example, $e^{100}$ has 44 digits, and float32 can hold only
 # 39. So programs keep the logarithm of the sum, $L = \log \sum_i e^{s_i}$, which is called the **log-sum-exp**:
 #
 # $$\text{output} = \frac{e^{L_a}\,\text{output}_a + e^{L_b}\,\text{output}_b}{e^{L_a} + e^{L_b}}$$
 #
-# In your first exercise you write this as `merge_attention`, in a form in which no exponential can overflow. Here is
-# the course's version at work, on 64 queries and two unequal sets of keys:
+# In your first exercise you write this as `merge_attention`, in a form that can't overflow. Here is the course's
+# version at work, on 64 queries and two unequal sets of keys. The tensors have the shape (texts, heads, tokens,
+# numbers), so `k[:, :, first]` is a set of keys, and `block_attention` returns the output together with its
+# log-sum-exp:
 
 # %%
 from course_utils.lessons.long_texts import block_attention, drawn_text, merge_attention
@@ -87,14 +101,13 @@ assert torch.allclose(out, whole, atol=1e-12)
 
 # %% [markdown]
 # The difference is rounding error. The positions decide which keys the causal mask hides. The first 20 queries see no
-# key of the second set. For them that part has an output of 0 and a log-sum-exp of $-\infty$, so its weight in the
-# merged result is 0.
+# key of the second set, so that part has a log-sum-exp of $-\infty$ and the weight 0 for them.
 #
 # Now we can go through the keys block by block and merge as we go, so that only the scores of one block exist at any
-# time. The backward pass computes each block's scores again, and with the log-sum-exp they become weights right away.
-# This is the idea of **FlashAttention**, which also keeps the blocks in the GPU's fastest memory. You write it as
-# `block_attention` in the exercises. The next cell counts what lesson 9's attention and attention in blocks keep for
-# the backward pass:
+# one time. The backward pass computes each block's scores $s$ again, and turns them into softmax weights right away as
+# $e^{s-L}$. This is the idea of **FlashAttention**, which also keeps the blocks in the GPU's fastest memory. In the
+# exercises you write the forward pass as `block_attention`; `attention_in_blocks` is the same function together with
+# its backward pass. The next cell counts what lesson 9's attention and attention in blocks keep for the backward pass:
 
 # %% tags=["figure:17_memory"]
 from course_utils.lessons.long_texts import attention_in_blocks, attention_memory
@@ -120,8 +133,9 @@ axes = {"across": "tokens", "up": "kept for the backward pass", "unit": bytes_te
 course.draw.over_numbers(lengths, kept, growth_text(lengths, kept), log=True, **axes)
 
 # %% [markdown]
-# With all scores, the bytes grow with the square of the length. In blocks they grow only in proportion to it. The
-# multiplications still grow with the square.
+# With all scores, the bytes grow almost with the square of the length. The factor is slightly below 4 because queries,
+# keys and values, which are counted too, only double. In blocks, everything that is kept grows in proportion to the
+# length. The multiplications still grow with the square.
 #
 # ## Keys and values go around a ring
 #
@@ -153,8 +167,9 @@ def ring(q, k, v, positions, held=None):
 
 # %% [markdown]
 # `pass_on` starts two transfers, one to the right and one from the left, and `wait()` returns what has arrived. We run
-# the function on 64 tokens and compare its output with that of one process. In a second run, each rank notes the keys
-# and values that it computes with, and by comparing the numbers we can tell whose they are:
+# the function on 64 tokens and compare its output with that of one process. The messages travel with gloo, as in lesson
+# 6. In a second run, each rank notes the keys and values that it computes with. The picture compares them with each
+#    rank's originals, to see where they came from:
 
 # %% tags=["figure:17_ring_blocks"]
 from course_utils.lessons.long_texts import in_order, output_beside_one_process
@@ -177,18 +192,19 @@ pictures.ring_blocks(held, shares)
 
 # %% [markdown]
 # Follow rank 0 from left to right. In round 0 it computes with its own keys and values. Then it receives those of rank
-# 3, its left neighbour, then those of rank 2, which rank 3 has passed on, and finally those of rank 1. Besides its own
-# copy, a rank never holds more than two sets of keys and values, the one it is computing with and the one that is
+# 3, its left neighbour, then those of rank 2, which rank 3 has passed on, and finally those of rank 1. In addition to
+# its own, a rank never holds more than two sets of keys and values, the one it is computing with and the one that is
 # arriving.
 #
-# What does a rank send? Let us call the bytes of a rank's own keys and values its *share*. With four ranks there are
-# three transfers, so in the forward pass each rank sends 3 shares.
+# What does a rank send? Call the size of a rank's own keys and values one *share*. With four ranks there are three
+# transfers, so in the forward pass each rank sends 3 shares.
 #
-# In the backward pass, the keys and values have to make the same journey once more, because the scores are computed
-# again. Besides, every rank computes gradients for the keys and values that visit it, and the sum of these gradients
-# has to reach the rank that owns the keys. So the gradients travel around the ring behind the keys and values, and each
-# rank adds its contribution to the sum, just as in the reduce-scatter of lesson 5. They have as many numbers as the
-# keys and values, and make as many transfers.
+# In the backward pass, the keys and values must go around again, because the scores are computed again. This time,
+# every rank also computes gradients for the keys and values that visit it, and the sum of these gradients has to reach
+# the rank that owns the keys. So the gradients follow the keys and values around the ring. The sum for rank 0's keys,
+# for example, starts at its right neighbour, rank 1. Ranks 2 and 3 add their contributions as it passes, and rank 0
+# adds its own when the sum arrives, just as in the reduce-scatter of lesson 5. A set of gradients is as large as the
+# keys and values themselves.
 #
 # **Predict.** How many shares does each of the four ranks send in the backward pass?
 
@@ -217,13 +233,13 @@ run.timeline(
 # %% [markdown]
 # `attention_round_the_ring` is the same ring together with its backward pass. Its output and its three gradients are
 # those of one process up to rounding. With $P$ ranks, each rank sends $P-1$ shares in the forward pass and $2(P-1)$ in
-# the backward pass. Each arrow in the timeline is one message. In the backward pass there are twice as many of them,
-# because the gradients of the keys and values travel as well.
+# the backward pass. Each arrow in the timeline is one message, and the heading counts every transfer as a round, which
+# makes 3 + 6 = 9.
 #
 # ## A transfer can hide behind the computing
 #
 # `ring` starts each transfer before it computes. If the transfer is finished by the time the rank has computed, it
-# costs nothing. This is the overlap of lesson 7, and whatever isn't hidden is **exposed**.
+# costs almost nothing. This is the overlap of lesson 7, and whatever isn't hidden is **exposed**.
 #
 # Suppose each of the four rounds computes for 10 ms, and a transfer takes 4 ms. A program that computes first, then
 # sends and waits, needs 4 × 10 + 3 × 4 = 52 ms. The ring needs 40 ms, because all three transfers are hidden. If a
@@ -242,10 +258,13 @@ total = (rounds - 1) * max(computing, transfer) + computing
 course.answer("texts_exposed", ms=total - rounds * computing)
 
 # %% [markdown]
-# How does a longer text change this? If each rank has twice as many tokens, a transfer takes twice as long, but a round
-# has four times as many pairs to compute. So from some length on, the transfers are hidden. Let's time the ring on our
-# emulated links, next to `in_turn`, which sends only after it has computed. Both are compared with the same computing
-# without any messages:
+# If each rank has twice as many tokens, a transfer takes twice as long, but a round has four times as many pairs to
+# compute. So from some length on, the transfers are hidden. Let's time the ring on our emulated links, next to
+# `in_turn`, which sends only after it has computed, and next to the same computing without any messages.
+#
+# We take 8,192 tokens, so each rank has 2,048. With 2 heads of 16 numbers, and 4 bytes of 8 bits per number, its keys
+# and values are 2 × 2,048 × 2 × 16 × 4 × 8 bits, about 4.2 million. On a link of 100 Mbit/s they take 42 ms. The cell
+# measures how long a round computes on your computer, and prints what the calculation above gives for your run:
 
 # %% tags=["figure:17_exposed"]
 from course_utils.lessons.long_texts import own_keys_only, timed, zigzag
@@ -264,23 +283,36 @@ def in_turn(q, k, v, positions):
 
 
 versions = {"nothing sent": own_keys_only, "in turn": in_turn, "ring": ring}
-run = ranks.run(timed, versions, zigzag(2048, 4), 5, heads=2, size=32, backend="gloo")
+run = ranks.run(timed, versions, zigzag(8192, 4), 5, heads=2, size=16, backend="gloo")
 seconds = slowest(run.results)
+transfer = 2 * 2048 * 2 * 16 * 4 * 8 / 100e6  # seconds
+computing = min(seconds["nothing sent"]) / rounds
+print(sentences.transfer_text(transfer, computing))
+expected = {
+    "in turn": rounds * computing + (rounds - 1) * transfer,
+    "ring": (rounds - 1) * max(computing, transfer) + computing,
+}
+for name, value in expected.items():
+    measured = min(seconds[name])
+    print(f"{name}: {1000 * value:.0f} ms expected, {1000 * measured:.0f} ms measured")
 title = sentences.exposed_text(seconds, "ring", "in turn", "nothing sent")
 bars = sentences.waits_of(seconds, "nothing sent")
 course.draw.stacked_bars(bars, title, "The fastest of five runs of each")
 
 # %% [markdown]
-# Here four ranks share the cores of one computer, and the system needs some of them for sending. In a cluster, the
-# network card can read a GPU's memory by itself, so the computing is disturbed less. `zigzag` is a different way to
-# give the tokens to the ranks, and the next section explains why we didn't use the quarters.
+# The link is emulated, but the computing is real, and here four ranks share the cores of one computer with the system,
+# which needs some of them for sending. So the measured times can be longer than the expected ones, and if the title
+# reports a busy machine, only the expected times count. In a cluster, the network card can read a GPU's memory by
+# itself, which disturbs the computing less. `zigzag` is a different way of assigning tokens to ranks. The next section
+# explains why we didn't use the quarters.
 #
 # ## The last rank works the most
 #
-# If the ranks have the four quarters of the text in order, do they all have the same work? Draw a square with a row for
-# each query and a column for each key, and cut it into 4 × 4 tiles. Rank 0 has the first row of tiles. Because of the
-# causal mask, its queries see only the lower half of the first tile. Rank 1's queries see all of the first tile and
-# half of the second. If half a tile counts 1, rank 0 has 1 and rank 1 has 3.
+# If the ranks have the four quarters of the text in order, do they all have the same amount of work? Draw a square with
+# a row for each query and a column for each key, and cut it into 4 × 4 tiles. Rank 0 has the first row of tiles.
+# Because of the causal mask, its queries see only the triangle below the diagonal of the first tile. Rank 1's queries
+# see all of the first tile and such a triangle of the second. If the triangle, half a tile, counts 1, rank 0 has 1 and
+# rank 1 has 3.
 #
 # **Predict.** How many times more pairs does rank 3 see than rank 0?
 
@@ -298,12 +330,13 @@ for rank, number in enumerate(pairs):
 course.answer("texts_work", times_as_many=pairs[3] / pairs[0])
 
 # %% [markdown]
-# The four ranks have 1, 3, 5 and 7 halves, 4 on average. It is a little less than seven times, because a token also
-# sees itself. Rank 3 has $\frac74$ of the mean, and all others wait for it.
+# The four ranks have 1, 3, 5 and 7 halves, 4 on average. The ratio is slightly below seven because each token also sees
+# itself. Rank 3 has $\frac74$ of the mean, and all others wait for it.
 #
-# The remedy is to cut the text into $2P$ pieces. Rank $r$ gets piece $r$ from the front and piece $r$ from the back, so
-# it has one piece that sees little and one that sees a lot. With four ranks, rank 0 has pieces 0 and 7, and rank 3 has
-# pieces 3 and 4. This order is called **zig-zag**, and you write it in the exercises.
+# The remedy is to cut the text into $2P$ pieces, numbered from 0. Rank $r$ gets piece $r$ and its counterpart from the
+# back, piece $2P-1-r$. A piece sees more the later it is in the text, so what the first of the two has less, the second
+# has more, and the sum is the same for all ranks. With four ranks, rank 0 has pieces 0 and 7, and rank 3 has pieces 3
+# and 4. This order is called **zig-zag**, and you write it in the exercises.
 
 # %% tags=["figure:17_zigzag"]
 small = {"in order": in_order(64, 4), "zig-zag": zigzag(64, 4)}
@@ -312,9 +345,9 @@ pictures.masks(small, sentences.work_text(seen))
 
 # %% [markdown]
 # The coloured part of each picture is what the mask lets through. With the zig-zag, all four colours have the same
-# area. (The text in the picture has only 64 tokens, so the pairs of a token with itself matter more, and in order the
-# quotient is 6.6.) The ring doesn't care which tokens a rank has, because it compares positions. The next cell checks
-# this, and counts the multiplications that the ranks really do:
+# area. With only 64 tokens, the pairs of a token with itself matter more, so the ratio for the in-order split is 6.6.
+# The ring doesn't care which tokens a rank has, because it compares positions. The next cell checks this, and counts
+# the multiplications:
 
 # %%
 from course_utils.lessons.long_texts import computing as operations
@@ -332,9 +365,8 @@ for name, positions in {
 assert imbalance(work) <= 1.05  # of the zig-zag
 
 # %% [markdown]
-# In order, the count is a bit below $\frac74$, because `block_attention` computes a block of 128 × 128 pairs in full if
-# the mask cuts through it. `pairs_computed` counts these blocks without computing anything, and the `assert` compares
-# the two.
+# With the text in order, the busiest rank does slightly less than $\frac74$ of the mean, because `block_attention`
+# computes a block of 128 × 128 pairs in full if the mask cuts through it.
 #
 # ## Or gather all keys and values at once
 #
@@ -379,26 +411,27 @@ run = ranks.run(AllGather.apply, course.per_rank(shares), backend="gloo")
 pictures.gathered_blocks(run.results, shares)
 
 # %% [markdown]
-# Does this send more than the ring? In lesson 5 you saw that a ring all-gather sends $P-1$ blocks per rank, and so does
-# a reduce-scatter. Here a block is a share. So each rank sends $P-1$ shares in the forward pass, exactly as in Ring
-# Attention, and another $P-1$ in the backward pass. That would be less than the $2(P-1)$ of the ring, but only because
-# our function keeps the gathered keys and values until the backward pass. With many layers there is no room for that.
-# If they are freed and gathered again, this takes another $P-1$ shares, and the two methods send the same. They differ
-# in other respects:
+# Each rank puts its own share into the all-gather, and gradients for all 4 shares into the reduce-scatter. What it
+# *sends* is a different number. In lesson 5 you saw that a ring all-gather sends $P-1$ blocks per rank, and so does a
+# reduce-scatter. Here a block is a share. So each rank sends $P-1$ shares in the forward pass, exactly as in Ring
+# Attention, and another $P-1$ in the backward pass. That is less than the $2(P-1)$ of the ring, but only because our
+# function keeps the gathered keys and values until the backward pass. If they are freed and gathered again, that costs
+# another $P-1$ shares, and the two methods send the same amount. They differ in other respects:
 #
-# - *Memory.* Each rank holds all $P$ shares of one layer at a time, and not just two. In the backward pass, the same is
-#   true for their gradients.
+# - *Memory.* In addition to its own share, a rank holds all $P$ shares of one layer at a time, and two in the ring. In
+#   the backward pass, it also holds gradients for all of them.
 # - *Overlap.* Nothing can be computed with the keys of other ranks before the all-gather has brought them.
-# - *Simplicity.* There is one collective, and then one ordinary call to an attention kernel, which may use any mask.
+# - *Simplicity.* There is one collective. After that each rank computes attention by itself, so a different mask is
+#   easy to support.
 #
 # How bad is the memory? In Llama 3, each token has 128 heads of queries but only 8 heads of keys and 8 of values, each
 # with 128 numbers. Several heads of queries share the same keys and values, which is called **grouped-query
 # attention**. With 131,072 tokens and 2 bytes per number, the keys and values of one layer take 131,072 × 2 × 8 × 128 ×
-# 2 bytes, or 0.54 GB. The text was shared by 16 ranks, so a share is 0.034 GB, and the two shares in a ring would be
-# 0.067 GB.
+# 2 bytes, or 0.54 GB. The text was split across 16 ranks, so a share is 0.034 GB. In addition to its own share, a rank
+# would hold two shares in a ring, 0.067 GB, and all 16 shares after the all-gather, 0.54 GB.
 #
-# **Predict.** Without grouped queries, there would be 128 heads of keys and 128 of values. How many GB would a rank
-# then hold in the ring, and how many after the all-gather?
+# **Predict.** Without grouped queries, there would be 128 heads of keys and 128 of values. In addition to its own
+# share, how many GB would a rank then hold in the ring (two shares), and how many after the all-gather?
 
 # %%
 course.predict("texts_gathered", within=1.05, ring=..., all_gather=...)  # GB
@@ -406,24 +439,25 @@ course.predict("texts_gathered", within=1.05, ring=..., all_gather=...)  # GB
 # %%
 tokens, kv_heads, head_size, number_bytes, P = 131_072, 128, 128, 2, 16
 keys_and_values = 2 * tokens * kv_heads * head_size * number_bytes / 1e9
-course.answer("texts_gathered", ring=2 * keys_and_values / P, all_gather=keys_and_values)
+course.answer(  # in addition to a rank's own share
+    "texts_gathered", ring=2 * keys_and_values / P, all_gather=keys_and_values
+)
 
 # %% [markdown]
-# With 8.6 GB for one layer, the ring would have a clear advantage. With 0.54 GB it hardly matters on an 80 GB GPU.
+# With 8.6 GB for one layer, the ring would have a clear advantage. With 0.54 GB it hardly matters on a GPU with 80 GB.
 # Llama 3 also divided the heads among 8 ranks with tensor parallelism, which leaves an eighth of all these numbers. The
 # authors chose the all-gather, and give two reasons in section 3.3.2 of [their
-# report](https://arxiv.org/abs/2407.21783). It makes different masks easier to support, and because of the few KV heads
-# the all-gather takes little time compared with the attention itself, which grows with the square of the length. They
-# combined it with a zig-zag.
+# report](https://arxiv.org/abs/2407.21783). It makes different masks easier to support, and with few KV heads it takes
+# little time compared with the attention itself, which grows with the square of the length. They combined it with a
+# zig-zag.
 #
 # ## torch does it inside a `with`
 #
-# PyTorch has context parallelism as an experiment. Inside `with context_parallel(...)`, the tensors that you name are
-# replaced by the rank's part of them, in a zig-zag order, and `functional.scaled_dot_product_attention` sees the keys
-# and values of all ranks. torch exchanges that function inside the `with`, so you have to look it up there under its
-# full name. In torch 2.13 this works only with attention kernels for GPUs, and `add_processor_kernel` registers the
-# kernel for ordinary processors. On GPUs you can leave that line out. We include a tensor with the positions, to see
-# who gets what:
+# PyTorch offers context parallelism as an experimental feature. Inside `with context_parallel(...)`, the tensors that
+# you name are replaced by the rank's part of them, in a zig-zag order, and `functional.scaled_dot_product_attention`
+# sees the keys and values of all ranks. Inside the `with`, torch swaps in its own version of that function, so you must
+# refer to it there by its full name. In torch 2.13 this works only with attention kernels for GPUs, so our helper
+# `add_processor_kernel` registers the CPU kernel. We include a tensor with the positions, to see who gets what:
 
 # %%
 from torch.distributed.device_mesh import init_device_mesh
@@ -460,14 +494,15 @@ print("calls in the forward pass:", run.results[0][2])
 
 # %% [markdown]
 # The positions are those of our `zigzag`, and the output agrees with one process up to the rounding errors of float32.
-# The forward pass makes a single all-gather, which is torch's default. While it is under way, a rank computes with its
-# own keys. If you call `set_rotate_method("alltoall")` first, the keys and values go around in a ring instead. In both
-# cases, torch's backward pass sends the gradients of keys and values around a ring.
+# The forward pass makes a single all-gather, which is torch's default. While it is running, a rank computes with its
+# own keys. After `set_rotate_method("alltoall")`, the keys and values go around in a ring instead, in which each hop is
+# an all-to-all where a rank sends to its neighbour alone. In both cases, the gradients of keys and values go around a
+# ring.
 #
 # There is a third way to share a text. In **Ulysses**, an all-to-all before attention gives each rank a few heads of
-# *all* tokens, and a second one goes back afterwards. [Further](17_long_texts_further.ipynb) runs it and compares its
-# bytes with those of the ring. It also shows what happens to the zig-zag when many documents are packed into one text,
-# how long a text fits on how many GPUs, and how context parallelism combines with the other kinds.
+# *all* tokens, and a second one afterwards restores the original layout. [Further](17_long_texts_further.ipynb) runs it
+# and compares its bytes with those of the ring. It also packs many documents into one text, calculates how many GPUs a
+# text of a given length needs, and combines context parallelism with the other kinds.
 
 # %%
 ranks.stop()
@@ -475,11 +510,12 @@ ranks.stop()
 # %% [markdown]
 # ## What you take with you
 #
-# Attention is a quotient of two sums, so it can be computed part by part and merged exactly, if each part comes with
-# its log-sum-exp. So no program has to hold all scores, and ranks can share a text. In a ring, keys and values travel
-# past all queries, and the transfers can hide behind the computing. With an all-gather, every rank holds all keys and
-# values of one layer, which costs little if there are few KV heads. Under a causal mask, a zig-zag gives all ranks the
-# same work.
+# Attention is one sum divided by another. It can be computed part by part and merged exactly if each part comes with
+# its log-sum-exp, so no program has to hold all scores, and ranks can share a text. In a ring, keys and values travel
+# past all queries, and a transfer can hide behind a round of computing that takes longer. With an all-gather, every
+# rank holds all keys and values of one layer, which costs little if there are few KV heads. Under a causal mask, a
+# zig-zag gives all ranks the same amount of work. As in data parallelism, the ranks add up their gradients of the
+# parameters.
 #
 # In the [exercises](../exercises/17_long_texts.ipynb) you write the merge, the blocks, the ring and the zig-zag
 # yourself, and calculate the longest text that fits. This is the last lesson with a new subject.

@@ -104,7 +104,7 @@ def test_what_remains_for_home_is_what_was_not_done():
     done = {name for each in TAUGHT for name in each.exercises}
     exercises = [each.minutes for lesson in LESSONS for each in exercises_of(lesson) if each.name not in done]
     hours, more = (f"{sum(minutes) / 60:.0f} hours" for minutes in (pages, exercises))
-    said = f"{len(pages)} pages ({hours}) and {len(exercises)} exercises ({more})"
+    said = f"{len(pages)} lessons ({hours}) and {len(exercises)} exercises ({more})"
     assert said in " ".join(TEXT.split()), said
 
 

@@ -29,7 +29,7 @@ def rows_of(where: Where, found: Climb):
     """Images per second and MFU of each rung, each beside the one before it, and the last beside the first."""
     for name, rates in found.rates().items():
         yield value_row("gpu", name, rates, "images/s", better="higher")
-        yield value_row("gpu", f"{name}, MFU", [100 * found.mfu()[name]], "%", better="higher")
+        yield value_row("gpu", f"{name}, MFU by the data sheet", [100 * found.mfu()[name]], "%", better="higher")
     names = list(found.seconds)
     for before, name in zip(names, names[1:], strict=False):
         yield ratio_row("gpu", f"{name}, gain", found.seconds[before], found.seconds[name], better="higher")

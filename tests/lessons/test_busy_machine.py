@@ -121,6 +121,7 @@ TEXTS: dict[str, Text] = {
     "12 ratio": lambda s: strategy_search.ratio_text(Compared(CALM, TWICE if s == CALM else s), 2.0),
     "12 timed": lambda s: strategy_search.timed_text(7, Measured(tuple(s)).spread).rpartition(". ")[2],
     "13 bandwidth": lambda s: gpu_nodes.bandwidth_text([2, 4], [s, s], [s, s]),
+    "13 sizes": lambda s: gpu_nodes.sweep_text([1, 2], {"all_reduce": [s, s]}, "gloo", 2)[0],
     "13 switches": lambda s: gpu_nodes.widths_text({64: {"float32": CALM, "bfloat16": s}}, "float32"),
     "13 ladder": lambda s: gpu_nodes.gains_text(ladder(s)),
     "13 compiling": lambda s: gpu_nodes.compiling_text(1.0, {"float32": s, "compiled": s}, "float32", "compiled"),

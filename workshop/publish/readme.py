@@ -9,7 +9,7 @@ from workshop.publish.sources import ROOT
 
 BEGINS, ENDS = "<!-- lessons: written by make notebooks -->", "<!-- end of lessons -->"
 SHORTEST_PATH = (0, 4, 5, 6)
-"""The lessons that lead to training in parallel, for those who know how one process trains."""
+"""The lessons that lead to training in parallel, for readers who know how one process trains."""
 
 
 def table() -> str:
@@ -33,17 +33,18 @@ def totals() -> str:
     *first, last = SHORTEST_PATH
     text = (
         f"All lessons together take about {hours(sum(lesson.minutes_of_pages for lesson in LESSONS))}, their "
-        f"{len(exercises)} exercises about {hours(sum(exercises))}, and the *further* notebooks about "
+        f"{len(exercises)} exercises about {hours(sum(exercises))}, and the *Further* notebooks about "
         f"{hours(sum(lesson.further_minutes for lesson in LESSONS))}. The shortest useful path is lessons "
-        f"{', '.join(map(str, first))} and {last}, which take {shortest} minutes without exercises. It is meant for "
-        "people who know how a network is trained by gradient descent. Otherwise, read lessons 1 and 2 before lesson 6."
+        f"{', '.join(map(str, first))} and {last}, which take {shortest} minutes without exercises. It assumes that "
+        "you know how gradient descent trains a network. If you don't, read lessons 1 and 2 before lesson 6."
     )
     return textwrap.fill(text, 120)
 
 
 def hours(minutes: int) -> str:
-    """Return minutes in whole hours, in words."""
-    return f"{minutes / 60:.0f} hours"
+    """Return minutes to the nearest half hour, in words."""
+    whole, half = divmod(round(minutes / 30), 2)
+    return f"{whole}{'½' if half else ''} hours"
 
 
 def other_notebooks(lesson: Lesson) -> str:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
         better_text,
         busy_seconds,
         capacity_text,
+        computing_gap,
         gradients_text,
         levels_text,
         sent_text,
         skew_text,
-        waiting_share,
     )
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

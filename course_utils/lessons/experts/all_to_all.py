@@ -50,7 +50,7 @@ def exchanged(rows: torch.Tensor, sent: Sequence[int], received: Sequence[int], 
 
 
 def balanced_bytes(tokens: int, k: int, width: int, itemsize: int, ranks: int) -> float:
-    """Return the bytes that a rank sends to others in one direction if all experts are equally busy.
+    """Return the bytes that a rank sends to others in one direction if its tokens are spread evenly over all ranks.
 
     Each of its `tokens` goes to k experts, and of P ranks P − 1 are others: k · tokens · width · (P − 1)/P · itemsize.
     """

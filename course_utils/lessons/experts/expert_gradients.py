@@ -16,11 +16,11 @@ def expert_gradients(
 ) -> None:
     """Turn each `parameter.grad` into the gradient of the mean loss over all ranks, in place.
 
-    Every rank went backward from the mean loss of its own tokens, and all ranks have equally many.
-    The gradient of what every rank has (attention, norms, the gate) comes from these tokens alone,
-    so it is summed over all ranks. An expert has already got the gradients of all ranks that sent
-    it tokens, in the backward pass of dispatch, so its gradient is summed only over the ranks with
-    the same expert. Both are divided by the number of *all* ranks.
+    Every rank ran its backward pass from the mean loss of its own tokens, of which all ranks have
+    equally many. The gradient of what every rank has (attention, norms, the gate) comes from these
+    tokens alone, so it is summed over all ranks. An expert has already got the gradients of all
+    ranks that sent it tokens, in the backward pass of combine, so its gradient is summed only over
+    the ranks with the same expert. Both are divided by the number of *all* ranks.
 
     Args:
         shared: parameters that all ranks have, in the same order.

@@ -19,8 +19,8 @@ def route(
     An expert's share is its part of the softmax over *all* experts. The k largest shares win, and
     of equal shares the expert with the lower number. The weights are the shares as they are. They
     are not divided by their sum, because with k = 1 the weight would always be 1, and the gate
-    would not learn. The softmax is computed in float32 at least, since in float16 small shares
-    would all be 0.
+    would learn nothing from the predictions. The softmax is computed in float32 at least, since in
+    float16 small shares would all be 0.
 
     Args:
         scores: (tokens, experts), in any floating-point dtype.
@@ -58,7 +58,8 @@ def balancing_loss(shares: torch.Tensor, load: torch.Tensor) -> torch.Tensor:
     """Return the term that, times a small factor, is added to the loss; it is 1.0 if all experts are equally busy.
 
     It is N · Σ f_i · P_i over the N experts, where f_i is the fraction of all rows that expert i gets, and P_i its mean
-    share. The rows are counted and have no gradient. The shares have one, which lowers the busiest expert's the most.
+    share. The rows are counted and have no gradient. The shares have one. The derivative
+    with respect to P_i is N · f_i, which is largest for the busiest expert.
 
     Args:
         shares: (tokens, N), this rank's; the mean of all ranks' losses is that of one process.
@@ -73,7 +74,7 @@ def balancing_loss(shares: torch.Tensor, load: torch.Tensor) -> torch.Tensor:
 def next_bias(bias: torch.Tensor, load: torch.Tensor, rate: float) -> torch.Tensor:
     """Return the biases for the next step, raised for experts with fewer rows than the mean, lowered for others.
 
-    A bias affects only the choice and no gradient, so nothing pulls at the gate.
+    A bias affects only the choice. It has no gradient and adds nothing to the gate's.
 
     Args:
         bias: (experts,).

@@ -52,7 +52,8 @@ def tokens_there_and_back(
     ending = "every answer returns to its own rank" if home else "not every answer is back in its place"
     under = (
         "2a is the first token of rank 2. After combine, a square holds the answer for that token, and the number under"
-        " it is the expert that gave it. A dark frame marks what is new; an empty square holds nothing."
+        " it is the expert that gave it. A square with a dark frame holds something different than before; an empty one"
+        " holds nothing."
     )
     return where_tokens_are(moments, f"{title}, and {ending}", under)
 
@@ -69,7 +70,8 @@ def crowd(rows: Sequence[Sequence[int]]) -> Figure:
     moments = {"tokens": own, "after dispatch": [[_token(number) for number in got] for got in rows]}
     busiest = max(range(ranks), key=lambda rank: len(rows[rank]))
     title = f"The expert of rank {busiest} gets {len(rows[busiest])} of {total} tokens"
-    return where_tokens_are(moments, title, "2a is the first token of rank 2. An empty square holds nothing.")
+    under = "2a is the first token of rank 2. A square with a dark frame holds something different than before."
+    return where_tokens_are(moments, title, under)
 
 
 def two_level_blocks(inside: Sequence[Sequence[int]], across: Sequence[Sequence[int]]) -> Figure:

@@ -20,33 +20,34 @@ def busy_seconds(events: Iterable[Event], ranks: int, name: str = "experts") -> 
     return [seconds.get((rank, name), 0.0) for rank in range(ranks)]
 
 
-def waiting_share(busy: Sequence[float]) -> float:
-    """The share of the busiest rank's time for which the others wait for it, on average."""
+def computing_gap(busy: Sequence[float]) -> float:
+    """By which share of the busiest rank's computing time the mean of the others is shorter.
+
+    It is no waiting time. The others wait in dispatch as well as in combine, and how long depends on when each starts.
+    """
     longest = max(busy)
     others = sorted(busy)[:-1]
     return 1 - float(np.mean(others)) / longest if longest and others else 0.0
 
 
 def skew_text(rows: Sequence[int], busy: Sequence[float]) -> str:
-    """Which rank has the most tokens, and for how long the others wait for it."""
+    """Which rank has the most tokens, and by how much the others' computing time is shorter than its own."""
     crowded = int(np.argmax(rows))
     share = f"Rank {crowded} has {percent(max(rows) / max(sum(rows), 1))} of all tokens"
-    if int(np.argmax(busy)) != crowded or waiting_share(busy) < 0.1:
-        return f"{share}; in this run the others hardly wait for it"
-    return f"{share}; the others are idle for {percent(waiting_share(busy))} of the time it computes"
+    if int(np.argmax(busy)) != crowded or computing_gap(busy) < 0.1:
+        return f"{share}; in this run it doesn't compute for much longer than the others"
+    return f"{share}; the others compute for {percent(computing_gap(busy))} less time"
 
 
 def sent_text(counted: Sequence[float], formula: float | None = None) -> str:
-    """What ranks sent in one direction and, if it is given, what the formula for equally busy experts predicts."""
-    least, most, mean = min(counted), max(counted), float(np.mean(counted))
-    ends = bytes_text(least), bytes_text(most)
-    sent = f"a rank sends {ends[0] if ends[0] == ends[1] else ' to '.join(ends)} in each direction"
+    """What ranks sent in one direction and, if it is given, what the formula for evenly spread tokens predicts."""
+    least, most = min(counted), max(counted)
     if formula is None:
-        return sent
-    due = bytes_text(formula)
-    if abs(mean / formula - 1) <= 0.02 or bytes_text(mean) == due:
-        return f"{sent}, {bytes_text(mean)} on average, as the formula predicts"
-    return f"{sent}, {bytes_text(mean)} on average; with equally busy experts it would be {due}"
+        ends = bytes_text(least), bytes_text(most)
+        return f"a rank sends {ends[0] if ends[0] == ends[1] else ' to '.join(ends)} in each direction"
+    ends = f"{least:,.0f}", f"{most:,.0f}"
+    sent = f"a rank sends {ends[0] if ends[0] == ends[1] else ' to '.join(ends)} bytes in each direction"
+    return f"{sent}, {np.mean(counted):,.0f} on average; with evenly spread tokens it would be {formula:,.0f}"
 
 
 def capacity_text(factors: Sequence[float], dropped: Sequence[float], most: Sequence[float]) -> str:
@@ -73,10 +74,10 @@ def balance_text(crowding: Mapping[str, Sequence[Sequence[float]]]) -> str:
     """
     ends = {name: float(np.median(groups[-1])) for name, groups in crowding.items()}
     (nothing, without), *others = ends.items()
-    texts = [f"{number_text(end)} with a {name}" for name, end in others]
-    found = f"In the end the busiest expert has {number_text(without)} times its fair share with {nothing}"
+    texts = [f"{number_text(end)} times with a {name}" for name, end in others]
+    found = f"By the end, the busiest expert has {number_text(without)} times its fair share with {nothing}"
     if all(larger(without, end) for _, end in others):
-        return f"{found}, and only {join(texts)}"
+        return f"{found}, but only {join(texts)}"
     return f"{found}, {join(texts)}"
 
 
@@ -94,14 +95,21 @@ def better_text(losses: Mapping[str, float]) -> str:
     return f"On new text, the loss of “{best}” ends {percent(abs(share), 1)} {word} than that of “{first}”"
 
 
-def gradients_text(far: Mapping[str, float]) -> str:
-    """Which versions of summing gradients give the same training run as one process."""
+def gradients_text(far: Mapping[str, float], losses: Mapping[str, Sequence[float]]) -> str:
+    """How close the loss curves are, and which versions of summing gradients match the training run of one process.
+
+    Args:
+        far: for each version, the largest difference from one process, in losses and weights.
+        losses: of each step, for each version and for one process.
+    """
+    spread = max((max(step) - min(step)) / min(step) for step in zip(*losses.values(), strict=True))
+    curves = f"The loss curves differ by at most {percent(spread, 1)}"
     same = [name for name, gap in far.items() if gap <= SAME]
     if not same:
-        return "No version gives the same weights as one process"
-    others = [gap for name, gap in far.items() if name not in same]
-    agreeing = f"“{join(same)}” gives the same weights as one process"
-    return f"{agreeing}; all others end at least {min(others):.0e} away" if others else agreeing
+        return f"{curves}; no version matches one process"
+    if len(same) == len(far):
+        return f"{curves}; every version matches one process"
+    return f"{curves}, but only “{join(same)}” matches one process"
 
 
 def levels_text(counted: Mapping[str, tuple[int, int]]) -> str:

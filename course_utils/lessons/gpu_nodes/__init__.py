@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         ladder_bars,
         ladder_text,
         link_text,
+        peak_text,
         recorded_memory_text,
         same_loss,
         scales_text,

@@ -1,8 +1,12 @@
 """A training step of VGG-11 on a GPU, made faster rung by rung: each rung of the ladder changes one thing.
 
 How high a rung stands is counted in images per second, and as model FLOPs utilization (MFU): the floating-point
-operations that the network asks for, per second, as a share of those that the GPU does in a product of two large
-matrices of bfloat16. Nothing but useful work counts, so a rung cannot gain by computing more.
+operations that the network asks for, per second, as a share of those that the GPU's data sheet promises for bfloat16.
+Nothing but useful work counts, so a rung cannot gain by computing more. The largest rate that a product of two large
+matrices reaches is measured, too; it takes the data sheet's place for a GPU that is not in `DATA_SHEETS`.
+
+The first rungs switch TF32 off. PyTorch allows it in convolutions by default (`torch.backends.cudnn.allow_tf32`), so a
+program that leaves the default is near the rung "+ TF32" already.
 
 Source: Chowdhery et al. 2022, "PaLM", section 4.1 (MFU).
 """
@@ -26,6 +30,8 @@ from course_utils.vgg import random_images, vgg11
 
 BATCHES = 4
 """Different batches that are trained on in turn."""
+DATA_SHEETS = {"A100": 312e12, "H100 80GB HBM3": 989e12, "H200": 989e12}
+"""A part of a GPU's name, as CUDA gives it → FLOP/s in products of bfloat16, dense. (NVIDIA, A100, H100 SXM, H200.)"""
 SIDE = 8192
 """Of the matrices whose product shows what the GPU can do."""
 
@@ -64,7 +70,7 @@ def _rungs() -> dict[str, Rung]:
         "torch.compile": "compiled",
         "CUDA graph": "graph",
     }
-    rungs = {"float32": Rung()}
+    rungs = {"float32 without TF32": Rung()}
     for name, change in names.items():
         rungs[f"+ {name}"] = replace(list(rungs.values())[-1], **{change: True})
     return rungs
@@ -216,7 +222,7 @@ class Climb:
         date: the day.
         batch: images in a step.
         flops: floating-point operations that the network asks for in a step, forward and backward.
-        peak: FLOP/s of the GPU in a product of two matrices of bfloat16.
+        peak: FLOP/s of the GPU in a product of two matrices of bfloat16, measured.
         seconds: rung → seconds of a step, in rounds that were measured by turns.
         first_loss: rung → the loss of its first step.
     """
@@ -240,13 +246,19 @@ class Climb:
         names = list(self.seconds)
         return Compared(self.seconds[names[-1]], self.seconds[names[0]]).times
 
+    @property
+    def peak_on_paper(self) -> float | None:
+        """FLOP/s in products of bfloat16 by the GPU's data sheet; None for a GPU that is not in `DATA_SHEETS`."""
+        return next((flops for name, flops in DATA_SHEETS.items() if name in self.machine), None)
+
     def rates(self) -> dict[str, list[float]]:
         """Rung → images per second, in each round."""
         return {name: [self.batch / seconds for seconds in taken] for name, taken in self.seconds.items()}
 
     def mfu(self) -> dict[str, float]:
-        """Rung → its FLOP/s as a share of the peak, by its median step."""
-        return {name: self.flops / statistics.median(taken) / self.peak for name, taken in self.seconds.items()}
+        """Rung → its FLOP/s as a share of the peak, on paper if it is known, by its median step."""
+        peak = self.peak_on_paper or self.peak
+        return {name: self.flops / statistics.median(taken) / peak for name, taken in self.seconds.items()}
 
     def write(self, file: Path) -> None:
         """Keep it as JSON."""

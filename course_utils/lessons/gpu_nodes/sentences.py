@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
-from course_utils.measuring import BUSY, NEAR, Compared, Measured, is_busy, relative_errors, unless_busy
+from course_utils.measuring import BUSY, NEAR, Compared, Measured, is_busy, relative_errors, times_text, unless_busy
 from course_utils.words import bytes_text, count, join, number_text, percent, seconds_text
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ SAME = 1e-4
 
 
 CHANGES = {
-    "float32": "the plain program",
+    "float32 without TF32": "the first program",
     "+ pinned memory": "where the images are",
     "+ data on the GPU": "where the images are",
     "+ TF32": "bits for each number in a product",
@@ -73,16 +73,26 @@ def bandwidth_text(
     """
     if is_busy(bus):
         return BUSY
-    first, last = (statistics.median(runs) for runs in (algorithm[0], algorithm[-1]))
-    from_bus, to_bus = (statistics.median(runs) for runs in (bus[0], bus[-1]))
     span = f"From {world_sizes[0]} to {world_sizes[-1]} ranks"
-    if relative_errors([from_bus], [to_bus])[0] <= NEAR and last < first:
-        fall = percent(1 - last / first)
-        return f"{span} the algorithm bandwidth falls by {fall}, the bus bandwidth stays near {bytes_text(to_bus)}/s"
-    if to_bus < from_bus:
-        fall = percent(1 - to_bus / from_bus)
-        return f"{span} the bus bandwidth falls too, by {fall}"
-    return f"{span} the bus bandwidth rises from {bytes_text(from_bus)}/s to {bytes_text(to_bus)}/s"
+    first, last = (Measured(tuple(bus[index])) for index in (0, -1))
+    if relative_errors([first.median], [last.median])[0] <= NEAR:
+        changed = f"the bus bandwidth stays near {bytes_text(last.median)}/s"
+    elif _overlap(first, last):
+        changed = "the bus bandwidth changes by less than its runs scatter"
+    elif last.median < first.median:
+        return f"{span} the bus bandwidth falls too, by {percent(1 - last.median / first.median)}"
+    else:
+        return f"{span} the bus bandwidth rises from {bytes_text(first.median)}/s to {bytes_text(last.median)}/s"
+    before, after = (Measured(tuple(algorithm[index])) for index in (0, -1))
+    if after.median < before.median and not _overlap(before, after):
+        fall = percent(1 - after.median / before.median)
+        return f"{span} the algorithm bandwidth falls by {fall}, but {changed}"
+    return f"{span} {changed}"
+
+
+def _overlap(first: Measured, other: Measured) -> bool:
+    """Whether some runs of one quantity lie among those of the other."""
+    return first.low <= other.high and other.low <= first.high
 
 
 def link_text(backend: str, nbytes: int, world_size: int, bus: Sequence[float], link: float | None) -> str:
@@ -90,9 +100,8 @@ def link_text(backend: str, nbytes: int, world_size: int, bus: Sequence[float], 
     measured = f"{bytes_text(nbytes)} over {backend}"
     if link is None:
         return f"{measured}; the rate of this network isn't known, so the lines are calculated from the fastest run"
-    return (
-        f"{measured}; with {world_size} ranks the bus bandwidth is {percent(statistics.median(bus) / link)} of the link"
-    )
+    share = percent(statistics.median(bus) / link)
+    return f"{measured}; with {world_size} ranks the bus bandwidth is {share} of the link's rate"
 
 
 def allowed_rates(
@@ -110,22 +119,28 @@ def allowed_rates(
     return [nbytes / (latency + nbytes / rate) for nbytes in carried]
 
 
-LINKS = "An H100's NVLink: 450 GB/s in each direction; PCIe 5.0: 63 GB/s; a network of 400 Gbit/s: 50 GB/s"
+LINKS = "All 18 NVLinks of an H100: 450 GB/s in each direction; PCIe 5.0: 63 GB/s; a network of 400 Gbit/s: 50 GB/s"
 """The rates of connections between GPUs according to data sheets. (NVIDIA H100 data sheet; PCI-SIG; InfiniBand NDR.)"""
 
 
 def sweep_text(
     sizes: Sequence[int], rates: Mapping[str, Sequence[Sequence[float]]], backend: str, world_size: int
 ) -> tuple[str, str]:
-    """A title and a line below: the best rate, and the size that reaches half of it, in the mean of the collectives."""
+    """A title and a line below: the best rate, and between which sizes half of it lies, in the collectives' mean."""
+    measured = f"{world_size} ranks over {backend}, from {bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
+    finding = f"{measured}. {LINKS}" if backend == "nccl" else measured
+    if is_busy([runs for by_size in rates.values() for runs in by_size]):
+        return BUSY, finding
     middle = [
         statistics.fmean(statistics.median(by_size[index]) for by_size in rates.values()) for index in range(len(sizes))
     ]
-    half = next(size for size, rate in zip(sizes, middle, strict=True) if rate >= max(middle) / 2)
-    best = f"{bytes_text(max(middle))}/s"
-    title = f"Mean bus bandwidth of {len(rates)} collectives: {best} at best, half of it with {bytes_text(half)}"
-    measured = f"{world_size} ranks over {backend}, from {bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
-    return title, f"{measured}. {LINKS}" if backend == "nccl" else measured
+    names = join([name.replace("_", "-") for name in rates])
+    names = f"{names[:1].upper()}{names[1:]}"
+    title = f"{names} reach a bus bandwidth of {bytes_text(max(middle))}/s on average, and half of it "
+    half = next(index for index, rate in enumerate(middle) if rate >= max(middle) / 2)
+    if half == 0:
+        return f"{title}already with {bytes_text(sizes[0])}", finding
+    return f"{title}between {bytes_text(sizes[half - 1])} and {bytes_text(sizes[half])}", finding
 
 
 def compared(seconds: Mapping[str, Sequence[float]], plain: str, switch: str) -> Compared:
@@ -139,27 +154,32 @@ def gain(seconds: Mapping[str, Sequence[float]], plain: str, switch: str) -> flo
 
 
 def widths_text(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) -> str:
-    """A title: how many times as fast each switch makes a step, by the width of the layers."""
-    findings, narrow = [], min(taken)
-    if any(compared(ways, plain, switch).is_busy for ways in taken.values() for switch in ways if switch != plain):
+    """A title: whether each switch makes a step faster, by the width of the layers; a number only if rounds agree."""
+    switches = [switch for switch in taken[min(taken)] if switch != plain]
+    if any(compared(ways, plain, switch).is_busy for ways in taken.values() for switch in switches):
         return BUSY
-    for switch in taken[narrow]:
-        if switch == plain:
-            continue
-        gains = {width: compared(ways, plain, switch) for width, ways in taken.items()}
-        if all(found.second_is_faster for found in gains.values()):
-            rates = join([f"{found.times:.2f}" for found in gains.values()])
-            findings.append(f"{switch} is slower than {plain} at {_all_of(len(gains))} widths: {rates} times its speed")
-            continue
-        as_fast = "" if findings else f" times as fast as {plain}"
-        first = f"{gains[narrow].times:.1f}{as_fast} with {narrow} hidden units"
-        others = [f"{found.times:.1f} with {width}" for width, found in gains.items()]
-        findings.append(f"{switch} is {', '.join([first, *others[1:]])}")
+    findings = []
+    for switch in switches:
+        found = {width: _faster(compared(ways, plain, switch)) for width, ways in taken.items()}
+        narrow = min(found)
+        first = f"{found[narrow][0]} {found[narrow][1]} {plain} with {narrow:,} hidden units"
+        others = [f"{words} with {width:,}" for width, (words, _) in found.items() if width != narrow]
+        findings.append(f"{switch} is {join([first, *others])}")
     return "; ".join(findings)
 
 
-def _all_of(number: int) -> str:
-    return "both" if number == 2 else f"all {number}"
+def _faster(found: Compared) -> tuple[str, str]:
+    """How fast the first is beside the second, and the word before the second's name.
+
+    The number is that of the two medians, as bars show them.
+    """
+    if found.is_tie:
+        return "about as fast", "as"
+    if found.second_is_faster:
+        return "slower", "than"
+    if not found.ratios.calm:
+        return "faster", "than"
+    return f"{times_text(statistics.median(found.second) / statistics.median(found.first))} times as fast", "as"
 
 
 def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, Measured]]:
@@ -173,10 +193,16 @@ def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, di
 def ladder_text(climbed: "Climb") -> str:
     """A title: what the whole ladder gains, and how near its top comes to the peak."""
     top = list(climbed.seconds)[-1]
-    text = (
-        f"From float32 to a CUDA graph: {climbed.factor:.1f} times as fast, {percent(climbed.mfu()[top])} of the peak"
-    )
+    first, last = list(climbed.seconds)[0], _change(top)
+    text = f"From {first} to {last}: {climbed.factor:.1f} times as fast, with an MFU of {percent(climbed.mfu()[top])}"
     return unless_busy(is_busy(climbed.seconds.values()), text)
+
+
+def peak_text(climbed: "Climb") -> str:
+    """Return what the MFU of a ladder is a share of."""
+    if climbed.peak_on_paper:
+        return f"In brackets: MFU, of the {climbed.peak_on_paper / 1e12:.0f} TFLOP/s on the data sheet"
+    return f"In brackets: share of the {climbed.peak / 1e12:.3g} TFLOP/s that the GPU reached in a product"
 
 
 def gains_text(climbed: "Climb") -> str:
@@ -281,8 +307,8 @@ def scales_text(magnitudes: Sequence[float], errors: Mapping[str, Sequence[float
     without, with_scale = errors["E4M3"], errors["E4M3 with a scale"]
     near = [size for size, bare in zip(magnitudes, without, strict=True) if bare <= 1.5 * max(with_scale)]
     lost = [size for size, bare in zip(magnitudes, without, strict=True) if bare > 0.995]
-    title = f"With a scale, E4M3 is off by {percent(max(with_scale))} at most at every size"
+    title = f"With a scale, the error of E4M3 is at most {percent(max(with_scale))} at every size"
     if near:
-        title += f"; without one, only from {min(near):g} to {max(near):g}"
+        title += f"; without one, it is about as small only from {min(near):g} to {max(near):g}"
     finding = f"Without a scale, E4M3 loses all numbers of size {max(lost):g} or less" if lost else ""
     return title, finding

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from course_utils.measuring import BUSY, is_busy
-from course_utils.words import bytes_text, join, number_text, percent, ranks
+from course_utils.words import bytes_text, join, number_text, percent, ranks, seconds_text
 
 
 def growth_text(lengths: Sequence[int], kept: Mapping[str, Sequence[float]]) -> str:
@@ -52,6 +52,14 @@ def exposed_text(seconds: Mapping[str, Sequence[float]], overlapped: str, plain:
     if share is None:
         return BUSY
     return f"Sending while computing hides {percent(1 - share)} of the waiting"
+
+
+def transfer_text(transfer: float, computing: float) -> str:
+    """Say whether a transfer can hide behind the computing of a round, and how much of it stays exposed; in seconds."""
+    both = f"A transfer takes {seconds_text(transfer)} and a round computes for {seconds_text(computing)}"
+    if transfer <= computing:
+        return f"{both}, so every transfer can be hidden."
+    return f"{both}, so {seconds_text(transfer - computing)} of every transfer stay exposed."
 
 
 def waits_of(seconds: Mapping[str, Sequence[float]], without_messages: str) -> dict[str, dict[str, float]]:

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import MaxNLocator
 
 from course_utils.draw import lines, style
-from course_utils.draw.style import Corners, boxes
+from course_utils.draw.style import boxes
 from course_utils.errors import CourseError
 from course_utils.lessons.profiling.critical_path import TRANSFER, Piece
 from course_utils.lessons.profiling.intervals import length
@@ -27,14 +28,15 @@ EXPOSED = style.SEND
 _WAIT, _IDLE = style.COLOURS["wait"], "#ECECEC"
 _COPIES = style.OTHERS[0]
 _COMPUTING, _MESSAGES, _GAP = 0.30, 0.2, 0.14  # inches: the lanes of a rank, and the room to the next rank
-_SMALLEST = 0.5  # pixels: gaps below this are not drawn
+_SMALLEST = 0.5  # pixels: phases shorter than this are not drawn
 
 
 def profile(lanes: Sequence[Lanes], title: str, subtitle: str = "", names: Sequence[str] = ()) -> Figure:
     """Draw two lanes for each rank on one axis of time: its computing, and below it its communication.
 
     Communication has a dark colour where it is exposed: the rank does not compute meanwhile, it waits (grey). Copies
-    into a GPU's memory and out of it stand in the upper lane. Idle (pale grey) is time in which it does nothing.
+    into a GPU's memory and out of it stand in the upper lane. Idle (pale grey) is time for which nothing is recorded.
+    What is shorter than a pixel gets its share of the pixel's colour, so the lanes show how long things took together.
 
     Args:
         lanes: of each rank, as `profiling.lanes.lanes_of` reads them in a trace.
@@ -60,11 +62,11 @@ def profile(lanes: Sequence[Lanes], title: str, subtitle: str = "", names: Seque
     above = style.legend_height(list(parts), left)
     height = each * len(lanes)
     picture, (ax,) = style.new_picture(title, subtitle, heights=[height], left=left, above=above)
-    pixels = ax.get_position().width * style.WIDTH * style.DOTS / (end - begin)
-    for row, rank_lanes in enumerate(lanes):
-        _draw(ax, rank_lanes, row * each, begin, scale, _SMALLEST / pixels)
-    _label(ax, names, each, left)
     ax.set_xlim(0, (end - begin) * scale)
+    pixels = round(2 * ax.get_position().width * style.WIDTH * style.DOTS)  # two of a sharp screen to one as shown
+    for row, rank_lanes in enumerate(lanes):
+        _draw(ax, rank_lanes, row * each, begin, scale, pixels)
+    _label(ax, names, each, left)
     ax.set_ylim(height - _GAP / 2, -_GAP / 2)
     ax.set_xlabel(f"time, in {unit}", fontsize=style.TEXT, color="#555555")
     style.draw_legend(ax, parts)
@@ -235,30 +237,44 @@ def _largest(changes: Sequence[Change]) -> float:
     return max(0.0, *(change.seconds for change in changes))
 
 
-def without_gaps(times: Times, smallest: float) -> list[tuple[float, float]]:
-    """The same times, sorted, where what is less than `smallest` apart is one."""
-    joined: list[tuple[float, float]] = []
-    for begin, end in times:
-        if joined and begin - joined[-1][1] < smallest:
-            joined[-1] = joined[-1][0], end
-        else:
-            joined.append((begin, end))
-    return joined
-
-
-def _draw(ax: Axes, lanes: Lanes, top: float, begin: float, scale: float, smallest: float) -> None:
-    """A rank's two lanes, from `top` inches down."""
+def _draw(ax: Axes, lanes: Lanes, top: float, begin: float, scale: float, pixels: int) -> None:
+    """A rank's two lanes, from `top` inches down; each pixel has its colours by their shares of its time."""
     middle, bottom = top + _COMPUTING, top + _COMPUTING + _MESSAGES
 
-    def corners(times: Times, high: float, low: float) -> list[Corners]:
-        return [((a - begin) * scale, (b - begin) * scale, high, low) for a, b in without_gaps(times, smallest)]
+    left, right = ax.get_xlim()
+    edges = begin + np.linspace(left, right, pixels + 1) / scale
+    in_steps, computing, copies, exposed, communication = (
+        _shares(times, edges)
+        for times in (
+            [(lanes.begin, lanes.end)],
+            lanes.computing,
+            lanes.copies,
+            lanes.exposed,
+            lanes.communication,
+        )
+    )
+    waiting = np.maximum(0, exposed - copies)
+    idle = np.maximum(0, in_steps - computing - copies - waiting)
+    upper = {style.COLOURS["forward"]: computing, _COPIES: copies, _WAIT: waiting, _IDLE: idle}
+    lower = {EXPOSED: exposed, HIDDEN: np.maximum(0, communication - exposed)}
+    for high, low, shares in (top, middle, upper), (middle, bottom, lower):
+        total = sum(shares.values())
+        drawn = np.flatnonzero(total > 0)
+        mixed = sum(np.outer(share, to_rgb(colour)) for colour, share in shares.items())[drawn] / total[drawn, None]
+        opaque = np.minimum(1, total[drawn, None])
+        corners = [((edges[k] - begin) * scale, (edges[k + 1] - begin) * scale, high, low) for k in drawn]
+        # Snapped or smoothed boxes would change how much of a pixel each colour gets.
+        colours = np.hstack([mixed, opaque])
+        boxes(ax, corners, facecolors=colours, edgecolor="none", snap=False, antialiased=False, zorder=2)
 
-    boxes(ax, corners([(lanes.begin, lanes.end)], top, middle), facecolor=_IDLE, edgecolor="none")
-    boxes(ax, corners(lanes.exposed, top, middle), facecolor=_WAIT, edgecolor="none")
-    boxes(ax, corners(lanes.copies, top, middle), facecolor=_COPIES, edgecolor="none")
-    boxes(ax, corners(lanes.computing, top, middle), facecolor=style.COLOURS["forward"], edgecolor="none", zorder=2)
-    boxes(ax, corners(lanes.communication, middle, bottom), facecolor=HIDDEN, edgecolor="none", zorder=2)
-    boxes(ax, corners(lanes.exposed, middle, bottom), facecolor=EXPOSED, edgecolor="none", zorder=3)
+
+def _shares(times: Times, edges: np.ndarray) -> np.ndarray:
+    """The share of each piece of time between two neighbouring edges that `times` cover."""
+    if not times:
+        return np.zeros(len(edges) - 1)
+    moments = np.array(times).ravel()
+    covered = np.cumsum(np.diff(moments, prepend=moments[0]) * (np.arange(len(moments)) % 2))
+    return np.diff(np.interp(edges, moments, covered)) / np.diff(edges)
 
 
 def _label(ax: Axes, names: Sequence[str], each: float, left: float) -> None:

@@ -254,17 +254,23 @@ def test_nodes_must_be_full(four_ranks) -> None:
 
 
 def test_sentences_follow_the_numbers() -> None:
-    assert sentences.waiting_share([1.0, 1.0, 4.0, 1.0]) == 0.75 and sentences.waiting_share([0.0]) == 0.0
-    assert "idle for" in sentences.skew_text([1, 1, 8], [1.0, 1.0, 4.0])
-    assert "hardly wait" in sentences.skew_text([1, 1, 8], [5.0, 1.0, 4.0])
-    assert "as the formula predicts" in sentences.sent_text([99, 101], 100)
-    assert "equally busy" in sentences.sent_text([9], 5) and sentences.sent_text([9]).startswith("a rank sends 9 B in")
+    assert sentences.computing_gap([1.0, 1.0, 4.0, 1.0]) == 0.75 and sentences.computing_gap([0.0]) == 0.0
+    assert "compute for 75% less time" in sentences.skew_text([1, 1, 8], [1.0, 1.0, 4.0])
+    assert "much longer" in sentences.skew_text([1, 1, 8], [5.0, 1.0, 4.0])
+    sent = sentences.sent_text([900, 1102], 1000)
+    assert sent.startswith("a rank sends 900 to 1,102 bytes in each direction, 1,001 on average")
+    assert sent.endswith("with evenly spread tokens it would be 1,000")
+    assert sentences.sent_text([9], 5).startswith("a rank sends 9 bytes in")
+    assert sentences.sent_text([9]).startswith("a rank sends 9 B in")
     assert "4 times its fair share" in sentences.capacity_text([1.0, 4.0], [50.0, 0.0], [100.0, 400.0])
     assert "of each other" in sentences.better_text({"dense": 2.0, "loss": 2.001, "bias": 2.4})
     assert "“loss” ends 5.0" in sentences.better_text({"dense": 2.0, "loss": 1.9, "bias": 2.2})
     assert "higher than that of “dense”" in sentences.better_text({"dense": 2.0, "loss": 2.2})
-    assert sentences.gradients_text({"a": 1e-13, "b": 0.1}).endswith("all others end at least 1e-01 away")
-    assert sentences.gradients_text({"b": 0.1}).startswith("No version")
+    curves = {"one process": [4.0, 2.0], "a": [4.0, 2.0], "b": [4.0, 2.02]}
+    text = sentences.gradients_text({"a": 1e-13, "b": 0.1}, curves)
+    assert text == "The loss curves differ by at most 1.0%, but only “a” matches one process"
+    assert sentences.gradients_text({"b": 0.1}, curves).endswith("no version matches one process")
+    assert sentences.gradients_text({"a": 0.0}, curves).endswith("every version matches one process")
     assert sentences.levels_text({"flat": (2, 16), "two levels": (1, 16)}).endswith(
         "two levels: 1 message of 16 B to the other node"
     )
@@ -272,7 +278,7 @@ def test_sentences_follow_the_numbers() -> None:
 
 def test_a_balance_that_helps_is_said_to_help_and_a_tie_is_not() -> None:
     helped = sentences.balance_text({"no balancing": [[3.0], [2.0]], "balancing bias": [[3.0], [1.2]]})
-    assert helped.endswith("2 times its fair share with no balancing, and only 1.2 with a balancing bias")
+    assert helped.endswith("2 times its fair share with no balancing, but only 1.2 times with a balancing bias")
     tie = sentences.balance_text({"no balancing": [[1.22]], "balancing bias": [[1.2]]})
     assert "only" not in tie
 

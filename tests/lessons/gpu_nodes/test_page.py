@@ -202,10 +202,15 @@ def test_the_tries_of_a_log() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "bus", "said"),
     [
-        ([[25e6], [16e6]], [[25e6], [24e6]], "falls by 36%, the bus bandwidth stays near 24 MB/s"),
-        ([[12.2e6], [7.6e6]], [[12.2e6], [11.4e6]], "falls by 38%, the bus bandwidth stays near 11 MB/s"),
+        ([[25e6], [16e6]], [[25e6], [24e6]], "falls by 36%, but the bus bandwidth stays near 24 MB/s"),
+        ([[12.2e6], [7.6e6]], [[12.2e6], [11.4e6]], "falls by 38%, but the bus bandwidth stays near 11 MB/s"),
         ([[25e6], [8e6]], [[25e6], [12e6]], "the bus bandwidth falls too, by 52%"),
         ([[25e6], [30e6]], [[25e6], [45e6]], "the bus bandwidth rises from 25 MB/s to 45 MB/s"),
+        (
+            [[8e6, 9.7e6, 10e6, 12e6], [8.1e6] * 4],
+            [[8e6, 9.7e6, 10e6, 12e6], [11.8e6] * 4],
+            "From 2 to 4 ranks the bus bandwidth changes by less than its runs scatter",
+        ),
     ],
 )
 def test_bandwidths_in_words(algorithm, bus, said) -> None:
@@ -216,9 +221,11 @@ def test_gains_in_words() -> None:
     taken = {"float32": [4.0, 4.2], "bfloat16": [2.0, 2.1], "compiled": [4.0, 4.0], "other": [8.2, 8.2]}
     assert sentences.gain(taken, "float32", "bfloat16") == 2
     said = sentences.widths_text({64: taken, 128: taken}, "float32")
-    told = "bfloat16 is 2.0 times as fast as float32 with 64 hidden units, 2.0 with 128"
-    told += "; compiled is 1.0 with 64 hidden units, 1.0 with 128"
-    assert said == f"{told}; other is slower than float32 at both widths: 0.50 and 0.50 times its speed"
+    told = "bfloat16 is 2 times as fast as float32 with 64 hidden units and 2 times as fast with 128"
+    told += "; compiled is about as fast as float32 with 64 hidden units and about as fast with 128"
+    assert said == f"{told}; other is slower than float32 with 64 hidden units and slower with 128"
+    scattered = {"float32": [4.0, 9.0, 2.0, 3.0], "bfloat16": [1.0, 1.0, 1.0, 1.0]}
+    assert sentences.widths_text({64: scattered}, "float32") == "bfloat16 is faster than float32 with 64 hidden units"
     steps = {"float32": [0.005, 0.006, 0.004], "compiled": [0.003]}
     assert "won back after 5,000 steps" in sentences.compiling_text(10.0, steps, "float32", "compiled")
     assert "never won back" in sentences.compiling_text(10.0, steps, "compiled", "compiled")
@@ -234,16 +241,40 @@ def test_rungs_in_words() -> None:
     assert sentences.gains_text(ladder.recorded_climb()).endswith("Slower than the rung before: torch.compile.")
 
 
+def test_the_share_of_the_peak_is_that_of_the_data_sheet() -> None:
+    recorded = ladder.recorded_climb()
+    top = list(recorded.seconds)[-1]
+    assert recorded.mfu()[top] == pytest.approx(0.4675 / 989 / 0.00256, rel=0.01)
+    assert "989 TFLOP/s on the data sheet" in sentences.peak_text(recorded)
+    unknown = ladder.Climb("a GPU", "today", 1, 1e12, 2e12, {"float32 without TF32": [1.0]}, {})
+    assert unknown.mfu() == {"float32 without TF32": 0.5}
+    assert "reached in a product" in sentences.peak_text(unknown)
+    assert set(sentences.CHANGES) == set(ladder.LADDER) == set(recorded.seconds)
+    assert sentences.ladder_text(recorded).startswith("From float32 without TF32 to CUDA graph: 10.1 times as fast")
+
+
+def test_half_of_the_best_rate_lies_between_two_sizes() -> None:
+    rates = {"all_reduce": [[1.0], [4.0], [11.0]], "all_gather": [[1.0], [5.0], [9.0]]}
+    title, below = sentences.sweep_text([1000, 64_000, 512_000], rates, "gloo", 4)
+    assert title.startswith("All-reduce and all-gather reach a bus bandwidth of 10 B/s on average")
+    assert title.endswith("between 64 KB and 512 KB") and "450" not in below
+    assert sentences.sweep_text([1000, 2000], {"broadcast": [[8.0], [9.0]]}, "nccl", 4)[0].endswith("already with 1 KB")
+
+
 @pytest.mark.parametrize(
     ("bare", "ends", "below"),
     [
-        ([1.0, 0.04, 0.9], "; without one, only from 1 to 1", "Without a scale, E4M3 loses all numbers of size 0.01"),
+        (
+            [1.0, 0.04, 0.9],
+            "about as small only from 1 to 1",
+            "Without a scale, E4M3 loses all numbers of size 0.01",
+        ),
         ([0.5, 0.5, 0.5], "at every size", ""),
     ],
 )
 def test_scales_in_words(bare, ends, below) -> None:
     title, finding = sentences.scales_text([0.01, 1, 100], {"E4M3": bare, "E4M3 with a scale": [0.04] * 3})
-    assert title.replace("\N{NO-BREAK SPACE}", " ").startswith("With a scale, E4M3 is off by 4% at most")
+    assert title.replace("\N{NO-BREAK SPACE}", " ").startswith("With a scale, the error of E4M3 is at most 4%")
     assert title.endswith(ends) and finding.startswith(below)
 
 
@@ -257,7 +288,7 @@ def test_losses_in_words() -> None:
 
 def test_the_use_of_a_link_in_words() -> None:
     said = sentences.link_text("gloo", 1_000_000, 4, [23e6, 24e6, 20e6], 25e6).replace("\N{NO-BREAK SPACE}", " ")
-    assert said == "1 MB over gloo; with 4 ranks the bus bandwidth is 92% of the link"
+    assert said == "1 MB over gloo; with 4 ranks the bus bandwidth is 92% of the link's rate"
     assert "isn't known" in sentences.link_text("nccl", 1_000_000, 4, [23e6], None)
 
 

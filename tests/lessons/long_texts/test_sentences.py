@@ -14,6 +14,7 @@ from course_utils.lessons.long_texts.sentences import (
     longest_title,
     packed_text,
     sends_text,
+    transfer_text,
     waits_of,
     work_text,
 )
@@ -58,6 +59,11 @@ def test_where_nobody_waits_nothing_is_said_of_hiding() -> None:
 def test_nothing_is_said_where_most_runs_scatter() -> None:
     seconds = {"alone": [1.0, 1.0, 1.0], "in turn": [2.0, 5.0, 9.0], "ring": [1.5, 4.0, 8.0]}
     assert exposed_share(seconds, *TOLD) is None and exposed_text(seconds, *TOLD) == BUSY
+
+
+def test_a_transfer_is_compared_with_a_round() -> None:
+    assert transfer_text(0.042, 0.119).endswith("so every transfer can be hidden.")
+    assert transfer_text(0.025, 0.01).endswith("so 15 ms of every transfer stay exposed.")
 
 
 def test_who_sends_less_is_named() -> None:

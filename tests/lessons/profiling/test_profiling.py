@@ -6,9 +6,11 @@ import math
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from course_utils.data import digits
 from course_utils.errors import CourseError
@@ -445,3 +447,18 @@ def test_the_profiles_drawn_are_as_far_apart_as_the_race_says(monkeypatch, secon
     pair = slow_programs.profile_like(None, 4, taken)
     assert tuple(lanes.seconds for lanes in pair) == drawn
     assert next(spans, None) is None, "as many profiles as it took"
+
+
+@pytest.mark.parametrize("part", [0.05, 0.25, 0.95])
+def test_a_picture_shows_as_much_computing_as_was_recorded(part) -> None:
+    """Operators that are shorter than a pixel don't fill it, and the gaps between them don't vanish."""
+    many = [(0.0013 * number, 0.0013 * (number + part)) for number in range(3846)]
+    picture = profile([lanes_with([*many, (7, 8)], [])], "A title")
+    (ax,) = picture.axes
+    canvas = FigureCanvasAgg(picture)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[..., 0]
+    (left, _), (right, bottom) = ax.transData.transform([(0, 0), (10, 0.1)])
+    reds = pixels[len(pixels) - round(bottom), math.ceil(left) : math.floor(right)].astype(float)
+    computing, idle = reds.min(), reds.max()
+    assert ((idle - reds) / (idle - computing)).mean() == pytest.approx(0.5 * part + 0.1, abs=0.01)
