@@ -205,20 +205,22 @@ def measured_bars(
     subtitle: str = "",
     published: Collection[str] = (),
     x: str = "time",
+    source: str = PUBLISHED,
 ) -> Figure:
     """Draw bars of seconds in groups of one colour each: the median, and a whisker from lowest to highest.
 
     Args:
         groups: group → the bar's name → seconds.
-        published: groups that nobody measured here; hatched and grey.
+        published: groups that were not measured here; hatched and grey.
         x: what the axis shows.
+        source: where the numbers of `published` are from, for the legend.
     """
     bars = [(group, name, values) for group, inside in groups.items() for name, values in inside.items()]
     longest = max(values.median for _, _, values in bars)
     longest = min(1.6 * longest, max(values.high for _, _, values in bars))  # one disturbed run must not dwarf the rest
     names = [name for _, name, _ in bars]
     left = room_for_names(names)
-    labels = {group: f"{group} ({PUBLISHED})" if group in published else group for group in groups}
+    labels = {group: f"{group} ({source})" if group in published else group for group in groups}
     above = style.legend_height(list(labels.values()), left, 0.75)
     picture, (ax,) = style.new_picture(title, subtitle, heights=[0.36 * len(bars)], left=left, right=0.75, above=above)
     colours = dict(zip([group for group in groups if group not in published], style.CURVES, strict=False))

@@ -11,7 +11,7 @@
 #
 # This lesson teaches you to spot such sentences. You will read the same training step written in four ways, see which
 # parts of it a framework does for you, and then read a few sentences of manuals so closely that you can calculate what
-# they mean. At the end you have six questions to ask of any manual, whatever framework comes next.
+# they mean. At the end you have six questions that you can ask of any manual, whichever framework comes next.
 #
 # *50 minutes · builds on all lessons before it · 4 ranks*
 
@@ -45,10 +45,10 @@ title = "Two paragraphs of TensorFlow's manual"
 pictures.reading(PASSAGES, title, "Underlined: words to know", lessons=False)
 
 # %% [markdown]
-# Write down every underlined word that you could *not* explain to a colleague. The paragraphs return at the end of the
-# page, with the number of its lesson below each word.
+# Write down every underlined word that you could *not* explain to a colleague. The paragraphs come back at the end of
+# the page, where a number below each term tells you which lesson taught it.
 #
-# **Predict.** One underlined word has had no lesson in this course. Which one?
+# **Predict.** One of the underlined terms has not been taught in this course. Which one?
 
 # %%
 choices = {
@@ -123,10 +123,10 @@ run_on_two("by hand", by_hand)
 #
 # With PyTorch's `DistributedDataParallel`, or DDP, two of these lines disappear: the broadcast and the averaging. As
 # you know from lesson 7, DDP doesn't send gradients tensor by tensor but collects them in buckets and makes one
-# all-reduce for each bucket. A bucket is closed after the tensor that fills it, at 1 MB for the first bucket and at 25
-# MB for the others. From its second step on, a network with 36 MB of gradients in many small tensors, for example,
-# needs three buckets, of about 1, 25 and 10 MB. If the 36 MB were a single weight matrix, there would be only one,
-# because a tensor is never split.
+# all-reduce for each bucket. DDP closes a bucket with the tensor that takes it to its limit, which is 1 MB for the
+# first bucket and 25 MB for the others. From its second step on, a network with 36 MB of gradients in many small
+# tensors, for example, needs three buckets, of about 1, 25 and 10 MB. If the 36 MB were a single weight matrix, there
+# would be only one, because a tensor is never split.
 #
 # **Predict.** Our network has 8,970 gradients of 8 bytes. How many all-reduces does its step make with DDP?
 
@@ -153,15 +153,15 @@ course.measured("ddp_calls", all_reduces=steps["DDP"][0].count("all-reduce"))
 # %% [markdown]
 # The gradients take 72 KB, so they fit into one bucket. In its very first step DDP would use a single bucket for any
 # number of gradients, because it doesn't yet know in which order they will be ready. The collectives before the step
-# belong to DDP's constructor. It first checks that all ranks have tensors of the same shapes, for which the ranks
-# exchange their number of tensors and then rank 0 broadcasts all sizes and strides, 18 numbers. Then it broadcasts the
-# weights of rank 0 as one vector, so you don't need the same seed everywhere.
+# belong to DDP's constructor. It first checks that the tensors have the same shapes on all ranks. To do so, the ranks
+# tell each other how many tensors they have, and rank 0 then broadcasts every size and stride, which is 18 numbers
+# here. Then it broadcasts the weights of rank 0 as one vector, so you don't need the same seed everywhere.
 #
 # ## FSDP2 leaves the start to you
 #
 # In lesson 11 you met FSDP2, PyTorch's version of ZeRO stage 3. `fully_shard` cuts each weight matrix and leaves each
-# rank only its own part. It is called for each layer, so that only one layer at a time has to be whole, and at the end
-# for the model, which ties them together:
+# rank only its own part. We call it on each layer, so that only one layer at a time has to be whole, and finally on the
+# model itself, which ties the layers together:
 
 # %%
 from torch.distributed.fsdp import fully_shard
@@ -246,8 +246,9 @@ def with_lightning(x, y):
 # %% [markdown]
 # Nowhere does this program choose a rank's images. The Trainer adds a sampler that does, so the batch size of the
 # loader, 32, is the batch size of *one rank*. `on_these_ranks()` tells the Trainer to use the ranks that already exist.
-# On a cluster you would write `strategy="ddp", devices=4, num_nodes=10` instead, and then the ranks exist only once
-# `fit` has started. The two calls of `dist` before it would fail, so you would write the seed and the 32 as numbers.
+# On a cluster you would write `strategy="ddp", devices=4, num_nodes=10` instead. Then the process group exists only
+# once `fit` has started, so the two calls of `dist` before it would fail, and you would have to write the seed and the
+# batch size as numbers.
 #
 # Which of the four programs sends the most? A ring all-reduce consists of a reduce-scatter and an all-gather. With two
 # ranks and 1,000 gradients, each of the two phases sends 500 numbers per rank, so DDP sends 1,000 numbers in a step.
@@ -280,14 +281,15 @@ print(ran_text(steps, ways))
 most = sends_most(steps)
 course.measured("sends_most", answer="abcd"[list(ways).index(most)])
 panels = sent_and_kept_panels(steps)
-note = "Numbers of rank 0; sent: as rings would; kept: only weights and gradients"
+note = "Values of rank 0. Sent: if every collective ran on a ring. Kept: weights and gradients"
 course.draw.shares(panels, sent_and_kept_text(steps, most), note)
 
 # %% [markdown]
-# The `assert` checked that every program that ran took the same step: on every rank, all weights agree with those of a
-# single process to nine decimal places. What differs is what they send and what they keep. For 1,000 weights FSDP2
-# sends 3 × 500 = 1,500 numbers per step, 50% more than DDP, and a rank keeps half of the weights and of the gradients,
-# as you calculated for stage 3 in lesson 11. DDP's buckets, which hold a copy of the gradients, are not counted.
+# The `assert` checked that every program in this picture took the same step: on every rank, all weights agree with
+# those of a single process to nine decimal places. What differs is what they send and what they keep. For 1,000 weights
+# FSDP2 sends 3 × 500 = 1,500 numbers per step, 50% more than DDP, and a rank keeps half of the weights and of the
+# gradients, as you calculated for stage 3 in lesson 11. DDP's buckets, which hold a copy of the gradients, are not
+# counted.
 #
 # Here are all four programs side by side. The marked lines are those that the first program doesn't have.
 
@@ -378,9 +380,9 @@ course.measured("translated", factor=float(moved.norm() / step.norm()))
 # *all* ranks. With four GPUs, 8 images per GPU and 3 accumulation steps, it is 8 · 3 · 4 = 96. The `batch_size` of
 # PyTorch's `DataLoader` would be 8, because it counts the images of one rank.
 #
-# **Predict.** Each rank, called device in JAX and replica in tf.distribute, has the gradient of the mean loss of its
-# own images. The JAX program then combines these gradients with `pmean`. In JAX or in tf.distribute, must you divide by
-# the number of ranks yourself to get the right step?
+# **Predict.** Each rank (JAX calls it a device, tf.distribute a replica) has the gradient of the mean loss over its own
+# images. The JAX program then combines these gradients with `pmean`. In JAX or in tf.distribute, must you divide by the
+# number of ranks yourself to get the right step?
 
 # %%
 choices = {"a": "neither", "b": "JAX with pmean", "c": "tf.distribute", "d": "both"}
@@ -393,16 +395,16 @@ course.answer("who_divides", answer="c")
 dictionary_table()
 
 # %% [markdown]
-# `pmean` divides by the number of ranks itself. A sum doesn't, so with tf.distribute you have to. In JAX the question
-# has a second half, whether a device really has its *own* gradient. It has in the old `pmap`. In today's `shard_map`,
+# `pmean` divides by the number of ranks itself. A sum doesn't, so with tf.distribute you have to. In JAX there is a
+# second question: does each device really have its *own* gradient? With the old `pmap` it does. In today's `shard_map`,
 # `jax.grad` has already added up the gradients of weights that all devices share, unless you set `check_vma=False`.
-# `pmean` then changes nothing, and the step would be too large by the number of ranks. One remedy is to take `pmean` of
-# the loss before the gradient. [Further](15_read_the_manual_further.ipynb) shows the code.
+# Applied to such a sum, `pmean` changes nothing, and the step is too large by a factor of the number of ranks. One
+# remedy is to take `pmean` of the loss before the gradient. [Further](15_read_the_manual_further.ipynb) shows the code.
 #
 # The table shows what five frameworks call 22 of this course's terms, and each entry links to the page of the manual
 # that we took it from. We ran only PyTorch here and looked the other columns up. You will meet Horovod, whose last
-# release, 0.28.1, is from 2023, and tf.distribute mostly in older programs. Further also describes libraries for large
-# models, such as Megatron-Core, torchtitan, DeepSpeed and Accelerate.
+# release, 0.28.1, is from 2023, and tf.distribute mostly in older programs. The Further notebook also describes
+# libraries for large models, such as Megatron-Core, torchtitan, DeepSpeed and Accelerate.
 #
 # ## Six questions for any manual
 #
@@ -412,7 +414,7 @@ dictionary_table()
 # | Question | What you measured |
 # |---|---|
 # | Who waits for whom? | a slow rank ([6](06_data_parallel.ipynb)); staleness ([8](08_parameter_server.ipynb)) |
-# | Who adds up, over which links? | bytes ([5](05_allreduce.ipynb)), hidden time ([7](07_overlap.ipynb)) |
+# | Who adds up the gradients, over which links? | bytes ([5](05_allreduce.ipynb)), messages behind the backward pass ([7](07_overlap.ipynb)) |
 # | Sum or mean? Whose batch size? | a step that is $P$ times too large ([6](06_data_parallel.ipynb)) or too small |
 # | Who makes the start equal? | replicas that never agree ([6](06_data_parallel.ipynb)); a network of two halves |
 # | What does each rank keep? | memory ([9](09_model_parallel.ipynb), [11](11_hybrid_and_sharded_part_2.ipynb)) |
@@ -438,15 +440,15 @@ words_table()
 
 # %% [markdown]
 # Now ask the six questions. The paragraphs say who waits: in sync training, all workers do. They name the algorithm
-# that adds up. They don't say whether "aggregating" means a sum or a mean, who makes the start equal, or what happens
-# if a worker dies. For these you have to read on, or run an experiment. Names also change. Today's guide has
-# `CommunicationImplementation` where this text has `CollectiveCommunication`. The questions stay the same.
+# that adds up the gradients. They don't say whether "aggregating" means a sum or a mean, who makes the start equal, or
+# what happens if a worker dies. For these you have to read on, or run an experiment. Names also change. Today's guide
+# has `CommunicationImplementation` where this text has `CollectiveCommunication`. The questions stay the same.
 #
 # ## What you have done so far
 #
 # `course.report()` puts your own runs on one page. It shows the training runs of the Further notebooks of lessons
-# [6](06_data_parallel_further.ipynb) and [7](07_overlap_further.ipynb), and your capstone, an exercise of this lesson,
-# once its check has judged it. To keep the page as a file, call `course.report("report.html")`.
+# [6](06_data_parallel_further.ipynb) and [7](07_overlap_further.ipynb), and, once it has been checked, your capstone,
+# which is one of this lesson's exercises. To keep the page as a file, call `course.report("report.html")`.
 
 # %% tags=["here:15_report"]
 course.report()
@@ -457,12 +459,12 @@ ranks.stop()
 # %% [markdown]
 # ## What you take with you
 #
-# Every framework divides the work of a training step between itself and you. You read one step in four ways, and all
-# programs that ran ended with the same weights, but each left different duties to you. DDP broadcasts the weights of
-# rank 0, while FSDP2 leaves it to you to make them equal. Lightning splits up the images and owns the loop. Some
-# frameworks add gradients up and others average them, and if you mix the two rules, a step of SGD is wrong by a factor
-# of $P$ without any error. So ask any manual who waits, who adds up, whether it is a sum or a mean, who makes the start
-# equal, what each rank keeps, and what happens when a rank dies.
+# Every framework divides the work of a training step between itself and you. You read the same step written in four
+# ways. Once they began with the same weights, all programs that ran also ended with the same weights, but each left
+# different duties to you. DDP broadcasts the weights of rank 0, while FSDP2 leaves it to you to make them equal.
+# Lightning splits up the images and owns the loop. Some frameworks add gradients up and others average them, and if you
+# mix the two rules, a step of SGD is wrong by a factor of $P$ without any error. So ask any manual who waits, who adds
+# up, whether it is a sum or a mean, who makes the start equal, what each rank keeps, and what happens when a rank dies.
 #
 # In [the exercises](../exercises/15_read_the_manual.ipynb) you translate the settings of five frameworks. The other
 # exercise is the **capstone**, in which you train a network over slow links within a budget. It brings together what

@@ -71,7 +71,7 @@ SYNC_AND_ASYNC = Passage(
             "tf.distribute.Strategy",
             12,
             "an object that decides who computes what and who keeps what",
-            "how long a step takes with whole strategies, predicted and run",
+            "how long a step takes with each complete strategy, predicted and measured",
         ),
         Term(
             "Synchronous",
@@ -160,7 +160,9 @@ RING_OR_NCCL = Passage(
         ),
         Term("gRPC", None, "calls from process to process, over TCP; this course's ranks use MPI and gloo"),
         Term("communication layer", 4, "the software that carries the bytes", "α and β of a message"),
-        Term("NCCL", 13, "NVIDIA's collectives between GPUs", "the bus bandwidth, that of gloo if there is no GPU"),
+        Term(
+            "NCCL", 13, "NVIDIA's collectives between GPUs", "the bus bandwidth of NCCL, or of gloo if there is no GPU"
+        ),
     ),
 )
 
