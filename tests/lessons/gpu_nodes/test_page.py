@@ -337,6 +337,8 @@ def test_pictures_say_what_they_show() -> None:
     for said, picture in pictures.items():
         assert said in picture.alt_text
         assert picture._repr_png_().startswith(b"\x89PNG")
+    assert "and srun gives no master" in launchers(environments).alt_text
+    assert "RESTART_COUNT" not in launchers(environments).alt_text
     with pytest.raises(CourseError, match="between 1 and 128 ranks"):
         seats([])
 
