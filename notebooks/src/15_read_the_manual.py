@@ -414,7 +414,7 @@ dictionary_table()
 # | Question | What you measured |
 # |---|---|
 # | Who waits for whom? | a slow rank ([6](06_data_parallel.ipynb)); staleness ([8](08_parameter_server.ipynb)) |
-# | Who adds up the gradients, over which links? | bytes ([5](05_allreduce.ipynb)), messages behind the backward pass ([7](07_overlap.ipynb)) |
+# | Who adds up the gradients, over which links? | bytes ([5](05_allreduce.ipynb)), overlap ([7](07_overlap.ipynb)) |
 # | Sum or mean? Whose batch size? | a step that is $P$ times too large ([6](06_data_parallel.ipynb)) or too small |
 # | Who makes the start equal? | replicas that never agree ([6](06_data_parallel.ipynb)); a network of two halves |
 # | What does each rank keep? | memory ([9](09_model_parallel.ipynb), [11](11_hybrid_and_sharded_part_2.ipynb)) |

@@ -39,7 +39,7 @@ def is_there() -> bool:
 def missing() -> str:
     """In a line: how to bring it."""
     command = BESIDE if Path(sys.prefix).name == ".venv" else _BY_PIP
-    return f"Lightning is not installed here. To install it, run `{command}` in the course's folder. Then run this cell again."
+    return f"Lightning is not installed here. Run `{command}` in the course's folder, then this cell again."
 
 
 def load_lightning() -> ModuleType:
