@@ -100,6 +100,7 @@ pictures.launchers(both, title)
 
 # %%
 # %%writefile {folder}/meet.py
+import gc
 import os
 
 import torch
@@ -130,6 +131,7 @@ if torch.cuda.device_count() >= on_this_node:  # is there a GPU for each?
 else:
     dist.init_process_group(backend="gloo")
     average_gradients(dist.get_rank(), torch.device("cpu"), None)
+gc.collect()  # frees the DDP model
 dist.destroy_process_group()
 
 # %% [markdown]
@@ -187,6 +189,7 @@ for line in record.log.splitlines():
 # | `cpu:gloo` | gloo carries what is in CPU memory | the `all_reduce` of `count` stops with an error |
 # | `DistributedDataParallel` | starts all ranks with the weights of rank 0, averages gradients | no error |
 # | `device_ids` | lets DDP move inputs to this GPU | nothing changes here, since `x` is there already |
+# | `gc.collect` | frees the DDP model before its group is gone | the program sometimes crashes at its end |
 # | `destroy_process_group` | closes the connections cleanly | NCCL's part of PyTorch warns that resources may leak |
 #
 # The errors are easy to search for. `get_rank` says `Default process group has not been initialized`, and a missing

@@ -6,6 +6,7 @@ With --data FOLDER, yours are in FOLDER/train/CLASS_NAME and FOLDER/test/CLASS_N
 """
 
 import argparse
+import gc
 import os
 from pathlib import Path
 
@@ -104,7 +105,8 @@ def main():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl" if on_gpus else "gloo")
     train(options, torch.device("cuda" if on_gpus else "cpu"))
-    dist.destroy_process_group()  # last: torch may hang if DDP outlives its group
+    gc.collect()  # frees the DDP model; torch may crash if it outlives its group
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
