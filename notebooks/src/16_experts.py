@@ -230,7 +230,9 @@ for name, settings in cases.items():
     worst = max(result.error for result in found)
     assert worst <= 1e-10
     rows = [result.rows for result in found]
-    print(f"{name}: tokens per rank {rows}, largest difference from one process {worst:.0e}")
+    print(
+        f"{name}: tokens per rank {rows}, largest difference from one process {worst:.0e}"
+    )
 
 # %% [markdown]
 # ## The most crowded expert sets the pace
