@@ -96,7 +96,7 @@ pictures.launchers(both, title)
 # `backend="cpu:gloo,cuda:nccl"` means that gloo carries tensors in CPU memory, and NCCL those on GPUs.
 #
 # The next cell writes a complete program into the file `meet.py`. It needs nothing from this course, and contains the
-# lines with which processes meet, choose their GPUs and average a gradient.
+# lines that let the processes meet, choose their GPUs and average a gradient.
 
 # %%
 # %%writefile {folder}/meet.py
@@ -135,11 +135,11 @@ gc.collect()  # frees the DDP model
 dist.destroy_process_group()
 
 # %% [markdown]
-# NCCL needs a GPU for each of its ranks. So if there are fewer GPUs than processes, for example on your laptop, this
-# program leaves them alone and trains on the CPU. Now torchrun starts it with two processes, just as you would type it
-# in a terminal. `--standalone` means that there is no other node, so torchrun can choose the port by itself. It listens
-# on this port without a password while it runs, so don't run this page on a computer that you share with people you
-# don't trust.
+# NCCL needs a GPU for each of its ranks. So if there are fewer GPUs than processes, as on most laptops, the program
+# ignores the GPUs and computes on the CPU. Now torchrun starts it with two processes, just as you would type it in a
+# terminal. `--standalone` means that there is no other node, so torchrun can choose the port by itself. It listens on
+# this port without a password while it runs, so don't run this page on a computer that you share with people you don't
+# trust.
 
 # %%
 from course_utils.lessons.overlap import run_torchrun
@@ -199,9 +199,9 @@ for line in record.log.splitlines():
 #
 # ## The program of lesson 7 runs on one node and on two
 #
-# `train.py`, the program at the end of lesson 7, contains the same lines. All tensors that it adds up are on the GPU,
-# so there it asks for `nccl` only. We let it train on small images of handwritten digits, first with two processes on
-# this computer:
+# `train.py`, the program at the end of lesson 7, contains the same lines. On a machine with GPUs, every tensor that it
+# adds up is on a GPU, so it asks for `nccl` alone. We let it train on small images of handwritten digits, first with
+# two processes on this computer:
 
 # %%
 from course_utils.lessons.overlap import TRAIN_PROGRAM, digits_as_pictures
@@ -218,8 +218,8 @@ log = run_torchrun(f"{command} --save torchrun.pt", folder)
 # they become free. Instead you submit a **batch script**, a file with the commands to run and with comments that begin
 # with `#SBATCH` and say what the job needs. Slurm runs it once there are enough free nodes.
 #
-# Our program expects torchrun's names for the variables, and `srun` uses different ones. So we have it run a few lines
-# of shell that translate the names and then, with `exec`, turn into the program itself:
+# Our program expects torchrun's names for the variables, and `srun` uses different ones. So `srun` starts a short shell
+# script instead, which translates the names and then uses `exec` to replace itself with our program:
 
 # %%
 from course_utils.lessons.gpu_nodes import slurm_script
@@ -248,7 +248,8 @@ print(script)
 # | `--time` | ten minutes, after which Slurm ends the job |
 # | `--signal`, `--requeue` | a warning 60 seconds before that, and permission to be queued again (last section) |
 #
-# The other three name the job and its output file, to which a job that is queued again adds its lines.
+# The other three name the job and its output file, and make a job that is queued again append to that file instead of
+# overwriting it.
 #
 # The first `export` asks `scontrol` for the first node of the job, which becomes the master. The second calculates the
 # port from the job's number, and the third lets each process use as many threads (lesson 3) as it has cores. Then
@@ -294,9 +295,10 @@ course.draw.loss_curves(losses, ways_text(losses), x="epoch", y="printed trainin
 
 # %% [markdown]
 # Training takes only a few numbers from its launcher. The sampler divides the images by rank and world size, and the
-# seed fixes the first weights and the order of the images. None of these depends on the kind of launcher or on the
-# node, and a slower network would change the time of a step but not its result. So if two curves differ, something else
-# has changed, for example a version of a library.
+# seed fixes the first weights and the order of the images. None of these depends on the launcher, and a slower network
+# would change the time of a step but not its result. Only rounding may differ, because other processors, GPUs and
+# algorithms may add in a different order. So if two curves differ by more than that, something else has changed, for
+# example a version of a library.
 #
 # ## A notebook can use a cluster, too
 #
@@ -330,10 +332,9 @@ else:
 #
 # In data-parallel training no rank can take a step without the others. So when a process dies, or a node with all its
 # processes, the whole run stops, and everything since the last checkpoint is lost. A checkpoint is a file from which
-# training can resume. `train_ddp` is a training program of this course that can resume. It trains a small network on
-# the handwritten digits, with 60 steps in 12 epochs, and writes a checkpoint every 20 steps. At the end of each epoch
-# it prints the loss on all training images. You will write its main loop in the exercises. First, it trains
-# undisturbed:
+# training can resume. One of the course's training programs, `train_ddp`, can do this. It trains a small network on the
+# handwritten digits, with 60 steps in 12 epochs, and writes a checkpoint every 20 steps. At the end of each epoch it
+# prints the loss on all training images. You will write its main loop in the exercises. First, it trains undisturbed:
 
 # %%
 from course_utils.lessons.gpu_nodes import losses_of, progress_lines
@@ -371,8 +372,8 @@ print("random:    states of", len(content["random"]), "ranks")
 #
 # In the output you may see a long error about a closed connection. It is from rank 0, which can no longer reach rank 1.
 #
-# **Predict.** `--die-at 38` makes rank 1 kill itself after step 38. How many steps are done twice? And if you think of
-# what a checkpoint contains, by how many percent will the loss at the end differ from that of the undisturbed run?
+# **Predict.** `--die-at 38` makes rank 1 kill itself after step 38. How many steps are done twice? And given what a
+# checkpoint contains, by how many percent will the final loss differ from that of the undisturbed run?
 
 # %%
 course.predict("killed", steps_twice=..., loss_differs=...)  # steps, percent
@@ -396,8 +397,9 @@ pictures.tries(tries, undisturbed, "Killed and restarted")
 # and batches, so on the same CPUs they calculate the same losses, and at the end nothing betrays the interruption. On
 # GPUs the last digits may differ, because some of their kernels add in a different order each time.
 #
-# torchrun can only restart processes on a node that still works. If a node is lost, you need a new job, which resumes
-# from the same checkpoint, or a spare node ([Further](13_gpu_nodes_further.ipynb)).
+# torchrun can only restart processes on a node that still works. If a node is lost, you need a new job that resumes
+# from the same checkpoint, or a spare node ([Further](13_gpu_nodes_further.ipynb)). With `--nnodes=MIN:MAX`, torchrun
+# can also continue on fewer nodes.
 #
 # How often should you save? With a short interval you spend much of the time writing, and with a long one you lose a
 # lot of work at each failure. [Further](13_gpu_nodes_further.ipynb) works out the best interval, and describes
@@ -411,11 +413,11 @@ pictures.tries(tries, undisturbed, "Killed and restarted")
 # checkpoint and exit cleanly.
 #
 # With many ranks, this is harder than it sounds. Suppose that rank 1 has caught the signal and leaves, while rank 0
-# hears of it a little later and has begun the next step. Rank 0 then needs a gradient that rank 1 will not send any
-# more. With gloo it stops because the connection was closed, and with NCCL it may wait until a timeout ends it. Either
-# way it writes no checkpoint. The solution is that the ranks agree. After each step they all-reduce one number, which
-# is 1 on a rank that has heard the signal and otherwise 0, and take its maximum. In the next cell, only one rank hears
-# the signal, after step 7:
+# hears of it a little later and has begun the next step. Rank 0 is then waiting for a gradient that rank 1 will never
+# send. With gloo it stops because the connection was closed, and with NCCL it may wait until a timeout ends it. Either
+# way it writes no checkpoint. The solution is for the ranks to agree when to stop. After each step they all-reduce one
+# number with the maximum. Each rank contributes 1 if it has received the signal and 0 if it has not. In the next cell,
+# only one rank hears the signal, after step 7:
 
 
 # %%
@@ -458,9 +460,9 @@ course.answer("agreed", step_of_rank_0=run.results[0][0], ranks_that_heard=heard
 # `train_ddp` does the same, but on GPUs only after every tenth step, because a GPU has to wait for the answer. Then
 # rank 0 writes a checkpoint. Run as a program, it exits with code 75, which by convention means "try again later". That
 # is what the last lines of the batch script look for. The script that we submitted can't use them, since `train.py`
-# neither catches the signal nor resumes. But with the command `python -m course_utils.lessons.gpu_nodes.train_ddp
-# --folder runs`, which needs no translation because it calls `find_launch`, the same script puts the job back into the
-# queue with `scontrol requeue`, and the next start resumes from the checkpoint.
+# neither catches the signal nor resumes. With the command `python -m course_utils.lessons.gpu_nodes.train_ddp --folder
+# runs` instead, the same script puts the job back into the queue with `scontrol requeue`, and the next start resumes
+# from the checkpoint. This program calls `find_launch`, so it needs no `translate.sh`.
 #
 # Let's stop this training program with a real signal. `send_sigterm` signals rank 1 alone, 0.3 seconds after it has
 # begun to listen for signals. By then it may still be setting up or in one of its first steps, so the number of the
@@ -506,7 +508,7 @@ scratch.cleanup()
 # where to meet. The process uses the local rank to choose its GPU, and the rest to join the process group, with NCCL
 # for what is on GPUs and gloo for what is not. Nothing else in the training depends on the launcher, so torchrun and
 # Slurm gave the same curve. A checkpoint holds everything that the next step depends on, so a run that was killed can
-# end with the same loss as one that was not. And before ranks stop, they agree on the step after which they do so.
+# end with the same loss as one that was not. And before they stop, the ranks agree on which step will be the last.
 #
 # The [exercises](../exercises/13_gpu_nodes.ipynb) let you write the resumable loop and the batch script.
 # [Further](13_gpu_nodes_further.ipynb) has recorded logs of launches that failed, and shows how to find the rank that

@@ -4,15 +4,15 @@
 # # How fast are one GPU and its network?
 #
 # A training run can work perfectly and still waste most of a cluster. We recorded how long an H100 takes for one
-# training step of a convolutional network. With full `float32` arithmetic, a step took 25.8 ms. After seven changes to
-# the program, one of which PyTorch makes by itself unless you forbid it, it took 2.6 ms for the same network and the
-# same images, so it takes ten GPUs running the first program to match one running the last. A network can waste as
-# much. If the fast path between two GPUs is missing, NCCL, NVIDIA's communication library, quietly takes a slower one.
-# In neither case is there an error message.
+# training step of a convolutional network. With full `float32` arithmetic, a step took 25.8 ms. We then made seven
+# changes to the program, one of which is PyTorch's default, and the same step with the same images took 2.6 ms. So you
+# would need ten GPUs running the first program to match one running the last. The network between the GPUs can waste
+# just as much. If the fast path between two GPUs is missing, NCCL, NVIDIA's communication library, quietly takes a
+# slower one. In neither case is there an error message.
 #
-# In this part you will measure a network in a way that can be compared with its data sheet, and find out from NCCL's
-# log which path the messages take. Then you will see what makes a step on one GPU ten times shorter, and what becomes
-# of a matrix product when each number has only eight bits.
+# In this part you will measure a network so that you can compare the result with its data sheet, and find out from
+# NCCL's log which path the messages take. Then you will see what makes a step on one GPU ten times shorter, and what
+# becomes of a matrix product when each number has only eight bits.
 #
 # *45 minutes · builds on [lesson 13, part 1](13_gpu_nodes.ipynb) · 4 ranks*
 
@@ -55,10 +55,10 @@ ranks.load_torch()
 course.predict("links", within=1.25, algorithm=..., bus=...)  # MB/s
 
 # %% [markdown]
-# To measure this, all ranks first wait for each other at a barrier, and then each takes the time of its own call. They
-# don't leave the barrier at exactly the same moment, so a time may contain a little waiting as well. The slowest rank
-# counts, because a training step has to wait for it. On GPUs there is one more thing to do, because a call to NCCL
-# returns as soon as the operation has been *handed over* to the GPU. `synchronize` waits until the GPU has finished.
+# To measure this, all ranks first wait for each other at a barrier, and then each times its own call. They don't leave
+# the barrier at exactly the same moment, so a time may contain a little waiting as well. The slowest rank counts,
+# because a training step has to wait for it. On GPUs there is one more thing to do, because a call to NCCL returns as
+# soon as the operation has been *handed over* to the GPU. `synchronize` waits until the GPU has finished.
 #
 # `process_group` sets up what you saw in part 1, over NCCL if every rank has a GPU of its own, and over gloo otherwise.
 # Its `group.gradients` is the group in which a training run would add up gradients. We use it for a vector of zeros.
@@ -124,10 +124,11 @@ finding = link_text(backend, n, P, bus[-1], link)
 course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, **axes)
 
 # %% [markdown]
-# The line of the bus bandwidth is flat, because the same links carry the messages, however many ranks there are. The
-# dots scatter around it, so look at how far the runs lie apart before you believe that they rise or fall. The program
-# that people use on real clusters is NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests). It prints both
-# figures, as `algbw` and `busbw`, for a range of sizes and for all collectives.
+# The line of the bus bandwidth is the rate of the links, and no dot should be above it. If the dots are about equally
+# high with 2, 3 and 4 ranks, the links are used equally well with any number of ranks. The runs scatter, so check how
+# far apart the runs are before you conclude that the bandwidth rises or falls. The program that people use on real
+# clusters is NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests). It prints both figures, as `algbw` and
+# `busbw`, for a range of sizes and for all collectives.
 #
 # With the bus bandwidth of a cluster you can predict times. Suppose that nccl-tests reports 40 GB/s, and that eight
 # ranks add up a gradient of 14 GB, which is 7 billion numbers of 2 bytes. Then the time is $\frac{14}{40} \cdot \frac{2
@@ -141,8 +142,8 @@ course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, *
 #
 # So far, every vector was 400 KB long. The next cell repeats the measurement for sizes from 1 KB to 4 MB, and for the
 # all-gather as well. It uses `collective_seconds`, which contains the same loop. In an all-gather every rank sends
-# $\frac{P-1}{P}$ of the vector, half as much as in an all-reduce. A line in the picture is the model of lesson 4, $t =
-# \alpha + \beta n$, where $\alpha$ is the latency and $\beta$ the seconds per byte. Here $\alpha$ comes from the
+# $\frac{P-1}{P}$ of the vector, half as much as in an all-reduce. Each line in the picture shows the model of lesson 4,
+# $t = \alpha + \beta n$, where $\alpha$ is the latency and $\beta$ the seconds per byte. Here $\alpha$ comes from the
 # smallest vector, so the first dot lies on its line whatever we measure, and $\beta$ comes from the rate of the link.
 
 # %% tags=["figure:13_sizes"]
@@ -164,14 +165,18 @@ for name in operations:
     rates[name] = [[bus_bandwidth(name, P, n, t) for t in runs] for n, runs in pairs]
 rate = link or max(max(map(max, runs)) for runs in rates.values())
 allowed = {name: allowed_rates(name, P, sizes, taken[name], rate) for name in operations}
-axes = {"across": "vector, in KB", "up": "bus bandwidth, per second", "unit": bytes_text}
+axes = {
+    "across": "vector, in KB",
+    "up": "bus bandwidth, in bytes per second",
+    "unit": bytes_text,
+}
 title, finding = sweep_text(sizes, rates, backend, P)
 course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True, **axes)
 
 # %% [markdown]
-# With a small vector, nearly all the time is latency. If gradients were sent one layer at a time, most messages would
-# be on the left of this picture, and this is why DDP collects them in buckets (lesson 7). Only vectors on the right
-# reach the rate of a data sheet. Dots may lie above or below their lines, because the whole line depends on a latency
+# With a small vector, nearly all the time is latency. If gradients were sent one tensor at a time, the many small ones,
+# such as biases, would be on the left of this picture, and this is why DDP collects them in buckets (lesson 7). Judge a
+# link by the vectors on the right. Dots may lie above or below their lines, because the whole line depends on a latency
 # that was measured with a single size, and because our emulated links let the first 32 KB of a message pass without
 # delay.
 #
@@ -189,7 +194,7 @@ course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True,
 # NCCL doesn't complain if the best path is missing. But if you set the environment variable `NCCL_DEBUG=INFO`, it says
 # what it found, and you find the path in the lines that contain `via`. On a good cluster they end with `via
 # NET/IB/0/GDRDMA`, for example. This means that the messages go over the network, through InfiniBand card number 0, and
-# with GPUDirect RDMA. Here are the lines that matter from a real start of two ranks.
+# with GPUDirect RDMA. Here are the lines that matter from the log of a real run with two ranks.
 
 # %%
 from course_utils.lessons.gpu_nodes import lines_that_matter, nccl_start, ways
@@ -245,11 +250,12 @@ course.answer("nccl_path", answer=ways(start.log))
 # utilization** or **MFU**. You can't expect 100%. Even in a product of two large matrices, we measured no more than 786
 # TFLOP/s.
 #
-# Seven changes make the program faster, one after another. Each keeps all the changes above it in this table:
+# We made seven changes, one after another. Think of them as the rungs of a ladder, each of which keeps all the changes
+# above it in this table:
 #
 # | rung | what changes |
 # |---|---|
-# | float32 without TF32 | nothing yet, and each step copies its images to the GPU |
+# | float32 without TF32 | the starting point, where each step copies its images to the GPU |
 # | pinned memory (lesson 14) | the GPU can read the images in host memory by itself, while the program carries on |
 # | data on the GPU | the images are in GPU memory from the beginning |
 # | **TF32** | products and convolutions of `float32` numbers keep 10 digits after the binary point of each input |
@@ -294,11 +300,12 @@ course.draw.measured_bars(
 )
 
 # %% [markdown]
-# In our recording, two rungs gain most: TF32 and the CUDA graph. Apart from a few small copies, the graph runs the same
-# kernels as the rung before it, so the arithmetic is the same. Yet it was 2.7 times as fast, so until then the GPU must
-# have been idle for more than half of the time, because it finished its kernels faster than Python could launch the
-# next ones. This is probably why bfloat16 gained so little, too. Faster kernels are of no use to a GPU that is waiting
-# for **kernel launches**. Lesson 14 shows this waiting in a picture.
+# In our recording, two rungs gain most: TF32 and the CUDA graph. One gains nothing. `torch.compile` was slower than the
+# rung before it in each of the nine rounds, although the spreads overlap in the picture. Apart from a few small copies,
+# the graph runs the same kernels as the rung before it, so the arithmetic is the same. Yet it was 2.7 times as fast, so
+# until then the GPU must have been idle for more than half of the time, because it finished its kernels faster than
+# Python could launch the next ones. This is probably why bfloat16 gained so little, too. Faster kernels are of no use
+# to a GPU that is waiting for **kernel launches**. Lesson 14 shows this waiting in a picture.
 #
 # Even at the top the GPU reaches less than a fifth of its peak, probably because images of 32 × 32 pixels make small
 # matrices, which can't keep all its units busy. For comparison, PaLM, a language model with large matrices, was trained
@@ -318,11 +325,12 @@ course.draw.measured_bars(
 # ## Eight bits need a scale
 #
 # The hatched bar at the end of the ladder is a rung that we could only calculate. Newer GPUs can also multiply numbers
-# of 8 bits, called **FP8**. On paper an H100 does this twice as fast as with bfloat16, at 1,979 TFLOP/s instead of 989.
-# (NVIDIA's page prints twice these figures, because it counts sparse matrices.) If every operation of the step took
-# half the time, 1.3 ms would be left, but only products become faster. So FP8 is made for models that spend most of
-# their time in large matrix products, such as large language models. VGG-11 consists mainly of convolutions, and for
-# these torch 2.13 has no FP8 function. What does a product lose with 8 bits?
+# of 8 bits, called **FP8**. On paper, an H100 multiplies FP8 numbers twice as fast as bfloat16 numbers, at 1,979
+# TFLOP/s instead of 989. (NVIDIA's page prints twice these figures, because it counts sparse matrices.) If every
+# operation of the step took half the time, 1.3 ms would be left, but only products become faster. So FP8 is made for
+# models that spend most of their time in large matrix products, such as large language models. VGG-11 consists mainly
+# of convolutions, and for these torch 2.13 has no FP8 function. How much accuracy does a matrix product lose if its
+# inputs have only 8 bits?
 #
 # FP8 comes in two variants. **E4M3** has 4 bits for the exponent and 3 for the digits after the binary point, and
 # **E5M2** has 5 and 2. Bfloat16 has 8 and 7.
@@ -406,9 +414,9 @@ course.draw.over_numbers(magnitudes, errors, title, finding, **axes)
 # %% [markdown]
 # On the left, E4M3 without a scale has an error of 100%, because all of `x` has been rounded to zero. On the right,
 # many numbers in `x` are above 448 and are clipped to it. With a scale, the error is about 4% at every size, and you
-# can explain this figure. Rounding moves most numbers by less than the largest possible 6%, and the typical error is
-# 2.6%, both in `x` and in `w`. The two errors are independent of each other, so sometimes they add up and sometimes
-# they cancel. Independent errors add like the sides of a right-angled triangle, $\sqrt{2.6^2 + 2.6^2} = 3.7$.
+# can explain this figure. Rounding can change a number by up to 6%, but the typical error is 2.6%, in `x` as well as in
+# `w`. The two errors are independent of each other, so sometimes they add up and sometimes they cancel. Independent
+# errors add like the sides of a right-angled triangle, $\sqrt{2.6^2 + 2.6^2} = 3.7$.
 #
 # Unfortunately, one scale for a whole tensor depends on its largest number. If a single number is huge, all the others
 # are divided by the same large $s$, and may again be rounded to zero. Let's put such an outlier into the first row of
@@ -435,8 +443,8 @@ for outlier in (1, 1e5, 1e6):
 # optimizer's copy of the weights and some sensitive parts of the model stay in formats with more bits. Its authors
 # report that the loss of two smaller models differed from a run in bfloat16 by less than 0.25%. In PyTorch,
 # `torch.nn.functional.scaled_mm` multiplies FP8 matrices together with their scales. NVIDIA's Blackwell GPUs apply the
-# scales of small blocks in hardware. In MXFP8, 32 numbers share a scale, and in NVFP4 a number has only 4 bits
-# and 16 numbers share a scale.
+# scales of small blocks in hardware. In MXFP8, 32 numbers share a scale, and in NVFP4 a number has only 4 bits and 16
+# numbers share a scale.
 
 # %%
 ranks.stop()
@@ -445,10 +453,11 @@ ranks.stop()
 # ## What you take with you
 #
 # The bus bandwidth lets you compare a measured all-reduce with the data sheet of a link, whatever the number of ranks,
-# as long as only the ranks add. Small vectors measure latency instead. The words after `via` in NCCL's log tell you
-# which path the messages take, and if you find `NET/Socket` or no `GDRDMA` between two nodes, ask your cluster's
-# support why. On one GPU, count the operations first. If the MFU is low, faster products won't help as long as the GPU
-# waits for kernel launches. And fewer bits make products faster, but with only eight you need scaling factors.
+# as long as the ranks do the adding, and not the switches. With small vectors you measure latency instead. The words
+# after `via` in NCCL's log tell you which path the messages take, and if you find `NET/Socket` or no `GDRDMA` between
+# two nodes, ask your cluster's support why. On one GPU, count the operations first. If the MFU is low, faster products
+# won't help as long as the GPU waits for kernel launches. And fewer bits make products faster, but with only eight you
+# need scaling factors.
 #
 # How does the memory of DDP compare with that of FSDP2 (lesson 11) on a GPU, and would forty such GPUs do forty times
 # the work of one? [Further](13_gpu_nodes_further.ipynb) answers both. Or go on to [the

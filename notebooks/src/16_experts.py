@@ -6,8 +6,8 @@
 # In the models of this course so far, nearly every weight is used for every token, so twice as many weights need about
 # twice as much arithmetic. DeepSeek-V3, a language model of 2024, has 671 billion weights, but it uses only 37 billion
 # of them for any one token. Its authors [report](https://arxiv.org/abs/2412.19437) that 2,048 GPUs needed 2.66 million
-# GPU hours for the main part of its training, which is 54 days. With all 671 billion weights for every token, that
-# would have been 18 times as much arithmetic, and at the same speed more than two and a half years.
+# GPU hours for the main part of its training, which is 54 days. Using all 671 billion weights for every token would
+# have taken 18 times as much arithmetic and, at the same speed, more than two and a half years.
 #
 # The price is paid in memory and in messages. No GPU can hold all the weights, so the tokens travel to them and back in
 # almost every layer.
@@ -30,7 +30,7 @@ ranks = course.start(4)
 ranks.load_torch()
 
 # %% [markdown]
-# ## More weights for almost no extra work
+# ## More weights, and little more work
 #
 # Each block of a transformer has an attention layer and an MLP, and most of the block's weights are in the MLP. A
 # **mixture of experts** replaces the MLP with several MLPs, which are called **experts**. Each token goes through only
@@ -110,7 +110,7 @@ print("gradient of this share:", [round(g, 2) for g in scores.grad[0].tolist()])
 #
 # First, each rank sends its tokens to the ranks of their experts, which is called **dispatch**. Then every expert
 # computes an answer for each token, and the answers travel back to where the tokens came from, which is called
-# **combine**. Both are an all-to-all (lesson 4), because every rank sends something different to every other rank.
+# **combine**. Both are all-to-alls (lesson 4), because every rank sends something different to every other rank.
 #
 # The next cell has the forward pass for one expert per rank and $k = 1$. The gate has already chosen the expert of each
 # token, `wanted`, and the multiplication by the share is left out.
@@ -203,9 +203,9 @@ print(sent_text(counted, balanced_bytes(tokens, k, width, itemsize=8, ranks=4)))
 # sends the rest of its row. The formula assumes that a quarter of each row is on the diagonal, but the gate doesn't
 # spread tokens that evenly.
 #
-# With 64 ranks, each of them sends 63 messages in each direction, and in each layer. DeepSeek-V3's authors report that
-# without countermeasures, communication would have taken about as long as computing.
-# [Further](16_experts_further.ipynb) draws the messages and shows some countermeasures.
+# With 64 ranks, each rank sends 63 messages in each direction in every layer. DeepSeek-V3's authors report that without
+# countermeasures, communication would have taken about as long as computing. [Further](16_experts_further.ipynb) draws
+# the messages and shows some countermeasures.
 #
 # The backward pass needs two more all-to-alls. The gradients of the answers are on the ranks that own the tokens, and
 # they travel to the experts along the routes of the dispatch. From these, the experts compute the gradients with
@@ -213,8 +213,8 @@ print(sent_text(counted, balanced_bytes(tokens, k, width, itemsize=8, ranks=4)))
 # so with `there_and_back` no gradient would reach the experts.
 #
 # The course's own `dispatch` and `combine`, which you write in the exercises, have this backward pass. They also handle
-# $k > 1$, several experts on a rank, and the shares. Here is a comparison of their forward pass with one process, in
-# float64:
+# $k > 1$, several experts on a rank, and the shares. The next cell compares their forward pass, in float64, with the
+# same layer in a single process:
 
 # %%
 from course_utils.lessons.experts import one_layer
@@ -230,15 +230,17 @@ for name, settings in cases.items():
     worst = max(result.error for result in found)
     assert worst <= 1e-10
     rows = [result.rows for result in found]
-    print(f"{name}: tokens per rank {rows}, at most {worst:.0e} from one process")
+    print(
+        f"{name}: tokens per rank {rows}, largest difference from one process {worst:.0e}"
+    )
 
 # %% [markdown]
 # ## The most crowded expert sets the pace
 #
-# Nothing forces the gate to be fair. Suppose that 40% of all tokens want expert 2, and the others are spread evenly
-# over the four experts. Then expert 2 gets 40% + 60% ÷ 4 = 55% of the tokens, and each of the others gets 15%. If the
-# computing time is proportional to the number of tokens, the other ranks compute for 15 ÷ 55 = 27% of rank 2's time,
-# which is 73% less. But the layer is finished only when the *last* answer is back.
+# Nothing forces the gate to be fair. Suppose that 40% of all tokens want expert 2, and the remaining 60% are spread
+# evenly over all four experts, expert 2 included. Then expert 2 gets 40% + 60% ÷ 4 = 55% of the tokens, and each of the
+# others gets 15%. If the computing time is proportional to the number of tokens, the other ranks need 15 ÷ 55 = 27% of
+# rank 2's time, or 73% less. But the layer is finished only when the *last* answer is back.
 #
 # The next picture shows a more extreme case:
 
@@ -269,15 +271,15 @@ rows = [result.rows for result in runs[-1].results]
 runs[-1].timeline(unless_busy(busy, skew_text(rows, working[-1])))
 
 # %% [markdown]
-# On paper, expert 2 gets 85% + 15% ÷ 4 = 88.75% of the tokens and each of the others 3.75%, so the others should
-# compute for 1 − 3.75 ÷ 88.75 = 96% less time. The run compares the mean of the three other ranks with rank 2, in the
-# phase *experts*. This is not the time they wait in *combine*, because the four processes share the cores of one
-# computer, and some may reach even the dispatch late. But no rank can leave *combine* before rank 2's answers arrive.
-# With four GPUs you would pay for four and use little more than one.
+# On paper, expert 2 gets 85% + 15% ÷ 4 = 88.75% of the tokens and each of the others 3.75%, so the others should spend
+# 1 − 3.75 ÷ 88.75 = 96% less time computing. The measured figure compares the average time that the other three ranks
+# spend in the phase *experts* with rank 2's. This is not the time they wait in *combine*, because the four processes
+# share the cores of one computer, and some may even reach the dispatch late. But no rank can leave *combine* before
+# rank 2's answers arrive. With four GPUs you would pay for four and use little more than one.
 #
 # An early remedy is a **capacity**, a limit on the number of tokens that an expert accepts from each rank. The rest are
-# dropped, which means that they get no answer from it. Many models of today are **dropless**. They drop no token, but
-# try to make the gate spread its tokens evenly.
+# dropped, which means that they get no answer from it. Many of today's models are **dropless**. They drop no tokens and
+# instead try to make the gate spread them evenly.
 #
 # ## Two ways to keep experts equally busy
 #
@@ -287,9 +289,10 @@ runs[-1].timeline(unless_busy(busy, skew_text(rows, working[-1])))
 #
 # $$0.01 \cdot N \sum_{i=1}^{N} f_i\, \bar p_i$$
 #
-# to the loss. Without the factor 0.01, this is 1 if all experts are equally busy. If one of four has 70% of the tokens
-# and of the shares and the others have 10% each, it is 4 × (0.49 + 3 × 0.01) = 2.08. Its gradient flows through the
-# shares. The drawback is that it changes the gate whether or not the change helps to predict the text.
+# to the loss. Without the factor 0.01, this is 1 if all experts are equally busy. If one of four experts gets 70% of
+# the tokens and has an average share of 0.7, and the others get 10% and 0.1 each, it is 4 × (0.49 + 3 × 0.01) = 2.08.
+# Its gradient flows through the shares. The drawback is that it changes the gate whether or not the change helps to
+# predict the text.
 #
 # The second way leaves the loss alone. Every expert has a **balancing bias** $b_i$. A token goes to the experts with
 # the largest $p_i + b_i$, but the answers are still multiplied by the shares $p_i$. After each step, the bias of an
@@ -330,7 +333,7 @@ course.answer("experts_bias", updates=updates, weight=round(shares[chosen].item(
 # multiplied by its share, 0.38.
 #
 # The next cell trains the character model with eight experts per block, two on each of our four ranks. In each step,
-# `train_experts` computes what a single process would, which the course's tests check for all three methods.
+# `train_experts` computes exactly what a single process would. The course's tests check this for all three methods.
 
 # %% tags=["figure:16_balance"]
 from course_utils.lessons.experts import Recipe, balance_text, train_experts
@@ -380,8 +383,8 @@ course.draw.over_numbers(
 # so its gradient is already their sum. Adding rank 1's would be wrong, since that belongs to a different expert. But it
 # still has to be divided by 2, because we want the mean of the two losses.
 #
-# **Predict.** Now take all four ranks. Attention and gate are summed over 4 ranks and divided by 4. Over how many ranks
-# do you have to sum the gradient of an expert, and by what do you divide it?
+# **Predict.** Now take all four ranks. The gradients of the attention layer and of the gate are summed over 4 ranks and
+# divided by 4. Over how many ranks do you have to sum the gradient of an expert, and by what do you divide it?
 
 # %%
 course.predict("experts_gradients", sum_over=..., divide_by=...)
@@ -424,18 +427,18 @@ for sum_over in (4, 2):
 from course_utils.lessons.experts import gradients_text
 
 for name, gap in distances.items():
-    print(f"{name}: at most {gap:.0e} from one process, after {len(few)} steps")
+    print(f"{name}: after {len(few)} steps, {gap:.0e} away from one process at most")
 course.draw.loss_curves(curves, gradients_text(distances, curves))
 
 # %% [markdown]
-# An expert's gradient is summed over the ranks that have this expert, which are 2, and divided by 4, because the mean
-# is over the tokens of all four ranks. Only this version matches the training run of one process, apart from rounding.
-# All versions *learn*, and in these few steps you would not notice the mistake from the loss.
+# An expert's gradient is summed over the two ranks that hold this expert and divided by 4, because the mean is over the
+# tokens of all four ranks. Only this version matches the training run of one process, apart from rounding. All versions
+# *learn*, and in these few steps you would not notice the mistake from the loss.
 #
-# If you sum over all 4 ranks, you mix the gradients of different experts, and both get the same one. If you divide by
-# 2, the experts' gradients are twice as large as they should be. Adam, which this run uses, divides each gradient by
-# its typical size, so its steps hardly change, and this mistake is even harder to see. So compare your program with one
-# process, in float64 and step by step.
+# If you sum over all 4 ranks, you mix the gradients of different experts, and both experts end up with the same
+# gradient. If you divide by 2, the experts' gradients are twice as large as they should be. Adam, which this run uses,
+# divides each gradient by its typical size, so its steps hardly change, and this mistake is even harder to see. So
+# check your program against a single process, in float64, one step at a time.
 
 # %%
 ranks.stop()
@@ -443,21 +446,23 @@ ranks.stop()
 # %% [markdown]
 # ## What you take with you
 #
-# A mixture of experts has many more weights than a dense model, for nearly the same work per token. The gate chooses
-# the experts by their shares and learns through the shares of the chosen ones. If the experts are on different ranks, a
-# layer needs two all-to-alls forward and two backward, plus the small one for the counts, and the rank with the most
-# tokens sets the pace. The gradient of an expert is summed over the ranks that have this expert, and divided by the
-# number of all ranks.
+# A mixture of experts has many more weights than a dense model, but a token's work grows only with the $k$ experts that
+# it goes through. With $k = 1$ it stays almost the same, and with several experts per token, models keep it low by
+# making each expert small. The gate chooses the experts by their shares and learns through the shares of the chosen
+# ones. If the experts are on different ranks, a layer needs two all-to-alls forward and two backward, plus the small
+# one for the counts, and the rank with the most tokens sets the pace. The gradient of an expert is summed over the
+# ranks that have this expert, and divided by the number of all ranks.
 #
-# [Further](16_experts_further.ipynb) measures what a capacity drops and how well a mixture learns, and it builds what
-# is usual today, such as many small experts and a shared one. In [the exercises](../exercises/16_experts.ipynb) you
-# write the gate, the dispatch, the combine, the capacity, and the sum of the gradients. [Lesson
-# 17](17_long_texts.ipynb) divides something that we have kept in one piece so far: the text itself.
+# [Further](16_experts_further.ipynb) measures how many tokens a capacity limit drops and how well a mixture learns, and
+# it builds what is standard today, many small experts and a shared one. In [the
+# exercises](../exercises/16_experts.ipynb) you write the gate, the dispatch, the combine, the capacity, and the sum of
+# the gradients. [Lesson 17](17_long_texts.ipynb) divides something that we have kept in one piece so far: the text
+# itself.
 #
 # **To read**
 #
 # - Shazeer and others (2017), [*Outrageously Large Neural Networks*](https://arxiv.org/abs/1701.06538), introduces the
-#   gate and describes how it comes to favour a few experts.
+#   gate that chooses only $k$ experts and describes how it comes to favour a few of them.
 # - Fedus and others (2021), [*Switch Transformers*](https://arxiv.org/abs/2101.03961), is about $k = 1$, capacity and
 #   the balancing loss.
 # - Wang and others (2024), [*Auxiliary-Loss-Free Load Balancing Strategy for

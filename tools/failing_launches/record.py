@@ -322,7 +322,7 @@ def record(name: str, out: Path | None = None) -> None:
         "commands": [neutral(command) for command in commands],
         "versions": versions,
         "recorded": f"{datetime.now(UTC):%Y-%m-%d}",
-        "changed": "paths, the host's name; the inside of stacks is left out"
+        "changed": "paths, the host's name; stack traces are shortened"
         + (LABELLED if sum("--node-rank" in command for command in commands) > 1 else "")
         + ("; two ranks share a GPU, each told to be a node of its own" if name in SHARED else ""),
     }

@@ -2,7 +2,7 @@
 
 On 4 nodes, with the least exposed communication that can be: what all buckets take by themselves, without what of the
 backward pass is left when the first bucket is ready. Once with computing on the cores that all nodes share, where
-messages take computing time away; once with computing that is played by waiting, as if each node had a processor of
+messages take computing time away; once with computing that is emulated by waiting, as if each node had a processor of
 its own. And on 2 ranks of this machine: what two data-parallel processes lose against two that do not talk.
 """
 
@@ -38,7 +38,7 @@ class OverlapCase:
         width: of VGG-11.
         batch: images on each rank.
         bucket_bytes: of the course's buckets and of DDP's.
-        waits: seconds of forward and backward where computing is played by waiting; None: it is done.
+        waits: seconds of forward and backward where computing is emulated by waiting; None: it is done.
     """
 
     name: str

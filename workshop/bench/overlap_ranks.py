@@ -1,4 +1,4 @@
-"""What the bench of overlap does on the ranks: a network whose computing is played by waiting, and its measurements.
+"""What the bench of overlap does on the ranks: a network whose computing is emulated by waiting, and its measurements.
 
 Four nodes that share two cores cannot compute while they talk as nodes with a processor each can. Here the layers
 wait instead of computing, each for its share of the arithmetic: so every node has, as it were, a processor of its own.

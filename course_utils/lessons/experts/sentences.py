@@ -35,8 +35,8 @@ def skew_text(rows: Sequence[int], busy: Sequence[float]) -> str:
     crowded = int(np.argmax(rows))
     share = f"Rank {crowded} has {percent(max(rows) / max(sum(rows), 1))} of all tokens"
     if int(np.argmax(busy)) != crowded or computing_gap(busy) < 0.1:
-        return f"{share}; in this run it doesn't compute for much longer than the others"
-    return f"{share}; the others compute for {percent(computing_gap(busy))} less time"
+        return f"{share}, but in this run it doesn't compute for much longer than the others"
+    return f"{share}, and the others spend {percent(computing_gap(busy))} less time computing"
 
 
 def sent_text(counted: Sequence[float], formula: float | None = None) -> str:

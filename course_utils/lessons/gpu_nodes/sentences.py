@@ -126,7 +126,7 @@ LINKS = "All 18 NVLinks of an H100: 450 GB/s in each direction; PCIe 5.0: 63 GB/
 def sweep_text(
     sizes: Sequence[int], rates: Mapping[str, Sequence[Sequence[float]]], backend: str, world_size: int
 ) -> tuple[str, str]:
-    """A title and a line below: the best rate, and between which sizes half of it lies, in the collectives' mean."""
+    """A title and a line below: the rate of the largest vector, and between which sizes half of it is reached."""
     measured = f"{world_size} ranks over {backend}, from {bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
     finding = f"{measured}. {LINKS}" if backend == "nccl" else measured
     if is_busy([runs for by_size in rates.values() for runs in by_size]):
@@ -136,8 +136,8 @@ def sweep_text(
     ]
     names = join([name.replace("_", "-") for name in rates])
     names = f"{names[:1].upper()}{names[1:]}"
-    title = f"{names} reach a bus bandwidth of {bytes_text(max(middle))}/s on average, and half of it "
-    half = next(index for index, rate in enumerate(middle) if rate >= max(middle) / 2)
+    title = f"{names} reach a bus bandwidth of {bytes_text(middle[-1])}/s with {bytes_text(sizes[-1])}, and half of it "
+    half = next(index for index, rate in enumerate(middle) if rate >= middle[-1] / 2)
     if half == 0:
         return f"{title}already with {bytes_text(sizes[0])}", finding
     return f"{title}between {bytes_text(sizes[half - 1])} and {bytes_text(sizes[half])}", finding
@@ -309,6 +309,6 @@ def scales_text(magnitudes: Sequence[float], errors: Mapping[str, Sequence[float
     lost = [size for size, bare in zip(magnitudes, without, strict=True) if bare > 0.995]
     title = f"With a scale, the error of E4M3 is at most {percent(max(with_scale))} at every size"
     if near:
-        title += f"; without one, it is about as small only from {min(near):g} to {max(near):g}"
+        title += f"; without one, it stays that low only for sizes from {min(near):g} to {max(near):g}"
     finding = f"Without a scale, E4M3 loses all numbers of size {max(lost):g} or less" if lost else ""
     return title, finding

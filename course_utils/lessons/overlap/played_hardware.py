@@ -1,4 +1,4 @@
-"""A processor and a link for every rank, played by waiting: ranks that share two cores have neither.
+"""A processor and a link for every rank, emulated by waiting, because ranks that share two cores have neither.
 
 Both take as long as they are told to, however busy the machine is. What travels is sent for real, too.
 """
@@ -12,7 +12,7 @@ from torch.profiler import record_function
 
 from course_utils.trace.recorder import recorder
 
-COMPUTING = "computing, played by waiting"
+COMPUTING = "computing, emulated by waiting"
 """The name under which torch.profiler sees it."""
 ON_LINK = "all_reduce, on a played link"
 """The name under which the course's recorder has it."""

@@ -109,7 +109,7 @@ def _of_rank(rank: int, events: Sequence[dict[str, Any]]) -> Lanes:
 
 
 def is_computing(event: dict[str, Any], on_gpu: bool) -> bool:
-    """Whether it is work of the network: a kernel, on a CPU an operator, or computing that is played by waiting."""
+    """Whether it is work of the network: a kernel, on a CPU an operator, or computing that is emulated by waiting."""
     if on_gpu:
         return event.get("cat") == "kernel" and not is_communication(event)
     return event["name"].startswith("aten::") or event["name"] == played_hardware.COMPUTING

@@ -255,7 +255,7 @@ def test_nodes_must_be_full(four_ranks) -> None:
 
 def test_sentences_follow_the_numbers() -> None:
     assert sentences.computing_gap([1.0, 1.0, 4.0, 1.0]) == 0.75 and sentences.computing_gap([0.0]) == 0.0
-    assert "compute for 75% less time" in sentences.skew_text([1, 1, 8], [1.0, 1.0, 4.0])
+    assert "spend 75% less time computing" in sentences.skew_text([1, 1, 8], [1.0, 1.0, 4.0])
     assert "much longer" in sentences.skew_text([1, 1, 8], [5.0, 1.0, 4.0])
     sent = sentences.sent_text([900, 1102], 1000)
     assert sent.startswith("a rank sends 900 to 1,102 bytes in each direction, 1,001 on average")

@@ -256,7 +256,7 @@ def test_the_share_of_the_peak_is_that_of_the_data_sheet() -> None:
 def test_half_of_the_best_rate_lies_between_two_sizes() -> None:
     rates = {"all_reduce": [[1.0], [4.0], [11.0]], "all_gather": [[1.0], [5.0], [9.0]]}
     title, below = sentences.sweep_text([1000, 64_000, 512_000], rates, "gloo", 4)
-    assert title.startswith("All-reduce and all-gather reach a bus bandwidth of 10 B/s on average")
+    assert title.startswith("All-reduce and all-gather reach a bus bandwidth of 10 B/s with 512 KB, and half of it")
     assert title.endswith("between 64 KB and 512 KB") and "450" not in below
     assert sentences.sweep_text([1000, 2000], {"broadcast": [[8.0], [9.0]]}, "nccl", 4)[0].endswith("already with 1 KB")
 
@@ -266,7 +266,7 @@ def test_half_of_the_best_rate_lies_between_two_sizes() -> None:
     [
         (
             [1.0, 0.04, 0.9],
-            "about as small only from 1 to 1",
+            "stays that low only for sizes from 1 to 1",
             "Without a scale, E4M3 loses all numbers of size 0.01",
         ),
         ([0.5, 0.5, 0.5], "at every size", ""),
