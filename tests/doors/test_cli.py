@@ -56,7 +56,7 @@ def test_doctor_ends_with_status_1_where_it_cannot(monkeypatch, capsys) -> None:
 
 def test_bench_alone_lists_them() -> None:
     done = course("bench")
-    assert done.returncode == 0 and "\ncluster      starting ranks" in done.stdout
+    assert done.returncode == 0 and "\ncluster      how long ranks take to start" in done.stdout
 
 
 def test_bench_passes_its_options_on() -> None:
