@@ -7,9 +7,9 @@
 # run has hundreds of messages. Which rank would you have to make faster to shorten the whole run, and by how much would
 # it help? And what do you do if the run hangs, so that the profiler never gets to write its file?
 #
-# The second half of this notebook is about a GPU. If you have none, it shows what we recorded on an H100. There, a
-# training step in which kernels are launched one by one leaves the GPU idle for most of the time, as long as the
-# profiler watches.
+# The second half of this notebook is about a GPU. If you have none, it shows what we recorded on an H100.  There, a
+# training step that launches its kernels one by one leaves the GPU idle for most of the time, as long as the profiler
+# watches.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
 # you can go to any section, but section 2 builds on section 1. If a section complains that its ranks were stopped, run
@@ -45,12 +45,12 @@ ranks.load_torch()
 # 0 to 5 s and then joins in. The numbers travel from 5 to 6 s. After that, rank 0 computes until 8 s, and rank 1 until
 # 7 s.
 #
-# Which of all this decides that the run takes eight seconds? Start at the end and walk back in time. Rank 0 ends last,
-# and from 6 to 8 s it did its own work. At 6 s it had been waiting in an all-reduce, so we ask which rank came last to
-# it. That was rank 1, at 5 s. So the second from 5 to 6 s belongs to the transfer, and there we jump to rank 1. From 5
-# s back to the beginning, rank 1 did its own work, and we have arrived. This chain of own work and transfers, 5 + 1 +
-# 2 = 8 s, is called the **critical path**, and the next picture draws it as a black line. Rank 0's first three seconds
-# are not on it. They could take five without slowing the run down.
+# What decides that the run takes eight seconds? Start at the end and walk back in time. Rank 0 ends last, and from 6 to
+# 8 s it did its own work. At 6 s it had been waiting in an all-reduce, so we ask which rank came last to it. That was
+# rank 1, at 5 s. So the second from 5 to 6 s belongs to the transfer, and there we jump to rank 1. From 5 s back to the
+# beginning, rank 1 did its own work. This chain of own work and transfers, 5 + 1 + 2 = 8 s, is called the **critical
+# path**, and the next picture draws it as a black line. Rank 0's first three seconds are not on it. They could take
+# five without slowing the run down.
 
 # %%
 two = [
@@ -215,18 +215,19 @@ title, names = launches_text(list(launches.values())), list(launches)
 pictures.profile(list(launches.values()), title, f"Three steps; {where}", names=names)
 
 # %% [markdown]
-# Wherever it is pale grey, the GPU has nothing to do. The profiler makes these gaps wider than they are, because it
+# Where it is pale grey, the GPU has nothing to do. The profiler makes these gaps wider than they are, because it
 # records every launch, and that slows launching down. On the recorded H100, with one launch for each kernel, the first
 # step stalled and took 19 ms. In the other two, of 12 and 13 ms, the GPU was idle for about 70% of the time. It was
 # busy for 3.9 ms of each step. Without the profiler, a step took 5.9 ms (lesson 13), so the GPU was idle for (5.9 -
-# 3.9) ÷ 5.9, about a third of it. If you see such gaps, give each kernel more to do, with a larger batch for example,
-# or launch fewer of them, with a compiler or a graph.
+# 3.9) ÷ 5.9, about a third of it. If you see such gaps, give each kernel more to do, with a larger batch, or launch
+# fewer of them, with a compiler or a graph.
 #
 # The time that is *not* grey is roughly what `nvidia-smi` shows as **GPU-Util**. That is the percentage of time in
 # which at least one kernel was running, according to [NVIDIA's
 # documentation](https://docs.nvidia.com/deploy/nvml-api/api/structnvmlUtilization__t.html), however small a part of the
 # GPU it used. So a high GPU-Util doesn't mean that the GPU is used well. With the graph, the recorded H100 ran kernels
-# 94% of the time and copied for 1%, and it reached 15% of its peak. This last number is the MFU (lesson 11) that you know from [lesson 13](13_gpu_nodes_part_2.ipynb).
+# 94% of the time and copied for 1%, and it reached 15% of its peak. This last number is the MFU (lesson 11) that you
+# know from [lesson 13](13_gpu_nodes_part_2.ipynb).
 #
 # ## When does a step need the most memory?
 #
