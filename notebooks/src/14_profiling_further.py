@@ -140,8 +140,8 @@ pictures.changed(together(found, 6), changes_text(found), about)
 # | 3 | all_reduce, 5 numbers | |
 #
 # Line 1 agrees. In line 2, rank 0 has a broadcast, and rank 1, which hasn't called a third collective yet, has
-# something else. So rank 1 is called the culprit, whether it has left out the broadcast by mistake or rank 0 was wrong
-# to begin it.
+# something else. So rank 1 is called the culprit, whether it has left out the broadcast or rank 0 was wrong to begin
+# it.
 #
 # In the next cell, four ranks all-reduce 1,000 numbers three times. Then all but rank 2 do a fourth, and finally all
 # should meet in a barrier.
@@ -174,8 +174,8 @@ print(both_reports_text(mismatch, report))
 
 # %% [markdown]
 # The first report comes from the course, which stops ranks that wait for each other for good, and the second from
-# `torchfrtrace`. It finds the first line where the lists differ, which is where you have to look in your program. It
-# can't know whether the one or the many are wrong.
+# `torchfrtrace`. It finds the first line where the lists differ, which is where to look in your program. It can't know
+# whether the one or the many are wrong.
 #
 # With gloo no files are written, so `flight_recorder.stuck` asks each process for its list. In torch 2.13 these lists
 # lack the name of the group, and `torchfrtrace` would fail. So `flight_recorder.compared` adds it.
@@ -215,12 +215,12 @@ title, names = launches_text(list(launches.values())), list(launches)
 pictures.profile(list(launches.values()), title, f"Three steps; {where}", names=names)
 
 # %% [markdown]
-# Where it is pale grey, the GPU has nothing to do. The profiler makes these gaps wider than they are, because it
-# records every launch, and that slows launching down. On the recorded H100, with one launch for each kernel, the first
-# step stalled and took 19 ms. In the other two, of 12 and 13 ms, the GPU was idle for about 70% of the time. It was
-# busy for 3.9 ms of each step. Without the profiler, a step took 5.9 ms (lesson 13), so the GPU was idle for (5.9 -
-# 3.9) ÷ 5.9, about a third of it. If you see such gaps, give each kernel more to do, with a larger batch, or launch
-# fewer of them, with a compiler or a graph.
+# Where it is pale grey, the GPU is idle. The profiler makes these gaps wider than they are, because it records every
+# launch, which slows launching down. On the recorded H100, with one launch for each kernel, the first step stalled and
+# took 19 ms, which is part of the title's 75%. In the other two, of 12 and 13 ms, the GPU was idle for about 70% of the
+# time. It was busy for 3.9 ms of each step. Without the profiler, a step took 5.9 ms (lesson 13), so the GPU was idle
+# for (5.9 - 3.9) ÷ 5.9, about a third of it. If you see such gaps, give each kernel more to do, with a larger batch, or
+# launch fewer of them, with a compiler or a graph.
 #
 # The time that is *not* grey is roughly what `nvidia-smi` shows as **GPU-Util**. That is the percentage of time in
 # which at least one kernel was running, according to [NVIDIA's
