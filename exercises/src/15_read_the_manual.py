@@ -106,8 +106,8 @@ ranks.load_torch()
 # ```
 
 # %% [markdown]
-# **tf.distribute.** `batch` is the number in `dataset.batch(…)`. The strategy splits each batch up among the replicas,
-# which are its ranks.
+# **tf.distribute**, in a custom training loop. `batch` is the number in `dataset.batch(…)`. The strategy splits each
+# batch up among the replicas, which are its ranks.
 #
 # > "… a batch size of 64. One batch of input is distributed across the replicas (4 GPUs), each replica getting an input
 # > of size 16. … after the gradients are calculated on each replica, they are synced across the replicas by **summing**

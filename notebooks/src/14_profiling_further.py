@@ -7,9 +7,9 @@
 # run has hundreds of messages. Which rank would you have to make faster to shorten the whole run, and by how much would
 # it help? And what do you do if the run hangs, so that the profiler never gets to write its file?
 #
-# The second half of this notebook is about a GPU. If you have none, it shows what we recorded on an H100. There, a
-# training step in which kernels are launched one by one leaves the GPU idle for most of the time, as long as the
-# profiler watches.
+# The second half of this notebook is about a GPU. If you have none, it shows what we recorded on an H100.  There, a
+# training step that launches its kernels one by one leaves the GPU idle for most of the time, as long as the profiler
+# watches.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
 # you can go to any section, but section 2 builds on section 1. If a section complains that its ranks were stopped, run
@@ -45,12 +45,12 @@ ranks.load_torch()
 # 0 to 5 s and then joins in. The numbers travel from 5 to 6 s. After that, rank 0 computes until 8 s, and rank 1 until
 # 7 s.
 #
-# Which of all this decides that the run takes eight seconds? Start at the end and walk back in time. Rank 0 ends last,
-# and from 6 to 8 s it did its own work. At 6 s it had been waiting in an all-reduce, so we ask which rank came last to
-# it. That was rank 1, at 5 s. So the second from 5 to 6 s belongs to the transfer, and there we jump to rank 1. From 5
-# s back to the beginning, rank 1 did its own work, and we have arrived. This chain of own work and transfers, 5 + 1 +
-# 2 = 8 s, is called the **critical path**. Rank 0's first three seconds are not on it. They could take five without
-# slowing the run down.
+# What decides that the run takes eight seconds? Start at the end and walk back in time. Rank 0 ends last, and from 6 to
+# 8 s it did its own work. At 6 s it had been waiting in an all-reduce, so we ask which rank came last to it. That was
+# rank 1, at 5 s. So the second from 5 to 6 s belongs to the transfer, and there we jump to rank 1. From 5 s back to the
+# beginning, rank 1 did its own work. This chain of own work and transfers, 5 + 1 + 2 = 8 s, is called the **critical
+# path**, and the next picture draws it as a black line. Rank 0's first three seconds are not on it. They could take
+# five without slowing the run down.
 
 # %%
 two = [
@@ -66,7 +66,9 @@ pictures.critical(two, path, "The critical path jumps to the rank that comes las
 # %% [markdown]
 # Now take slow program 4 from the first page. A batch has 16 texts, ordered from short to long, and each of the four
 # ranks takes a quarter of them, rank 0 the first four and so on. The time for a text is proportional to its number of
-# letters. Each step ends with an all-reduce.
+# letters. Each step ends with two all-reduces, first of the loss and then of the gradient. The ranks wait for each
+# other in the first, so the second is short. A rank's *own work* is all of its time outside the all-reduces, even if it
+# is idle.
 #
 # **Predict.** Which rank's own work has the largest share of the critical path?
 
@@ -86,21 +88,19 @@ pictures.critical(slow_4.lanes, path, critical_text(path, 4), finding)
 
 # %% [markdown]
 # The shares also tell you how much you could gain at most. If rank 3's work makes up 90% of the path, then a rank 3
-# that is twice as fast saves at most 45% of the time, and less if another rank takes its place on the path. Cui-Qing
-# Yang and Barton Miller described the method in 1988, in *Critical path analysis for the execution of parallel and
-# distributed programs*.
+# that is twice as fast saves at most 45% of the time, and less if another rank takes its place on the path. The method
+# is from Yang and Miller (1988), *Critical path analysis for the execution of parallel and distributed programs*.
 #
 # ## What changed between two runs?
 #
-# You have made a program faster, and you have a trace of the slow run and a trace of the fast one. Where was the time
-# saved? A trace has thousands of events that lie inside each other, so you can't just add up durations. We need to give
-# every moment of a rank to exactly one name. If the rank computes, the moment belongs to the operator that began last,
+# You have made a program faster, and have a trace of the slow run and of the fast one. Where was the time saved? A
+# trace has thousands of events that lie inside each other, so you can't just add up durations. We need to give every
+# moment of a rank to exactly one name. If the rank computes, the moment belongs to the operator that began last,
 # because the operators around it have called it and wait. If the rank doesn't compute but something is in flight, it
 # belongs to exposed communication, and otherwise to *idle*. Then the seconds of all names add up to the length of the
 # run, and their changes add up to the change of that length.
 #
-# In the faster version of program 4, the ranks share the same texts, but now their letters are shared as evenly as
-# possible.
+# In the faster version of program 4, the ranks share the letters as evenly as possible.
 #
 # **Predict.** What shrinks the most, on average over the four ranks?
 
@@ -118,9 +118,10 @@ about = "From slow program 4 to the faster version, one run of each"
 pictures.changed(together(found, 6), changes_text(found), about)
 
 # %% [markdown]
-# All ranks together compute as many letters as before, so on average over the ranks their computing can't shrink much.
-# What can go away is the time that three of them spend waiting for the fourth. Both traces are of a single run, so on a
-# busy computer other bars may be long as well.
+# Computing is *emulated by waiting* in this program, since your computer may not have a core for each rank. All ranks
+# together compute as many letters as before, so on average over the ranks their computing can't shrink much. What can
+# go away is the time that three of them spend waiting for the fourth. Both traces are of a single run, so on a busy
+# computer other bars may be long as well.
 #
 # ## When nothing moves any more
 #
@@ -138,11 +139,12 @@ pictures.changed(together(found, 6), changes_text(found), about)
 # | 2 | broadcast, 10 numbers | all_reduce, 5 numbers |
 # | 3 | all_reduce, 5 numbers | |
 #
-# Line 1 agrees. In line 2, rank 0 has a broadcast, and rank 1 has something else. So rank 1 is called the culprit,
-# whether it has left out the broadcast by mistake or rank 0 was wrong to begin it.
+# Line 1 agrees. In line 2, rank 0 has a broadcast, and rank 1, which hasn't called a third collective yet, has
+# something else. So rank 1 is called the culprit, whether it has left out the broadcast or rank 0 was wrong to begin
+# it.
 #
-# In the next cell, four ranks all-reduce 1,000 numbers three times. Then all but rank 2 do a fourth all-reduce, and
-# after that all of them should meet in a barrier.
+# In the next cell, four ranks all-reduce 1,000 numbers three times. Then all but rank 2 do a fourth, and finally all
+# should meet in a barrier.
 #
 # **Predict.** Which rank will `torchfrtrace` blame?
 
@@ -171,9 +173,9 @@ course.measured("profile_culprit", answer=culprit_letter(mismatch, 2))
 print(both_reports_text(mismatch, report))
 
 # %% [markdown]
-# You see two reports. The first comes from the course, which stops ranks that wait for each other for good, and the
-# second from `torchfrtrace`. It finds the first line where the lists differ, which is where you have to look in your
-# program. It can't know whether the one or the many are wrong.
+# The first report comes from the course, which stops ranks that wait for each other for good, and the second from
+# `torchfrtrace`. It finds the first line where the lists differ, which is where to look in your program. It can't know
+# whether the one or the many are wrong.
 #
 # With gloo no files are written, so `flight_recorder.stuck` asks each process for its list. In torch 2.13 these lists
 # lack the name of the group, and `torchfrtrace` would fail. So `flight_recorder.compared` adds it.
@@ -186,8 +188,7 @@ print(both_reports_text(mismatch, report))
 #
 # With the **CUDA graph** of lesson 13, all kernels of a step are recorded once, and afterwards a single launch starts
 # all of them. The next cell profiles three steps in each of these two ways, with the same kernels. It uses your GPU if
-# you have one, and otherwise a recording. It prints how long a step took, and for how much of that time the GPU was
-# busy with kernels or copies.
+# you have one, and otherwise a recording.
 
 # %%
 from course_utils.lessons.profiling import profile_launches
@@ -214,17 +215,19 @@ title, names = launches_text(list(launches.values())), list(launches)
 pictures.profile(list(launches.values()), title, f"Three steps; {where}", names=names)
 
 # %% [markdown]
-# Wherever it is pale grey, the GPU has nothing to do. The profiler makes these gaps wider than they are, because it
-# records every launch, and that slows launching down. On the recorded H100, the step with one launch for each kernel
-# took 15.3 ms under the profiler, and 5.9 ms without it (lesson 13). The GPU was busy for 3.9 ms of it. So without the
-# profiler the GPU was idle for (5.9 - 3.9) ÷ 5.9, about a third of the step. If you see such gaps, give each kernel
-# more to do, with a larger batch for example, or launch fewer of them, with a compiler or a graph.
+# Where it is pale grey, the GPU is idle. The profiler makes these gaps wider than they are, because it records every
+# launch, which slows launching down. On the recorded H100, with one launch for each kernel, the first step stalled and
+# took 19 ms, which is part of the title's 75%. In the other two, of 12 and 13 ms, the GPU was idle for about 70% of the
+# time. It was busy for 3.9 ms of each step. Without the profiler, a step took 5.9 ms (lesson 13), so the GPU was idle
+# for (5.9 - 3.9) ÷ 5.9, about a third of it. If you see such gaps, give each kernel more to do, with a larger batch, or
+# launch fewer of them, with a compiler or a graph.
 #
 # The time that is *not* grey is roughly what `nvidia-smi` shows as **GPU-Util**. That is the percentage of time in
 # which at least one kernel was running, according to [NVIDIA's
 # documentation](https://docs.nvidia.com/deploy/nvml-api/api/structnvmlUtilization__t.html), however small a part of the
 # GPU it used. So a high GPU-Util doesn't mean that the GPU is used well. With the graph, the recorded H100 ran kernels
-# 94% of the time, and reached 15% of its peak. This second number is the MFU of lesson 11.
+# 94% of the time and copied for 1%, and it reached 15% of its peak. This last number is the MFU (lesson 11) that you
+# know from [lesson 13](13_gpu_nodes_part_2.ipynb).
 #
 # ## When does a step need the most memory?
 #
@@ -261,11 +264,11 @@ course.measured("profile_memory", answer=peak_letter(held))
 pictures.memory(held, memory_text(held), kept_text(held))
 
 # %% [markdown]
-# If there is a small drop between the two passes, that is `zero_grad`, which releases the gradients of the step before.
-# A needle in the picture is a **workspace**, memory that an operator takes only while it runs. Workspaces can decide
-# where the peak is. We recorded a step with 256 images on an H100, in a fresh process. There, a needle of 80 MB made
-# the peak of 243 MB, late in the backward pass. So training can run out of memory there as well. If you want to know
-# which line of a program took the memory, `torch.cuda.memory._record_memory_history` records it, and
+# If there is a small drop between the two passes, that is `zero_grad`, which our step calls just before the backward
+# pass to release the gradients of the step before. A needle in the picture is a **workspace**, memory that an operator
+# takes only while it runs. Workspaces can decide where the peak is. We recorded a step with 256 images on an H100, in a
+# fresh process. There, a needle of 80 MB made the peak of 243 MB, late in the backward pass. If you want to know which
+# line of a program took the memory, `torch.cuda.memory._record_memory_history` records it, and
 # [pytorch.org/memory_viz](https://pytorch.org/memory_viz) draws it.
 #
 # ## Is the GPU kept fed?
@@ -301,10 +304,11 @@ title = f"{fed.origin}; bfloat16"
 course.draw.measured_bars(fed_bars(fed), fed_text(fed), title, x="time of a step")
 
 # %% [markdown]
-# On the recorded H100, it mattered most who makes the batches. Four workers took most of the load off the training
-# process. How the batches travel mattered less. A batch of 512 images has 6.3 MB, and over a bus that carries, say, 50
-# GB/s that takes 0.13 ms, which is less than these steps differ from run to run. So a step with a copy can even come
-# out shorter than a step without.
+# On the recorded H100, it mattered most who makes the batches. With pinned memory, the median step took 27 ms if the
+# training process made them, and 7.6 ms with four workers. Pinned instead of pageable memory helped as well. It
+# shortened a step from 7.2 to 4.6 ms if all batches were ready, and from 9.4 to 7.6 ms with four workers. Prefetching
+# never beat pinned memory, probably because little was left to hide. A batch of 512 images has 6.3 MB, which a bus
+# with, say, 50 GB/s carries in 0.13 ms. That is less than these steps differ from run to run.
 #
 # ## Other people's tools
 #
@@ -349,11 +353,13 @@ assert not found
 # communication and idle time in traces like ours, and compare the results with ours. It counts only kernels, so the
 # tests pass it the operators of a CPU as kernels.
 #
-# **Nsight Systems and Nsight Compute** are NVIDIA's own profilers. They see all kernels, but they don't know what your
-# program was doing at the time, unless it names ranges of time with **NVTX**. The course names `forward`, `backward`,
-# `step` and every profiled step in this way, if the process uses a GPU. We have tested this with Nsight Compute only
-# (`ncu --nvtx --nvtx-include forward/`). A range holds what its own thread launches, and torch launches most kernels of
-# a backward pass from a different thread, so don't be surprised if `backward` holds few of them.
+# **Nsight Systems and Nsight Compute** are NVIDIA's own profilers. Systems draws a timeline of processor and GPU, and
+# can sample Python's call stacks (`--python-sampling=true`) and name PyTorch's operators (`--pytorch=autograd-nvtx`).
+# Compute measures each kernel closely, but hardly knows what your program was doing, unless it names ranges of time
+# with **NVTX**. The course names `forward`, `backward`, `step` and every profiled step in this way, if the process uses
+# a GPU. We have tested this with Nsight Compute only (`ncu --nvtx --nvtx-include forward/`). A range holds what its own
+# thread launches, and torch launches most kernels of a backward pass from a different thread, so `backward` may hold
+# few of them.
 
 # %%
 ranks.stop()

@@ -326,9 +326,9 @@ side_by_side(ways)
 # | each rank divides by its own batch, 2; then a mean | 4 ÷ 2 = 2 | 12 ÷ 2 = 6 | (2 + 6) ÷ 2 | 4 |
 # | each rank divides by the global batch, 4; then a sum | 4 ÷ 4 = 1 | 12 ÷ 4 = 3 | 1 + 3 | 4 |
 #
-# The first row is PyTorch's DDP with its usual loss, and the second row is TensorFlow's loop. Both are right. The
-# colleague keeps the loss of the second row, which is divided by the global batch, and uses DDP, which takes a mean.
-# The program below does the same, with the all-reduce written out so that we can switch between the two rules.
+# The first row is PyTorch's DDP with its usual loss, and the second row is TensorFlow's custom loop. Both are right.
+# The colleague keeps the loss of the second row, which is divided by the global batch, and uses DDP, which takes a
+# mean. The program below does the same, with the all-reduce written out so that we can switch between the two rules.
 #
 # **Predict.** With 4 ranks, how large is the colleague's step, as a multiple of the step that a single process takes?
 
@@ -381,8 +381,8 @@ course.measured("translated", factor=float(moved.norm() / step.norm()))
 # PyTorch's `DataLoader` would be 8, because it counts the images of one rank.
 #
 # **Predict.** Each rank (JAX calls it a device, tf.distribute a replica) has the gradient of the mean loss over its own
-# images. The JAX program then combines these gradients with `pmean`. In JAX or in tf.distribute, must you divide by the
-# number of ranks yourself to get the right step?
+# images. The JAX program then combines these gradients with `pmean`. In JAX or in a custom training loop of
+# tf.distribute, must you divide by the number of ranks yourself to get the right step?
 
 # %%
 choices = {"a": "neither", "b": "JAX with pmean", "c": "tf.distribute", "d": "both"}
@@ -395,11 +395,12 @@ course.answer("who_divides", answer="c")
 dictionary_table()
 
 # %% [markdown]
-# `pmean` divides by the number of ranks itself. A sum doesn't, so with tf.distribute you have to. In JAX there is a
-# second question: does each device really have its *own* gradient? With the old `pmap` it does. In today's `shard_map`,
-# `jax.grad` has already added up the gradients of weights that all devices share, unless you set `check_vma=False`.
-# Applied to such a sum, `pmean` changes nothing, and the step is too large by a factor of the number of ranks. One
-# remedy is to take `pmean` of the loss before the gradient. [Further](15_read_the_manual_further.ipynb) shows the code.
+# `pmean` divides by the number of ranks itself. A sum doesn't, so in a custom training loop of tf.distribute you have
+# to. Keras's `compile` and `fit` do it for you. In JAX there is a second question: does each device really have its
+# *own* gradient? With the old `pmap` it does. In today's `shard_map`, `jax.grad` has already added up the gradients of
+# weights that all devices share, unless you set `check_vma=False`. Applied to such a sum, `pmean` changes nothing, and
+# the step is too large by a factor of the number of ranks. One remedy is to take `pmean` of the loss before the
+# gradient. [Further](15_read_the_manual_further.ipynb) shows the code.
 #
 # The table shows what five frameworks call 22 of this course's terms, and each entry links to the page of the manual
 # that we took it from. We ran only PyTorch here and looked the other columns up. You will meet Horovod, whose last

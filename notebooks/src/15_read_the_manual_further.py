@@ -15,9 +15,9 @@
 # 1. *A mean of means*: what happens if the ranks have different numbers of images
 # 2. *JAX, in code*: the compiler adds the collectives, or you do
 # 3. *Two frameworks of older programs*: Horovod and tf.distribute
-# 4. *Who trains large models with what?*: seven libraries, and what each one does for you
+# 4. *Who trains large models with what?*: eight choices, and what each one leaves to you
 # 5. *What must you know about the network?*: lines of code, counted
-# 6. *A report, redone*: where the two paragraphs of lesson 15 come from
+# 6. *Two old paragraphs*: where those of lesson 15 come from
 #
 # *25 minutes · optional, after [lesson 15](15_read_the_manual.ipynb) · 4 ranks, 2 to 8 minutes for each section*
 
@@ -104,7 +104,7 @@ for shares in ([16, 16, 16, 16], [4, 12, 20, 28]):
 # The program describes the whole step, with whole arrays. You only tell JAX how the arrays are cut, and the compiler
 # works out which collectives are needed. The following two listings are *not run here*, because the course doesn't
 # install JAX. We ran them with JAX 0.10.2 on four simulated devices. `w` is the weight matrix of a network with a
-# single layer.
+# single layer, and `P`, as usual in JAX, says how an array is cut. It isn't the number of ranks here.
 #
 # ```python
 # import jax
@@ -143,7 +143,8 @@ for shares in ([16, 16, 16, 16], [4, 12, 20, 28]):
 #
 # This gives the same weights as well. But look at `check_vma=False`. Without this argument, today's JAX keeps track of
 # which values are the same on all devices. The weights `w` are. `jax.grad` therefore returns the gradient for this
-# *shared* value, which is already added up over the devices. `pmean` then takes the mean of four equal sums, which
+# *shared* value, which is already added up over the devices. If four devices have the gradients 1, 2, 3 and 6, each
+# gets 12, because a change of `w` changes all four losses. `pmean` then takes the mean of four equal sums, which
 # changes nothing. **Predict.** How large was our step without `check_vma=False`, as a multiple of the right one, with
 # four devices?
 
@@ -172,8 +173,8 @@ course.answer("jax_vma", factor=4)
 # Compare these with `dist.all_reduce(tensor)` of PyTorch, which adds up unless you say otherwise, and with
 # `jax.lax.psum` and `jax.lax.pmean`, which have their operation in the name.
 #
-# **Predict.** In which of the five frameworks of the dictionary is a plain all-reduce a *mean*, and which of them comes
-# with a whole strategy for a parameter server?
+# **Predict.** In which of the five frameworks of [lesson 15's dictionary](15_read_the_manual.ipynb) is a plain
+# all-reduce a *mean*, and which of them comes with a whole strategy for a parameter server?
 
 # %%
 from course_utils.lessons.read_the_manual import FRAMEWORKS
@@ -209,9 +210,9 @@ course.answer("dictionary", mean="b", server="d")
 # guide](https://docs.nvidia.com/megatron-core/developer-guide/latest), [DeepSpeed](https://www.deepspeed.ai/),
 # [Accelerate in Transformers](https://huggingface.co/docs/transformers/accelerate),
 # [Lightning](https://lightning.ai/docs/pytorch/stable/) and [MaxText](https://github.com/AI-Hypercomputer/maxtext).
-# torchtitan combines FSDP2 with tensor, pipeline and context parallelism (lesson 17). Megatron-Core lists data, tensor,
-# pipeline and context parallelism as well as expert parallelism (lesson 16), and Megatron-LM is its example of a whole
-# program.
+# torchtitan combines FSDP2 with tensor, pipeline, expert (lesson 16) and context parallelism (lesson 17). Megatron-Core
+# has the same kinds, but usually shards with its own distributed optimizer or its own FSDP. Megatron-LM is its example
+# of a whole program.
 #
 # Read the last column from top to bottom. The libraries differ less in what they can do than in how much they decide
 # for you. If you change the model a lot, you want to own the loop. If you train a known kind of model on many GPUs, a
@@ -252,7 +253,7 @@ for name, functions in methods.items():
 # network in the right order ([lesson 9](09_model_parallel.ipynb)). Data parallelism takes no notice of the network at
 # all. If a model fits on one GPU, it is therefore where to start, and the other methods are for models that don't.
 #
-# ## A report, redone
+# ## Two old paragraphs
 #
 # The two paragraphs of TensorFlow's manual, with which lesson 15 begins and ends, also begin and end a course by SURF,
 # the Dutch national computing centre, from which this course took its goal: that you understand every word of them
@@ -269,8 +270,8 @@ ranks.stop()
 # A mean of means is the mean of all only if the parts are equally large. Otherwise weight the loss. A program in JAX
 # can describe the whole step and let the compiler add the collectives, or describe one device and leave them to you,
 # and it depends on an argument whether the gradient has been added up already. Horovod averages by default, and
-# tf.distribute leaves the division to you. The libraries that train large models differ most in how much they decide
-# for you.
+# tf.distribute leaves the division to you in a custom training loop. The libraries that train large models differ most
+# in how much they decide for you.
 #
 # **To read**
 #

@@ -148,7 +148,7 @@ _SAID: dict[str, dict[str, tuple[str, str]]] = {
         "world size": ("`strategy.num_replicas_in_sync`", "tf strategy"),
         "all-reduce": ('`replica_context.all_reduce("sum", value)`', "tf replica"),
         "broadcast": ("variables of `strategy.scope()` are mirrored", "tf guide"),
-        "sum or mean": ("a sum; you divide: `compute_average_loss`", "tf loop"),
+        "sum or mean": ("custom loop: a sum; you divide: `compute_average_loss`", "tf loop"),
         "global batch": ("`dataset.batch(…)`: of all replicas", "tf input"),
         "shard": ("`strategy.experimental_distribute_dataset`", "tf input"),
         "batch norm": ("`BatchNormalization(synchronized=True)`", "tf batch norm"),
