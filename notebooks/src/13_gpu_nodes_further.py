@@ -21,7 +21,7 @@
 # 7. *From GPU to GPU, between two nodes*: GPUDirect RDMA, rails, and the variables that choose a network card
 # 8. *nccl-tests on two nodes*: the command, its columns, and a published line
 # 9. *What else keeps a long run alive*: spare nodes, restarts without a new job, and wrong results without an error
-# 10. *bfloat16 on your computer*: what `torch.autocast` gains in narrow and in wide layers
+# 10. *bfloat16 in narrow and in wide layers*: what `torch.autocast` gains on your computer
 #
 # *75 minutes · optional, after [lesson 13](13_gpu_nodes.ipynb) · 4 ranks, 3 to 10 minutes for each section*
 
@@ -279,11 +279,12 @@ course.draw.over_numbers(
 )
 
 # %% [markdown]
-# Both curves are flat near their maximum, so an interval that is half or twice as long as the best costs little. With a
-# short wait you save more often and lose less in a failure, because the copy is the only thing that stops the GPUs. Two
-# costs are missing in our formula. A checkpoint that is still being written when a failure comes is useless, so the run
-# has to go back to the one before it. If the writing takes a minute, this costs another 1 ÷ 186 = 0.5%, and an interval
-# can't be shorter than the writing. And the copy needs room in the host memory.
+# Both curves are flat near their maximum. If all wait 60 s, half or twice the best interval raises the two costs
+# together only from 10.4% to 13%. With a short wait you save more often and lose less in a failure, because the copy is
+# the only thing that stops the GPUs. Two costs are missing in our formula. A checkpoint that is still being written
+# when a failure comes is useless, so the run has to go back to the one before it. If the writing takes a minute, this
+# costs another 1 ÷ 186 = 0.5%, and an interval can't be shorter than the writing. And the copy needs room in the host
+# memory.
 #
 # Goodput is a number that large runs report. For the largest Gemini job it rose from 85% to 97%, its authors write,
 # when they kept redundant copies of the state in memory instead of only writing it to storage ([Gemini Team
@@ -300,8 +301,8 @@ course.draw.over_numbers(
 # The model is small, and four ranks divide it with FSDP2. After one step, Adam has two averages for each weight, so
 # there are three tensors per weight in the checkpoint.
 #
-# **Predict.** The three layers have 64 · 256, 256 · 256 and 256 · 8 weights without biases, in float32. How many
-# KB (of 1,000 bytes) of tensors does each of the four ranks write?
+# **Predict.** The three layers have 64 · 256, 256 · 256 and 256 · 8 weights without biases, in float32. How many KB (of
+# 1,000 bytes) of tensors does each of the four ranks write?
 
 # %%
 course.predict("shard_bytes", within=1.05, kilobytes=...)
@@ -433,10 +434,11 @@ print(f"written by 4 ranks, loaded by 2: {rows} of the first layer's 256 rows on
 #
 # There are three things to know before you use it. The ranks exchange messages in the background, too, so give them a
 # process group of their own. Otherwise their messages and those of your training steps share one group, and the ranks
-# may call its collectives in different orders. The group also needs a backend for the CPU, such as gloo, because the
-# copies are in host memory. If you train over NCCL, `init_process_group("cpu:gloo,cuda:nccl")` gives you both. And wait
-# for `result()` before you start the next checkpoint or end the program, because only then is there a checkpoint. In
-# torch 2.13 the documentation still calls `async_save` experimental.
+# may call its collectives in different orders. The group also needs a backend for the CPU, because the copies are in
+# host memory. `new_group(backend="gloo")`, as in the cell above, makes such a group even if you train over NCCL. (The
+# default group of `init_process_group("cpu:gloo,cuda:nccl")` has one, too, but your steps use it.) And wait for
+# `result()` before you start the next checkpoint or end the program, because only then is there a checkpoint. In torch
+# 2.13 the documentation still calls `async_save` experimental.
 #
 # ## Whole or sharded, on a GPU
 #
@@ -445,8 +447,10 @@ print(f"written by 4 ranks, loaded by 2: {rows} of the first layer's 256 rows on
 # with "out of memory". This section compares the two numbers.
 #
 # The tensors that take most of the memory belong to two groups. The first are the weights, their gradients and Adam's
-# two averages, which FSDP2 (lesson 11) divides among the ranks. The second are the **activations**, which each rank
-# keeps for its backward pass (lesson 9). Every rank has examples of its own, so the activations aren't divided.
+# two averages (three colours in the picture below), which FSDP2 (lesson 11) divides among the ranks.  The second are
+# the **activations**, which each rank keeps for its backward pass (lesson 9). Every rank has examples of its own, so
+# the activations aren't divided. By default, DDP also keeps a second copy of the gradients in its buckets (lesson 7).
+# The course avoids it with `gradient_as_bucket_view=True`.
 #
 # Here is an example. Suppose that a rank with DDP keeps 12 MB of weights, gradients and averages and 4 MB of
 # activations. With FSDP2 on four ranks it keeps 12 ÷ 4 = 3 MB of the first group and still 4 MB of the second. That is
@@ -474,7 +478,9 @@ course.draw.shares([panel], kept_text(kept))
 # That was the count of what *stays*. Some tensors live for a moment only, such as the weights that FSDP2 has just
 # gathered for one layer, gradients before they are reduce-scattered, and the work space of libraries. The allocator of
 # a GPU counts these as well, and `torch.cuda.max_memory_allocated()` gives you the maximum. We recorded it once, for a
-# larger transformer with 8 blocks of width 1,024. Its two ranks shared one GPU, and each counted its own memory.
+# larger transformer with 8 blocks of width 1,024, which have 100 million weights. Its two ranks shared one GPU, and
+# each counted its own memory. *Without sharding* means that each rank kept everything, as with DDP, but all-reduced the
+# gradients without buckets.
 
 # %%
 from course_utils.lessons.gpu_nodes import recorded_memory, recorded_memory_text
@@ -532,14 +538,15 @@ letters = {"out of memory": "b", "no shared files": "d"}
 course.answer("causes", first=letters[causes[0].name], second=letters[causes[1].name])
 for cause in causes:
     print(fill(f"{cause.name}: {cause.why} → {cause.next}", 95))
-pictures.log_map(first.log, "The loudest line is not the cause")
+pictures.log_map(first.log, "Many lines report errors, and one shows the cause")
 
 # %% [markdown]
 # In the first log, rank 0 reports a closed connection, and rank 1 says nothing. But the last block that torchrun prints
 # names rank 1 under *Root Cause (first observed failure)*, with exit code −9. This means that the process was killed by
-# signal 9, and no program can print anything after that. The reason is in the last line, which the operating system
-# wrote. In the second log, rank 0 wrote a file that rank 1 doesn't find, so each node has a folder `/mnt/runs` of its
-# own.
+# signal 9, and no program can print anything after that. The reason is only in the last line, which isn't the launch's.
+# We added it from the kernel's log (`dmesg`). Under Slurm, look for `oom_kill` in a message of `slurmstepd`, or for the
+# state `OUT_OF_MEMORY` in `sacct`. In the second log, rank 0 wrote a file that rank 1 doesn't find, so each node has a
+# folder `/mnt/runs` of its own.
 #
 # `explain_failure` has a list of regular expressions, with those that show a cause before those that can be its
 # consequences. In a terminal, `course doctor --log FILE` does the same with a log of yours. The
@@ -554,19 +561,20 @@ pictures.log_map(first.log, "The loudest line is not the cause")
 # On the main page, torchrun started the processes of one machine, and `srun` those of several nodes. You can also
 # combine them. Slurm starts one torchrun on each node, and each torchrun starts one process for every GPU of its node.
 # The advantage is that torchrun can start all processes again after a failure without asking Slurm. Here is the script
-# for two nodes with four GPUs each, which we only print:
+# for two nodes with four GPUs and 32 cores each, which we only print:
 
 # %%
 from course_utils.lessons.gpu_nodes import torchrun_script
 
 command = "-m course_utils.lessons.gpu_nodes.train_ddp --epochs 12 --folder runs"
-print(torchrun_script(command, nodes=2, gpus_per_node=4, restarts=3))
+print(torchrun_script(command, nodes=2, gpus_per_node=4, cores_per_task=32, restarts=3))
 
 # %% [markdown]
 # The torchruns have to meet before they can number the ranks. This is called a **rendezvous**, and `--rdzv-endpoint`
 # names the node and the port where it takes place. One torchrun has to keep a small key-value store there. By itself,
-# torchrun compares the node's name with that of its own machine, which fails if the name is an alias. So the script
-# tells the job's first task explicitly, with `is_host`.
+# each torchrun compares this name and its IP addresses with those of its own host. That can fail if the host's own name
+# doesn't resolve to the same address, but to that of a different network card or to 127.0.1.1. So the script decides
+# it: `PET_RDZV_CONF` sets torchrun's option `--rdzv-conf`, in which `is_host` is 1 for the job's first task only.
 #
 # The port of this meeting is 20,000 plus the last four digits of the job's number. Every node can calculate it without
 # asking another one, and two jobs rarely get the same port. They do if their numbers differ by a multiple of 10,000. If
@@ -578,8 +586,8 @@ print(torchrun_script(command, nodes=2, gpus_per_node=4, restarts=3))
 # processes of the first one in the store, and waited for them. With the variable, each attempt gets a store of its own.
 #
 # torchrun also replaces every exit code of the program by 1. So Slurm doesn't see the 75 that means "try again" on the
-# main page, and the job isn't queued again by itself. You submit the script once more, and the training continues from
-# its checkpoint.
+# main page. The script's `-eq 75` is never true here, and the job isn't queued again by itself. You submit the script
+# once more, and the training continues from its checkpoint.
 #
 # ## From GPU to GPU, between two nodes
 #
@@ -664,16 +672,16 @@ course.answer("rails", **kinds)
 # |---|---|
 # | `NET/IB/0/GDRDMA` | through NIC 0, with GPUDirect RDMA |
 # | `NET/IB/0(0)/GDRDMA` | the same, but the rank in brackets sends for the rank at the beginning of the line: PXN |
-# | `NET/IB/0` | over InfiniBand, with a detour through the host memory |
-# | `NET/Socket/0` | over TCP, and InfiniBand isn't used at all |
+# | `NET/IB/0` | over InfiniBand or RoCE (RDMA over Ethernet), with a detour through the host memory |
+# | `NET/Socket/0` | over TCP, without RDMA |
 #
-# So `NET/IB` alone isn't good enough. If `/GDRDMA` is missing, the bytes take the detour. It can cost a lot. In [one
-# report](https://github.com/NVIDIA/nccl/issues/1412), 16 GPUs on two nodes had an average bus bandwidth of 33 GB/s
-# without it, and 93 GB/s for vectors of 1 GB after it was enabled. NCCL's [troubleshooting
+# So `NET/IB` alone isn't good enough. If `/GDRDMA` is missing, the bytes take the detour. In [one
+# report](https://github.com/NVIDIA/nccl/issues/1412), this was why a network was slow. NCCL's [troubleshooting
 # guide](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html) says what to check. Either the
-# kernel module `nvidia-peermem` has to be loaded, or the kernel and the driver have to support DMA-BUF. And the setting
-# ACS of the PCIe switches has to be off, unless you use virtual machines, because it redirects everything to the CPU.
-# In a cloud the name after `NET/` may be that of a plugin, such as `OFI`.
+# kernel module `nvidia-peermem` has to be loaded, or the kernel and the driver have to support DMA-BUF, Linux's
+# interface for memory that devices share. And ACS (access control services) of the PCIe switches has to be off, unless
+# you use virtual machines, because it redirects messages between devices to the CPU. In a cloud the name after `NET/`
+# may be that of a plugin, such as `OFI` or `Libfabric` for Amazon's network EFA.
 #
 # How near is a GPU to a NIC? `nvidia-smi topo -m` prints a table of all pairs. `PIX` means that they are on the same
 # PCIe switch. `PXB` stands for several PCIe switches, `PHB` or `NODE` for a path through one CPU, and `SYS` for a path
@@ -683,7 +691,7 @@ course.answer("rails", **kinds)
 # | Variable | Example | Meaning |
 # |---|---|---|
 # | `NCCL_SOCKET_IFNAME` | `=ib0`, `^docker` | which IP interfaces NCCL may use |
-# | `NCCL_IB_HCA` | `=mlx5_0:1,mlx5_1:1` | which InfiniBand cards and ports carry the data |
+# | `NCCL_IB_HCA` | `=mlx5_0:1,mlx5_1:1` | which InfiniBand or RoCE cards and ports carry the data |
 # | `NCCL_NET_GDR_LEVEL` | `PIX`, `PXB`, `PHB` | up to which distance between GPU and NIC it uses GPUDirect RDMA |
 # | `NCCL_CROSS_NIC` | `0`, `1`, `2` | whether a ring may change the rail: no, yes, or only if it is faster (default) |
 #
@@ -730,7 +738,8 @@ course.answer("rails", **kinds)
 # 8 bytes, it is low for any network, so look at the lines of the large sizes instead.
 #
 # Here is a line that somebody [published](https://github.com/NVIDIA/nccl/issues/1411) in 2024. We didn't measure it.
-# Two nodes took part, each with four H800 GPUs and four NICs, with `NCCL_CROSS_NIC=0` and the ring algorithm:
+# Two nodes took part, each with four H800 GPUs and four NICs, with `NCCL_CROSS_NIC=0` and the ring algorithm. We leave
+# out `#wrong` and the second half of the line:
 #
 # ```
 #       size       count   type  redop  root    time  algbw   busbw
@@ -761,8 +770,9 @@ course.answer("busbw", gigabytes_per_second=busbw / 1e9)
 #
 # Be careful when you compare two nodes with a data sheet. By default NCCL may use an algorithm in which the NVLinks do
 # more of the work, and then `busbw` can be *higher* than the rate of the network ([its maintainer's
-# explanation](https://github.com/NVIDIA/nccl-tests/issues/196)). With `NCCL_ALGO=RING` you measure the network. Then a
-# node with 400 Gbit/s per NIC should reach 46 to 48 GB/s for each NIC, according to [another
+# explanation](https://github.com/NVIDIA/nccl-tests/issues/196)). With `NCCL_ALGO=RING`, `busbw` is limited by the
+# slowest link of the ring. If the NVLinks are faster than the network, unlike in the report above, this is the network.
+# Then a node with 400 Gbit/s per NIC should reach 46 to 48 GB/s for each NIC, according to [another
 # answer](https://github.com/NVIDIA/nccl-tests/issues/290). And `NCCL_TESTS_SPLIT="MOD 8"` runs eight all-reduces at the
 # same time, each among GPUs with the same number, so that all messages cross the network between the nodes.
 #
@@ -791,7 +801,7 @@ course.answer("busbw", gigabytes_per_second=busbw / 1e9)
 # suspicious step on a different machine and compare the results. That is a good reason to save random states and the
 # position in the data.
 #
-# ## bfloat16 on your computer
+# ## bfloat16 in narrow and in wide layers
 #
 # The ladder on the [second page](13_gpu_nodes_part_2.ipynb) has a rung called *bfloat16*. Inside `torch.autocast`,
 # matrix products convert their inputs to numbers of 2 bytes. Let's compare this with `float32` on this computer, with a

@@ -3,11 +3,11 @@
 # %% [markdown]
 # # Where did the time go?
 #
-# One GPU takes 80 ms for a training step. Then you train on four GPUs and give each of them as many images as the
+# On one GPU, a training step takes 80 ms. Then you train on four GPUs and give each of them as many images as the
 # single GPU had. Each computes as much as before, and yet the step takes 120 ms. Where do the other 40 ms go? Perhaps
 # the network is slow. Perhaps one of the four is late in every step and the others wait for it, or all four wait for
-# images from the disk. Paying for a network twice as fast helps in the first case and is wasted money in the other two.
-# And the clock can't tell you which case you have, because all of them take 120 ms.
+# images from the disk. A network twice as fast would help in the first case and be wasted money in the other two. And a
+# stopwatch can't tell you which case you have, because all of them take 120 ms.
 #
 # A profile can. After this lesson you can record what each rank does and when, put the records of all ranks on one
 # clock, and find out why a program is slow *before* you change a line of it.
@@ -34,7 +34,7 @@ ranks.load_torch()
 # As in lesson 7, each rank plays the part of a node whose network link carries 400 million bits per second, which is 50
 # MB per second. If your system doesn't allow emulated links, a line under the cell says so, and messages arrive sooner.
 #
-# ## A timeline, counted by hand
+# ## Reading a timeline by hand
 #
 # We begin with ten made-up seconds of one rank, simple enough to count by hand. It computes from 0 to 4 s and from 6 to
 # 9 s. One message is in flight from 2 to 6 s, and another from 5 to 7 s.
@@ -44,8 +44,8 @@ from course_utils.lessons.profiling import Lanes, pictures
 
 computing = [(0, 4), (6, 9)]
 messages = [(2, 6), (5, 7)]
-made_up = Lanes(0, 0, 10, computing, messages, {})  # rank 0, 0 to 10 s, no phases
-pictures.profile([made_up], "Ten seconds of one rank, made up to be counted")
+made_up = Lanes(0, 0, 10, computing, messages, {})  # rank 0, 0 to 10 s, no named parts
+pictures.profile([made_up], "Ten made-up seconds of one rank")
 
 # %% [markdown]
 # From lesson 7 you know that communication is *hidden* while the rank computes, and *exposed* while the rank can only
@@ -81,17 +81,17 @@ course.answer("profile_by_hand", hidden=round(100 * hidden), idle=round(100 * id
 #
 # ## A profiler records one rank
 #
-# PyTorch's profiler, `torch.profiler`, writes such lists for you. It records when each of torch's **operators** begins
-# and ends. An operator is a function of torch's own library. `aten::addmm`, for example, computes a fully connected
-# layer: it multiplies the inputs by the weights and adds the bias. Each record is an **event**, with a name, a
-# beginning and a duration.
+# PyTorch's profiler, `torch.profiler`, makes such lists for you. It records when each of torch's **operators** begins
+# and ends. An operator is a function of torch's library. `aten::addmm`, for example, computes a fully connected layer:
+# it multiplies the inputs by the weights and adds the bias. Each record is an **event**, with a name, a start time and
+# a duration.
 #
-# The next cell holds everything you need. `training_step` builds lesson 7's small VGG-11 and 32 random images, and
-# returns a function that performs one training step. The loop calls it five times. With several ranks, `exchange` will
-# be the function that averages the gradients. The `schedule` makes two steps a warm-up, in which the profiler runs but
-# throws its records away, because starting it takes time. It keeps the three steps after them and then calls `write`,
-# which writes the events to a file. Only `profiler.step()` tells the profiler where one step ends and the next begins,
-# so don't forget it.
+# In the next cell, `training_step` builds lesson 7's small VGG-11, whose weights take 2.3 MB, and 32 random images, and
+# returns a function that performs one training step. With several ranks, `exchange` will average the gradients, and on
+# a single rank we pass `unsynchronised`, which does nothing. The `schedule` treats the first two steps as a warm-up:
+# the profiler runs but discards what it records, because it takes time to get going. It keeps the next three steps and
+# then calls `write`, which writes the events to a file. Only `profiler.step()` tells the profiler where one step ends
+# and the next begins.
 
 # %%
 from course_utils.lessons.profiling import training_step
@@ -121,12 +121,13 @@ def profile_steps(exchange):
 
 # %% [markdown]
 # Operators call other operators. For instance, `aten::conv2d` calls `aten::convolution`, which calls
-# `aten::_convolution`, which calls the operator that does the work. The time of an operator without the operators that
-# it calls is its **self time**, and a table that is sorted by self time shows you where the work is done.
+# `aten::_convolution`, which calls the operator that does the work. An operator's **self time** is the time it takes
+# itself, excluding the operators that it calls, which its *total* includes. Sorted by self time, a table shows you
+# where the work is done.
 #
 # Most of the work of a VGG is in its convolutions. In the forward pass a convolution computes one product, of its input
-# with its weights. From lesson 2 you know that the backward pass needs the gradient of the weights, and the gradient of
-# the input for the layer before. Each is a product of about the same size.
+# with its weights. From lesson 2 you know that the backward pass computes the gradient of the weights and, for the
+# preceding layer, the gradient of the input. Each is a product of about the same size.
 #
 # **Predict.** Which operator has the most self time? (`mkldnn` is the old name of oneDNN, a library of fast operators
 # that torch uses on CPUs.)
@@ -152,10 +153,11 @@ course.measured("profile_operator", answer=longest)
 print(operators_table(rows), convolutions_text(rows), sep="\n\n")
 
 # %% [markdown]
-# The first layer doesn't need the gradient of its input, the images, so expect a little less than twice the time.
-# `ProfilerStep*` is the profiler's own mark for a whole step.
+# Don't expect exactly twice the time. The first layer doesn't need the gradient of its input, the images, oneDNN need
+# not be equally fast at all three products, and an operator's time includes any wait for a core. `ProfilerStep*` is the
+# profiler's own mark for a whole step.
 #
-# The table adds up three steps. It shows *what* takes the time, but not *when*, and so not who waits for whom. That is
+# The table totals three steps. It shows *what* takes the time, but not *when*, and so not who waits for whom. That is
 # in the file. Together, the events of a rank make up its **trace**. Here is one event:
 
 # %%
@@ -168,21 +170,21 @@ print("ts is counted from", trace["baseTimeNanoseconds"], "ns after the start of
 
 
 # %% [markdown]
-# The beginning `ts` and the duration `dur` are in microseconds, and `pid` and `tid` are the numbers of the process and
-# of the thread. Base time and `ts` together are the time of the rank's clock. [Further](14_profiling_further.ipynb)
-# shows tools that can draw this format.
+# The start time `ts` and the duration `dur` are in microseconds, and `pid` and `tid` are the numbers of the process and
+# of the thread. Add `ts` to the base time, which can be weeks ago, and you have the time on the rank's clock.
+# [Further](14_profiling_further.ipynb) shows tools that can draw this format.
 #
 # ## Four ranks have four clocks
 #
-# Now all four ranks record three steps. In each of them, one all-reduce after the backward pass adds up all gradients
-# as one vector, as in lesson 6. Each rank uses the clock of its own machine, and the clocks of different machines
-# rarely agree to the microsecond. Ours do, because all four ranks really run on one machine. So we simulate four
-# machines by moving the base times. We pretend that the clock of rank 1 is 0.6 of a step ahead of rank 0's, that of
-# rank 2 is 0.4 of a step behind, and that of rank 3 is a whole step ahead.
+# Now all four ranks record three steps. In each of them, one all-reduce after the backward pass averages all gradients
+# as one vector, as in lesson 6. The clocks of different machines rarely agree to the microsecond. Ours do, because all
+# four ranks run on one machine, so we simulate four machines by moving the base times. As a step's length depends on
+# your machine, we pretend that rank 1's clock is 0.6 of a step ahead of rank 0's, rank 2's is 0.4 of a step behind, and
+# rank 3's a whole step ahead.
 #
-# To draw the four traces together, we have to merge them. `merge` counts all events from the same base time, subtracts
-# the number of seconds by which we believe a rank's clock is ahead, and gives each rank its own `pid`. Here we believe
-# that all clocks are right:
+# To draw the four traces together, `merge` measures all events from the same base time, subtracts the number of seconds
+# by which we think a rank's clock is ahead, and gives each rank its own `pid`. For now we assume that all clocks are
+# right:
 # %%
 def merge(traces, ahead):
     first = min(trace["baseTimeNanoseconds"] for trace in traces)
@@ -214,34 +216,35 @@ lanes = lanes_of(merge(four_machines, no_correction))
 pictures.profile(lanes, "With four clocks, the ranks don't seem to work together")
 
 # %% [markdown]
-# `lanes_of` sorts the events of each rank. Operators go into the computing lane, and whatever gloo sends goes into the
-# messages lane. Blue includes any time an operator waited for a core, so if your machine has fewer free cores than we
-# have ranks, the same work can take one rank twice as long as another.
+# `lanes_of` puts each rank's operators into the computing lane, and gloo's all-reduces, waiting included, into the
+# messages lane. Blue includes waits for a core, so if your machine has fewer free cores than we have ranks, the same
+# work can take one rank several times as long as another.
 #
-# Even so, the picture can't be true. In an all-reduce every rank needs the numbers of every other, so it can't end on
-# rank 2 before rank 3 has begun it. Until the clocks agree, no comparison *between* ranks means anything.
+# But uneven cores can't explain this picture. Compare the first dark bars of ranks 2 and 3. In an all-reduce every rank
+# needs the numbers of every other, so it can't end on rank 2 before rank 3 has begun it. Until the clocks agree, you
+# can compare durations, but no comparison of *moments* on different ranks means anything.
 #
 # ## A round trip compares two clocks
 #
-# So we have to find out how far ahead each clock is, and lesson 4's ping-pong can tell us. Rank 0 asks rank 1 for the
-# time, and notes on its own clock when it asked and when the answer arrived. Suppose rank 0 asks at 100 ms and has the
-# answer at 108 ms, and the answer is 150 ms. When did rank 1 read its clock? We only know that it was between the
-# question and the answer. If it was right after 100 ms, rank 1's clock is 50 ms ahead, and if it was just before 108
-# ms, it is 42 ms ahead. We take the middle, 46 ms, which is wrong by at most half the round trip, 4 ms. In the picture
-# on the right, a second round trip took only 2 ms:
+# How far ahead is each clock? Lesson 4's ping-pong can tell us. Rank 0 asks rank 1 for the time, and notes on its own
+# clock when it asked and when the answer arrived. Suppose rank 0 asks at 100 ms and has the answer at 108 ms, and the
+# answer is 150 ms. When did rank 1 read its clock? We only know that it was between the question and the answer. If it
+# was right after 100 ms, rank 1's clock is 50 ms ahead, and if it was just before 108 ms, it is 42 ms ahead. We take
+# the middle, 46 ms, which is wrong by at most half the round trip, 4 ms. In the picture on the right, a second round
+# trip took only 2 ms:
 
 # %% tags=["figure:14_round_trips"]
 trips = [(0.100, 0.150, 0.108), (0.200, 0.247, 0.202)]  # asked, clock, answered
-pictures.round_trips(trips, "The shorter round trip knows more: ± 1 ms, not ± 4 ms")
+pictures.round_trips(trips, "The shorter round trip tells you more: ± 1 ms, not ± 4 ms")
 
 # %% [markdown]
-# Either message may be held up on the way, and we can't tell which one was. But a short round trip leaves little room
-# for delay, so we try twenty times and believe the shortest. The idea is Cristian's, from 1989. Clocks also drift, so
-# for a long run you would ask before and after it.
+# Either message may be held up, and we can't tell which. But a short round trip leaves little room for delay, so we
+# make twenty round trips and trust the shortest, as Cristian did in 1989. Clocks also drift, so for a long run you
+# would ask before and after it.
 #
 # **Predict.** Two more round trips. In the first, rank 0 asks at 300 ms, rank 2's clock reads 290 ms, and the answer
 # arrives at 310 ms. In the second, rank 0 asks at 400 ms, rank 2's clock reads 385 ms, and the answer arrives at 404
-# ms. How many milliseconds is rank 2's clock *behind*, and by how many may that be wrong?
+# ms. How many milliseconds *behind* is rank 2's clock, and how far off could that answer be?
 
 # %%
 course.predict("profile_clock", behind=..., wrong_by=...)
@@ -253,11 +256,10 @@ behind = (asked + answered) / 2 - clock
 course.answer("profile_clock", behind=behind, wrong_by=(answered - asked) / 2)
 
 # %% [markdown]
-# The second trip is the shorter one, with 4 ms. Its middle is 402 ms, when rank 2's clock read 385 ms, so it is 17 ms
-# behind, give or take 2 ms.
+# The second trip is shorter, at 4 ms. Its middle is 402 ms, when rank 2's clock read 385 ms, so it is 17 ms behind,
+# give or take 2 ms.
 #
-# Now let rank 0 ask for real. The other ranks add to their clocks what we simulate. A clock that is behind is printed
-# as a negative number:
+# Now let rank 0 ask for real. Each of the other ranks adds its simulated offset to its clock:
 
 
 # %%
@@ -280,18 +282,15 @@ def ask_for_the_time(simulated):
 
 
 # %%
-from course_utils.words import seconds_text
+from course_utils.lessons.profiling import clock_text
 
 ahead = [0.0]
 trips = ranks.run(ask_for_the_time, simulated, backend="gloo").results[0]
 for rank, round_trips in trips.items():
     asked, clock, answered = min(round_trips, key=lambda trip: trip[2] - trip[0])
     ahead.append(clock - (asked + answered) / 2)
-    error = seconds_text((answered - asked) / 2)
-    print(
-        f"rank {rank} is {1000 * ahead[rank]:+.2f} ms ahead, wrong by at most {error}"
-        f" (simulated: {1000 * simulated[rank]:+.2f} ms)"
-    )
+    error = (answered - asked) / 2
+    print(clock_text(rank, ahead[rank], error, simulated[rank]))
 
 # %% [markdown]
 # With these four numbers `merge` puts all events on the clock of rank 0:
@@ -307,13 +306,16 @@ pictures.profile(
 # %% [markdown]
 # ## Waiting for the last rank looks like communication
 #
-# Now we can compare ranks. Suppose four ranks begin an all-reduce at 100, 112, 104 and 131 ms, and it ends at 161 ms on
-# all of them. On rank 0 the dark bar is 61 ms long. But the all-reduce can't get far before rank 3 joins in at 131 ms,
-# so for the first 31 ms rank 0 mostly waits for rank 3. Only the remaining 30 ms are the **transfer**, the time in
-# which the numbers travel. A faster network could shorten those 30 ms, and not the 31. The next cell does this sum for
-# the second all-reduce in the picture. `communication` lists the beginning and end of each:
+# Suppose four ranks begin an all-reduce at 100, 112, 104 and 131 ms, and it ends on all of them at 161 ms. On rank 0
+# the dark bar is 61 ms long. But the all-reduce can't get far before rank 3 joins in at 131 ms, so for the first 31 ms
+# rank 0 mostly waits for rank 3. Only the remaining 30 ms are the **transfer**, the time in which the numbers travel. A
+# faster network could shorten those 30 ms, and not the 31. The next cell calculates both for the second all-reduce in
+# the picture, and how long the gradient needs in a ring of four. `communication` lists when each all-reduce began and
+# ended:
 
 # %%
+from course_utils.lessons.overlap import small_vgg
+
 begins = [own.communication[1][0] for own in flat]  # of the second all-reduce
 last = max(begins)
 for own in flat:
@@ -321,15 +323,20 @@ for own in flat:
     waited, transfer = 1000 * (last - begin), 1000 * (end - last)
     print(f"rank {own.rank}: {waited:5.1f} ms for the last rank, {transfer:.1f} ms after")
 
+size = sum(parameter.nbytes for parameter in small_vgg(seed=0).parameters())
+needed = 2 * 3 / 4 * size / 50e6  # seconds
+print(f"{size / 1e6:.1f} MB of gradients need {1000 * needed:.0f} ms at 50 MB/s")
+
 # %% [markdown]
-# The rank with 0 ms is the one that came last. When you look at such a picture, find that rank first. What the others
-# show before it begins is waiting, and only what comes after can be the price of the network.
+# The rank with 0 ms came last. In such a picture, find that rank first. Until it begins, the others are mostly waiting,
+# and only what comes after can be the price of the network. The ranks don't end at quite the same time, because each is
+# done when its own last piece has arrived, and on a busy machine they may need far longer than calculated.
 #
 # ## What does overlap change?
 #
 # Now we send the gradients in lesson 7's buckets of half a megabyte, each as soon as it is full, during the backward
-# pass. The ranks share one clock this time, so there is nothing to correct. The title compares this profile with the
-# one before.
+# pass. The ranks share one clock this time, so there is nothing to correct. The title compares how much is hidden now
+# and before. If it says that the machine was busy, look only at where messages begin, or run the cell again.
 
 # %% tags=["figure:14_hidden"]
 from course_utils.lessons.overlap import overlapped
@@ -343,19 +350,19 @@ pictures.profile(buckets, title, profile_text(buckets))
 
 # %% [markdown]
 # With a single all-reduce at the end, hardly anything can be hidden, because nothing is left to compute. The buckets
-# now lie beneath the backward pass, the later part of a step's blue. Even if they hide more than half of the
-# communication, they may save much less time. A bucket is in flight until the last rank has joined in and the numbers
-# have travelled, so messages are now in flight for longer, and part of what is hidden is waiting.
+# begin during the backward pass, the later part of a step's blue, so part of their time can be hidden. But the step may
+# get shorter by far less, because a bucket is in flight until the last rank has joined in, so part of what is hidden
+# may be waiting.
 #
-# And what is still exposed? The last bucket is full only when the backward pass is over, but half a megabyte in a ring
-# of four takes only 2 · 3/4 · 0.5 MB ÷ 50 MB/s = 15 ms. A dark piece that is much longer, or in the middle of a
-# backward pass, is mostly waiting for a slower rank or for a free core. Overlap hides the transfer, but it doesn't make
-# a late rank come earlier.
+# And what is still exposed? Together the buckets hold the same 2.3 MB, for which the links need 70 ms. If the backward
+# pass fills buckets faster than the links can carry them, they queue, and some are still on their way when all ranks
+# have finished computing. If one rank is still blue, though, the others may be waiting for that rank. Overlap cures
+# neither.
 #
-# ## Five reasons to be slow
+# ## Five reasons why a program is slow
 #
-# Each of the five programs in the exercises is correct, and slow for one reason. Here is what the five reasons look
-# like, with all tiny pieces drawn large enough to see. You need two ranks to see an imbalance, so *d* gets two rows:
+# Each of the five programs in the exercises is correct, and slow for one reason. Here is what the reasons look like,
+# with tiny pieces drawn large enough to see. An imbalance needs two ranks, so *d* gets two rows:
 
 # %% tags=["figure:14_reasons"]
 short = [(0.25 * k, 0.25 * k + 0.12) for k in range(48)]
@@ -370,30 +377,33 @@ reasons = {
     "e waits for a number": (before, after),
 }
 drawn = [Lanes(0, 0, 12, *times, {}) for times in reasons.values()]
-title = "Five reasons to be slow, and what each looks like"
+title = "Five reasons why a program is slow, and what each looks like"
 pictures.profile(drawn, title, "Made up", names=list(reasons))
 
 # %% [markdown]
-# In front of a real profile, ask these questions in this order:
+# When you look at a real profile, ask these questions in this order:
 #
-# 1. **Is there much idle time, in long gaps?** Then the rank does or waits for something that isn't recorded, most
-#    often its data (*a*). Look at how batches are read and prepared.
-# 2. **Is the computing cut into tiny slices with gaps between them?** Then each operator does so little that calling it
-#    takes longer than its work (*b*). Slices shorter than a pixel blend into a pale blue. Compute the same with fewer,
-#    larger operators.
+# 1. **Is there much idle time, in long gaps?** Long means far longer than the microseconds that calling an operator
+#    takes. Then the rank does or waits for something that isn't recorded, such as reading its data (*a*). Look at how
+#    batches are read and prepared.
+# 2. **Is the computation cut into tiny slices with gaps between them?** Then each operator does so little that calling
+#    it takes longer than its work (*b*). Slices narrower than a pixel blend into a pale blue. Do the same work with
+#    fewer, larger operators.
 # 3. **Are there many tiny messages, and does the rank wait during each?** Find the call that sends them. If the program
 #    asks for a number in every step, such as the mean loss for a log (*e*), ask less often. If it all-reduces each
-#    parameter by itself, use buckets (lesson 7). Others, such as the norm for gradient clipping, are needed.
+#    parameter by itself, use buckets (lesson 7). Some can't be avoided, such as the gradient norm for clipping in a
+#    sharded model.
 # 4. **Do the ranks begin their messages at different times and end them together?** Then look at which rank is last. If
-#    it is the same rank in every step, it has more work or is slower (*d*), and you share the work more evenly. If the
-#    last rank changes, as it may in our pictures of the VGG, look for what disturbs the ranks, such as too few cores.
+#    it is the same rank in every step, it has more work or is slower (*d*), so share the work more evenly. If the last
+#    rank changes, as it may in our pictures of the VGG, the work may vary, or something disturbs the ranks, such as too
+#    few cores.
 # 5. **Do all ranks start to send at the same moment, and not before they have finished computing?** Then messages and
-#    computing take turns (*c*). Begin to send earlier, as in lesson 7. If all the overlap there can be is already there
-#    and messages are still exposed, send less or get a faster network.
+#    computing take turns (*c*). Begin to send earlier, as in lesson 7. If everything that can overlap already does, and
+#    messages are still exposed, send less or get a faster network.
 #
-# Let's try it. `profile_program` does what you have done above, for a whole run of one of the five programs. Here the
-# computing is faked: each rank sleeps for as long as it would have computed, as if it had a core of its own. Each step
-# all-reduces two tensors, the loss and the gradient.
+# `profile_program` does what you have done above, for a whole run of one of the five programs. Here most of the
+# computing time is faked: each rank sleeps for as long as a larger network would compute, as if it had a core of its
+# own. Each step all-reduces two tensors, the loss and then the gradient.
 
 # %% tags=["figure:14_slow_4"]
 from course_utils.lessons.profiling import CHOICES, letter_of, profile_program
@@ -402,25 +412,25 @@ lanes = profile_program(ranks, 4).lanes
 pictures.profile(lanes, "Slow program 4, a whole run", profile_text(lanes))
 
 # %% [markdown]
-# **Predict.** Which of the five reasons makes this program slow? Go through the questions in their order.
+# **Predict.** Which of the five reasons makes this program slow? Ask the questions in order.
 
 # %%
 course.predict("profile_slow_4", answer=..., choices=CHOICES)  # "a" to "e"
 
 # %% [markdown]
-# Once you know the reason, you change the program, and then you have to show that it is faster. The next cell
-# alternates between the slow program and a better one (lesson 3), so that if your computer is briefly busy, both
-# suffer. It stops when the result is clear, after five rounds at most.
+# Once you have changed the program, you have to show that it is faster. The next cell alternates between the slow
+# program and a better one (lesson 3), so that if your computer is busy, both suffer. It stops when the result is clear,
+# after five rounds at most.
 
 # %% tags=["figure:14_cured_4"]
-from course_utils.lessons.profiling import PROGRAMS, profile_like, race
+from course_utils.lessons.profiling import PROGRAMS, cured_texts, profile_like, race
 
 
 def slow_and_better(number):
     taken = race(ranks, number, rounds=5, until=PROGRAMS[number].target)
     both = profile_like(ranks, number, taken)  # one more run of each, profiled
-    title, names = f"Program {number}: {taken}", ["slow", "better"]
-    return pictures.profile(both, title, "Rank 0, one run of each", names=names)
+    title, subtitle = cured_texts(number, taken, both)
+    return pictures.profile(both, title, subtitle, names=["slow", "better"])
 
 
 course.answer("profile_slow_4", answer=letter_of(4))
@@ -432,11 +442,11 @@ slow_and_better(4)
 # mine = batch[rank * share : (rank + 1) * share]
 # ```
 #
-# gives each rank a quarter of the texts. They are equal in number but not in length, so the last rank gets the four
-# longest, which have 79% of a batch's letters. A faster network would hardly help, because only the last rank's dark
-# bars could shrink, and they are short. The better program shares the *letters* as evenly as it can. The longest text
-# alone has a third of them, and the other three ranks share the rest. How to do that is up to you, in exercise
-# `speed_up_4`. Both programs compute the same losses, because only the time is faked.
+# gives each rank the same number of texts, but because they are sorted by length, the last rank gets the four longest,
+# which have 79% of a batch's letters. A faster network would hardly help, because only the last rank's dark bars could
+# shrink, and they are short. The better program shares the *letters* as evenly as it can. The longest text alone has a
+# third of them, and the other three ranks share the rest. How to do that is up to you, in exercise `speed_up_4`. Both
+# programs compute the same losses, because the ranks' sums are added up and the total is divided by 16.
 #
 # Here is another program, which runs on a single rank and really computes:
 
@@ -447,7 +457,8 @@ pictures.profile(lanes, "Slow program 1, a whole run", profile_text(lanes))
 # %% [markdown]
 # If a single block of blue is much wider than all others, that operator probably had to wait for a core.
 #
-# **Predict.** Which of the reasons makes this one slow? Compare the gaps with the slices of blue.
+# **Predict.** Which of the reasons makes this one slow? Compare the gaps with the slices of blue, the faint ones
+# included.
 
 # %%
 course.predict("profile_slow_1", answer=..., choices=CHOICES)  # "a" to "e"
@@ -459,12 +470,13 @@ slow_and_better(1)
 # %% [markdown]
 # The rank is idle in the picture, and yet its processor was busy. It read photos from files and decoded them, the same
 # ones again in every epoch. Decoding is done by a different library, and by default torch's profiler records only
-# torch's operators and a few of its own marks. **A profiler sees only what it was built to see**, so take a gap as a
+# torch's operators and a few of its own marks. **A profiler sees only what it was built to see**, so treat a gap as a
 # question. If you suspect a part of your own program, put `with torch.profiler.record_function("decode"):` around it,
 # and it becomes an event.
 #
-# The better program decodes each photo once, in the long gap at its beginning, and keeps it. If the photos don't fit
-# into memory, the workers of a `DataLoader` can decode the next batch while the network trains on this one (lesson 3).
+# The better program decodes each photo once, in the pale part at its beginning, where each faint line turns a photo
+# into a tensor, and keeps it. If the photos don't fit into memory, the workers of a `DataLoader` can decode the next
+# batch while the network trains on this one (lesson 3).
 
 # %%
 ranks.stop()
@@ -477,22 +489,22 @@ ranks.stop()
 # so only the kernels show how long the work took. With `ProfilerActivity.CUDA` they become events as well, in rows of
 # their own. Most messages of NCCL (lesson 13) are kernels, too.
 #
-# The questions above stay the same, with "kernel" in place of "operator". But the reason for a gap is in the
+# The questions above stay the same, with "kernel" in place of "operator". But the reason for a gap is often in the
 # processor's rows. A call such as `loss.item()` waits for the GPU without any message, and the GPU then has nothing to
-# do until new launches arrive. And *many small operations* is even more common, because the GPU runs out of work if,
-# kernel after kernel, the launch takes longer than the kernel.
+# do until new launches arrive. And *many small operations* is even more common, because the GPU runs out of work if the
+# launches take longer than the kernels.
 #
-# [Further](14_profiling_further.ipynb) shows such a step on an H100, when a step needs the most memory, and what it
-# takes to keep a GPU supplied with images. Two more sections deal with several ranks: which one would have to be
-# faster, and what you can still find out when a run hangs and never writes a trace.
+# [Further](14_profiling_further.ipynb) profiles such a step on an H100, and shows at what point a step needs the most
+# memory and what it takes to keep a GPU supplied with images. It also shows which of several ranks would have to get
+# faster, and what you can find out when a run hangs and never writes a trace.
 #
 # ## What you take with you
 #
-# In a trace, a rank computes, waits for exposed communication, or is idle at every moment, and you can count each of
+# At every moment of a trace, a rank is computing, waiting for exposed communication, or idle, and you can count each of
 # the three. Idle means only that nothing was recorded. Before you compare ranks, put their traces on one clock. The
 # shortest of many round trips tells you how far ahead a clock is. Waiting for the last rank looks like communication,
 # so look for the rank that begins last, and whether it is always the same. Find the reason in the profile before you
-# change the program, and afterwards let the old and the new one take turns.
+# change the program, and afterwards time the old and new versions in turn.
 #
 # In [the exercises](../exercises/14_profiling.ipynb) you make five slow programs faster. [Lesson
 # 15](15_read_the_manual.ipynb) asks whether you can now read the manual of any framework.
@@ -503,5 +515,5 @@ ranks.stop()
 #   record, such as shapes, memory and the lines of your program.
 # - [Holistic Trace Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis), by Meta, computes this
 #   lesson's shares from the traces of many GPUs.
-# - Flaviu Cristian, 1989, [a paper in *Distributed Computing*](https://doi.org/10.1007/BF01784024), shows how well a
+# - Flaviu Cristian, 1989, [*Probabilistic clock synchronization*](https://doi.org/10.1007/BF01784024), shows how well a
 #   clock can be read over a network that may delay any message.

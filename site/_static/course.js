@@ -1,12 +1,13 @@
 // Pages opened from the disk may not read each other: there, the search shows titles without the words around a hit.
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
-// The themes listen to the first button of each menu, which one of them hides; the other buttons pass on to it.
+// A menu that is closed gives the focus back to the button that opened it.
 document.addEventListener("DOMContentLoaded", () => {
-    for (const menu of [".primary-toggle", ".secondary-toggle"]) {
-        const [first, ...others] = document.querySelectorAll(menu);
-        for (const other of others) other.addEventListener("click", () => first.click());
-    }
+    let opener;
+    for (const button of document.querySelectorAll(".primary-toggle, .secondary-toggle"))
+        button.addEventListener("click", () => { opener = button; });
+    for (const menu of document.querySelectorAll("dialog"))
+        menu.addEventListener("close", () => opener?.focus());
 });
 
 // A formula that is wider than the page scrolls by itself: the keyboard must be able to reach it.

@@ -31,8 +31,9 @@ BIN = Path(sys.executable).parent
 HOME = "/home/ada"
 ADDRESSES = ("10.1.0.11", "10.1.0.12")
 LIMIT_MIB = 1024
-LABELLED = "; each line begins with the number of its task, one on each node, as srun --label prints it"
 """Of the control group whose ranks run out of memory."""
+LABELLED = "; each line begins with the number of its task, one on each node, as srun --label prints it"
+FROM_DMESG = "; the last line is the kernel's and was added from dmesg"
 
 
 @dataclass
@@ -324,6 +325,7 @@ def record(name: str, out: Path | None = None) -> None:
         "recorded": f"{datetime.now(UTC):%Y-%m-%d}",
         "changed": "paths, the host's name; stack traces are shortened"
         + (LABELLED if sum("--node-rank" in command for command in commands) > 1 else "")
+        + (FROM_DMESG if any(command.startswith("dmesg") for command in commands) else "")
         + ("; two ranks share a GPU, each told to be a node of its own" if name in SHARED else ""),
     }
     file.with_suffix(".log").write_text("\n".join(trimmed([neutral(line) for line in lines])) + "\n")

@@ -93,12 +93,12 @@ def imbalances(runs: int) -> list[Row]:
 
 def exposed(runs: int) -> list[Row]:
     """The share of the ring's time in which nothing is computed: against the same computing without a message."""
-    from course_utils.lessons.long_texts.experiments import own_keys_only, timed
+    from course_utils.lessons.long_texts.experiments import ring_without_messages, timed
     from course_utils.lessons.long_texts.zigzag import zigzag
     from course_utils.lessons.overlap.step_times import slowest
 
     with nodes_of(RANKS, RATE) as ranks:
-        ways = {"alone": own_keys_only, "ring": _ways()["ring"]}
+        ways = {"alone": ring_without_messages, "ring": _ways()["ring"]}
         options = {"heads": 2, "size": 32, "backend": "gloo"}
         seconds = slowest(ranks.run(timed, ways, zigzag(TOKENS, RANKS), runs, **options).results)
     pairs = zip(seconds["ring"], seconds["alone"], strict=True)

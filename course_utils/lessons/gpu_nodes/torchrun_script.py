@@ -14,8 +14,10 @@ def torchrun_script(
     would find the addresses of the dead. torchrun passes exit code 75 on as 1, so Slurm does not queue the job again:
     hand the script in again, and the training goes on.
 
-    The job's first task is told that it keeps the torchruns' store (is_host). By itself torchrun compares MASTER_ADDR
-    with its machine's name: where that is an alias, or of another network, nobody would keep it, and all would wait.
+    The job's first task is told that it keeps the torchruns' store (is_host). By itself torchrun resolves MASTER_ADDR
+    and its machine's own name, and compares the addresses. It does not recognise an address to which the machine's name
+    does not resolve (that of a second network card, or any if the name is 127.0.1.1): nobody would keep the store, and
+    all would wait.
 
     Args:
         command: what every process runs, without "python": "train.py --epochs 20".

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         drawn_text,
         mesh_beside_one_process,
         output_beside_one_process,
-        own_keys_only,
+        ring_without_messages,
         text_step_memory,
         timed,
     )

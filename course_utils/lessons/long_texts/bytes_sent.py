@@ -5,8 +5,9 @@ With S the bytes of a rank's own q, (batch, heads, tokens / P, size), and f the 
     ring      forward  2 f S (P - 1)                     backward  twice as much
     Ulysses   forward  2 (1 + f) S (P - 1) / P           backward  the same
 
-The all-gather sends what the ring sends. The ring sends less than Ulysses while P < 1 + 1 / f. With as many heads for
-keys as for queries it never does, and with an eighth of them it does on up to 8 ranks.
+In the forward pass, the all-gather sends what the ring sends. In the backward pass it does so if the keys and values
+are gathered again, and half of it if they have been kept. The ring sends less than Ulysses while P < 1 + 1 / f. With as
+many heads for keys as for queries it never does, and with an eighth of them it does on up to 8 ranks.
 
 Source: Liu et al. 2023, "Ring Attention", §3; Jacobs et al. 2023, "DeepSpeed Ulysses", §3.2.
 """

@@ -75,8 +75,12 @@ def output_beside_one_process(attend: Attend, positions: Positions, **shape: int
     return (out - ordinary_attention(q, k, v)[:, :, own]).abs().max().item()
 
 
-def own_keys_only(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: Positions) -> torch.Tensor:
-    """Compute as much as `ring_attention` in the same steps, but on this rank's own keys; the result is wrong."""
+def ring_without_messages(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, positions: Positions) -> torch.Tensor:
+    """Compute the same blocks as `ring_attention` in the same rounds, but send nothing; the result is wrong.
+
+    Each round has the positions of the real one, and this rank's own keys and values in place of those that would have
+    arrived.
+    """
     rank, world_size, total = dist.get_rank(), dist.get_world_size(), None
     for step in range(world_size):
         part = block_attention(q, k, v, positions[rank], positions[(rank - step) % world_size])

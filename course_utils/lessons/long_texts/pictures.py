@@ -20,7 +20,7 @@ SIDE, BETWEEN = 2.5, 0.3
 
 
 def ring_blocks(held: Sequence[Sequence[torch.Tensor]], shares: Sequence[torch.Tensor]) -> Figure:
-    """Draw whose keys and values each rank computes with in each round of a ring, found by comparing the numbers.
+    """Draw whose keys and values each rank holds in each round of a ring, found by comparing the numbers.
 
     Args:
         held: for each rank, the keys and values (stacked) that it had in each round.
@@ -33,13 +33,13 @@ def ring_blocks(held: Sequence[Sequence[torch.Tensor]], shares: Sequence[torch.T
     ]
     met = [{row[rank] for row in owners} for rank in range(len(held))]
     everyone = all(seen == set(range(len(shares))) for seen in met)
-    title = f"In {len(rounds)} rounds, each rank computes with the keys and values of all {len(shares)} ranks"
-    wrong = "Not every rank computes with the keys and values of all ranks"
+    title = f"In {len(rounds)} rounds, the keys and values of all {len(shares)} ranks visit each rank"
+    wrong = "Not every rank is visited by the keys and values of all ranks"
     return blocks(
         BlockFrames(tuple(frames)),
         title=title if everyone else wrong,
-        subtitle="Left the keys, right the values. Colour and number are those of the rank they belong to. A dark frame"
-        " marks what has just arrived.",
+        subtitle="Keys are on the left, values on the right. Colour and number show which rank they belong to. A dark"
+        " frame marks what has just arrived.",
     )
 
 
@@ -63,7 +63,7 @@ def gathered_blocks(gathered: Sequence[torch.Tensor], shares: Sequence[torch.Ten
     return blocks(
         BlockFrames((Frame("before", before), Frame("after the all-gather", after))),
         title=title if everywhere else "Not every rank holds the keys and values of all ranks",
-        subtitle="Each pair of squares is the keys and the values of a rank, in its colour and with its number.",
+        subtitle="Each pair of squares shows one rank's keys and values, with its colour and its number.",
     )
 
 

@@ -26,9 +26,10 @@ def work_text(pairs: Mapping[str, Sequence[int]]) -> str:
 def exposed_share(
     seconds: Mapping[str, Sequence[float]], overlapped: str, plain: str, without_messages: str
 ) -> float | None:
-    """Return the share of the waiting in `plain` that is left in `overlapped`; None if nothing can be judged.
+    """Return what sending adds in `overlapped`, as a share of what it adds in `plain`; None if nothing can be judged.
 
-    Nothing can be judged on a busy machine (`is_busy`), if `plain` hardly waits, or if the share is clearly below 0 or
+    It is an upper bound of the waiting, because sending can also slow down the computing. Nothing can be judged on a
+    busy machine (`is_busy`), if sending adds hardly anything in `plain`, or if the share is clearly below 0 or
     above 1: then something other than the messages has decided how long the runs took.
 
     We compare the fastest run of each, because whatever else the machine does makes a run longer, never shorter.
@@ -39,35 +40,38 @@ def exposed_share(
     if is_busy(seconds.values()):
         return None
     fastest = {name: min(line) for name, line in seconds.items()}
-    waits = fastest[plain] - fastest[without_messages]
-    if waits <= 0.1 * fastest[plain]:
+    added = fastest[plain] - fastest[without_messages]
+    if added <= 0.1 * fastest[plain]:
         return None
-    share = (fastest[overlapped] - fastest[without_messages]) / waits
+    share = (fastest[overlapped] - fastest[without_messages]) / added
     return min(1.0, max(0.0, share)) if -0.1 <= share <= 1.1 else None
 
 
 def exposed_text(seconds: Mapping[str, Sequence[float]], overlapped: str, plain: str, without_messages: str) -> str:
-    """Say how much of the waiting is hidden if messages travel behind the computing."""
+    """Say how much less time sending adds if the messages travel behind the computing."""
     share = exposed_share(seconds, overlapped, plain, without_messages)
     if share is None:
         return BUSY
-    return f"Sending while computing hides {percent(1 - share)} of the waiting"
+    return f"Sending during the computation adds {percent(1 - share)} less time than sending after it"
 
 
 def transfer_text(transfer: float, computing: float) -> str:
     """Say whether a transfer can hide behind the computing of a round, and how much of it stays exposed; in seconds."""
-    both = f"A transfer takes {seconds_text(transfer)} and a round computes for {seconds_text(computing)}"
+    both = f"A transfer takes {seconds_text(transfer)} and the computation of a round {seconds_text(computing)}"
     if transfer <= computing:
         return f"{both}, so every transfer can be hidden."
     return f"{both}, so {seconds_text(transfer - computing)} of every transfer stay exposed."
 
 
-def waits_of(seconds: Mapping[str, Sequence[float]], without_messages: str) -> dict[str, dict[str, float]]:
-    """Return bars for each version that sends: the computing, and the time beyond it, by the fastest run of each."""
+def added_by_sending(seconds: Mapping[str, Sequence[float]], without_messages: str) -> dict[str, dict[str, float]]:
+    """Return bars for each version that sends, by the fastest run of each: the computing alone, and the time beyond it.
+
+    What is beyond it may be waiting, or computing that the sending has slowed down.
+    """
     fastest = {name: min(line) for name, line in seconds.items()}
     computing = min(fastest.values())
     return {
-        name: {"computing": computing, "wait": value - computing}
+        name: {"computing": computing, "added by sending": value - computing}
         for name, value in fastest.items()
         if name != without_messages
     }
@@ -84,9 +88,11 @@ def sends_text(ring: float, ulysses: float, world_size: int) -> str:
 
 
 def difference_text(found: Sequence[Mapping[str, float]]) -> str:
-    """Say how far the ranks are from one process at most, and in which tensors."""
+    """Say how far the output and the gradients of all ranks are from those of one process at most."""
     worst = max(max(differences.values()) for differences in found)
-    return f"{ranks(len(found))}: {', '.join(found[0])}: at most {worst:.0e} away from one process"
+    names = join([name for name in found[0] if name != "output"])
+    both = f"the output and the gradients of {names}"
+    return f"{ranks(len(found))}: {both} differ from those of one process by at most {worst:.0e}"
 
 
 def packed_text(pairs: Mapping[str, Sequence[int]]) -> str:

@@ -11,8 +11,8 @@ from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.step_memory import StepMemory
 from course_utils.lessons.profiling.trace_difference import IDLE, Change
-from course_utils.measuring import BUSY, Measured, is_busy, unless_busy
-from course_utils.words import bytes_text, number_text, percent, seconds_text, wrapped
+from course_utils.measuring import BUSY, Compared, Measured, is_busy, unless_busy
+from course_utils.words import bytes_text, count, number_text, percent, seconds_text, wrapped
 
 if TYPE_CHECKING:
     from course_utils.lessons.profiling.feeding import Fed
@@ -82,6 +82,39 @@ def operators_table(rows: Sequence[Operator], most: int = 8) -> str:
     for name, calls, own, total in longest:
         lines.append(f"{name:{width}}  {calls:5}  {seconds_text(1e-6 * own):>8}  {seconds_text(1e-6 * total):>8}")
     return "\n".join(lines)
+
+
+def clock_text(rank: int, ahead: float, error: float, simulated: float) -> str:
+    """Say how far a rank's clock is ahead of rank 0's, by at most how much that is wrong, and what was simulated.
+
+    Args:
+        ahead, error, simulated: in seconds; below zero is behind.
+    """
+    found = f"rank {rank}'s clock: {_ahead_text(ahead)}, give or take {1000 * error:.2f} ms"
+    return f"{found} (simulated: {_ahead_text(simulated)})"
+
+
+def _ahead_text(seconds: float) -> str:
+    return f"{1000 * abs(seconds):.2f} ms {'behind' if seconds < 0 else 'ahead'}"
+
+
+def cured_texts(number: int, taken: Compared, drawn: Sequence[Lanes]) -> tuple[str, str]:
+    """Return the title and subtitle of a picture of a slow program and a better one.
+
+    Args:
+        taken: the race of the better program, first, with the slow one.
+        drawn: lanes of one profiled run of each, the slow one first; it is a run of its own, so its ratio may differ.
+    """
+    slow, better = (lanes.seconds for lanes in drawn)
+    below = f"Rank 0, one more run of each; here the slow one takes {slow / better:.1f} times as long"
+    if taken.is_busy or not taken.first_is_faster:
+        return f"Program {number}: {taken}", below
+    ratios, (better_name, slow_name) = taken.ratios, taken.names
+    rounds = count(len(ratios.values), "round")
+    return (
+        f"Program {number}: {better_name} is {ratios.median:.1f} times as fast as {slow_name}",
+        f"{ratios.low:.1f} to {ratios.high:.1f} times in {rounds}. {below}",
+    )
 
 
 def launches_text(lanes: Sequence[Lanes]) -> str:

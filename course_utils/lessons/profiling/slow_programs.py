@@ -133,7 +133,7 @@ def both_by_turns(number: int, rounds: int, until: float | None = None) -> Compa
     with tempfile.TemporaryDirectory(prefix="course-profile-") as folder:
         given = program.inputs(Path(folder))
         slow, fast = (partial(function, *given) for function in (program.slow, program.fast))
-        names = "better", "slow"
+        names = "the better program", "the slow one"
         return compare(fast, slow, names=names, target=until, rounds=rounds, slowest=slowest_rank)
 
 

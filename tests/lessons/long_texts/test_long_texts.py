@@ -21,6 +21,7 @@ from course_utils.lessons.long_texts.experiments import (
     drawn_text,
     mesh_beside_one_process,
     output_beside_one_process,
+    ring_without_messages,
     text_step_memory,
 )
 from course_utils.lessons.long_texts.long_attention import attention_in_blocks, attention_round_the_ring
@@ -241,10 +242,11 @@ def test_in_order_the_last_of_four_ranks_has_seven_times_as_much_to_do() -> None
     assert imbalance(pairs_seen(zigzag(4096, 4))) == 1.0
 
 
+@pytest.mark.parametrize("attend", [ring_attention, ring_without_messages])
 @pytest.mark.parametrize("deal", [in_order, zigzag])
-def test_a_ring_computes_what_was_counted(deal, four_ranks) -> None:
+def test_a_ring_computes_what_was_counted_with_messages_and_without(deal, attend, four_ranks) -> None:
     positions = deal(2048, 4)
-    run = four_ranks.run(computing, ring_attention, positions, backend="gloo")
+    run = four_ranks.run(computing, attend, positions, backend="gloo")
     assert run.results == [2 * 2 * 4 * 16 * pairs for pairs in pairs_computed(positions, 128)]
     assert imbalance(run.results) == 1.0 if deal is zigzag else imbalance(run.results) > 1.6
 

@@ -7,6 +7,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.long_texts import pictures
 from course_utils.lessons.long_texts.sentences import (
     BUSY,
+    added_by_sending,
     difference_text,
     exposed_share,
     exposed_text,
@@ -15,7 +16,6 @@ from course_utils.lessons.long_texts.sentences import (
     packed_text,
     sends_text,
     transfer_text,
-    waits_of,
     work_text,
 )
 from course_utils.lessons.long_texts.zigzag import in_order, zigzag
@@ -35,11 +35,12 @@ def test_work_is_that_of_the_busiest_rank() -> None:
 
 
 @pytest.mark.parametrize(("ring", "share"), [(1.0, 0.0), (0.95, 0.0), (1.5, 0.5), (2.0, 1.0), (2.05, 1.0)])
-def test_what_is_exposed_is_a_share_of_the_waiting(ring, share) -> None:
+def test_what_the_ring_adds_is_a_share_of_what_sending_in_turn_adds(ring, share) -> None:
     seconds = {"alone": [1.0, 1.1], "in turn": [2.0, 2.1], "ring": [ring, ring + 0.1]}
     assert exposed_share(seconds, *TOLD) == share
-    assert exposed_text(seconds, *TOLD) == f"Sending while computing hides {percent(1 - share)} of the waiting"
-    assert min(one["wait"] for one in waits_of(seconds, "alone").values()) >= 0
+    found = exposed_text(seconds, *TOLD)
+    assert found == f"Sending during the computation adds {percent(1 - share)} less time than sending after it"
+    assert min(bar["added by sending"] for bar in added_by_sending(seconds, "alone").values()) >= 0
 
 
 @pytest.mark.parametrize("ring", [0.7, 2.3])
@@ -74,7 +75,7 @@ def test_who_sends_less_is_named() -> None:
 
 def test_the_worst_rank_counts() -> None:
     told = difference_text([{"output": 1e-16, "q": 2e-15}, {"output": 3e-14, "q": 0.0}])
-    assert told == "2 ranks: output, q: at most 3e-14 away from one process"
+    assert told == "2 ranks: the output and the gradients of q differ from those of one process by at most 3e-14"
 
 
 def test_a_mask_says_what_it_shows() -> None:
@@ -106,7 +107,7 @@ def test_a_ring_is_drawn_as_it_went_and_a_wrong_one_is_named() -> None:
     shares = shares_of(3)
     held = [[shares[(rank - step) % 3] for step in range(3)] for rank in range(3)]
     picture = pictures.ring_blocks(held, shares)
-    assert "In 3 rounds, each rank computes with the keys and values of all 3 ranks" in picture.alt_text
+    assert "In 3 rounds, the keys and values of all 3 ranks visit each rank" in picture.alt_text
     assert "round 2: rank 0: k1, v1; rank 1: k2, v2; rank 2: k0, v0" in picture.alt_text
     held[1][2] = held[1][1]
     assert "Not every rank" in pictures.ring_blocks(held, shares).alt_text

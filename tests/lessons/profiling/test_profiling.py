@@ -27,7 +27,7 @@ from course_utils.lessons.profiling.record_profiles import Profile, profile_rank
 from course_utils.lessons.profiling.slow import host_waits, input_pipeline, no_overlap, small_kernels, unbalanced
 from course_utils.lessons.profiling.slow_programs import CHOICES, PROGRAMS, letter_of, profile_program, race
 from course_utils.lessons.profiling.time_shares import exposed_communication, idle_share, overlap_share
-from course_utils.measuring import Compared
+from course_utils.measuring import BUSY, Compared
 from workshop.bench import profiling
 
 
@@ -346,6 +346,30 @@ def test_what_was_gained_is_said() -> None:
     poor, good = [lanes_with([(0, 5)], [(5, 9)])], [lanes_with([(0, 5)], [(2, 6)], rank=1)]
     assert "nothing is gained" not in sentences.overlap_text(poor, good, "buckets")
     assert "nothing is gained" in sentences.overlap_text(good, poor, "buckets")
+
+
+def test_a_clock_is_ahead_or_behind_in_milliseconds() -> None:
+    said = "rank 2's clock: 70.33 ms behind, give or take 0.16 ms (simulated: 70.28 ms behind)"
+    assert sentences.clock_text(2, -0.07033, 0.000157, -0.07028) == said
+    assert sentences.clock_text(1, 0.1, 0.001, 0.1).count("100.00 ms ahead") == 2
+
+
+@pytest.mark.parametrize(
+    ("better", "title"),
+    [
+        ([1.0, 1.0, 1.0], "Program 4: better is 2.0 times as fast as slow"),
+        ([2.0, 2.0, 2.0], "Program 4: better and slow: no clear difference (0.90 to 1.05 times as fast, in 3 rounds)"),
+        ([4.0, 4.0, 4.0], "Program 4: slow is 2 times as fast as better (1.90 to 2.2 in 3 rounds)"),
+        ([0.1, 9.0, 1.0], f"Program 4: {BUSY}"),
+    ],
+)
+def test_a_cured_program_has_the_ratio_of_the_race_and_of_what_is_drawn(better, title) -> None:
+    below = "Rank 0, one more run of each; here the slow one takes 2.4 times as long"
+    drawn = [Lanes(0, 0.0, 2.4, [], [], {}), Lanes(0, 0.0, 1.0, [], [], {})]
+    taken = Compared(better, [1.8, 2.0, 2.1], ("better", "slow"))
+    if taken.first_is_faster and not taken.is_busy:
+        below = f"1.8 to 2.1 times in 3 rounds. {below}"
+    assert sentences.cured_texts(4, taken, drawn) == (title, below)
 
 
 def same(slow: list[float], fast: list[float]) -> bool:
