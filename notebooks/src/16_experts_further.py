@@ -74,15 +74,14 @@ for name, balance in balances.items():
 ends = {name: run.held_out for name, run in found.items()}
 for name, end in ends.items():
     print(f"{name}: loss {end:.3f} on new text")
-course.draw.loss_curves(
-    {name: run.losses for name, run in found.items()}, better_text(ends)
-)
+losses = {name: run.losses for name, run in found.items()}
+course.draw.loss_curves(losses, better_text(ends), y="training loss")
 
 # %% [markdown]
-# The title compares the dense model with the best mixture. It calls differences below 2% a tie, because with such tiny
-# models and training runs of seconds they may well be chance. Experts need many tokens each before they pay off. With
-# large models and long training runs they do. The authors of Switch Transformers report that their mixture reached the
-# quality of a dense model with the same work per token up to seven times as fast.
+# The title compares the dense model with the best mixture, on new text. It calls differences below 2% a tie, because
+# with such tiny models and training runs of seconds they may well be chance. Experts need many tokens each before they
+# pay off. With large models and long training runs they do. The authors of Switch Transformers report that their
+# mixture reached the quality of a dense model with the same work per token up to seven times as fast.
 #
 # ## A limit for each expert
 #
@@ -94,9 +93,9 @@ course.draw.loss_curves(
 # tokens that want it are dropped, which means that they get no answer from this expert. The block adds its input to
 # what comes back from the layer, so a token that was dropped by all its experts passes through unchanged.
 #
-# Suppose that 40% of all tokens want expert 2, and the others are spread evenly over four experts, with $k = 1$. Then
-# 55% of the tokens want expert 2. With a factor of 1.25 it accepts 1.25 × 25% = 31.25% of all tokens, so 23.75% are
-# dropped. Each of the other experts is wanted by 15%, and accepts them all.
+# Suppose that 40% of all tokens want expert 2, and the others are spread evenly over all four experts, with $k = 1$.
+# Then 40% + 60%/4 = 55% of the tokens want expert 2. With a factor of 1.25 it accepts 1.25 × 25% = 31.25% of all
+# tokens, so 23.75% are dropped. The other experts are wanted by 15% each, and accept them all.
 #
 # **Predict.** Now 85% of the tokens want expert 2, as on the first page. What percentage of all tokens is dropped with
 # a factor of 1.25?
@@ -148,9 +147,9 @@ course.predict("experts_combinations", within=1.05, k=..., combinations=...)
 course.answer("experts_combinations", k=8, combinations=math.comb(32, 8))
 
 # %% [markdown]
-# A second change is the **shared expert**, which every token goes through. Things that all tokens need can be learned
-# there, so the other experts don't each have to learn them again. The gate has no say in it, and the tokens don't have
-# to travel, because each rank keeps a copy.
+# A second change is the **shared expert**, which every token goes through. DeepSpeed-MoE (Rajbhandari and others, 2022)
+# had its prototype. Things that all tokens need can be learned there, so the other experts don't each have to learn
+# them again. The gate has no say in it, and the tokens don't have to travel, because each rank keeps a copy.
 #
 # The third change is the gate of DeepSeek-V3. Instead of a softmax over all experts, it puts each score $s_i$ through a
 # **sigmoid**, $\frac{1}{1+e^{-s_i}}$, which lies between 0 and 1, so an expert's value doesn't depend on the scores of
@@ -218,9 +217,8 @@ for name, run in found.items():
     print(
         f"{name}: loss {run.held_out:.3f}, busiest expert {crowded:.1f} times its fair share"
     )
-course.draw.loss_curves(
-    {name: run.losses for name, run in found.items()}, better_text(ends)
-)
+losses = {name: run.losses for name, run in found.items()}
+course.draw.loss_curves(losses, better_text(ends), y="training loss")
 
 # %% [markdown]
 # The small experts need a few more operations, because the gate has 32 scores to compute instead of 8. As before, a run
@@ -285,8 +283,9 @@ course.answer("experts_padding", padded=4 * max(group_sizes), grouped=sum(group_
 
 # %% [markdown]
 # `grouped_mm` is PyTorch's function for this, and it also has a gradient. Its documentation promises it for `bfloat16`
-# on CUDA devices; the CPU version that you have just used also takes `float32`. On a GPU it starts one kernel for all
-# experts. MegaBlocks (2022) showed how to train large mixtures efficiently without dropping a token, with kernels for
+# on NVIDIA GPUs from the A100 on; the CPU version that you have just used also takes `float32`. On a GPU it starts a
+# single kernel for all experts, if PyTorch has one for this GPU and the numbers are `bfloat16`. Otherwise it falls back
+# to a loop. MegaBlocks (2022) showed how to train large mixtures efficiently without dropping a token, with kernels for
 # block-sparse matrices. In Megatron-Core, dropless is now the default, and you have to ask for a capacity.
 # DeepSeek-V3's authors write that it "does not drop any tokens during training".
 #
@@ -364,11 +363,11 @@ inside, across = [
 pictures.two_level_blocks(inside, across)
 
 # %% [markdown]
-# Look at rank 0 in the middle panel. It holds the blocks that its node has for ranks 0 and 2, its own and those of rank
-# 1. Then it sends those for rank 2 in one message.
+# In the middle panel, rank 0 holds the blocks that its node has for ranks 0 and 2. Then it sends those for rank 2 in
+# one message.
 
 # %%
-from course_utils.lessons.experts import levels_text
+from course_utils.lessons.experts import faster_text, levels_text
 
 blocks = course.per_rank([torch.full((4, 2048), float(rank)) for rank in range(4)])
 runs = {
@@ -380,28 +379,32 @@ for once, (_, twice) in zip(*(run.results for run in runs.values())):
 counted = {}
 for name, run in runs.items():
     counted[name] = two_levels.crossing(run.events, node_size=2)
+print(faster_text({name: run.events for name, run in runs.items()}))
 course.draw.timelines(*runs.values(), titles=list(runs), title=levels_text(counted))
 
 # %% [markdown]
 # The same bytes cross the link between the nodes in half as many messages; with eight GPUs per node, it is an eighth.
-# Each message costs its latency (lesson 4), and many small messages may not use a fast link fully. The price is an
-# additional all-to-all inside the node, where links are faster. All four ranks share your computer here, so the times
-# in the picture mean less than the counts. The method is called *hierarchical all-to-all*; the library Tutel (2022) has
-# a version of it. Our function wants blocks of equal size, as a capacity makes them.
+# This saves the overhead of each message, and large messages use a fast link better. It saves no latency (lesson 4),
+# because messages in flight together wait for it only once. The price is an additional all-to-all inside the node,
+# where links are faster. With so few ranks it can exceed the gain, and as all ranks share your computer, the times mean
+# less than the counts. In a *round*, each rank sends and receives one message. Plain could do with three rounds, but
+# usually needs more, because ranks 1 to 3 all begin with rank 0. The method is called *hierarchical all-to-all*; the
+# library Tutel (2022) has a version of it. Our function wants blocks of equal size, as a capacity makes them.
 #
 # ## Each token goes to few nodes
 #
 # The last section has sent fewer messages. Can we also send fewer *bytes* between nodes? Let's take four ranks, each on
 # a node of its own, with 16 experts, four on each node, and $k = 4$. If the experts are chosen at random, three
-# quarters of them are on different nodes, so a token is sent to other nodes 4 × 3/4 = 3 times.
+# quarters of them are not on the token's own node, so a token is sent to other nodes 4 × 3/4 = 3 times.
 #
-# The first improvement costs nothing. If two of a token's experts are on the same node, send the token there only once
-# and let the node pass it on to both. The second one is **node-limited routing**, which changes the gate. DeepSeek-V3
-# first chooses the $M$ best nodes for each token, by the sum of the token's $k/M$ highest values on each node. Then it
-# chooses the $k$ experts on these nodes only.
+# The first improvement is cheap. If two of a token's experts are on the same node, send the token there only once, and
+# let the node pass it on to both and add up their answers, at the price of an extra hop inside the node. The second one
+# is **node-limited routing**, which changes the gate. DeepSeek-V3 first chooses the $M$ best nodes for each token, by
+# the sum of the token's $k/M$ highest values on each node ($k = 8$ and $M = 4$, so two). Then it chooses the $k$
+# experts on these nodes only.
 #
 # **Predict.** With $M = 2$, nearly every token goes to two of the four nodes, which may include its own. How often is a
-# token sent to a different node, on average, if the nodes are chosen at random?
+# token sent to a node other than its own, on average, if the nodes are chosen at random?
 
 # %%
 course.predict("experts_nodes", within=1.1, copies=...)
@@ -454,7 +457,7 @@ for name, case in cases.items():
 course.measured("experts_nodes", copies=round(copies, 2))
 
 # %% [markdown]
-# Two nodes, of which each is a different one with probability 3/4, make 1.5 copies. (It may be a little less, because
+# Two nodes, each of them not the token's own with probability 3/4, make 1.5 copies. (It may be a little less, because
 # all four experts of a token can be on the same node.) The number of messages stays the same, because the tokens for
 # one node travel together.
 #
@@ -471,9 +474,10 @@ print(f"{8 * (1 - absent):.1f} nodes on average")
 # ## Computing while tokens travel
 #
 # Even so, DeepSeek-V3's authors found that communication between nodes took about as long as computing. Their remedy is
-# to hide it, as DDP does with gradients in lesson 7. Within one batch this isn't possible, because an expert can't
-# compute before its tokens have arrived, and they can't go back before it has computed. But if you cut the batch into
-# two halves, the second half can travel while the first one is computed.
+# to hide it, as DDP does with gradients in lesson 7. Within one batch, only a shared expert can compute while tokens
+# travel (Megatron-Core has `--moe-shared-expert-overlap` for this). The others have to wait for their tokens, and the
+# answers can't leave before they are computed. But if you cut the batch into two halves, the second half can travel
+# while the first one is computed.
 #
 # Suppose that dispatch, computing and combine take 30 ms each for the whole batch. One after the other they take 90 ms.
 # With two halves, each part takes 15 ms:

@@ -71,10 +71,11 @@ print(f"{run.collectives} all-to-alls, forward and backward")
 # %% [markdown]
 # Each of `tokens_for_heads` and `heads_for_tokens` is an all-to-all, and its backward pass is the other one.
 #
-# What does a rank send? Let's measure in heads of the whole text. Take a model with 64 heads of queries and 8 heads of
-# keys and of values, as in Llama 3 70B. Ulysses moves the queries and the output with 64 heads each, and the keys and
-# values with 8 heads each, which makes 144 heads in all. On 8 ranks, each rank has $\frac18$ of the tokens, so it has
-# to move as many bytes as 18 heads of the whole text have, except for the eighth of them that stays where it is.
+# What does a rank send? Let's count in *heads of the whole text*: one is what a single head has for all tokens, a
+# vector for each of them. Take a model with 64 heads of queries and 8 heads of keys and of values, as in Llama 3 70B.
+# Ulysses moves the queries and the output with 64 heads each, and the keys and values with 8 heads each, which makes
+# 144 heads in all. On 8 ranks, each rank has $\frac18$ of the tokens, so it has to move as many bytes as 18 heads of
+# the whole text have, except for the eighth of them that stays where it is.
 #
 # In a ring only keys and values move, 8 + 8 = 16 heads, and every rank passes on all of them except its own eighth. So
 # with 8 ranks the ring sends 16 and Ulysses sends 18, both times $\frac78$. With more ranks, the ring's share stays the
@@ -151,8 +152,8 @@ assert sent == ring_bytes(small, 4)
 # In a zig-zag, ranks 0 to 3 have 2, 4, 8 and 8. The mean is 5.5, so the busiest rank has 1.45 times the mean. The
 # zig-zag pairs an early piece with a late one, and that is only right if late pieces see more.
 #
-# **Predict.** Turn the pack around, so that the documents have 8, 8, 16 and 32 tokens. How many halves does the busiest
-# rank have in a zig-zag, and how many in order?
+# **Predict.** Turn the pack around, so that the documents have 8, 8, 16 and 32 tokens. How many half tiles does the
+# busiest rank have in a zig-zag, and how many in order?
 
 # %%
 course.predict("texts_packed", within=1.05, zig_zag=..., in_order=...)
@@ -187,15 +188,18 @@ def three_orders(lengths, P):
 
 
 # %% tags=["figure:17_packed"]
-pack = [800, 800, 1600, 3200]  # a hundred times longer than above
-starts = starts_of(pack)
-pairs = {name: pairs_seen(own, starts) for name, own in three_orders(pack, 4).items()}
+def pairs_in(pack):
+    starts, orders = starts_of(pack), three_orders(pack, 4)
+    return {name: pairs_seen(own, starts) for name, own in orders.items()}
+
+
 half = 800**2 / 2
-busiest = {name: max(numbers) / half for name, numbers in pairs.items()}
+long_pack = pairs_in([800, 800, 1600, 3200])  # a hundred times longer than above
+busiest = {name: max(numbers) / half for name, numbers in long_pack.items()}
 course.answer("texts_packed", zig_zag=busiest["zig-zag"], in_order=busiest["in order"])
-drawn = [8, 8, 16, 32]
-title = sentences.packed_text(pairs)
-pictures.masks(three_orders(drawn, 4), title, starts_of(drawn))
+pack = [8, 8, 16, 32]  # so short that the pairs on the diagonal count a little
+title = sentences.packed_text(pairs_in(pack))
+pictures.masks(three_orders(pack, 4), title, starts_of(pack))
 
 # %% [markdown]
 # That was one small pack. Real packs have many documents of very different lengths. Here are 200 random packs of 8,192
@@ -226,8 +230,8 @@ assert mean(found["per document"]) < mean(found["zig-zag"])
 
 # %% [markdown]
 # Dividing each document isn't perfect either, because a length that 16 pieces can't divide leaves a token more for some
-# ranks. torch has a load balancer of this kind, too, and it accepts only lengths that can be divided by twice the
-# number of ranks. Short documents could also go to one rank as a whole, and then nothing would have to be sent for
+# ranks. torch has a private prototype of such a load balancer, which accepts only lengths that can be divided by twice
+# the number of ranks. Short documents could also go to one rank as a whole, and then nothing would have to be sent for
 # them. But a rank would have to find several that make the same work together, and a long document would still have to
 # be shared.
 #
@@ -367,17 +371,18 @@ for method in ("allgather", "alltoall"):
 
 # %% [markdown]
 # With `"alltoall"`, each of the three steps of the ring is an all-to-all in which every rank has something for its
-# neighbour only. In the backward pass, the gradients of keys and values make four steps, because torch also sends a
-# rank's own contribution once around. They do so with both methods. There is a second variant in torch, for
-# *FlexAttention*, where you write the mask as a function. It makes an all-gather forward and a reduce-scatter backward,
-# like the function on our first page.
+# neighbour only. In the backward pass there are seven: keys and values make three steps again, and their gradients make
+# four, because torch also sends a rank's own contribution once around. The gradients do so with both methods. There is
+# a second variant in torch, for *FlexAttention*, where you write the mask as a function. It makes two all-gathers
+# forward and two reduce-scatters backward, for keys and for values; the function on our first page sends both together.
 #
 # ## How long a text?
 #
 # Lesson 9's formula for memory has three parts. Some bytes are there whatever the length (weights, gradients, Adam's
-# averages), some are kept for each token, and some for each pair of tokens. With attention in blocks the last part is
-# zero. If $P$ ranks share a text, each keeps $\frac1P$ of the tokens. First we compare the formula with what a real
-# step keeps, for a small model of width 64 with 4 blocks and a text of 512 tokens:
+# averages; we assume that positions take no more weights in a longer text, as with RoPE), some are kept for each token,
+# and some for each pair of tokens. With attention in blocks the last part is zero. If $P$ ranks share a text, each
+# keeps $\frac1P$ of the tokens. First we compare the formula with what a real step keeps, for a small model of width 64
+# with 4 blocks and a text of 512 tokens:
 
 # %%
 from course_utils.lessons.long_texts import memory_in_blocks, ordinary_memory
@@ -397,10 +402,10 @@ for name, formula in formulas.items():
 
 # %% [markdown]
 # Now we solve the formula for the length (you write this function, `longest_text`, in the exercises), and take a model
-# of the size of GPT-2 medium: 24 blocks of width 1,024, with 16 heads. Suppose that one rank with 80 GB has room for
-# $n$ tokens. If eight ranks have room for eight times the activations, how much longer can the text be? With attention
-# in blocks, the bytes grow in proportion to the length. If all scores are kept, it is mostly the pairs that take room.
-# A text of twice the length has four times as many, and one of three times the length nine times as many.
+# of the size of GPT-2 medium: 24 blocks of width 1,024, with 16 heads. One rank has 80 GB. If eight ranks have room for
+# eight times the activations, how much longer can the text be? With attention in blocks, the bytes grow in proportion
+# to the length. If all scores are kept, it is mostly the pairs that take room. A text of twice the length has four
+# times as many, and one of three times the length nine times as many.
 #
 # **Predict.** By what factor does the longest text grow from 1 rank to 8, with all scores and in blocks?
 
@@ -430,9 +435,11 @@ under = (
 course.draw.over_numbers(numbers, fits, title, under, log=True, **axes)
 
 # %% [markdown]
-# Eight times the memory buys only $\sqrt 8$, or 2.8 times the length, if all scores are kept. In blocks it buys eight
-# times the length. But the *computing* still grows with the square of the length. Eight times the text on eight ranks
-# has 64 times as many pairs, so each rank computes eight times as long.
+# If all scores are kept, eight times the memory buys only a little more than $\sqrt 8$, or 2.8, times the length,
+# because a part of the bytes grows only with the tokens. In blocks it buys eight times the length. But the *computing*
+# of attention still grows with the square of the length. Eight times the text on eight ranks has 64 times as many
+# pairs, so each rank computes attention for eight times as long, while its work in MLPs and other linear layers stays
+# the same.
 #
 # ## All together
 #

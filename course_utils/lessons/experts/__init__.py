@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         busy_seconds,
         capacity_text,
         computing_gap,
+        faster_text,
         gradients_text,
         levels_text,
         sent_text,

@@ -86,7 +86,11 @@ def two_level_blocks(inside: Sequence[Sequence[int]], across: Sequence[Sequence[
     moments = {name: [[_block(number) for number in held] for held in every] for name, every in steps.items()}
     right = all(sorted(held) == [10 * other + rank for other in range(ranks)] for rank, held in enumerate(across))
     title = "After two levels, each rank has the blocks that all ranks have sent to it"
-    under = "3→0 is the block from rank 3 to rank 0. Ranks 0 and 1 are on one node, and ranks 2 and 3 on the other."
+    under = (
+        "3→0 is the block from rank 3 to rank 0. Ranks 0 and 1 are on one node, and ranks 2 and 3 on the other."
+        " A square with a dark frame holds something different than before."
+    )
+
     return where_tokens_are(moments, title if right else "Not every block is where it should be", under)
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from course_utils.measuring import larger
+from course_utils.measuring import larger, tied
 from course_utils.trace.events import Event, phase_seconds
-from course_utils.words import bytes_text, capital, count, join, number_text, percent
+from course_utils.words import bytes_text, capital, count, join, number_text, percent, seconds_text
 
 SAME = 1e-10
 """In double precision, numbers that are nearer than this are equal but for the order of additions."""
@@ -59,7 +59,7 @@ def capacity_text(factors: Sequence[float], dropped: Sequence[float], most: Sequ
     """
     ends = [
         f"factor {factors[i]:g} drops {percent(dropped[i] / 100)} of the tokens, and the busiest rank has "
-        f"{number_text(most[i] / 100)} times its fair share"
+        f"{percent(most[i] / 100)} of its fair share"
         for i in (0, -1)
     ]
     return capital("; ".join(ends))
@@ -118,3 +118,15 @@ def levels_text(counted: Mapping[str, tuple[int, int]]) -> str:
         f"{name}: {count(messages, 'message')} of {bytes_text(nbytes / max(messages, 1))} to the other node"
         for name, (messages, nbytes) in counted.items()
     )
+
+
+def faster_text(runs: Mapping[str, Sequence[Event]]) -> str:
+    """Say which of two runs took less time, from the first event to the last; it is one run of each, so no verdict."""
+    seconds = {
+        name: max(event.end for event in events) - min(event.start for event in events) for name, events in runs.items()
+    }
+    first, second = sorted(seconds, key=lambda name: seconds[name])
+    times = f"{seconds_text(seconds[first])} and {seconds_text(seconds[second])}"
+    if tied(seconds[first], seconds[second]):
+        return f"In this run, both take about as long: {times}"
+    return f"In this run, “{first}” is faster than “{second}”: {times}"

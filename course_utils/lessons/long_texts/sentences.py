@@ -83,8 +83,8 @@ def sends_text(ring: float, ulysses: float, world_size: int) -> str:
     if abs(ring - ulysses) <= 0.001 * ulysses:
         return f"{amounts}; both send the same"
     less, more = sorted([ring, ulysses])
-    name = "Ulysses" if ulysses < ring else "the ring"
-    return f"{amounts}; {name} sends {percent(less / more)} of the other"
+    name, other = ("Ulysses", "the ring") if ulysses < ring else ("the ring", "Ulysses")
+    return f"{amounts}; {name} sends {percent(less / more)} of what {other} sends"
 
 
 def difference_text(found: Sequence[Mapping[str, float]]) -> str:

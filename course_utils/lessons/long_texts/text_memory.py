@@ -21,7 +21,7 @@ class TextMemory:
     """Bytes that training one text takes on each of P ranks: fixed + (per_token · n + per_pair · n²) / P.
 
     Attributes:
-        fixed: parameters, gradients, optimizer state.
+        fixed: parameters, gradients, optimizer state. A table of positions counts as it is, and does not grow with n.
         per_token, per_pair: activations of all layers.
     """
 

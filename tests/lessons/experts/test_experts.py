@@ -34,6 +34,7 @@ from course_utils.lessons.experts.two_levels import (
 )
 from course_utils.lessons.model_parallel.transformer import Mlp
 from course_utils.ranks.run import per_rank
+from course_utils.trace.events import Event
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 
@@ -262,7 +263,7 @@ def test_sentences_follow_the_numbers() -> None:
     assert sent.endswith("with evenly spread tokens it would be 1,000")
     assert sentences.sent_text([9], 5).startswith("a rank sends 9 bytes in")
     assert sentences.sent_text([9]).startswith("a rank sends 9 B in")
-    assert "4 times its fair share" in sentences.capacity_text([1.0, 4.0], [50.0, 0.0], [100.0, 400.0])
+    assert "400% of its fair share" in sentences.capacity_text([1.0, 4.0], [50.0, 0.0], [100.0, 400.0])
     assert "of each other" in sentences.better_text({"dense": 2.0, "loss": 2.001, "bias": 2.4})
     assert "“loss” ends 5.0" in sentences.better_text({"dense": 2.0, "loss": 1.9, "bias": 2.2})
     assert "higher than that of “dense”" in sentences.better_text({"dense": 2.0, "loss": 2.2})
@@ -274,6 +275,13 @@ def test_sentences_follow_the_numbers() -> None:
     assert sentences.levels_text({"flat": (2, 16), "two levels": (1, 16)}).endswith(
         "two levels: 1 message of 16 B to the other node"
     )
+
+
+def test_the_run_says_which_was_faster() -> None:
+    short, long = ([Event(0, "send", "send", 1, 0, 8, 1.0, end)] for end in (1.044, 1.097))
+    told = sentences.faster_text({"on two levels": long, "plain": short})
+    assert told == "In this run, “plain” is faster than “on two levels”: 44 ms and 97 ms"
+    assert sentences.faster_text({"a": short, "b": short}).startswith("In this run, both take about as long")
 
 
 def test_a_balance_that_helps_is_said_to_help_and_a_tie_is_not() -> None:
