@@ -226,8 +226,8 @@ pictures.profile(list(launches.values()), title, f"Three steps; {where}", names=
 # which at least one kernel was running, according to [NVIDIA's
 # documentation](https://docs.nvidia.com/deploy/nvml-api/api/structnvmlUtilization__t.html), however small a part of the
 # GPU it used. So a high GPU-Util doesn't mean that the GPU is used well. With the graph, the recorded H100 ran kernels
-# 94% of the time and copied for 1%, and it reached 15% of its peak. This last number is the MFU (lesson 11) that you
-# know from [lesson 13](13_gpu_nodes_part_2.ipynb).
+# 94% of the time and copied for 1%, and it reached 12% of the peak on its data sheet. This last number is the MFU
+# (lesson 11) that you know from [lesson 13](13_gpu_nodes_part_2.ipynb).
 #
 # ## When does a step need the most memory?
 #
