@@ -117,7 +117,7 @@ def no_locks(monkeypatch) -> None:
 
 def test_a_disk_without_locks_is_told_with_the_variable_that_names_another(no_locks, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("COURSE_RUNTIME", str(tmp_path))
-    here = f"The disk of {tmp_path}.* cannot lock files \\(No locks available\\).* Set COURSE_%s to a folder on a different"
+    here = f"The disk of {tmp_path}.* cannot lock files \\(No locks available\\).* Set COURSE_%s to a folder on a"
     with pytest.raises(CourseError, match=here % "RUNTIME"), call_lock(RanksFolder.new()):
         pass
     if forking.can_fork():
