@@ -180,7 +180,8 @@ def process_group(launch: Launch | None = None, backend: str | None = None) -> I
         clean = True
     finally:
         if clean:  # after an error the process ends, and does not wait for the others here
-            gc.collect()  # a DDP model is in a cycle of references, and torch may crash if it outlives its group
+            if gradients is not None or not met_before:
+                gc.collect()  # a DDP model is in a cycle of references, and torch may crash if it outlives its group
             if gradients is not None:
                 dist.destroy_process_group(gradients)  # a communicator of NCCL's keeps some 100 MB of each GPU
             if not met_before:

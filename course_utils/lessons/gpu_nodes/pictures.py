@@ -150,11 +150,10 @@ def launchers_finding(found: Mapping[str, Mapping[str, object]], without_master:
     names = list(found)
     known = {tuple(answers[ask] for ask in ("rank", "world_size", "local_rank")) for answers in found.values()}
     if len(known) == 1:
-        same = f"{' and '.join(names)} name rank, world size and local rank differently"
         if without_master:
             missing = " and ".join(without_master)
-            same = f"The names of rank, world size and local rank differ, and {missing} gives no master"
-        return same
+            return f"The names of rank, world size and local rank differ, and {missing} gives no master"
+        return f"{' and '.join(names)} name rank, world size and local rank differently"
     return f"{' and '.join(names)}, for processes that differ"
 
 

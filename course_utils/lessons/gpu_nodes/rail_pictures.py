@@ -30,7 +30,7 @@ def rails(paths: Mapping[str, Sequence[Hop]], title: str = "") -> Figure:
 
     Args:
         paths: name → the hops of a message, from GPU to GPU.
-        title: printed first; the finding (which path takes how many network cards) follows under it.
+        title: printed first; the finding (which rail each path takes) follows under it.
 
     Raises:
         CourseError: a hop does not exist on these nodes, or there are more paths than colours.
