@@ -83,7 +83,7 @@ def test_a_gpu_counts_where_the_step_uses_it() -> None:
     held = read_memory({"traceEvents": [*notes, STEP, *operators]})
     assert held.device == "GPU 0" and held.allocated == [400, 800, 500], "all that its allocator has given out"
     assert held.operator == "aten::mm" and held.phases == {}
-    text = sentences.memory_text(held).replace("\N{NO-BREAK SPACE}", " ")
+    text = sentences.memory_text(held)
     assert text == "The most memory is needed after 20% of the step: 800 B, of which aten::mm has just taken 400 B"
     assert sentences.kept_text(held) == "Memory of GPU 0" and sentences.peak_letter(held) == "a"
 
