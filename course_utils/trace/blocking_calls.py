@@ -13,14 +13,14 @@ class ThreadedCall:
     """A call under way."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
-        self._call, self._result = call, None
+        self._result: Any = None
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True, name=f"{OWN_THREADS}call")
+        self._thread = threading.Thread(target=self._run, args=[call], daemon=True, name=f"{OWN_THREADS}call")
         self._thread.start()
 
-    def _run(self) -> None:
+    def _run(self, call: Callable[[], Any]) -> None:
         try:
-            self._result = self._call()
+            self._result = call()
         except Exception as error:
             self._error = error
 

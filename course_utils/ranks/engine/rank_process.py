@@ -15,6 +15,7 @@ from course_utils.trace.activity import ActivityFile
 from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
 from course_utils.trace.recorder import recorder
 from course_utils.trace.requests import PersistentRequest, TracedRequest
+from course_utils.trace.torch_import import trace_torch
 from course_utils.trace.windows import TracedWin
 
 
@@ -72,6 +73,7 @@ def join(folder: RanksFolder, activity: Path | int) -> RankProcess:
     communicators = Communicators(plain)
     _joined = RankProcess(TracedComm(communicators.get(plain.size, 0)), communicators, folder)
     _trace_mpi(_joined.world)
+    trace_torch()
     signal.signal(signal.SIGINT, on_interrupt)
     return _joined
 
