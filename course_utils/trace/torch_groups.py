@@ -26,7 +26,14 @@ from course_utils.trace.events import Agreement
 from course_utils.trace.ledger import OWN_THREADS
 from course_utils.trace.recorder import StopAsked, recorder
 from course_utils.trace.torch_distributed import SHORT_TIMEOUT, TracedGroup
-from course_utils.trace.torch_stores import inside_call, is_polled, poll_stores, seconds_in_words, wait_until
+from course_utils.trace.torch_stores import (
+    inside_call,
+    is_polled,
+    open_sockets,
+    poll_stores,
+    seconds_in_words,
+    wait_until,
+)
 from course_utils.trace.wait_graph import Collective
 from course_utils.words import ranks_in_words
 
@@ -177,6 +184,7 @@ def _make_group_together(
     meeting = None
     if is_polled() and not (_has_children() and "nccl" in str(backend)):
         meeting = _meet_for(size, group_rank, ranks, store, name, timeout)
+    before = open_sockets()
     distributed_c10d.ProcessGroup = TracedGroup  # type: ignore[misc]
     try:
         made = make()
@@ -184,7 +192,9 @@ def _make_group_together(
         distributed_c10d.ProcessGroup = _PlainGroup  # type: ignore[misc]
     if isinstance(made[0], TracedGroup):
         token, members, complete = meeting or _alone(size)
-        made[0].introduce(f"{backend} {token}", members, awaited=complete and timeout > SHORT_TIMEOUT)
+        made[0].introduce(
+            f"{backend} {token}", members, open_sockets() - before, awaited=complete and timeout > SHORT_TIMEOUT
+        )
     return made
 
 
@@ -352,14 +362,18 @@ def _destroy_process_group(group: dist.ProcessGroup | None = None) -> None:
         return
     unfinished = [one for one in traced_groups if not one.is_clean]
     traced_groups.clear()
-    for traced in unfinished:
-        traced.disconnect()
+    _disconnect(unfinished)
     some.clear()
     _plain_destroy(group)
     if unfinished:
         destructors = threading.Thread(target=unfinished.clear, daemon=True, name=f"{OWN_THREADS}destructors")
         destructors.start()
         destructors.join(_DESTRUCTOR_SECONDS)
+
+
+def _disconnect(groups: Sequence[TracedGroup]) -> None:
+    for group in groups:
+        group.disconnect()
 
 
 def close_groups() -> None:
