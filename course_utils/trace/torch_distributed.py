@@ -243,11 +243,23 @@ class TracedGroup(dist.ProcessGroup):
         self._plain: Any = dist.ProcessGroup(store, rank, size)
         self._unfinished: weakref.WeakSet[TracedWork] = weakref.WeakSet()
         self._connections: Sockets = set()
+        self.leave: Callable[[], None] = lambda: None
         self.members = list(range(size))
 
-    def introduce(self, name: str, members: list[int], connections: Sockets, *, awaited: bool) -> None:
-        """Tell the group what its ranks have learnt of each other, and which connections it has made."""
-        self._connections = connections
+    def introduce(
+        self,
+        name: str,
+        members: list[int],
+        connections: Sockets,
+        leave: Callable[[], None] = lambda: None,
+        *,
+        awaited: bool,
+    ) -> None:
+        """Tell the group what its ranks have learnt of each other, and which connections it has made.
+
+        `leave`: takes back what this rank has written where they met.
+        """
+        self._connections, self.leave = connections, leave
         self.ledger_name, self.members, self.awaited = f"{WORLD}/{name}", members, awaited
         self._names.add(self.ledger_name)
 

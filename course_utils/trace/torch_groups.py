@@ -72,16 +72,18 @@ class Meeting(NamedTuple):
         token: the same on all of them, and different for every group.
         members: for each rank of the group, the rank of the run.
         complete: whether all of them are ranks; a learner's program may start other processes that join.
+        leave: takes back what this rank has written.
     """
 
     token: str
     members: list[int]
     complete: bool
+    leave: Callable[[], None]
 
 
 def _alone(size: int) -> Meeting:
     """For a group of which the trace can know nothing."""
-    return Meeting(uuid.uuid4().hex, [recorder.rank] * size, False)
+    return Meeting(uuid.uuid4().hex, [recorder.rank] * size, False, lambda: None)
 
 
 class _Attendance:
@@ -92,7 +94,7 @@ class _Attendance:
     """
 
     def __init__(self, store: dist.Store, label: str, group_rank: int, size: int, gloo_key: Callable[[int], str]):
-        self._store, self._gloo_key = store, gloo_key
+        self._store, self._gloo_key, self._group_rank = store, gloo_key, group_rank
         self._keys = [f"course {label} {rank}" for rank in range(size)]
         self._own = self._keys[group_rank]
         self._missing = list(range(size))
@@ -122,14 +124,15 @@ class _Attendance:
         return [rank for rank in self._missing if not self._store.check([self._keys[rank]])]
 
     def leave(self) -> None:
-        """Take the own key back, so that nobody finds it who tries again."""
-        with contextlib.suppress(Exception):
+        """Take back what this rank has written, gloo's address too, so that nobody finds it who tries again."""
+        with contextlib.suppress(Exception):  # the store may be gone
             self._store.delete_key(self._own)
+            self._store.delete_key(self._gloo_key(self._group_rank))
 
     def result(self) -> Meeting:
         """What all have written."""
         entries = [self._store.get(key).decode().split() for key in self._keys]
-        return Meeting(entries[0][1], [int(rank) for rank, _ in entries], True)
+        return Meeting(entries[0][1], [int(rank) for rank, _ in entries], True, self.leave)
 
 
 def _meet(attendance: _Attendance, text: str, timeout: timedelta) -> Meeting | None:
@@ -191,10 +194,9 @@ def _make_group_together(
     finally:
         distributed_c10d.ProcessGroup = _PlainGroup  # type: ignore[misc]
     if isinstance(made[0], TracedGroup):
-        token, members, complete = meeting or _alone(size)
-        made[0].introduce(
-            f"{backend} {token}", members, open_sockets() - before, awaited=complete and timeout > SHORT_TIMEOUT
-        )
+        token, members, complete, leave = meeting or _alone(size)
+        awaited = complete and timeout > SHORT_TIMEOUT
+        made[0].introduce(f"{backend} {token}", members, open_sockets() - before, leave, awaited=awaited)
     return made
 
 
@@ -354,6 +356,8 @@ def _destroy_process_group(group: dist.ProcessGroup | None = None) -> None:
     While ranks are asked to stop, groups stay until the next call: those that still wait in one are to report that,
     and not that a connection was cut.
     """
+    if group is None and not dist.is_initialized():
+        return  # the course may have closed it, after an operation that was not finished
     some = [group] if group not in (None, dist.group.WORLD) else list(distributed_c10d._world.pg_map)
     traced_groups = [one for one in some if isinstance(one, TracedGroup)]
     if recorder.activity and recorder.activity.asked_to_stop:
@@ -361,8 +365,8 @@ def _destroy_process_group(group: dist.ProcessGroup | None = None) -> None:
             traced.broken = traced.dismissed = True
         return
     unfinished = [one for one in traced_groups if not one.is_clean]
+    _leave(traced_groups, unfinished)
     traced_groups.clear()
-    _disconnect(unfinished)
     some.clear()
     _plain_destroy(group)
     if unfinished:
@@ -371,8 +375,11 @@ def _destroy_process_group(group: dist.ProcessGroup | None = None) -> None:
         destructors.join(_DESTRUCTOR_SECONDS)
 
 
-def _disconnect(groups: Sequence[TracedGroup]) -> None:
+def _leave(groups: Sequence[TracedGroup], unfinished: Sequence[TracedGroup]) -> None:
+    """A function of its own, whose variables do not keep the last group alive."""
     for group in groups:
+        group.leave()
+    for group in unfinished:
         group.disconnect()
 
 

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -347,9 +348,17 @@ def _execute(cell: str, communicator: int | None) -> Reply:
 
     with capture_prints(_overflow_file()) as printed:
         reply = _reply_to(run)
+    _let_go_of_variables(shell.last_execution_result)
     reply.output = printed.text()
     reply.value = shown
     return reply
+
+
+def _let_go_of_variables(result: Any) -> None:
+    """Of the functions that an error came through: IPython keeps it, and so would keep a store with its port open."""
+    error = result and (result.error_before_exec or result.error_in_exec)
+    if error:
+        traceback.clear_frames(error.__traceback__)
 
 
 def _refuse_exit() -> None:
