@@ -124,6 +124,7 @@ class TracedWork(dist.Work):
             self._leave()
             raise
         if timeout and not done():
+            recorder.remove_open(self)  # it was waited for
             raise RuntimeError(f"{self.text} was not done after the {timeout.total_seconds():g} s of wait(timeout=…)")
         self._finish()
         return True
@@ -372,6 +373,8 @@ class TracedGroup(dist.ProcessGroup):
             recorder.wait(waiting.is_completed, "monitored_barrier", source_line, awaited)
             waiting.wait()
             end = time.perf_counter()
+        except RuntimeError as error:  # its first line says who is missing, and the rest what gloo thinks of it
+            raise RuntimeError(str(error).partition("\n")[0]) from error
         finally:
             recorder.add_collective("monitored_barrier", need.agreement, need, began, end, 0, line)
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import signal
 import socket
 import sys
 import threading
@@ -17,7 +18,7 @@ from mpi4py import MPI
 
 from course_utils import settings, system
 from course_utils.machine import gpus
-from course_utils.ranks.engine.interrupts import run_coroutine, run_learner_code
+from course_utils.ranks.engine.interrupts import on_interrupt, run_coroutine, run_learner_code
 from course_utils.ranks.engine.output import capture_prints
 from course_utils.ranks.engine.process_settings import keep_settings
 from course_utils.ranks.engine.rank_process import this_rank
@@ -65,7 +66,12 @@ def introduce(path_of_notebook: list[str]) -> dict:
 
 @contextlib.contextmanager
 def _recording(fresh: bool = True) -> Iterator[None]:
-    """A call of the notebook's, with a ledger of its own where it has a fresh communicator."""
+    """A call of the notebook's, with a ledger of its own where it has a fresh communicator.
+
+    The stop button works in it, whatever the call before has done to SIGINT.
+    """
+    if signal.getsignal(signal.SIGINT) is not on_interrupt:
+        signal.signal(signal.SIGINT, on_interrupt)
     recorder.begin(this_rank().world.rank, fresh)
     try:
         yield
@@ -215,6 +221,8 @@ def _meet_and_close_broken_groups(world_size: int, number: int) -> MPI.Intracomm
     inner, broken_somewhere = _meet_on(world_size, number, broken)
     if groups and broken_somewhere:
         groups.close_broken_groups(inner.rank == 0)
+    if broken_somewhere:
+        _meet_on(world_size, number)  # or a rank would still find the store that another one closes
     return inner
 
 

@@ -116,6 +116,10 @@ class RanksFolder:
         """Into which a rank writes where it is, when it crashes or is asked to."""
         return self.path / f"fault-{rank}"
 
+    def nccl_file(self, rank: int) -> Path:
+        """Which is there once a rank has made a group over NCCL."""
+        return self.path / f"nccl-{rank}"
+
     # --- owners: the kernels that use the ranks ---------------------------------------------------------------------
 
     def own(self, pid: int | None = None) -> None:
