@@ -395,8 +395,6 @@ def close_groups() -> None:
     went wrong. So this is for the beginning of a call.
     """
     course_group.group = None
-    if not dist.is_initialized():
-        return
     world = distributed_c10d._world
     try:
         _destroy_process_group()
@@ -407,7 +405,7 @@ def close_groups() -> None:
         world.tags_to_pg.clear()
         world.pg_to_tag.clear()
         distributed_c10d._unregister_all_process_groups()
-    world.group_count = 0
+    world.group_count = 0  # also where an attempt has failed: by this count ranks name the next group
 
 
 def default_group_is_broken() -> bool:

@@ -39,9 +39,12 @@ _outer_call: ContextVar[OuterCall | None] = ContextVar("outer call", default=Non
 
 
 @contextlib.contextmanager
-def inside_call(text: str, need: Need | None = None) -> Iterator[None]:
-    """Inside, whatever waits for a store waits in this call; arguments as `Recorder.wait`'s."""
-    token = _outer_call.set(OuterCall(text, current_line()[1], need))
+def inside_call(text: str, need: Need | None = None, source_line: SourceLine | None = None) -> Iterator[None]:
+    """Inside, whatever waits for a store waits in this call; arguments as `Recorder.wait`'s.
+
+    `source_line`: the learner's line that is being run, if it is not given.
+    """
+    token = _outer_call.set(OuterCall(text, current_line()[1] if source_line is None else source_line, need))
     try:
         yield
     finally:

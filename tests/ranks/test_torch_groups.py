@@ -362,7 +362,7 @@ def test_no_timeout_of_the_course_ends_what_takes_long(four_ranks, how) -> None:
     assert four_ranks.run(late, how, backend="gloo").results == SUM
 
 
-def tests_in_vain(kind: str) -> None:
+def ask_in_vain(kind: str) -> None:
     import torch
     import torch.distributed as dist
 
@@ -374,8 +374,8 @@ def tests_in_vain(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "text"), [("all_reduce", "all_reduce"), ("irecv", "irecv(src=1)")])
-def test_who_tests_in_vain_is_told_softly(four_ranks, capsys, kind, text) -> None:
-    stopped_after(4.0, lambda: four_ranks.run(tests_in_vain, kind, backend="gloo"))
+def test_who_ask_in_vain_is_told_softly(four_ranks, capsys, kind, text) -> None:
+    stopped_after(4.0, lambda: four_ranks.run(ask_in_vain, kind, backend="gloo"))
     assert f"rank 0 keeps testing: is_completed() of {text}" in " ".join(capsys.readouterr().out.split())
     assert four_ranks.run(add_up, backend="gloo").results == SUM
 

@@ -19,7 +19,7 @@ from torch.distributed.constants import default_pg_timeout
 from course_utils.gpu_seats import assign_gpus, own_seat
 from course_utils.ranks.engine.rank_process import this_rank
 from course_utils.tcp_store import own_address, tcp_store
-from course_utils.trace.recorder import recorder
+from course_utils.trace.recorder import NO_LINE, recorder
 from course_utils.trace.torch_distributed import TracedGroup
 from course_utils.trace.torch_groups import close_groups, course_group, plain_init
 from course_utils.trace.torch_stores import inside_call
@@ -181,6 +181,6 @@ def _make_group(inner: "MPI.Intracomm", rendezvous: str, wanted: GroupKey) -> No
     """Make the default group of these ranks, whatever groups there are on each."""
     close_groups()
     store = store_for(inner, rendezvous)
-    with inside_call("a fresh process group"):
+    with inside_call("a fresh process group", source_line=NO_LINE):
         plain_init(_BACKENDS[wanted.backend], store=store, rank=inner.rank, world_size=wanted.world_size)
     course_group.group = dist.group.WORLD
