@@ -216,7 +216,7 @@ def _begin_together(task: RankTask) -> MPI.Intracomm:
 
 def _meet_and_close_broken_groups(world_size: int, number: int) -> MPI.Intracomm:
     """A communicator as `_meet_on`'s. Groups of torch.distributed that are broken on one rank are closed on all."""
-    groups = sys.modules.get("course_utils.trace.torch_groups")
+    groups = sys.modules.get("course_utils.trace.process_groups")
     broken = bool(groups and groups.default_group_is_broken())
     inner, broken_somewhere = _meet_on(world_size, number, broken)
     if groups and broken_somewhere:
