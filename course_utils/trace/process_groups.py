@@ -276,6 +276,17 @@ def _init_rpc(*args: Any, **kwargs: Any) -> None:
         raise
 
 
+_plain_rpc_group = rpc.backend_registry._init_process_group
+
+
+def _make_rpc_group(store: dist.Store, rank: int, world_size: int) -> Any:
+    """As torch's, which makes a group over gloo for the agents of RPC alone, once all processes ask for it."""
+    if is_polled() and world_size > 0:
+        attendance = _Attendance(store, "rpc", rank, world_size, lambda other: f"0/{other}")
+        _meet(attendance, "init_rpc", rpc.constants.DEFAULT_PROCESS_GROUP_TIMEOUT)
+    return _plain_rpc_group(store, rank, world_size)
+
+
 def _make_room() -> None:
     """Let a learner make the default group, where the course has made the one that there is.
 
@@ -443,4 +454,5 @@ def record_calls() -> None:
         if hasattr(dist, name):
             setattr(dist, name, function)
     rpc.init_rpc = _init_rpc
+    rpc.backend_registry._init_process_group = _make_rpc_group
     os.register_at_fork(after_in_child=TracedGroup.stop_recording)
