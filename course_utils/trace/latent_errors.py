@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from course_utils.trace.events import BYTES, OBJECT, Event, pair_messages
 from course_utils.trace.ledger import WORLD
@@ -16,12 +16,13 @@ CollectiveCalls = dict[tuple[str, int], dict[int, Event]]
 """For each communicator and number of a collective: by rank, the event in which it was begun."""
 
 
-def latent_errors(events: Sequence[Event], ranks: int) -> list[str]:
+def latent_errors(events: Sequence[Event], ranks: int, unfinished: Collection[int] = ()) -> list[str]:
     """A sentence for each thing that MPI does not promise (MPI 4.1, sections 3.3, 3.5 and 6.1); none for a good run.
 
     Args:
         events: of a run.
         ranks: how many have taken part.
+        unfinished: ranks of which threads go on, so that there are no events of what they will still do.
     """
     if len(events) > _MOST_EVENTS:
         return []
@@ -33,8 +34,12 @@ def latent_errors(events: Sequence[Event], ranks: int) -> list[str]:
             f"{sentence} The run came to an end only by luck, and its results may be wrong."
             for sentence in mismatched_collectives(in_order)
         ),
-        *_absent_ranks(collectives, ranks),
-        *_unreceived_sends([event for event in in_order if event.kind == "send" and event not in received]),
+        *_absent_ranks(collectives, ranks, unfinished),
+        *_unreceived_sends(
+            event
+            for event in in_order
+            if event.kind == "send" and event not in received and event.peer not in unfinished
+        ),
         *_type_mismatches(pairs),
         *_buffering_dependence(replay_unbuffered(in_order, pairs, collectives)),
     ]
@@ -60,10 +65,10 @@ def mismatched_collectives(in_order: Iterable[Event]) -> Iterator[str]:
             return
 
 
-def _absent_ranks(collectives: CollectiveCalls, ranks: int) -> Iterator[str]:
+def _absent_ranks(collectives: CollectiveCalls, ranks: int, unfinished: Collection[int]) -> Iterator[str]:
     """Collectives of all ranks to which some did not come: the root of a broadcast, say, goes on without them."""
     for (comm, _), by_rank in collectives.items():
-        missing = [rank for rank in range(ranks) if rank not in by_rank]
+        missing = [rank for rank in range(ranks) if rank not in by_rank and rank not in unfinished]
         if comm == WORLD and missing:
             event = min(by_rank.values(), key=lambda event: event.start)
             came = ranks_in_words(sorted(by_rank))
@@ -86,8 +91,8 @@ def _types_differ(sent: str, got: str) -> bool:
     return known and sent != got and (OBJECT in (sent, got) or BYTES not in (sent, got))
 
 
-def _unreceived_sends(lost: Sequence[Event]) -> Iterator[str]:
-    if lost:
+def _unreceived_sends(unreceived: Iterable[Event]) -> Iterator[str]:
+    if lost := list(unreceived):
         first = min(lost, key=lambda event: event.start)
         more = f", and {count(len(lost) - 1, 'more message')}" if len(lost) > 1 else ""
         yield f"No rank receives what rank {first.rank} sends in {call_text(first)}{more}."

@@ -192,6 +192,7 @@ def _with_group(task: RankTask, function: Callable) -> object:
     inner = _begin_together(task)
     label = WORLD if task.world_size == this_rank().world.size else f"{WORLD} of {task.world_size}"
     comm = TracedComm(inner, label=label)
+    recorder.communicator = comm, f"{WORLD}/run {task.communicator} of {task.world_size}"
     return run_learner_code(function, comm, *task.arguments, **task.keywords)
 
 
@@ -257,9 +258,12 @@ def _reply_to(work: Callable[[], object]) -> Reply:
         reply = Reply(rank, "interrupted", waiting=recorder.abandoned_wait)
         if not recorder.abandoned_wait:
             reply = Reply(rank, "raised", error=_describe_mpi_exception(error))
+    if reply.kind == "returned" and recorder.abandoned_wait:  # a thread that it has joined
+        reply = Reply(rank, "interrupted", waiting=recorder.abandoned_wait)
     reply.ended = time.perf_counter()
-    reply.events = recorder.events
-    reply.take_notes([request for request in recorder.open.values() if request.by_learner], recorder.notes)
+    reply.events, reply.leaves_threads = recorder.events, recorder.leaves_threads()
+    left_open = [request for request in recorder.open.values() if request.by_learner and not reply.leaves_threads]
+    reply.take_notes(left_open, recorder.notes)
     reply.uncounted = tuple(recorder.uncounted)
     return reply
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from mpi4py import MPI
 
 from course_utils import settings
-from course_utils.ranks.engine.interrupts import on_interrupt
+from course_utils.ranks.engine.interrupts import on_interrupt, print_threads_error
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import ActivityFile
 from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
@@ -73,6 +74,7 @@ def join(folder: RanksFolder, activity: Path | int) -> RankProcess:
     _joined = RankProcess(TracedComm(communicators.get(plain.size, 0)), communicators, folder)
     _trace_mpi(_joined.world)
     signal.signal(signal.SIGINT, on_interrupt)
+    threading.excepthook = print_threads_error
     return _joined
 
 

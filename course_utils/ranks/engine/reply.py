@@ -69,6 +69,7 @@ class Reply:
         notes: what went well on this rank by luck only: "no call waits for Isend(dest=1)".
         uncounted: the names of calls that may have moved something of which there is no event.
         began, ended: when the run did so on this rank, on the clock whose readings `events` carry.
+        leaves_threads: whether threads of the learner's go on: what they do after the run has ended is not in `events`.
     """
 
     rank: int
@@ -85,11 +86,12 @@ class Reply:
     uncounted: tuple[str, ...] = ()
     began: float = 0.0
     ended: float = 0.0
+    leaves_threads: bool = False
 
     @property
     def clean(self) -> bool:
-        """Whether no request of this rank was left open."""
-        return not self.never_waited_for
+        """Whether this rank left no request open, and no thread that may still communicate."""
+        return not (self.never_waited_for or self.leaves_threads)
 
     def take_notes(self, left_open: Iterable[Any], notes: Iterable[str]) -> None:
         """Keep which of the learner's requests were left open, and what went well by luck only: notes, and these."""
