@@ -288,11 +288,11 @@ class Ranks(LastRun):
             self._meter = meter = Meter(self.pids, self.facts.get("network"))
             notice = QuietNotice(connection.control, list(arguments))
 
-            def observe(observation: Observation) -> None:
+            def observe(observation: Observation, replies: Mapping[int, Reply]) -> None:
                 bar.refresh()
                 meter.sample()
                 if patience is None:
-                    notice.observe(observation)
+                    notice.observe(observation, replies)
 
             with deferred_interrupts() as pressed:
                 pending = connection.submit(function, arguments)

@@ -67,9 +67,10 @@ class Ledger:
         for counts in (self.sent, self.received):
             for message in [message for message in counts if message.communicator == old]:
                 counts[message._replace(communicator=new)] = counts.pop(message)
+        by_name: Any
         for by_name in (self.collectives, self.members):
             if old in by_name:
-                by_name[new] = by_name.pop(old)  # type: ignore[attr-defined]
+                by_name[new] = by_name.pop(old)
 
     def add_send(self, communicator: str, members: list[int], to: int, tag: int) -> Send:
         """This rank sends a message to another rank of the run."""
@@ -148,6 +149,13 @@ def need_in(data: bytes) -> Need | None:
     with suppress(ValueError):
         return read_snapshot(WAITS, data)[0].need
     return None
+
+
+def threads_left(data: bytes) -> str:
+    """What the threads do that a rank which has returned has left behind, see `Snapshot`."""
+    with suppress(ValueError):
+        return read_snapshot(IS_DONE, data)[0].threads
+    return NO_THREADS
 
 
 def _to_json(snapshot: Snapshot, members: Mapping[str, Sequence[int]]) -> bytes:

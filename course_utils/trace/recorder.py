@@ -400,10 +400,20 @@ def _any_one_of(needs: list[Need | None]) -> Need | None:
 recorder = Recorder()
 
 
+def is_machinery(filename: str) -> bool:
+    """Is this file part of what runs and records a learner's code?"""
+    return filename.startswith(_MACHINERY)
+
+
 @cache
 def is_learner_code(filename: str) -> bool:
     """Is this file the learner's, or the taught library's, rather than plumbing?"""
-    if filename.startswith((*_MACHINERY, "<frozen")) or filename.endswith((".pyx", ".pxi")) or _CHECKS.search(filename):
+    if (
+        is_machinery(filename)
+        or filename.startswith("<frozen")
+        or filename.endswith((".pyx", ".pxi"))
+        or _CHECKS.search(filename)
+    ):
         return False  # the last two are what mpi4py was compiled from, named without a folder
     return filename.startswith(_PACKAGE) or not filename.startswith(_LIBRARIES)
 

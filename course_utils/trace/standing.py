@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
-from course_utils.trace.recorder import is_learner_code, line_text
+from course_utils.trace.recorder import is_learner_code, is_machinery, line_text
 
 _NAMES = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_ATTR", "LOAD_METHOD")
 _NO_VALUE = ("PUSH_NULL", "PRECALL", "KW_NAMES", "CACHE", "COPY", "RESUME", "EXTENDED_ARG")
@@ -59,7 +59,8 @@ def standing_of_error(traceback: TracebackType | None) -> Standing:
     """Where the code was that an exception came through."""
     steps = []
     while traceback is not None:
-        steps.append(traceback)
+        if not is_machinery(traceback.tb_frame.f_code.co_filename):  # as what raises on a signal
+            steps.append(traceback)
         traceback = traceback.tb_next
     own = [place for place, step in enumerate(steps) if _is_own(step.tb_frame.f_code)]
     if not own:
@@ -96,8 +97,11 @@ def _name_at(code: CodeType, instruction: int) -> str:
 
     The names that make up what is called begin where the call begins in the source.
     """
-    *before, last = [step for step in dis.get_instructions(code) if step.offset <= instruction] or [None]
-    if last is None or not last.opname.startswith(("CALL", "BEFORE_WITH")):
+    steps = [step for step in dis.get_instructions(code) if step.offset <= instruction]
+    if not steps:
+        return ""
+    *before, last = steps
+    if not last.opname.startswith(("CALL", "BEFORE_WITH")):
         return ""
     enters = last.opname == "BEFORE_WITH"
     begin = _begin(before[-1] if enters and before else last)
