@@ -34,8 +34,9 @@ _STANDING_START = _SIZE - 1024
 class Activity:
     """What a rank does at one moment: its state, its operation, and since when (seconds of `time.perf_counter`).
 
-    The text of an idle rank is the number of bytes in its last reply. `snapshot` is that of its `ledger`, empty where it has written none. `begun`: the learner's function runs; before,
-    the rank unpacks its task, finishes imports and meets the others.
+    The text of an idle rank is the number of bytes in its last reply. `snapshot` is that of its `ledger`, empty where
+    it has written none. `begun`: the learner's function runs; before, the rank unpacks its task, finishes imports and
+    meets the others.
     """
 
     state: int

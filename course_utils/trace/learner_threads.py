@@ -76,7 +76,9 @@ class LearnerThreads:
         return (
             thread
             for thread in threading.enumerate()
-            if thread not in self._not_theirs and not thread.name.startswith(OWN_THREADS)
+            if thread not in self._not_theirs
+            and not thread.name.startswith(OWN_THREADS)
+            and not isinstance(thread, threading._DummyThread)  # of C++, as those in which torch goes backward
         )
 
     def must_be_woken(self) -> set[int]:

@@ -251,7 +251,8 @@ class Recorder:
         """
         self.note_progress()
         in_main = get_ident() == self._thread
-        if len(self.events) < MAX_EVENTS and (in_main or current_thread() not in self.threads.earlier):
+        earlier = self.threads.earlier
+        if len(self.events) < MAX_EVENTS and (in_main or not earlier or current_thread() not in earlier):
             awaited = not self.by_test and in_main
             event = (self.rank, name, kind, peer, tag, size, start, end, line, comm, number, holds, awaited, agreement)
             self.events.append(Event._make(event))
@@ -325,7 +326,10 @@ class Recorder:
         waits = [*([main] if main else []), *(others or [])]
         if not waits:
             return RUNNING, "", b""
-        text = " and ".join(dict.fromkeys(map(str, waits)))
+        of_this_call = [str(wait) for wait in waits if wait.call == self._call] or list(map(str, waits))
+        text = " and ".join(dict.fromkeys(of_this_call))
+        if main is None:
+            text = f"{_wait_for_a_thread(self._thread)}{text}"
         if main and main.need is None:
             return WAITING, text, b""
         need = None if others is None else _any_one_of([wait.need for wait in waits])
@@ -393,6 +397,16 @@ class Recorder:
     def _where(self, source_line: SourceLine) -> str:
         """To put behind the name of a call: its line, and whether a thread of the learner's has made it."""
         return f"{source_line}" if get_ident() == self._thread else f" in a thread{source_line}"
+
+
+def _wait_for_a_thread(thread: int) -> str:
+    """What a thread has called to wait for others, to put before what these wait for: "Thread.join, line 3, for "."""
+    called, frame = None, sys._current_frames().get(thread)
+    while frame is not None and not is_learner_code(frame.f_code.co_filename):
+        called, frame = frame.f_code, frame.f_back
+    if frame is None or called is None:
+        return ""
+    return f"{called.co_qualname}{SourceLine(frame.f_code.co_filename, frame.f_lineno)}, for "
 
 
 def _any_one_of(needs: list[Need | None]) -> Need | None:
