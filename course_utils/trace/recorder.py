@@ -406,7 +406,7 @@ def _wait_for_a_thread(thread: int) -> str:
         called, frame = frame.f_code, frame.f_back
     if frame is None or called is None:
         return ""
-    return f"{called.co_qualname}{SourceLine(frame.f_code.co_filename, frame.f_lineno)}, for "
+    return f"{called.co_qualname.partition('.<locals>')[0]}{SourceLine(frame.f_code.co_filename, frame.f_lineno)}, for "
 
 
 def _any_one_of(needs: list[Need | None]) -> Need | None:
