@@ -31,6 +31,7 @@ import mpi4py
 from course_utils import system
 from course_utils.ranks.processes.fork_line import SERVING
 from course_utils.ranks.processes.forking import WANTS_TORCH
+from course_utils.ranks.processes.installation import version
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
 
 ENGINE, TORCH = "engine", "torch"
@@ -72,6 +73,7 @@ class ForkServer:
             from course_utils.ranks.engine.engine import hide_debugger
 
             hide_debugger()
+        version()  # of the files that its children have imported
         gc.collect()
         gc.freeze()  # or the collector would touch, and so copy, every page of the children's
         self._file_times = _file_times()
