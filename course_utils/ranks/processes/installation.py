@@ -52,11 +52,16 @@ def ranks_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str
 
 @functools.cache
 def version() -> str:
-    """The version of the course's files, told by their times and sizes, as Python tells whether a `.pyc` is up to date.
+    """The version of the course that this process runs: that of the files when this was first called.
 
-    It is looked up once: a process goes on with the modules that it has imported, whatever becomes of the files. In a
-    notebook that is when the course is imported, because then it looks for its fork server; elsewhere at its `start`.
+    A process goes on with the modules that it has imported, whatever becomes of the files. A notebook asks when it
+    imports the course, a fork server before it forks, any other program at its first `start`.
     """
+    return version_of_files()
+
+
+def version_of_files() -> str:
+    """What the times and sizes of all modules come to, by which Python too tells whether a `.pyc` is up to date."""
     package = str(CHECKOUT / "course_utils")
     return _hash(sorted((path.removeprefix(package), *status) for path, *status in _modules(package)))
 
