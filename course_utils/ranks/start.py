@@ -60,8 +60,9 @@ def start(
 ) -> "Ranks | VirtualRanks":
     """Start this many ranks, or take over running ones; prints one line that says what there is.
 
-    A second call with the same arguments gives back the same ranks, in this notebook and in the next. With others it
-    ends the running ranks and starts new ones.
+    A second call with the same arguments gives back the same ranks, in this notebook and in the next that runs the same
+    version of the course in the same environment; then a second line says so. With others it ends the running ranks and
+    starts new ones.
 
     Args:
         link: such as "200 Mbit/s". Each rank becomes a node of its own, behind a link of this rate in each direction;
