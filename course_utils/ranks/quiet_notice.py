@@ -7,6 +7,7 @@ from course_utils.ranks.failure_report import activities_text
 from course_utils.ranks.hang_detector import Observation, Situation
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.trace.activity import RUNNING
+from course_utils.trace.unreceived_messages import unreceived_text
 from course_utils.words import wrapped
 
 QUIET_SECONDS = 30.0
@@ -32,7 +33,8 @@ class QuietNotice:
         """Tell the learner, if nothing has moved for long enough."""
         now = time.monotonic()
         if observation.seconds_in(Situation.IN_VAIN) > VAIN_SECONDS:
-            self._print_once("Some ranks are testing for something that can never arrive")
+            explanation = unreceived_text(observation.in_vain) if observation.in_vain else ""
+            self._print_once("Some ranks are testing for something that can never arrive", explanation)
         if now - self._checked_at < _INTERVAL:
             return
         at_work = [rank for rank in self._ranks if self._control.activity(rank).state == RUNNING]
@@ -47,8 +49,8 @@ class QuietNotice:
         if now - self._moved_at > QUIET_SECONDS:
             self._print_once(f"Nothing has moved for {QUIET_SECONDS:.0f} s")
 
-    def _print_once(self, what: str) -> None:
+    def _print_once(self, what: str, explanation: str = "") -> None:
         if not self._printed:
             self._printed = True
             activities = activities_text({rank: self._control.activity(rank) for rank in self._ranks})
-            print(wrapped(f"{what}: {activities}. {_ADVICE}"))
+            print(wrapped(" ".join(filter(None, [f"{what}: {activities}.", explanation, _ADVICE]))))

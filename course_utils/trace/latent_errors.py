@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from course_utils.trace.call_texts import receive_text, send_text
 from course_utils.trace.events import BYTES, OBJECT, Event, pair_messages
 from course_utils.trace.ledger import WORLD
 from course_utils.trace.wait_graph import differ, mismatch_text
@@ -145,9 +146,12 @@ def replay_unbuffered(
 
 
 def call_text(event: Event) -> str:
-    """ "Send(dest=1), line 4"."""
-    end = "" if event.peer is None else f"({'dest' if event.kind == 'send' else 'source'}={event.peer})"
-    return f"{event.name}{end}{f', line {event.line}' if event.line else ''}"
+    """ "Send(dest=1, tag=7), line 4"."""
+    text = event.name
+    if event.peer is not None:
+        sends = event.kind == "send"
+        text = send_text(text, event.peer, event.tag or 0) if sends else receive_text(text, event.peer, event.tag or None)
+    return f"{text}{f', line {event.line}' if event.line else ''}"
 
 
 def _lines_text(lines: Sequence[int]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.errors import MessageTruncated, NoSuchRank
+from course_utils.trace import call_texts
 from course_utils.trace.collectives import kind_of, size_of
 from course_utils.trace.events import OBJECT
 from course_utils.trace.memory import check_buffers
@@ -17,9 +18,11 @@ from course_utils.trace.requests import OnCompletion, PersistentRequest, Pickled
 from course_utils.trace.wait_graph import Receive, Send
 
 
-def source_text(rank: int) -> str:
-    """A rank as one types it: any source is ANY_SOURCE."""
-    return "ANY_SOURCE" if rank == MPI.ANY_SOURCE else str(rank)
+def receive_text(name: str, source: int, tag: int) -> str:
+    """A receive in words, "recv(source=1, tag=4)"."""
+    return call_texts.receive_text(
+        name, None if source == MPI.ANY_SOURCE else source, None if tag == MPI.ANY_TAG else tag
+    )
 
 
 def _is_plain(buf: Any) -> bool:
@@ -133,13 +136,13 @@ class PointToPoint:
 
     def _wrap_send(self, started: Started) -> TracedRequest:
         """A send that has been started, and will be recorded when it is done."""
-        name, dest = started.message.name, started.message.dest
+        message = started.message
         return TracedRequest.wrap(
             started.request,
-            f"{name}(dest={dest})",
+            call_texts.send_text(message.name, message.dest, message.tag),
             started.source_line,
             lambda end, _: self._record_send(started, end),
-            self._enter_send(started.message),
+            self._enter_send(message),
         )
 
     def _send(self, start: Callable, message: Outgoing) -> None:
@@ -271,9 +274,7 @@ class PointToPoint:
 
         if not arrived():
             try:
-                recorder.wait(
-                    arrived, f"{name}(source={source_text(source)})", source_line, self.receive_need(source, tag)
-                )
+                recorder.wait(arrived, receive_text(name, source, tag), source_line, self.receive_need(source, tag))
             except KeyboardInterrupt:
                 record(float("inf"), None)
                 raise
@@ -295,7 +296,7 @@ class PointToPoint:
         if rest.Test(status):
             return
         try:
-            text, need = f"{name}(source={source_text(source)})", self.receive_need(source, tag)
+            text, need = receive_text(name, source, tag), self.receive_need(source, tag)
             recorder.wait(lambda: rest.Test(status), text, current_line()[1], need)
         except KeyboardInterrupt:
             record(float("inf"), None)
@@ -312,14 +313,14 @@ class PointToPoint:
                 check_whole_numbers(name, buf, status.Get_count(MPI.BYTE))
 
         need = None if source == MPI.PROC_NULL else self.receive_need(source, tag)
-        request = TracedRequest.wrap(request, f"{name}(source={source_text(source)})", source_line, on_completion, need)
+        request = TracedRequest.wrap(request, receive_text(name, source, tag), source_line, on_completion, need)
         request.track_buffers(None, buf)
         return request
 
     def _irecv(self, name: str, source: int, tag: int) -> PickledReceive:
         line, source_line = current_line()
         began = time.perf_counter()
-        text = f"{name}(source={source_text(source)})"
+        text = receive_text(name, source, tag)
         record = self._on_receipt(name, source, tag, began, line, OBJECT)
         receive = PickledReceive(self, source, tag, text, source_line, record)
         self.posted.append(receive)
@@ -375,7 +376,7 @@ class PointToPoint:
 
     def Probe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
         _, source_line = current_line()
-        text, need = f"Probe(source={source_text(source)})", self.receive_need(source, tag)
+        text, need = receive_text("Probe", source, tag), self.receive_need(source, tag)
         recorder.wait(lambda: self.inner.Iprobe(source, tag, status), text, source_line, need)
         return True
 
@@ -389,7 +390,7 @@ class PointToPoint:
     def _note_probe(self, name: str, source: int, tag: int, found: Any) -> Any:
         """What a look for a message has found; where that is nothing, the ledger says so."""
         if not found and source != MPI.PROC_NULL:
-            recorder.note_failed_test(f"{name}(source={source_text(source)})", self.receive_need(source, tag))
+            recorder.note_failed_test(receive_text(name, source, tag), self.receive_need(source, tag))
         return found
 
     # A matched probe takes the message out of the queue; what is left to do is to read it, which needs nobody else.
@@ -418,7 +419,7 @@ class PointToPoint:
             found = probe(source, tag, status)
             return found is not None
 
-        recorder.wait(arrived, f"{name}(source={source_text(source)})", source_line, self.receive_need(source, tag))
+        recorder.wait(arrived, receive_text(name, source, tag), source_line, self.receive_need(source, tag))
         self._on_receipt(name, source, tag, began, line)(time.perf_counter(), status)
         assert found is not None
         return found

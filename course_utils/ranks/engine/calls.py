@@ -34,7 +34,7 @@ from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import has_abandoned_calls
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.mpi import TracedComm, free_leftovers
+from course_utils.trace.mpi import TracedComm, forget_leftovers, free_leftovers
 from course_utils.trace.recorder import StopAsked, recorder
 
 _BEGINNING = "the beginning of the run"
@@ -168,6 +168,8 @@ def _run_task(payload: bytes) -> Reply:
             reply = _reply_to(lambda: _with_group(task, function))
         if reply.kind == "returned":
             reply.notes += tuple(dict.fromkeys(free_leftovers()))
+        else:
+            forget_leftovers()
         reply.arguments = task.arguments if task.keep_arguments else ()
     reply.output = printed.text()
     return reply

@@ -1,0 +1,22 @@
+"""Calls that move a message, in words: "recv(source=1, tag=4)". Only arguments that matter are named."""
+
+from functools import lru_cache
+
+
+@lru_cache(10_000)
+def send_text(name: str, dest: int, tag: int = 0) -> str:
+    """ "Ssend(dest=1, tag=7)"; the default tag, 0, goes without saying."""
+    tag_text = f", {_tag_argument(name, 'sendtag')}={tag}" if tag else ""
+    return f"{name}(dest={dest}{tag_text})"
+
+
+@lru_cache(10_000)
+def receive_text(name: str, source: int | None, tag: int | None) -> str:
+    """ "recv(source=1, tag=0)"; None for any source, and for any tag, the default, which goes without saying."""
+    tag_text = "" if tag is None else f", {_tag_argument(name, 'recvtag')}={tag}"
+    return f"{name}(source={'ANY_SOURCE' if source is None else source}{tag_text})"
+
+
+def _tag_argument(name: str, in_exchanges: str) -> str:
+    """How a call names its tag; calls that send and receive at once have two of them."""
+    return in_exchanges if "sendrecv" in name.lower() else "tag"
