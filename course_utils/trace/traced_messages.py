@@ -9,12 +9,14 @@ from mpi4py import MPI
 
 from course_utils.errors import MessageTruncated, NoSuchRank
 from course_utils.trace import call_texts
-from course_utils.trace.collectives import kind_of, size_of
-from course_utils.trace.events import OBJECT
+from course_utils.trace.call_errors import note_call
+from course_utils.trace.collectives import size_of
+from course_utils.trace.events import OBJECT, Layout
 from course_utils.trace.memory import check_buffers
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import SourceLine, current_line, recorder
 from course_utils.trace.requests import OnCompletion, PersistentRequest, PickledReceive, TracedRequest
+from course_utils.trace.type_signatures import message_layouts, unit_of
 from course_utils.trace.wait_graph import Receive, Send
 
 
@@ -52,7 +54,7 @@ def check_whole_numbers(call: str, buf: Any, size: int) -> None:
 
 
 class Outgoing(NamedTuple):
-    """A message before it is sent; `size` in bytes, `kind` as `Event.holds`."""
+    """A message before it is sent; `size` in bytes, `kind` and `layouts` as `Event.holds` and `Event.layouts`."""
 
     name: str
     buf: Any
@@ -60,11 +62,12 @@ class Outgoing(NamedTuple):
     tag: int
     size: int
     kind: str
+    layouts: tuple[Layout | None, ...] = ()
 
 
 def buffer_message(name: str, buf: Any, dest: int, tag: int) -> Outgoing:
     """A message of what mpi4py takes as a buffer, sent by the call `name`."""
-    return Outgoing(name, buf, dest, tag, size_of(buf), kind_of(buf))
+    return Outgoing(name, buf, dest, tag, size_of(buf), unit_of(buf), message_layouts(buf))
 
 
 def object_message(name: str, obj: Any, dest: int, tag: int) -> Outgoing:
@@ -123,12 +126,17 @@ class PointToPoint:
         self.check_peer(message.name, message.dest)
         line, source_line = current_line()
         began = time.perf_counter()
-        return Started(message, start(message.buf, message.dest, message.tag), began, line, source_line)
+        try:
+            return Started(message, start(message.buf, message.dest, message.tag), began, line, source_line)
+        except Exception as error:
+            note_call(error, message.name)
+            raise
 
     def _record_send(self, started: Started, end: float) -> None:
-        name, _, dest, tag, size, kind = started.message
+        name, _, dest, tag, size, kind, layouts = started.message
         if (peer := self._world_rank(dest)) is not None:
-            recorder.add(name, "send", started.began, end, peer, tag, size, started.line, self.label, 0, kind)
+            more = size, started.line, self.label, 0, kind, None, layouts
+            recorder.add(name, "send", started.began, end, peer, tag, *more)
 
     def _enter_send(self, message: Outgoing) -> Send | None:
         peer = self._world_rank(message.dest)
@@ -206,7 +214,7 @@ class PointToPoint:
         self.check_peer("Recv", source, MPI.ANY_SOURCE)
         if source == MPI.PROC_NULL:
             return
-        message, found, record = self._match("Recv", source, tag, kind_of(buf))
+        message, found, record = self._match("Recv", source, tag, unit_of(buf), message_layouts(buf))
         room, size = size_of(buf), found.Get_count(MPI.BYTE)
         into = as_bytes(buf) if size <= room else [np.empty(size, np.uint8), MPI.BYTE]
         self._read("Recv", message, into, source, tag, status, record)
@@ -240,7 +248,14 @@ class PointToPoint:
         return recorder.ledger.add_receive(self.label, self.members, self._world_rank(source), wanted)
 
     def _on_receipt(
-        self, name: str, source: int, tag: int, began: float, line: int | None, kind: str = ""
+        self,
+        name: str,
+        source: int,
+        tag: int,
+        began: float,
+        line: int | None,
+        kind: str = "",
+        layouts: tuple[Layout | None, ...] = (),
     ) -> OnCompletion:
         """What to record when a receive has completed, or was broken off."""
 
@@ -252,15 +267,17 @@ class PointToPoint:
             peer, shown = self._world_rank(sender), None if its_tag == MPI.ANY_TAG else its_tag
             if status is not None:
                 recorder.ledger.add_received(self.label, peer, its_tag)
-            recorder.add(name, "recv", began, end, peer, shown, size, line, self.label, 0, kind)
+            recorder.add(name, "recv", began, end, peer, shown, size, line, self.label, 0, kind, None, layouts)
 
         return on_completion
 
-    def _match(self, name: str, source: int, tag: int, kind: str) -> tuple[MPI.Message, MPI.Status, OnCompletion]:
+    def _match(
+        self, name: str, source: int, tag: int, kind: str, layouts: tuple[Layout | None, ...]
+    ) -> tuple[MPI.Message, MPI.Status, OnCompletion]:
         """Wait until a message has come and take it out of the queue; the third thing records that it was read."""
         line, source_line = current_line()
         status = MPI.Status()
-        record = self._on_receipt(name, source, tag, time.perf_counter(), line, kind)
+        record = self._on_receipt(name, source, tag, time.perf_counter(), line, kind, layouts)
         probe = self.inner.Improbe
         message: MPI.Message | None = None
 
@@ -305,7 +322,7 @@ class PointToPoint:
     def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> TracedRequest:
         line, source_line = current_line()
         request = self.inner.Irecv(as_bytes(buf), source, tag)
-        record = self._on_receipt(name, source, tag, time.perf_counter(), line, kind_of(buf))
+        record = self._on_receipt(name, source, tag, time.perf_counter(), line, unit_of(buf), message_layouts(buf))
 
         def on_completion(end: float, status: MPI.Status | None) -> None:
             record(end, status)

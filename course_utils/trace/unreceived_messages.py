@@ -64,12 +64,13 @@ def near_misses(snapshots: Mapping[int, Snapshot], stuck: Iterable[int]) -> Iter
     """For each receive that waits in vain the messages that differ from what it wants in one thing alone."""
     lost = list(_unreceived(snapshots))
     for rank in stuck:
-        for need in single_needs(snapshots[rank].need):
-            for sender, receiver, message in lost if isinstance(need, Receive) else ():
-                if (mistake := _mistake(sender, receiver, message, rank, need.message)) is None:
-                    continue
-                if mistake is not Mistake.DESTINATION or snapshots[receiver].state == IS_DONE:
-                    yield NearMiss(mistake, sender, receiver, message, rank, need.message)
+        needs = single_needs(snapshots[rank].need)
+        for wanted in [need.message for need in needs if isinstance(need, Receive)]:
+            for sender, receiver, message in lost:
+                mistake = _mistake(sender, receiver, message, rank, wanted)
+                may_come = mistake is Mistake.DESTINATION and snapshots[receiver].state != IS_DONE
+                if mistake is not None and not may_come:
+                    yield NearMiss(mistake, sender, receiver, message, rank, wanted)
 
 
 def _unreceived(snapshots: Mapping[int, Snapshot]) -> Iterator[tuple[int, int, Message]]:
