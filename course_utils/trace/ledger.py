@@ -39,6 +39,7 @@ class Ledger:
 
     Attributes:
         members: the ranks of each communicator, numbered as in the run.
+        freed: communicators that were freed, or are lost to the learner; the next run knows nothing of them.
         locks: locks of windows that this rank holds.
         complete: whether no call was made that they do not hold.
     """
@@ -49,18 +50,22 @@ class Ledger:
         self.received: Counter[Message] = Counter()
         self.collectives: dict[str, tuple[int, deque[Agreement]]] = {}
         self.members: dict[str, list[int]] = {}
+        self.freed: set[str] = set()
         self.locks: dict[tuple[str, int], Lock] = {}
 
     def begin(self) -> None:
         """Begin a run: nothing is under way on its communicator. What a cell has made lives on, with its messages."""
         for counts in (self.sent, self.received):
-            for message in [message for message in counts if not message.communicator.startswith(f"{WORLD}/")]:
+            for message in [message for message in counts if not self._lives_on(message.communicator)]:
                 del counts[message]
         for by_name in (self.collectives, self.members):
-            for name in [name for name in by_name if not name.startswith(f"{WORLD}/")]:
+            for name in [name for name in by_name if not self._lives_on(name)]:
                 del by_name[name]
-        self.locks = {}
+        self.locks, self.freed = {}, set()
         self.complete = True
+
+    def _lives_on(self, communicator: str) -> bool:
+        return communicator.startswith(f"{WORLD}/") and communicator not in self.freed
 
     def rename(self, old: str, new: str) -> None:
         """Give a communicator another name."""

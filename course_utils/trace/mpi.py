@@ -90,6 +90,7 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
 
     def Free(self):
         recorder.remove_resource(self)
+        recorder.ledger.freed.add(self.label)
         super().Free()
 
     # --- new communicators, made by all ranks of this one -----------------------------------------------------------
@@ -210,6 +211,7 @@ class TracedIntercomm(PointToPoint, MPI.Intercomm):
 
     def Free(self):
         recorder.remove_resource(self)
+        recorder.ledger.freed.add(self.label)
         super().Free()
 
 
@@ -255,3 +257,9 @@ def free_leftovers() -> list[str]:
         elif hasattr(thing, "inner"):
             thing.Free()
     return words
+
+
+def forget_leftovers() -> None:
+    """Of a run that failed: no later one can use the communicators that it has made."""
+    things = [thing for thing, _ in recorder.resources.values()]
+    recorder.ledger.freed |= {thing.label for thing in things if hasattr(thing, "inner")}

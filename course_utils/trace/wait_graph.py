@@ -133,6 +133,11 @@ class WaitGraph:
         while freed := {rank for rank in self._unmoved() if self._can_be_met(rank, self._snapshots[rank].need)}:
             self._movable |= freed
 
+    @property
+    def snapshots(self) -> Mapping[int, Snapshot]:
+        """What was seen of each rank."""
+        return self._snapshots
+
     def stuck(self) -> list[int]:
         """The ranks that are waiting for something that can never happen."""
         return sorted(self._waiting())
@@ -228,7 +233,7 @@ class WaitGraph:
             *receiver_snapshot.posted,
             *(part.message for part in single_needs(receiver_snapshot.need) if isinstance(part, Receive)),
         ]
-        if any(_matches(as_received, message_wanted) for message_wanted in wanted):
+        if any(matches(as_received, message_wanted) for message_wanted in wanted):
             return True
         sent = self._snapshots[sender].sent.get(message, 0)
         return receiver_snapshot.received.get(as_received, 0) >= sent
@@ -262,7 +267,8 @@ def single_needs(need: Need | None) -> Iterator[Send | Receive | Collective | Lo
         yield need
 
 
-def _matches(message: Message, wanted: Message) -> bool:
+def matches(message: Message, wanted: Message) -> bool:
+    """Whether a receive that wants this takes a message, whose peer is its sender."""
     return (
         message.communicator == wanted.communicator
         and wanted.peer in (None, message.peer)
@@ -271,7 +277,7 @@ def _matches(message: Message, wanted: Message) -> bool:
 
 
 def _count_matching(counts: Mapping[Message, int], wanted: Message) -> int:
-    return sum(count for message, count in counts.items() if _matches(message, wanted))
+    return sum(count for message, count in counts.items() if matches(message, wanted))
 
 
 def differ(agreements: Collection[Agreement]) -> bool:
