@@ -76,7 +76,9 @@ class LearnerThreads:
         return (
             thread
             for thread in threading.enumerate()
-            if thread not in self._not_theirs and not thread.name.startswith(OWN_THREADS)
+            if thread not in self._not_theirs
+            and not _is_not_pythons(thread)
+            and not thread.name.startswith(OWN_THREADS)
         )
 
     def must_be_woken(self) -> set[int]:
@@ -92,6 +94,11 @@ class LearnerThreads:
         """Whether each of these waits, at this moment, until a different one wakes it."""
         asleep = _waits_for_threads()
         return all(thread.ident in asleep for thread in threads)
+
+
+def _is_of_a_library(thread: threading.Thread) -> bool:
+    """Whether a library's C++ code has started the thread, such as autograd's, which lives as long as its process."""
+    return isinstance(thread, threading._DummyThread)
 
 
 def _waits_for_threads() -> dict[int, tuple[int, int]]:
