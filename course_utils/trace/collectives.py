@@ -141,9 +141,9 @@ def _agreement_of(name: str, root: Any = None, op: Any = None, amount: Amount = 
 class Collectives:
     """Mixed into `TracedComm`, which has `rank` and `size`."""
 
-    inner: MPI.Intracomm
+    inner: Any  # an Intracomm, or an Intercomm
     label: str
-    world_ranks: list[int]
+    members: list[int]
     rank: int
     size: int
 
@@ -153,7 +153,7 @@ class Collectives:
         """Run `steps(wait)`, whose requests are waited for by polling, and record it all as one event."""
         line, source_line = current_line()
         began, end = time.perf_counter(), float("inf")
-        need, begun = recorder.ledger.add_collective(self.label, self.world_ranks, agreement), False
+        need, begun = recorder.ledger.add_collective(self.label, self.members, agreement), False
 
         def wait(request: MPI.Request) -> None:
             nonlocal begun
@@ -178,7 +178,7 @@ class Collectives:
         """The nonblocking form. In the ledger it is the blocking one, though MPI does not let the two meet."""
         line, source_line = current_line()
         began = time.perf_counter()
-        need = recorder.ledger.add_collective(self.label, self.world_ranks, call.agreement(blocking))
+        need = recorder.ledger.add_collective(self.label, self.members, call.agreement(blocking))
         with recorder.ledger.remove_if_rejected(need):
             request = call.start()
 
@@ -192,7 +192,7 @@ class Collectives:
     def wait_for_all_ranks(self, name: str) -> Collective:
         """Wait until all ranks have come, to the same: afterwards a call that cannot be polled finishes for certain."""
         _, source_line = current_line()
-        need = recorder.ledger.add_collective(self.label, self.world_ranks, Agreement(name))
+        need = recorder.ledger.add_collective(self.label, self.members, Agreement(name))
         own_code, all_codes = array("L", [zlib.crc32(name.encode())]), array("L", bytes(8 * self.size))
         request = self.inner.Iallgather(own_code, all_codes)
         recorder.wait(lambda: request.Test() and len(set(all_codes)) == 1, name, source_line, need)

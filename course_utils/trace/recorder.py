@@ -230,6 +230,8 @@ class Recorder:
                     time.sleep(min(_LONGEST_PAUSE, 0.03 * waited))  # so that no wait gets much longer by it
         except KeyboardInterrupt:
             self._abandoned.append(done)  # which holds the request, and so the buffers
+            if activity and get_ident() != self._thread:
+                activity.write(RUNNING)  # what the main thread does is to be interrupted, too
             raise
         if reported and activity:
             activity.write(RUNNING)

@@ -12,6 +12,7 @@ from course_utils import settings
 from course_utils.ranks.engine.interrupts import on_interrupt
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import ActivityFile
+from course_utils.trace.files import TracedFile
 from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
 from course_utils.trace.recorder import recorder
 from course_utils.trace.requests import PersistentRequest, TracedRequest
@@ -90,6 +91,7 @@ def _trace_mpi(traced_world: TracedComm) -> None:
         "Request": TracedRequest,
         "Prequest": PersistentRequest,
         "Win": TracedWin,
+        "File": TracedFile,
         "Finalize": _refuse_to_finalize,
         "Attach_buffer": attach_buffer,
         "Detach_buffer": detach_buffer,
