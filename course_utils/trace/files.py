@@ -18,7 +18,7 @@ from course_utils.trace.memory import check_memory
 from course_utils.trace.recorder import current_line, recorder
 from course_utils.trace.requests import TracedRequest
 
-_File = MPI.File
+_File, _SELF = MPI.File, MPI.COMM_SELF
 _SETTINGS = ("Preallocate", "Seek_shared", "Set_atomicity", "Set_info", "Set_size", "Set_view", "Sync")
 _TRANSFERS = tuple(f"{what}_{how}" for what in ("Read", "Write") for how in ("all", "at_all", "ordered"))
 
@@ -100,8 +100,7 @@ def _check_buffer(call: str, args: tuple, kwargs: dict) -> None:
     position = 1 if "_at_" in call else 0
     buffer = args[position] if len(args) > position else kwargs.get("buf")
     check_memory(call, buffer)
-    make = MPI.COMM_SELF.inner.Recv_init if call.startswith("Read") else MPI.COMM_SELF.inner.Send_init
-    make(buffer, 0).Free()
+    (_SELF.Recv_init if call.startswith("Read") else _SELF.Send_init)(buffer, 0).Free()
 
 
 for _call in (*_SETTINGS, *_TRANSFERS, *(f"{call}_begin" for call in _TRANSFERS)):

@@ -8,8 +8,7 @@ from array import array
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from mpi4py import MPI
@@ -24,6 +23,12 @@ from course_utils.trace.wait_graph import Collective
 
 _ANY_CODE = 0
 """Of a rank that does not know which rank is the root."""
+
+
+class _Meeting(NamedTuple):
+    """What is waited for as for a request."""
+
+    Test: Callable[[], bool]
 
 
 class InterCollectives(Collectives):
@@ -73,15 +78,14 @@ class InterCollectives(Collectives):
         elif root == MPI.ROOT:
             root = self.own_ranks[self.rank]
         elif root is not None:
-            self.check_peer(name, root)
-            root = self.world_ranks[root]
+            root = self.world_ranks[root] if 0 <= root < len(self.world_ranks) else root
         return CollectiveCall(MPI.Request, 0, root, op).agreement(name)
 
     def _call(self, name: str, agreement: Agreement, size: int, *arguments: Any) -> Any:
         """Make a blocking call when all ranks have come."""
 
-        def steps(wait: Callable[[MPI.Request], None]) -> Any:
-            self._meet(agreement, lambda done: wait(SimpleNamespace(Test=done)))
+        def steps(wait: Callable[[Any], None]) -> Any:
+            self._meet(agreement, lambda done: wait(_Meeting(done)))
             return call_in_thread(partial(getattr(self.inner, name), *arguments), name)
 
         return self._run(name, steps, size, agreement)

@@ -6,7 +6,6 @@ nonblocking form and a loop that tests it: a rank that waits can say so, and can
 
 import contextlib
 import functools
-import inspect
 import math
 import time
 from array import array
@@ -21,37 +20,14 @@ from course_utils.trace.collectives import Collectives
 from course_utils.trace.events import Agreement
 from course_utils.trace.inter_communicators import InterCollectives
 from course_utils.trace.ledger import WORLD
+from course_utils.trace.neighbour_collectives import NeighbourCollectives
+from course_utils.trace.persistent_requests import PersistentCollectives, partitioned_receive, partitioned_send
 from course_utils.trace.recorder import NO_LINE, current_line, recorder
 from course_utils.trace.requests import TracedRequest
+from course_utils.trace.spawned_processes import SpawnedProcesses, check_arguments
 from course_utils.trace.traced_messages import PointToPoint
+from course_utils.trace.unrecorded_calls import mark_unrecorded_calls
 from course_utils.trace.wait_graph import Need
-
-_LOCAL_CALLS = (
-    *("Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_", "Shift"),
-    *("free", "py2f", "toint"),
-)
-"""How the names of calls begin that move nothing between ranks."""
-
-
-def mark_unrecorded_calls(owner: type) -> type:
-    """A class whose inherited calls, which are not recorded, say so in the ledger."""
-    plain = next(base for base in owner.__mro__ if base.__module__.startswith("mpi4py"))
-    ours = {name for base in owner.__mro__[: owner.__mro__.index(plain)] for name in vars(base)}
-    for name in set(dir(plain)) - ours:
-        call = getattr(plain, name)
-        if inspect.isroutine(call) and not inspect.ismethod(call) and not name.startswith(("_", *_LOCAL_CALLS)):
-            setattr(owner, name, _with_uncounted_note(call))
-    return owner
-
-
-def _with_uncounted_note(call: Callable) -> Callable:
-    @functools.wraps(call)
-    def unrecorded(*args: Any, **kwargs: Any) -> Any:
-        recorder.ledger.complete = False
-        recorder.add_uncounted(call.__name__)
-        return call_in_thread(functools.partial(call, *args, **kwargs), call.__name__)
-
-    return unrecorded
 
 
 def run_ranks_of(group: MPI.Group) -> list[int]:
@@ -70,7 +46,7 @@ def _constructor(call: str) -> Callable:
 
 
 @mark_unrecorded_calls
-class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
+class TracedComm(PointToPoint, PersistentCollectives, Collectives, MPI.Intracomm):
     """A communicator of one group: messages, collectives, and the making of new communicators.
 
     Attributes:
@@ -97,6 +73,12 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
         super().Free()
 
     Disconnect = Free  # what is under way goes on all the same
+
+    def Psend_init(self, buf, partitions, dest, tag=0, info=MPI.INFO_NULL):
+        return partitioned_send(self, buf, partitions, dest, tag)
+
+    def Precv_init(self, buf, partitions, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, info=MPI.INFO_NULL):
+        return partitioned_receive(self, buf, partitions, source, tag)
 
     # --- new communicators, made by all ranks of this one -----------------------------------------------------------
 
@@ -135,6 +117,8 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
 
         return copy, TracedRequest.wrap(request, "Idup", current_line()[1], on_completion, need)
 
+    Idup_with_info = Idup
+
     def private_copy(self, call: str) -> "TracedComm":
         """A copy of this communicator that a window, or a file, has for itself.
 
@@ -144,11 +128,26 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
         name = self.inner.bcast(f"{self.label}/{time.time_ns()}")
         return TracedComm(self.inner.Dup(), self.world_ranks, name)
 
-    Dup, Split, Split_type, Create = map(_constructor, ("Dup", "Split", "Split_type", "Create"))
+    Dup, Dup_with_info = map(_constructor, ("Dup", "Dup_with_info"))
+    Split, Split_type, Create = map(_constructor, ("Split", "Split_type", "Create"))
     Create_cart, Create_graph = _constructor("Create_cart"), _constructor("Create_graph")
     Create_dist_graph, Create_dist_graph_adjacent = map(
         _constructor, ("Create_dist_graph", "Create_dist_graph_adjacent")
     )
+
+    def Spawn(self, command, args=None, maxprocs=1, info=MPI.INFO_NULL, root=0, errcodes=None):
+        return self._spawn("Spawn", root, command, args, maxprocs, info, root, errcodes)
+
+    def Spawn_multiple(self, command, args=None, maxprocs=None, info=MPI.INFO_NULL, root=0, errcodes=None):
+        return self._spawn("Spawn_multiple", root, command, args, maxprocs, info, root, errcodes)
+
+    def _spawn(self, call: str, root: int, command: Any, args: Any, *more: Any) -> SpawnedProcesses:
+        if self.rank == root:
+            check_arguments(call, command, args)
+        self.wait_for_all_ranks(call)
+        recorder.add_uncounted(call)  # nor what the new processes are sent
+        comm = call_in_thread(functools.partial(getattr(self.inner, call), command, args, *more), call)
+        return recorder.add_resource(SpawnedProcesses(comm), call)
 
     # --- made by some of its ranks ----------------------------------------------------------------------------------
 
@@ -188,19 +187,19 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
 
 
 @mark_unrecorded_calls
-class TracedCartcomm(TracedComm, MPI.Cartcomm):
+class TracedCartcomm(NeighbourCollectives, TracedComm, MPI.Cartcomm):
     """Ranks on a grid."""
 
     Sub = _constructor("Sub")
 
 
 @mark_unrecorded_calls
-class TracedGraphcomm(TracedComm, MPI.Graphcomm):
+class TracedGraphcomm(NeighbourCollectives, TracedComm, MPI.Graphcomm):
     """Ranks on a graph that all of them know."""
 
 
 @mark_unrecorded_calls
-class TracedDistgraphcomm(TracedComm, MPI.Distgraphcomm):
+class TracedDistgraphcomm(NeighbourCollectives, TracedComm, MPI.Distgraphcomm):
     """Ranks on a graph of which each knows its own edges."""
 
 

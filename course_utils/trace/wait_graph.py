@@ -258,7 +258,7 @@ def differ(agreements: Collection[Agreement]) -> bool:
     """
     roots = {agreement.root for agreement in agreements} - {UNKNOWN_ROOT}
     if len(roots) == 1:
-        agreements = [agreement._replace(root=min(roots)) for agreement in agreements]
+        agreements = [agreement._replace(root=next(iter(roots))) for agreement in agreements]
     units = {agreement.unit for agreement in agreements}
     sized = "" not in units and (units == {BYTES} or BYTES not in units)
     return len({agreement if sized else agreement[:3] for agreement in agreements}) > 1

@@ -4,7 +4,6 @@ MPI 4.1, section 8.6. Written from the ideas; none is copied.
 """
 
 import numpy as np
-from mpi4py import MPI
 
 
 def corner_skips_the_halo_exchange(comm):
@@ -19,18 +18,20 @@ def corner_skips_the_halo_exchange(comm):
         line.Neighbor_alltoall(np.full(2, float(line.rank)), np.empty(2))  # here
 
 
-def one_rank_gathers_in_the_others_place(comm):
-    """On the ring rank 1 meets all ranks while the others meet their neighbours.
+def one_rank_meets_all_ranks_first(comm):
+    """On the ring rank 1 is in the barrier of all ranks while the others are with their neighbours.
 
     Finding: deadlock
-    Words: neighbor_allgather, allgather, 0, 1
+    Words: neighbor_allgather, Barrier, 0, 1
     Ranks: 3
     """
     ring = comm.Create_cart([3], periods=[True])
     if ring.rank == 1:
-        ring.allgather(ring.rank)  # here
+        comm.Barrier()  # here
+        ring.neighbor_allgather(ring.rank)
     else:
         ring.neighbor_allgather(ring.rank)  # here
+        comm.Barrier()
 
 
 def wait_for_a_neighbour_that_has_left(comm):

@@ -1,4 +1,4 @@
-"""Files that all ranks open together: a collective call of MPI-IO that some rank leaves out, or makes as a different one.
+"""Files that all ranks open together: a collective call of MPI-IO that some rank leaves out, or makes differently.
 
 MPI-IO's collective calls synchronise as others do (MPI 4.1, section 14.4). Written from the ideas; none is copied.
 """

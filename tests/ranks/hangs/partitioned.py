@@ -3,17 +3,19 @@
 MPI 4.1, sections 4.2 and 11.8. Written from the ideas; none is copied.
 """
 
+import pathlib
 import sys
+import tempfile
+import textwrap
 
 import numpy as np
-from mpi4py import MPI
 
 
 def last_partition_is_never_ready(comm):
     """Rank 0 makes three of four partitions ready.
 
     Finding: deadlock
-    Words: Psend_init, Precv_init, 0, 1
+    Words: Psend_init, Pready(3), Precv_init, 0, 1
     """
     numbers = np.zeros(8)
     if comm.rank == 0:
@@ -94,31 +96,71 @@ def partitions_made_ready_by_threads(comm):
     request.Free()
 
 
+def program_file(text):
+    """A file with a program; MPICH cannot pass one that has several lines as an argument."""
+    file = pathlib.Path(tempfile.mkdtemp()) / "child.py"
+    file.write_text(textwrap.dedent(text))
+    return str(file)
+
+
 def child_leaves_without_an_answer(comm):
     """The ranks start a process and wait for an answer that it does not give.
 
     Finding: deadlock
     Words: recv, 0
     """
-    child = comm.Spawn(sys.executable, ["-c", "from mpi4py import MPI; MPI.Comm.Get_parent().Disconnect()"])
+    file = program_file("from mpi4py import MPI; MPI.Comm.Get_parent().Disconnect()")
+    child = comm.Spawn(sys.executable, [file])
     if comm.rank == 0:
         child.recv(source=0)  # here
 
 
+def one_rank_does_not_come_to_spawn(comm):
+    """Spawn is for all ranks, and rank 1 waits for what the new process is to send it.
+
+    Finding: deadlock
+    Words: Spawn, recv, 0, 1
+    """
+    if comm.rank == 0:
+        comm.Spawn(sys.executable, [program_file("from mpi4py import MPI")])  # here
+    else:
+        comm.recv(source=0)  # here
+
+
+def program_with_lines_as_an_argument(comm):
+    """A program of two lines is given with -c.
+
+    Finding: error
+    Words: Spawn, line break, 0
+    """
+    comm.Spawn(sys.executable, ["-c", "from mpi4py import MPI\nMPI.Comm.Get_parent().Disconnect()"])  # here
+
+
 def child_answers(comm):
-    """The process that the ranks start sends its number, sums with them and leaves.
+    """The processes that the ranks start send their numbers, sum with them, and leave.
 
     Finding: correct
     """
-    program = (
-        "from mpi4py import MPI\n"
-        "parent = MPI.Comm.Get_parent()\n"
-        "parent.send('here', dest=0)\n"
-        "assert parent.allreduce(1) == 2\n"
-        "parent.Disconnect()\n"
-    )
-    child = comm.Spawn(sys.executable, ["-c", program])
+    program = """
+        from mpi4py import MPI
+        parent = MPI.Comm.Get_parent()
+        parent.send(parent.rank, dest=0)
+        assert parent.allreduce(1) == 2
+        everybody = parent.Merge(high=True)
+        assert everybody.allreduce(everybody.rank) == 6
+        assert everybody.recv(source=0) == "go"
+        everybody.Disconnect()
+        parent.Disconnect()
+    """
+    file = program_file(program) if comm.rank == 0 else ""
+    children = comm.Spawn(sys.executable, [file], maxprocs=2)
     if comm.rank == 0:
-        assert child.recv(source=0) == "here"
-    assert child.allreduce(1) == 1
-    child.Disconnect()
+        assert [children.recv(source=rank) for rank in range(2)] == [0, 1]
+    assert children.allreduce(1) == 2
+    everybody = children.Merge()
+    assert everybody.allreduce(everybody.rank) == 6
+    if comm.rank == 0:
+        everybody.send("go", dest=2)
+        everybody.send("go", dest=3)
+    everybody.Disconnect()
+    children.Disconnect()
