@@ -77,7 +77,7 @@ class LearnerThreads:
             thread
             for thread in threading.enumerate()
             if thread not in self._not_theirs
-            and not _is_not_pythons(thread)
+            and not _is_of_a_library(thread)
             and not thread.name.startswith(OWN_THREADS)
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from course_utils.trace.events import BYTES, Agreement
+from course_utils.trace.events import BYTES, UNKNOWN_ROOT, Agreement
 from course_utils.words import ranks_in_words
 
 WORKS, WAITS, IS_DONE, LINGERS = "works", "waits", "is done", "lingers"
@@ -285,6 +285,9 @@ def differ(agreements: Collection[Agreement]) -> bool:
 
     Sizes count where all of them are known, and all in numbers or all in bytes.
     """
+    roots = {agreement.root for agreement in agreements} - {UNKNOWN_ROOT}
+    if len(roots) == 1:
+        agreements = [agreement._replace(root=next(iter(roots))) for agreement in agreements]
     units = {agreement.unit for agreement in agreements}
     sized = "" not in units and (units == {BYTES} or BYTES not in units)
     return len({agreement if sized else agreement[:3] for agreement in agreements}) > 1

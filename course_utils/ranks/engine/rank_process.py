@@ -14,6 +14,7 @@ from course_utils.ranks.engine.interrupts import on_interrupt, print_threads_err
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.processes.standing_questions import answer_questions
 from course_utils.trace.activity import ActivityFile
+from course_utils.trace.files import TracedFile
 from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
 from course_utils.trace.recorder import recorder
 from course_utils.trace.requests import PersistentRequest, TracedRequest
@@ -95,6 +96,7 @@ def _trace_mpi(traced_world: TracedComm) -> None:
         "Request": TracedRequest,
         "Prequest": PersistentRequest,
         "Win": TracedWin,
+        "File": TracedFile,
         "Finalize": _refuse_to_finalize,
         "Attach_buffer": attach_buffer,
         "Detach_buffer": detach_buffer,
