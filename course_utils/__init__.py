@@ -48,8 +48,10 @@ def _bring_up_the_fork_server() -> None:
     """
     if "ipykernel" in sys.modules and RANK.value() is None:
         from course_utils.ranks.processes.forking import fork_server
+        from course_utils.ranks.processes.installation import version
 
         with contextlib.suppress(Exception):  # `start` will say what is wrong, where it is needed
+            version()  # of the files as this kernel imports them
             fork_server(torch="JPY_SESSION_NAME" in os.environ)
 
 

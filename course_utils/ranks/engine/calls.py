@@ -28,6 +28,7 @@ from course_utils.ranks.engine.reply import (
     to_bytes,
     unpacking_failure,
 )
+from course_utils.ranks.processes.installation import version
 from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import has_abandoned_calls
@@ -58,6 +59,7 @@ def introduce(path_of_notebook: list[str]) -> dict:
         "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),
         "gpus": len(gpus()),
         "mpi": short_name(MPI.Get_library_version()),
+        "version": version(),
     }
 
 
