@@ -229,7 +229,7 @@ def in_another_kernel(code: str, **environment: str) -> str:
 
 
 def test_a_prediction_survives_a_restart_of_the_kernel():
-    in_another_kernel('course.predict("rounds", plain=60, doubling=9); course.predict("swap", answer="b")')
+    in_another_kernel('course.predict("rounds", plain=60, doubling=9); course.predict("swap", "b", choices=["x", "y"])')
     in_another_kernel('course.predict("rounds", within=2, plain=70, doubling=9)')
     said = in_another_kernel('course.measured("rounds", plain=63, doubling=6); course.measured("swap", answer="b")')
     lines = [line.split() for line in said.splitlines()]
