@@ -148,6 +148,7 @@ class Collectives:
     inner: Any  # an Intracomm, or an Intercomm
     label: str
     members: list[int]
+    world_ranks: list[int]
     rank: int
     size: int
 
