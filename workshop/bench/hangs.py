@@ -164,6 +164,8 @@ def observe(ranks: "course.Ranks", program: HangProgram) -> Observed:
     """Run a program and gather what is told of it."""
     if program.virtual:
         return _observe_virtually(program)
+    if program.own_group:
+        ranks.run(destroy_group)
     printed, over = _Notices(), threading.Event()
     begin, gone, report, ending = time.perf_counter(), False, "", str(Ending.RETURNED)
     threading.Thread(target=_press_stop, args=(printed, over), daemon=True).start()
@@ -187,8 +189,9 @@ def observe(ranks: "course.Ranks", program: HangProgram) -> Observed:
     if ranks.run(add_ones).results != [RANKS] * RANKS:
         raise CourseError(f"{program.name}: the ranks cannot add any more")
     again = None if gone else time.perf_counter() - begin
-    if program.own_group and any(ranks.run(group_left_behind).results):
-        ranks.restart()
+    if program.own_group and any(ranks.run(has_group).results):
+        with contextlib.redirect_stdout(printed):
+            ranks.restart()
     return Observed(" ".join([report, *notices]).strip(), seconds, again, ending, noticed)
 
 
@@ -218,7 +221,7 @@ def reaches_the_learner(program: HangProgram, observed: Observed) -> bool:
 
 def broken_off(observed: Observed) -> bool:
     """Did the course end the run, because it took it for hopeless?"""
-    return observed.ending in (Ending.DEADLOCK, Ending.NO_PROGRESS, Ending.RANK_ENDED)
+    return observed.ending in (Ending.DEADLOCK, Ending.NO_PROGRESS)
 
 
 def names_the_line(program: HangProgram, observed: Observed) -> bool:
@@ -336,11 +339,19 @@ def _seconds(pairs: list[tuple[HangProgram, Observed]]) -> Iterator[Row]:
     yield value_row("hangs", "programs after which new ranks had to come", [float(ended)], "")
 
 
-def group_left_behind(comm: Any) -> bool:
-    """Does the rank still have a process group of torch?"""
+def has_group(comm: Any) -> bool:
+    """Has the rank a process group of torch, such as one that a program has left behind?"""
     import torch.distributed as dist
 
     return dist.is_initialized()
+
+
+def destroy_group(comm: Any) -> None:
+    """Destroy the process group of earlier programs, so that the next one can make its own."""
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def torch_is_there(comm: Any = None) -> None:
