@@ -39,6 +39,7 @@ def sum_without_rank_0_in_a_tcp_group(comm):
     total = torch.ones(3)
     if comm.rank > 0:
         dist.all_reduce(total)  # here
+    comm.barrier()
     dist.destroy_process_group()
 
 
@@ -112,6 +113,7 @@ def half_of_a_new_group_sums(comm):
     loss = torch.ones(1)
     if comm.rank == 0:
         dist.all_reduce(loss, group=pair)  # here
+    dist.barrier()
     dist.destroy_process_group()
 
 
