@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -294,11 +294,11 @@ class Ranks(LastRun):
             self._meter = meter = Meter(self.pids, self.facts.get("network"))
             notice = QuietNotice(connection.control, list(arguments))
 
-            def observe(observation: Observation) -> None:
+            def observe(observation: Observation, replies: Mapping[int, Reply]) -> None:
                 bar.refresh()
                 meter.sample()
                 if patience is None:
-                    notice.observe(observation)
+                    notice.observe(observation, replies)
 
             with deferred_interrupts() as pressed:
                 pending = connection.submit(function, arguments)

@@ -20,19 +20,18 @@ class TracedWin(MPI.Win):
     """Takes the class's place in `mpi4py.MPI`.
 
     Attributes:
-        comm: the traced communicator on which the window was made.
+        comm: the window's own copy of the communicator on which it was made.
     """
 
     comm: Any = None
     plain: MPI.Win
-    _number: int
     _origins: Sequence[int] = ()
     _targets: Sequence[int] = ()
 
     @property
     def label(self) -> str:
-        """The window's name in the ledger: windows of one communicator, which all its ranks make in the same order."""
-        return f"{self.comm.label}/window {self._number}"
+        """The window's name in the ledger."""
+        return self.comm.label
 
     @property
     def _members(self) -> list[int]:
@@ -42,11 +41,11 @@ class TracedWin(MPI.Win):
     def _make(cls, call: str, comm: Any, make: Callable[[MPI.Intracomm], MPI.Win]) -> MPI.Win:
         if not hasattr(comm, "inner"):
             return make(comm)
-        number = comm.wait_for_all_ranks(f"Win.{call}").number
+        own = comm.private_copy(f"Win.{call}")
         recorder.add_uncounted(f"Win.{call}")  # nor what goes through it: `Put`, `Get` and `Accumulate`
-        plain = make(comm.inner)
+        plain = make(own.inner)
         window = cls(plain)
-        window.comm, window.plain, window._number = comm, plain, number  # the plain one holds the memory
+        window.comm, window.plain = own, plain  # the plain one holds the memory
         return recorder.add_resource(window, f"Win.{call}")
 
     @classmethod
@@ -75,6 +74,8 @@ class TracedWin(MPI.Win):
         self._wait_for_all_ranks("Free")
         recorder.remove_resource(self)
         super().Free()
+        if self.comm is not None:
+            self.comm.Free()
 
     def _wait_for_all_ranks(self, call: str) -> None:
         if self.comm is not None:

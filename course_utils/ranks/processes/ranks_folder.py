@@ -149,6 +149,10 @@ class RanksFolder:
         """Into which a rank writes where it is, when it crashes or is asked to."""
         return self.path / f"fault-{rank}"
 
+    def question_file(self, rank: int) -> Path:
+        """A pipe: a rank writes down where its code stands whenever a byte comes through it."""
+        return self.path / f"question-{rank}"
+
     # --- owners: the kernels that use the ranks ---------------------------------------------------------------------
 
     def own(self, pid: int | None = None) -> None:
