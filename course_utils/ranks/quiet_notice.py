@@ -67,8 +67,8 @@ class QuietNotice:
         self._raised_at = self._raised_at or time.monotonic()
         if time.monotonic() - self._raised_at > RAISED_SECONDS:
             self._raised_printed = True
-            verb = "is" if len(at_work) == 1 else "are"
-            rest = f"{ranks_in_words(at_work)} {verb} still at work, so the call goes on"
+            verb = "has" if len(at_work) == 1 else "have"
+            rest = f"{ranks_in_words(at_work)} {verb} not returned yet, so the call goes on"
             print(wrapped(f"{capital(replies_text(raised, len(self._ranks)))}; {rest}."))
 
     def _print_once(self, what: str, replies: Mapping[int, Reply], explanation: str = "") -> None:

@@ -331,4 +331,6 @@ def _refuse_exit() -> None:
 def _pack(reply: Reply, pack: Callable[[Reply], Any] = pack_reply) -> Any:
     """The reply, packed, with the second at which its run began."""
     reply.began = recorder.began
-    return pack(reply)
+    packed = pack(reply)
+    recorder.reply_size = len(packed) if isinstance(packed, bytes) else 0
+    return packed
