@@ -77,7 +77,8 @@ def _call_in_traceback(error: BaseException) -> str:
 
 def _not_a_buffer_text(call: str, thing: Any) -> str:
     given = "None" if thing is None else _article(type(thing).__name__)
-    return f"{call}: it needs an array, and was given {given}. {_small(call)}, with a small letter, takes any Python object"
+    small = f"{_small(call)}, with a small letter, takes any Python object"
+    return f"{call}: it needs an array, and was given {given}. {small}"
 
 
 def _small(call: str) -> str:

@@ -148,8 +148,9 @@ def message_bytes(buf: Any, pieces: int = 1) -> int | None:
     parts = parts_of(buf)
     room, item = bytes_of(parts.array), item_bytes(parts)
     if parts.counts is None:
-        can_be_cut = room is not None and _has_no_gaps(parts) and room % pieces == 0
-        return room // pieces if room is not None and can_be_cut else None
+        if room is None or not _has_no_gaps(parts) or room % (pieces * item or 1):
+            return None
+        return room // pieces
     if not isinstance(parts.counts, (int, np.integer)):
         return None
     number = int(parts.counts)
