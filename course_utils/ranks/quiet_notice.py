@@ -7,7 +7,7 @@ from course_utils.ranks.failure_report import activities_text
 from course_utils.ranks.hang_detector import Observation, Situation
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.trace.activity import RUNNING
-from course_utils.trace.unreceived_messages import unreceived_text
+from course_utils.trace.wait_explanations import explanation_text
 from course_utils.words import wrapped
 
 QUIET_SECONDS = 30.0
@@ -33,7 +33,7 @@ class QuietNotice:
         """Tell the learner, if nothing has moved for long enough."""
         now = time.monotonic()
         if observation.seconds_in(Situation.IN_VAIN) > VAIN_SECONDS:
-            explanation = unreceived_text(observation.in_vain) if observation.in_vain else ""
+            explanation = explanation_text(observation.in_vain) if observation.in_vain else ""
             self._print_once("Some ranks are testing for something that can never arrive", explanation)
         if now - self._checked_at < _INTERVAL:
             return

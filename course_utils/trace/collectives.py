@@ -20,6 +20,7 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.trace.call_errors import NotABuffer
+from course_utils.trace.call_texts import collective_text
 from course_utils.trace.collective_forms import with_both_forms
 from course_utils.trace.events import BYTES, Agreement, Layout
 from course_utils.trace.memory import check_buffers
@@ -167,7 +168,7 @@ class Collectives:
         def wait(request: MPI.Request) -> None:
             nonlocal begun
             begun = True
-            recorder.wait(request.Test, name, source_line, need)
+            recorder.wait(request.Test, collective_text(name, agreement.root), source_line, need)
 
         try:
             result = steps(wait)
@@ -194,7 +195,7 @@ class Collectives:
         def on_completion(end: float, _: MPI.Status | None) -> None:
             recorder.add_collective(name, call.agreement(name), need, began, end, call.size, line, call.layouts)
 
-        traced = TracedRequest.wrap(request, name, source_line, on_completion, need)
+        traced = TracedRequest.wrap(request, collective_text(name, call.root), source_line, on_completion, need)
         traced.track_buffers(*call.buffers(self.rank))
         return traced
 

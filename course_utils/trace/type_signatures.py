@@ -143,8 +143,8 @@ def message_bytes(buf: Any, pieces: int = 1) -> int | None:
     Raises:
         BufferTooSmall: the count reaches beyond the end of the array.
     """
-    if type(buf) is np.ndarray and pieces == 1:
-        return buf.nbytes
+    if type(buf) is np.ndarray:
+        return None if buf.size % pieces else buf.nbytes // pieces
     parts = parts_of(buf)
     room, item = bytes_of(parts.array), item_bytes(parts)
     if parts.counts is None:
