@@ -22,7 +22,7 @@ from mpi4py import MPI
 from course_utils.trace.call_errors import NotABuffer
 from course_utils.trace.call_texts import collective_text
 from course_utils.trace.collective_forms import with_both_forms
-from course_utils.trace.events import BYTES, Agreement, Layout
+from course_utils.trace.events import BYTES, Agreement, BufferLayout, unit_bytes
 from course_utils.trace.memory import check_buffers
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import current_line, recorder
@@ -35,7 +35,6 @@ from course_utils.trace.type_signatures import (
     message_layouts,
     parts_of,
     typed_layout,
-    unit_bytes,
     unit_of,
     vector_layout,
     whole_layout,
@@ -85,7 +84,7 @@ _OPERATIONS = (
 Amount = tuple[int | None, str]
 """How much a message holds: 10 "float64", 80 BYTES."""
 _UNKNOWN_AMOUNT: Amount = (None, "")
-Layouts = tuple[Layout | None, ...]
+Layouts = tuple[BufferLayout | None, ...]
 
 
 def _amount_of(buf: Any, pieces: int = 1) -> Amount:

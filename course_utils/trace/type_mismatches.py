@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from course_utils.trace.call_texts import event_text
-from course_utils.trace.events import BYTES, OBJECT, Event, Layout
-from course_utils.trace.type_signatures import in_units
+from course_utils.trace.events import BYTES, OBJECT, BufferLayout, Event, unit_bytes
 from course_utils.words import capital, ranks_in_words
 
 _MAY_HAVE_ROOM_LEFT = "scatterv", "gatherv"
@@ -26,13 +25,13 @@ class Transfer(NamedTuple):
 
     sent: Event
     got: Event
-    given: Layout
-    room: Layout
+    given: BufferLayout
+    room: BufferLayout
     size: int | None = None
     room_size: int | None = None
 
 
-_NO_LAYOUTS = Layout(""), Layout("")
+_NO_LAYOUTS = BufferLayout(""), BufferLayout("")
 
 
 def types_differ(sent: str, got: str) -> bool:
@@ -90,11 +89,11 @@ def _transfers(by_rank: Mapping[int, Event]) -> Iterator[Transfer]:
                 yield Transfer(by_rank[sender], by_rank[receiver], given, room, size, room_size)
 
 
-def _side(event: Event, side: int) -> Layout | None:
+def _side(event: Event, side: int) -> BufferLayout | None:
     return event.layouts[side] if len(event.layouts) > side else None
 
 
-def _size_for(layout: Layout, position: int, ranks: int) -> int | None:
+def _size_for(layout: BufferLayout, position: int, ranks: int) -> int | None:
     """Bytes that a rank has for the one at this position; None where that is not known."""
     if len(layout.sizes) == 1:
         return layout.sizes[0]
@@ -113,7 +112,7 @@ def _blocking_name(event: Event) -> str:
     return event.name.lower().removeprefix("i")
 
 
-def orders_differ(given: Layout, room: Layout) -> bool:
+def orders_differ(given: BufferLayout, room: BufferLayout) -> bool:
     """Whether an array lies by columns on one side and by rows on the other, and that is not meant.
 
     It is meant where the one has the shape of the other transposed: then it arrives as it was.
@@ -165,6 +164,12 @@ def _sizes_text(transfer: Transfer) -> str:
     call, their_call = event_text(sent), event_text(got)
     there = "" if their_call == call else f" in {their_call}"
     return f"Rank {sent.rank} sends {amount} to rank {got.rank} in {call}; rank {got.rank} has room for {place}{there}."
+
+
+def in_units(size: int, unit: str) -> str:
+    """So many bytes in words: "3 float64", "80 bytes"."""
+    item = unit_bytes(unit)
+    return f"{size // item} {unit}" if item and size % item == 0 else f"{size} bytes"
 
 
 def _who_and_where(events: Collection[Event]) -> tuple[str, str, str]:
