@@ -10,7 +10,7 @@ from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processor_use import COMPUTES, ProcessorUse
 from course_utils.trace.activity import IDLE, RUNNING, WAITING
 from course_utils.trace.standing import Standing
-from course_utils.trace.unreceived_messages import unreceived_text
+from course_utils.trace.wait_explanations import explanation_text
 from course_utils.words import capital, ranks_in_words, wrapped
 
 QUIET_SECONDS = 30.0
@@ -39,7 +39,7 @@ class QuietNotice:
         """Tell the learner, if a rank has raised or nothing has moved for long enough."""
         self._tell_of_errors(replies)
         if observation.seconds_in(Situation.IN_VAIN) > VAIN_SECONDS:
-            explanation = unreceived_text(observation.in_vain) if observation.in_vain else ""
+            explanation = explanation_text(observation.in_vain) if observation.in_vain else ""
             self._print_once("Some ranks are testing for something that can never arrive", replies, explanation)
         if not self._use.look():
             return

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from course_utils import system
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
-from course_utils.trace.events import Agreement, Event, Layout
+from course_utils.trace.events import Agreement, BufferLayout, Event
 from course_utils.trace.learner_threads import OWN_THREADS, LearnerThreads
 from course_utils.trace.ledger import Ledger
 from course_utils.trace.nvtx_ranges import nvtx_range
@@ -243,7 +243,7 @@ class Recorder:
         number: int = 0,
         holds: str = "",
         agreement: Agreement | None = None,
-        layouts: tuple[Layout | None, ...] = (),
+        layouts: tuple[BufferLayout | None, ...] = (),
     ) -> None:
         """Record an event; `start` and `end` are readings of `time.perf_counter`, the rest is `Event`'s.
 
@@ -267,7 +267,7 @@ class Recorder:
         end: float,
         size: int,
         line: int | None,
-        layouts: tuple[Layout | None, ...] = (),
+        layouts: tuple[BufferLayout | None, ...] = (),
     ) -> None:
         """Record a collective; `agreement`, under the name of the call that was made, may be another than `need`'s."""
         ledger = need.communicator, need.number
