@@ -10,6 +10,7 @@ from typing import Any
 from mpi4py import MPI
 
 from course_utils.trace.blocking_calls import call_in_thread
+from course_utils.trace.meetings import meetings
 from course_utils.trace.recorder import current_line, recorder
 from course_utils.trace.wait_graph import CombinedNeed, Lock
 
@@ -108,12 +109,13 @@ class TracedWin(MPI.Win):
         for origin in self._origins:
             recorder.ledger.add_send(f"{self.label}/post", self._members, origin, 0)
         super().Post(group, assertion)
+        meetings.tell(self._origins, f"{self.label} post")
 
     def Start(self, group, assertion=0):
         self._targets = self.comm.ranks_of(group)
-        call_in_thread(
-            partial(super().Start, group, assertion), "Win.Start", self._receives_from("post", self._targets)
-        )
+        need = self._receives_from("post", self._targets)
+        meetings.wait(self._targets, f"{self.label} post", "Win.Start", need)
+        call_in_thread(partial(super().Start, group, assertion), "Win.Start")
         self._note_received("post", self._targets)
 
     def Complete(self):
