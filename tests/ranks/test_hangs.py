@@ -79,6 +79,7 @@ def test_a_mistake_is_told_and_a_correct_program_is_not_disturbed(four_ranks, pr
         assert told.text == ""
     else:
         assert reaches_the_learner(program, told) or program.name in UNNOTICED, told.text
+    assert program.backend or told.again is not None  # the ranks live on
 
 
 def test_there_are_enough_of_them() -> None:
@@ -452,6 +453,33 @@ def starts_processes_and_talks_to_them(comm):
 def test_processes_that_ranks_start_are_heard_and_their_waits_can_be_left(four_ranks, monkeypatch, capsys) -> None:
     monkeypatch.setattr(quiet_notice, "QUIET_SECONDS", 60.0)  # on a busy machine they take a while to begin
     assert four_ranks.run(starts_processes_and_talks_to_them, ranks=2).notes == []
+
+
+def hands_tasks_to_started_processes(comm):
+    from mpi4py.futures import MPIPoolExecutor
+
+    with MPIPoolExecutor(1) as executor:
+        return list(executor.map(abs, range(-3, 0)))
+
+
+def test_an_executor_may_start_processes(four_ranks, monkeypatch) -> None:
+    monkeypatch.setattr(quiet_notice, "QUIET_SECONDS", 60.0)
+    assert four_ranks.run(hands_tasks_to_started_processes, ranks=1).results == [[3, 2, 1]]
+
+
+def asks_for_the_result_of_a_task_that_fails(comm):
+    from mpi4py.futures import MPICommExecutor
+
+    with MPICommExecutor(comm, root=1) as executor:
+        if executor is not None:
+            executor.submit(divmod, 1, 0).result()
+
+
+def test_a_tasks_error_is_told_with_the_line_that_asks_for_its_result(four_ranks) -> None:
+    line = asks_for_the_result_of_a_task_that_fails.__code__.co_firstlineno + 5
+    with pytest.raises(RankError, match=f"^rank 1 raised ZeroDivisionError: .*, line {line} "):
+        four_ranks.run(asks_for_the_result_of_a_task_that_fails)
+    assert four_ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4
 
 
 def starts_a_process_that_stays(comm):
