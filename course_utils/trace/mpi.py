@@ -85,7 +85,7 @@ class TracedComm(PointToPoint, PersistentCollectives, Collectives, MPI.Intracomm
         """With a name on which all its ranks agree."""
         self.wait_for_all_ranks(call)
         name = self.inner.bcast(f"{self.label}/{time.time_ns()}")
-        return self._trace(call, make(), name)
+        return self._trace(call, call_in_thread(make, call), name)
 
     def _trace(self, call: str, comm: MPI.Intracomm, name: str) -> MPI.Intracomm:
         if comm == MPI.COMM_NULL:

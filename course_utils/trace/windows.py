@@ -55,7 +55,7 @@ class TracedWin(MPI.Win):
             return make(comm)
         own = comm.private_copy(f"Win.{call}")
         recorder.add_uncounted(f"Win.{call}")  # nor what goes through it: `Put`, `Get` and `Accumulate`
-        plain = make(own.inner)
+        plain = call_in_thread(partial(make, own.inner), f"Win.{call}")
         window = cls(plain)
         window.comm, window.plain = own, plain  # the plain one holds the memory
         return recorder.add_resource(window, f"Win.{call}")
