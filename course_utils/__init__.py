@@ -8,6 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from course_utils.checks.executed_cells import watch
 from course_utils.lazy import attach
 from course_utils.settings import RANK
 
@@ -48,8 +49,10 @@ def _bring_up_the_fork_server() -> None:
     """
     if "ipykernel" in sys.modules and RANK.value() is None:
         from course_utils.ranks.processes.forking import fork_server
+        from course_utils.ranks.processes.installation import version
 
         with contextlib.suppress(Exception):  # `start` will say what is wrong, where it is needed
+            version()  # of the files as this kernel imports them
             fork_server(torch="JPY_SESSION_NAME" in os.environ)
 
 
@@ -68,6 +71,15 @@ def _explain_px() -> None:
     shell.register_magic_function(px, "line_cell", "px")
 
 
+def _watch_cells() -> None:
+    """In a notebook, note how each cell ends: a check must not judge what a cell that failed has left from before."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if shell is not None and RANK.value() is None:
+        watch(shell)
+
+
 _keep_mpi_out_of_kernels()
 _explain_px()
+_watch_cells()
 _bring_up_the_fork_server()

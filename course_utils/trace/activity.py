@@ -24,6 +24,8 @@ _STOP, _BEGUN = _STATE + 1, _STATE + 2
 _TEXT = _BEGUN + 1
 _SNAPSHOT_START = 1024
 _SIZE = 1 << 16
+_STANDING = struct.Struct("<QH")  # how often it was written, length
+_STANDING_START = _SIZE - 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class ActivityFile:
             self._version += 1  # odd: being written
             self.progress += 1
             encoded = text.encode()[: _SNAPSHOT_START - _TEXT]
-            snapshot = snapshot if len(snapshot) <= _SIZE - _SNAPSHOT_START else b""
+            snapshot = snapshot if len(snapshot) <= _STANDING_START - _SNAPSHOT_START else b""
             struct.pack_into("<Q", self._map, 0, self._version)
             self._map[_TEXT : _TEXT + len(encoded)] = encoded
             self._map[_SNAPSHOT_START : _SNAPSHOT_START + len(snapshot)] = snapshot
@@ -97,6 +99,20 @@ class ActivityFile:
             if version % 2 == 0 and struct.unpack_from("<Q", self._map)[0] == version:
                 break
         return Activity(state, progress, since, text.decode(errors="replace"), snapshot, self.begun)
+
+    def write_standing(self, data: bytes) -> None:
+        """Answer the question where the rank's code stands."""
+        count, _ = _STANDING.unpack_from(self._map, _STANDING_START)
+        data = data[: _SIZE - _STANDING_START - _STANDING.size]
+        begin = _STANDING_START + _STANDING.size
+        self._map[begin : begin + len(data)] = data
+        _STANDING.pack_into(self._map, _STANDING_START, count + 1, len(data))
+
+    def read_standing(self) -> tuple[int, bytes]:
+        """The number of the latest answer, and the answer."""
+        count, length = _STANDING.unpack_from(self._map, _STANDING_START)
+        begin = _STANDING_START + _STANDING.size
+        return count, bytes(self._map[begin : begin + length])
 
     @property
     def begun(self) -> bool:

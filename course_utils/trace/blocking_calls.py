@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from course_utils.trace.ledger import OWN_THREADS
+from course_utils.trace.learner_threads import OWN_THREADS
 from course_utils.trace.recorder import current_line, recorder
 from course_utils.trace.wait_graph import Need
 

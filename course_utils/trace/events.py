@@ -42,6 +42,23 @@ class Agreement(NamedTuple):
         return f"{self.name}{f'({more})' if more else ''}{f' of {self.amount} {self.unit}' if self.unit else ''}"
 
 
+class Layout(NamedTuple):
+    """What a rank gives to a message or a collective, or has room for.
+
+    Attributes:
+        unit: the type of the numbers, "float64", or BYTES.
+        sizes: bytes for each rank of the communicator, in the order of their numbers in the run; a single one where it
+            is the same for all; () where that is not known, and for a message, whose event has it.
+        shape: of an array whose memory order matters; () for the rest.
+        by_columns: whether its columns lie one behind the other in memory, rather than its rows.
+    """
+
+    unit: str
+    sizes: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
+    by_columns: bool = False
+
+
 class Event(NamedTuple):
     """One operation or phase on one rank.
 
@@ -60,6 +77,8 @@ class Event(NamedTuple):
         awaited: False where the rank did not stand still until the end: a test has seen it, or a wait for any of
             several.
         agreement: of a collective, what must be the same on all ranks; None for the rest.
+        layouts: of a collective on buffers, what this rank gives and what it has room for, None for nothing; of a
+            message, its array where the memory order matters; () for the rest.
     """
 
     rank: int
@@ -76,6 +95,24 @@ class Event(NamedTuple):
     holds: str = ""
     awaited: bool = True
     agreement: Agreement | None = None
+    layouts: tuple[Layout | None, ...] = ()
+
+
+def read_layouts(parts: Any) -> tuple[Layout | None, ...]:
+    """Make again what came from outside as lists.
+
+    Raises:
+        TypeError: these are no layouts.
+    """
+    layouts = tuple(None if part is None else _read_layout(*part) for part in parts)
+    numbers = [number for layout in layouts if layout for number in (*layout.sizes, *layout.shape)]
+    if not all(is_well_formed(layout) for layout in layouts if layout) or any(type(n) is not int for n in numbers):
+        raise TypeError("a malformed layout")
+    return layouts
+
+
+def _read_layout(unit: str, sizes: Iterable[int], shape: Iterable[int], by_columns: bool) -> Layout:
+    return Layout(unit, tuple(sizes), tuple(shape), by_columns)
 
 
 def is_well_formed(fields: NamedTuple) -> bool:

@@ -69,6 +69,7 @@ class TracedComm(PointToPoint, PersistentCollectives, Collectives, MPI.Intracomm
 
     def Free(self):
         recorder.remove_resource(self)
+        recorder.ledger.freed.add(self.label)
         super().Free()
 
     Disconnect = Free  # what is under way goes on all the same
@@ -255,6 +256,7 @@ class TracedIntercomm(PointToPoint, InterCollectives, MPI.Intercomm):
 
     def Free(self):
         recorder.remove_resource(self)
+        recorder.ledger.freed.add(self.label)
         super().Free()
 
     Disconnect = Free  # what is under way goes on all the same
@@ -302,3 +304,9 @@ def free_leftovers() -> list[str]:
         elif hasattr(thing, "inner"):
             thing.Free()
     return words
+
+
+def forget_leftovers() -> None:
+    """Of a run that failed: no later one can use the communicators that it has made."""
+    things = [thing for thing, _ in recorder.resources.values()]
+    recorder.ledger.freed |= {thing.label for thing in things if hasattr(thing, "inner")}

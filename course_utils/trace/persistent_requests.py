@@ -12,11 +12,12 @@ from typing import Any
 
 from mpi4py import MPI
 
-from course_utils.trace.collectives import CollectiveCall, Collectives, kind_of, size_of
+from course_utils.trace.collectives import CollectiveCall, Collectives, size_of
 from course_utils.trace.events import Agreement
 from course_utils.trace.memory import check_memory
 from course_utils.trace.recorder import current_line, recorder
 from course_utils.trace.requests import PersistentRequest, TracedRequest
+from course_utils.trace.type_signatures import unit_of
 from course_utils.trace.wait_graph import CombinedNeed, Need
 from course_utils.words import join
 
@@ -69,7 +70,7 @@ class PartitionedRequest(PlainPersistentRequest):
                 return
             if not self._sends and math.isfinite(end):
                 recorder.ledger.add_received(self._label, peer, self._tag)
-            size, holds = size_of(self._buf), kind_of(self._buf)
+            size, holds = size_of(self._buf), unit_of(self._buf)
             recorder.add(self._call, kind, began, end, peer, self._tag, size, line, self._label, 0, holds)
 
         need: Need | None = None

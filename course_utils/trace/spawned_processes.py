@@ -40,9 +40,7 @@ class _Outsiders(PointToPoint):
     def receive_need(self, source: int, tag: int) -> Any:
         return None
 
-    def _on_receipt(
-        self, name: str, source: int, tag: int, began: float, line: int | None, kind: str = ""
-    ) -> OnCompletion:
+    def _on_receipt(self, *args: Any, **kwargs: Any) -> OnCompletion:
         return lambda end, status: None
 
     def Free(self: Any):

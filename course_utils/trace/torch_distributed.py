@@ -222,7 +222,7 @@ class TracedGroup(dist.ProcessGroup):
         began = time.perf_counter()
         group, members = self._ledger_entry()
         peer = None if end is None else members[end]
-        name, text, by_learner = message_call(kind, peer, sys._getframe(2))
+        name, text, by_learner = message_call(kind, peer, tag, sys._getframe(2))
         sends, work = kind == "send", start(tensors, end, tag)
         need: Need
         if sends and peer is not None:

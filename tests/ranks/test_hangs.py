@@ -161,9 +161,20 @@ def test_a_circle_is_drawn(four_ranks) -> None:
     picture = four_ranks.waits()
     assert "The ranks are waiting in a circle: 0 for 1, 1 for 2 and 2 for 0" in picture.alt_text
     assert "rank 1: recv(source=2), line" in picture.alt_text
+    assert four_ranks.timeline().alt_text.startswith("Timeline of 3 ranks: Stuck")
     four_ranks.run(in_a_good_order, ranks=2)
     with pytest.raises(CourseError, match="not a deadlock"):
         four_ranks.waits()
+
+
+PASSES_ON = """from mpi4py import MPI
+comm = MPI.COMM_WORLD
+comm.send(7, 1) if comm.rank == 2 else comm.recv(source=2)"""
+
+
+def test_a_cell_on_some_ranks_is_drawn_with_their_rows(four_ranks) -> None:
+    four_ranks.execute(PASSES_ON, ranks=[1, 2])
+    assert four_ranks.timeline().alt_text.startswith("Timeline of ranks 1 and 2 over")
 
 
 def gives_up(comm):

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import socket
 import sys
 import threading
@@ -21,7 +20,6 @@ from course_utils.ranks.engine.output import capture_prints
 from course_utils.ranks.engine.process_settings import keep_settings
 from course_utils.ranks.engine.rank_process import this_rank
 from course_utils.ranks.engine.reply import (
-    Raised,
     RankTask,
     Reply,
     describe_exception,
@@ -30,11 +28,13 @@ from course_utils.ranks.engine.reply import (
     to_bytes,
     unpacking_failure,
 )
+from course_utils.ranks.processes.installation import version
 from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import has_abandoned_calls
+from course_utils.trace.call_errors import error_text
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.mpi import TracedComm, free_leftovers
+from course_utils.trace.mpi import TracedComm, forget_leftovers, free_leftovers
 from course_utils.trace.recorder import StopAsked, recorder
 from course_utils.trace.windows import release_locks
 
@@ -60,6 +60,7 @@ def introduce(path_of_notebook: list[str]) -> dict:
         "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),
         "gpus": len(gpus()),
         "mpi": short_name(MPI.Get_library_version()),
+        "version": version(),
     }
 
 
@@ -170,6 +171,8 @@ def _run_task(payload: bytes) -> Reply:
             reply = _reply_to(lambda: _with_group(task, function))
         if reply.kind == "returned":
             reply.notes += tuple(dict.fromkeys(free_leftovers()))
+        else:
+            forget_leftovers()
         reply.arguments = task.arguments if task.keep_arguments else ()
     reply.output = printed.text()
     return reply
@@ -194,6 +197,7 @@ def _with_group(task: RankTask, function: Callable) -> object:
     inner = _begin_together(task)
     label = WORLD if task.world_size == this_rank().world.size else f"{WORLD} of {task.world_size}"
     comm = TracedComm(inner, label=label)
+    recorder.communicator = comm, f"{WORLD}/run {task.communicator} of {task.world_size}"
     return run_learner_code(function, comm, *task.arguments, **task.keywords)
 
 
@@ -254,38 +258,19 @@ def _reply_to(work: Callable[[], object]) -> Reply:
         asked = recorder.activity is None or recorder.activity.asked_to_stop
         reply = Reply(rank, "interrupted" if asked else "raised", error=describe_exception(error))
     except MPIBroken as error:
-        reply = Reply(rank, "unusable", error=_describe_mpi_exception(error))
+        reply = Reply(rank, "unusable", error=describe_exception(error, error_text(error)))
     except BaseException as error:
         reply = Reply(rank, "interrupted", waiting=recorder.abandoned_wait)
         if not recorder.abandoned_wait:
-            reply = Reply(rank, "raised", error=_describe_mpi_exception(error))
+            reply = Reply(rank, "raised", error=describe_exception(error, error_text(error)))
+    if reply.kind == "returned" and recorder.abandoned_wait:  # a thread that it has joined
+        reply = Reply(rank, "interrupted", waiting=recorder.abandoned_wait)
     reply.ended = time.perf_counter()
-    reply.events = recorder.events
-    reply.take_notes([request for request in recorder.open.values() if request.by_learner], recorder.notes)
+    reply.events, reply.leaves_threads = recorder.events, recorder.leaves_threads()
+    left_open = [request for request in recorder.open.values() if request.by_learner and not reply.leaves_threads]
+    reply.take_notes(left_open, recorder.notes)
     reply.uncounted = tuple(recorder.uncounted)
     return reply
-
-
-def _describe_mpi_exception(error: BaseException) -> Raised:
-    """An exception in words; of MPI's own errors, which call failed, and why."""
-    if isinstance(error, MPI.Exception):
-        return describe_exception(error, _mpi_text(str(error)) + _MEANINGS.get(error.Get_error_class(), ""))
-    return describe_exception(error)
-
-
-_MEANINGS = {
-    MPI.ERR_COMM: " (it was freed, or this rank is not in it)",
-    MPI.ERR_RMA_SYNC: " (it is locked already, or not open)",
-    MPI.ERR_TRUNCATE: " (more was sent than the receiver has room for)",
-}
-"""What the errors of MPI mean whose own words say little."""
-
-
-def _mpi_text(message: str) -> str:
-    """MPI's own words on an error: the call that failed and the innermost reason, of MPICH's stack of them."""
-    call = re.search(r"MPI_(\w+?)(_c)?\(", message)
-    reason = message.strip().splitlines()[-1].partition(": ")[2] or message
-    return f"{call[1]}: {reason.strip()}" if call else reason.strip()
 
 
 @contextlib.contextmanager
