@@ -36,6 +36,7 @@ from course_utils.trace.call_errors import error_text
 from course_utils.trace.ledger import WORLD
 from course_utils.trace.mpi import TracedComm, forget_leftovers, free_leftovers
 from course_utils.trace.recorder import StopAsked, recorder
+from course_utils.trace.windows import release_locks
 
 _BEGINNING = "the beginning of the run"
 _OTHERS_HEAR_OF_A_STOP = 0.5
@@ -111,6 +112,7 @@ def meet(communicator: int) -> bytes:
 
 
 def _meet(communicator: int) -> None:
+    release_locks()
     if has_abandoned_calls():
         raise MPIBroken("a thread sits in a call that was broken off")
     _meet_on(this_rank().world.size, communicator)
