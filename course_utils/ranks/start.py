@@ -5,7 +5,6 @@ import contextlib
 import importlib
 import json
 import sys
-import textwrap
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from course_utils.ranks.launch_sites import ThisMachine, site_of
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.processes.launch_ranks import is_port_taken, log_of
 from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_words, sweep
-from course_utils.words import count
+from course_utils.words import count, wrapped
 
 if TYPE_CHECKING:
     from course_utils.ranks.connection import Connection
@@ -229,4 +228,4 @@ def _description(introduced: list[dict], site: "LaunchSite") -> str:
         f"{count(len(introduced), 'rank')} {site.description(introduced)}, {count(threads, 'thread')} each, "
         f"{count(devices, 'GPU') if devices else 'no GPU'}"
     )
-    return textwrap.fill(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return wrapped(line, _WIDTH)
