@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import zmq
+
 from course_utils import system
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
@@ -149,6 +151,8 @@ def server_options(port: int, address: str = ADDRESS) -> list[str]:
         f"--LabApp.default_url={landing()}",
         f"--LabApp.workspaces_dir={workspaces()}",
     ]
+    if zmq.has("curve"):  # else each kernel warns in the terminal of somebody who may be eavesdropping
+        options.append("--KernelManager.transport_encryption=auto")
     return [*options, "--allow-root"] if os.geteuid() == 0 else options
 
 

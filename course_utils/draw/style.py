@@ -71,7 +71,7 @@ class Picture(Figure):
 
     @property
     def html(self) -> str:
-        """The picture for a page: it shrinks a little where there is no room, then scrolls. A dark page gets a dark one."""
+        """The picture for a page: it shrinks a little, then scrolls. On a dark page it is dark."""
         width = round(DOTS * self.get_figwidth())
         size = f"width: {width}px; min-width: {round(_LEAST * width)}px; max-width: 100%; height: auto"
         described = html.escape(self.alt_text, quote=True)
