@@ -124,6 +124,7 @@ def describe(replies: list[Reply], cause: BrokenOff | None = None) -> str | None
         cause: why the run was broken off, if it was.
     """
     why = [cause.text] if cause else []
+    explanation = [cause.explanation] if cause and cause.explanation else []
     if all(reply.kind == "returned" for reply in replies):
         return f"{cause.text} After that every rank returned, so the results may be wrong." if cause else None
     if cause and all(reply.kind == "lost" and not (reply.waiting or reply.error) for reply in replies):
@@ -135,9 +136,10 @@ def describe(replies: list[Reply], cause: BrokenOff | None = None) -> str | None
     if raised:
         meanwhile = [f"Meanwhile, {replies_text(others)}."] if others else []
         events = sorted((event for reply in replies for event in reply.events), key=lambda event: event.start)
-        return " ".join([f"{replies_text(raised, len(replies))}.", *meanwhile, *mismatched_collectives(events)])
+        what = [f"{replies_text(raised, len(replies))}.", *meanwhile, *explanation]
+        return " ".join([*what, *mismatched_collectives(events)])
     doings = replies_text(replies, len(replies))
-    return " ".join([*why, f"{capital(doings) if why else doings}."])
+    return " ".join([*why, f"{capital(doings) if why else doings}.", *explanation])
 
 
 def print_from(rank: int, text: str) -> None:

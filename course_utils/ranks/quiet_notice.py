@@ -10,6 +10,7 @@ from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processor_use import COMPUTES, ProcessorUse
 from course_utils.trace.activity import IDLE, RUNNING, WAITING
 from course_utils.trace.standing import Standing
+from course_utils.trace.wait_explanations import explanation_text
 from course_utils.words import capital, ranks_in_words, wrapped
 
 QUIET_SECONDS = 30.0
@@ -38,7 +39,8 @@ class QuietNotice:
         """Tell the learner, if a rank has raised or nothing has moved for long enough."""
         self._tell_of_errors(replies)
         if observation.seconds_in(Situation.IN_VAIN) > VAIN_SECONDS:
-            self._print_once("Some ranks are testing for something that can never arrive", replies)
+            explanation = explanation_text(observation.in_vain) if observation.in_vain else ""
+            self._print_once("Some ranks are testing for something that can never arrive", replies, explanation)
         if not self._use.look():
             return
         states = {rank: self._control.activity(rank).state for rank in self._ranks}
@@ -69,11 +71,11 @@ class QuietNotice:
             rest = f"{ranks_in_words(at_work)} {verb} not returned yet, so the call goes on"
             print(wrapped(f"{capital(replies_text(raised, len(self._ranks)))}; {rest}."))
 
-    def _print_once(self, what: str, replies: Mapping[int, Reply]) -> None:
+    def _print_once(self, what: str, replies: Mapping[int, Reply], explanation: str = "") -> None:
         if not self._printed:
             self._printed = True
             doings = {rank: self._doing(rank, replies.get(rank)) for rank in self._ranks}
-            print(wrapped(f"{what}: {doings_text(doings)}. {_ADVICE}"))
+            print(wrapped(" ".join(filter(None, [f"{what}: {doings_text(doings)}.", explanation, _ADVICE]))))
 
     def _doing(self, rank: int, reply: Reply | None) -> Doing:
         activity = self._control.activity(rank)

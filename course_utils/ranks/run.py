@@ -240,7 +240,8 @@ class LastRun:
 
     def timeline(self, title: str | None = None):
         """A picture of the messages of the last cell or run."""
-        return draw.timeline(self._last_events, title=title, ranks=self.world_size)
+        took_part = [reply.rank for reply in self._last_waits[1]] or range(self.world_size)
+        return draw.timeline(self._last_events, title=title, ranks=took_part)
 
     def waits(self, title: str | None = None):
         """A picture of who waited for whom when the last cell or run was broken off as a deadlock.

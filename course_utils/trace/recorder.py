@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from course_utils import system
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
-from course_utils.trace.events import Agreement, Event
+from course_utils.trace.events import Agreement, BufferLayout, Event
 from course_utils.trace.learner_threads import OWN_THREADS, LearnerThreads
 from course_utils.trace.ledger import Ledger
 from course_utils.trace.nvtx_ranges import nvtx_range
@@ -247,6 +247,7 @@ class Recorder:
         number: int = 0,
         holds: str = "",
         agreement: Agreement | None = None,
+        layouts: tuple[BufferLayout | None, ...] = (),
     ) -> None:
         """Record an event; `start` and `end` are readings of `time.perf_counter`, the rest is `Event`'s.
 
@@ -258,15 +259,23 @@ class Recorder:
         earlier = self.threads.earlier
         if len(self.events) < MAX_EVENTS and (in_main or not earlier or current_thread() not in earlier):
             awaited = not self.by_test and in_main
-            event = (self.rank, name, kind, peer, tag, size, start, end, line, comm, number, holds, awaited, agreement)
-            self.events.append(Event._make(event))
+            more = comm, number, holds, awaited, agreement, layouts
+            self.events.append(Event._make((self.rank, name, kind, peer, tag, size, start, end, line, *more)))
 
     def add_collective(
-        self, name: str, agreement: Agreement, need: Collective, start: float, end: float, size: int, line: int | None
+        self,
+        name: str,
+        agreement: Agreement,
+        need: Collective,
+        start: float,
+        end: float,
+        size: int,
+        line: int | None,
+        layouts: tuple[BufferLayout | None, ...] = (),
     ) -> None:
         """Record a collective; `agreement`, under the name of the call that was made, may be another than `need`'s."""
         ledger = need.communicator, need.number
-        self.add(name, "collective", start, end, None, None, size, line, *ledger, agreement=agreement)
+        self.add(name, "collective", start, end, None, None, size, line, *ledger, "", agreement, layouts)
 
     def note_failed_test(self, text: str, need: Need | None) -> None:
         """A test has found that what it asks for has not come. Arguments as `wait`'s."""

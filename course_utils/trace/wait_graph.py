@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from course_utils.trace.events import BYTES, Agreement
+from course_utils.trace.events import BYTES, UNKNOWN_ROOT, Agreement
 from course_utils.words import ranks_in_words
 
 WORKS, WAITS, IS_DONE, LINGERS = "works", "waits", "is done", "lingers"
@@ -133,6 +133,16 @@ class WaitGraph:
         while freed := {rank for rank in self._unmoved() if self._can_be_met(rank, self._snapshots[rank].need)}:
             self._movable |= freed
 
+    @property
+    def snapshots(self) -> Mapping[int, Snapshot]:
+        """What was seen of each rank."""
+        return self._snapshots
+
+    @property
+    def members(self) -> Mapping[str, Sequence[int]]:
+        """The ranks of each communicator, numbered as in the run."""
+        return self._members
+
     def stuck(self) -> list[int]:
         """The ranks that are waiting for something that can never happen."""
         return sorted(self._waiting())
@@ -228,7 +238,7 @@ class WaitGraph:
             *receiver_snapshot.posted,
             *(part.message for part in single_needs(receiver_snapshot.need) if isinstance(part, Receive)),
         ]
-        if any(_matches(as_received, message_wanted) for message_wanted in wanted):
+        if any(matches(as_received, message_wanted) for message_wanted in wanted):
             return True
         sent = self._snapshots[sender].sent.get(message, 0)
         return receiver_snapshot.received.get(as_received, 0) >= sent
@@ -262,7 +272,8 @@ def single_needs(need: Need | None) -> Iterator[Send | Receive | Collective | Lo
         yield need
 
 
-def _matches(message: Message, wanted: Message) -> bool:
+def matches(message: Message, wanted: Message) -> bool:
+    """Whether a receive that wants this takes a message, whose peer is its sender."""
     return (
         message.communicator == wanted.communicator
         and wanted.peer in (None, message.peer)
@@ -271,7 +282,7 @@ def _matches(message: Message, wanted: Message) -> bool:
 
 
 def _count_matching(counts: Mapping[Message, int], wanted: Message) -> int:
-    return sum(count for message, count in counts.items() if _matches(message, wanted))
+    return sum(count for message, count in counts.items() if matches(message, wanted))
 
 
 def differ(agreements: Collection[Agreement]) -> bool:
@@ -279,6 +290,9 @@ def differ(agreements: Collection[Agreement]) -> bool:
 
     Sizes count where all of them are known, and all in numbers or all in bytes.
     """
+    roots = {agreement.root for agreement in agreements} - {UNKNOWN_ROOT}
+    if len(roots) == 1:
+        agreements = [agreement._replace(root=next(iter(roots))) for agreement in agreements]
     units = {agreement.unit for agreement in agreements}
     sized = "" not in units and (units == {BYTES} or BYTES not in units)
     return len({agreement if sized else agreement[:3] for agreement in agreements}) > 1
