@@ -553,7 +553,7 @@ def test_a_cell_may_await(shell) -> None:
 
 def test_a_cell_that_awaits_can_be_stopped(shell, four_ranks) -> None:
     threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
-    with pytest.raises(RankError, match=r"stopped by you\. All 4 ranks were computing"):
+    with pytest.raises(RankError, match=r"stopped by you\. All 4 ranks were waiting"):
         cell(shell, "", "import asyncio\nawait asyncio.sleep(30)")
     assert four_ranks.healthy and cell(shell, "--targets 1", "print('next')").splitlines() == ["[rank 1] next"]
 
