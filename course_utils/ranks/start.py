@@ -5,7 +5,6 @@ import contextlib
 import importlib
 import json
 import sys
-import textwrap
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping
@@ -291,4 +290,4 @@ def _description(introduced: list[dict], site: "LaunchSite") -> str:
         f"{count(len(introduced), 'rank')} {site.description(introduced)}, {count(threads, 'thread')} each, "
         f"{count(devices, 'GPU') if devices else 'no GPU'}"
     )
-    return textwrap.fill(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return wrapped(line, _WIDTH)

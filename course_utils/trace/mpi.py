@@ -4,13 +4,12 @@ Code written for mpi4py runs on them unchanged. A blocking call of MPI cannot be
 nonblocking form and a loop that tests it: a rank that waits can say so, and can be asked to stop.
 """
 
-import contextlib
 import functools
 import math
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from mpi4py import MPI
@@ -20,6 +19,7 @@ from course_utils.trace.collectives import Collectives
 from course_utils.trace.events import Agreement
 from course_utils.trace.inter_communicators import InterCollectives
 from course_utils.trace.ledger import WORLD
+from course_utils.trace.meetings import key_of, meetings
 from course_utils.trace.neighbour_collectives import NeighbourCollectives
 from course_utils.trace.persistent_requests import PersistentCollectives, partitioned_receive, partitioned_send
 from course_utils.trace.recorder import NO_LINE, current_line, recorder
@@ -27,7 +27,6 @@ from course_utils.trace.requests import TracedRequest
 from course_utils.trace.spawned_processes import SpawnedProcesses, check_arguments
 from course_utils.trace.traced_messages import PointToPoint
 from course_utils.trace.unrecorded_calls import mark_unrecorded_calls
-from course_utils.trace.wait_graph import Need
 
 
 def run_ranks_of(group: MPI.Group) -> list[int]:
@@ -87,7 +86,7 @@ class TracedComm(PointToPoint, PersistentCollectives, Collectives, MPI.Intracomm
         """With a name on which all its ranks agree."""
         self.wait_for_all_ranks(call)
         name = self.inner.bcast(f"{self.label}/{time.time_ns()}")
-        return self._trace(call, make(), name)
+        return self._trace(call, call_in_thread(make, call), name)
 
     def _trace(self, call: str, comm: MPI.Intracomm, name: str) -> MPI.Intracomm:
         if comm == MPI.COMM_NULL:
@@ -155,36 +154,36 @@ class TracedComm(PointToPoint, PersistentCollectives, Collectives, MPI.Intracomm
     def Create_group(self, group, tag=0):
         ranks = self.ranks_of(group)
         need = recorder.ledger.add_collective(f"{self.label}/group {ranks} {tag}", ranks, Agreement("Create_group"))
-        comm = call_in_thread(lambda: self.inner.Create_group(group, tag), "Create_group", need)
+        key = f"{key_of(self)} group {ranks} {tag}"
+        meetings.tell(ranks, key)
+        meetings.wait(ranks, key, "Create_group", need)
+        comm = self.inner.Create_group(group, tag)
         return self._trace("Create_group", comm, comm.bcast(f"{self.label}/{time.time_ns()}"))
 
     def Create_intercomm(self, local_leader, peer_comm, remote_leader, tag=0):
         self.wait_for_all_ranks("Create_intercomm")
         if self.rank == local_leader and isinstance(peer_comm, PointToPoint):
-            peer_comm.check_peer("Create_intercomm", remote_leader)
+            self._find_other_leader(peer_comm, remote_leader, tag)
+        found = f"{self.label}/leader {local_leader}"
+        need = recorder.ledger.add_collective(found, self.world_ranks, Agreement("Create_intercomm"))
+        recorder.wait(self.inner.Ibarrier().Test, "Create_intercomm", current_line()[1], need)
         peer = getattr(peer_comm, "inner", peer_comm)
         make = functools.partial(self.inner.Create_intercomm, local_leader, peer, remote_leader, tag)
-        with self._leaders_find_each_other(local_leader, peer_comm, remote_leader, tag) as need:
-            comm = call_in_thread(make, "Create_intercomm", need)
+        comm = call_in_thread(make, "Create_intercomm")
         return recorder.add_resource(
             TracedIntercomm(comm, self.ranks_of(comm.Get_group()), label_of_both(comm)), "Create_intercomm"
         )
 
-    @contextlib.contextmanager
-    def _leaders_find_each_other(self, leader: int, peer: Any, remote: int, tag: int) -> Iterator[Need | None]:
-        """What this rank waits for. In the ledger leaders send each other a message, and the others wait for theirs."""
-        ledger, found = recorder.ledger, f"{self.label}/leader {leader}"
-        if self.rank != leader:
-            yield ledger.add_collective(found, self.world_ranks, Agreement("Create_intercomm"))
-            return
-        if not isinstance(peer, PointToPoint):
-            yield None
-        else:
-            label, other = f"{peer.label}/leaders", peer.world_ranks[remote]
-            ledger.add_send(label, peer.members, other, tag)
-            yield ledger.add_receive(label, peer.members, other, tag)
-            ledger.add_received(label, other, tag)
-        ledger.add_collective(found, self.world_ranks, Agreement("Create_intercomm"))
+    def _find_other_leader(self, peer: PointToPoint, remote: int, tag: int) -> None:
+        """Wait for the leader of the other group. In the ledger leaders send each other a message."""
+        peer.check_peer("Create_intercomm", remote)
+        ledger, label, other = recorder.ledger, f"{peer.label}/leaders", peer.world_ranks[remote]
+        ledger.add_send(label, peer.members, other, tag)
+        need = ledger.add_receive(label, peer.members, other, tag)
+        key = f"{key_of(peer)} leaders {tag}"
+        meetings.tell([other], key)
+        meetings.wait([other], key, "Create_intercomm", need)
+        ledger.add_received(label, other, tag)
 
 
 @mark_unrecorded_calls

@@ -3,6 +3,7 @@
 Messages to and from them are waited for so that the wait can be left. The ledger does not hold them.
 """
 
+from functools import partial
 from typing import Any
 
 from mpi4py import MPI
@@ -30,7 +31,7 @@ def check_arguments(call: str, *arguments: Any) -> None:
             )
 
 
-class _Outsiders(PointToPoint, MPI.Comm):
+class _Outsiders(PointToPoint):
     """Messages to and from processes that are no ranks of the run."""
 
     def _world_rank(self, rank: int) -> None:
@@ -42,13 +43,13 @@ class _Outsiders(PointToPoint, MPI.Comm):
     def _on_receipt(self, *args: Any, **kwargs: Any) -> OnCompletion:
         return lambda end, status: None
 
-    def Free(self):
+    def Free(self: Any):
         recorder.remove_resource(self)
-        super().Free()
+        MPI.Comm.Free(self)
 
-    def Disconnect(self):
+    def Disconnect(self: Any):
         recorder.remove_resource(self)
-        call_in_thread(super().Disconnect, "Disconnect")
+        call_in_thread(partial(MPI.Comm.Disconnect, self), "Disconnect")
 
 
 @mark_unrecorded_calls

@@ -15,9 +15,11 @@ from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.processes.standing_questions import answer_questions
 from course_utils.trace.activity import ActivityFile
 from course_utils.trace.files import TracedFile
+from course_utils.trace.meetings import meetings
 from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
 from course_utils.trace.recorder import recorder
 from course_utils.trace.requests import PersistentRequest, TracedRequest
+from course_utils.trace.torch_import import trace_torch
 from course_utils.trace.windows import TracedWin
 
 
@@ -40,6 +42,7 @@ class Communicators:
             self._begun[size] = fresh, request  # MPI takes no second one while this is under way
             recorder.wait(request.Test, "the beginning of the run")
             del self._begun[size]
+            fresh.Set_name(f"{size} ranks, number {len(made)}")
             made.append(fresh)
         return made[number]
 
@@ -74,7 +77,9 @@ def join(folder: RanksFolder, activity: Path | int) -> RankProcess:
     os.environ[settings.RANK.name] = str(plain.rank)
     communicators = Communicators(plain)
     _joined = RankProcess(TracedComm(communicators.get(plain.size, 0)), communicators, folder)
+    meetings.begin(plain.Dup())
     _trace_mpi(_joined.world)
+    trace_torch()
     signal.signal(signal.SIGINT, on_interrupt)
     threading.excepthook = print_threads_error
     if isinstance(activity, Path):

@@ -24,7 +24,7 @@ def last_partition_is_never_ready(comm):
         for partition in range(3):
             request.Pready(partition)
     else:
-        request = comm.Precv_init(numbers, 4, source=0)
+        request = comm.Precv_init(numbers, 4, source=0, tag=0)
         request.Start()
     request.Wait()  # here
 
@@ -89,7 +89,7 @@ def partitions_made_ready_by_threads(comm):
         for partition in range(4):
             threading.Thread(target=fill, args=(partition,)).start()
     else:
-        request = comm.Precv_init(numbers, 4, source=0)
+        request = comm.Precv_init(numbers, 4, source=0, tag=0)
         request.Start()
     request.Wait()
     assert numbers[3] == 5.0
@@ -134,33 +134,3 @@ def program_with_lines_as_an_argument(comm):
     Words: Spawn, line break, 0
     """
     comm.Spawn(sys.executable, ["-c", "from mpi4py import MPI\nMPI.Comm.Get_parent().Disconnect()"])  # here
-
-
-def child_answers(comm):
-    """The processes that the ranks start send their numbers, sum with them, and leave.
-
-    Finding: correct
-    """
-    program = """
-        from mpi4py import MPI
-        parent = MPI.Comm.Get_parent()
-        parent.send(parent.rank, dest=0)
-        assert parent.allreduce(1) == 2
-        everybody = parent.Merge(high=True)
-        assert everybody.allreduce(everybody.rank) == 6
-        assert everybody.recv(source=0) == "go"
-        everybody.Disconnect()
-        parent.Disconnect()
-    """
-    file = program_file(program) if comm.rank == 0 else ""
-    children = comm.Spawn(sys.executable, [file], maxprocs=2)
-    if comm.rank == 0:
-        assert [children.recv(source=rank) for rank in range(2)] == [0, 1]
-    assert children.allreduce(1) == 2
-    everybody = children.Merge()
-    assert everybody.allreduce(everybody.rank) == 6
-    if comm.rank == 0:
-        everybody.send("go", dest=2)
-        everybody.send("go", dest=3)
-    everybody.Disconnect()
-    children.Disconnect()
