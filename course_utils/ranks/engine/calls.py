@@ -33,6 +33,7 @@ from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import has_abandoned_calls
 from course_utils.trace.call_errors import error_text
+from course_utils.trace.learner_threads import OWN_THREADS
 from course_utils.trace.ledger import WORLD
 from course_utils.trace.mpi import TracedComm, forget_leftovers, free_leftovers
 from course_utils.trace.recorder import StopAsked, recorder
@@ -138,7 +139,7 @@ _imports: list[threading.Thread] = []
 
 def import_in_background(module: str) -> None:
     """Import something slow while the learner reads."""
-    thread = threading.Thread(target=__import__, args=(module,), daemon=True)
+    thread = threading.Thread(target=__import__, args=(module,), daemon=True, name=f"{OWN_THREADS}import")
     _imports.append(thread)
     thread.start()
 

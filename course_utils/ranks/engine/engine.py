@@ -41,9 +41,11 @@ def _engine_class() -> Any:
             """Say that the rank is at work: a call of the notebook's that has to wait is then not taken for lost."""
             assert recorder.activity
             recorder.activity.write(RUNNING)
+            recorder.in_call = True
             try:
                 return super().do_apply(*args, **kwargs)
             finally:
+                recorder.leave_call()
                 if recorder.activity.read().state != IDLE:  # as a call of the notebook's leaves it, with more to read
                     recorder.activity.write(IDLE)
                     recorder.activity.ask_to_stop(False)
