@@ -11,7 +11,7 @@ from typing import NamedTuple
 from course_utils.trace.wait_graph import IS_DONE, WORKS, Message, Receive, Snapshot, WaitGraph, matches, single_needs
 from course_utils.words import join, ranks_in_words
 
-_OF_THE_LEDGER = "/leaders", "/post", "/complete"
+_OF_THE_LEDGER = "/leaders", "/post", "/complete", " neighbours", " partitions"
 """How names of communicators end on which the ledger alone sends messages, in the place of something else of MPI's."""
 
 
@@ -65,7 +65,8 @@ def near_misses(snapshots: Mapping[int, Snapshot], stuck: Iterable[int]) -> Iter
     lost = list(_unreceived(snapshots))
     for rank in stuck:
         needs = single_needs(snapshots[rank].need)
-        for wanted in [need.message for need in needs if isinstance(need, Receive)]:
+        messages = [need.message for need in needs if isinstance(need, Receive)]
+        for wanted in [message for message in messages if not message.communicator.endswith(_OF_THE_LEDGER)]:
             for sender, receiver, message in lost:
                 mistake = _mistake(sender, receiver, message, rank, wanted)
                 may_come = mistake is Mistake.DESTINATION and snapshots[receiver].state != IS_DONE
