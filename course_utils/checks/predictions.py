@@ -195,7 +195,7 @@ def _compared(name: str, noted: Noted, values: dict[str, Any], hits: dict[str, b
     named = list(values) != ["answer"]
     texts = "1 1 130px" if noted.choices else "1 1 70px"
     columns = {"question": "1 1 80px"} if named else {}
-    columns |= {"predicted": texts, heading: texts, "how near": "2 1 220px"}
+    columns |= {"predicted": texts, heading: texts, "how near": "2 1 180px"}
     rows = [
         [
             *([key] if named else []),

@@ -16,7 +16,7 @@ from course_utils.ranks.hang_detector import HangDetector, Observation, Situatio
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.processor_use import ProcessorUse
-from course_utils.trace.activity import IDLE, IMPORTS, TESTING, WAITING, Activity
+from course_utils.trace.activity import CLEANUP, IDLE, IMPORTS, TESTING, WAITING, Activity, reply_size
 from course_utils.trace.ledger import need_in
 from course_utils.trace.wait_graph import Need, WaitGraph
 from course_utils.words import ranks_in_words
@@ -25,9 +25,9 @@ _AFTER_AN_ERROR = 0.4  # seconds without progress, once a rank has raised: the r
 _AFTER_AN_ERROR_WITHIN = 2.0  # the same, where the rank may have raised within what the others wait for
 _UNDELIVERED = 20.0  # a task that its rank has not begun by then was lost on the way, if the slowest way was enough
 _SLOWEST_RATE = 10e6  # bytes per second
-_STUBBORN = 8.0  # a rank that ignores interrupts for so long is ended; torch gives the workers of a DataLoader 5 s
+_STUBBORN = 8.0  # a rank that ignores interrupts for so long is ended
 _SAYS_SO = 2.0  # after so long the learner is told who has not stopped yet
-_IMPORTS = 60.0  # the same, while it imports something
+_IMPORTS = 60.0  # the same, while it imports something, or cleans up: torch gives each worker of a DataLoader 5 s
 POLL_SECONDS = 0.01
 """For which `collect` waits where no reply has come."""
 
@@ -133,9 +133,10 @@ class Connection(ABC):
                 observation = detector.observe(activities, set(call.replies) | idle)
                 raised = any(reply.kind in ("raised", "unusable") for reply in call.replies.values())
                 call.stuck = observation.stuck
+                under_way = max(size, sum(reply_size(activities[rank]) for rank in call.pending))
                 if (
                     self.can_lose_tasks
-                    and observation.seconds_in(Situation.UNDELIVERED) > _UNDELIVERED + size / _SLOWEST_RATE
+                    and observation.seconds_in(Situation.UNDELIVERED) > _UNDELIVERED + under_way / _SLOWEST_RATE
                 ):
                     call.lost = list(call.pending)
                     self._give_up(call, BrokenOff(Ending.RANK_ENDED, "a task was lost on its way."))
@@ -167,13 +168,12 @@ class Connection(ABC):
         deadline = begun + _STUBBORN
         while call.pending and not self.control.dead():
             if time.monotonic() > deadline:
-                if time.monotonic() > begun + _IMPORTS or not any(map(self._imports, call.pending)):
+                if time.monotonic() > begun + _IMPORTS or not any(map(self._heeds_it_later, call.pending)):
                     break
                 deadline = time.monotonic() + _STUBBORN
             if time.monotonic() > says_so:
                 says_so = math.inf
-                verb = "does" if len(call.pending) == 1 else "do"
-                print(f"Stopping: {ranks_in_words(list(call.pending))} {verb} not answer yet.")
+                print(f"Stopping: waiting for {ranks_in_words(list(call.pending))} to end …")
             if time.monotonic() >= again:
                 for rank in call.pending:
                     self.control.interrupt(rank)
@@ -202,9 +202,10 @@ class Connection(ABC):
         importing = "" if activity.begun else self.control.standing(rank).importing
         return f"the import of {importing}" if importing else activity.text
 
-    def _imports(self, rank: int) -> bool:
-        """Is a rank in an import? One that loads a large library may be unable to say so for seconds."""
-        return IMPORTS in (self.control.activity(rank).text, self.control.source_line(rank))
+    def _heeds_it_later(self, rank: int) -> bool:
+        """Is a rank in an import, or cleaning up? While it loads a library, it may be unable to say so for seconds."""
+        text = self.control.activity(rank).text
+        return text in (IMPORTS, CLEANUP) or self.control.source_line(rank) == IMPORTS
 
     def _give_up(self, call: CallProgress, cause: BrokenOff, lines: Mapping[int, str] | None = None) -> None:
         """`lines`: the lines in which ranks are lost, as far as they are known."""

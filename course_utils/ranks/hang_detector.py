@@ -13,7 +13,7 @@ from enum import StrEnum
 from course_utils.ranks.ending import BrokenOff, Ending
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
 from course_utils.trace.ledger import read_snapshot
-from course_utils.trace.unreceived_messages import unreceived_text
+from course_utils.trace.wait_explanations import explanation_text
 from course_utils.trace.wait_graph import (
     IS_DONE,
     WAITS,
@@ -155,7 +155,7 @@ def deadlock_cause(waits: WaitGraph) -> BrokenOff:
     mismatches = [mismatch_text(need.number, begun) for need, begun in waits.mismatches()]
     cycle = waits.cycle()
     why = mismatches[0] if mismatches else f"rank {cycle_text(cycle)}" if cycle else waits_in_vain_text(waits)
-    return BrokenOff(Ending.DEADLOCK, f"deadlock: {why}.", unreceived_text(waits))
+    return BrokenOff(Ending.DEADLOCK, f"deadlock: {why}.", explanation_text(waits))
 
 
 def mismatched_call_text(activities: Mapping[int, Activity]) -> str:

@@ -10,7 +10,7 @@ from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processor_use import COMPUTES, ProcessorUse
 from course_utils.trace.activity import IDLE, RUNNING, WAITING
 from course_utils.trace.standing import Standing
-from course_utils.trace.unreceived_messages import unreceived_text
+from course_utils.trace.wait_explanations import explanation_text
 from course_utils.words import capital, ranks_in_words, wrapped
 
 QUIET_SECONDS = 30.0
@@ -39,7 +39,7 @@ class QuietNotice:
         """Tell the learner, if a rank has raised or nothing has moved for long enough."""
         self._tell_of_errors(replies)
         if observation.seconds_in(Situation.IN_VAIN) > VAIN_SECONDS:
-            explanation = unreceived_text(observation.in_vain) if observation.in_vain else ""
+            explanation = explanation_text(observation.in_vain) if observation.in_vain else ""
             self._print_once("Some ranks are testing for something that can never arrive", replies, explanation)
         if not self._use.look():
             return
@@ -67,8 +67,8 @@ class QuietNotice:
         self._raised_at = self._raised_at or time.monotonic()
         if time.monotonic() - self._raised_at > RAISED_SECONDS:
             self._raised_printed = True
-            verb = "is" if len(at_work) == 1 else "are"
-            rest = f"{ranks_in_words(at_work)} {verb} still at work, so the call goes on"
+            verb = "has" if len(at_work) == 1 else "have"
+            rest = f"{ranks_in_words(at_work)} {verb} not returned yet, so the call goes on"
             print(wrapped(f"{capital(replies_text(raised, len(self._ranks)))}; {rest}."))
 
     def _print_once(self, what: str, replies: Mapping[int, Reply], explanation: str = "") -> None:

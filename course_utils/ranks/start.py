@@ -5,7 +5,6 @@ import contextlib
 import importlib
 import json
 import sys
-import textwrap
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping
@@ -60,8 +59,9 @@ def start(
 ) -> "Ranks | VirtualRanks":
     """Start this many ranks, or take over running ones; prints one line that says what there is.
 
-    A second call with the same arguments gives back the same ranks, in this notebook and in the next. With others it
-    ends the running ranks and starts new ones.
+    A second call with the same arguments gives back the same ranks, in this notebook and in the next that runs the same
+    version of the course in the same environment; then a second line says so. With others it ends the running ranks and
+    starts new ones.
 
     Args:
         link: such as "200 Mbit/s". Each rank becomes a node of its own, behind a link of this rate in each direction;
@@ -290,4 +290,4 @@ def _description(introduced: list[dict], site: "LaunchSite") -> str:
         f"{count(len(introduced), 'rank')} {site.description(introduced)}, {count(threads, 'thread')} each, "
         f"{count(devices, 'GPU') if devices else 'no GPU'}"
     )
-    return textwrap.fill(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return wrapped(line, _WIDTH)

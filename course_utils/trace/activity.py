@@ -17,6 +17,8 @@ IDLE, RUNNING, WAITING, TESTING = range(4)
 """TESTING: it computes, and asks again and again whether something has come that has not."""
 IMPORTS = "an import, which must come to its end"
 """What a rank is in that has been interrupted in an import."""
+CLEANUP = "what is left to do after the interrupt"
+"""What a rank is in that has left the learner's code: the workers of a DataLoader, say, are waited for."""
 
 _HEADER = struct.Struct("<QQdHI")  # version, progress, since, length of the text, length of the snapshot
 _STATE = _HEADER.size
@@ -32,8 +34,9 @@ _STANDING_START = _SIZE - 1024
 class Activity:
     """What a rank does at one moment: its state, its operation, and since when (seconds of `time.perf_counter`).
 
-    `snapshot` is that of its `ledger`, empty where it has written none. `begun`: the learner's function runs; before,
-    the rank unpacks its task, finishes imports and meets the others.
+    The text of an idle rank is the number of bytes in its last reply. `snapshot` is that of its `ledger`, empty where
+    it has written none. `begun`: the learner's function runs; before, the rank unpacks its task, finishes imports and
+    meets the others.
     """
 
     state: int
@@ -42,6 +45,11 @@ class Activity:
     text: str
     snapshot: bytes = b""
     begun: bool = False
+
+
+def reply_size(activity: Activity) -> int:
+    """The bytes of the reply that a rank has made, and that may be under way; 0 while it is at work."""
+    return int(activity.text) if activity.state == IDLE and activity.text.isdecimal() else 0
 
 
 def shared_memory() -> int:

@@ -14,16 +14,16 @@ class ThreadedCall:
     """A call under way."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
-        self._call, self._result = call, None
+        self._result: Any = None
         self._error: Exception | None = None
         self._lock = threading.Lock()
         self._done, self._undo = False, _do_nothing
-        self._thread = threading.Thread(target=self._run, daemon=True, name=f"{OWN_THREADS}call")
+        self._thread = threading.Thread(target=self._run, args=[call], daemon=True, name=f"{OWN_THREADS}call")
         self._thread.start()
 
-    def _run(self) -> None:
+    def _run(self, call: Callable[[], Any]) -> None:
         try:
-            self._result = self._call()
+            self._result = call()
             with self._lock:
                 self._done, undo = True, self._undo
             undo()

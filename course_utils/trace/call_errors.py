@@ -77,8 +77,8 @@ def _call_in_traceback(error: BaseException) -> str:
 
 def _not_a_buffer_text(call: str, thing: Any) -> str:
     given = "None" if thing is None else _article(type(thing).__name__)
-    hint = f"{_small(call)}, with a small letter, takes any Python object"
-    return f"{call}: it needs an array, and was given {given}. {hint}"
+    small = f"{_small(call)}, with a small letter, takes any Python object"
+    return f"{call}: it needs an array, and was given {given}. {small}"
 
 
 def _small(call: str) -> str:
@@ -112,7 +112,7 @@ def _mpi_text(call: str, error: MPI.Exception) -> str:
         reason = "the send and the receive buffer are the same array. Use MPI.IN_PLACE, or a second array"
     elif error.Get_error_class() == MPI.ERR_ROOT and (root := re.search(r"value given was (-?\d+)", reason)):
         reason = f"root={root[1]} is not a rank of this communicator"
-    elif sizes := re.search(r"from rank (\d+) .*truncated; (\d+) bytes received but buffer size is (\d+)", reason):
+    elif sizes := re.search(r"(\d+) and tag .*truncated; (\d+) bytes received but buffer size is (\d+)", reason):
         room, size = sorted(map(int, sizes.groups()[1:]))  # MPICH 5.0 has them the wrong way round
         reason = (
             f"the message from rank {sizes[1]} has {size} bytes, the array for it has room for {room}. "

@@ -19,6 +19,11 @@ def receive_text(name: str, source: int | None, tag: int | None) -> str:
     return f"{name}(source={'ANY_SOURCE' if source is None else source}{tag_text})"
 
 
+def collective_text(name: str, root: int | None) -> str:
+    """ "Bcast(root=2)"; the default root, 0, goes without saying."""
+    return f"{name}(root={root})" if root else name
+
+
 def event_text(event: Event) -> str:
     """ "Send(dest=1, tag=7), line 4"; "Scatter(root=0), line 9"."""
     text = event.name

@@ -20,8 +20,9 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.trace.call_errors import NotABuffer
+from course_utils.trace.call_texts import collective_text
 from course_utils.trace.collective_forms import with_both_forms
-from course_utils.trace.events import BYTES, Agreement, Layout
+from course_utils.trace.events import BYTES, Agreement, BufferLayout, unit_bytes
 from course_utils.trace.memory import check_buffers
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import current_line, recorder
@@ -34,7 +35,6 @@ from course_utils.trace.type_signatures import (
     message_layouts,
     parts_of,
     typed_layout,
-    unit_bytes,
     unit_of,
     vector_layout,
     whole_layout,
@@ -84,7 +84,7 @@ _OPERATIONS = (
 Amount = tuple[int | None, str]
 """How much a message holds: 10 "float64", 80 BYTES."""
 _UNKNOWN_AMOUNT: Amount = (None, "")
-Layouts = tuple[Layout | None, ...]
+Layouts = tuple[BufferLayout | None, ...]
 
 
 def _amount_of(buf: Any, pieces: int = 1) -> Amount:
@@ -168,7 +168,7 @@ class Collectives:
         def wait(request: MPI.Request) -> None:
             nonlocal begun
             begun = True
-            recorder.wait(request.Test, name, source_line, need)
+            recorder.wait(request.Test, collective_text(name, agreement.root), source_line, need)
 
         try:
             result = steps(wait)
@@ -195,7 +195,7 @@ class Collectives:
         def on_completion(end: float, _: MPI.Status | None) -> None:
             recorder.add_collective(name, call.agreement(name), need, began, end, call.size, line, call.layouts)
 
-        traced = TracedRequest.wrap(request, name, source_line, on_completion, need)
+        traced = TracedRequest.wrap(request, collective_text(name, call.root), source_line, on_completion, need)
         traced.track_buffers(*call.buffers(self.rank))
         return traced
 

@@ -4,11 +4,12 @@ Pictures, costs and reports of deadlocks all read these events; nothing else in 
 """
 
 import math
+import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 OBJECT, BYTES = "object", "bytes"
 """What a message holds: a pickled object; a buffer of which only the size is known."""
@@ -42,7 +43,14 @@ class Agreement(NamedTuple):
         return f"{self.name}{f'({more})' if more else ''}{f' of {self.amount} {self.unit}' if self.unit else ''}"
 
 
-class Layout(NamedTuple):
+@cache
+def unit_bytes(unit: str) -> int:
+    """Bytes of a number of a type, by its name, "float64" or "bool"; 0 where that is not known."""
+    bits = re.fullmatch(r"[a-z]+(\d+)", unit)
+    return 1 if unit == "bool" else int(bits[1]) // 8 if bits else 0
+
+
+class BufferLayout(NamedTuple):
     """What a rank gives to a message or a collective, or has room for.
 
     Attributes:
@@ -95,10 +103,10 @@ class Event(NamedTuple):
     holds: str = ""
     awaited: bool = True
     agreement: Agreement | None = None
-    layouts: tuple[Layout | None, ...] = ()
+    layouts: tuple[BufferLayout | None, ...] = ()
 
 
-def read_layouts(parts: Any) -> tuple[Layout | None, ...]:
+def read_layouts(parts: Any) -> tuple[BufferLayout | None, ...]:
     """Make again what came from outside as lists.
 
     Raises:
@@ -111,8 +119,8 @@ def read_layouts(parts: Any) -> tuple[Layout | None, ...]:
     return layouts
 
 
-def _read_layout(unit: str, sizes: Iterable[int], shape: Iterable[int], by_columns: bool) -> Layout:
-    return Layout(unit, tuple(sizes), tuple(shape), by_columns)
+def _read_layout(unit: str, sizes: Iterable[int], shape: Iterable[int], by_columns: bool) -> BufferLayout:
+    return BufferLayout(unit, tuple(sizes), tuple(shape), by_columns)
 
 
 def is_well_formed(fields: NamedTuple) -> bool:
@@ -123,7 +131,8 @@ def is_well_formed(fields: NamedTuple) -> bool:
 @cache
 def _kinds_of(cls: type) -> list[tuple[Any, ...]]:
     """For each field of a NamedTuple the types that it may have; JSON writes some floats as integers."""
-    kinds = [get_args(hint) or (hint,) for hint in get_type_hints(cls).values()]
+    hints = get_type_hints(cls).values()
+    kinds = [(tuple,) if get_origin(hint) is tuple else get_args(hint) or (hint,) for hint in hints]
     return [(*own, int) if float in own else own for own in kinds]
 
 

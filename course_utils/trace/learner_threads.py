@@ -9,7 +9,7 @@ are all waits for a `Condition` or for the end of a thread.
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import thread as executor_threads
 from contextlib import suppress
 from types import FrameType
@@ -77,8 +77,8 @@ class LearnerThreads:
             thread
             for thread in threading.enumerate()
             if thread not in self._not_theirs
-            and not _is_of_a_library(thread)
             and not thread.name.startswith(OWN_THREADS)
+            and not isinstance(thread, threading._DummyThread)  # of C++, as those in which torch goes backward
         )
 
     def must_be_woken(self) -> set[int]:
@@ -94,11 +94,6 @@ class LearnerThreads:
         """Whether each of these waits, at this moment, until a different one wakes it."""
         asleep = _waits_for_threads()
         return all(thread.ident in asleep for thread in threads)
-
-
-def _is_of_a_library(thread: threading.Thread) -> bool:
-    """Whether a library's C++ code has started the thread, such as autograd's, which lives as long as its process."""
-    return isinstance(thread, threading._DummyThread)
 
 
 def _waits_for_threads() -> dict[int, tuple[int, int]]:
@@ -122,7 +117,19 @@ def waits_for_a_thread(frame: FrameType) -> bool:
         if code is executor_threads._worker.__code__:
             own = frame.f_locals
             return "work_item" not in own and own["work_queue"].empty()
+        if code.co_name == "select" and frame.f_back is not None and frame.f_back.f_code.co_name == "_run_once":
+            return _waits_for_a_callback(frame.f_back.f_locals)
     return False
+
+
+def _waits_for_a_callback(own: Mapping[str, Any]) -> bool:
+    """Whether an event loop of asyncio has nothing to do, and no time or file to wait for, until a thread calls it.
+
+    Args:
+        own: the local variables of its `_run_once`.
+    """
+    loop = own["self"]
+    return own["timeout"] is None and not loop._ready and len(loop._selector.get_map()) <= 1  # its own pipe
 
 
 def _is_from(thread: threading.Thread, modules: tuple[str, ...]) -> bool:

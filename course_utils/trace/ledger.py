@@ -4,7 +4,7 @@ import functools
 import itertools
 import json
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields as fields_of
 from typing import Any
@@ -42,10 +42,12 @@ class Ledger:
         freed: communicators that were freed, or are lost to the learner; the next run knows nothing of them.
         locks: locks of windows that this rank holds.
         complete: whether no call was made that they do not hold.
+        run_size: how many ranks take part in the run or cell.
     """
 
     def __init__(self) -> None:
         self.complete = True
+        self.run_size = 0
         self.sent: Counter[Message] = Counter()
         self.received: Counter[Message] = Counter()
         self.collectives: dict[str, tuple[int, deque[Agreement]]] = {}
@@ -76,6 +78,15 @@ class Ledger:
         for by_name in (self.collectives, self.members):
             if old in by_name:
                 by_name[new] = by_name.pop(old)
+
+    def forget(self, communicators: Collection[str]) -> None:
+        """Nothing can be under way on these communicators: they are gone, or used from the beginning once more."""
+        for counts in (self.sent, self.received):
+            for message in [message for message in counts if message.communicator in communicators]:
+                del counts[message]
+        for by_name in (self.collectives, self.members):
+            for name in communicators:
+                by_name.pop(name, None)
 
     def add_send(self, communicator: str, members: list[int], to: int, tag: int) -> Send:
         """This rank sends a message to another rank of the run."""

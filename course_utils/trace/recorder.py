@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from course_utils import system
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
-from course_utils.trace.events import Agreement, Event, Layout
+from course_utils.trace.events import Agreement, BufferLayout, Event
 from course_utils.trace.learner_threads import OWN_THREADS, LearnerThreads
 from course_utils.trace.ledger import Ledger
 from course_utils.trace.nvtx_ranges import nvtx_range
@@ -106,6 +106,8 @@ class Recorder:
         abandoned_wait: what this rank stopped waiting for when asked: C++ code may have made a different error of it,
             or it was a thread that waited.
         threads: those that the learner's code has started.
+        reply_size: the bytes of the reply to the call that ends.
+        in_call: whether a call of the notebook's is under way.
         communicator: that of the run, and the name that it gets if threads go on using it after the run.
     """
 
@@ -125,7 +127,8 @@ class Recorder:
         self.threads = LearnerThreads()
         self.communicator: tuple[Named, str] | None = None
         self._waits: dict[int, Waiting] = {}  # by thread
-        self._in_call, self._call, self._stopped_call = False, 0, -1
+        self.reply_size = 0
+        self.in_call, self._call, self._stopped_call = False, 0, -1
         self._telling = Lock()
         self._told: tuple[int, str, bytes] = IDLE, "", b""
         self._told_at: int | None = None
@@ -144,9 +147,9 @@ class Recorder:
         if fresh:
             self._set_aside()
             self.ledger.begin()
-        self._failed_tests, self._call = {}, self._call + 1
+        self._failed_tests, self._call, self.reply_size = {}, self._call + 1, 0
         with self._telling:
-            self._in_call = True
+            self.in_call = True
             self.threads.begin()
             if self.activity:
                 self.activity.ask_to_stop(False)
@@ -173,7 +176,7 @@ class Recorder:
         """The run is over; the rank is free, but for the threads that it leaves behind."""
         self._failed_tests = {}
         with self._telling:
-            self._in_call = False
+            self.in_call = False
             self.threads.end()
         if self.activity:
             self.activity.begun = False
@@ -240,7 +243,7 @@ class Recorder:
         number: int = 0,
         holds: str = "",
         agreement: Agreement | None = None,
-        layouts: tuple[Layout | None, ...] = (),
+        layouts: tuple[BufferLayout | None, ...] = (),
     ) -> None:
         """Record an event; `start` and `end` are readings of `time.perf_counter`, the rest is `Event`'s.
 
@@ -249,7 +252,8 @@ class Recorder:
         """
         self.note_progress()
         in_main = get_ident() == self._thread
-        if len(self.events) < MAX_EVENTS and (in_main or current_thread() not in self.threads.earlier):
+        earlier = self.threads.earlier
+        if len(self.events) < MAX_EVENTS and (in_main or not earlier or current_thread() not in earlier):
             awaited = not self.by_test and in_main
             more = comm, number, holds, awaited, agreement, layouts
             self.events.append(Event._make((self.rank, name, kind, peer, tag, size, start, end, line, *more)))
@@ -263,7 +267,7 @@ class Recorder:
         end: float,
         size: int,
         line: int | None,
-        layouts: tuple[Layout | None, ...] = (),
+        layouts: tuple[BufferLayout | None, ...] = (),
     ) -> None:
         """Record a collective; `agreement`, under the name of the call that was made, may be another than `need`'s."""
         ledger = need.communicator, need.number
@@ -276,7 +280,7 @@ class Recorder:
         self._failed_tests[text] = need
         if (
             self.activity
-            and self._in_call
+            and self.in_call
             and self._failing_since
             and time.perf_counter() - self._failing_since > _FAILING_SECONDS
         ):
@@ -288,7 +292,7 @@ class Recorder:
     def note_progress(self) -> None:
         """Something was done that is no test in vain."""
         if self._failed_tests:
-            if not self._failing_since and self.activity and self._in_call:
+            if not self._failing_since and self.activity and self.in_call:
                 self.activity.write(RUNNING)
             self._failed_tests = {}
 
@@ -324,14 +328,17 @@ class Recorder:
 
     def _doing(self) -> tuple[int, str, bytes]:
         """State, text and snapshot of this rank, from what each of its threads does."""
-        if not self._in_call:
+        if not self.in_call:
             return self._left_behind()
         main = self._waits.get(self._thread)
         others = self._waits_of_threads(main_waits=main is not None)
         waits = [*([main] if main else []), *(others or [])]
         if not waits:
             return RUNNING, "", b""
-        text = " and ".join(dict.fromkeys(map(str, waits)))
+        of_this_call = [str(wait) for wait in waits if wait.call == self._call] or list(map(str, waits))
+        text = " and ".join(dict.fromkeys(of_this_call))
+        if main is None:
+            text = f"{_wait_for_a_thread(self._thread)}{text}"
         if main and main.need is None:
             return WAITING, text, b""
         need = None if others is None else _any_one_of([wait.need for wait in waits])
@@ -342,7 +349,7 @@ class Recorder:
         waits = self._waits_of_threads(main_waits=True)
         threads = ACTING_THREADS if waits is None else WAITING_THREADS if waits else NO_THREADS
         need = _any_one_of([wait.need for wait in waits]) if waits else None
-        return IDLE, "", self.ledger.snapshot(need, self.open.values(), threads)
+        return IDLE, str(self.reply_size or ""), self.ledger.snapshot(need, self.open.values(), threads)
 
     def _tell(self) -> None:
         """Write down what this rank does, where that is not what was written last."""
@@ -387,7 +394,7 @@ class Recorder:
         except KeyboardInterrupt:
             self._abandoned.append(done)  # which holds the request, and so the buffers
             stopped = thread == self._thread
-            if not stopped and self._in_call:
+            if not stopped and self.in_call:
                 self.abandoned_wait = f"{text}{self._where(source_line)}"
             raise
         finally:
@@ -399,6 +406,16 @@ class Recorder:
     def _where(self, source_line: SourceLine) -> str:
         """To put behind the name of a call: its line, and whether a thread of the learner's has made it."""
         return f"{source_line}" if get_ident() == self._thread else f" in a thread{source_line}"
+
+
+def _wait_for_a_thread(thread: int) -> str:
+    """What a thread has called to wait for others, to put before what these wait for: "Thread.join, line 3, for "."""
+    called, frame = None, sys._current_frames().get(thread)
+    while frame is not None and not is_learner_code(frame.f_code.co_filename):
+        called, frame = frame.f_code, frame.f_back
+    if frame is None or called is None:
+        return ""
+    return f"{called.co_qualname.partition('.<locals>')[0]}{SourceLine(frame.f_code.co_filename, frame.f_lineno)}, for "
 
 
 def _any_one_of(needs: list[Need | None]) -> Need | None:
@@ -417,13 +434,9 @@ def is_machinery(filename: str) -> bool:
 @cache
 def is_learner_code(filename: str) -> bool:
     """Is this file the learner's, or the taught library's, rather than plumbing?"""
-    if (
-        is_machinery(filename)
-        or filename.startswith("<frozen")
-        or filename.endswith((".pyx", ".pxi"))
-        or _CHECKS.search(filename)
-    ):
-        return False  # the last two are what mpi4py was compiled from, named without a folder
+    compiled = filename.startswith("<frozen") or filename.endswith((".pyx", ".pxi"))
+    if is_machinery(filename) or compiled or _CHECKS.search(filename):
+        return False  # .pyx and .pxi are what mpi4py was compiled from, named without a folder
     return filename.startswith(_PACKAGE) or not filename.startswith(_LIBRARIES)
 
 

@@ -86,7 +86,7 @@ def call_of(code: CodeType, instruction: int, called: CodeType | None) -> str:
         code, instruction: the caller's.
         called: what runs now; None where that is no Python, as in `time.sleep`.
     """
-    if called is not None and "." in (name := called.co_qualname) and "<" not in name:
+    if called is not None and "." in (name := called.co_qualname.partition(".<locals>")[0]):
         return name
     written = _name_at(code, instruction)
     return written or (called.co_qualname.rpartition(".")[2].strip("<>") if called is not None else "")

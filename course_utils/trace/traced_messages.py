@@ -11,7 +11,7 @@ from course_utils.errors import MessageTruncated, NoSuchRank
 from course_utils.trace import call_texts
 from course_utils.trace.call_errors import note_call
 from course_utils.trace.collectives import size_of
-from course_utils.trace.events import OBJECT, Layout
+from course_utils.trace.events import OBJECT, BufferLayout
 from course_utils.trace.memory import check_buffers
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import SourceLine, current_line, recorder
@@ -62,7 +62,7 @@ class Outgoing(NamedTuple):
     tag: int
     size: int
     kind: str
-    layouts: tuple[Layout | None, ...] = ()
+    layouts: tuple[BufferLayout | None, ...] = ()
 
 
 def buffer_message(name: str, buf: Any, dest: int, tag: int) -> Outgoing:
@@ -255,7 +255,7 @@ class PointToPoint:
         began: float,
         line: int | None,
         kind: str = "",
-        layouts: tuple[Layout | None, ...] = (),
+        layouts: tuple[BufferLayout | None, ...] = (),
     ) -> OnCompletion:
         """What to record when a receive has completed, or was broken off."""
 
@@ -272,7 +272,7 @@ class PointToPoint:
         return on_completion
 
     def _match(
-        self, name: str, source: int, tag: int, kind: str, layouts: tuple[Layout | None, ...]
+        self, name: str, source: int, tag: int, kind: str, layouts: tuple[BufferLayout | None, ...]
     ) -> tuple[MPI.Message, MPI.Status, OnCompletion]:
         """Wait until a message has come and take it out of the queue; the third thing records that it was read."""
         line, source_line = current_line()

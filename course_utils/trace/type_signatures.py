@@ -14,7 +14,7 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.trace.call_errors import BufferTooSmall
-from course_utils.trace.events import BYTES, Layout
+from course_utils.trace.events import BYTES, BufferLayout
 
 _NO_BYTES = "bBc"
 """Formats of buffers of bytes, which may be a part of anything."""
@@ -112,7 +112,7 @@ def bytes_of(array: Any) -> int | None:
     if hasattr(array, "element_size"):  # a tensor of torch is not a buffer of Python's, and mpi4py takes it
         return array.numel() * array.element_size()
     try:
-        return memoryview(array).nbytes
+        return None if isinstance(array, type(MPI.BOTTOM)) else memoryview(array).nbytes
     except TypeError:
         return None
 
@@ -143,13 +143,14 @@ def message_bytes(buf: Any, pieces: int = 1) -> int | None:
     Raises:
         BufferTooSmall: the count reaches beyond the end of the array.
     """
-    if type(buf) is np.ndarray and pieces == 1:
-        return buf.nbytes
+    if type(buf) is np.ndarray:
+        return None if buf.size % pieces else buf.nbytes // pieces
     parts = parts_of(buf)
     room, item = bytes_of(parts.array), item_bytes(parts)
     if parts.counts is None:
-        can_be_cut = room is not None and _has_no_gaps(parts) and room % pieces == 0
-        return room // pieces if room is not None and can_be_cut else None
+        if room is None or not _has_no_gaps(parts) or room % (pieces * item or 1):
+            return None
+        return room // pieces
     if not isinstance(parts.counts, (int, np.integer)):
         return None
     number = int(parts.counts)
@@ -220,29 +221,29 @@ def _whole_array(buf: Any) -> np.ndarray | None:
 
 
 @functools.lru_cache(10_000)
-def _layout(unit: str, sizes: tuple[int, ...], shape: tuple[int, ...], by_columns: bool) -> Layout:
-    return Layout(unit, sizes, shape, by_columns)
+def _layout(unit: str, sizes: tuple[int, ...], shape: tuple[int, ...], by_columns: bool) -> BufferLayout:
+    return BufferLayout(unit, sizes, shape, by_columns)
 
 
-def message_layouts(buf: Any) -> tuple[Layout, ...]:
+def message_layouts(buf: Any) -> tuple[BufferLayout, ...]:
     """How a message lies in memory, where that matters."""
     shape, by_columns = order_of(buf)
     return (_layout(unit_of(buf), (), shape, by_columns),) if shape else ()
 
 
-def whole_layout(buf: Any) -> Layout | None:
+def whole_layout(buf: Any) -> BufferLayout | None:
     """Of a buffer that goes to each rank, or to one, as a whole."""
     return None if _is_nothing(buf) else _layout(unit_of(buf), _known(message_bytes(buf)), *order_of(buf))
 
 
-def cut_layout(buf: Any, size: int) -> Layout | None:
+def cut_layout(buf: Any, size: int) -> BufferLayout | None:
     """Of a buffer with a piece of the same size for each of `size` ranks."""
     if _is_nothing(buf):
         return None
     return _layout(unit_of(buf), _known(message_bytes(buf, size)), *order_of(buf, size))
 
 
-def vector_layout(buf: Any, order: Sequence[int]) -> Layout | None:
+def vector_layout(buf: Any, order: Sequence[int]) -> BufferLayout | None:
     """Of a buffer with a piece for each rank, of sizes of their own.
 
     Args:
@@ -257,7 +258,7 @@ def vector_layout(buf: Any, order: Sequence[int]) -> Layout | None:
     return _layout(unit_of(buf), sizes, *order_of(buf, len(order)))
 
 
-def typed_layout(buf: Any, order: Sequence[int]) -> Layout | None:
+def typed_layout(buf: Any, order: Sequence[int]) -> BufferLayout | None:
     """Of a buffer in which each rank's piece has a datatype of its own, as `Alltoallw` takes it."""
     array, counts, _, datatypes = parts_of(buf)
     if array is None or not isinstance(datatypes, (list, tuple)) or len(datatypes) != len(order):
@@ -274,18 +275,3 @@ def _is_nothing(buf: Any) -> bool:
 
 def _known(size: int | None) -> tuple[int, ...]:
     return () if size is None else (size,)
-
-
-@functools.cache
-def unit_bytes(unit: str) -> int:
-    """Bytes of a number of this type; 0 where that is not known."""
-    try:
-        return 0 if unit in ("", BYTES) else np.dtype(unit).itemsize
-    except TypeError:  # numpy knows no bfloat16
-        return 0
-
-
-def in_units(size: int, unit: str) -> str:
-    """So many bytes in words: "3 float64", "80 bytes"."""
-    item = unit_bytes(unit)
-    return f"{size // item} {unit}" if item and size % item == 0 else f"{size} bytes"

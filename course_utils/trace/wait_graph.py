@@ -138,6 +138,11 @@ class WaitGraph:
         """What was seen of each rank."""
         return self._snapshots
 
+    @property
+    def members(self) -> Mapping[str, Sequence[int]]:
+        """The ranks of each communicator, numbered as in the run."""
+        return self._members
+
     def stuck(self) -> list[int]:
         """The ranks that are waiting for something that can never happen."""
         return sorted(self._waiting())

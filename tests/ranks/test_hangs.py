@@ -23,6 +23,7 @@ from course_utils.ranks.hang_detector import Observation
 from course_utils.ranks.processes.fault_dump import last_line, learner_line
 from course_utils.ranks.px_magic import register
 from course_utils.trace.activity import RUNNING, Activity
+from course_utils.trace.standing import Standing
 from workshop.bench.hangs import modules, observe, programs, reaches_the_learner, torch_is_there
 
 CLASSES = {module.__name__.removeprefix("hangs_"): programs(module) for module in modules()}
@@ -217,10 +218,11 @@ def test_who_gets_no_processor_is_not_called_still(monkeypatch, capsys) -> None:
             activity=lambda rank: Activity(RUNNING, 1, 0.0, ""),
             computed=lambda rank: 5.0,
             wants_to_run=lambda rank, busy=busy: busy,
+            standing=lambda rank: Standing(),
         )
         notice = quiet_notice.QuietNotice(control, [0])
         for _ in range(6):
-            notice.observe(Observation(unmoved=100.0))
+            notice.observe(Observation(unmoved=100.0), {})
         assert ("Nothing has moved" in capsys.readouterr().out) != busy
 
 

@@ -180,15 +180,18 @@ def _run_task(payload: bytes) -> Reply:
 
 def _with_group(task: RankTask, function: Callable) -> object:
     """Give the function what it was promised: a fresh communicator, or a group of torch.distributed, or neither."""
+    recorder.ledger.run_size = task.world_size
     if task.backend:
-        from course_utils.ranks.engine.torch_group import GroupKey, can_reuse_group, take_own_gpu, torch_group
+        from course_utils.ranks.engine import torch_group
 
         size, number = task.world_size, task.communicator
-        group_key = GroupKey(size, number, task.backend)
-        inner, reuse = _meet_on(size, number, can_reuse_group(group_key))
+        group_key = torch_group.GroupKey(size, number, task.backend)
+        inner, must_be_new = _meet_on(size, number, not torch_group.can_reuse_group(group_key))
+        if not task.keep_arguments:
+            torch_group.print_different_settings(inner)
         if task.backend == "nccl":
-            take_own_gpu(inner)
-        with torch_group(inner, task.rendezvous, group_key, reuse=reuse):
+            torch_group.take_own_gpu(inner)
+        with torch_group.torch_group(inner, task.rendezvous, group_key, reuse=not must_be_new):
             _begin_together(task)
             return run_learner_code(function, *task.arguments, **task.keywords)
     if not task.with_comm:
@@ -203,15 +206,25 @@ def _with_group(task: RankTask, function: Callable) -> object:
 
 def _begin_together(task: RankTask) -> MPI.Intracomm:
     """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
-    inner, _ = _meet_on(task.world_size, task.communicator)
+    inner = _meet_and_close_broken_groups(task.world_size, task.communicator)
     if task.world_size == this_rank().world.size:
         this_rank().world.renew(inner)  # for code that says MPI.COMM_WORLD
     recorder.begin_function()
     return inner
 
 
-def _meet_on(world_size: int, number: int, answer: bool = True) -> tuple[MPI.Intracomm, bool]:
-    """A communicator that works, on which all its ranks have come, and whether the answer was yes on all of them.
+def _meet_and_close_broken_groups(world_size: int, number: int) -> MPI.Intracomm:
+    """A communicator as `_meet_on`'s. Groups of torch.distributed that are broken on one rank are closed on all."""
+    groups = sys.modules.get("course_utils.trace.torch_groups")
+    broken = bool(groups and groups.default_group_is_broken())
+    inner, broken_somewhere = _meet_on(world_size, number, broken)
+    if groups and broken_somewhere:
+        groups.close_broken_groups(inner.rank == 0)
+    return inner
+
+
+def _meet_on(world_size: int, number: int, answer: bool = False) -> tuple[MPI.Intracomm, bool]:
+    """A communicator that works, on which all its ranks have come, and whether the answer was yes on any of them.
 
     Raises:
         MPIBroken: after an error of its own MPI promises nothing more (MPI 4.1, section 9.3): every call may fail.
@@ -221,7 +234,7 @@ def _meet_on(world_size: int, number: int, answer: bool = True) -> tuple[MPI.Int
         inner = this_rank().communicators.get(world_size, number)
         if recorder.activity and recorder.activity.asked_to_stop:  # the others are told, too, and wait for nobody
             raise StopAsked(_BEGINNING)
-        arrived = inner.Iallreduce(own_answer, all_answers, MPI.MIN).Test
+        arrived = inner.Iallreduce(own_answer, all_answers, MPI.MAX).Test
         try:
             recorder.wait(arrived, _BEGINNING)
         except StopAsked:
@@ -305,8 +318,9 @@ def _execute(cell: str, communicator: int | None) -> Reply:
 
     def run() -> None:
         _finish_imports()
+        recorder.ledger.run_size = this_rank().world.size if communicator is not None else 0
         if communicator is not None:
-            this_rank().world.renew(_meet_on(this_rank().world.size, communicator)[0])
+            this_rank().world.renew(_meet_and_close_broken_groups(this_rank().world.size, communicator))
         recorder.begin_function()
         with capture_output(stdout=False, stderr=False, display=True) as rich, _quiet(shell):
             result = shell.run_cell(cell, store_history=True)
@@ -333,4 +347,6 @@ def _refuse_exit() -> None:
 def _pack(reply: Reply, pack: Callable[[Reply], Any] = pack_reply) -> Any:
     """The reply, packed, with the second at which its run began."""
     reply.began = recorder.began
-    return pack(reply)
+    packed = pack(reply)
+    recorder.reply_size = len(packed) if isinstance(packed, bytes) else 0
+    return packed

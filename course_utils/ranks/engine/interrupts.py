@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterator
 from types import FrameType
 
 from course_utils.ranks.engine.reply import describe_exception
-from course_utils.trace.activity import IMPORTS, RUNNING
+from course_utils.trace.activity import CLEANUP, IMPORTS, RUNNING
 from course_utils.trace.recorder import StopAsked, recorder
 
 
@@ -66,6 +66,8 @@ def on_interrupt(_: int, frame: FrameType | None) -> None:
             recorder.activity.write(RUNNING, IMPORTS)
     elif _runs_learners_code(frame):
         raise KeyboardInterrupt
+    elif recorder.activity and recorder.in_call:
+        recorder.activity.write(RUNNING, CLEANUP)
 
 
 def print_threads_error(error: "threading.ExceptHookArgs") -> None:

@@ -19,6 +19,7 @@ from course_utils.trace.meetings import meetings
 from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
 from course_utils.trace.recorder import recorder
 from course_utils.trace.requests import PersistentRequest, TracedRequest
+from course_utils.trace.torch_import import trace_torch
 from course_utils.trace.windows import TracedWin
 
 
@@ -78,6 +79,7 @@ def join(folder: RanksFolder, activity: Path | int) -> RankProcess:
     _joined = RankProcess(TracedComm(communicators.get(plain.size, 0)), communicators, folder)
     meetings.begin(plain.Dup())
     _trace_mpi(_joined.world)
+    trace_torch()
     signal.signal(signal.SIGINT, on_interrupt)
     threading.excepthook = print_threads_error
     if isinstance(activity, Path):

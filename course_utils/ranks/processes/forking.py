@@ -15,7 +15,7 @@ from course_utils.file_lock import hold
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.detached import open_log, start_detached
 from course_utils.ranks.processes.fork_line import SERVING, request_fork
-from course_utils.ranks.processes.installation import CHECKOUT, PYTHONS_OWN, installation_key
+from course_utils.ranks.processes.installation import CHECKOUT, PYTHONS_OWN, installation_key, version
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, runtime_root, this_machine
 
 WANTS_TORCH = "wants-torch"
@@ -38,6 +38,7 @@ def fork_server(torch: bool = False, environment: Mapping[str, str] = os.environ
         torch: import that too, which takes the server some seconds more.
         environment: of the process whose ranks it will fork.
     """
+    version()  # where a notebook asks for a server it has just imported the course: these are its files
     if not can_fork():
         return None
     folder = RanksFolder(runtime_root() / f"ranks-fork-{installation_key(environment)}")

@@ -6,6 +6,7 @@ Each takes a free port, where tutorials have a fixed one.
 import os
 import socket
 import time
+import warnings
 
 
 def _free_port(comm):
@@ -277,6 +278,7 @@ def one_worker_lets_the_other_add(comm):
     import torch
     import torch.distributed.rpc as rpc
 
+    warnings.filterwarnings("ignore", message="You are using a Backend")  # torch's RPC warns of torch's own group
     _set_address(comm)
     rpc.init_rpc(f"worker{comm.rank}", rank=comm.rank, world_size=comm.size)
     if comm.rank == 0:

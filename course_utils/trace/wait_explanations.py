@@ -1,18 +1,33 @@
-"""Messages that lie unreceived where a rank waits for one like them: with a wrong tag, rank or communicator.
+"""Why ranks that seem to wait for each other never meet: a wrong tag, a wrong rank, or a different communicator.
 
-They often explain a deadlock: the message that was meant is there, and no call asks for it.
+Often the message that was meant lies there, and no call asks for it.
 """
 
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from course_utils.trace.wait_graph import IS_DONE, WORKS, Message, Receive, Snapshot, WaitGraph, matches, single_needs
-from course_utils.words import join, ranks_in_words
+from course_utils.trace.ledger import WORLD
+from course_utils.trace.wait_graph import (
+    IS_DONE,
+    WORKS,
+    Collective,
+    Message,
+    Receive,
+    Snapshot,
+    WaitGraph,
+    matches,
+    single_needs,
+)
+from course_utils.words import capital, join, ranks_in_words
 
 _OF_THE_LEDGER = "/leaders", "/post", "/complete", " neighbours", " partitions"
 """How names of communicators end on which the ledger alone sends messages, in the place of something else of MPI's."""
+
+_INTERCOMMUNICATOR = f"{WORLD}/["
+"""How names of communicators begin that join two groups."""
 
 
 class Mistake(IntEnum):
@@ -42,22 +57,37 @@ class NearMiss(NamedTuple):
     wanted: Message
 
 
-def unreceived_text(waits: WaitGraph) -> str:
-    """A sentence or two on the messages that lie there unreceived, where that may explain a deadlock; "" otherwise."""
-    return _explanation(near_misses(waits.snapshots, waits.stuck()))
+def explanation_text(waits: WaitGraph) -> str:
+    """A sentence or two that may explain a deadlock; "" where nothing does."""
+    return _unreceived_text(waits) or _communicators_text(waits)
 
 
-def _explanation(found: Iterable[NearMiss]) -> str:
-    """Of the likeliest mistake: what it is on the first rank that waits, and on which others it is the same."""
+def _unreceived_text(waits: WaitGraph) -> str:
+    """On messages that lie there unreceived: what it is on the first rank that waits, and where it is the same."""
     by_mistake: dict[Mistake, dict[int, list[NearMiss]]] = defaultdict(lambda: defaultdict(list))
-    for near_miss in found:
+    for near_miss in near_misses(waits.snapshots, waits.stuck()):
         by_mistake[near_miss.mistake][near_miss.waiting].append(near_miss)
     if not by_mistake:
         return ""
     by_rank = by_mistake[min(by_mistake)]
     first, *others = sorted(by_rank)
     also = f" It is the same on {ranks_in_words(others)}." if others else ""
-    return f"{_sentence(by_rank[first])}{also}"
+    return f"{_sentence(by_rank[first], waits.members)}{also}"
+
+
+def _communicators_text(waits: WaitGraph) -> str:
+    """On a collective that ranks wait for on different communicators, though they could meet on one."""
+    ranks: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for rank in waits.stuck():
+        if isinstance(need := waits.need(rank), Collective):
+            ranks[need.agreement.name][need.communicator].append(rank)
+    for name, by_communicator in ranks.items():
+        for (first, here), (second, there) in itertools.combinations(by_communicator.items(), 2):
+            if not set(waits.members[first]).isdisjoint(there) or not set(waits.members[second]).isdisjoint(here):
+                kind = "communicator" if first.startswith(WORLD) else "process group"
+                call = f"call{'s' if len(here) == 1 else ''} {name}"
+                return f"{capital(ranks_in_words(here))} {call} on a different {kind} than {ranks_in_words(there)}."
+    return ""
 
 
 def near_misses(snapshots: Mapping[int, Snapshot], stuck: Iterable[int]) -> Iterator[NearMiss]:
@@ -107,7 +137,7 @@ def _mistake(sender: int, receiver: int, message: Message, waiting: int, wanted:
     return wrong[0] if len(wrong) == 1 else None
 
 
-def _sentence(found: list[NearMiss]) -> str:
+def _sentence(found: list[NearMiss], members: Mapping[str, Sequence[int]]) -> str:
     """On messages that one rank does not receive, all for the same reason."""
     senders, tags = sorted({each.sender for each in found}), sorted({each.message.tag or 0 for each in found})
     mistake, waiting, wanted = found[0].mistake, found[0].waiting, found[0].wanted
@@ -124,6 +154,16 @@ def _sentence(found: list[NearMiss]) -> str:
             "and only a receive on that communicator gets what was sent there."
         )
     if mistake is Mistake.SOURCE:
-        return f"{messages} from {source} {are} there, but rank {waiting} asks for one from rank {wanted.peer}."
+        asked = f"rank {wanted.peer}{_number_there(wanted, members)}"
+        return f"{messages} from {source} {are} there, but rank {waiting} asks for one from {asked}."
     receivers = ranks_in_words(sorted({each.receiver for each in found}))
     return f"{messages} from {source} went to {receivers}, which never received {'them' if several else 'it'}."
+
+
+def _number_there(wanted: Message, members: Mapping[str, Sequence[int]]) -> str:
+    """Which rank the sender is on the receive's communicator, where it has a different number there."""
+    ranks = list(members.get(wanted.communicator, ()))
+    if wanted.peer not in ranks or wanted.communicator.startswith(_INTERCOMMUNICATOR):
+        return ""
+    position = ranks.index(wanted.peer)
+    return "" if position == wanted.peer else f", which is rank {position} of the communicator"
