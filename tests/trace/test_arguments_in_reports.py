@@ -260,7 +260,10 @@ def unlike_lengths_of_a_broadcast(comm):
         (a_column, "Bcast: the array is not contiguous in memory, as a column is not. "),
         (a_list, "Allreduce: it needs an array, and was given a list. allreduce, with a small letter, takes any "),
         (objects, "Bcast: the array holds Python objects (dtype=object)"),
-        (too_little_room, "Irecv(source=0): the message from rank 0 has 24 bytes, the array for it has room for 16. "),
+        (
+            too_little_room,
+            "MessageTruncated: Irecv: the message from rank 0 has 24 bytes, the array for it has room ",
+        ),
         (
             unlike_lengths_of_a_broadcast,
             "(rank 0 Bcast(root=0) of 12 float64, ranks 1, 2 and 3 Bcast(root=0) of 8 float64)",
