@@ -145,7 +145,8 @@ class HangDetector:
                 known = False
                 continue
             members |= theirs
-            known &= rank in replied or snapshots[rank].need is not None
+            may_act = rank in replied and snapshots[rank].state == WORKS  # by a thread that it has left behind
+            known &= not may_act and (rank in replied or snapshots[rank].need is not None)
         return snapshots, members, known
 
 

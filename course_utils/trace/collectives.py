@@ -145,8 +145,9 @@ def _agreement_of(name: str, root: Any = None, op: Any = None, amount: Amount = 
 class Collectives:
     """Mixed into `TracedComm`, which has `rank` and `size`."""
 
-    inner: MPI.Intracomm
+    inner: Any  # an Intracomm, or an Intercomm
     label: str
+    members: list[int]
     world_ranks: list[int]
     rank: int
     size: int
@@ -162,7 +163,7 @@ class Collectives:
         """Run `steps(wait)`, whose requests are waited for by polling, and record it all as one event."""
         line, source_line = current_line()
         began, end = time.perf_counter(), float("inf")
-        need, begun = recorder.ledger.add_collective(self.label, self.world_ranks, agreement), False
+        need, begun = recorder.ledger.add_collective(self.label, self.members, agreement), False
 
         def wait(request: MPI.Request) -> None:
             nonlocal begun
@@ -187,7 +188,7 @@ class Collectives:
         """The nonblocking form. In the ledger it is the blocking one, though MPI does not let the two meet."""
         line, source_line = current_line()
         began = time.perf_counter()
-        need = recorder.ledger.add_collective(self.label, self.world_ranks, call.agreement(blocking))
+        need = recorder.ledger.add_collective(self.label, self.members, call.agreement(blocking))
         with recorder.ledger.remove_if_rejected(need):
             request = call.start()
 
@@ -201,7 +202,7 @@ class Collectives:
     def wait_for_all_ranks(self, name: str) -> Collective:
         """Wait until all ranks have come, to the same: afterwards a call that cannot be polled finishes for certain."""
         _, source_line = current_line()
-        need = recorder.ledger.add_collective(self.label, self.world_ranks, Agreement(name))
+        need = recorder.ledger.add_collective(self.label, self.members, Agreement(name))
         own_code, all_codes = array("L", [zlib.crc32(name.encode())]), array("L", bytes(8 * self.size))
         request = self.inner.Iallgather(own_code, all_codes)
         recorder.wait(lambda: request.Test() and len(set(all_codes)) == 1, name, source_line, need)
@@ -419,29 +420,29 @@ class Collectives:
         length = np.empty(1, lengths.dtype)
         wait(self.inner.Iscatter(lengths if parts else None, length, root))
         buffer = np.empty(length[0], np.uint8)
-        wait(self.inner.Iscatterv(_concatenate(parts) if parts else None, [buffer, MPI.BYTE], root))
+        wait(self.inner.Iscatterv(concatenate(parts) if parts else None, [buffer, MPI.BYTE], root))
         return pickle.loads(buffer.data)
 
     def _gather(self, wait: Callable, data: bytes, root: int) -> list | None:
         lengths = np.empty(self.size, np.int64) if self.rank == root else None
         wait(self.inner.Igather(np.array([len(data)]), lengths, root))
-        receive = None if lengths is None else _receive_buffer(lengths)
+        receive = None if lengths is None else receive_buffer(lengths)
         wait(self.inner.Igatherv([np.frombuffer(data, np.uint8), MPI.BYTE], receive, root))
-        return None if receive is None else _unpickle_parts(receive)
+        return None if receive is None else unpickle_parts(receive)
 
     def _allgather(self, wait: Callable, data: bytes) -> list:
         lengths = np.empty(self.size, np.int64)
         wait(self.inner.Iallgather(np.array([len(data)]), lengths))
-        receive = _receive_buffer(lengths)
+        receive = receive_buffer(lengths)
         wait(self.inner.Iallgatherv([np.frombuffer(data, np.uint8), MPI.BYTE], receive))
-        return _unpickle_parts(receive)
+        return unpickle_parts(receive)
 
     def _alltoall(self, wait: Callable, parts: list[bytes]) -> list:
         lengths = np.empty(self.size, np.int64)
         wait(self.inner.Ialltoall(np.array([len(part) for part in parts]), lengths))
-        receive = _receive_buffer(lengths)
-        wait(self.inner.Ialltoallv(_concatenate(parts), receive))
-        return _unpickle_parts(receive)
+        receive = receive_buffer(lengths)
+        wait(self.inner.Ialltoallv(concatenate(parts), receive))
+        return unpickle_parts(receive)
 
 
 def size_of_first(buf: Any) -> int:
@@ -453,16 +454,22 @@ def _offsets(lengths: Any) -> list[int]:
     return [0, *accumulate(lengths)][:-1]
 
 
-def _concatenate(parts: list[bytes]) -> list:
+def concatenate(parts: list[bytes]) -> list:
+    """Pickles as a buffer to be sent, one to each rank."""
     lengths = [len(part) for part in parts]
     return [np.frombuffer(b"".join(parts), np.uint8), (lengths, _offsets(lengths)), MPI.BYTE]
 
 
-def _receive_buffer(lengths: np.ndarray) -> list:
+def receive_buffer(lengths: np.ndarray) -> list:
+    """A buffer for pickles of these lengths."""
     counts = [int(length) for length in lengths]
     return [np.empty(sum(counts), np.uint8), (counts, _offsets(counts)), MPI.BYTE]
 
 
-def _unpickle_parts(received: list) -> list:
+def unpickle_parts(received: list) -> list:
+    """The objects in a buffer that has been received; None where nothing was sent, beyond the open end of a grid."""
     data, (lengths, starts), _ = received
-    return [pickle.loads(data[start : start + length]) for start, length in zip(starts, lengths, strict=True)]
+    return [
+        pickle.loads(data[start : start + length]) if length else None
+        for start, length in zip(starts, lengths, strict=True)
+    ]

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 OBJECT, BYTES = "object", "bytes"
 """What a message holds: a pickled object; a buffer of which only the size is known."""
+UNKNOWN_ROOT = -1
+"""The root of a collective of two groups, on the ranks that are in its group: they give PROC_NULL."""
 _MAX_SWEEPS = 100  # a message that overtakes another needs a second look; one sweep settles nearly every run
 
 
@@ -35,7 +37,7 @@ class Agreement(NamedTuple):
 
     def __str__(self) -> str:
         """ "Bcast(root=0) of 10 float64"; a sum goes without saying."""
-        root = "" if self.root is None else f"root={self.root}"
+        root = "" if self.root is None else f"root={'PROC_NULL' if self.root == UNKNOWN_ROOT else self.root}"
         operation = f"op={self.op}" if self.op not in ("", "SUM") else ""
         more = ", ".join(filter(None, [root, operation]))
         return f"{self.name}{f'({more})' if more else ''}{f' of {self.amount} {self.unit}' if self.unit else ''}"

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from course_utils.trace.call_texts import event_text
 from course_utils.trace.events import Event, pair_messages
@@ -18,12 +18,13 @@ CollectiveCalls = dict[tuple[str, int], dict[int, Event]]
 """For each communicator and number of a collective: by rank, the event in which it was begun."""
 
 
-def latent_errors(events: Sequence[Event], ranks: int) -> list[str]:
+def latent_errors(events: Sequence[Event], ranks: int, unfinished: Collection[int] = ()) -> list[str]:
     """A sentence for each thing that MPI does not promise (MPI 4.1, sections 3.3, 3.5 and 6.1); none for a good run.
 
     Args:
         events: of a run.
         ranks: how many have taken part.
+        unfinished: ranks of which threads go on, so that there are no events of what they will still do.
     """
     if len(events) > _MOST_EVENTS:
         return []
@@ -35,8 +36,14 @@ def latent_errors(events: Sequence[Event], ranks: int) -> list[str]:
             f"{sentence} The run came to an end only by luck, and its results may be wrong."
             for sentence in mismatched_collectives(in_order)
         ),
-        *_absent_ranks(collectives, ranks),
-        *_unreceived_sends([event for event in in_order if event.kind == "send" and event not in received]),
+        *_absent_ranks(collectives, ranks, unfinished),
+        *_unreceived_sends(
+            [
+                event
+                for event in in_order
+                if event.kind == "send" and event not in received and event.peer not in unfinished
+            ]
+        ),
         *mismatched_messages(pairs),
         *_mismatched_orders(collectives),
         *_buffering_dependence(replay_unbuffered(in_order, pairs, collectives)),
@@ -80,10 +87,10 @@ def _mismatched_orders(collectives: CollectiveCalls) -> Iterator[str]:
             return
 
 
-def _absent_ranks(collectives: CollectiveCalls, ranks: int) -> Iterator[str]:
+def _absent_ranks(collectives: CollectiveCalls, ranks: int, unfinished: Collection[int]) -> Iterator[str]:
     """Collectives of all ranks to which some did not come: the root of a broadcast, say, goes on without them."""
     for (comm, _), by_rank in collectives.items():
-        missing = [rank for rank in range(ranks) if rank not in by_rank]
+        missing = [rank for rank in range(ranks) if rank not in by_rank and rank not in unfinished]
         if comm == WORLD and missing:
             event = min(by_rank.values(), key=lambda event: event.start)
             came = ranks_in_words(sorted(by_rank))

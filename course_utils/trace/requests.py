@@ -124,7 +124,9 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
         return self.Test(status), None
 
     def Free(self):
-        recorder.keep_buffers(self)  # MPI may still send from its buffer
+        if not self.complete():
+            recorder.keep_buffers(self)  # MPI may still send from its buffer
+            super(Waitable, self).Free()
         self.inactive = True
 
     free = Free

@@ -108,11 +108,12 @@ def _context_text(frame: FrameType | None) -> str:
 
 
 def agreement_of(name: str, method: str, contribution: int | None, args: tuple, kwargs: dict) -> Agreement:
-    """What must be the same on all ranks of a collective: root, operation, the size of each rank's tensor."""
+    """What must be the same on all ranks of a collective: root, operation, size and dtype of each rank's tensor."""
     options: Any = kwargs.get("opts", args[-1] if args else None)
     operation = options.reduceOp.op.name if hasattr(options, "reduceOp") else ""
     agreement = Agreement(name, getattr(options, "rootRank", None), operation)
     if method not in _EQUAL_SIZES or contribution is None:
         return agreement
     mine = args[contribution]
-    return agreement._replace(amount=(mine if isinstance(mine, torch.Tensor) else mine[0]).numel(), unit="numbers")
+    tensor = mine if isinstance(mine, torch.Tensor) else mine[0]
+    return agreement._replace(amount=tensor.numel(), unit=str(tensor.dtype).removeprefix("torch."))
