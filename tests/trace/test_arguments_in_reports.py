@@ -29,6 +29,8 @@ DUPLICATE = "world/1/0"
         (receive_text("recv", None, None), "recv(source=ANY_SOURCE)"),
         (receive_text("recv", 1, 0), "recv(source=1, tag=0)"),
         (receive_text("Sendrecv", 1, 3), "Sendrecv(source=1, recvtag=3)"),
+        (receive_text("recv", 1, 3, 1), "recv(source=1, tag=3)"),
+        (receive_text("recv", 1, 3, 2), "recv(source=1, which is rank 2, tag=3)"),
         (collective_text("Bcast", 0), "Bcast"),
         (collective_text("Bcast", 2), "Bcast(root=2)"),
         (event_text(Event(0, "Send", "send", 1, 4, 8, 0.0, 1.0, 9)), "Send(dest=1, tag=4), line 9"),
