@@ -221,7 +221,7 @@ class Collectives:
 
     def _amount_of_part(self, own: Any, whole: Any) -> Amount:
         """What the part of each rank holds, of its own or, with IN_PLACE, of the whole that the root has."""
-        return _amount_of(whole, self.size) if _is_in_place(own) else _amount_of(own)
+        return _amount_of(whole, len(self.world_ranks)) if _is_in_place(own) else _amount_of(own)
 
     # --- buffers: what to begin, and what must be the same on all ranks ---------------------------------------------
 
@@ -235,7 +235,7 @@ class Collectives:
         return CollectiveCall(start, self._root_bytes(root, buf), root, None, _amount_of(buf), layouts)
 
     def Scatter(self, sendbuf, recvbuf, root=0):
-        gives = cut_layout(sendbuf, self.size) if self.rank == root else None
+        gives = cut_layout(sendbuf, len(self.world_ranks)) if self.rank == root else None
         return CollectiveCall(
             partial(self.inner.Iscatter, sendbuf, recvbuf, root),
             self._root_bytes(root, sendbuf),
@@ -251,7 +251,7 @@ class Collectives:
         return CollectiveCall(start, self._root_bytes_of_all(root, sendbuf), root, layouts=layouts)
 
     def Gather(self, sendbuf, recvbuf, root=0):
-        receives = cut_layout(recvbuf, self.size) if self.rank == root else None
+        receives = cut_layout(recvbuf, len(self.world_ranks)) if self.rank == root else None
         return CollectiveCall(
             partial(self.inner.Igather, sendbuf, recvbuf, root),
             size_of_first(sendbuf),
@@ -267,7 +267,7 @@ class Collectives:
 
     def Allgather(self, sendbuf, recvbuf):
         start = partial(self.inner.Iallgather, sendbuf, recvbuf)
-        layouts = whole_layout(sendbuf), cut_layout(recvbuf, self.size)
+        layouts = whole_layout(sendbuf), cut_layout(recvbuf, len(self.world_ranks))
         amount = self._amount_of_part(sendbuf, recvbuf)
         return CollectiveCall(start, size_of_first(sendbuf), amount=amount, layouts=layouts)
 
@@ -278,8 +278,8 @@ class Collectives:
 
     def Alltoall(self, sendbuf, recvbuf):
         contribution = self._contribution(sendbuf, recvbuf)
-        layouts = cut_layout(contribution, self.size), cut_layout(recvbuf, self.size)
-        amount = _amount_of(contribution, self.size)
+        layouts = cut_layout(contribution, len(self.world_ranks)), cut_layout(recvbuf, len(self.world_ranks))
+        amount = _amount_of(contribution, len(self.world_ranks))
         start = partial(self.inner.Ialltoall, sendbuf, recvbuf)
         return CollectiveCall(start, size_of_first(sendbuf), amount=amount, layouts=layouts)
 

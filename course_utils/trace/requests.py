@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from mpi4py import MPI
 
+from course_utils.errors import MessageTruncated
 from course_utils.trace.buffers_in_use import contiguous_array, note_overlapping_buffers, watch_for_changes
-from course_utils.trace.call_errors import note_call
+from course_utils.trace.call_errors import error_text, note_call
 from course_utils.trace.recorder import NO_LINE, SourceLine, current_line, recorder
 from course_utils.trace.several_requests import SeveralRequests
 from course_utils.trace.wait_graph import Need, any_of
@@ -106,7 +107,9 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
         except MPI.Exception as error:
             self.done = self.inactive = True
             recorder.remove_open(self)
-            note_call(error, self.text)
+            note_call(error, self.text.partition("(")[0])
+            if error.Get_error_class() == MPI.ERR_TRUNCATE:
+                raise MessageTruncated(error_text(error)) from None  # as Recv's
             raise
         self.done = True
         recorder.remove_open(self)

@@ -30,13 +30,21 @@ from course_utils.trace.recorder import current_line
 from course_utils.trace.wait_graph import Message, Receive, Send
 
 
-def receive_text(name: str, source: int, tag: int) -> str:
-    """A receive in words, "recv(source=1, tag=4)"."""
-    return call_texts.receive_text(name, None if source == ANY_SOURCE else source, None if tag == ANY_TAG else tag)
-
-
 class VirtualMessages(RankInCommunicator):
     """Messages between two ranks of a communicator, under mpi4py's names."""
+
+    def _send_text(self, name: str, dest: int, tag: int) -> str:
+        """A send in words, "Ssend(dest=1, tag=4)"."""
+        return call_texts.send_text(name, dest, tag, self._number_in_run(dest))
+
+    def _receive_text(self, name: str, source: int | None, tag: int | None) -> str:
+        """A receive in words, "recv(source=1, tag=4)"."""
+        any_source, any_tag = source in (None, ANY_SOURCE), tag in (None, ANY_TAG)
+        own = None if any_source else source, None if any_tag else tag
+        return call_texts.receive_text(name, *own, self._number_in_run(source))
+
+    def _number_in_run(self, rank: int | None) -> int | None:
+        return self.world_ranks[rank] if rank is not None and 0 <= rank < self.size else None
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
@@ -74,9 +82,9 @@ class VirtualMessages(RankInCommunicator):
                 self._add_event(name, "send", began, end, *more, line=line, position=position)
 
         if message is None or name not in ("Issend", "issend"):
-            return Request(self, call_texts.send_text(name, dest, tag), on_completion, None)
+            return Request(self, self._send_text(name, dest, tag), on_completion, None)
         need = Send(Message(self.label, self.world_ranks[dest], tag))
-        return SynchronousSend(self, call_texts.send_text(name, dest, tag), on_completion, need).complete_with(message)
+        return SynchronousSend(self, self._send_text(name, dest, tag), on_completion, need).complete_with(message)
 
     def _send_buffer(self, name: str, start: Any, buf: Any, dest: int, tag: int) -> None:
         array = numbers(buf)
@@ -92,7 +100,7 @@ class VirtualMessages(RankInCommunicator):
     def _wait_until_taken(self, name: str, message: VirtualMessage, dest: int, tag: int) -> None:
         need = Send(Message(self.label, self.world_ranks[dest], tag))
         if message.on_receipt is None:
-            SynchronousSend(self, call_texts.send_text(name, dest, tag), None, need).complete_with(message).Wait()
+            SynchronousSend(self, self._send_text(name, dest, tag), None, need).complete_with(message).Wait()
 
     def _send_object(self, name: str, obj: Any, dest: int, tag: int) -> None:
         data = pickle_object(obj)
@@ -157,7 +165,7 @@ class VirtualMessages(RankInCommunicator):
     def _finish_receive(self, name, receive, began, position, source, kind, status) -> VirtualMessage:
         me = self.me
         try:
-            message = self.scheduler.receive(me, receive, call_texts.receive_text(name, receive.source, receive.tag))
+            message = self.scheduler.receive(me, receive, self._receive_text(name, receive.source, receive.tag))
         except RunIsOver:
             self._record_unfinished(name, receive, began, kind, position=position)
             raise
@@ -188,7 +196,7 @@ class VirtualMessages(RankInCommunicator):
         return self._begin_receive(name, source, tag, None, OBJECT)
 
     def _begin_receive(self, name: str, source: int, tag: int, take: Callable | None, kind: str) -> Request:
-        text = receive_text(name, source, tag)
+        text = self._receive_text(name, source, tag)
         if source == PROC_NULL:
             return Request(self, text, None, None)
         began, line = self.moment(), current_line()[0] if self._records else None
@@ -244,7 +252,7 @@ class VirtualMessages(RankInCommunicator):
 
     def Probe(self, source=ANY_SOURCE, tag=ANY_TAG, status=None):
         receive = self.posted_receive(source, tag)
-        message = self.scheduler.first_to_come(self.me, receive, receive_text("Probe", source, tag))
+        message = self.scheduler.first_to_come(self.me, receive, self._receive_text("Probe", source, tag))
         if status is not None:
             found = status_of(message)
             status.source, status.tag, status.count = found.source, found.tag, found.count
@@ -257,7 +265,7 @@ class VirtualMessages(RankInCommunicator):
             message = self.scheduler.earliest(me, receive)
             return message is not None and message.arrival <= me.clock
 
-        found = self.scheduler.test(me, come, receive_text("Iprobe", source, tag), receive.need)
+        found = self.scheduler.test(me, come, self._receive_text("Iprobe", source, tag), receive.need)
         if found and status is not None and (message := self.scheduler.earliest(me, receive)):
             seen = status_of(message)
             status.source, status.tag, status.count = seen.source, seen.tag, seen.count
