@@ -9,6 +9,7 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.trace.buffers_in_use import contiguous_array, note_overlapping_buffers, watch_for_changes
+from course_utils.trace.call_errors import note_call
 from course_utils.trace.recorder import NO_LINE, SourceLine, current_line, recorder
 from course_utils.trace.several_requests import SeveralRequests
 from course_utils.trace.wait_graph import Need, any_of
@@ -99,8 +100,14 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
         if self.done:
             return True
         status = status or MPI.Status()
-        if not super(Waitable, self).Test(status):  # MPI's own test
-            return False
+        try:
+            if not super(Waitable, self).Test(status):  # MPI's own test
+                return False
+        except MPI.Exception as error:
+            self.done = self.inactive = True
+            recorder.remove_open(self)
+            note_call(error, self.text)
+            raise
         self.done = True
         recorder.remove_open(self)
         if self.on_completion:
@@ -114,7 +121,9 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
         return self.Test(status), None
 
     def Free(self):
-        recorder.keep_buffers(self)  # MPI may still send from its buffer
+        if not self.complete():
+            recorder.keep_buffers(self)  # MPI may still send from its buffer
+            super(Waitable, self).Free()
         self.inactive = True
 
     free = Free

@@ -23,15 +23,16 @@ from course_utils.ranks.virtual.virtual_requests import (
     status_of,
 )  # fmt: skip
 from course_utils.ranks.virtual.virtual_time import PostedReceive, RunIsOver, VirtualMessage
+from course_utils.trace import call_texts
 from course_utils.trace.events import OBJECT
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import current_line
 from course_utils.trace.wait_graph import Message, Receive, Send
 
 
-def source_text(source: int) -> str:
-    """A source in words: its number, or that it may be any."""
-    return "ANY_SOURCE" if source == ANY_SOURCE else str(source)
+def receive_text(name: str, source: int, tag: int) -> str:
+    """A receive in words, "recv(source=1, tag=4)"."""
+    return call_texts.receive_text(name, None if source == ANY_SOURCE else source, None if tag == ANY_TAG else tag)
 
 
 class VirtualMessages(RankInCommunicator):
@@ -73,9 +74,9 @@ class VirtualMessages(RankInCommunicator):
                 self._add_event(name, "send", began, end, *more, line=line, position=position)
 
         if message is None or name not in ("Issend", "issend"):
-            return Request(self, f"{name}(dest={dest})", on_completion, None)
+            return Request(self, call_texts.send_text(name, dest, tag), on_completion, None)
         need = Send(Message(self.label, self.world_ranks[dest], tag))
-        return SynchronousSend(self, f"{name}(dest={dest})", on_completion, need).complete_with(message)
+        return SynchronousSend(self, call_texts.send_text(name, dest, tag), on_completion, need).complete_with(message)
 
     def _send_buffer(self, name: str, start: Any, buf: Any, dest: int, tag: int) -> None:
         array = numbers(buf)
@@ -91,7 +92,7 @@ class VirtualMessages(RankInCommunicator):
     def _wait_until_taken(self, name: str, message: VirtualMessage, dest: int, tag: int) -> None:
         need = Send(Message(self.label, self.world_ranks[dest], tag))
         if message.on_receipt is None:
-            SynchronousSend(self, f"{name}(dest={dest})", None, need).complete_with(message).Wait()
+            SynchronousSend(self, call_texts.send_text(name, dest, tag), None, need).complete_with(message).Wait()
 
     def _send_object(self, name: str, obj: Any, dest: int, tag: int) -> None:
         data = pickle_object(obj)
@@ -156,7 +157,7 @@ class VirtualMessages(RankInCommunicator):
     def _finish_receive(self, name, receive, began, position, source, kind, status) -> VirtualMessage:
         me = self.me
         try:
-            message = self.scheduler.receive(me, receive, f"{name}(source={source_text(source)})")
+            message = self.scheduler.receive(me, receive, call_texts.receive_text(name, receive.source, receive.tag))
         except RunIsOver:
             self._record_unfinished(name, receive, began, kind, position=position)
             raise
@@ -187,7 +188,7 @@ class VirtualMessages(RankInCommunicator):
         return self._begin_receive(name, source, tag, None, OBJECT)
 
     def _begin_receive(self, name: str, source: int, tag: int, take: Callable | None, kind: str) -> Request:
-        text = f"{name}(source={source_text(source)})"
+        text = receive_text(name, source, tag)
         if source == PROC_NULL:
             return Request(self, text, None, None)
         began, line = self.moment(), current_line()[0] if self._records else None
@@ -243,7 +244,7 @@ class VirtualMessages(RankInCommunicator):
 
     def Probe(self, source=ANY_SOURCE, tag=ANY_TAG, status=None):
         receive = self.posted_receive(source, tag)
-        message = self.scheduler.first_to_come(self.me, receive, f"Probe(source={source_text(source)})")
+        message = self.scheduler.first_to_come(self.me, receive, receive_text("Probe", source, tag))
         if status is not None:
             found = status_of(message)
             status.source, status.tag, status.count = found.source, found.tag, found.count
@@ -256,7 +257,7 @@ class VirtualMessages(RankInCommunicator):
             message = self.scheduler.earliest(me, receive)
             return message is not None and message.arrival <= me.clock
 
-        found = self.scheduler.test(me, come, f"Iprobe(source={source_text(source)})", receive.need)
+        found = self.scheduler.test(me, come, receive_text("Iprobe", source, tag), receive.need)
         if found and status is not None and (message := self.scheduler.earliest(me, receive)):
             seen = status_of(message)
             status.source, status.tag, status.count = seen.source, seen.tag, seen.count
