@@ -210,6 +210,8 @@ def _observe_virtually(program: HangProgram) -> Observed:
         report, ending = str(error), error.ending
     except CourseError as error:
         report = str(error) if program.finding != "correct" else ""
+    except Exception as error:  # a fault of the virtual ranks, which is worth a line and ends no bench
+        report, ending = repr(error), str(Ending.RAISED)
     seconds = time.perf_counter() - begin
     return Observed(report, "", seconds, 0.0, ending, noticed=False)
 
@@ -221,7 +223,7 @@ def reaches_the_learner(program: HangProgram, observed: Observed) -> bool:
     if program.finding == "luck":
         return bool(observed.text) and observed.ending != Ending.STOPPED
     if program.finding == "soft":
-        return observed.noticed and not broken_off(observed)
+        return bool(observed.text) and not broken_off(observed)
     return bool(observed.text)
 
 
