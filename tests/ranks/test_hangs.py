@@ -67,7 +67,7 @@ def soon(monkeypatch) -> None:
 
 @pytest.mark.parametrize("program", cases())
 def test_a_mistake_is_told_and_a_correct_program_is_not_disturbed(four_ranks, program) -> None:
-    if program.backend:
+    if program.backend or program.own_group:
         four_ranks.run(torch_is_there)
         torch_is_there()
     told = observe(four_ranks, program)

@@ -188,7 +188,7 @@ def observe(ranks: "course.Ranks", program: HangProgram) -> Observed:
     if gone or not ranks.healthy:
         with contextlib.redirect_stdout(printed):
             ranks.restart()
-            if program.backend:
+            if program.backend or program.own_group:
                 ranks.run(torch_is_there)
         gone = True
     if ranks.run(add_ones).results != [RANKS] * RANKS:
@@ -197,6 +197,7 @@ def observe(ranks: "course.Ranks", program: HangProgram) -> Observed:
     if program.own_group and any(ranks.run(has_group).results):
         with contextlib.redirect_stdout(printed):
             ranks.restart()
+            ranks.run(torch_is_there)
     text = " ".join(notices if pressed else [report, *notices]).strip()
     return Observed(text, report if pressed else "", seconds, again, ending, noticed)
 
