@@ -215,8 +215,11 @@ class Recorder:
         if done():
             return
         activity, began, reported = self.activity, time.perf_counter(), False
+        posted = [request for request in self.open.values() if getattr(request, "matched", None) is False]
         try:
             while not done():
+                for receive in posted:  # of an object: it takes its message while the rank waits for something else
+                    receive.is_complete()
                 if activity and activity.asked_to_stop:
                     raise StopAsked(f"{text}{source_line}")
                 waited = time.perf_counter() - began

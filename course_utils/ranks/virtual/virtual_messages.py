@@ -75,7 +75,8 @@ class VirtualMessages(RankInCommunicator):
         if message is None or name not in ("Issend", "issend"):
             return Request(self, f"{name}(dest={dest})", on_completion, None)
         need = Send(Message(self.label, self.world_ranks[dest], tag))
-        return SynchronousSend(self, f"{name}(dest={dest})", on_completion, need).complete_with(message)
+        request = SynchronousSend(self, f"{name}(dest={dest})", on_completion, need)
+        return request.complete_with(message, self.scheduler.ranks[self.world_ranks[dest]])
 
     def _send_buffer(self, name: str, start: Any, buf: Any, dest: int, tag: int) -> None:
         array = numbers(buf)
@@ -90,8 +91,8 @@ class VirtualMessages(RankInCommunicator):
 
     def _wait_until_taken(self, name: str, message: VirtualMessage, dest: int, tag: int) -> None:
         need = Send(Message(self.label, self.world_ranks[dest], tag))
-        if message.on_receipt is None:
-            SynchronousSend(self, f"{name}(dest={dest})", None, need).complete_with(message).Wait()
+        request = SynchronousSend(self, f"{name}(dest={dest})", None, need)
+        request.complete_with(message, self.scheduler.ranks[self.world_ranks[dest]]).Wait()
 
     def _send_object(self, name: str, obj: Any, dest: int, tag: int) -> None:
         data = pickle_object(obj)

@@ -5,9 +5,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from course_utils.ranks.virtual.virtual_mpi import KnownInPart, Status
-from course_utils.ranks.virtual.virtual_time import OpenCollective, PostedReceive, RunIsOver, VirtualMessage
+from course_utils.ranks.virtual.virtual_time import (
+    OpenCollective,
+    PostedReceive,
+    RunIsOver,
+    VirtualMessage,
+    VirtualRank,
+)
 from course_utils.trace.recorder import NO_LINE, current_line
-from course_utils.trace.several_requests import SeveralRequests
+from course_utils.trace.several_requests import SeveralRequests, with_statuses
 from course_utils.trace.wait_graph import CombinedNeed, Need
 
 if TYPE_CHECKING:
@@ -132,10 +138,10 @@ class Request(SeveralRequests, KnownInPart):
         ]
 
     @classmethod
-    def wait_for_all(cls, requests):
-        for request in requests:
+    def wait_for_all(cls, requests, statuses=None):
+        for request, status in with_statuses(requests, statuses):
             if request is not None:
-                request.wait_polling(call="Waitall")
+                request.wait_polling(status, call="Waitall")
                 request.inactive = True
 
     @classmethod
@@ -155,7 +161,7 @@ def _test(call: str, active: Sequence[Request], quantity: Callable) -> bool:
         return True
     comm = active[0].comm
     needs = tuple(request.need for request in active if request.need is not None)
-    text = f"{call} of {', '.join(request.text for request in active)}"
+    text = f"{call} {'for any of' if call.startswith('Wait') else 'of'} {', '.join(request.text for request in active)}"
     need = CombinedNeed(needs, all=False) if needs else None
 
     def done() -> bool:
@@ -204,32 +210,25 @@ class ReceiveRequest(Request):
 class SynchronousSend(Request):
     """A send that is done when its receiver has taken the message."""
 
-    at: float | None = None
+    message: VirtualMessage
+    receiver: VirtualRank
 
-    def complete_with(self, message: VirtualMessage) -> "SynchronousSend":
-        """Be done when this message is taken."""
-
-        def on_receipt(second: float) -> None:
-            self.at = second
-            me = self.comm.me
-            if me.waiting and (me.testing or me.waiting[0] == self.text):
-                self.comm.scheduler.wake(me, second)
-
-        message.on_receipt = on_receipt
+    def complete_with(self, message: VirtualMessage, receiver: VirtualRank) -> "SynchronousSend":
+        """Be done when this rank has taken this message."""
+        self.message, self.receiver = message, receiver
+        message.synchronous_sender = self.comm.me
         return self
 
     def is_complete(self) -> bool:
-        return self.at is not None and self.at <= self.comm.me.clock
+        return self.comm.scheduler.is_taken(self.comm.me, self.message, self.receiver, self.comm.label)
 
     def done_at(self) -> float | None:
-        return self.at
+        return self.message.taken_at
 
     def wait_until_done(self, text: str) -> None:
-        me = self.comm.me
-        if self.at is None:
-            self.comm.scheduler.wait(me, self.text, self.need)
-        assert self.at is not None
-        me.clock = max(me.clock, self.at)
+        assert self.need is not None
+        where = self.message, self.receiver, self.comm.label
+        self.comm.scheduler.wait_until_taken(self.comm.me, *where, self.text, self.need)
 
 
 class CollectiveRequest(Request):
