@@ -37,6 +37,8 @@ def size_of(buf: Any) -> int:
         return 0
     if isinstance(buf, (list, tuple)):
         counts = [part for part in buf[1:] if isinstance(part, int) and not isinstance(part, bool)]
+        if len(buf) > 1 and isinstance(buf[1], tuple) and len(buf[1]) == 2 and isinstance(buf[1][0], int):
+            counts = [buf[1][0]]  # a count and a displacement
         if buf[0] is None or not counts:
             return size_of(buf[0])
         types = [part for part in buf[1:] if isinstance(part, MPI.Datatype)]
@@ -209,6 +211,10 @@ class Collectives:
         """The contribution of a rank: what it sends, or with IN_PLACE what already lies in the result."""
         return recvbuf if _is_in_place(sendbuf) else sendbuf
 
+    def _part_bytes(self, own: Any, whole: Any) -> int:
+        """The bytes of a rank's part, of its own or, with IN_PLACE, of the whole."""
+        return size_of_first(whole) // self.size if _is_in_place(own) else size_of_first(own)
+
     def _amount_of_part(self, own: Any, whole: Any) -> Amount:
         """What the part of each rank holds, of its own or, with IN_PLACE, of the whole that the root has."""
         return _amount_of(whole, self.size) if _is_in_place(own) else _amount_of(own)
@@ -235,21 +241,24 @@ class Collectives:
 
     def Gather(self, sendbuf, recvbuf, root=0):
         start = partial(self.inner.Igather, sendbuf, recvbuf, root)
-        return CollectiveCall(start, size_of_first(sendbuf), root, amount=self._amount_of_part(sendbuf, recvbuf))
+        size = self._part_bytes(sendbuf, recvbuf)
+        return CollectiveCall(start, size, root, amount=self._amount_of_part(sendbuf, recvbuf))
 
     def Gatherv(self, sendbuf, recvbuf, root=0):
         return CollectiveCall(partial(self.inner.Igatherv, sendbuf, recvbuf, root), size_of_first(sendbuf), root)
 
     def Allgather(self, sendbuf, recvbuf):
         start = partial(self.inner.Iallgather, sendbuf, recvbuf)
-        return CollectiveCall(start, size_of_first(sendbuf), amount=self._amount_of_part(sendbuf, recvbuf))
+        size = self._part_bytes(sendbuf, recvbuf)
+        return CollectiveCall(start, size, amount=self._amount_of_part(sendbuf, recvbuf))
 
     def Allgatherv(self, sendbuf, recvbuf):
         return CollectiveCall(partial(self.inner.Iallgatherv, sendbuf, recvbuf), size_of_first(sendbuf))
 
     def Alltoall(self, sendbuf, recvbuf):
         start = partial(self.inner.Ialltoall, sendbuf, recvbuf)
-        return CollectiveCall(start, size_of_first(sendbuf), amount=_amount_of(self._contribution(sendbuf, recvbuf)))
+        contribution = self._contribution(sendbuf, recvbuf)
+        return CollectiveCall(start, size_of_first(contribution), amount=_amount_of(contribution))
 
     def Alltoallv(self, sendbuf, recvbuf):
         return CollectiveCall(partial(self.inner.Ialltoallv, sendbuf, recvbuf), size_of_first(sendbuf))

@@ -422,6 +422,10 @@ class _VirtualCall:
         reply.arguments, reply.events, reply.ended = own, [event for event in me.events if event], me.clock
         reply.output = "".join(me.printed)
         mine = [request for request in me.open.values() if request.by_learner and not request.inactive]
+        for request in mine:
+            if request.sends is not None:  # it was never completed, and real ranks count what was
+                me.sent_bytes -= request.sends
+                me.sent_messages -= 1
         reply.take_notes(mine, me.notes)
         return reply
 

@@ -475,7 +475,7 @@ class Scheduler:
         """
         me.receive, me.waiting = receive, (text, receive.need)
         while True:
-            message = self.earliest(me, receive, self._assignment(me, receive.channel).values())
+            message = self.unassigned(me, receive)
             if message is not None and self._is_due(me, time := max(me.clock, message.arrival)):
                 me.clock = time
                 break
@@ -496,6 +496,10 @@ class Scheduler:
             if first and (found is None or (first.arrival, first.source) < (found.arrival, found.source)):
                 found = first
         return found
+
+    def unassigned(self, me: VirtualRank, receive: PostedReceive) -> VirtualMessage | None:
+        """The same, of the messages that no receive takes which was posted before."""
+        return self.earliest(me, receive, self._assignment(me, receive.channel).values())
 
     def has_come(self, me: VirtualRank, receive: PostedReceive) -> bool:
         """Whether a receive could be completed at this rank's time; one that is undecided takes its message."""
