@@ -71,10 +71,6 @@ class Connection(ABC):
     def collect(self, call: CallProgress) -> bool:
         """Take the replies that have come, or wait for a moment; true while some are missing."""
 
-    def used_directly(self) -> bool:
-        """Whether the ranks were given work that did not go through `submit`, since this was last asked."""
-        return False
-
     @abstractmethod
     def close(self) -> None:
         """Let go of the ranks."""
@@ -97,6 +93,7 @@ class Connection(ABC):
         observe: Callable[[Observation], None] = lambda observation: None,
         links_at_rest: Callable[[], float] = lambda: math.inf,
         already_stopped: bool = False,
+        may_be_lost: bool = True,
     ) -> CallProgress:
         """Wait for every rank's reply, or break the call off on a deadlock, when time is up, or the user says stop.
 
@@ -110,6 +107,7 @@ class Connection(ABC):
             observe: called at every look, with what was seen.
             links_at_rest: seconds since anything has passed the links; what is slow on its way is no hang.
             already_stopped: whether the stop button was pressed already.
+            may_be_lost: whether a task that its rank does not begin is taken for lost after a while.
         """
         call = CallProgress(dict(pending))
         detector = HangDetector(self.control.lag, links_at_rest)
@@ -131,6 +129,7 @@ class Connection(ABC):
                 call.stuck = observation.stuck
                 if (
                     self.can_lose_tasks
+                    and may_be_lost
                     and observation.seconds_in(Situation.UNDELIVERED) > _UNDELIVERED + size / _SLOWEST_RATE
                 ):
                     call.lost = list(call.pending)

@@ -42,10 +42,11 @@ class Ledger:
         members: the ranks of each communicator, numbered as in the run.
         locks: locks of windows that this rank holds.
         complete: whether no call was made that they do not hold.
+        begun: whether it has begun a run; before, it takes the process's own threads for a learner's.
     """
 
     def __init__(self) -> None:
-        self.complete = True
+        self.complete, self.begun = True, False
         self.sent: Counter[Message] = Counter()
         self.received: Counter[Message] = Counter()
         self.collectives: dict[str, tuple[int, deque[Agreement]]] = {}
@@ -63,7 +64,7 @@ class Ledger:
                 del by_name[name]
         self.locks = {}
         self._threads = set(threading.enumerate())
-        self.complete = True
+        self.complete = self.begun = True
 
     def add_send(self, communicator: str, members: list[int], to: int, tag: int) -> Send:
         """This rank sends a message to another rank of the run."""
