@@ -127,7 +127,10 @@ def _wrap_results() -> None:
         ranks = _ranks_behind(self._client) if forever and return_when is None and not self._ready else None
         if ranks is not None and not plain_wait(self, _AT_ONCE):
             ranks.see_through(self)
-        return plain_wait(self, timeout, return_when)
+        ready = plain_wait(self, timeout, return_when)
+        if self._ready:
+            _forget_broadcast(self)
+        return ready
 
     @functools.wraps(plain_get)
     def get(self: ipp.AsyncResult, *args: Any, **kwargs: Any) -> Any:
@@ -140,6 +143,15 @@ def _wrap_results() -> None:
         raise failed
 
     ipp.AsyncResult.wait, ipp.AsyncResult.get = wait, get
+
+
+def _forget_broadcast(result: ipp.AsyncResult) -> None:
+    """Take a broadcast that is done from the client's outstanding messages, where ipyparallel leaves it for ever.
+
+    Its parts, one for each engine, have its name and that of the engine behind it.
+    """
+    names = {name.rpartition("_")[0] for name in result.msg_ids}
+    result._client.outstanding.difference_update(names)
 
 
 def _explained(result: ipp.AsyncResult, error: BaseException) -> RequestFailed | None:
