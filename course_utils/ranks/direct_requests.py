@@ -1,6 +1,6 @@
-"""Requests that reach the ranks through ipyparallel itself, from a view or a client of the learner's: told as calls are.
+"""Requests that reach the ranks through ipyparallel itself, from a learner's view or client: told as calls are.
 
-On a rank they are recorded (`engine.calls.direct_request`). Here `AsyncResult.wait` and `get`, on which all that blocks
+On a rank they are recorded (`engine.calls.DirectRequest`). Here `AsyncResult.wait` and `get`, on which all that blocks
 in ipyparallel comes down, see them through: a deadlock and the stop button break them off, and an error names rank
 and line. That holds for every client of this process whose engines the ranks are.
 """
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import ipyparallel as ipp
 
 from course_utils.errors import RankError
-from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.ending import BrokenOff, ending_of
+from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.failure_report import describe
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ class RequestFailed(RankError, ipp.error.CompositeError):
 
     def __str__(self) -> str:
         return str(self.msg)
+
+    def _render_traceback_(self) -> list[str]:
+        return RankError(str(self))._render_traceback_()
 
 
 class DirectRequest:

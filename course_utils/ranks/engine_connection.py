@@ -18,7 +18,6 @@ from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import IDLE, TESTING, WAITING
 
-
 _LOOK_SECONDS = 0.2
 """Between two looks at tasks that the controller deals out."""
 _STOP_SECONDS = 10.0

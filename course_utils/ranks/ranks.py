@@ -161,9 +161,7 @@ class Ranks(LastRun):
                 notice.observe(observation)
 
             rest = self._links_at_rest()
-            return connection.wait_for(
-                requests, others=others, observe=observe, links_at_rest=rest, may_be_lost=False
-            )
+            return connection.wait_for(requests, others=others, observe=observe, links_at_rest=rest, may_be_lost=False)
 
     def _engine_connection(self) -> "EngineConnection":
         from course_utils.ranks.engine_connection import EngineConnection

@@ -215,7 +215,7 @@ class Recorder:
         if done():
             return
         activity, began, reported = self.activity, time.perf_counter(), False
-        posted = [request for request in self.open.values() if getattr(request, "matched", None) is False]
+        posted: list[Any] = [request for request in self.open.values() if getattr(request, "matched", None) is False]
         try:
             while not done():
                 for receive in posted:  # of an object: it takes its message while the rank waits for something else

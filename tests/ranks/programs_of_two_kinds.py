@@ -195,7 +195,10 @@ def isendrecvs_in_waitall(comm):
 
     right, left = neighbours(comm)
     first, second = np.empty(3), np.empty(2)
-    requests = [comm.Isendrecv(of(comm), right, 1, first, left, 1), comm.Isendrecv(of(comm, 2), left, 2, second, right, 2)]
+    requests = [
+        comm.Isendrecv(of(comm), right, 1, first, left, 1),
+        comm.Isendrecv(of(comm, 2), left, 2, second, right, 2),
+    ]
     MPI.Request.Waitall(requests)
     return first, second
 
@@ -253,7 +256,6 @@ def receives_are_matched_as_posted(comm):
 
 @program
 def receives_of_any_tag_are_matched_as_posted(comm):
-    from mpi4py import MPI
 
     if comm.rank == 0:
         first, second = np.empty(1), np.empty(1)
@@ -1172,7 +1174,7 @@ def who_and_where(comm):
 def names_of_mpi(comm):
     from mpi4py import MPI
 
-    return isinstance(comm, MPI.Comm), isinstance(comm, MPI.Intracomm), MPI.SUM == MPI.SUM, MPI.COMM_NULL == comm
+    return isinstance(comm, MPI.Comm), isinstance(comm, MPI.Intracomm), MPI.SUM == MPI.SUM, comm == MPI.COMM_NULL
 
 
 @program

@@ -1,4 +1,4 @@
-"""The same program on real and on virtual ranks: the same results, errors, counts and deadlocks, or it goes to real ones."""
+"""The same program on real and virtual ranks: same results, errors, counts and deadlocks, or it goes to real ones."""
 
 from dataclasses import dataclass
 from typing import Any

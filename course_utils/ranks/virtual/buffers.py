@@ -175,11 +175,11 @@ def pieces(buf: Any, size: int, one_for_each: bool) -> tuple[np.ndarray, list[in
         count = entries // size
     if isinstance(count, int):
         begin = start if isinstance(start, int) else 0
-        count, start = [count] * size, [begin + count * rank for rank in range(size)]
-    elif not one_for_each:
+        counts, starts = [count] * size, [begin + count * rank for rank in range(size)]
+    elif one_for_each:
+        counts, starts = count, [0, *accumulate(count)][:-1] if start is None else start
+    else:
         raise TypeError("an integer is required")
-    elif start is None:
-        start = [0, *accumulate(count)][:-1]
-    for own, begin in zip(count, start, strict=True):
+    for own, begin in zip(counts, starts, strict=True):
         described.part(own, begin)
-    return array, count, start
+    return array, counts, starts

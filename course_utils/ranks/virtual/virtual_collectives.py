@@ -187,8 +187,8 @@ class VirtualCollectives(RankInCommunicator):
         virtual_mpi.check_root(name, root, self.size)
         part = None
         if self.rank == root:
-            whole, *where = pieces(sendbuf, self.size, name == "Scatterv")
-            part = (whole.copy(), *where)
+            whole, counts, starts = pieces(sendbuf, self.size, name == "Scatterv")
+            part = whole.copy(), counts, starts
 
         def take(collective: OpenCollective) -> None:
             whole, counts, starts = collective.parts[root]
