@@ -72,7 +72,10 @@ class _Described(NamedTuple):
         if not 1 <= len(more) <= 3:
             raise ValueError("message: expecting 2 to 4 items")
         array = numbers(memory)
-        kind = virtual_mpi.dtype_of(more.pop()) if len(more) == 3 or virtual_mpi.is_datatype(more[-1]) else array.dtype
+        kind = array.dtype
+        if len(more) == 3 or more[-1] is None or virtual_mpi.is_datatype(more[-1]):
+            last = more.pop()
+            kind = kind if last is None else virtual_mpi.dtype_of(last)
         count, start = [*more, None, None][:2]
         if isinstance(count, tuple) and len(more) == 1:
             count, start = count
