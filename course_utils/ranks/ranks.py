@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from course_utils.ranks.links.traffic import LinksAtRest, Meter, Traffic
 from course_utils.ranks.px_magic import register
 from course_utils.ranks.quiet_notice import QuietNotice
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, pack_or_explain, spread
+from course_utils.ranks.sharing import sharing_text
 from course_utils.words import count, wrapped
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Ranks(LastRun):
 
     Attributes:
         world_size: how many there are.
+        folder: what they keep on disk.
     """
 
     def __init__(self, connection: Connection, facts: dict, start_again: Callable[[], tuple[Connection, dict]]) -> None:
@@ -57,6 +59,8 @@ class Ranks(LastRun):
     def _use_connection(self, connection: Connection, facts: dict) -> None:
         self.connection: Connection | None = connection
         self._usable = True
+        self.folder = connection.folder
+        self._known_owners: set[int] = set()
         self.facts = facts
         self.world_size: int = connection.world_size
         if self.engines:
@@ -156,9 +160,9 @@ class Ranks(LastRun):
         with ProgressBar(f"{count(len(requests), 'rank')} at work") as bar:
             notice = QuietNotice(connection.control, list(requests))
 
-            def observe(observation: Observation) -> None:
+            def observe(observation: Observation, replies: Mapping[int, Reply]) -> None:
                 bar.refresh()
-                notice.observe(observation)
+                notice.observe(observation, replies)
 
             rest = self._links_at_rest()
             return connection.wait_for(requests, others=others, observe=observe, links_at_rest=rest, may_be_lost=False)
@@ -298,6 +302,8 @@ class Ranks(LastRun):
             others: ranks that take no part, and are on the same communicator.
         """
         connection = self._living_connection()
+        if patience is None:
+            self.tell_who_shares_them(joined_only=True)
         with call_lock(connection.folder) as lock:
             arguments = arguments_with(lock.communicator)
             call = self._watch_call(connection, function, arguments, patience, limit, others)
@@ -346,11 +352,11 @@ class Ranks(LastRun):
             self._meter = meter = Meter(self.pids, self.facts.get("network"))
             notice = QuietNotice(connection.control, list(arguments))
 
-            def observe(observation: Observation) -> None:
+            def observe(observation: Observation, replies: Mapping[int, Reply]) -> None:
                 bar.refresh()
                 meter.sample()
                 if patience is None:
-                    notice.observe(observation)
+                    notice.observe(observation, replies)
 
             with deferred_interrupts() as pressed:
                 pending = connection.submit(function, arguments)
@@ -432,6 +438,21 @@ class Ranks(LastRun):
             lines.append(f"rank {rank}  process {pid}  {'has ended' if rank in dead else activity_text(seen)}")
         print("\n".join(lines))
 
+    def other_notebooks(self) -> int:
+        """How many other notebooks use these ranks."""
+        return len(self.folder.other_owners())
+
+    def tell_who_shares_them(self, joined_only: bool = False) -> None:
+        """Print a line where other notebooks use these ranks.
+
+        Args:
+            joined_only: print it only where one has joined since this was last looked up.
+        """
+        owners = set(self.folder.other_owners())
+        joined, self._known_owners = owners - self._known_owners, owners
+        if joined or (owners and not joined_only):
+            print(wrapped(sharing_text(len(owners))))
+
     @property
     def healthy(self) -> bool:
         """Do all ranks live, and can they use MPI? Those whose folder is gone are about to be ended."""
@@ -445,12 +466,12 @@ class Ranks(LastRun):
         if self.connection is None:
             return
         connection, self.connection = self.connection, None
-        connection.close()
-        connection.folder.disown()
-        if connection.folder.living_owners():
+        try:
+            connection.close()
+        finally:  # whoever presses the stop button meanwhile wants no ranks that nobody holds
+            ended = connection.folder.leave()
+        if not ended:
             print("Another notebook is still using these ranks, so they keep running.")
-        else:
-            connection.folder.end()
 
     def restart(self) -> "Ranks":
         """End the ranks and start as many new ones. Variables that lived on them are gone."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from mpi4py import MPI
 
-from course_utils.errors import MessageTruncated
 from course_utils.trace.buffers_in_use import contiguous_array, note_overlapping_buffers, watch_for_changes
+from course_utils.trace.call_errors import note_call
 from course_utils.trace.recorder import NO_LINE, SourceLine, current_line, recorder
 from course_utils.trace.several_requests import SeveralRequests, with_statuses
 from course_utils.trace.wait_graph import CombinedNeed, Need, any_of
@@ -109,18 +109,15 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
                 if not super(Waitable, self).Test(status):  # MPI's own test
                     return False
             except MPI.Exception as error:
-                if error.Get_error_class() != MPI.ERR_TRUNCATE:
-                    raise
+                self.done = self.inactive = True
                 recorder.remove_open(self)
-                raise MessageTruncated(
-                    f"{self.text}: the message is longer than the array for it. "
-                    "Are shape and dtype the same on both sides?"
-                ) from None
+                note_call(error, self.text)
+                raise
             self.status = status
         return True
 
     def complete(self, status: MPI.Status | None = None) -> bool:
-        if not self.is_complete():
+        if not self.done and not self.is_complete():
             return False
         if status is not None and not self.inactive:
             copy_status(self.status, status)
@@ -138,7 +135,9 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
         return self.Test(status), None
 
     def Free(self):
-        recorder.keep_buffers(self)  # MPI may still send from its buffer
+        if not self.complete():
+            recorder.keep_buffers(self)  # MPI may still send from its buffer
+            super(Waitable, self).Free()
         self.inactive = True
 
     free = Free

@@ -67,14 +67,15 @@ def collective_call(name: str, frame: FrameType | None) -> TorchCall:
     )
 
 
-def message_call(kind: str, peer: int | None, frame: FrameType | None) -> TorchCall:
+def message_call(kind: str, peer: int | None, tag: int, frame: FrameType | None) -> TorchCall:
     """A message, `kind` "send" or "recv", to or from a rank of the default group; None for any source."""
     functions, caller = _callers(frame)
     name = next((name for name in reversed(functions) if name in _MESSAGES), kind)
     context = _context_text(caller)
     where = f" in {functions[-1]}" if functions[-1:] == ["batch_isend_irecv"] else context
     who = f"dst={peer}" if kind == "send" else "any source" if peer is None else f"src={peer}"
-    return TorchCall(name, f"{name}({who}){where}", not context)
+    which = f", tag={tag}" if tag else ""
+    return TorchCall(name, f"{name}({who}{which}){where}", not context)
 
 
 def _callers(frame: FrameType | None) -> tuple[list[str], FrameType | None]:
@@ -107,11 +108,12 @@ def _context_text(frame: FrameType | None) -> str:
 
 
 def agreement_of(name: str, method: str, contribution: int | None, args: tuple, kwargs: dict) -> Agreement:
-    """What must be the same on all ranks of a collective: root, operation, the size of each rank's tensor."""
+    """What must be the same on all ranks of a collective: root, operation, size and dtype of each rank's tensor."""
     options: Any = kwargs.get("opts", args[-1] if args else None)
     operation = options.reduceOp.op.name if hasattr(options, "reduceOp") else ""
     agreement = Agreement(name, getattr(options, "rootRank", None), operation)
     if method not in _EQUAL_SIZES or contribution is None:
         return agreement
     mine = args[contribution]
-    return agreement._replace(amount=(mine if isinstance(mine, torch.Tensor) else mine[0]).numel(), unit="numbers")
+    tensor = mine if isinstance(mine, torch.Tensor) else mine[0]
+    return agreement._replace(amount=tensor.numel(), unit=str(tensor.dtype).removeprefix("torch."))

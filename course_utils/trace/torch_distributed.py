@@ -7,26 +7,32 @@ where it waits, and can be asked to stop.
 """
 
 import contextlib
-import functools
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch.distributed import distributed_c10d
 
 from course_utils.trace import waits_in_backward
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import ThreadedCall
 from course_utils.trace.buffers_in_use import watch_for_changes
 from course_utils.trace.events import Agreement
+from course_utils.trace.ledger import WORLD
 from course_utils.trace.recorder import SourceLine, StopAsked, current_line, recorder
 from course_utils.trace.torch_calls import COLLECTIVES, agreement_of, bytes_of, collective_call, message_call
+from course_utils.trace.torch_stores import disconnect
 from course_utils.trace.wait_graph import Need
 from course_utils.words import ranks_in_words
+
+SHORT_TIMEOUT = timedelta(seconds=30)
+"""Whoever gives so short a timeout wants to see it run out, so nothing that it ends is called a deadlock."""
 
 
 def _on_gpu(value: Any) -> bool:
@@ -79,8 +85,10 @@ class TracedWork(dist.Work):
         by_learner: bool,
         on_gpu: bool,
         can_be_polled: bool,
+        group: "TracedGroup | None" = None,
     ) -> None:
         super().__init__()
+        self._group = weakref.ref(group) if group is not None else lambda: None
         self.by_learner, self.on_gpu = by_learner, on_gpu
         self.text, self.source_line, self.on_completion, self.need = text, source_line, on_completion, need
         self._plain: Any = work
@@ -91,6 +99,8 @@ class TracedWork(dist.Work):
         self._own_future: torch.futures.Future[Any] = torch.futures.Future()
         self._abandoned = False
         recorder.add_open(self)
+        if group is not None:
+            group.add_work(self)
         if self._work is work and not on_gpu:  # its future is done when a GPU's queue has it, long before the end
             with contextlib.suppress(RuntimeError):  # this kind of work has no future
                 self._plain.get_future().add_done_callback(self._note_end)
@@ -98,26 +108,58 @@ class TracedWork(dist.Work):
     def _note_end(self, _: Any) -> None:
         self._ended = time.perf_counter()
 
-    def wait(self, timeout: Any = None) -> bool:
-        """Return when the operation is done; raises what it raised."""
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Return when the operation is done; raises what it raised.
+
+        Raises:
+            RuntimeError: the timeout is over, if there is one. Somebody who gives it may go on without the operation.
+        """
         _, source_line = current_line()
+        until = time.monotonic() + timeout.total_seconds() if timeout else math.inf
+        need = None if timeout else self.need
+        done = self._work.is_completed
         try:
-            recorder.wait(self._work.is_completed, self.text, source_line or self.source_line, self.need)
+            recorder.wait(lambda: done() or time.monotonic() > until, self.text, source_line or self.source_line, need)
         except KeyboardInterrupt:
-            self.on_completion(float("inf"))
+            self._leave()
             raise
-        self._work.wait()
-        self._record_end()
+        if timeout and not done():
+            raise RuntimeError(f"{self.text} was not done after the {timeout.total_seconds():g} s of wait(timeout=…)")
+        self._finish()
         return True
 
     def is_completed(self) -> bool:
-        """Is the operation done?"""
-        done = self._work.is_completed()
-        if done:
-            recorder.by_test = True
-            self._record_end()
+        """Is the operation done? Raises what it raised, as nobody may ask for that any more."""
+        if not self._work.is_completed():
+            recorder.note_failed_test(f"is_completed() of {self.text}", self.need)
+            return False
+        recorder.by_test = True
+        try:
+            if self.on_gpu:  # to wait would change what the GPU does next
+                self._record_end()
+            else:
+                self._finish()
+        finally:
             recorder.by_test = False
-        return done
+        return True
+
+    def _finish(self) -> None:
+        """Wait for what is done, and note its end; raises what it raised, in plain words."""
+        try:
+            self._work.wait()
+        except Exception as error:
+            self._leave()
+            if isinstance(error, RuntimeError) and (text := _failure_text(self.text, str(error))):
+                raise RuntimeError(text) from error
+            raise
+        self._record_end()
+
+    def _leave(self) -> None:
+        """Nobody waits for the operation any more, which will never be done, and breaks its group."""
+        recorder.remove_open(self)
+        if group := self._group():
+            group.broken = True
+        self.on_completion(float("inf"))
 
     def get_future(self) -> torch.futures.Future:
         """A future of our own, for who goes on with that: it can be left where the operation never ends.
@@ -137,7 +179,7 @@ class TracedWork(dist.Work):
     def abandon(self) -> None:
         """Who waits for the future goes on, with an error."""
         self._abandoned = True
-        self.on_completion(float("inf"))
+        self._leave()
         self._complete_future()
 
     def _complete_future(self, _: Any = None) -> None:
@@ -155,6 +197,8 @@ class TracedWork(dist.Work):
         if not self._recorded:
             self._recorded = True
             recorder.remove_open(self)
+            if group := self._group():
+                group.remove_work(self)
             self.on_completion(self._ended or time.perf_counter())
 
     def result(self) -> Any:
@@ -165,18 +209,74 @@ class TracedWork(dist.Work):
         return self._plain._source_rank()
 
 
+def _failure_text(call: str, error: str) -> str:
+    """What an error of gloo's means for a call; "" where that is not known."""
+    if "Timed out" in error:
+        return f"{call} ran into the timeout of its process group: not all ranks that it needs have called it in time"
+    if "Connection closed by peer" in error or "Connection reset by peer" in error:
+        return f"{call} cannot go on: a rank that it needs has left the group, by destroy_process_group or an error"
+    return ""
+
+
 class TracedGroup(dist.ProcessGroup):
     """Stands for torch's class in the making of groups: one group that records, before a plain one that communicates.
 
     Attributes:
         recording: whether calls are recorded, in all groups.
+        ledger_name: its name in the ledger. It lives on from one cell to the next, as the group does.
+        members: for each rank of the group, the rank of the run.
+        awaited: whether the graph of waits may know what its operations need. It may not where other processes than
+            ranks take part, or where a short timeout of the learner's ends what never comes.
+        dismissed: whether the learner's code has destroyed it while the rank was asked to stop.
+        broken: whether an operation was left that was not done. What comes after it would meet it on other ranks.
     """
 
     recording = True
+    ledger_name = f"{WORLD}/a group"
+    members: list[int] = []  # noqa: RUF012 - until `introduce` gives each group its own
+    awaited = False
+    broken = dismissed = False
+    _names: set[str] = set()  # noqa: RUF012 - shared by all
 
     def __init__(self, store: dist.Store, rank: int, size: int) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg] # the stubs know another constructor alone
-        self._plain: Any = _PlainGroup(store, rank, size)
+        self._plain: Any = dist.ProcessGroup(store, rank, size)
+        self._unfinished: weakref.WeakSet[TracedWork] = weakref.WeakSet()
+        self.members = list(range(size))
+
+    def introduce(self, name: str, members: list[int], *, awaited: bool) -> None:
+        """Tell the group what its ranks have learnt of each other."""
+        self.ledger_name, self.members, self.awaited = f"{WORLD}/{name}", members, awaited
+        self._names.add(self.ledger_name)
+
+    @classmethod
+    def forget_names(cls) -> set[str]:
+        """The names of all groups that there have been, which are new again from now on."""
+        names, cls._names = cls._names, set()
+        return names
+
+    @classmethod
+    def stop_recording(cls) -> None:
+        """In a process that a rank has forked nothing is the rank's."""
+        cls.recording = False
+
+    def add_work(self, work: TracedWork) -> None:
+        """An operation has begun."""
+        self._unfinished.add(work)
+
+    def remove_work(self, work: TracedWork) -> None:
+        """It is done."""
+        self._unfinished.discard(work)
+
+    def disconnect(self) -> None:
+        """End on this rank whatever is under way in the group, so that its destructor need not wait for it."""
+        with contextlib.suppress(RuntimeError):  # NCCL's has no backend for the processor
+            disconnect(self._plain._get_backend(torch.device("cpu")))
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing can be under way in the group."""
+        return not (self.broken or self._unfinished)
 
     # What torch tells a group when it makes it holds for both.
 
@@ -193,15 +293,11 @@ class TracedGroup(dist.ProcessGroup):
         self._plain._set_group_name(name)
 
     def __repr__(self) -> str:
-        return f"<{dist.get_backend(self)} {ranks_in_words(self._ledger_entry()[1])}>"
+        return f"<{dist.get_backend(self)} {ranks_in_words(self.members)}>"
 
     def _ledger_entry(self) -> tuple[str, list[int]]:
         """The name of this group in the ledger, and its ranks."""
-        return self._name, dist.get_process_group_ranks(self)
-
-    @functools.cached_property
-    def _name(self) -> str:
-        return f"{dist.get_backend(self)} {self.group_name}"
+        return self.ledger_name, self.members
 
     def send(self, tensors: list[torch.Tensor], dst: int, tag: int) -> dist.Work:
         """As torch's."""
@@ -222,7 +318,8 @@ class TracedGroup(dist.ProcessGroup):
         began = time.perf_counter()
         group, members = self._ledger_entry()
         peer = None if end is None else members[end]
-        name, text, by_learner = message_call(kind, peer, sys._getframe(2))
+        as_called = None if end is None else dist.get_global_rank(self, end)
+        name, text, by_learner = message_call(kind, as_called, tag, sys._getframe(2))
         sends, work = kind == "send", start(tensors, end, tag)
         need: Need
         if sends and peer is not None:
@@ -239,13 +336,18 @@ class TracedGroup(dist.ProcessGroup):
 
         sent = _memory_of(tensors[0]) if sends and name == "isend" and tensors[0].device.type == "cpu" else None
         on_gpu = _on_gpu(tensors)
-        traced = TracedWork(work, text, source_line, on_completion, need, by_learner, on_gpu, can_be_polled=on_gpu)
+        traced = TracedWork(
+            work, text, source_line, on_completion, self._awaited(need), by_learner, on_gpu, on_gpu, self
+        )
         if sent is not None:
             traced.on_completion = watch_for_changes(sent, traced, on_completion)
         return traced
 
-    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-        """As torch's, which blocks by itself until its time is up."""
+    def _awaited(self, need: Need) -> Need | None:
+        return need if self.awaited else None
+
+    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
+        """As torch's, which blocks by itself until its time is up, and says who is missing."""
         began = time.perf_counter()
         line, source_line = current_line()
         given = () if timeout is None else (timeout,)
@@ -253,7 +355,8 @@ class TracedGroup(dist.ProcessGroup):
         need = recorder.ledger.add_collective(*self._ledger_entry(), Agreement("monitored_barrier"))
         end = float("inf")
         try:
-            recorder.wait(waiting.is_completed, "monitored_barrier", source_line, need)
+            awaited = None if timeout and timeout <= SHORT_TIMEOUT else self._awaited(need)
+            recorder.wait(waiting.is_completed, "monitored_barrier", source_line, awaited)
             waiting.wait()
             end = time.perf_counter()
         finally:
@@ -298,42 +401,15 @@ def _recorded(method: str, method_name: str, contribution: int | None) -> Callab
 
         on_gpu = isinstance(work, _QueuedWork) or _on_gpu(args)
         can_be_polled = on_gpu or method not in _DONE_WHEN_WAITED_FOR
-        return TracedWork(work, text, source_line, on_completion, need, by_learner, on_gpu, can_be_polled)
+        return TracedWork(
+            work, text, source_line, on_completion, self._awaited(need), by_learner, on_gpu, can_be_polled, self
+        )
 
     return collective
 
 
 for _method, (_name, _contribution) in COLLECTIVES.items():
     setattr(TracedGroup, _method, _recorded(_method, _name, _contribution))
-
-
-_PlainGroup = dist.ProcessGroup
-_make_group = distributed_c10d._new_process_group_helper
-
-
-def _make_group_together(
-    size: int,
-    group_rank: int | None,
-    ranks: Sequence[int],
-    backend: str,
-    store: dist.Store,
-    name: Any,
-    **more: Any,
-) -> tuple:
-    """Make a group of some ranks once all of them ask for it: torch waits for them in C++, and cannot be left there."""
-    if ranks and group_rank is not None and TracedGroup.recording:
-        label = f"new_group {name} of {ranks}"
-        need = recorder.ledger.add_collective(label, list(ranks), Agreement("new_group"))
-        keys = [f"course {label}, time {need.number}, {rank}" for rank in ranks]
-        store.set(keys[group_rank], "here")
-        recorder.wait(lambda: store.check(keys), "new_group", current_line()[1], need)
-    return _make_group(size, group_rank, ranks, backend, store, name, **more)
-
-
-def record_calls() -> None:
-    """Groups that are made from now on record their calls; a second call changes nothing."""
-    for name, ours in {"ProcessGroup": TracedGroup, "_new_process_group_helper": _make_group_together}.items():
-        setattr(distributed_c10d, name, ours)
 
 
 @contextlib.contextmanager

@@ -8,18 +8,23 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.errors import MessageTruncated, NoSuchRank
-from course_utils.trace.collectives import kind_of, size_of
-from course_utils.trace.events import OBJECT
+from course_utils.trace import call_texts
+from course_utils.trace.call_errors import note_call
+from course_utils.trace.collectives import size_of
+from course_utils.trace.events import OBJECT, BufferLayout
 from course_utils.trace.memory import check_buffers
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import SourceLine, current_line, recorder
 from course_utils.trace.requests import OnCompletion, PersistentRequest, PickledReceive, SendAndReceive, TracedRequest
+from course_utils.trace.type_signatures import message_layouts, unit_of
 from course_utils.trace.wait_graph import Receive, Send
 
 
-def source_text(rank: int) -> str:
-    """A rank as one types it: any source is ANY_SOURCE."""
-    return "ANY_SOURCE" if rank == MPI.ANY_SOURCE else str(rank)
+def receive_text(name: str, source: int, tag: int) -> str:
+    """A receive in words, "recv(source=1, tag=4)"."""
+    return call_texts.receive_text(
+        name, None if source == MPI.ANY_SOURCE else source, None if tag == MPI.ANY_TAG else tag
+    )
 
 
 def _is_plain(buf: Any) -> bool:
@@ -49,7 +54,7 @@ def check_whole_numbers(call: str, buf: Any, size: int) -> None:
 
 
 class Outgoing(NamedTuple):
-    """A message before it is sent; `size` in bytes, `kind` as `Event.holds`."""
+    """A message before it is sent; `size` in bytes, `kind` and `layouts` as `Event.holds` and `Event.layouts`."""
 
     name: str
     buf: Any
@@ -57,11 +62,12 @@ class Outgoing(NamedTuple):
     tag: int
     size: int
     kind: str
+    layouts: tuple[BufferLayout | None, ...] = ()
 
 
 def buffer_message(name: str, buf: Any, dest: int, tag: int) -> Outgoing:
     """A message of what mpi4py takes as a buffer, sent by the call `name`."""
-    return Outgoing(name, buf, dest, tag, size_of(buf), kind_of(buf))
+    return Outgoing(name, buf, dest, tag, size_of(buf), unit_of(buf), message_layouts(buf))
 
 
 def object_message(name: str, obj: Any, dest: int, tag: int) -> Outgoing:
@@ -120,12 +126,17 @@ class PointToPoint:
         self.check_peer(message.name, message.dest)
         line, source_line = current_line()
         began = time.perf_counter()
-        return Started(message, start(message.buf, message.dest, message.tag), began, line, source_line)
+        try:
+            return Started(message, start(message.buf, message.dest, message.tag), began, line, source_line)
+        except Exception as error:
+            note_call(error, message.name)
+            raise
 
     def _record_send(self, started: Started, end: float) -> None:
-        name, _, dest, tag, size, kind = started.message
+        name, _, dest, tag, size, kind, layouts = started.message
         if (peer := self._world_rank(dest)) is not None:
-            recorder.add(name, "send", started.began, end, peer, tag, size, started.line, self.label, 0, kind)
+            more = size, started.line, self.label, 0, kind, None, layouts
+            recorder.add(name, "send", started.began, end, peer, tag, *more)
 
     def _enter_send(self, message: Outgoing) -> Send | None:
         peer = self._world_rank(message.dest)
@@ -133,13 +144,13 @@ class PointToPoint:
 
     def _wrap_send(self, started: Started) -> TracedRequest:
         """A send that has been started, and will be recorded when it is done."""
-        name, dest = started.message.name, started.message.dest
+        message = started.message
         return TracedRequest.wrap(
             started.request,
-            f"{name}(dest={dest})",
+            call_texts.send_text(message.name, message.dest, message.tag),
             started.source_line,
             lambda end, _: self._record_send(started, end),
-            self._enter_send(started.message),
+            self._enter_send(message),
         )
 
     def _send(self, start: Callable, message: Outgoing) -> None:
@@ -203,7 +214,7 @@ class PointToPoint:
         self.check_peer("Recv", source, MPI.ANY_SOURCE)
         if source == MPI.PROC_NULL:
             return
-        message, found, record = self._match("Recv", source, tag, kind_of(buf))
+        message, found, record = self._match("Recv", source, tag, unit_of(buf), message_layouts(buf))
         room, size = size_of(buf), found.Get_count(MPI.BYTE)
         into = as_bytes(buf) if size <= room else [np.empty(size, np.uint8), MPI.BYTE]
         self._read("Recv", message, into, source, tag, status, record)
@@ -237,7 +248,14 @@ class PointToPoint:
         return recorder.ledger.add_receive(self.label, self.members, self._world_rank(source), wanted)
 
     def _on_receipt(
-        self, name: str, source: int, tag: int, began: float, line: int | None, kind: str = ""
+        self,
+        name: str,
+        source: int,
+        tag: int,
+        began: float,
+        line: int | None,
+        kind: str = "",
+        layouts: tuple[BufferLayout | None, ...] = (),
     ) -> OnCompletion:
         """What to record when a receive has completed, or was broken off."""
 
@@ -249,15 +267,17 @@ class PointToPoint:
             peer, shown = self._world_rank(sender), None if its_tag == MPI.ANY_TAG else its_tag
             if status is not None:
                 recorder.ledger.add_received(self.label, peer, its_tag)
-            recorder.add(name, "recv", began, end, peer, shown, size, line, self.label, 0, kind)
+            recorder.add(name, "recv", began, end, peer, shown, size, line, self.label, 0, kind, None, layouts)
 
         return on_completion
 
-    def _match(self, name: str, source: int, tag: int, kind: str) -> tuple[MPI.Message, MPI.Status, OnCompletion]:
+    def _match(
+        self, name: str, source: int, tag: int, kind: str, layouts: tuple[BufferLayout | None, ...]
+    ) -> tuple[MPI.Message, MPI.Status, OnCompletion]:
         """Wait until a message has come and take it out of the queue; the third thing records that it was read."""
         line, source_line = current_line()
         status = MPI.Status()
-        record = self._on_receipt(name, source, tag, time.perf_counter(), line, kind)
+        record = self._on_receipt(name, source, tag, time.perf_counter(), line, kind, layouts)
         probe = self.inner.Improbe
         message: MPI.Message | None = None
 
@@ -271,9 +291,7 @@ class PointToPoint:
 
         if not arrived():
             try:
-                recorder.wait(
-                    arrived, f"{name}(source={source_text(source)})", source_line, self.receive_need(source, tag)
-                )
+                recorder.wait(arrived, receive_text(name, source, tag), source_line, self.receive_need(source, tag))
             except KeyboardInterrupt:
                 record(float("inf"), None)
                 raise
@@ -295,7 +313,7 @@ class PointToPoint:
         if rest.Test(status):
             return
         try:
-            text, need = f"{name}(source={source_text(source)})", self.receive_need(source, tag)
+            text, need = receive_text(name, source, tag), self.receive_need(source, tag)
             recorder.wait(lambda: rest.Test(status), text, current_line()[1], need)
         except KeyboardInterrupt:
             record(float("inf"), None)
@@ -304,7 +322,7 @@ class PointToPoint:
     def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> TracedRequest:
         line, source_line = current_line()
         request = self.inner.Irecv(as_bytes(buf), source, tag)
-        record = self._on_receipt(name, source, tag, time.perf_counter(), line, kind_of(buf))
+        record = self._on_receipt(name, source, tag, time.perf_counter(), line, unit_of(buf), message_layouts(buf))
 
         def on_completion(end: float, status: MPI.Status | None) -> None:
             record(end, status)
@@ -312,14 +330,14 @@ class PointToPoint:
                 check_whole_numbers(name, buf, status.Get_count(MPI.BYTE))
 
         need = None if source == MPI.PROC_NULL else self.receive_need(source, tag)
-        request = TracedRequest.wrap(request, f"{name}(source={source_text(source)})", source_line, on_completion, need)
+        request = TracedRequest.wrap(request, receive_text(name, source, tag), source_line, on_completion, need)
         request.track_buffers(None, buf)
         return request
 
     def _irecv(self, name: str, source: int, tag: int) -> PickledReceive:
         line, source_line = current_line()
         began = time.perf_counter()
-        text = f"{name}(source={source_text(source)})"
+        text = receive_text(name, source, tag)
         record = self._on_receipt(name, source, tag, began, line, OBJECT)
         receive = PickledReceive(self, source, tag, text, source_line, record)
         self.posted.append(receive)
@@ -393,7 +411,7 @@ class PointToPoint:
 
     def Probe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
         _, source_line = current_line()
-        text, need = f"Probe(source={source_text(source)})", self.receive_need(source, tag)
+        text, need = receive_text("Probe", source, tag), self.receive_need(source, tag)
         recorder.wait(lambda: self.inner.Iprobe(source, tag, status), text, source_line, need)
         return True
 
@@ -407,7 +425,7 @@ class PointToPoint:
     def _note_probe(self, name: str, source: int, tag: int, found: Any) -> Any:
         """What a look for a message has found; where that is nothing, the ledger says so."""
         if not found and source != MPI.PROC_NULL:
-            recorder.note_failed_test(f"{name}(source={source_text(source)})", self.receive_need(source, tag))
+            recorder.note_failed_test(receive_text(name, source, tag), self.receive_need(source, tag))
         return found
 
     # A matched probe takes the message out of the queue; what is left to do is to read it, which needs nobody else.
@@ -436,7 +454,7 @@ class PointToPoint:
             found = probe(source, tag, status)
             return found is not None
 
-        recorder.wait(arrived, f"{name}(source={source_text(source)})", source_line, self.receive_need(source, tag))
+        recorder.wait(arrived, receive_text(name, source, tag), source_line, self.receive_need(source, tag))
         self._on_receipt(name, source, tag, began, line)(time.perf_counter(), status)
         assert found is not None
         return found

@@ -172,6 +172,7 @@ print(f"The best rate is {best:g}: it needs {fewest} steps.")
 # `ranks.view`. Then `push`, `apply_sync`, `map_sync`, `scatter` and `broadcast_view` are the same methods as in the
 # tutorial. In the next cell every rank waits for a message from its right neighbour, and no rank sends one:
 
+
 # %% tags=["raises-exception"]
 def wait_for_the_right():
     from mpi4py import MPI
@@ -189,10 +190,10 @@ ranks.view.apply_sync(wait_for_the_right)
 # yourself in this notebook.
 #
 # Four things are different from `ranks.run`. The messages of such a function are not counted, and `ranks.timeline()`
-# does not draw them. `MPI.COMM_WORLD` is a communicator that `ranks.run` and `%%px` never use, so a message that is left
-# on it cannot disturb them. The course does not recognise a deadlock among the tasks of a load-balanced view, because
-# only the controller knows which rank gets the next task. And a different program that connects to the same controller
-# gets ipyparallel's own error, in which the line is all that the course can add.
+# does not draw them. `MPI.COMM_WORLD` is a communicator that `ranks.run` and `%%px` never use, so a message that is
+# left on it cannot disturb them. The course does not recognise a deadlock among the tasks of a load-balanced view,
+# because only the controller knows which rank gets the next task. And a different program that connects to the same
+# controller gets ipyparallel's own error, in which the line is all that the course can add.
 #
 # ## Big letters, small letters
 #

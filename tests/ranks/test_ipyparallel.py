@@ -173,7 +173,7 @@ def test_a_deadlock_in_a_view_is_told_with_its_lines(view, four_ranks) -> None:
         view.apply_sync(all_receive)
     text = str(caught.value)
     assert caught.value.ending == Ending.DEADLOCK
-    assert "0 is waiting for 1, 1 for 2, 2 for 3, 3 for 0" in text and "recv(source=1), line " in text
+    assert "0 is waiting for 1, 1 for 2, 2 for 3, 3 for 0" in text and "recv(source=1, tag=3), line " in text
     assert four_ranks.waits().alt_text
     assert works(four_ranks, pids)
 
@@ -228,7 +228,9 @@ def test_a_request_that_waits_for_another_request_is_left_alone(four_ranks) -> N
 
 def test_part_of_the_ranks_is_told_too(four_ranks) -> None:
     pids = four_ranks.pids
-    with pytest.raises(RankError, match=r"^deadlock: rank 2 is waiting .* Rank 2 is waiting in recv\(source=3\), line"):
+    with pytest.raises(
+        RankError, match=r"^deadlock: rank 2 is waiting .* Rank 2 is waiting in recv\(source=3, tag=3\), line"
+    ):
         four_ranks.client[2].apply_sync(all_receive)
     assert works(four_ranks, pids)
 

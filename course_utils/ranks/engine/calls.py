@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import socket
 import sys
 import threading
@@ -30,12 +29,15 @@ from course_utils.ranks.engine.reply import (
     to_bytes,
     unpacking_failure,
 )
+from course_utils.ranks.processes.installation import version
 from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import has_abandoned_calls
+from course_utils.trace.call_errors import error_text
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.mpi import TracedComm, free_leftovers
+from course_utils.trace.mpi import TracedComm, forget_leftovers, free_leftovers
 from course_utils.trace.recorder import StopAsked, recorder
+from course_utils.trace.windows import release_locks
 
 _BEGINNING = "the beginning of the run"
 _OTHERS_HEAR_OF_A_STOP = 0.5
@@ -59,6 +61,7 @@ def introduce(path_of_notebook: list[str]) -> dict:
         "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),
         "gpus": len(gpus()),
         "mpi": short_name(MPI.Get_library_version()),
+        "version": version(),
     }
 
 
@@ -85,7 +88,7 @@ class DirectRequest:
     def __enter__(self) -> "DirectRequest":
         own = {"showtraceback": self._keep_error, "showsyntaxerror": self._keep_error}
         vars(self._shell).update(own, _format_exception_for_storage=lambda *args, **kwargs: {})
-        recorder.begin(this_rank().world.rank, fresh=not recorder.ledger.begun)
+        recorder.begin(this_rank().world.rank, fresh=False)
         this_rank().use_direct_world()
         recorder.begin_function()
         return self
@@ -158,6 +161,7 @@ def meet(communicator: int) -> bytes:
 
 
 def _meet(communicator: int) -> None:
+    release_locks()
     if has_abandoned_calls():
         raise MPIBroken("a thread sits in a call that was broken off")
     inner, _ = _meet_on(this_rank().world.size, communicator)
@@ -217,6 +221,8 @@ def _run_task(payload: bytes) -> Reply:
             reply = _reply_to(lambda: _with_group(task, function))
         if reply.kind == "returned":
             reply.notes += tuple(dict.fromkeys(free_leftovers()))
+        else:
+            forget_leftovers()
         reply.arguments = task.arguments if task.keep_arguments else ()
     reply.output = printed.text()
     return reply
@@ -224,15 +230,18 @@ def _run_task(payload: bytes) -> Reply:
 
 def _with_group(task: RankTask, function: Callable) -> object:
     """Give the function what it was promised: a fresh communicator, or a group of torch.distributed, or neither."""
+    recorder.ledger.run_size = task.world_size
     if task.backend:
-        from course_utils.ranks.engine.torch_group import GroupKey, can_reuse_group, take_own_gpu, torch_group
+        from course_utils.ranks.engine import torch_group
 
         size, number = task.world_size, task.communicator
-        group_key = GroupKey(size, number, task.backend)
-        inner, reuse = _meet_on(size, number, can_reuse_group(group_key))
+        group_key = torch_group.GroupKey(size, number, task.backend)
+        inner, must_be_new = _meet_on(size, number, not torch_group.can_reuse_group(group_key))
+        if not task.keep_arguments:
+            torch_group.print_different_settings(inner)
         if task.backend == "nccl":
-            take_own_gpu(inner)
-        with torch_group(inner, task.rendezvous, group_key, reuse=reuse):
+            torch_group.take_own_gpu(inner)
+        with torch_group.torch_group(inner, task.rendezvous, group_key, reuse=not must_be_new):
             _begin_together(task)
             return run_learner_code(function, *task.arguments, **task.keywords)
     if not task.with_comm:
@@ -241,20 +250,31 @@ def _with_group(task: RankTask, function: Callable) -> object:
     inner = _begin_together(task)
     label = WORLD if task.world_size == this_rank().world.size else f"{WORLD} of {task.world_size}"
     comm = TracedComm(inner, label=label)
+    recorder.communicator = comm, f"{WORLD}/run {task.communicator} of {task.world_size}"
     return run_learner_code(function, comm, *task.arguments, **task.keywords)
 
 
 def _begin_together(task: RankTask) -> MPI.Intracomm:
     """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
-    inner, _ = _meet_on(task.world_size, task.communicator)
+    inner = _meet_and_close_broken_groups(task.world_size, task.communicator)
     if task.world_size == this_rank().world.size:
         this_rank().use_world(inner)  # for code that says MPI.COMM_WORLD
     recorder.begin_function()
     return inner
 
 
-def _meet_on(world_size: int, number: int, answer: bool = True) -> tuple[MPI.Intracomm, bool]:
-    """A communicator that works, on which all its ranks have come, and whether the answer was yes on all of them.
+def _meet_and_close_broken_groups(world_size: int, number: int) -> MPI.Intracomm:
+    """A communicator as `_meet_on`'s. Groups of torch.distributed that are broken on one rank are closed on all."""
+    groups = sys.modules.get("course_utils.trace.torch_groups")
+    broken = bool(groups and groups.default_group_is_broken())
+    inner, broken_somewhere = _meet_on(world_size, number, broken)
+    if groups and broken_somewhere:
+        groups.close_broken_groups(inner.rank == 0)
+    return inner
+
+
+def _meet_on(world_size: int, number: int, answer: bool = False) -> tuple[MPI.Intracomm, bool]:
+    """A communicator that works, on which all its ranks have come, and whether the answer was yes on any of them.
 
     Raises:
         MPIBroken: after an error of its own MPI promises nothing more (MPI 4.1, section 9.3): every call may fail.
@@ -264,7 +284,7 @@ def _meet_on(world_size: int, number: int, answer: bool = True) -> tuple[MPI.Int
         inner = this_rank().communicators.get(world_size, number)
         if recorder.activity and recorder.activity.asked_to_stop:  # the others are told, too, and wait for nobody
             raise StopAsked(_BEGINNING)
-        arrived = inner.Iallreduce(own_answer, all_answers, MPI.MIN).Test
+        arrived = inner.Iallreduce(own_answer, all_answers, MPI.MAX).Test
         try:
             recorder.wait(arrived, _BEGINNING)
         except StopAsked:
@@ -301,38 +321,19 @@ def _reply_to(work: Callable[[], object]) -> Reply:
         asked = recorder.activity is None or recorder.activity.asked_to_stop
         reply = Reply(rank, "interrupted" if asked else "raised", error=describe_exception(error))
     except MPIBroken as error:
-        reply = Reply(rank, "unusable", error=_describe_mpi_exception(error))
+        reply = Reply(rank, "unusable", error=describe_exception(error, error_text(error)))
     except BaseException as error:
         reply = Reply(rank, "interrupted", waiting=recorder.abandoned_wait)
         if not recorder.abandoned_wait:
-            reply = Reply(rank, "raised", error=_describe_mpi_exception(error))
+            reply = Reply(rank, "raised", error=describe_exception(error, error_text(error)))
+    if reply.kind == "returned" and recorder.abandoned_wait:  # a thread that it has joined
+        reply = Reply(rank, "interrupted", waiting=recorder.abandoned_wait)
     reply.ended = time.perf_counter()
-    reply.events = recorder.events
-    reply.take_notes([request for request in recorder.open.values() if request.by_learner], recorder.notes)
+    reply.events, reply.leaves_threads = recorder.events, recorder.leaves_threads()
+    left_open = [request for request in recorder.open.values() if request.by_learner and not reply.leaves_threads]
+    reply.take_notes(left_open, recorder.notes)
     reply.uncounted = tuple(recorder.uncounted)
     return reply
-
-
-def _describe_mpi_exception(error: BaseException) -> Raised:
-    """An exception in words; of MPI's own errors, which call failed, and why."""
-    if isinstance(error, MPI.Exception):
-        return describe_exception(error, _mpi_text(str(error)) + _MEANINGS.get(error.Get_error_class(), ""))
-    return describe_exception(error)
-
-
-_MEANINGS = {
-    MPI.ERR_COMM: " (it was freed, or this rank is not in it)",
-    MPI.ERR_RMA_SYNC: " (it is locked already, or not open)",
-    MPI.ERR_TRUNCATE: " (more was sent than the receiver has room for)",
-}
-"""What the errors of MPI mean whose own words say little."""
-
-
-def _mpi_text(message: str) -> str:
-    """MPI's own words on an error: the call that failed and the innermost reason, of MPICH's stack of them."""
-    call = re.search(r"MPI_(\w+?)(_c)?\(", message)
-    reason = message.strip().splitlines()[-1].partition(": ")[2] or message
-    return f"{call[1]}: {reason.strip()}" if call else reason.strip()
 
 
 @contextlib.contextmanager
@@ -367,8 +368,9 @@ def _execute(cell: str, communicator: int | None) -> Reply:
 
     def run() -> None:
         _finish_imports()
+        recorder.ledger.run_size = this_rank().world.size if communicator is not None else 0
         if communicator is not None:
-            this_rank().use_world(_meet_on(this_rank().world.size, communicator)[0])
+            this_rank().use_world(_meet_and_close_broken_groups(this_rank().world.size, communicator))
         recorder.begin_function()
         with capture_output(stdout=False, stderr=False, display=True) as rich, _quiet(shell):
             result = shell.run_cell(cell, store_history=True)
@@ -395,4 +397,6 @@ def _refuse_exit() -> None:
 def _pack(reply: Reply, pack: Callable[[Reply], Any] = pack_reply) -> Any:
     """The reply, packed, with the second at which its run began."""
     reply.began = recorder.began
-    return pack(reply)
+    packed = pack(reply)
+    recorder.reply_size = len(packed) if isinstance(packed, bytes) else 0
+    return packed

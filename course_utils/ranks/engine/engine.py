@@ -97,6 +97,8 @@ def main(path: str) -> None:
     """Join MPI, put the traced communicator in the place of `MPI.COMM_WORLD`, and serve the notebook."""
     if not MPI.Is_initialized():  # a forked rank, whose server has imported MPI and must not begin it
         MPI.Init_thread()
+    if sys.path[0] != os.getcwd():  # a learner's modules lie there; those of the course come from its own checkout
+        sys.path.insert(0, os.getcwd())
     folder = RanksFolder(Path(path))
     os.umask(0o077)
     rank = MPI.COMM_WORLD.rank

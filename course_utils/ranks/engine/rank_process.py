@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,17 @@ from typing import Any
 from mpi4py import MPI
 
 from course_utils import settings
-from course_utils.ranks.engine.interrupts import on_interrupt
+from course_utils.ranks.engine.interrupts import on_interrupt, print_threads_error
 from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.ranks.processes.standing_questions import answer_questions
 from course_utils.trace.activity import ActivityFile
+from course_utils.trace.files import TracedFile
 from course_utils.trace.ledger import WORLD
+from course_utils.trace.meetings import meetings
 from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
 from course_utils.trace.recorder import recorder
 from course_utils.trace.requests import PersistentRequest, TracedRequest
+from course_utils.trace.torch_import import trace_torch
 from course_utils.trace.windows import TracedWin
 
 
@@ -36,8 +41,9 @@ class Communicators:
         while len(made) <= number:
             fresh, request = self._begun.get(size) or made[0].Idup()
             self._begun[size] = fresh, request  # MPI takes no second one while this is under way
-            recorder.wait(request.Test, "a fresh communicator")
+            recorder.wait(request.Test, "the beginning of the run")
             del self._begun[size]
+            fresh.Set_name(f"{size} ranks, number {len(made)}")
             made.append(fresh)
         return made[number]
 
@@ -100,8 +106,13 @@ def join(folder: RanksFolder, activity: Path | int) -> RankProcess:
     communicators = Communicators(plain)
     world, direct = TracedComm(communicators.get(plain.size, 0)), DirectWorld(plain.Dup())
     _joined = RankProcess(world, communicators, folder, direct)
+    meetings.begin(plain.Dup())
     _trace_mpi(_joined.world)
+    trace_torch()
     signal.signal(signal.SIGINT, on_interrupt)
+    threading.excepthook = print_threads_error
+    if isinstance(activity, Path):
+        answer_questions(folder.question_file(plain.rank), recorder.activity)
     return _joined
 
 
@@ -119,6 +130,7 @@ def _trace_mpi(traced_world: TracedComm) -> None:
         "Request": TracedRequest,
         "Prequest": PersistentRequest,
         "Win": TracedWin,
+        "File": TracedFile,
         "Finalize": _refuse_to_finalize,
         "Attach_buffer": attach_buffer,
         "Detach_buffer": detach_buffer,

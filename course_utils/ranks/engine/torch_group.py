@@ -6,8 +6,7 @@ files for all ranks, as some network file systems, they meet at a TCPStore after
 
 import contextlib
 import fcntl
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -15,19 +14,24 @@ import torch
 import torch.distributed as dist
 import torch.distributed.nn.functional  # noqa: F401 - first imported inside a group, it can hang the next one
 from torch.distributed import distributed_c10d
+from torch.distributed.constants import default_pg_timeout
 
 from course_utils.gpu_seats import assign_gpus, own_seat
 from course_utils.tcp_store import own_address, tcp_store
 from course_utils.trace.recorder import recorder
-from course_utils.trace.torch_distributed import record_calls
+from course_utils.trace.torch_distributed import TracedGroup
+from course_utils.trace.torch_groups import close_groups, course_group, plain_init
+from course_utils.trace.torch_stores import inside_call
+from course_utils.words import capital, ranks_in_words
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-TIMEOUT = timedelta(seconds=60)
-_abandoned: list = []  # groups with work that never finished: their destructors would wait for it
-_left_clean = True  # had the last call's operations all finished?
 _BACKENDS = {"gloo": "gloo", "nccl": "cpu:gloo,cuda:nccl"}
+
+
+class GroupsBroken(RuntimeError):
+    """No group can be made on this rank, by the fault of something that ran before."""
 
 
 class GroupKey(NamedTuple):
@@ -46,26 +50,14 @@ def can_reuse_group(wanted: GroupKey) -> bool:
 
     All ranks of the call must say so, for a group is made by all of them together.
     """
+    group = course_group.group
     return (
         _last_group_key == wanted
-        and _left_clean
-        and dist.is_initialized()
-        and list(distributed_c10d._world.pg_map) == [dist.group.WORLD]
+        and course_group.is_default()
+        and isinstance(group, TracedGroup)
+        and group.is_clean
+        and list(distributed_c10d._world.pg_map) == [group]
     )
-
-
-def _destroy_last_group() -> None:
-    """Destroy the group of the last call, now that all its ranks are done with it.
-
-    A rank that left at once would break the connections of those that still work, and they would report that
-    instead of what went wrong.
-    """
-    if not dist.is_initialized():
-        return
-    if not _left_clean:
-        _abandoned.append((list(distributed_c10d._world.pg_map), dist.group.WORLD))
-    with contextlib.suppress(Exception):
-        dist.destroy_process_group()
 
 
 _lock: dict[int, bool] = {}  # number of ranks → whether the disk of their files locks them
@@ -82,11 +74,11 @@ def store_for(inner: "MPI.Intracomm", rendezvous: str) -> dist.Store:
         return dist.FileStore(rendezvous, inner.size)
     if inner.rank == 0:
         host = own_address()
-        store = tcp_store(host, 0, inner.size, TIMEOUT, serve=True)
+        store = tcp_store(host, 0, inner.size, default_pg_timeout, serve=True)
         inner.bcast((host, store.port))
         return store
     host, port = inner.bcast(None)
-    return tcp_store(host, port, inner.size, TIMEOUT, serve=False)
+    return tcp_store(host, port, inner.size, default_pg_timeout, serve=False)
 
 
 def locks_hold(inner: "MPI.Intracomm", file: Path) -> bool:
@@ -120,6 +112,36 @@ def take_own_gpu(inner: "MPI.Intracomm") -> None:
     torch.cuda.set_device(placement.numbers[inner.rank])
 
 
+def torch_settings() -> dict[str, str]:
+    """What this process has set in torch that changes what the ranks of a group compute together."""
+    return {
+        "torch's default dtype": str(torch.get_default_dtype()).removeprefix("torch."),
+        "torch's default device": str(torch.get_default_device()),
+        "the debug level of torch.distributed": dist.get_debug_level().name,
+    }
+
+
+def different_settings(rank: int, of_ranks: Sequence[dict[str, str]]) -> Iterator[str]:
+    """A sentence for each setting in which a rank differs from most ranks, or from rank 0 where none is most common.
+
+    Args:
+        rank: the rank.
+        of_ranks: the settings of all ranks.
+    """
+    for name, own in of_ranks[rank].items():
+        values = [settings[name] for settings in of_ranks]
+        usual = max(values, key=values.count)
+        if own != usual:
+            others = [other for other, value in enumerate(values) if value == usual]
+            yield f"{capital(name)} is {own} on this rank, and {usual} on {ranks_in_words(others)}."
+
+
+def print_different_settings(inner: "MPI.Intracomm") -> None:
+    """Say on each rank in what it differs from the others; all ranks must ask."""
+    for sentence in different_settings(inner.rank, inner.allgather(torch_settings())):
+        print(sentence)
+
+
 @contextlib.contextmanager
 def torch_group(inner: "MPI.Intracomm", rendezvous: str, wanted: GroupKey, *, reuse: bool) -> Iterator[None]:
     """`torch.distributed` inside, with its default group. The group stays until a call needs another one.
@@ -129,18 +151,33 @@ def torch_group(inner: "MPI.Intracomm", rendezvous: str, wanted: GroupKey, *, re
         rendezvous: a file that does not exist yet.
         wanted: how many ranks, and with which backend.
         reuse: take the group of the last call, which fits on all ranks.
+
+    Raises:
+        GroupsBroken: a group cannot be made any more.
     """
-    global _left_clean, _last_group_key
-    record_calls()
-    if not reuse:
-        _destroy_last_group()
-        _last_group_key = None
-        store = store_for(inner, rendezvous)
-        dist.init_process_group(
-            _BACKENDS[wanted.backend], store=store, rank=inner.rank, world_size=wanted.world_size, timeout=TIMEOUT
-        )
+    global _last_group_key
+    if reuse and isinstance(course_group.group, TracedGroup):
+        recorder.ledger.forget([course_group.group.ledger_name])  # so that its collectives are counted from 1
+    else:
+        try:
+            _make_group(inner, rendezvous, wanted)
+        except Exception as error:
+            raise GroupsBroken(
+                f"torch.distributed can make no process group on this rank any more ({type(error).__name__}: {error}). "
+                "`ranks.restart()` starts new ranks, without the variables of the old ones"
+            ) from error
         _last_group_key = wanted
+    course_group.serving = True
     try:
         yield
     finally:
-        _left_clean = not recorder.open
+        course_group.serving = False
+
+
+def _make_group(inner: "MPI.Intracomm", rendezvous: str, wanted: GroupKey) -> None:
+    """Make the default group of these ranks, whatever groups there are on each."""
+    close_groups()
+    store = store_for(inner, rendezvous)
+    with inside_call("a fresh process group"):
+        plain_init(_BACKENDS[wanted.backend], store=store, rank=inner.rank, world_size=wanted.world_size)
+    course_group.group = dist.group.WORLD

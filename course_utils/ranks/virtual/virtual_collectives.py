@@ -19,6 +19,7 @@ from course_utils.ranks.virtual.rank_in_communicator import RankInCommunicator
 from course_utils.ranks.virtual.virtual_mpi import Op
 from course_utils.ranks.virtual.virtual_requests import CollectiveRequest, Request
 from course_utils.ranks.virtual.virtual_time import OpenCollective, RunIsOver
+from course_utils.trace.call_texts import collective_text
 from course_utils.trace.collective_forms import with_both_forms
 from course_utils.trace.events import Agreement
 from course_utils.trace.pickles import pickle_object
@@ -75,7 +76,7 @@ class VirtualCollectives(RankInCommunicator):
         began = self.moment()
         collective = self._enter(call.agreement, call.part, call.cost)
         try:
-            self.scheduler.wait_for_collective(self.me, collective, name)
+            self.scheduler.wait_for_collective(self.me, collective, collective_text(name, call.agreement.root))
         except RunIsOver:
             self._record_collective(name, call, collective, began, math.inf)
             raise
@@ -90,7 +91,8 @@ class VirtualCollectives(RankInCommunicator):
         def on_completion(end: float, status: Any) -> None:
             self._record_collective(name, call, collective, began, end, line)
 
-        return CollectiveRequest(self, name, collective, call.take, on_completion)
+        text = collective_text(name, call.agreement.root)
+        return CollectiveRequest(self, text, collective, call.take, on_completion)
 
     def _record_collective(self, name, call, collective, began, end, line=None):
         size = round(call.size * self._scale)

@@ -26,15 +26,16 @@ from course_utils.ranks.virtual.virtual_requests import (
     status_of,
 )  # fmt: skip
 from course_utils.ranks.virtual.virtual_time import PostedReceive, RunIsOver, VirtualMessage
+from course_utils.trace import call_texts
 from course_utils.trace.events import OBJECT
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import current_line
 from course_utils.trace.wait_graph import Message, Receive, Send
 
 
-def source_text(source: int) -> str:
-    """A source in words: its number, or that it may be any."""
-    return "ANY_SOURCE" if source == ANY_SOURCE else str(source)
+def receive_text(name: str, source: int, tag: int) -> str:
+    """A receive in words, "recv(source=1, tag=4)"."""
+    return call_texts.receive_text(name, None if source == ANY_SOURCE else source, None if tag == ANY_TAG else tag)
 
 
 class VirtualMessages(RankInCommunicator):
@@ -76,7 +77,7 @@ class VirtualMessages(RankInCommunicator):
                 more = peer, tag, message.nbytes, 0, kind
                 self._add_event(name, "send", began, end, *more, line=line, position=position)
 
-        text = f"{name}(dest={dest})"
+        text = call_texts.send_text(name, dest, tag)
         if message is None:
             return Request(self, text, on_completion, None)
         if name not in ("Issend", "issend"):
@@ -101,7 +102,7 @@ class VirtualMessages(RankInCommunicator):
 
     def _wait_until_taken(self, name: str, message: VirtualMessage, dest: int, tag: int) -> None:
         need = Send(Message(self.label, self.world_ranks[dest], tag))
-        request = SynchronousSend(self, f"{name}(dest={dest})", None, need)
+        request = SynchronousSend(self, call_texts.send_text(name, dest, tag), None, need)
         request.complete_with(message, self.scheduler.ranks[self.world_ranks[dest]]).Wait()
 
     def _send_object(self, name: str, obj: Any, dest: int, tag: int) -> None:
@@ -168,7 +169,7 @@ class VirtualMessages(RankInCommunicator):
     def _finish_receive(self, name, receive, began, position, source, kind, status) -> VirtualMessage:
         me = self.me
         try:
-            message = self.scheduler.receive(me, receive, f"{name}(source={source_text(source)})")
+            message = self.scheduler.receive(me, receive, call_texts.receive_text(name, receive.source, receive.tag))
         except RunIsOver:
             self._record_unfinished(name, receive, began, kind, position=position)
             raise
@@ -198,7 +199,7 @@ class VirtualMessages(RankInCommunicator):
         return self._begin_receive(name, source, tag, None, OBJECT)
 
     def _begin_receive(self, name: str, source: int, tag: int, take: Callable | None, kind: str) -> Request:
-        text = f"{name}(source={source_text(source)})"
+        text = receive_text(name, source, tag)
         if source == PROC_NULL:
             return FromNobody(self, text, None, None)
         began, line = self.moment(), current_line()[0] if self._records else None
@@ -267,7 +268,7 @@ class VirtualMessages(RankInCommunicator):
             _take_from_nobody(status)
             return True
         receive = self.posted_receive(source, tag)
-        message = self.scheduler.first_to_come(self.me, receive, f"Probe(source={source_text(source)})")
+        message = self.scheduler.first_to_come(self.me, receive, receive_text("Probe", source, tag))
         if status is not None:
             status.take(status_of(message))
         return True
@@ -282,7 +283,7 @@ class VirtualMessages(RankInCommunicator):
             message = self.scheduler.unassigned(me, receive)
             return message is not None and message.arrival <= me.clock
 
-        found = self.scheduler.test(me, come, f"Iprobe(source={source_text(source)})", receive.need)
+        found = self.scheduler.test(me, come, receive_text("Iprobe", source, tag), receive.need)
         if found and status is not None and (message := self.scheduler.unassigned(me, receive)):
             status.take(status_of(message))
         return found

@@ -14,7 +14,6 @@ import builtins
 import contextlib
 import io
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -338,7 +337,7 @@ def start_virtual(
     elif latency is not None or slow or ranks_per_node != 1:
         EmulatedNetwork.from_words(2, None, latency, slow, ranks_per_node)
     made = VirtualRanks(ranks, **more)
-    print(textwrap.fill(made.facts["line"], _WIDTH, break_long_words=False, break_on_hyphens=False))
+    print(wrapped(made.facts["line"], _WIDTH))
     return made
 
 
