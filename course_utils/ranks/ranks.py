@@ -24,7 +24,16 @@ from course_utils.ranks.interface import LIMIT, PATIENCE
 from course_utils.ranks.links.traffic import LinksAtRest, Meter, Traffic
 from course_utils.ranks.px_magic import register
 from course_utils.ranks.quiet_notice import QuietNotice
-from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, pack_or_explain, spread
+from course_utils.ranks.run import (
+    Attempt,
+    LastRun,
+    Run,
+    check_function,
+    check_takes_no_comm,
+    events_of,
+    pack_or_explain,
+    spread,
+)
 from course_utils.ranks.sharing import sharing_text
 from course_utils.words import count, wrapped
 
@@ -198,6 +207,8 @@ class Ranks(LastRun):
         check_function(function)
         if backend not in (None, "gloo", "nccl"):
             raise CourseError(f'run(backend={backend!r}): "gloo" and "nccl" are known here.')
+        if backend:
+            check_takes_no_comm(function, args, kwargs, backend)
         each = spread(args, kwargs, size)
         rendezvous = self._rendezvous(backend)
 

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import signal
 import socket
 import sys
 import threading
 import time
+import traceback
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from mpi4py import MPI
 
 from course_utils import settings, system
 from course_utils.machine import gpus
-from course_utils.ranks.engine.interrupts import run_coroutine, run_learner_code
+from course_utils.ranks.engine.interrupts import on_interrupt, run_coroutine, run_learner_code
 from course_utils.ranks.engine.output import capture_prints
 from course_utils.ranks.engine.process_settings import keep_settings
 from course_utils.ranks.engine.rank_process import this_rank
@@ -68,7 +70,12 @@ def introduce(path_of_notebook: list[str]) -> dict:
 
 @contextlib.contextmanager
 def _recording(fresh: bool = True) -> Iterator[None]:
-    """A call of the notebook's, with a ledger of its own where it has a fresh communicator."""
+    """A call of the notebook's, with a ledger of its own where it has a fresh communicator.
+
+    The stop button works in it, whatever the call before has done to SIGINT.
+    """
+    if signal.getsignal(signal.SIGINT) is not on_interrupt:
+        signal.signal(signal.SIGINT, on_interrupt)
     recorder.begin(this_rank().world.rank, fresh)
     try:
         yield
@@ -271,6 +278,8 @@ def _meet_and_close_broken_groups(world_size: int, number: int) -> MPI.Intracomm
     inner, broken_somewhere = _meet_on(world_size, number, broken)
     if groups and broken_somewhere:
         groups.close_broken_groups(inner.rank == 0)
+    if broken_somewhere:
+        _meet_on(world_size, number)  # or a rank would still find the store that another one closes
     return inner
 
 
@@ -385,9 +394,17 @@ def _execute(cell: str, communicator: int | None) -> Reply:
 
     with capture_prints(_overflow_file()) as printed:
         reply = _reply_to(run)
+    _let_go_of_variables(shell.last_execution_result)
     reply.output = printed.text()
     reply.value = shown
     return reply
+
+
+def _let_go_of_variables(result: Any) -> None:
+    """Of the functions that an error came through: IPython keeps it, and so would keep a store with its port open."""
+    error = result and (result.error_before_exec or result.error_in_exec)
+    if error:
+        traceback.clear_frames(error.__traceback__)
 
 
 def _refuse_exit() -> None:
