@@ -1,5 +1,7 @@
 """What a call on the ranks gives back: results in rank order, and what the trace counted."""
 
+import contextlib
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -217,6 +219,29 @@ def check_function(function: Any) -> None:
     """
     if not callable(function):
         raise CourseError(f"run needs a function, but got {function!r}. Write its name without quotes and brackets.")
+
+
+def check_takes_no_comm(function: Callable, arguments: tuple, keywords: dict, backend: str) -> None:
+    """Reject what wants a communicator where it will get none.
+
+    Raises:
+        CourseError: the function has one parameter more than there are arguments.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # as of some that are written in C
+        return
+    with contextlib.suppress(TypeError):
+        signature.bind(*arguments, **keywords)
+        return
+    with contextlib.suppress(TypeError):
+        signature.bind(None, *arguments, **keywords)
+        first = next(iter(signature.parameters))
+        raise CourseError(
+            f"{getattr(function, '__name__', 'the function')} has a parameter {first!r} more than it gets. A function "
+            f"that runs with backend={backend!r} gets no communicator, because it uses torch.distributed instead. "
+            f"Leave {first!r} out, and take the rank from dist.get_rank()."
+        )
 
 
 class LastRun:

@@ -54,6 +54,8 @@ def size_of(buf: Any) -> int:
         return 0
     if isinstance(buf, (list, tuple)) and buf:
         counts = [part for part in buf[1:] if isinstance(part, int) and not isinstance(part, bool)]
+        if len(buf) > 1 and isinstance(buf[1], tuple) and len(buf[1]) == 2 and isinstance(buf[1][0], int):
+            counts = [buf[1][0]]  # a count and a displacement
         types = [part for part in buf[1:] if isinstance(part, MPI.Datatype)]
         if buf[0] is not None and counts and types:
             return counts[0] * types[0].Get_size()
@@ -219,9 +221,13 @@ class Collectives:
         """The contribution of a rank: what it sends, or with IN_PLACE what already lies in the result."""
         return recvbuf if _is_in_place(sendbuf) else sendbuf
 
+    def _part_bytes(self, own: Any, whole: Any) -> int:
+        """The bytes of a rank's part, of its own or, with IN_PLACE, of the whole."""
+        return size_of_first(whole) // self.size if _is_in_place(own) else size_of_first(own)
+
     def _amount_of_part(self, own: Any, whole: Any) -> Amount:
         """What the part of each rank holds, of its own or, with IN_PLACE, of the whole that the root has."""
-        return _amount_of(whole, self.size) if _is_in_place(own) else _amount_of(own)
+        return _amount_of(whole, len(self.world_ranks)) if _is_in_place(own) else _amount_of(own)
 
     # --- buffers: what to begin, and what must be the same on all ranks ---------------------------------------------
 
@@ -235,7 +241,7 @@ class Collectives:
         return CollectiveCall(start, self._root_bytes(root, buf), root, None, _amount_of(buf), layouts)
 
     def Scatter(self, sendbuf, recvbuf, root=0):
-        gives = cut_layout(sendbuf, self.size) if self.rank == root else None
+        gives = cut_layout(sendbuf, len(self.world_ranks)) if self.rank == root else None
         return CollectiveCall(
             partial(self.inner.Iscatter, sendbuf, recvbuf, root),
             self._root_bytes(root, sendbuf),
@@ -251,10 +257,10 @@ class Collectives:
         return CollectiveCall(start, self._root_bytes_of_all(root, sendbuf), root, layouts=layouts)
 
     def Gather(self, sendbuf, recvbuf, root=0):
-        receives = cut_layout(recvbuf, self.size) if self.rank == root else None
+        receives = cut_layout(recvbuf, len(self.world_ranks)) if self.rank == root else None
         return CollectiveCall(
             partial(self.inner.Igather, sendbuf, recvbuf, root),
-            size_of_first(sendbuf),
+            self._part_bytes(sendbuf, recvbuf),
             root,
             amount=self._amount_of_part(sendbuf, recvbuf),
             layouts=(whole_layout(sendbuf), receives),
@@ -267,9 +273,9 @@ class Collectives:
 
     def Allgather(self, sendbuf, recvbuf):
         start = partial(self.inner.Iallgather, sendbuf, recvbuf)
-        layouts = whole_layout(sendbuf), cut_layout(recvbuf, self.size)
+        layouts = whole_layout(sendbuf), cut_layout(recvbuf, len(self.world_ranks))
         amount = self._amount_of_part(sendbuf, recvbuf)
-        return CollectiveCall(start, size_of_first(sendbuf), amount=amount, layouts=layouts)
+        return CollectiveCall(start, self._part_bytes(sendbuf, recvbuf), amount=amount, layouts=layouts)
 
     def Allgatherv(self, sendbuf, recvbuf):
         start = partial(self.inner.Iallgatherv, sendbuf, recvbuf)
@@ -278,10 +284,10 @@ class Collectives:
 
     def Alltoall(self, sendbuf, recvbuf):
         contribution = self._contribution(sendbuf, recvbuf)
-        layouts = cut_layout(contribution, self.size), cut_layout(recvbuf, self.size)
-        amount = _amount_of(contribution, self.size)
+        layouts = cut_layout(contribution, len(self.world_ranks)), cut_layout(recvbuf, len(self.world_ranks))
+        amount = _amount_of(contribution, len(self.world_ranks))
         start = partial(self.inner.Ialltoall, sendbuf, recvbuf)
-        return CollectiveCall(start, size_of_first(sendbuf), amount=amount, layouts=layouts)
+        return CollectiveCall(start, size_of_first(contribution), amount=amount, layouts=layouts)
 
     def Alltoallv(self, sendbuf, recvbuf):
         contribution = self._contribution(sendbuf, recvbuf)

@@ -96,7 +96,8 @@ class InterCollectives(Collectives):
 
     def _start_described(self, blocking: str, name: str, call: CollectiveCall) -> TracedRequest:
         agreement = self._agreement(blocking, call.root, call.op)
-        return super()._start_described(blocking, name, replace(call, root=agreement.root, amount=(None, "")))
+        described = replace(call, root=agreement.root, amount=(None, ""), layouts=())
+        return super()._start_described(blocking, name, described)
 
     # --- Python objects: MPI's own, too -----------------------------------------------------------------------------
 

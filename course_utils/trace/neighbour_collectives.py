@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from course_utils.trace.call_errors import name_errors
 from course_utils.trace.collectives import concatenate, receive_buffer, size_of_first, unpickle_parts
 from course_utils.trace.events import Agreement
 from course_utils.trace.memory import check_memory
@@ -119,5 +120,5 @@ def _nonblocking(kind: str) -> Callable:
 
 
 for _kind in _ON_BUFFERS:
-    setattr(NeighbourCollectives, f"Neighbor_{_kind}", _blocking(_kind))
-    setattr(NeighbourCollectives, f"Ineighbor_{_kind}", _nonblocking(_kind))
+    for _name, _call in {f"Neighbor_{_kind}": _blocking, f"Ineighbor_{_kind}": _nonblocking}.items():
+        setattr(NeighbourCollectives, _name, name_errors(_name, _call(_kind)))

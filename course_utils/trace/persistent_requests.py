@@ -12,6 +12,8 @@ from typing import Any
 
 from mpi4py import MPI
 
+from course_utils.trace.call_errors import name_errors
+from course_utils.trace.call_texts import receive_text, send_text
 from course_utils.trace.collectives import CollectiveCall, Collectives, size_of
 from course_utils.trace.events import Agreement
 from course_utils.trace.memory import check_memory
@@ -78,7 +80,7 @@ class PartitionedRequest(PlainPersistentRequest):
             self._missing = set(range(self._partitions))
         elif peer is not None:
             need = recorder.ledger.add_receive(self._label, self._comm.members, peer, self._tag)
-        text = f"{self._call}({'dest' if self._sends else 'source'}={self._peer})"
+        text = (send_text if self._sends else receive_text)(self._call, self._peer, self._tag)
         return TracedRequest.wrap(plain, text, source_line, on_completion, need)
 
     def _note_ready(self, partitions: Sequence[int]) -> None:
@@ -137,7 +139,7 @@ class PersistentCollectives:
             began, need = time.perf_counter(), ledger.add_collective(label, self.members, agreement)
 
             def on_completion(end: float, _: MPI.Status | None) -> None:
-                recorder.add_collective(init, agreement, need, began, end, call.size, line)
+                recorder.add_collective(init, agreement, need, began, end, call.size, line, call.layouts)
 
             return TracedRequest.wrap(plain, init, source_line, on_completion, need)
 
@@ -152,7 +154,7 @@ def _persistent(name: str) -> Callable:
         described = {key: value for key, value in kwargs.items() if key != "info"}
         return self.init_collective(name, describe(self, *args, **described), *args, **kwargs)
 
-    return init
+    return name_errors(f"{name}_init", init)
 
 
 for _name in (

@@ -378,8 +378,11 @@ class Recorder:
             return
         activity, began, reported, call = self.activity, time.perf_counter(), False, self._call
         thread, look_at, stopped = get_ident(), _LOOK_SECONDS, False
+        posted: list[Any] = [request for request in self.open.values() if getattr(request, "matched", None) is False]
         try:
             while not done():
+                for receive in posted:  # of an object: it takes its message while the rank waits for something else
+                    receive.is_complete()
                 if activity and (activity.asked_to_stop or call <= self._stopped_call):
                     raise StopAsked(f"{text}{self._where(source_line)}")
                 waited = time.perf_counter() - began

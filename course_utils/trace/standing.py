@@ -47,7 +47,7 @@ def standing_of_rank() -> Standing:
 def standing_at(frame: FrameType | None) -> Standing:
     """Where a thread is, from its innermost frame."""
     importing, inner = _imported(frame), None
-    while frame is not None and not is_learner_code(frame.f_code.co_filename):
+    while frame is not None and not _is_own(frame.f_code):
         inner, frame = frame, frame.f_back
     if frame is None:
         return Standing(importing=importing)

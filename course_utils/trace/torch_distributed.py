@@ -27,7 +27,7 @@ from course_utils.trace.events import Agreement
 from course_utils.trace.ledger import WORLD
 from course_utils.trace.recorder import SourceLine, StopAsked, current_line, recorder
 from course_utils.trace.torch_calls import COLLECTIVES, agreement_of, bytes_of, collective_call, message_call
-from course_utils.trace.torch_stores import disconnect
+from course_utils.trace.torch_stores import Sockets, cut
 from course_utils.trace.wait_graph import Need
 from course_utils.words import ranks_in_words
 
@@ -124,6 +124,7 @@ class TracedWork(dist.Work):
             self._leave()
             raise
         if timeout and not done():
+            recorder.remove_open(self)  # it was waited for
             raise RuntimeError(f"{self.text} was not done after the {timeout.total_seconds():g} s of wait(timeout=…)")
         self._finish()
         return True
@@ -242,10 +243,24 @@ class TracedGroup(dist.ProcessGroup):
         super().__init__(rank, size)  # type: ignore[call-arg] # the stubs know another constructor alone
         self._plain: Any = dist.ProcessGroup(store, rank, size)
         self._unfinished: weakref.WeakSet[TracedWork] = weakref.WeakSet()
+        self._connections: Sockets = set()
+        self.leave: Callable[[], None] = lambda: None
         self.members = list(range(size))
 
-    def introduce(self, name: str, members: list[int], *, awaited: bool) -> None:
-        """Tell the group what its ranks have learnt of each other."""
+    def introduce(
+        self,
+        name: str,
+        members: list[int],
+        connections: Sockets,
+        leave: Callable[[], None] = lambda: None,
+        *,
+        awaited: bool,
+    ) -> None:
+        """Tell the group what its ranks have learnt of each other, and which connections it has made.
+
+        `leave`: takes back what this rank has written where they met.
+        """
+        self._connections, self.leave = connections, leave
         self.ledger_name, self.members, self.awaited = f"{WORLD}/{name}", members, awaited
         self._names.add(self.ledger_name)
 
@@ -269,9 +284,8 @@ class TracedGroup(dist.ProcessGroup):
         self._unfinished.discard(work)
 
     def disconnect(self) -> None:
-        """End on this rank whatever is under way in the group, so that its destructor need not wait for it."""
-        with contextlib.suppress(RuntimeError):  # NCCL's has no backend for the processor
-            disconnect(self._plain._get_backend(torch.device("cpu")))
+        """End on this rank whatever is under way over gloo, which knows no way to abort it; its destructor waits."""
+        cut(self._connections)
 
     @property
     def is_clean(self) -> bool:
@@ -359,6 +373,8 @@ class TracedGroup(dist.ProcessGroup):
             recorder.wait(waiting.is_completed, "monitored_barrier", source_line, awaited)
             waiting.wait()
             end = time.perf_counter()
+        except RuntimeError as error:  # its first line says who is missing, and the rest what gloo thinks of it
+            raise RuntimeError(str(error).partition("\n")[0]) from error
         finally:
             recorder.add_collective("monitored_barrier", need.agreement, need, began, end, 0, line)
 

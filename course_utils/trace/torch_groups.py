@@ -26,7 +26,14 @@ from course_utils.trace.events import Agreement
 from course_utils.trace.learner_threads import OWN_THREADS
 from course_utils.trace.recorder import StopAsked, recorder
 from course_utils.trace.torch_distributed import SHORT_TIMEOUT, TracedGroup
-from course_utils.trace.torch_stores import inside_call, is_polled, poll_stores, seconds_in_words, wait_until
+from course_utils.trace.torch_stores import (
+    inside_call,
+    is_polled,
+    open_sockets,
+    poll_stores,
+    seconds_in_words,
+    wait_until,
+)
 from course_utils.trace.wait_graph import Collective
 from course_utils.words import ranks_in_words
 
@@ -65,16 +72,18 @@ class Meeting(NamedTuple):
         token: the same on all of them, and different for every group.
         members: for each rank of the group, the rank of the run.
         complete: whether all of them are ranks; a learner's program may start other processes that join.
+        leave: takes back what this rank has written.
     """
 
     token: str
     members: list[int]
     complete: bool
+    leave: Callable[[], None]
 
 
 def _alone(size: int) -> Meeting:
     """For a group of which the trace can know nothing."""
-    return Meeting(uuid.uuid4().hex, [recorder.rank] * size, False)
+    return Meeting(uuid.uuid4().hex, [recorder.rank] * size, False, lambda: None)
 
 
 class _Attendance:
@@ -85,7 +94,7 @@ class _Attendance:
     """
 
     def __init__(self, store: dist.Store, label: str, group_rank: int, size: int, gloo_key: Callable[[int], str]):
-        self._store, self._gloo_key = store, gloo_key
+        self._store, self._gloo_key, self._group_rank = store, gloo_key, group_rank
         self._keys = [f"course {label} {rank}" for rank in range(size)]
         self._own = self._keys[group_rank]
         self._missing = list(range(size))
@@ -115,14 +124,15 @@ class _Attendance:
         return [rank for rank in self._missing if not self._store.check([self._keys[rank]])]
 
     def leave(self) -> None:
-        """Take the own key back, so that nobody finds it who tries again."""
-        with contextlib.suppress(Exception):
+        """Take back what this rank has written, gloo's address too, so that nobody finds it who tries again."""
+        with contextlib.suppress(Exception):  # the store may be gone
             self._store.delete_key(self._own)
+            self._store.delete_key(self._gloo_key(self._group_rank))
 
     def result(self) -> Meeting:
         """What all have written."""
         entries = [self._store.get(key).decode().split() for key in self._keys]
-        return Meeting(entries[0][1], [int(rank) for rank, _ in entries], True)
+        return Meeting(entries[0][1], [int(rank) for rank, _ in entries], True, self.leave)
 
 
 def _meet(attendance: _Attendance, text: str, timeout: timedelta) -> Meeting | None:
@@ -177,14 +187,16 @@ def _make_group_together(
     meeting = None
     if is_polled() and not (_has_children() and "nccl" in str(backend)):
         meeting = _meet_for(size, group_rank, ranks, store, name, timeout)
+    before = open_sockets()
     distributed_c10d.ProcessGroup = TracedGroup  # type: ignore[misc]
     try:
         made = make()
     finally:
         distributed_c10d.ProcessGroup = _PlainGroup  # type: ignore[misc]
     if isinstance(made[0], TracedGroup):
-        token, members, complete = meeting or _alone(size)
-        made[0].introduce(f"{backend} {token}", members, awaited=complete and timeout > SHORT_TIMEOUT)
+        token, members, complete, leave = meeting or _alone(size)
+        awaited = complete and timeout > SHORT_TIMEOUT
+        made[0].introduce(f"{backend} {token}", members, open_sockets() - before, leave, awaited=awaited)
     return made
 
 
@@ -344,6 +356,8 @@ def _destroy_process_group(group: dist.ProcessGroup | None = None) -> None:
     While ranks are asked to stop, groups stay until the next call: those that still wait in one are to report that,
     and not that a connection was cut.
     """
+    if group is None and not dist.is_initialized():
+        return  # the course may have closed it, after an operation that was not finished
     some = [group] if group not in (None, dist.group.WORLD) else list(distributed_c10d._world.pg_map)
     traced_groups = [one for one in some if isinstance(one, TracedGroup)]
     if recorder.activity and recorder.activity.asked_to_stop:
@@ -351,15 +365,22 @@ def _destroy_process_group(group: dist.ProcessGroup | None = None) -> None:
             traced.broken = traced.dismissed = True
         return
     unfinished = [one for one in traced_groups if not one.is_clean]
+    _leave(traced_groups, unfinished)
     traced_groups.clear()
-    for traced in unfinished:
-        traced.disconnect()
     some.clear()
     _plain_destroy(group)
     if unfinished:
         destructors = threading.Thread(target=unfinished.clear, daemon=True, name=f"{OWN_THREADS}destructors")
         destructors.start()
         destructors.join(_DESTRUCTOR_SECONDS)
+
+
+def _leave(groups: Sequence[TracedGroup], unfinished: Sequence[TracedGroup]) -> None:
+    """A function of its own, whose variables do not keep the last group alive."""
+    for group in groups:
+        group.leave()
+    for group in unfinished:
+        group.disconnect()
 
 
 def close_groups() -> None:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch.distributed as dist
 from torch.distributed import Store
@@ -197,21 +196,19 @@ _plain_gloo = dist.ProcessGroupGloo.__init__ if dist.is_gloo_available() else No
 
 def _make_gloo(self: Any, *arguments: Any, **options: Any) -> None:
     assert _plain_gloo
-    before = _sockets()
-    if is_polled():
-        making = ThreadedCall(lambda: _plain_gloo(self, *arguments, **options))
-        wait_until(making.is_completed, "ProcessGroupGloo")
-        making.wait()
-    else:
-        _plain_gloo(self, *arguments, **options)
-    _connections[self] = _sockets() - before
+    if not is_polled():
+        return _plain_gloo(self, *arguments, **options)
+    making = ThreadedCall(lambda: _plain_gloo(self, *arguments, **options))
+    wait_until(making.is_completed, "ProcessGroupGloo")
+    return making.wait()
 
 
-_connections: WeakKeyDictionary[Any, set[tuple[int, int]]] = WeakKeyDictionary()
-"""For each backend of gloo's its sockets, each by descriptor and inode."""
+Sockets = set[tuple[int, int]]
+"""Of this process, each by its descriptor and its inode."""
 
 
-def _sockets() -> set[tuple[int, int]]:
+def open_sockets() -> Sockets:
+    """Those that are open now; none where a system does not show them."""
     found = set()
     for name in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd") else ():
         with contextlib.suppress(OSError):
@@ -221,12 +218,13 @@ def _sockets() -> set[tuple[int, int]]:
     return found
 
 
-def disconnect(backend: Any) -> None:
-    """End whatever is under way over gloo, which knows no way to abort: its connections are cut, on this rank."""
-    for descriptor, inode in _connections.pop(backend, ()):
+def cut(sockets: Sockets) -> None:
+    """End whatever is under way on these connections, as far as they are still open."""
+    for descriptor, inode in sockets:
         with contextlib.suppress(OSError):
             if os.fstat(descriptor).st_ino == inode:
                 with socket.socket(fileno=os.dup(descriptor)) as connection:
+                    connection.getpeername()  # a socket that listens has no peer, and gloo dies with it
                     connection.shutdown(socket.SHUT_RDWR)
 
 

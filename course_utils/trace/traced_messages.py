@@ -8,23 +8,16 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.errors import MessageTruncated, NoSuchRank
-from course_utils.trace import call_texts
 from course_utils.trace.call_errors import note_call
+from course_utils.trace.call_texts import receive_text, send_text
 from course_utils.trace.collectives import size_of
 from course_utils.trace.events import OBJECT, BufferLayout
 from course_utils.trace.memory import check_buffers
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import SourceLine, current_line, recorder
-from course_utils.trace.requests import OnCompletion, PersistentRequest, PickledReceive, TracedRequest
+from course_utils.trace.requests import OnCompletion, PersistentRequest, PickledReceive, SendAndReceive, TracedRequest
 from course_utils.trace.type_signatures import message_layouts, unit_of
 from course_utils.trace.wait_graph import Receive, Send
-
-
-def receive_text(name: str, source: int, tag: int) -> str:
-    """A receive in words, "recv(source=1, tag=4)"."""
-    return call_texts.receive_text(
-        name, None if source == MPI.ANY_SOURCE else source, None if tag == MPI.ANY_TAG else tag
-    )
 
 
 def _is_plain(buf: Any) -> bool:
@@ -122,6 +115,12 @@ class PointToPoint:
     def _world_rank(self, rank: int) -> int | None:
         return self.world_ranks[rank] if 0 <= rank < len(self.world_ranks) else None
 
+    def _receive_text(self, name: str, source: int, tag: int) -> str:
+        """A receive in words, "recv(source=1, tag=4)"."""
+        any_source, any_tag = source == MPI.ANY_SOURCE, tag == MPI.ANY_TAG
+        own = None if any_source else source, None if any_tag else tag
+        return receive_text(name, *own, self._world_rank(source))
+
     def _start(self, start: Callable, message: Outgoing) -> Started:
         self.check_peer(message.name, message.dest)
         line, source_line = current_line()
@@ -147,7 +146,7 @@ class PointToPoint:
         message = started.message
         return TracedRequest.wrap(
             started.request,
-            call_texts.send_text(message.name, message.dest, message.tag),
+            send_text(message.name, message.dest, message.tag, self._world_rank(message.dest)),
             started.source_line,
             lambda end, _: self._record_send(started, end),
             self._enter_send(message),
@@ -291,7 +290,9 @@ class PointToPoint:
 
         if not arrived():
             try:
-                recorder.wait(arrived, receive_text(name, source, tag), source_line, self.receive_need(source, tag))
+                recorder.wait(
+                    arrived, self._receive_text(name, source, tag), source_line, self.receive_need(source, tag)
+                )
             except KeyboardInterrupt:
                 record(float("inf"), None)
                 raise
@@ -313,7 +314,7 @@ class PointToPoint:
         if rest.Test(status):
             return
         try:
-            text, need = receive_text(name, source, tag), self.receive_need(source, tag)
+            text, need = self._receive_text(name, source, tag), self.receive_need(source, tag)
             recorder.wait(lambda: rest.Test(status), text, current_line()[1], need)
         except KeyboardInterrupt:
             record(float("inf"), None)
@@ -330,14 +331,14 @@ class PointToPoint:
                 check_whole_numbers(name, buf, status.Get_count(MPI.BYTE))
 
         need = None if source == MPI.PROC_NULL else self.receive_need(source, tag)
-        request = TracedRequest.wrap(request, receive_text(name, source, tag), source_line, on_completion, need)
+        request = TracedRequest.wrap(request, self._receive_text(name, source, tag), source_line, on_completion, need)
         request.track_buffers(None, buf)
         return request
 
     def _irecv(self, name: str, source: int, tag: int) -> PickledReceive:
         line, source_line = current_line()
         began = time.perf_counter()
-        text = receive_text(name, source, tag)
+        text = self._receive_text(name, source, tag)
         record = self._on_receipt(name, source, tag, began, line, OBJECT)
         receive = PickledReceive(self, source, tag, text, source_line, record)
         self.posted.append(receive)
@@ -371,6 +372,24 @@ class PointToPoint:
         receive.wait_polling(status)
         send.wait()
 
+    def Isendrecv(
+        self,
+        sendbuf,
+        dest,
+        sendtag=0,
+        recvbuf=None,
+        source=MPI.ANY_SOURCE,
+        recvtag=MPI.ANY_TAG,
+    ):
+        self.check_peer("Isendrecv", source, MPI.ANY_SOURCE)
+        self.check_peer("Isendrecv", dest)
+        receive = self._start_receive("Isendrecv", recvbuf, source, recvtag)
+        send = self._isend_buffer("Isendrecv", self.inner.Isend, sendbuf, dest, sendtag)
+        return SendAndReceive("Isendrecv", receive, send)
+
+    def Isendrecv_replace(self, buf, dest, sendtag=0, source=MPI.ANY_SOURCE, recvtag=MPI.ANY_TAG):
+        return self.Isendrecv(np.array(buf), dest, sendtag, buf, source, recvtag)
+
     def Sendrecv_replace(self, buf, dest, sendtag=0, source=MPI.ANY_SOURCE, recvtag=MPI.ANY_TAG, status=None):
         self.Sendrecv(np.array(buf), dest, sendtag, buf, source, recvtag, status)
 
@@ -393,7 +412,7 @@ class PointToPoint:
 
     def Probe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
         _, source_line = current_line()
-        text, need = receive_text("Probe", source, tag), self.receive_need(source, tag)
+        text, need = self._receive_text("Probe", source, tag), self.receive_need(source, tag)
         recorder.wait(lambda: self.inner.Iprobe(source, tag, status), text, source_line, need)
         return True
 
@@ -407,7 +426,7 @@ class PointToPoint:
     def _note_probe(self, name: str, source: int, tag: int, found: Any) -> Any:
         """What a look for a message has found; where that is nothing, the ledger says so."""
         if not found and source != MPI.PROC_NULL:
-            recorder.note_failed_test(receive_text(name, source, tag), self.receive_need(source, tag))
+            recorder.note_failed_test(self._receive_text(name, source, tag), self.receive_need(source, tag))
         return found
 
     # A matched probe takes the message out of the queue; what is left to do is to read it, which needs nobody else.
@@ -436,7 +455,7 @@ class PointToPoint:
             found = probe(source, tag, status)
             return found is not None
 
-        recorder.wait(arrived, receive_text(name, source, tag), source_line, self.receive_need(source, tag))
+        recorder.wait(arrived, self._receive_text(name, source, tag), source_line, self.receive_need(source, tag))
         self._on_receipt(name, source, tag, began, line)(time.perf_counter(), status)
         assert found is not None
         return found

@@ -108,8 +108,8 @@ def _does_not_fit(transfer: Transfer) -> bool:
 
 
 def _blocking_name(event: Event) -> str:
-    """The name of a collective in small letters, of both its forms: "scatter" of Iscatter."""
-    return event.name.lower().removeprefix("i")
+    """The name of a collective in small letters, of all its forms: "scatter" of Iscatter and Scatter_init."""
+    return event.name.lower().removeprefix("i").removesuffix("_init")
 
 
 def orders_differ(given: BufferLayout, room: BufferLayout) -> bool:

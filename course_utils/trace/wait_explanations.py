@@ -5,7 +5,7 @@ Often the message that was meant lies there, and no call asks for it.
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -23,11 +23,8 @@ from course_utils.trace.wait_graph import (
 )
 from course_utils.words import capital, join, ranks_in_words
 
-_OF_THE_LEDGER = "/leaders", "/post", "/complete"
+_OF_THE_LEDGER = "/leaders", "/post", "/complete", " neighbours", " partitions"
 """How names of communicators end on which the ledger alone sends messages, in the place of something else of MPI's."""
-
-_INTERCOMMUNICATOR = f"{WORLD}/["
-"""How names of communicators begin that join two groups."""
 
 
 class Mistake(IntEnum):
@@ -72,7 +69,7 @@ def _unreceived_text(waits: WaitGraph) -> str:
     by_rank = by_mistake[min(by_mistake)]
     first, *others = sorted(by_rank)
     also = f" It is the same on {ranks_in_words(others)}." if others else ""
-    return f"{_sentence(by_rank[first], waits.members)}{also}"
+    return f"{_sentence(by_rank[first])}{also}"
 
 
 def _communicators_text(waits: WaitGraph) -> str:
@@ -95,7 +92,8 @@ def near_misses(snapshots: Mapping[int, Snapshot], stuck: Iterable[int]) -> Iter
     lost = list(_unreceived(snapshots))
     for rank in stuck:
         needs = single_needs(snapshots[rank].need)
-        for wanted in [need.message for need in needs if isinstance(need, Receive)]:
+        messages = [need.message for need in needs if isinstance(need, Receive)]
+        for wanted in [message for message in messages if not message.communicator.endswith(_OF_THE_LEDGER)]:
             for sender, receiver, message in lost:
                 mistake = _mistake(sender, receiver, message, rank, wanted)
                 may_come = mistake is Mistake.DESTINATION and snapshots[receiver].state != IS_DONE
@@ -136,33 +134,23 @@ def _mistake(sender: int, receiver: int, message: Message, waiting: int, wanted:
     return wrong[0] if len(wrong) == 1 else None
 
 
-def _sentence(found: list[NearMiss], members: Mapping[str, Sequence[int]]) -> str:
+def _sentence(found: list[NearMiss]) -> str:
     """On messages that one rank does not receive, all for the same reason."""
     senders, tags = sorted({each.sender for each in found}), sorted({each.message.tag or 0 for each in found})
     mistake, waiting, wanted = found[0].mistake, found[0].waiting, found[0].wanted
     several = len(found) > 1
-    messages, are = ("Messages", "are") if several else ("A message", "is")
-    with_tags = f" with tag{'s' if len(tags) > 1 else ''} {join(list(map(str, tags)))}"
+    messages, are, they, were = ("Messages", "are", "they", "were") if several else ("A message", "is", "it", "was")
     source = ranks_in_words(senders)
     if mistake is Mistake.TAG:
-        return f"{messages} from {source}{with_tags} {are} there, but rank {waiting} asks for tag {wanted.tag}."
+        with_tags = f"with tag{'s' if len(tags) > 1 else ''} {join(list(map(str, tags)))}"
+        return f"{messages} from {source} {with_tags} {are} there, but rank {waiting} asks for tag {wanted.tag}."
     if mistake is Mistake.COMMUNICATOR:
-        were = "they were" if several else "it was"
         return (
-            f"{messages} from {source} {are} there, but {were} sent on a different communicator, "
-            "and only a receive on that communicator gets what was sent there."
+            f"{messages} from {source} {are} there, but {they} {were} sent on a different communicator, "
+            f"and only a receive on that communicator gets what was sent there."
         )
     if mistake is Mistake.SOURCE:
-        asked = f"rank {wanted.peer}{_number_there(wanted, members)}"
-        return f"{messages} from {source} {are} there, but rank {waiting} asks for one from {asked}."
+        asked = f"rank {waiting} asks for one from rank {wanted.peer}"
+        return f"{messages} from {source} {are} there, but {asked}."
     receivers = ranks_in_words(sorted({each.receiver for each in found}))
     return f"{messages} from {source} went to {receivers}, which never received {'them' if several else 'it'}."
-
-
-def _number_there(wanted: Message, members: Mapping[str, Sequence[int]]) -> str:
-    """Which rank the sender is on the receive's communicator, where it has a different number there."""
-    ranks = list(members.get(wanted.communicator, ()))
-    if wanted.peer not in ranks or wanted.communicator.startswith(_INTERCOMMUNICATOR):
-        return ""
-    position = ranks.index(wanted.peer)
-    return "" if position == wanted.peer else f", which is rank {position} of the communicator"

@@ -427,10 +427,14 @@ def test_want_of_memory_is_told_from_a_kill(tmp_path: Path, monkeypatch) -> None
         assert words in exit_status.describe_end(set_of_ranks, {2: 77})
 
 
-def test_a_rank_that_a_library_ends_says_who_may_have(tmp_path: Path) -> None:
+@pytest.mark.parametrize("used", [False, True])
+def test_nccl_is_named_only_where_a_rank_that_a_library_ends_has_used_it(tmp_path: Path, used: bool) -> None:
+    folder = ranks_folder.RanksFolder(tmp_path)
     (tmp_path / "ended-77").write_text("134\n")
-    said = exit_status.describe_end(ranks_folder.RanksFolder(tmp_path), {2: 77})
-    assert said.startswith("rank 2 was ended by signal 6, SIGABRT: a library gave up.") and "NCCL" in said
+    if used:
+        folder.nccl_file(2).touch()
+    said = exit_status.describe_end(folder, {2: 77})
+    assert said.startswith("rank 2 was ended by signal 6, SIGABRT: a library gave up.") and ("NCCL" in said) == used
 
 
 def test_where_a_rank_is_can_be_asked_from_outside(four_ranks) -> None:

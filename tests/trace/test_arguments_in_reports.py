@@ -29,6 +29,8 @@ DUPLICATE = "world/1/0"
         (receive_text("recv", None, None), "recv(source=ANY_SOURCE)"),
         (receive_text("recv", 1, 0), "recv(source=1, tag=0)"),
         (receive_text("Sendrecv", 1, 3), "Sendrecv(source=1, recvtag=3)"),
+        (receive_text("recv", 1, 3, 1), "recv(source=1, tag=3)"),
+        (receive_text("recv", 1, 3, 2), "recv(source=1, which is rank 2, tag=3)"),
         (collective_text("Bcast", 0), "Bcast"),
         (collective_text("Bcast", 2), "Bcast(root=2)"),
         (event_text(Event(0, "Send", "send", 1, 4, 8, 0.0, 1.0, 9)), "Send(dest=1, tag=4), line 9"),
@@ -260,7 +262,10 @@ def unlike_lengths_of_a_broadcast(comm):
         (a_column, "Bcast: the array is not contiguous in memory, as a column is not. "),
         (a_list, "Allreduce: it needs an array, and was given a list. allreduce, with a small letter, takes any "),
         (objects, "Bcast: the array holds Python objects (dtype=object)"),
-        (too_little_room, "Irecv(source=0): the message from rank 0 has 24 bytes, the array for it has room for 16. "),
+        (
+            too_little_room,
+            "MessageTruncated: Irecv: the message from rank 0 has 24 bytes, the array for it has room ",
+        ),
         (
             unlike_lengths_of_a_broadcast,
             "(rank 0 Bcast(root=0) of 12 float64, ranks 1, 2 and 3 Bcast(root=0) of 8 float64)",

@@ -328,7 +328,7 @@ def sums_of_unlike_sizes() -> None:
 
 
 def test_tensors_of_unlike_sizes_are_told_apart(four_ranks) -> None:
-    with pytest.raises(CourseError, match=r"rank 1 all_reduce of 5 numbers"):
+    with pytest.raises(CourseError, match=r"rank 1 all_reduce of 5 float32"):
         four_ranks.run(sums_of_unlike_sizes, backend="gloo")
     if not four_ranks.healthy:
         four_ranks.restart()
@@ -623,7 +623,8 @@ def test_a_collective_for_which_torch_makes_no_work_is_waited_for_in_the_gpus_qu
     monkeypatch.setattr(torch.cuda, "Event", _EventOnGpu)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: recorded_as_a_graph)
     plain = SimpleNamespace(allreduce=lambda *_: None)
-    group = SimpleNamespace(recording=True, _plain=plain, _ledger_entry=lambda: ("nccl 0", [0]))
+    group = TracedGroup(dist.HashStore(), 0, 1)
+    group._plain = plain
     recorder.begin(0)
     work = TracedGroup.allreduce(group, [torch.ones(2)], dist.AllreduceOptions())
     if recorded_as_a_graph:
@@ -653,9 +654,10 @@ def hang_on_a_gpu() -> str:
     kept = torch.cuda.Event, torch.cuda.is_current_stream_capturing
     torch.cuda.Event, torch.cuda.is_current_stream_capturing = Never, lambda: False
     try:
-        group = SimpleNamespace(recording=True, _plain=SimpleNamespace(allreduce=lambda *_: None))
-        group._ledger_entry = lambda: ("nccl 0", [0, 1, 2, 3])
-        TracedGroup.allreduce(group, [torch.ones(2)], dist.AllreduceOptions()).wait()
+        group = TracedGroup(dist.HashStore(), dist.get_rank(), 4)
+        group.introduce("nccl", [0, 1, 2, 3], set(), awaited=True)
+        group._plain = SimpleNamespace(allreduce=lambda *_: None)
+        group.allreduce([torch.ones(2)], dist.AllreduceOptions()).wait()
     finally:
         torch.cuda.Event, torch.cuda.is_current_stream_capturing = kept
     return "ended"

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import signal
 import socket
 import sys
 import threading
 import time
+import traceback
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,11 +17,12 @@ from mpi4py import MPI
 
 from course_utils import settings, system
 from course_utils.machine import gpus
-from course_utils.ranks.engine.interrupts import run_coroutine, run_learner_code
+from course_utils.ranks.engine.interrupts import on_interrupt, run_coroutine, run_learner_code
 from course_utils.ranks.engine.output import capture_prints
 from course_utils.ranks.engine.process_settings import keep_settings
 from course_utils.ranks.engine.rank_process import this_rank
 from course_utils.ranks.engine.reply import (
+    Raised,
     RankTask,
     Reply,
     describe_exception,
@@ -67,12 +70,65 @@ def introduce(path_of_notebook: list[str]) -> dict:
 
 @contextlib.contextmanager
 def _recording(fresh: bool = True) -> Iterator[None]:
-    """A call of the notebook's, with a ledger of its own where it has a fresh communicator."""
+    """A call of the notebook's, with a ledger of its own where it has a fresh communicator.
+
+    The stop button works in it, whatever the call before has done to SIGINT.
+    """
+    if signal.getsignal(signal.SIGINT) is not on_interrupt:
+        signal.signal(signal.SIGINT, on_interrupt)
     recorder.begin(this_rank().world.rank, fresh)
     try:
         yield
     finally:
         recorder.end()
+
+
+class DirectRequest:
+    """A request that a client of ipyparallel has sent, and not the course: it is recorded as a call is.
+
+    IPython's long tracebacks take seconds where a machine is busy, in which a rank hears no interrupt.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> "DirectRequest":
+        own = {"showtraceback": self._keep_error, "showsyntaxerror": self._keep_error}
+        vars(self._shell).update(own, _format_exception_for_storage=lambda *args, **kwargs: {})
+        recorder.begin(this_rank().world.rank, fresh=False)
+        this_rank().use_direct_world()
+        recorder.begin_function()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        recorder.end()
+        for name in ("showtraceback", "showsyntaxerror", "_format_exception_for_storage"):
+            vars(self._shell).pop(name, None)
+
+    def _keep_error(self, *_: Any, **__: Any) -> None:
+        self._error = sys.exc_info()[1] or self._error
+        self._shell._last_traceback = []
+
+    def tell_what_went_wrong(self, reply_content: dict) -> dict:
+        """Add to an error of ipyparallel's what the rank did, and the learner's line to its text."""
+        error = self._error
+        if reply_content.get("status") != "error" or error is None:
+            return reply_content
+
+        def fail() -> None:
+            raise error
+
+        reply = _reply_to(fail)
+        raised = reply.error or Raised("", "")
+        about = {"kind": reply.kind, "waiting": reply.waiting, "type": raised.type, "message": raised.message}
+        reply_content.setdefault("engine_info", {})["course"] = about | {"line": raised.line}
+        if reply.waiting:
+            reply_content |= {"ename": "Stopped", "evalue": f"while waiting in {reply.waiting}"}
+        elif raised.line:
+            reply_content["evalue"] = str(raised).partition(": ")[2] or raised.line
+        reply_content["traceback"] = [f"{reply_content['ename']}: {reply_content['evalue']}"]
+        return reply_content
 
 
 def call(payload: bytes, pack: Callable[[Reply], Any] = pack_reply) -> Any:
@@ -116,7 +172,8 @@ def _meet(communicator: int) -> None:
     release_locks()
     if has_abandoned_calls():
         raise MPIBroken("a thread sits in a call that was broken off")
-    _meet_on(this_rank().world.size, communicator)
+    inner, _ = _meet_on(this_rank().world.size, communicator)
+    this_rank().direct.replace(inner, communicator)
 
 
 def _run_and_pack(payload: bytes, pack: Callable[[Reply], Any] = pack_reply) -> tuple[Reply, Any]:
@@ -209,7 +266,7 @@ def _begin_together(task: RankTask) -> MPI.Intracomm:
     """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
     inner = _meet_and_close_broken_groups(task.world_size, task.communicator)
     if task.world_size == this_rank().world.size:
-        this_rank().world.renew(inner)  # for code that says MPI.COMM_WORLD
+        this_rank().use_world(inner)  # for code that says MPI.COMM_WORLD
     recorder.begin_function()
     return inner
 
@@ -221,6 +278,8 @@ def _meet_and_close_broken_groups(world_size: int, number: int) -> MPI.Intracomm
     inner, broken_somewhere = _meet_on(world_size, number, broken)
     if groups and broken_somewhere:
         groups.close_broken_groups(inner.rank == 0)
+    if broken_somewhere:
+        _meet_on(world_size, number)  # or a rank would still find the store that another one closes
     return inner
 
 
@@ -321,7 +380,7 @@ def _execute(cell: str, communicator: int | None) -> Reply:
         _finish_imports()
         recorder.ledger.run_size = this_rank().world.size if communicator is not None else 0
         if communicator is not None:
-            this_rank().world.renew(_meet_and_close_broken_groups(this_rank().world.size, communicator))
+            this_rank().use_world(_meet_and_close_broken_groups(this_rank().world.size, communicator))
         recorder.begin_function()
         with capture_output(stdout=False, stderr=False, display=True) as rich, _quiet(shell):
             result = shell.run_cell(cell, store_history=True)
@@ -335,9 +394,17 @@ def _execute(cell: str, communicator: int | None) -> Reply:
 
     with capture_prints(_overflow_file()) as printed:
         reply = _reply_to(run)
+    _let_go_of_variables(shell.last_execution_result)
     reply.output = printed.text()
     reply.value = shown
     return reply
+
+
+def _let_go_of_variables(result: Any) -> None:
+    """Of the functions that an error came through: IPython keeps it, and so would keep a store with its port open."""
+    error = result and (result.error_before_exec or result.error_in_exec)
+    if error:
+        traceback.clear_frames(error.__traceback__)
 
 
 def _refuse_exit() -> None:

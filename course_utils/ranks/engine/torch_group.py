@@ -17,6 +17,7 @@ from torch.distributed import distributed_c10d
 from torch.distributed.constants import default_pg_timeout
 
 from course_utils.gpu_seats import assign_gpus, own_seat
+from course_utils.ranks.engine.rank_process import this_rank
 from course_utils.tcp_store import own_address, tcp_store
 from course_utils.trace.recorder import recorder
 from course_utils.trace.torch_distributed import TracedGroup
@@ -109,6 +110,8 @@ def take_own_gpu(inner: "MPI.Intracomm") -> None:
     """
     placement = assign_gpus(inner.allgather(own_seat()))
     placement.require_nccl()
+    own = this_rank()
+    own.folder.nccl_file(own.world.rank).touch()
     torch.cuda.set_device(placement.numbers[inner.rank])
 
 

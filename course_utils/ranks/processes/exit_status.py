@@ -14,9 +14,8 @@ from course_utils.words import ranks_in_words
 
 # Runs "$@" and writes its exit status, 128 + the signal for a violent end, into the folder that is its first argument.
 SHELL = 'folder=$1; shift; COURSE_SHELL=$$ "$@"; status=$?; echo $status > "$folder/ended-$$"; exit $status'
-_WHY = {
-    "SIGABRT": ": a library gave up. Over NCCL, its watchdog does after 60 s in a collective that not all ranks came to"
-}
+_WHY = {"SIGABRT": ": a library gave up"}
+_NCCL = " It has used NCCL, which ends its process where a collective takes longer than the timeout of its group."
 _SECONDS_FOR_THE_SHELL = 3.0  # on a machine without memory everything takes longer
 
 
@@ -33,7 +32,9 @@ def describe_end(folder: RanksFolder, dead: dict[int, int]) -> str:
         return f"{ranks_in_words(sorted(dead))} ended."
     _, rank, status = min(ended)
     source_line = last_line(folder.fault_file(rank)) if status > 128 else ""
-    return end_text(f"rank {rank}", status, folder.facts().get("memory_kills", 0), source_line)
+    by_nccl = status == 128 + signal.SIGABRT and folder.nccl_file(rank).exists()
+    text = end_text(f"rank {rank}", status, folder.facts().get("memory_kills", 0), source_line)
+    return f"{text}{_NCCL if by_nccl else ''}"
 
 
 def end_text(who: str, status: int, kills_before: int, source_line: str) -> str:

@@ -153,6 +153,10 @@ class RanksFolder:
         """A pipe: a rank writes down where its code stands whenever a byte comes through it."""
         return self.path / f"question-{rank}"
 
+    def nccl_file(self, rank: int) -> Path:
+        """Which is there once a rank has made a group over NCCL."""
+        return self.path / f"nccl-{rank}"
+
     # --- owners: the kernels that use the ranks ---------------------------------------------------------------------
 
     def own(self, pid: int | None = None) -> None:

@@ -111,6 +111,19 @@ def started_gather_of_other_types(comm):
     comm.Igather(np.array([0.5]), out, root=0).Wait()  # here
 
 
+def persistent_gather_of_other_types(comm):
+    """So does the persistent form.
+
+    Finding: luck
+    Words: Gather_init, int64, float64, 0
+    """
+    out = np.zeros(comm.size, int) if comm.rank == 0 else None
+    request = comm.Gather_init(np.array([0.5]), out, root=0)
+    request.Start()  # here
+    request.Wait()
+    request.Free()
+
+
 def mpi_types_of_other_sizes(comm):
     """The datatypes are given by hand, and they are not the same on both sides.
 
