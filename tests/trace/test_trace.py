@@ -328,7 +328,7 @@ def sums_of_unlike_sizes() -> None:
 
 
 def test_tensors_of_unlike_sizes_are_told_apart(four_ranks) -> None:
-    with pytest.raises(CourseError, match=r"rank 1 all_reduce of 5 numbers"):
+    with pytest.raises(CourseError, match=r"rank 1 all_reduce of 5 float32"):
         four_ranks.run(sums_of_unlike_sizes, backend="gloo")
     if not four_ranks.healthy:
         four_ranks.restart()
