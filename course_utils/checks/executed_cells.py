@@ -105,10 +105,8 @@ def not_defined(function: Callable, cells: Sequence[ExecutedCell] | None = None)
     if not numbers:
         return None
     newest = cells[numbers[-1]]
-    if found := _ended_before(newest, name):
-        return found
     later = [cell for cell in cells[numbers[-1] + 1 :] if cell.cell_id and cell.cell_id == newest.cell_id]
-    return _without(later[-1], name) if later else None
+    return (_without(later[-1], name) if later else None) or _ended_before(newest, name)
 
 
 def _is_about(cell: ExecutedCell, name: str) -> bool:

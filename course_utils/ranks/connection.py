@@ -73,10 +73,6 @@ class Connection(ABC):
     def collect(self, call: CallProgress) -> bool:
         """Take the replies that have come, or wait for a moment; true while some are missing."""
 
-    def used_directly(self) -> bool:
-        """Whether the ranks were given work that did not go through `submit`, since this was last asked."""
-        return False
-
     @abstractmethod
     def close(self) -> None:
         """Let go of the ranks."""
@@ -99,6 +95,7 @@ class Connection(ABC):
         observe: Callable[[Observation, Mapping[int, Reply]], None] = lambda observation, replies: None,
         links_at_rest: Callable[[], float] = lambda: math.inf,
         already_stopped: bool = False,
+        may_be_lost: bool = True,
     ) -> CallProgress:
         """Wait for every rank's reply, or break the call off on a deadlock, when time is up, or the user says stop.
 
@@ -112,6 +109,7 @@ class Connection(ABC):
             observe: called at every look, with what was seen, and the replies that have come.
             links_at_rest: seconds since anything has passed the links; what is slow on its way is no hang.
             already_stopped: whether the stop button was pressed already.
+            may_be_lost: whether a task that its rank does not begin is taken for lost after a while.
         """
         call = CallProgress(dict(pending))
         detector = HangDetector(self.control.lag, links_at_rest)
@@ -136,6 +134,7 @@ class Connection(ABC):
                 under_way = max(size, sum(reply_size(activities[rank]) for rank in call.pending))
                 if (
                     self.can_lose_tasks
+                    and may_be_lost
                     and observation.seconds_in(Situation.UNDELIVERED) > _UNDELIVERED + under_way / _SLOWEST_RATE
                 ):
                     call.lost = list(call.pending)

@@ -54,6 +54,8 @@ def size_of(buf: Any) -> int:
         return 0
     if isinstance(buf, (list, tuple)) and buf:
         counts = [part for part in buf[1:] if isinstance(part, int) and not isinstance(part, bool)]
+        if len(buf) > 1 and isinstance(buf[1], tuple) and len(buf[1]) == 2 and isinstance(buf[1][0], int):
+            counts = [buf[1][0]]  # a count and a displacement
         types = [part for part in buf[1:] if isinstance(part, MPI.Datatype)]
         if buf[0] is not None and counts and types:
             return counts[0] * types[0].Get_size()
@@ -219,6 +221,10 @@ class Collectives:
         """The contribution of a rank: what it sends, or with IN_PLACE what already lies in the result."""
         return recvbuf if _is_in_place(sendbuf) else sendbuf
 
+    def _part_bytes(self, own: Any, whole: Any) -> int:
+        """The bytes of a rank's part, of its own or, with IN_PLACE, of the whole."""
+        return size_of_first(whole) // self.size if _is_in_place(own) else size_of_first(own)
+
     def _amount_of_part(self, own: Any, whole: Any) -> Amount:
         """What the part of each rank holds, of its own or, with IN_PLACE, of the whole that the root has."""
         return _amount_of(whole, len(self.world_ranks)) if _is_in_place(own) else _amount_of(own)
@@ -254,7 +260,7 @@ class Collectives:
         receives = cut_layout(recvbuf, len(self.world_ranks)) if self.rank == root else None
         return CollectiveCall(
             partial(self.inner.Igather, sendbuf, recvbuf, root),
-            size_of_first(sendbuf),
+            self._part_bytes(sendbuf, recvbuf),
             root,
             amount=self._amount_of_part(sendbuf, recvbuf),
             layouts=(whole_layout(sendbuf), receives),
@@ -269,7 +275,7 @@ class Collectives:
         start = partial(self.inner.Iallgather, sendbuf, recvbuf)
         layouts = whole_layout(sendbuf), cut_layout(recvbuf, len(self.world_ranks))
         amount = self._amount_of_part(sendbuf, recvbuf)
-        return CollectiveCall(start, size_of_first(sendbuf), amount=amount, layouts=layouts)
+        return CollectiveCall(start, self._part_bytes(sendbuf, recvbuf), amount=amount, layouts=layouts)
 
     def Allgatherv(self, sendbuf, recvbuf):
         start = partial(self.inner.Iallgatherv, sendbuf, recvbuf)
@@ -281,7 +287,7 @@ class Collectives:
         layouts = cut_layout(contribution, len(self.world_ranks)), cut_layout(recvbuf, len(self.world_ranks))
         amount = _amount_of(contribution, len(self.world_ranks))
         start = partial(self.inner.Ialltoall, sendbuf, recvbuf)
-        return CollectiveCall(start, size_of_first(sendbuf), amount=amount, layouts=layouts)
+        return CollectiveCall(start, size_of_first(contribution), amount=amount, layouts=layouts)
 
     def Alltoallv(self, sendbuf, recvbuf):
         contribution = self._contribution(sendbuf, recvbuf)

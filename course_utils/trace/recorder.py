@@ -175,9 +175,7 @@ class Recorder:
     def end(self) -> None:
         """The run is over; the rank is free, but for the threads that it leaves behind."""
         self._failed_tests = {}
-        with self._telling:
-            self.in_call = False
-            self.threads.end()
+        self.leave_call()
         if self.activity:
             self.activity.begun = False
             if self.activity.asked_to_stop:
@@ -187,6 +185,12 @@ class Recorder:
             self.activity.ask_to_stop(False)
             if self.threads.alive():
                 Thread(target=self._watch_threads, args=[self._call], daemon=True, name=f"{OWN_THREADS}threads").start()
+
+    def leave_call(self) -> None:
+        """From now on the main thread does nothing for the learner."""
+        with self._telling:
+            self.in_call = False
+            self.threads.end()
 
     def leaves_threads(self) -> bool:
         """Whether threads of the learner's, which the run would leave behind, can go on by themselves."""
@@ -328,7 +332,7 @@ class Recorder:
 
     def _doing(self) -> tuple[int, str, bytes]:
         """State, text and snapshot of this rank, from what each of its threads does."""
-        if not self.in_call:
+        if not (self.in_call or self._thread in self._waits):  # where the client of ipyparallel has sent a cell
             return self._left_behind()
         main = self._waits.get(self._thread)
         others = self._waits_of_threads(main_waits=main is not None)
@@ -374,8 +378,11 @@ class Recorder:
             return
         activity, began, reported, call = self.activity, time.perf_counter(), False, self._call
         thread, look_at, stopped = get_ident(), _LOOK_SECONDS, False
+        posted: list[Any] = [request for request in self.open.values() if getattr(request, "matched", None) is False]
         try:
             while not done():
+                for receive in posted:  # of an object: it takes its message while the rank waits for something else
+                    receive.is_complete()
                 if activity and (activity.asked_to_stop or call <= self._stopped_call):
                     raise StopAsked(f"{text}{self._where(source_line)}")
                 waited = time.perf_counter() - began

@@ -386,7 +386,9 @@ def _recorded(method: str, method_name: str, contribution: int | None) -> Callab
         need = recorder.ledger.add_collective(
             *self._ledger_entry(), agreement_of(name, method, contribution, args, kwargs)
         )
-        if recorder.activity:  # where it is another collective elsewhere, gloo may end this process
+        if (
+            recorder.activity and recorder.in_call
+        ):  # where it is another collective elsewhere, gloo may end this process
             recorder.activity.write(RUNNING, snapshot=recorder.ledger.collective_snapshot(need))
         with recorder.ledger.remove_if_rejected(need):
             work = start(*args, **kwargs)

@@ -15,7 +15,7 @@ from course_utils.trace.events import OBJECT, BufferLayout
 from course_utils.trace.memory import check_buffers
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import SourceLine, current_line, recorder
-from course_utils.trace.requests import OnCompletion, PersistentRequest, PickledReceive, TracedRequest
+from course_utils.trace.requests import OnCompletion, PersistentRequest, PickledReceive, SendAndReceive, TracedRequest
 from course_utils.trace.type_signatures import message_layouts, unit_of
 from course_utils.trace.wait_graph import Receive, Send
 
@@ -371,6 +371,24 @@ class PointToPoint:
         send = self._isend(self.inner.Isend, buffer_message("Sendrecv", sendbuf, dest, sendtag))
         receive.wait_polling(status)
         send.wait()
+
+    def Isendrecv(
+        self,
+        sendbuf,
+        dest,
+        sendtag=0,
+        recvbuf=None,
+        source=MPI.ANY_SOURCE,
+        recvtag=MPI.ANY_TAG,
+    ):
+        self.check_peer("Isendrecv", source, MPI.ANY_SOURCE)
+        self.check_peer("Isendrecv", dest)
+        receive = self._start_receive("Isendrecv", recvbuf, source, recvtag)
+        send = self._isend_buffer("Isendrecv", self.inner.Isend, sendbuf, dest, sendtag)
+        return SendAndReceive("Isendrecv", receive, send)
+
+    def Isendrecv_replace(self, buf, dest, sendtag=0, source=MPI.ANY_SOURCE, recvtag=MPI.ANY_TAG):
+        return self.Isendrecv(np.array(buf), dest, sendtag, buf, source, recvtag)
 
     def Sendrecv_replace(self, buf, dest, sendtag=0, source=MPI.ANY_SOURCE, recvtag=MPI.ANY_TAG, status=None):
         self.Sendrecv(np.array(buf), dest, sendtag, buf, source, recvtag, status)

@@ -23,7 +23,7 @@ from course_utils.trace.wait_graph import (
 )
 from course_utils.words import capital, join, ranks_in_words
 
-_OF_THE_LEDGER = "/leaders", "/post", "/complete"
+_OF_THE_LEDGER = "/leaders", "/post", "/complete", " neighbours", " partitions"
 """How names of communicators end on which the ledger alone sends messages, in the place of something else of MPI's."""
 
 
@@ -92,7 +92,8 @@ def near_misses(snapshots: Mapping[int, Snapshot], stuck: Iterable[int]) -> Iter
     lost = list(_unreceived(snapshots))
     for rank in stuck:
         needs = single_needs(snapshots[rank].need)
-        for wanted in [need.message for need in needs if isinstance(need, Receive)]:
+        messages = [need.message for need in needs if isinstance(need, Receive)]
+        for wanted in [message for message in messages if not message.communicator.endswith(_OF_THE_LEDGER)]:
             for sender, receiver, message in lost:
                 mistake = _mistake(sender, receiver, message, rank, wanted)
                 may_come = mistake is Mistake.DESTINATION and snapshots[receiver].state != IS_DONE

@@ -90,6 +90,9 @@ def test_a_renamed_function_is_missed_in_its_own_cell(notebook):
     assert notebook.found() is None
     notebook.run("answer", "def rnig(comm, vector):\n    return vector\n")
     assert notebook.found() == NotDefined("ring", renamed_to=("rnig",))
+    notebook.run("answer", "def ring(comm, vector:\n    return vector\n")
+    notebook.run("answer", "def rnig(comm, vector):\n    return vector\n")
+    assert notebook.found() == NotDefined("ring", renamed_to=("rnig",))
     notebook.run("elsewhere", STUB)  # it has moved
     assert notebook.found() is None
 

@@ -388,6 +388,13 @@ def test_long_times_in_words(days: float, text: str) -> None:
     assert days_text(days * 86_400) == text
 
 
+def test_a_picture_keeps_a_least_width_scrolls_and_is_dark_on_a_dark_page():
+    page = draw.timeline(flat(2)).html
+    assert page.startswith('<div style="overflow-x: auto"><img src="data:image/png;base64,')
+    assert "width: 700px; min-width: 560px; max-width: 100%" in page
+    assert "invert(calc(var(--jp-shadow-base-lightness, 0) * 0.93 / 32))" in page
+
+
 def test_only_ranks_that_took_part_or_are_named_have_a_row():
     some = draw.timeline(message(3, 1, 0.5, 1.0), ranks=[1, 3])
     assert [tick.get_text() for tick in some.axes[0].get_yticklabels()] == ["rank 1", "rank 3"]

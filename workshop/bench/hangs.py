@@ -84,14 +84,16 @@ class Observed:
     """What was said of a program.
 
     Attributes:
-        text: the report and the notices.
-        seconds: until it was there.
+        text: the report and the notices; only the latter where the stop button had to be pressed.
+        after_stop: what was reported when it had been pressed.
+        seconds: until there was a text, or until it was pressed.
         again: from then until the ranks worked again; None where new ones had to come.
         ending: why the run came to its end.
         noticed: whether the course printed something meanwhile.
     """
 
     text: str
+    after_stop: str
     seconds: float
     again: float | None
     ending: str
@@ -142,9 +144,10 @@ def _listed(words: str) -> tuple[str, ...]:
 
 
 class _Notices(io.StringIO):
-    """What is printed, and when that began: `first`, None before."""
+    """What is printed, when that began (`first`), and what it was when the stop button was pressed (`before_stop`)."""
 
     first: float | None = None
+    before_stop: str | None = None
 
     def write(self, text: str) -> int:
         self.first = self.first or time.perf_counter()
@@ -157,6 +160,7 @@ def _press_stop(printed: _Notices, over: threading.Event) -> None:
         if over.wait(0.05):
             return
     if not over.wait(READ_SECONDS):
+        printed.before_stop = printed.getvalue()
         _thread.interrupt_main()
 
 
@@ -176,14 +180,15 @@ def observe(ranks: "course.Ranks", program: HangProgram) -> Observed:
         report, gone, ending = str(error), isinstance(error, RanksGone), getattr(error, "ending", "")
     seconds = (printed.first or time.perf_counter()) - begin
     over.set()
-    lines = printed.getvalue().splitlines()
+    pressed = printed.before_stop is not None
+    lines = (printed.before_stop if pressed else printed.getvalue()).splitlines()
     notices = [line for line in lines if not line.startswith("[rank ") or "Warning" in line]
     noticed = any(not line.startswith("[rank ") for line in lines)
     begin = time.perf_counter()
     if gone or not ranks.healthy:
         with contextlib.redirect_stdout(printed):
             ranks.restart()
-            if program.backend:
+            if program.backend or program.own_group:
                 ranks.run(torch_is_there)
         gone = True
     if ranks.run(add_ones).results != [RANKS] * RANKS:
@@ -192,7 +197,9 @@ def observe(ranks: "course.Ranks", program: HangProgram) -> Observed:
     if program.own_group and any(ranks.run(has_group).results):
         with contextlib.redirect_stdout(printed):
             ranks.restart()
-    return Observed(" ".join([report, *notices]).strip(), seconds, again, ending, noticed)
+            ranks.run(torch_is_there)
+    text = " ".join(notices if pressed else [report, *notices]).strip()
+    return Observed(text, report if pressed else "", seconds, again, ending, noticed)
 
 
 def _observe_virtually(program: HangProgram) -> Observed:
@@ -204,19 +211,26 @@ def _observe_virtually(program: HangProgram) -> Observed:
         report, ending = str(error), error.ending
     except CourseError as error:
         report = str(error) if program.finding != "correct" else ""
+    except Exception as error:  # a fault of the virtual ranks, which is worth a line and ends no bench
+        report, ending = repr(error), str(Ending.RAISED)
     seconds = time.perf_counter() - begin
-    return Observed(report, seconds, 0.0, ending, noticed=False)
+    return Observed(report, "", seconds, 0.0, ending, noticed=False)
 
 
 def reaches_the_learner(program: HangProgram, observed: Observed) -> bool:
     """Does the learner hear that this program is wrong?"""
     if program.finding == "error":
-        return observed.ending in (Ending.RAISED, Ending.DEADLOCK)
+        return bool(observed.text) and observed.ending in (Ending.RAISED, Ending.DEADLOCK)
     if program.finding == "luck":
         return bool(observed.text) and observed.ending != Ending.STOPPED
     if program.finding == "soft":
-        return observed.noticed and not broken_off(observed)
-    return bool(observed.text) and (observed.ending != Ending.STOPPED or observed.noticed)
+        return bool(observed.text) and not broken_off(observed)
+    return bool(observed.text)
+
+
+def undisturbed(observed: Observed) -> bool:
+    """Did the program come to its own end, without a word?"""
+    return not observed.text and observed.ending == Ending.RETURNED
 
 
 def broken_off(observed: Observed) -> bool:
@@ -244,9 +258,9 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
     """Each program `runs` times; rows for each class of mistakes, and for all."""
     found = {module.__name__.removeprefix("hangs_"): programs(module) for module in modules()}
     found = chosen_parts("hangs", {**found, HEALTHY: []}, only or [])
-    undisturbed = _healthy() if found.pop(HEALTHY, None) is not None else []
+    long = _healthy() if found.pop(HEALTHY, None) is not None else []
     if not found:
-        return undisturbed
+        return long
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # a shell's background jobs ignore it: no button would stop
@@ -264,7 +278,7 @@ def run(runs: int, only: list[str] | None = None) -> list[Row]:
         ranks.stop()
     everything = [pair for pairs in results.values() for pair in pairs]
     rows = [row for name, pairs in results.items() for row in _shares(name, pairs)]
-    return [*rows, *_shares("all", everything, targets=True), *_seconds(everything), *undisturbed]
+    return [*rows, *_shares("all", everything, targets=True), *_seconds(everything), *long]
 
 
 def _healthy() -> list[Row]:
@@ -287,13 +301,14 @@ def _say(name: str, pairs: list[tuple[HangProgram, Observed]]) -> None:
             names_the_line(program, observed),
             names_the_cause(program, observed),
         ]
-        if not wrong and observed.text:
-            print(f"{name}.{program.name}: noise: {observed.text}", file=sys.stderr)
+        if not wrong and not undisturbed(observed):
+            print(f"{name}.{program.name}: noise: {observed.text} {observed.after_stop}", file=sys.stderr)
         elif wrong and not all(judged):
             missed = [word for word, well in zip(("told", "line", "cause"), judged, strict=True) if not well]
             missed += ["ranks"] if observed.again is None else []
             print(
-                f"{name}.{program.name}: missed {', '.join(missed)} ({program.finding}): {observed.text}",
+                f"{name}.{program.name}: missed {', '.join(missed)} ({program.finding}): {observed.text}"
+                f" After the stop button: {observed.after_stop}",
                 file=sys.stderr,
             )
 
@@ -301,7 +316,7 @@ def _say(name: str, pairs: list[tuple[HangProgram, Observed]]) -> None:
 def _shares(name: str, pairs: list[tuple[HangProgram, Observed]], *, targets: bool = False) -> Iterator[Row]:
     wrong = [pair for pair in pairs if pair[0].finding != "correct"]
     reached = [pair for pair in wrong if reaches_the_learner(*pair)]
-    noise = [pair for pair in pairs if pair[0].finding == "correct" and pair[1].text]
+    noise = [pair for pair in pairs if pair[0].finding == "correct" and not undisturbed(pair[1])]
 
     def share(what: str, part: list, whole: list) -> Row:
         percent = [100.0 * len(part) / len(whole)] if whole else [100.0]
@@ -333,9 +348,7 @@ def _seconds(pairs: list[tuple[HangProgram, Observed]]) -> Iterator[Row]:
         yield seconds_row(
             "hangs", "ranks work again, 95% within", [statistics.quantiles(again, n=20)[-1]], target=AGAIN
         )
-    ended = sum(
-        observed.again is None for program, observed in pairs if program.finding in ("deadlock", "luck", "correct")
-    )
+    ended = sum(observed.again is None for program, observed in pairs if program.finding != "error")
     yield value_row("hangs", "programs after which new ranks had to come", [float(ended)], "")
 
 

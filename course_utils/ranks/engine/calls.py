@@ -20,6 +20,7 @@ from course_utils.ranks.engine.output import capture_prints
 from course_utils.ranks.engine.process_settings import keep_settings
 from course_utils.ranks.engine.rank_process import this_rank
 from course_utils.ranks.engine.reply import (
+    Raised,
     RankTask,
     Reply,
     describe_exception,
@@ -33,6 +34,7 @@ from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import has_abandoned_calls
 from course_utils.trace.call_errors import error_text
+from course_utils.trace.learner_threads import OWN_THREADS
 from course_utils.trace.ledger import WORLD
 from course_utils.trace.mpi import TracedComm, forget_leftovers, free_leftovers
 from course_utils.trace.recorder import StopAsked, recorder
@@ -72,6 +74,54 @@ def _recording(fresh: bool = True) -> Iterator[None]:
         yield
     finally:
         recorder.end()
+
+
+class DirectRequest:
+    """A request that a client of ipyparallel has sent, and not the course: it is recorded as a call is.
+
+    IPython's long tracebacks take seconds where a machine is busy, in which a rank hears no interrupt.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> "DirectRequest":
+        own = {"showtraceback": self._keep_error, "showsyntaxerror": self._keep_error}
+        vars(self._shell).update(own, _format_exception_for_storage=lambda *args, **kwargs: {})
+        recorder.begin(this_rank().world.rank, fresh=False)
+        this_rank().use_direct_world()
+        recorder.begin_function()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        recorder.end()
+        for name in ("showtraceback", "showsyntaxerror", "_format_exception_for_storage"):
+            vars(self._shell).pop(name, None)
+
+    def _keep_error(self, *_: Any, **__: Any) -> None:
+        self._error = sys.exc_info()[1] or self._error
+        self._shell._last_traceback = []
+
+    def tell_what_went_wrong(self, reply_content: dict) -> dict:
+        """Add to an error of ipyparallel's what the rank did, and the learner's line to its text."""
+        error = self._error
+        if reply_content.get("status") != "error" or error is None:
+            return reply_content
+
+        def fail() -> None:
+            raise error
+
+        reply = _reply_to(fail)
+        raised = reply.error or Raised("", "")
+        about = {"kind": reply.kind, "waiting": reply.waiting, "type": raised.type, "message": raised.message}
+        reply_content.setdefault("engine_info", {})["course"] = about | {"line": raised.line}
+        if reply.waiting:
+            reply_content |= {"ename": "Stopped", "evalue": f"while waiting in {reply.waiting}"}
+        elif raised.line:
+            reply_content["evalue"] = str(raised).partition(": ")[2] or raised.line
+        reply_content["traceback"] = [f"{reply_content['ename']}: {reply_content['evalue']}"]
+        return reply_content
 
 
 def call(payload: bytes, pack: Callable[[Reply], Any] = pack_reply) -> Any:
@@ -115,7 +165,8 @@ def _meet(communicator: int) -> None:
     release_locks()
     if has_abandoned_calls():
         raise MPIBroken("a thread sits in a call that was broken off")
-    _meet_on(this_rank().world.size, communicator)
+    inner, _ = _meet_on(this_rank().world.size, communicator)
+    this_rank().direct.replace(inner, communicator)
 
 
 def _run_and_pack(payload: bytes, pack: Callable[[Reply], Any] = pack_reply) -> tuple[Reply, Any]:
@@ -138,7 +189,7 @@ _imports: list[threading.Thread] = []
 
 def import_in_background(module: str) -> None:
     """Import something slow while the learner reads."""
-    thread = threading.Thread(target=__import__, args=(module,), daemon=True)
+    thread = threading.Thread(target=__import__, args=(module,), daemon=True, name=f"{OWN_THREADS}import")
     _imports.append(thread)
     thread.start()
 
@@ -208,7 +259,7 @@ def _begin_together(task: RankTask) -> MPI.Intracomm:
     """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
     inner = _meet_and_close_broken_groups(task.world_size, task.communicator)
     if task.world_size == this_rank().world.size:
-        this_rank().world.renew(inner)  # for code that says MPI.COMM_WORLD
+        this_rank().use_world(inner)  # for code that says MPI.COMM_WORLD
     recorder.begin_function()
     return inner
 
@@ -320,7 +371,7 @@ def _execute(cell: str, communicator: int | None) -> Reply:
         _finish_imports()
         recorder.ledger.run_size = this_rank().world.size if communicator is not None else 0
         if communicator is not None:
-            this_rank().world.renew(_meet_and_close_broken_groups(this_rank().world.size, communicator))
+            this_rank().use_world(_meet_and_close_broken_groups(this_rank().world.size, communicator))
         recorder.begin_function()
         with capture_output(stdout=False, stderr=False, display=True) as rich, _quiet(shell):
             result = shell.run_cell(cell, store_history=True)

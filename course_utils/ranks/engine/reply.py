@@ -20,6 +20,10 @@ _LONGEST_TEXT = 2_000
 """Characters of an error's text that reach the notebook: whole arrays may stand in it."""
 
 
+OWN_REQUEST = "course"
+"""The label of requests that the course sends, by which a rank tells them from those of a learner's view."""
+
+
 @dataclass(slots=True)
 class RankTask:
     """Call `function(comm, *arguments, **keywords)` on this rank, together with the first `world_size` ranks.

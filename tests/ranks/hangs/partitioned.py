@@ -103,7 +103,7 @@ def program_file(text):
     return str(file)
 
 
-def child_leaves_without_an_answer(comm):
+def started_process_leaves_without_an_answer(comm):
     """The ranks start a process and wait for an answer that it does not give.
 
     Finding: deadlock
