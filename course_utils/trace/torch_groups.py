@@ -211,13 +211,17 @@ def _meet_for(
     if not ranks:
         return _meet(attendance, "init_process_group", timeout)
     world = dist.group.WORLD
-    if not isinstance(world, TracedGroup) or not world.awaited or timeout <= SHORT_TIMEOUT:
-        with inside_call("new_group"):
-            return _meet(attendance, "new_group", timeout)
-    label = f"new_group {label} in {world.ledger_name}"
-    need = recorder.ledger.add_collective(label, [world.members[rank] for rank in ranks], Agreement("new_group"))
+    need = None
+    if isinstance(world, TracedGroup) and world.awaited and timeout > SHORT_TIMEOUT:
+        label = f"new_group {label} in {world.ledger_name}"
+        need = recorder.ledger.add_collective(label, [world.members[rank] for rank in ranks], Agreement("new_group"))
     with _remove_if_failed(need), inside_call("new_group", need):
-        return _meet(attendance, "new_group", timeout)
+        try:
+            return _meet(attendance, "new_group", timeout)
+        except BaseException:
+            if isinstance(world, TracedGroup):
+                world.broken = True  # torch has counted this group on some ranks, and on others it has not
+            raise
 
 
 def _is_traced(backend: str) -> bool:
@@ -320,13 +324,14 @@ def _as_call(call: str, given: dict[str, Any]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _remove_if_failed(need: Collective) -> Iterator[None]:
+def _remove_if_failed(need: Collective | None) -> Iterator[None]:
     try:
         yield
     except StopAsked:
         raise
     except BaseException:
-        recorder.ledger.remove_collective(need)
+        if need:
+            recorder.ledger.remove_collective(need)
         raise
 
 
