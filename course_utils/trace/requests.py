@@ -154,7 +154,7 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
         positions = _active(requests)
         ready = _ready_positions(requests) if all_of_them else _first_ready_position(requests)
         done = len(ready) == len(positions) if all_of_them else bool(ready) or not positions
-        return ready if _note_test(call, requests, done) else None
+        return ready if _note_test(call, requests, done, all_of_them) else None
 
     @classmethod
     def wait_for_all(cls, requests, statuses=None):
@@ -169,7 +169,7 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
     @classmethod
     def wait_for_some(cls, call, requests):
         _, source_line = current_line()
-        text, need = _describe_any(requests)
+        text, need = _describe(requests)
         positions = _active(requests)
         ready: list[int] = []
 
@@ -221,16 +221,20 @@ def copy_status(found: MPI.Status | None, status: MPI.Status) -> None:
         status.tomemory()[:] = found.tomemory()
 
 
-def _describe_any(requests: Sequence[Any]) -> tuple[str, Need | None]:
+def _describe(requests: Sequence[Any], all_of_them: bool = False) -> tuple[str, Need | None]:
+    """What requests wait for, in words, and the need of any or of all of them."""
     active = [requests[index] for index in _active(requests)]
     text = ", ".join(getattr(request, "text", "request") for request in active)
-    return text, any_of(getattr(request, "need", None) for request in active)
+    needs = [getattr(request, "need", None) for request in active]
+    if all_of_them:
+        return text, CombinedNeed(tuple(need for need in needs if need is not None), all=True)
+    return text, any_of(needs)
 
 
-def _note_test(call: str, requests: Sequence[Any], done: bool) -> bool:
+def _note_test(call: str, requests: Sequence[Any], done: bool, all_of_them: bool = False) -> bool:
     """What a test has found; where that is nothing, the rank's recorder hears what was asked for."""
     if not done:
-        text, need = _describe_any(requests)
+        text, need = _describe(requests, all_of_them)
         recorder.note_failed_test(f"{call} of {text}", need)
     return done
 
