@@ -4,10 +4,12 @@ Everything is imported when it is first used, so that the import itself takes a 
 """
 
 import contextlib
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING
 
+from course_utils.checks.executed_cells import watch
 from course_utils.lazy import attach
 from course_utils.settings import RANK
 
@@ -68,6 +70,33 @@ def _explain_px() -> None:
     shell.register_magic_function(px, "line_cell", "px")
 
 
+def _let_a_kernel_end_quietly() -> None:
+    """In a notebook, keep a restart while a cell runs from filling the terminal with a traceback.
+
+    The kernel closes its sockets, and the cell that it interrupts still wants to answer. That is all the lines say.
+    """
+    zmq, ipython = sys.modules.get("zmq"), sys.modules.get("IPython")
+    kernel = getattr(ipython.get_ipython(), "kernel", None) if ipython else None
+    if zmq is None or kernel is None:
+        return
+
+    def is_worth_saying(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not (isinstance(error, zmq.ZMQError) and error.errno == zmq.ENOTSOCK)
+
+    kernel.log.addFilter(is_worth_saying)
+
+
+def _watch_cells() -> None:
+    """In a notebook, note how each cell ends: a check must not judge what a cell that failed has left from before."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if shell is not None and RANK.value() is None:
+        watch(shell)
+
+
 _keep_mpi_out_of_kernels()
 _explain_px()
+_let_a_kernel_end_quietly()
+_watch_cells()
 _bring_up_the_fork_server()

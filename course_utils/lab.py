@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import zmq
+
 from course_utils import system
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
+from course_utils.words import PAGE_WRAPS
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 ADDRESS = "127.0.0.1"
 FIRST_PORT = 8888
 PORTS_TO_TRY = 100
+STYLE = ROOT / ".jupyter" / "custom"
+"""The folder of the style sheet that JupyterLab's pages get besides their own."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -106,11 +111,12 @@ def serve(port: int, address: str, browser: bool) -> None:
     settings = [str(ROOT / ".jupyter"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, settings))
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this Python's kernel, before another of the same name
+    os.environ[PAGE_WRAPS] = "1"
     # What checks addresses in JSON takes a third of the start to import; nothing here asks for such a check.
     sys.modules.setdefault("rfc3987_syntax", None)
     from jupyterlab.labapp import LabApp
 
-    server = LabApp.initialize_server(server_options(port, address))
+    server = LabApp.initialize_server(server_options(port, address), static_custom_path=[str(STYLE)])
     server.identity_provider.token_generated = False  # or Jupyter says in six lines what `announce` says in two
     server.io_loop.add_callback(announce, server, browser)  # comes after the server's own callback, which listens
     server.start()
@@ -141,9 +147,12 @@ def server_options(port: int, address: str = ADDRESS) -> list[str]:
         "--ServerApp.answer_yes=True",
         "--ServerApp.log_level=ERROR",
         "--LabApp.log_level=ERROR",
+        "--LabApp.custom_css=True",
         f"--LabApp.default_url={landing()}",
         f"--LabApp.workspaces_dir={workspaces()}",
     ]
+    if zmq.has("curve"):  # else each kernel warns in the terminal of somebody who may be eavesdropping
+        options.append("--KernelManager.transport_encryption=auto")
     return [*options, "--allow-root"] if os.geteuid() == 0 else options
 
 

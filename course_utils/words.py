@@ -5,8 +5,12 @@ here two digits count, and seconds stay seconds, so that a sentence and the pict
 """
 
 import math
+import os
 import textwrap
 from collections.abc import Sequence
+
+PAGE_WRAPS = "JUPYTERLAB_WRAPS_WORDS"
+"""The variable by which `make lab` tells its kernels that long lines are broken between words."""
 
 LONG_TIMES = {"hour": 3600.0, "day": 86_400.0, "year": 365.25 * 86_400}
 """Seconds of each."""
@@ -70,10 +74,15 @@ def bytes_text(count: float) -> str:
     return f"{number_text(count)} {units[power]}"
 
 
-def wrapped(text: str) -> str:
-    """A text in lines that fit into a notebook's output, which would break a longer one in the middle of a word."""
+def wrapped(text: str, width: int = 92) -> str:
+    """A text in lines that fit into a notebook's output, which would break a longer one in the middle of a word.
+
+    Under `make lab` the page breaks lines itself, between words, and as its width has it.
+    """
+    if os.environ.get(PAGE_WRAPS):
+        return text
     keep = {"break_long_words": False, "break_on_hyphens": False}
-    return "\n".join(textwrap.fill(line, 92, **keep) for line in text.splitlines())
+    return "\n".join(textwrap.fill(line, width, **keep) for line in text.splitlines())
 
 
 def join(parts: Sequence[str]) -> str:

@@ -33,6 +33,7 @@ LONG = [
     "lessons/gpu_nodes/test_gpu_nodes",
     "ranks/test_leftovers",
     "ranks/test_ranks",
+    "ranks/test_installations",
     "ranks/test_links",
     "teacher/test_teacher",
 ]

@@ -5,10 +5,11 @@ from typing import Any
 
 from course_utils.checks import under_nbgrader
 from course_utils.checks.compare import describe
+from course_utils.checks.executed_cells import not_defined
 from course_utils.checks.judge import verdict_on
 from course_utils.checks.progress_records import SESSION
 from course_utils.checks.registry import find
-from course_utils.checks.verdict import finding_of
+from course_utils.checks.verdict import Result, Verdict, finding_of
 from course_utils.checks.verdict_panel import show
 from course_utils.errors import CourseError
 from course_utils.ranks import start
@@ -21,7 +22,7 @@ def check(name: str, function: Callable = _MISSING) -> None:
 
     What needs no communicator needs no running ranks. What needs a communicator and NumPy alone runs on virtual ranks
     first, up to 64 of them, then on the running ones. Sizes, dtypes and numbers are fresh on every call.
-    ✓ right; ✗ what is wrong, and a question; ○ not begun.
+    ✓ right; ✗ what is wrong, and a question; ○ not begun, or not judged because its cell did not run.
 
     Args:
         name: of the exercise, in quotes.
@@ -34,7 +35,10 @@ def check(name: str, function: Callable = _MISSING) -> None:
     exercise = find(name)
     _need_function(exercise.name, function)
     with under_nbgrader.stderr_to_stdout():
-        verdict = verdict_on(exercise, function, start.current())
+        if missing := not_defined(function):
+            verdict = Verdict(Result.NOT_BEGUN, exercise.name, not_defined=missing)
+        else:
+            verdict = verdict_on(exercise, function, start.current())
         SESSION.write(exercise=name, lesson=exercise.lesson, mark=verdict.result, text=finding_of(verdict))
         show(verdict, picture=exercise.picture)
     under_nbgrader.insist(verdict)

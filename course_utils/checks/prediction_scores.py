@@ -4,14 +4,14 @@ import ast
 import functools
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from course_utils.checks.notebook import code_cells
+from course_utils.checks.notebook import code_cells, in_python
 from course_utils.errors import CourseError
 
 _OPTIONS = {"choices", "within"}
@@ -74,19 +74,46 @@ def _asked_on(page: Path, _changed: int) -> frozenset[tuple[str, str]]:
     except CourseError:
         return frozenset()
     found: set[tuple[str, str]] = set()
-    for source in sources:
-        if "predict(" not in source:
+    for call in _calls(sources, {"predict"}):
+        match call.args:
+            case [ast.Constant(str(name)), *_]:
+                questions = {word.arg for word in call.keywords if word.arg} - _OPTIONS
+                found |= {(name, question) for question in questions or {"answer"}}
+    return frozenset(found)
+
+
+def measured_in(cells: Iterable[str]) -> dict[str, set[str]] | None:
+    """The questions that cells measure or answer, by the name of their prediction.
+
+    A name without a question is one whose questions are not written out. None where a name is not written out, so that
+    any may be measured.
+    """
+    found: dict[str, set[str]] = {}
+    any_question: set[str] = set()
+    for call in _calls(cells, {"measured", "answer"}):
+        match call.args:
+            case [ast.Constant(str(name))]:
+                found.setdefault(name, set()).update(word.arg for word in call.keywords if word.arg)
+                if any(word.arg is None for word in call.keywords):  # `**found`
+                    any_question.add(name)
+            case _:
+                return None
+    return {name: set() if name in any_question else questions - {"busy"} for name, questions in found.items()}
+
+
+def _calls(cells: Iterable[str], functions: set[str]) -> Iterator[ast.Call]:
+    """The calls of these functions of the course in cells; a cell that is no Python has none."""
+    for cell in cells:
+        if not any(f"{function}(" in cell for function in functions):
             continue
         try:
-            nodes = list(ast.walk(ast.parse(source)))
+            nodes = list(ast.walk(ast.parse(in_python(cell))))
         except (SyntaxError, ValueError, RecursionError):
             continue
         for node in nodes:
             match node:
-                case ast.Call(ast.Attribute(attr="predict"), [ast.Constant(str(name))], keywords):
-                    questions = {word.arg for word in keywords if word.arg} - _OPTIONS
-                    found |= {(name, question) for question in questions or {"answer"}}
-    return frozenset(found)
+                case ast.Call(ast.Attribute(ast.Name("course"), function)) if function in functions:
+                    yield node
 
 
 _FEW = 5  # whole numbers that differ by this much at most are compared by their difference

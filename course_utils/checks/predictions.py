@@ -5,11 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from course_utils.checks import panel as parts
+from course_utils.checks.executed_cells import texts as executed_texts
+from course_utils.checks.notebook import code_cells
 from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
-from course_utils.checks.prediction_scores import is_hit, is_number, plain, remark, shown
-from course_utils.checks.progress_records import SESSION, page_of_kernel, read_all
-from course_utils.errors import CourseError
+from course_utils.checks.prediction_scores import is_hit, is_number, measured_in, plain, remark, shown
+from course_utils.checks.progress_records import SESSION, notebook_of_kernel, page_of_kernel, read_all
+from course_utils.errors import CourseError, nearest
 from course_utils.measuring import BUSY
 
 
@@ -32,22 +36,31 @@ _predictions: dict[str, Noted] = {}
 
 
 def predict(
-    name: str, *, choices: Mapping[str, str] | Sequence[str] | None = None, within: float | None = None, **answers: Any
+    name: str,
+    *values: Any,
+    choices: Mapping[str, str] | Sequence[str] | None = None,
+    within: float | None = None,
+    **answers: Any,
 ) -> None:
     """Note what you expect, before anything runs. It is kept when the kernel restarts.
 
     Args:
         name: of the prediction; `measured` uses the same.
+        values: instead of `answers`, the one value where there is only one question.
         choices: the answers to choose from, {"a": "…", "b": "…"} or a list; then give `answer="a"`.
         within: a number is a hit when it is off by this factor at most: 2 for half to twice as much.
             Without it, a tenth is allowed.
-        answers: one number or word per question. `...` is a question that is not answered yet.
+        answers: one number per question, or with `choices` one letter. `...` is a question that is not answered yet.
 
     Raises:
-        CourseError: nothing to note, no name, or a factor below 1.
+        CourseError: nothing to note, no name, a name or a question that no cell of this notebook measures, or a factor
+            below 1.
     """
     _need_name(name, "predict")
     options = _as_mapping(choices)
+    measured_here = _measured_here()
+    answers |= _by_question(name, values, answers, measured_here.get(name, set()))
+    _need_known(name, answers, measured_here)
     if options and not answers:
         answers = {"answer": ...}
     if not answers:
@@ -55,13 +68,17 @@ def predict(
     if within is not None and not (is_number(within) and 1 <= within < math.inf):
         raise CourseError(f"within={within!r} is not a factor: 2 means from half as much to twice as much.")
     open_ones = [key for key, value in answers.items() if value is ...]
-    unknown = [value for value in answers.values() if options and value is not ... and value not in options]
+    unknown = [value for value in answers.values() if options and value is not ... and not _is_choice(value, options)]
+    no_numbers = {key: value for key, value in answers.items() if not options and not _can_be_compared(value)}
     if open_ones:
         what = "a letter" if options else "what you expect"
         which = "" if list(answers) == ["answer"] else f" ({', '.join(open_ones)})"
         remark_text = f"not answered yet{which}. Put {what} where the dots are, then run the cell."
     elif unknown:
-        remark_text = f"{unknown[0]!r} is not one of {', '.join(options)}."
+        remark_text = f"{_in_short(unknown[0])} is not one of {', '.join(options)}."
+    elif no_numbers:
+        key, value = next(iter(no_numbers.items()))
+        remark_text = f"not noted. {_in_short(value)} cannot be compared with a number. Write one: {key}=5."
     else:
         _note(name, Noted(dict(answers), None if within is None else float(within), options))
         words = [shown(value) if key == "answer" else f"{key} = {shown(value)}" for key, value in answers.items()]
@@ -178,7 +195,7 @@ def _compared(name: str, noted: Noted, values: dict[str, Any], hits: dict[str, b
     named = list(values) != ["answer"]
     texts = "1 1 130px" if noted.choices else "1 1 70px"
     columns = {"question": "1 1 80px"} if named else {}
-    columns |= {"predicted": texts, heading: texts, "how near": "2 1 220px"}
+    columns |= {"predicted": texts, heading: texts, "how near": "2 1 180px"}
     rows = [
         [
             *([key] if named else []),
@@ -214,6 +231,61 @@ def with_choice(value: Any, choices: Mapping[str, str]) -> str:
     """The value; a letter with what it stands for."""
     text = choices.get(value) if isinstance(value, str) else None
     return f"{value}) {text}" if text else shown(value)
+
+
+def _measured_here() -> dict[str, set[str]]:
+    """The questions that this notebook measures, by the name of their prediction; empty where that cannot be known."""
+    notebook = notebook_of_kernel()
+    try:
+        saved = code_cells(notebook) if notebook.suffix == ".ipynb" else []
+    except CourseError:
+        saved = []
+    return measured_in([*saved, *executed_texts()]) or {} if saved else {}
+
+
+def _by_question(name: str, values: tuple, answers: Mapping[str, Any], questions: set[str]) -> dict[str, Any]:
+    """The one value that was given without its question, with it.
+
+    Raises:
+        CourseError: there are several values or questions.
+    """
+    if not values:
+        return {}
+    if len(values) > 1 or answers or len(questions) > 1:
+        asked = ", ".join(f"{question}=..." for question in sorted(questions)) or "answer=..."
+        raise CourseError(f'Say which question each number answers: course.predict("{name}", {asked}).')
+    return {next(iter(questions), "answer"): values[0]}
+
+
+def _need_known(name: str, answers: Mapping[str, Any], measured_here: Mapping[str, set[str]]) -> None:
+    """Reject what nothing would ever be compared with.
+
+    Raises:
+        CourseError: the notebook measures predictions, and none of this name, or not this question of it.
+    """
+    if not measured_here:
+        return
+    if name not in measured_here:
+        own = f' If you want to measure it, write `course.measured("{name}", …)` in a cell, and save the notebook.'
+        raise CourseError(f'No cell of this notebook measures "{name}".{nearest(name, list(measured_here)) or own}')
+    questions = measured_here[name]
+    if questions and (unknown := [question for question in answers if question not in questions]):
+        asked = ", ".join(f"{question}=..." for question in sorted(questions))
+        raise CourseError(f'"{name}" has no question {unknown[0]!r}. Write course.predict("{name}", {asked}).')
+
+
+def _is_choice(value: Any, options: Mapping[str, str]) -> bool:
+    return isinstance(value, str) and value in options
+
+
+def _can_be_compared(value: Any) -> bool:
+    """Whether a prediction without choices can be hit: a number, or a truth value."""
+    return value is ... or isinstance(value, (bool, np.bool_)) or (is_number(value) and not math.isnan(value))
+
+
+def _in_short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _as_mapping(choices: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:

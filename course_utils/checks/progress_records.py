@@ -122,7 +122,12 @@ class Session:
 
 def page_of_kernel() -> str | None:
     """The stem of the notebook that this kernel was started for, where the server says so."""
-    return Path(os.environ.get("JPY_SESSION_NAME", "")).stem or None
+    return notebook_of_kernel().stem or None
+
+
+def notebook_of_kernel() -> Path:
+    """The notebook that this kernel was started for; an empty path where the server does not say so."""
+    return Path(os.environ.get("JPY_SESSION_NAME", ""))
 
 
 def read_all() -> Iterator[dict[str, Any]]:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from course_utils.checks.executed_cells import NotDefined
 from course_utils.checks.finding import Finding
 from course_utils.checks.finding_text import text_of
 from course_utils.checks.mistake_search import Searched, SearchEnd
-from course_utils.words import count
+from course_utils.words import count, join
 
 if TYPE_CHECKING:
     from course_utils.draw.style import Picture
@@ -67,6 +68,7 @@ class Verdict:
         seed: of the numbers that were used; the same seed gives the same numbers.
         expected_rounds: that the case may take; None where they are not counted.
         drawing: gives the picture of an exercise that has its own.
+        not_defined: why the function's cell did not define it, so that nothing was judged; None where it did.
     """
 
     result: Result
@@ -82,6 +84,7 @@ class Verdict:
     seed: int | None = None
     expected_rounds: int | None = None
     drawing: "Callable[[], Picture | None] | None" = None
+    not_defined: NotDefined | None = None
 
     @property
     def passed(self) -> bool:
@@ -93,14 +96,21 @@ class Verdict:
         """The question that leads out of the mistake; "" where none is asked."""
         return self.searched.question
 
+    @property
+    def badge(self) -> str:
+        """What a badge says."""
+        return "not judged" if self.not_defined else NAMES[self.result]
+
     def __str__(self) -> str:
         """The whole verdict as one line: the mark, the exercise, what was found, and the question."""
-        begun = "not begun. " if self.result == Result.NOT_BEGUN else ""
+        begun = f"{self.badge}. " if self.result == Result.NOT_BEGUN else ""
         return f"{self.result} {self.name}: {begun}{finding_of(self)} {self.question}".rstrip()
 
 
 def finding_of(verdict: Verdict) -> str:
     """What a verdict says without its question."""
+    if verdict.not_defined:
+        return _why_not_defined(verdict.not_defined)
     if verdict.result == Result.NOT_BEGUN:
         return _STUB
     ranks = _ranks_of(verdict.judged_on, verdict.passed)
@@ -112,6 +122,23 @@ def finding_of(verdict: Verdict) -> str:
         ranks = []
     remarks = [f"{remark[0].upper()}{remark[1:]}." for remark in ranks]
     return " ".join([where, *remarks, *_search_of(verdict)])
+
+
+def _why_not_defined(cell: NotDefined) -> str:
+    """What a learner reads instead of a judgement, for the function is older than its cell."""
+    name = cell.function
+    if cell.renamed_to:
+        others = join([f"`{other}`" for other in cell.renamed_to])
+        return (
+            f"Its cell now defines {others} and no longer `{name}`, which is still the function from before. "
+            f"Name it `{name}` again and run that cell, then this one."
+        )
+    what = "stopped before it had defined" if cell.began else "did not run, so it has not defined"
+    line = f", line {cell.line}" if cell.line else ""
+    message = f" ({cell.message})" if cell.message else ""
+    return (
+        f"The cell above {what} `{name}`: {cell.error}{line}{message}. Correct it and run it, then run this cell again."
+    )
 
 
 def _search_of(verdict: Verdict) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from course_utils import draw
 from course_utils.checks import panel as parts
 from course_utils.checks.panel import NEUTRAL, NOT_YET, RIGHT, Panel
-from course_utils.checks.verdict import NAMES, Result, Verdict, finding_of
+from course_utils.checks.verdict import Result, Verdict, finding_of
 from course_utils.trace.events import count_rounds
 from course_utils.words import count
 
@@ -31,7 +31,7 @@ def show(verdict: Verdict, picture: bool = True) -> None:
 
 def panel(verdict: Verdict, picture: bool = True) -> Panel:
     """The verdict as one output. Its text is the line; its HTML adds what was printed and at most one picture."""
-    colour, name = _COLOURS[verdict.result], NAMES[verdict.result]
+    colour, name = _COLOURS[verdict.result], verdict.badge
     html = parts.panel_html(
         f"{verdict.name}: {name}",
         colour,

@@ -41,6 +41,10 @@ SLIDE_WIDTH = 10.5  # inches, for pictures that stand side by side
 DOTS = 100  # pixels to the inch as shown
 _PNG = "data:image/png;base64,"
 _FINER = 2  # times as many in the PNG, for sharp screens
+_LEAST = 0.8  # of its width, down to which a picture shrinks; its small letters then have 6.4 points
+_DARK = "var(--jp-shadow-base-lightness, 0)"  # JupyterLab's themes: 0 if the page is light, 32 if it is dark
+_ON_DARK_PAGES = f"invert(calc({_DARK} * 0.93 / 32)) hue-rotate(calc({_DARK} * 180deg / 32))"
+"""White becomes the ground of JupyterLab's dark theme, and colours keep their hue: blue stays blue, and is lighter."""
 TEXT, SMALL, TITLE = 9.0, 8.0, 11.0  # points
 
 
@@ -65,13 +69,24 @@ class Picture(Figure):
         """The picture as PNG, in an address that holds it all."""
         return _PNG + base64.b64encode(self._repr_png_()).decode()
 
+    @property
+    def html(self) -> str:
+        """The picture for a page: it shrinks a little, then scrolls. On a dark page it is dark."""
+        width = round(DOTS * self.get_figwidth())
+        size = f"width: {width}px; min-width: {round(_LEAST * width)}px; max-width: 100%; height: auto"
+        described = html.escape(self.alt_text, quote=True)
+        return (
+            '<div style="overflow-x: auto">'
+            f'<img src="{self.data_url()}" width="{width}" alt="{described}" style="{size}; filter: {_ON_DARK_PAGES}">'
+            "</div>"
+        )
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         """IPython's hook. JupyterLab takes the HTML, which can carry the alternative text; others take the PNG."""
         width, height = (round(side * DOTS) for side in self.get_size_inches())
-        url, described = self.data_url(), html.escape(self.alt_text, quote=True)
         bundle = {
-            "image/png": url.removeprefix(_PNG),
-            "text/html": f'<img src="{url}" width="{width}" alt="{described}">',
+            "image/png": self.data_url().removeprefix(_PNG),
+            "text/html": self.html,
             "text/plain": self.alt_text,
         }
         return bundle, {"image/png": {"width": width, "height": height}}

@@ -28,11 +28,6 @@ class CallLock:
         self.communicator = int(text) if text.isdigit() else _FIRST
         self._keep(self.communicator + 1)
 
-    def renew(self) -> None:
-        """Use a fresh communicator for this call: something unknown may have been sent on the one at hand."""
-        self.communicator += 1
-        self._keep(self.communicator + 1)
-
     def clean(self) -> None:
         """Every message of the call was received: the next one may use the same communicator."""
         self._keep(self.communicator)

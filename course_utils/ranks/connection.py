@@ -15,7 +15,8 @@ from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.hang_detector import HangDetector, Observation, Situation, deadlock_cause, mismatched_call_text
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.trace.activity import IDLE, IMPORTS, TESTING, WAITING
+from course_utils.ranks.processor_use import ProcessorUse
+from course_utils.trace.activity import CLEANUP, IDLE, IMPORTS, TESTING, WAITING, Activity, reply_size
 from course_utils.trace.ledger import need_in
 from course_utils.trace.wait_graph import Need, WaitGraph
 from course_utils.words import ranks_in_words
@@ -24,8 +25,9 @@ _AFTER_AN_ERROR = 0.4  # seconds without progress, once a rank has raised: the r
 _AFTER_AN_ERROR_WITHIN = 2.0  # the same, where the rank may have raised within what the others wait for
 _UNDELIVERED = 20.0  # a task that its rank has not begun by then was lost on the way, if the slowest way was enough
 _SLOWEST_RATE = 10e6  # bytes per second
-_STUBBORN = 5.0  # a rank that ignores interrupts for so long is ended
-_IMPORTS = 60.0  # the same, while it imports something
+_STUBBORN = 8.0  # a rank that ignores interrupts for so long is ended
+_SAYS_SO = 2.0  # after so long the learner is told who has not stopped yet
+_IMPORTS = 60.0  # the same, while it imports something, or cleans up: torch gives each worker of a DataLoader 5 s
 POLL_SECONDS = 0.01
 """For which `collect` waits where no reply has come."""
 
@@ -71,10 +73,6 @@ class Connection(ABC):
     def collect(self, call: CallProgress) -> bool:
         """Take the replies that have come, or wait for a moment; true while some are missing."""
 
-    def used_directly(self) -> bool:
-        """Whether the ranks were given work that did not go through `submit`, since this was last asked."""
-        return False
-
     @abstractmethod
     def close(self) -> None:
         """Let go of the ranks."""
@@ -94,9 +92,10 @@ class Connection(ABC):
         until: float = math.inf,
         size: int = 0,
         others: Collection[int] = (),
-        observe: Callable[[Observation], None] = lambda observation: None,
+        observe: Callable[[Observation, Mapping[int, Reply]], None] = lambda observation, replies: None,
         links_at_rest: Callable[[], float] = lambda: math.inf,
         already_stopped: bool = False,
+        may_be_lost: bool = True,
     ) -> CallProgress:
         """Wait for every rank's reply, or break the call off on a deadlock, when time is up, or the user says stop.
 
@@ -107,18 +106,21 @@ class Connection(ABC):
             until: when the call is broken off in any case, on the clock of `time.monotonic`.
             size: bytes that were sent to the ranks.
             others: ranks on the same communicator that take no part; what they have sent before may be on its way.
-            observe: called at every look, with what was seen.
+            observe: called at every look, with what was seen, and the replies that have come.
             links_at_rest: seconds since anything has passed the links; what is slow on its way is no hang.
             already_stopped: whether the stop button was pressed already.
+            may_be_lost: whether a task that its rank does not begin is taken for lost after a while.
         """
         call = CallProgress(dict(pending))
         detector = HangDetector(self.control.lag, links_at_rest)
         until = min(until, self.deadline)
+        self._use = ProcessorUse(self.control, list(pending))
         time_limit = CallLimit(limit, self.control.computed, self.control.wants_to_run, until)
         try:
             if already_stopped:
                 raise KeyboardInterrupt
             while self.collect(call):
+                self._use.look()
                 activities = {rank: self.control.activity(rank) for rank in (*pending, *others)}
                 if dead := self.control.dead():
                     call.lost = dead
@@ -129,9 +131,11 @@ class Connection(ABC):
                 observation = detector.observe(activities, set(call.replies) | idle)
                 raised = any(reply.kind in ("raised", "unusable") for reply in call.replies.values())
                 call.stuck = observation.stuck
+                under_way = max(size, sum(reply_size(activities[rank]) for rank in call.pending))
                 if (
                     self.can_lose_tasks
-                    and observation.seconds_in(Situation.UNDELIVERED) > _UNDELIVERED + size / _SLOWEST_RATE
+                    and may_be_lost
+                    and observation.seconds_in(Situation.UNDELIVERED) > _UNDELIVERED + under_way / _SLOWEST_RATE
                 ):
                     call.lost = list(call.pending)
                     self._give_up(call, BrokenOff(Ending.RANK_ENDED, "a task was lost on its way."))
@@ -141,7 +145,7 @@ class Connection(ABC):
                 ):
                     self._break_off(call, cause)
                 else:
-                    observe(observation)
+                    observe(observation, call.replies)
         except KeyboardInterrupt:
             self._break_off(call, STOPPED_BY_USER)
         return call
@@ -153,23 +157,31 @@ class Connection(ABC):
 
     def _interrupt(self, call: CallProgress, cause: BrokenOff) -> None:
         call.cause = cause
+        computing = {rank: self._use.computes(rank) for rank in call.pending}
         for rank in call.pending:
             activity = self.control.activity(rank)
             if activity.state in (WAITING, TESTING):
-                call.waiting[rank] = activity.text, need_in(activity.snapshot)
+                call.waiting[rank] = self._wait_text(rank, activity), need_in(activity.snapshot)
         begun, again = time.monotonic(), 0.0
+        says_so = begun + _SAYS_SO if cause is STOPPED_BY_USER else math.inf
         deadline = begun + _STUBBORN
         while call.pending and not self.control.dead():
             if time.monotonic() > deadline:
-                if time.monotonic() > begun + _IMPORTS or not any(map(self._imports, call.pending)):
+                if time.monotonic() > begun + _IMPORTS or not any(map(self._heeds_it_later, call.pending)):
                     break
                 deadline = time.monotonic() + _STUBBORN
+            if time.monotonic() > says_so:
+                says_so = math.inf
+                print(f"Stopping: waiting for {ranks_in_words(list(call.pending))} to end …")
             if time.monotonic() >= again:
                 for rank in call.pending:
                     self.control.interrupt(rank)
                 again = time.monotonic() + 0.25
             with contextlib.suppress(KeyboardInterrupt):  # pressed while a reply was unpacked
                 self.collect(call)
+        for rank, computes in computing.items():
+            if rank in call.replies:
+                call.replies[rank].computing = computes
         for rank, (text, need) in call.waiting.items():
             if rank in call.replies and call.replies[rank].kind == "interrupted":
                 call.replies[rank].waiting, call.replies[rank].need = text, need
@@ -184,9 +196,15 @@ class Connection(ABC):
             text = f"{cause.text} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended."
             self._give_up(call, BrokenOff(Ending.RANK_ENDED, text), lines)
 
-    def _imports(self, rank: int) -> bool:
-        """Is a rank in an import? One that loads a large library may be unable to say so for seconds."""
-        return IMPORTS in (self.control.activity(rank).text, self.control.source_line(rank))
+    def _wait_text(self, rank: int, activity: Activity) -> str:
+        """What a rank waits for. Before the learner's function begins, that may be an import of its own."""
+        importing = "" if activity.begun else self.control.standing(rank).importing
+        return f"the import of {importing}" if importing else activity.text
+
+    def _heeds_it_later(self, rank: int) -> bool:
+        """Is a rank in an import, or cleaning up? While it loads a library, it may be unable to say so for seconds."""
+        text = self.control.activity(rank).text
+        return text in (IMPORTS, CLEANUP) or self.control.source_line(rank) == IMPORTS
 
     def _give_up(self, call: CallProgress, cause: BrokenOff, lines: Mapping[int, str] | None = None) -> None:
         """`lines`: the lines in which ranks are lost, as far as they are known."""

@@ -35,10 +35,12 @@ class BrokenOff:
     Attributes:
         ending: the decision.
         text: a sentence on it, which begins with a small letter and ends with a full stop.
+        explanation: a sentence to put behind what each rank does; "" where there is nothing to explain.
     """
 
     ending: Ending
     text: str
+    explanation: str = ""
 
 
 STOPPED_BY_USER = BrokenOff(Ending.STOPPED, "stopped by you.")

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,9 +11,17 @@ import ipyparallel as ipp
 from course_utils.errors import RanksGone
 from course_utils.ranks.connection import POLL_SECONDS, CallProgress, Connection
 from course_utils.ranks.deferred_interrupts import deferred_interrupts
-from course_utils.ranks.engine.reply import Raised, Reply, from_bytes
+from course_utils.ranks.direct_requests import DirectRequest
+from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
+from course_utils.ranks.engine.reply import OWN_REQUEST, Raised, Reply, from_bytes
 from course_utils.ranks.processes.process_control import ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.trace.activity import IDLE, TESTING, WAITING
+
+_LOOK_SECONDS = 0.2
+"""Between two looks at tasks that the controller deals out."""
+_STOP_SECONDS = 10.0
+"""For so long tasks that were begun are interrupted, one after the other."""
 
 
 def _call_on_rank(function: str, *arguments: Any) -> Any:
@@ -24,7 +33,12 @@ def _call_on_rank(function: str, *arguments: Any) -> Any:
 
 def request_introductions(client: ipp.Client, path: list[str]) -> dict[int, ipp.AsyncResult]:
     """Ask who stands behind each engine id, and put `path` on the ranks' import path."""
-    return {engine: client[engine].apply_async(_call_on_rank, "introduce", path) for engine in client.ids}
+    return {engine: _own_view(client, engine).apply_async(_call_on_rank, "introduce", path) for engine in client.ids}
+
+
+def _own_view(client: ipp.Client, engine: int) -> ipp.DirectView:
+    """What the course's own requests go through."""
+    return client.direct_view(engine, label=OWN_REQUEST)
 
 
 class EngineConnection(Connection):
@@ -44,7 +58,7 @@ class EngineConnection(Connection):
         self.client, self.engines = client, list(engines)
         self.view: ipp.DirectView = client[self.engines]
         self.view.block = True
-        self._messages = len(client.history)
+        self._own_views = [_own_view(client, engine) for engine in self.engines]
 
     def close(self) -> None:
         """Let go of the ranks without ending them."""
@@ -57,11 +71,6 @@ class EngineConnection(Connection):
         settings = json.loads(self.folder.connection_file.read_text())
         return f"{settings['interface'].rpartition('/')[2]}:{settings['mux']}"
 
-    def used_directly(self) -> bool:
-        """Whether somebody has sent the ranks anything through the client since this was last asked."""
-        messages, self._messages = self._messages, len(self.client.history)
-        return messages != self._messages
-
     def submit(self, function: str, arguments: Mapping[int, tuple]) -> dict[int, Any]:
         """As every connection's."""
         if self.control.dead():
@@ -72,11 +81,36 @@ class EngineConnection(Connection):
         try:
             pending = {}
             for rank, own in arguments.items():
-                pending[rank] = self.client[self.engines[rank]].apply_async(_call_on_rank, function, *own)
-                self._messages += 1
+                pending[rank] = self._own_views[rank].apply_async(_call_on_rank, function, *own)
             return pending
         except (IndexError, ipp.error.NoEnginesRegistered) as error:
             raise RanksGone("The controller has lost a rank. `ranks.restart()` brings new ones.") from error
+
+    def wait_for_tasks(self, result: ipp.AsyncResult) -> CallProgress:
+        """Wait for tasks of which nobody knows which rank gets the next; the stop button takes back those not begun."""
+        call = CallProgress({})
+        try:
+            while not result.wait(_LOOK_SECONDS) and not (dead := self.control.dead()):
+                pass
+            if not result.ready():
+                call.cause, call.lost = BrokenOff(Ending.RANK_ENDED, self.control.how_it_ended()), dead
+        except KeyboardInterrupt:
+            call.cause = STOPPED_BY_USER
+            with deferred_interrupts():
+                self._stop_tasks(call, result)
+        return call
+
+    def _stop_tasks(self, call: CallProgress, result: ipp.AsyncResult) -> None:
+        with contextlib.suppress(Exception):
+            self.client.abort(result.msg_ids, block=False)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while not result.wait(_LOOK_SECONDS) and time.monotonic() < deadline:
+            for rank in range(self.world_size):
+                activity = self.control.activity(rank)
+                if activity.state != IDLE:
+                    text = activity.text if activity.state in (WAITING, TESTING) else None
+                    call.replies.setdefault(rank, Reply(rank, "interrupted", waiting=text))
+                    self.control.interrupt(rank)
 
     def collect(self, call: CallProgress) -> bool:
         """As every connection's."""
@@ -89,8 +123,10 @@ class EngineConnection(Connection):
         return bool(call.pending)
 
 
-def _reply_of(rank: int, result: ipp.AsyncResult) -> Reply:
+def _reply_of(rank: int, result: ipp.AsyncResult | DirectRequest) -> Reply:
     """What came back from a rank; an error of the transport is told as if the rank had raised it."""
+    if isinstance(result, DirectRequest):
+        return result.reply(rank)
     try:
         with deferred_interrupts() as pressed:  # to unpack it may import torch
             reply = from_bytes(result.get())

@@ -2,11 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from course_utils.ranks.ending import BrokenOff
 from course_utils.ranks.engine.reply import Reply
-from course_utils.trace.activity import IDLE, TESTING, WAITING, Activity
+from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
 from course_utils.trace.latent_errors import mismatched_collectives
+from course_utils.trace.ledger import threads_left
+from course_utils.trace.standing import Standing
+from course_utils.trace.wait_graph import ACTING_THREADS
 from course_utils.words import capital, ranks_in_words
 
 
@@ -15,9 +19,26 @@ def replies_text(replies: list[Reply], world_size: int = 0) -> str:
     return _clauses(((reply.rank, _reply_clause(reply)) for reply in replies), world_size)
 
 
-def activities_text(activities: Mapping[int, Activity]) -> str:
-    """The same, of ranks that are still at it."""
-    return _clauses((rank, _activity_clause(activity)) for rank, activity in activities.items())
+@dataclass(frozen=True)
+class Doing:
+    """What a rank does while a call goes on.
+
+    Attributes:
+        activity: as the rank tells it.
+        reply: its reply, if it has come.
+        standing: where its code is, as far as that is known.
+        computes: whether it uses the processor.
+    """
+
+    activity: Activity
+    reply: Reply | None = None
+    standing: Standing = Standing()
+    computes: bool = True
+
+
+def doings_text(doings: Mapping[int, Doing]) -> str:
+    """The same, of ranks of a call that goes on."""
+    return _clauses((rank, _doing_clause(doing)) for rank, doing in doings.items())
 
 
 def activity_text(activity: Activity) -> str:
@@ -41,6 +62,32 @@ def _clauses(doings: Iterable[tuple[int, tuple[int, str, str]]], world_size: int
     return "; ".join(clauses)
 
 
+def _doing_clause(doing: Doing) -> tuple[int, str, str]:
+    reply, standing = doing.reply, doing.standing
+    if reply is not None and reply.kind == "returned" and threads_left(doing.activity.snapshot) == ACTING_THREADS:
+        text = "returned, and a thread that its code started is still running"
+        return 4, f"has {text}", f"have {text}"
+    if reply is not None:
+        return _reply_clause(reply)
+    if standing.importing:
+        return 2, f"is importing {standing.importing}", f"are importing {standing.importing}"
+    if doing.activity.state == IDLE:
+        return 4, "has returned", "have returned"
+    if doing.activity.state != RUNNING or not (standing.line or not doing.computes):
+        return _activity_clause(doing.activity)
+    text = standing_text(standing.line, standing.call, doing.computes)
+    return 2, f"is {text}", f"are {text}"
+
+
+def standing_text(line: str, call: str, computes: bool) -> str:
+    """What code does in a line: "computing at line 7 of your cell", "waiting in Queue.get, line 7 of your cell"."""
+    if computes:
+        return f"computing at {line}" if line else "computing"
+    if not line:
+        return "waiting"
+    return f"waiting in {call}, {line}" if call else f"waiting at {line}"
+
+
 def _activity_clause(activity: Activity) -> tuple[int, str, str]:
     if activity.state == WAITING:
         return 1, f"is waiting in {activity.text}", f"are waiting in {activity.text}"
@@ -58,9 +105,9 @@ def _reply_clause(reply: Reply) -> tuple[int, str, str]:
     if reply.waiting:
         return 1, f"is waiting in {reply.waiting}", f"are waiting in {reply.waiting}"
     if reply.kind == "interrupted":
-        line = reply.error.line if reply.error and reply.error.line else ""
-        where = f" at {line}" if line else ""
-        return 2, f"was computing{where}", f"were computing{where}"
+        line, call = (reply.error.line, reply.error.call) if reply.error else ("", "")
+        text = standing_text(line, call, reply.computing)
+        return 2, f"was {text}", f"were {text}"
     if reply.kind == "lost" and reply.error:
         where = reply.error.line
         return 3, f"was at {where} and has ended", f"were at {where} and have ended"
@@ -77,6 +124,7 @@ def describe(replies: list[Reply], cause: BrokenOff | None = None) -> str | None
         cause: why the run was broken off, if it was.
     """
     why = [cause.text] if cause else []
+    explanation = [cause.explanation] if cause and cause.explanation else []
     if all(reply.kind == "returned" for reply in replies):
         return f"{cause.text} After that every rank returned, so the results may be wrong." if cause else None
     if cause and all(reply.kind == "lost" and not (reply.waiting or reply.error) for reply in replies):
@@ -88,9 +136,10 @@ def describe(replies: list[Reply], cause: BrokenOff | None = None) -> str | None
     if raised:
         meanwhile = [f"Meanwhile, {replies_text(others)}."] if others else []
         events = sorted((event for reply in replies for event in reply.events), key=lambda event: event.start)
-        return " ".join([f"{replies_text(raised, len(replies))}.", *meanwhile, *mismatched_collectives(events)])
+        what = [f"{replies_text(raised, len(replies))}.", *meanwhile, *explanation]
+        return " ".join([*what, *mismatched_collectives(events)])
     doings = replies_text(replies, len(replies))
-    return " ".join([*why, f"{capital(doings) if why else doings}."])
+    return " ".join([*why, f"{capital(doings) if why else doings}.", *explanation])
 
 
 def print_from(rank: int, text: str) -> None:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from course_utils.ranks.ending import BrokenOff, Ending
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
 from course_utils.trace.ledger import read_snapshot
+from course_utils.trace.wait_explanations import explanation_text
 from course_utils.trace.wait_graph import (
     IS_DONE,
     WAITS,
@@ -55,6 +56,7 @@ class Observation:
         situation: what they amount to.
         seconds: for which that has not changed: no rank has moved, nor, where that matters, anything on the links.
         stuck: the graph of waits, where some ranks wait for what will never come.
+        in_vain: the same graph, where ranks test for it instead.
         unmoved: seconds since any rank has moved.
         links_at_rest: seconds since anything has passed the links.
     """
@@ -62,6 +64,7 @@ class Observation:
     situation: Situation = Situation.MOVING
     seconds: float = 0.0
     stuck: WaitGraph | None = None
+    in_vain: WaitGraph | None = None
     unmoved: float = 0.0
     links_at_rest: float = math.inf
 
@@ -102,7 +105,8 @@ class HangDetector:
         unmoved, links_at_rest = now - self._since, self._links_at_rest()
         seconds = min(unmoved, links_at_rest) if self._situation in _MAY_BE_ON_LINKS else unmoved
         stuck = self._graph if self._situation is Situation.STUCK and unmoved >= self._lag else None
-        return Observation(self._situation, seconds, stuck, unmoved, links_at_rest)
+        in_vain = self._graph if self._situation is Situation.IN_VAIN else None
+        return Observation(self._situation, seconds, stuck, in_vain, unmoved, links_at_rest)
 
     def _classify(self, activities: Mapping[int, Activity], replied: set[int]) -> Situation:
         snapshots, members, known = self._snapshots(activities, replied)
@@ -117,7 +121,9 @@ class HangDetector:
         if TESTING in states:
             testing = {rank for rank, activity in activities.items() if activity.state == TESTING}
             waiting = {rank: replace(snapshots[rank], state=WAITS) for rank in testing}
-            if testing & set(WaitGraph(snapshots | waiting, members).stuck()):
+            as_waiting = WaitGraph(snapshots | waiting, members)
+            if testing & set(as_waiting.stuck()):
+                self._graph = as_waiting
                 return Situation.IN_VAIN
         return Situation.MOVING
 
@@ -139,7 +145,8 @@ class HangDetector:
                 known = False
                 continue
             members |= theirs
-            known &= rank in replied or snapshots[rank].need is not None
+            may_act = rank in replied and snapshots[rank].state == WORKS  # by a thread that it has left behind
+            known &= not may_act and (rank in replied or snapshots[rank].need is not None)
         return snapshots, members, known
 
 
@@ -148,7 +155,7 @@ def deadlock_cause(waits: WaitGraph) -> BrokenOff:
     mismatches = [mismatch_text(need.number, begun) for need, begun in waits.mismatches()]
     cycle = waits.cycle()
     why = mismatches[0] if mismatches else f"rank {cycle_text(cycle)}" if cycle else waits_in_vain_text(waits)
-    return BrokenOff(Ending.DEADLOCK, f"deadlock: {why}.")
+    return BrokenOff(Ending.DEADLOCK, f"deadlock: {why}.", explanation_text(waits))
 
 
 def mismatched_call_text(activities: Mapping[int, Activity]) -> str:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ from course_utils.ranks.run import (
     pack_or_explain,
     spread,
 )
+from course_utils.ranks.sharing import sharing_text
 from course_utils.words import count, wrapped
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Ranks(LastRun):
 
     Attributes:
         world_size: how many there are.
+        folder: what they keep on disk.
     """
 
     def __init__(self, connection: Connection, facts: dict, start_again: Callable[[], tuple[Connection, dict]]) -> None:
@@ -66,8 +68,14 @@ class Ranks(LastRun):
     def _use_connection(self, connection: Connection, facts: dict) -> None:
         self.connection: Connection | None = connection
         self._usable = True
+        self.folder = connection.folder
+        self._known_owners: set[int] = set()
         self.facts = facts
         self.world_size: int = connection.world_size
+        if self.engines:
+            from course_utils.ranks.direct_requests import see_through
+
+            see_through(self)
 
     @property
     def pids(self) -> list[int]:
@@ -80,8 +88,12 @@ class Ranks(LastRun):
     def client(self) -> "ipp.Client":
         """Return ipyparallel's own client of the cluster whose engines these ranks are; engine r is rank r.
 
-        What runs through it is not traced, and no deadlock in it is noticed. The next `run` or `%%px` cell waits until
-        it is done, and gets a communicator on which none of its messages can be waiting.
+        Functions that it sends find the traced `MPI.COMM_WORLD`, one for all of them that no `run` and no `%%px` cell
+        uses. What waits for their results, `apply_sync`, `get` or `wait` without a timeout, is told as `run` is: an
+        error with its rank and line, a deadlock, and the stop button, after which the ranks go on. The same holds for
+        another `ipp.Client` of this notebook. Not told are: a deadlock of tasks that a load-balanced view deals out,
+        of which nobody knows where the next one goes; and what nobody waits for, or another process. What they do is
+        counted in no `Run`.
 
         Raises:
             RanksGone: the ranks have ended.
@@ -111,6 +123,58 @@ class Ranks(LastRun):
             CourseError: they are no engines.
         """
         return self._engine_connection().address
+
+    @property
+    def engines(self) -> list[int]:
+        """The engine id of each rank; empty where they are no engines."""
+        return list(getattr(self.connection, "engines", ()))
+
+    @property
+    def session_key(self) -> bytes | None:
+        """By which clients of these ranks know each other."""
+        return self.connection.client.session.key if self.engines else None  # type: ignore[union-attr]
+
+    def see_through(self, result: "ipp.AsyncResult") -> None:
+        """Wait for what ipyparallel has asked of the ranks itself, as `run` waits; break it off where that is in vain.
+
+        Raises:
+            RankError: ranks wait for what will never come, or the stop button was pressed.
+            RanksGone: a rank has ended.
+        """
+        from course_utils.ranks.direct_requests import requests_of
+
+        connection = self._engine_connection()
+        requests = requests_of(result, self.engines)
+        with call_lock(connection.folder) as lock:
+            if requests is None:
+                call = connection.wait_for_tasks(result)
+            else:
+                call = self._watch_requests(connection, result, requests)
+            if call.cause is None:
+                lock.clean()
+                return
+            if not call.lost:
+                self._usable = self._can_meet(connection, lock.communicator + 1)
+        replies = [call.replies[rank] for rank in sorted(call.replies)]
+        self._last_waits = call.stuck, replies
+        result.broken_off = call.cause
+        self._raise_trouble(call, replies)
+
+    def _watch_requests(
+        self, connection: "EngineConnection", result: "ipp.AsyncResult", requests: dict[int, Any]
+    ) -> CallProgress:
+        """See them through; ranks without one count as done where nothing else is on its way to them."""
+        alone = (connection.client.outstanding | result._client.outstanding) <= set(result.msg_ids)
+        others = [rank for rank in range(self.world_size) if rank not in requests] if alone else []
+        with ProgressBar(f"{count(len(requests), 'rank')} at work") as bar:
+            notice = QuietNotice(connection.control, list(requests))
+
+            def observe(observation: Observation, replies: Mapping[int, Reply]) -> None:
+                bar.refresh()
+                notice.observe(observation, replies)
+
+            rest = self._links_at_rest()
+            return connection.wait_for(requests, others=others, observe=observe, links_at_rest=rest, may_be_lost=False)
 
     def _engine_connection(self) -> "EngineConnection":
         from course_utils.ranks.engine_connection import EngineConnection
@@ -249,9 +313,9 @@ class Ranks(LastRun):
             others: ranks that take no part, and are on the same communicator.
         """
         connection = self._living_connection()
+        if patience is None:
+            self.tell_who_shares_them(joined_only=True)
         with call_lock(connection.folder) as lock:
-            if connection.used_directly():
-                lock.renew()
             arguments = arguments_with(lock.communicator)
             call = self._watch_call(connection, function, arguments, patience, limit, others)
             replies = [call.replies[rank] for rank in sorted(call.replies)]
@@ -299,11 +363,11 @@ class Ranks(LastRun):
             self._meter = meter = Meter(self.pids, self.facts.get("network"))
             notice = QuietNotice(connection.control, list(arguments))
 
-            def observe(observation: Observation) -> None:
+            def observe(observation: Observation, replies: Mapping[int, Reply]) -> None:
                 bar.refresh()
                 meter.sample()
                 if patience is None:
-                    notice.observe(observation)
+                    notice.observe(observation, replies)
 
             with deferred_interrupts() as pressed:
                 pending = connection.submit(function, arguments)
@@ -385,6 +449,21 @@ class Ranks(LastRun):
             lines.append(f"rank {rank}  process {pid}  {'has ended' if rank in dead else activity_text(seen)}")
         print("\n".join(lines))
 
+    def other_notebooks(self) -> int:
+        """How many other notebooks use these ranks."""
+        return len(self.folder.other_owners())
+
+    def tell_who_shares_them(self, joined_only: bool = False) -> None:
+        """Print a line where other notebooks use these ranks.
+
+        Args:
+            joined_only: print it only where one has joined since this was last looked up.
+        """
+        owners = set(self.folder.other_owners())
+        joined, self._known_owners = owners - self._known_owners, owners
+        if joined or (owners and not joined_only):
+            print(wrapped(sharing_text(len(owners))))
+
     @property
     def healthy(self) -> bool:
         """Do all ranks live, and can they use MPI? Those whose folder is gone are about to be ended."""
@@ -398,12 +477,12 @@ class Ranks(LastRun):
         if self.connection is None:
             return
         connection, self.connection = self.connection, None
-        connection.close()
-        connection.folder.disown()
-        if connection.folder.living_owners():
+        try:
+            connection.close()
+        finally:  # whoever presses the stop button meanwhile wants no ranks that nobody holds
+            ended = connection.folder.leave()
+        if not ended:
             print("Another notebook is still using these ranks, so they keep running.")
-        else:
-            connection.folder.end()
 
     def restart(self) -> "Ranks":
         """End the ranks and start as many new ones. Variables that lived on them are gone."""

@@ -60,6 +60,7 @@ class Run:
         seconds: from the first rank's beginning to the last rank's end.
         output: what each rank printed.
         noticed: what each rank has noticed of itself, where that went well by luck only.
+        unfinished: ranks of which threads go on.
         replay: runs the function once more with marked numbers, for `blocks`; None where nobody has kept it.
     """
 
@@ -68,6 +69,7 @@ class Run:
     seconds: float
     output: list[str] = field(default_factory=list)
     noticed: list[tuple[str, ...]] = field(default_factory=list)
+    unfinished: list[int] = field(default_factory=list)
     replay: Callable[[], BlockFrames] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -80,6 +82,7 @@ class Run:
             seconds=max(reply.ended for reply in replies) - began,
             output=[reply.output for reply in replies],
             noticed=[reply.notes for reply in replies],
+            unfinished=[reply.rank for reply in replies if reply.leaves_threads],
         )
 
     @property
@@ -114,7 +117,7 @@ class Run:
     @cached_property
     def notes(self) -> list[str]:
         """Sentences on what went well by luck only."""
-        return [*latent_errors(self.events, self.world_size), *_notes_with_ranks(self.noticed)]
+        return [*latent_errors(self.events, self.world_size, self.unfinished), *_notes_with_ranks(self.noticed)]
 
     def timeline(self, title: str | None = None):
         """A picture of the run: ranks as rows, messages as arrows."""
@@ -262,7 +265,8 @@ class LastRun:
 
     def timeline(self, title: str | None = None):
         """A picture of the messages of the last cell or run."""
-        return draw.timeline(self._last_events, title=title, ranks=self.world_size)
+        took_part = [reply.rank for reply in self._last_waits[1]] or range(self.world_size)
+        return draw.timeline(self._last_events, title=title, ranks=took_part)
 
     def waits(self, title: str | None = None):
         """A picture of who waited for whom when the last cell or run was broken off as a deadlock.

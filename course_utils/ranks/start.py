@@ -5,10 +5,9 @@ import contextlib
 import importlib
 import json
 import sys
-import textwrap
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,17 @@ from course_utils.progress_bar import ProgressBar
 from course_utils.ranks.launch_sites import ThisMachine, site_of
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.processes.launch_ranks import is_port_taken, log_of
-from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_words, sweep
-from course_utils.words import count
+from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_words, lock_on, runtime_root, sweep
+from course_utils.ranks.sharing import (
+    changed_files_text,
+    have_started,
+    is_suitable,
+    offer,
+    offered_folder,
+    other_installations_text,
+    say_started,
+)
+from course_utils.words import count, wrapped
 
 if TYPE_CHECKING:
     from course_utils.ranks.connection import Connection
@@ -51,8 +59,9 @@ def start(
 ) -> "Ranks | VirtualRanks":
     """Start this many ranks, or take over running ones; prints one line that says what there is.
 
-    A second call with the same arguments gives back the same ranks, in this notebook and in the next. With others it
-    ends the running ranks and starts new ones.
+    A second call with the same arguments gives back the same ranks, in this notebook and in the next that runs the same
+    version of the course in the same environment; then a second line says so. With others it ends the running ranks and
+    starts new ones.
 
     Args:
         link: such as "200 Mbit/s". Each rank becomes a node of its own, behind a link of this rate in each direction;
@@ -76,25 +85,28 @@ def start(
     if settings.RANK.value() is not None:
         raise CourseError("This code runs on a rank already. Start ranks in the notebook, in a cell without `%%px`.")
     site = site_of(ranks, EmulatedNetwork.from_words(ranks, link, latency, slow, ranks_per_node), where, job)
-    running = current()
-    same = running is not None and _facts_match(running.facts, ranks, site)
-    if running is not None and same and running.healthy:
-        print(running.facts["line"])
-        _use(running)
-        return running
+    running, rejected = current(), []
     if running is not None:
-        if not same:
+        same = _are_wanted(running, ranks, site)
+        if same and running.healthy:
+            print(running.facts["line"])
+            running.tell_who_shares_them()
+            _use(running)
+            return running
+        if not same and not running.other_notebooks():
             before = count(running.world_size, "rank")
             print(f"Stopped the {before} that had been started before. All variables on them are lost.")
+        rejected = [running.folder.path]
         running.stop()
-    taken_over = _take_over(ranks, site)
-    found = taken_over or _launch(ranks, site)
+    found = _on_free_ports(lambda: _take_over_or_launch(ranks, site, rejected))
     from course_utils.ranks.ranks import Ranks
 
-    _current = Ranks(*found, start_again=lambda: _launch(ranks, site))
+    _current = Ranks(*found, start_again=lambda: _on_free_ports(lambda: _launch_anew(ranks, site)))
     print(_current.facts["line"])
-    if taken_over:
-        print("Another open notebook uses the same ranks, so each of the two sees what the other defines on them.")
+    _current.tell_who_shares_them()
+    for text in (changed_files_text(_current.facts), other_installations_text(_current.folder)):
+        if text:
+            print(wrapped(text))
     _use(_current)
     return _current
 
@@ -108,13 +120,17 @@ def start_separate_ranks(ranks: int, network: EmulatedNetwork | None = None) -> 
     from course_utils.ranks.ranks import Ranks
 
     site = ThisMachine(ranks, network)
-    return Ranks(*_launch(ranks, site), start_again=lambda: _launch(ranks, site))
+
+    def launch() -> "tuple[Connection, dict]":
+        return _on_free_ports(lambda: _launch_anew(ranks, site, offered=False))
+
+    return Ranks(*launch(), start_again=launch)
 
 
-def _facts_match(facts: dict, ranks: int, site: "LaunchSite") -> bool:
-    """Do the facts speak of this many ranks, at such a place?"""
-    same = all(facts.get(name) == value for name, value in site.facts.items())
-    return same and len(facts.get("ranks", ())) == ranks
+def _are_wanted(running: "Ranks", ranks: int, site: "LaunchSite") -> bool:
+    """Are this notebook's own ranks as many, at such a place? They stay its own, whatever it has set meanwhile."""
+    same = all(running.facts.get(name) == value for name, value in site.facts.items())
+    return same and running.world_size == ranks
 
 
 def _use(ranks: "Ranks") -> None:
@@ -123,51 +139,98 @@ def _use(ranks: "Ranks") -> None:
     register(ranks)
 
 
-def _take_over(ranks: int, site: "LaunchSite") -> "tuple[Connection, dict] | None":
-    """Connect to ranks of another notebook of this user, if there are as many and they are well."""
-    for folder in RanksFolder.all():
-        if not _facts_match(folder.facts(), ranks, site) or not folder.living_owners():
-            continue
-        folder.own()
+def _take_over_or_launch(ranks: int, site: "LaunchSite", rejected: Collection[Path]) -> "tuple[Connection, dict]":
+    """Connect to such ranks of another notebook, once they have started, or start some for this and later notebooks.
+
+    Args:
+        rejected: the folders of ranks that are not wanted.
+    """
+    rejected = set(rejected)
+    while True:
+        own = None
+        try:
+            with lock_on(runtime_root()):  # of two notebooks that begin at the same moment, one starts and one waits
+                found = offered_folder(ranks, site, rejected)
+                if found is None:
+                    own = site.folder()
+                    offer(own, ranks, site)
+            if own:
+                return _launch(own, ranks, site)
+        except BaseException:
+            if own:
+                own.leave()
+            raise
+        if found:
+            if taken_over := _take_over(found, ranks, site):
+                return taken_over
+            rejected.add(found.path)
+
+
+def _take_over(folder: RanksFolder, ranks: int, site: "LaunchSite") -> "tuple[Connection, dict] | None":
+    """Connect to ranks of another notebook; None where they have ended meanwhile, or do not answer."""
+    with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
+        while folder.is_kept() and not have_started(folder):
+            bar.refresh()
+            time.sleep(0.05)
+    if not is_suitable(folder, ranks, site) or not folder.join():
+        return None
+    try:
         atexit.register(folder.leave)
-        with contextlib.suppress(Exception):
-            deadline = time.monotonic() + TAKE_OVER_SECONDS
+        deadline = time.monotonic() + TAKE_OVER_SECONDS
 
-            def check(deadline: float = deadline) -> None:
-                if time.monotonic() > deadline:
-                    raise CourseError("These ranks do not answer.")
+        def check() -> None:
+            if time.monotonic() > deadline:
+                raise CourseError("These ranks do not answer.")
 
-            return _connect(folder, ranks, site, check)
-        folder.disown()
-    return None
+        return _connect(folder, ranks, site, check)
+    except Exception:
+        folder.leave()
+        return None
+    except BaseException:
+        folder.leave()
+        raise
 
 
 class _PortTaken(CourseError):
     """ipyparallel's controller chooses free ports first and listens on them later; another program was between."""
 
 
-def _launch(ranks: int, site: "LaunchSite") -> "tuple[Connection, dict]":
-    """Start controller and ranks, and wait until every rank has introduced itself."""
-    sweep()
+def _on_free_ports(attempt: "Callable[[], tuple[Connection, dict]]") -> "tuple[Connection, dict]":
+    """Start ranks, and again where another program takes a port of theirs."""
     for _ in range(_STARTS - 1):
         with contextlib.suppress(_PortTaken):
-            return _launch_once(ranks, site)
-    return _launch_once(ranks, site)
+            return attempt()
+    return attempt()
 
 
-def _launch_once(ranks: int, site: "LaunchSite") -> "tuple[Connection, dict]":
+def _launch_anew(ranks: int, site: "LaunchSite", offered: bool = True) -> "tuple[Connection, dict]":
+    """Start ranks, whether or not there are some already.
+
+    Args:
+        offered: to other notebooks too.
+    """
     folder = site.folder()
     try:
-        with full_disk_in_words(folder.path.parent):
-            folder.own()
-            atexit.register(folder.leave)
-            site.launch(folder)
-            importlib.import_module("course_utils.ranks.engine_connection")  # slow, and the ranks are busy coming up
-            with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
-                return _connect(folder, ranks, site, site.startup_check(folder, bar))
+        if offered:
+            offer(folder, ranks, site)
+        return _launch(folder, ranks, site)
     except BaseException:
-        folder.end()
+        folder.leave()
         raise
+
+
+def _launch(folder: RanksFolder, ranks: int, site: "LaunchSite") -> "tuple[Connection, dict]":
+    """Start controller and ranks, and wait until every rank has introduced itself."""
+    sweep()
+    with full_disk_in_words(folder.path.parent):
+        folder.own()
+        atexit.register(folder.leave)
+        site.launch(folder)
+        importlib.import_module("course_utils.ranks.engine_connection")  # slow, and the ranks are busy coming up
+        with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
+            connection, facts = _connect(folder, ranks, site, site.startup_check(folder, bar))
+        say_started(folder, facts)
+        return connection, facts
 
 
 def _connect(
@@ -206,9 +269,7 @@ def _connect(
     if [answer["rank"] for answer in introduced] != list(range(ranks)):
         raise CourseError(site.unrelated_processes_text())
     connection = EngineConnection(folder, client, [engine for engine, _ in answers], site.control(folder, introduced))
-    facts = {"ranks": introduced, "line": _description(introduced, site), **site.facts}
-    folder.write_facts(**facts, shared_memory=sorted(folder.shared_memory()))
-    return connection, facts
+    return connection, {"ranks": introduced, "line": _description(introduced, site), **site.facts}
 
 
 def _is_complete(file: Path) -> bool:
@@ -229,4 +290,4 @@ def _description(introduced: list[dict], site: "LaunchSite") -> str:
         f"{count(len(introduced), 'rank')} {site.description(introduced)}, {count(threads, 'thread')} each, "
         f"{count(devices, 'GPU') if devices else 'no GPU'}"
     )
-    return textwrap.fill(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return wrapped(line, _WIDTH)

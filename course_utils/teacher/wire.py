@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.ranks.engine.reply import Raised, Reply
-from course_utils.trace.events import Agreement, Event, is_well_formed
+from course_utils.trace.events import Agreement, Event, is_well_formed, read_layouts
 
 HEADER = struct.Struct("<QQ")  # before tasks and replies: the call's number, and how many bytes follow
 ENDED = (1 << 64) - 1
@@ -349,6 +349,7 @@ def _event(rank: int, *fields: Any) -> Event:
     event = Event(*fields)
     if event.agreement is not None:
         event = event._replace(agreement=Agreement(*event.agreement))
+    event = event._replace(layouts=read_layouts(event.layouts))
     if not is_well_formed(event) or (event.agreement and not is_well_formed(event.agreement)):
         raise Unreadable("a malformed event")
     if event.rank != rank or event.bytes < 0:

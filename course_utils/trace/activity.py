@@ -17,6 +17,8 @@ IDLE, RUNNING, WAITING, TESTING = range(4)
 """TESTING: it computes, and asks again and again whether something has come that has not."""
 IMPORTS = "an import, which must come to its end"
 """What a rank is in that has been interrupted in an import."""
+CLEANUP = "what is left to do after the interrupt"
+"""What a rank is in that has left the learner's code: the workers of a DataLoader, say, are waited for."""
 
 _HEADER = struct.Struct("<QQdHI")  # version, progress, since, length of the text, length of the snapshot
 _STATE = _HEADER.size
@@ -24,14 +26,17 @@ _STOP, _BEGUN = _STATE + 1, _STATE + 2
 _TEXT = _BEGUN + 1
 _SNAPSHOT_START = 1024
 _SIZE = 1 << 16
+_STANDING = struct.Struct("<QH")  # how often it was written, length
+_STANDING_START = _SIZE - 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
     """What a rank does at one moment: its state, its operation, and since when (seconds of `time.perf_counter`).
 
-    `snapshot` is that of its `ledger`, empty where it has written none. `begun`: the learner's function runs; before,
-    the rank unpacks its task, finishes imports and meets the others.
+    The text of an idle rank is the number of bytes in its last reply. `snapshot` is that of its `ledger`, empty where
+    it has written none. `begun`: the learner's function runs; before, the rank unpacks its task, finishes imports and
+    meets the others.
     """
 
     state: int
@@ -40,6 +45,11 @@ class Activity:
     text: str
     snapshot: bytes = b""
     begun: bool = False
+
+
+def reply_size(activity: Activity) -> int:
+    """The bytes of the reply that a rank has made, and that may be under way; 0 while it is at work."""
+    return int(activity.text) if activity.state == IDLE and activity.text.isdecimal() else 0
 
 
 def shared_memory() -> int:
@@ -78,7 +88,7 @@ class ActivityFile:
             self._version += 1  # odd: being written
             self.progress += 1
             encoded = text.encode()[: _SNAPSHOT_START - _TEXT]
-            snapshot = snapshot if len(snapshot) <= _SIZE - _SNAPSHOT_START else b""
+            snapshot = snapshot if len(snapshot) <= _STANDING_START - _SNAPSHOT_START else b""
             struct.pack_into("<Q", self._map, 0, self._version)
             self._map[_TEXT : _TEXT + len(encoded)] = encoded
             self._map[_SNAPSHOT_START : _SNAPSHOT_START + len(snapshot)] = snapshot
@@ -97,6 +107,20 @@ class ActivityFile:
             if version % 2 == 0 and struct.unpack_from("<Q", self._map)[0] == version:
                 break
         return Activity(state, progress, since, text.decode(errors="replace"), snapshot, self.begun)
+
+    def write_standing(self, data: bytes) -> None:
+        """Answer the question where the rank's code stands."""
+        count, _ = _STANDING.unpack_from(self._map, _STANDING_START)
+        data = data[: _SIZE - _STANDING_START - _STANDING.size]
+        begin = _STANDING_START + _STANDING.size
+        self._map[begin : begin + len(data)] = data
+        _STANDING.pack_into(self._map, _STANDING_START, count + 1, len(data))
+
+    def read_standing(self) -> tuple[int, bytes]:
+        """The number of the latest answer, and the answer."""
+        count, length = _STANDING.unpack_from(self._map, _STANDING_START)
+        begin = _STANDING_START + _STANDING.size
+        return count, bytes(self._map[begin : begin + length])
 
     @property
     def begun(self) -> bool:

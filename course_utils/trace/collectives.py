@@ -4,7 +4,6 @@ Those on buffers are MPI's nonblocking forms. Those on Python objects have none,
 collectives on bytes: first the lengths, then the pickles.
 """
 
-import functools
 import operator
 import pickle
 import time
@@ -20,47 +19,53 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from course_utils.trace.call_errors import NotABuffer
+from course_utils.trace.call_texts import collective_text
 from course_utils.trace.collective_forms import with_both_forms
-from course_utils.trace.events import BYTES, Agreement
+from course_utils.trace.events import BYTES, Agreement, BufferLayout, unit_bytes
 from course_utils.trace.memory import check_buffers
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import current_line, recorder
 from course_utils.trace.requests import TracedRequest
+from course_utils.trace.type_signatures import (
+    bytes_of,
+    cut_layout,
+    item_bytes,
+    message_bytes,
+    message_layouts,
+    parts_of,
+    typed_layout,
+    unit_of,
+    vector_layout,
+    whole_layout,
+)
 from course_utils.trace.wait_graph import Collective
 
 
 def size_of(buf: Any) -> int:
-    """Bytes in what mpi4py takes as a buffer: an array, or a list [array, count, …, datatype]."""
+    """Bytes in what mpi4py takes as a buffer: an array, or a list [array, count, …, datatype].
+
+    Raises:
+        NotABuffer: it is neither.
+    """
     if type(buf) is np.ndarray:
         return buf.nbytes
     if buf is None or isinstance(buf, type(MPI.IN_PLACE)):
         return 0
-    if isinstance(buf, (list, tuple)):
-        counts = [part for part in buf[1:] if isinstance(part, int) and not isinstance(part, bool)]
-        if buf[0] is None or not counts:
-            return size_of(buf[0])
-        types = [part for part in buf[1:] if isinstance(part, MPI.Datatype)]
-        return counts[0] * (types[0].Get_size() if types else np.asarray(memoryview(buf[0])).itemsize)
-    if hasattr(buf, "element_size"):  # a tensor of torch is not a buffer of Python's, and mpi4py takes it
-        return buf.numel() * buf.element_size()
-    return memoryview(buf).nbytes
-
-
-def kind_of(buf: Any) -> str:
-    """The type of the numbers in a buffer, "float64"; BYTES where it is not an array, or sent as another type."""
-    if type(buf) is np.ndarray:
-        return _name_of(buf.dtype)
-    array, types = buf, []
     if isinstance(buf, (list, tuple)) and buf:
-        array, types = buf[0], [part for part in buf[1:] if isinstance(part, MPI.Datatype)]
-    if not isinstance(array, np.ndarray) or any(
-        not datatype.is_predefined or datatype == MPI.BYTE for datatype in types
-    ):
-        return BYTES
-    return _name_of(array.dtype)
-
-
-_name_of = functools.cache(str)  # numpy puts the name of a type together each time
+        counts = [part for part in buf[1:] if isinstance(part, int) and not isinstance(part, bool)]
+        if len(buf) > 1 and isinstance(buf[1], tuple) and len(buf[1]) == 2 and isinstance(buf[1][0], int):
+            counts = [buf[1][0]]  # a count and a displacement
+        types = [part for part in buf[1:] if isinstance(part, MPI.Datatype)]
+        if buf[0] is not None and counts and types:
+            return counts[0] * types[0].Get_size()
+        if bytes_of(buf[0]) is None and buf[0] is not None:
+            raise NotABuffer(buf)
+        return counts[0] * item_bytes(parts_of(buf)) if buf[0] is not None and counts else size_of(buf[0])
+    size = bytes_of(buf)
+    if size is None:
+        raise NotABuffer(buf)
+    return size
 
 
 _OPERATIONS = (
@@ -81,17 +86,16 @@ _OPERATIONS = (
 Amount = tuple[int | None, str]
 """How much a message holds: 10 "float64", 80 BYTES."""
 _UNKNOWN_AMOUNT: Amount = (None, "")
+Layouts = tuple[BufferLayout | None, ...]
 
 
-def _amount_of(buf: Any, parts: int = 1) -> Amount:
-    """How much a buffer's message holds, which is one of `parts`."""
-    kind = kind_of(buf)
-    array, counted = (buf[0], len(buf) > 2) if isinstance(buf, (list, tuple)) and buf else (buf, False)
-    if buf is None or _is_in_place(buf) or (counted and not isinstance(buf[1], int)) or size_of(buf) % parts:
+def _amount_of(buf: Any, pieces: int = 1) -> Amount:
+    """How much a buffer's message holds, or one of so many pieces of it."""
+    if buf is None or _is_in_place(buf) or (size := message_bytes(buf, pieces)) is None:
         return _UNKNOWN_AMOUNT
-    size = size_of(buf) // parts
-    known = kind != BYTES and array.dtype.itemsize
-    return (size // array.dtype.itemsize, kind) if known else (size, BYTES)
+    unit = unit_of(buf)
+    item = unit_bytes(unit)
+    return (size // item, unit) if item and size % item == 0 else (size, BYTES)
 
 
 def _is_in_place(buf: Any) -> bool:
@@ -106,6 +110,7 @@ class CollectiveCall:
         start: begins MPI's nonblocking form.
         size: bytes that this rank contributes.
         amount: how much each rank brings, where that must be the same.
+        layouts: as `Event`'s.
     """
 
     start: Callable[[], MPI.Request]
@@ -113,6 +118,7 @@ class CollectiveCall:
     root: int | None = None
     op: MPI.Op | None = None
     amount: Amount = _UNKNOWN_AMOUNT
+    layouts: Layouts = ()
 
     def buffers(self, rank: int) -> tuple[Any, Any]:
         """What MPI reads and what it writes on a rank, until a nonblocking call is complete."""
@@ -141,24 +147,30 @@ def _agreement_of(name: str, root: Any = None, op: Any = None, amount: Amount = 
 class Collectives:
     """Mixed into `TracedComm`, which has `rank` and `size`."""
 
-    inner: MPI.Intracomm
+    inner: Any  # an Intracomm, or an Intercomm
     label: str
+    members: list[int]
     world_ranks: list[int]
     rank: int
     size: int
 
     def _run(
-        self, name: str, steps: Callable[[Callable[[MPI.Request], None]], Any], size: int, agreement: Agreement
+        self,
+        name: str,
+        steps: Callable[[Callable[[MPI.Request], None]], Any],
+        size: int,
+        agreement: Agreement,
+        layouts: Layouts = (),
     ) -> Any:
         """Run `steps(wait)`, whose requests are waited for by polling, and record it all as one event."""
         line, source_line = current_line()
         began, end = time.perf_counter(), float("inf")
-        need, begun = recorder.ledger.add_collective(self.label, self.world_ranks, agreement), False
+        need, begun = recorder.ledger.add_collective(self.label, self.members, agreement), False
 
         def wait(request: MPI.Request) -> None:
             nonlocal begun
             begun = True
-            recorder.wait(request.Test, name, source_line, need)
+            recorder.wait(request.Test, collective_text(name, agreement.root), source_line, need)
 
         try:
             result = steps(wait)
@@ -169,30 +181,30 @@ class Collectives:
                 recorder.ledger.remove_collective(need)
             raise
         finally:
-            recorder.add_collective(name, agreement, need, began, end, size, line)
+            recorder.add_collective(name, agreement, need, began, end, size, line, layouts)
 
     def _run_described(self, name: str, call: CollectiveCall) -> None:
-        self._run(name, lambda wait: wait(call.start()), call.size, call.agreement(name))
+        self._run(name, lambda wait: wait(call.start()), call.size, call.agreement(name), call.layouts)
 
     def _start_described(self, blocking: str, name: str, call: CollectiveCall) -> TracedRequest:
         """The nonblocking form. In the ledger it is the blocking one, though MPI does not let the two meet."""
         line, source_line = current_line()
         began = time.perf_counter()
-        need = recorder.ledger.add_collective(self.label, self.world_ranks, call.agreement(blocking))
+        need = recorder.ledger.add_collective(self.label, self.members, call.agreement(blocking))
         with recorder.ledger.remove_if_rejected(need):
             request = call.start()
 
         def on_completion(end: float, _: MPI.Status | None) -> None:
-            recorder.add_collective(name, call.agreement(name), need, began, end, call.size, line)
+            recorder.add_collective(name, call.agreement(name), need, began, end, call.size, line, call.layouts)
 
-        traced = TracedRequest.wrap(request, name, source_line, on_completion, need)
+        traced = TracedRequest.wrap(request, collective_text(name, call.root), source_line, on_completion, need)
         traced.track_buffers(*call.buffers(self.rank))
         return traced
 
     def wait_for_all_ranks(self, name: str) -> Collective:
         """Wait until all ranks have come, to the same: afterwards a call that cannot be polled finishes for certain."""
         _, source_line = current_line()
-        need = recorder.ledger.add_collective(self.label, self.world_ranks, Agreement(name))
+        need = recorder.ledger.add_collective(self.label, self.members, Agreement(name))
         own_code, all_codes = array("L", [zlib.crc32(name.encode())]), array("L", bytes(8 * self.size))
         request = self.inner.Iallgather(own_code, all_codes)
         recorder.wait(lambda: request.Test() and len(set(all_codes)) == 1, name, source_line, need)
@@ -209,9 +221,13 @@ class Collectives:
         """The contribution of a rank: what it sends, or with IN_PLACE what already lies in the result."""
         return recvbuf if _is_in_place(sendbuf) else sendbuf
 
+    def _part_bytes(self, own: Any, whole: Any) -> int:
+        """The bytes of a rank's part, of its own or, with IN_PLACE, of the whole."""
+        return size_of_first(whole) // self.size if _is_in_place(own) else size_of_first(own)
+
     def _amount_of_part(self, own: Any, whole: Any) -> Amount:
         """What the part of each rank holds, of its own or, with IN_PLACE, of the whole that the root has."""
-        return _amount_of(whole, self.size) if _is_in_place(own) else _amount_of(own)
+        return _amount_of(whole, len(self.world_ranks)) if _is_in_place(own) else _amount_of(own)
 
     # --- buffers: what to begin, and what must be the same on all ranks ---------------------------------------------
 
@@ -219,69 +235,110 @@ class Collectives:
         return CollectiveCall(self.inner.Ibarrier, 0)
 
     def Bcast(self, buf, root=0):
+        own = message_layouts(buf)
+        layouts: Layouts = own and ((*own, None) if self.rank == root else (None, *own))
         start = partial(self.inner.Ibcast, buf, root)
-        return CollectiveCall(start, self._root_bytes(root, buf), root, amount=_amount_of(buf))
+        return CollectiveCall(start, self._root_bytes(root, buf), root, None, _amount_of(buf), layouts)
 
     def Scatter(self, sendbuf, recvbuf, root=0):
-        start = partial(self.inner.Iscatter, sendbuf, recvbuf, root)
+        gives = cut_layout(sendbuf, len(self.world_ranks)) if self.rank == root else None
         return CollectiveCall(
-            start, self._root_bytes(root, sendbuf), root, amount=self._amount_of_part(recvbuf, sendbuf)
+            partial(self.inner.Iscatter, sendbuf, recvbuf, root),
+            self._root_bytes(root, sendbuf),
+            root,
+            amount=self._amount_of_part(recvbuf, sendbuf),
+            layouts=(gives, whole_layout(recvbuf)),
         )
 
     def Scatterv(self, sendbuf, recvbuf, root=0):
-        return CollectiveCall(
-            partial(self.inner.Iscatterv, sendbuf, recvbuf, root), self._root_bytes_of_all(root, sendbuf), root
-        )
+        gives = vector_layout(sendbuf, self.world_ranks) if self.rank == root else None
+        start = partial(self.inner.Iscatterv, sendbuf, recvbuf, root)
+        layouts = gives, whole_layout(recvbuf)
+        return CollectiveCall(start, self._root_bytes_of_all(root, sendbuf), root, layouts=layouts)
 
     def Gather(self, sendbuf, recvbuf, root=0):
-        start = partial(self.inner.Igather, sendbuf, recvbuf, root)
-        return CollectiveCall(start, size_of_first(sendbuf), root, amount=self._amount_of_part(sendbuf, recvbuf))
+        receives = cut_layout(recvbuf, len(self.world_ranks)) if self.rank == root else None
+        return CollectiveCall(
+            partial(self.inner.Igather, sendbuf, recvbuf, root),
+            self._part_bytes(sendbuf, recvbuf),
+            root,
+            amount=self._amount_of_part(sendbuf, recvbuf),
+            layouts=(whole_layout(sendbuf), receives),
+        )
 
     def Gatherv(self, sendbuf, recvbuf, root=0):
-        return CollectiveCall(partial(self.inner.Igatherv, sendbuf, recvbuf, root), size_of_first(sendbuf), root)
+        receives = vector_layout(recvbuf, self.world_ranks) if self.rank == root else None
+        start = partial(self.inner.Igatherv, sendbuf, recvbuf, root)
+        return CollectiveCall(start, size_of_first(sendbuf), root, layouts=(whole_layout(sendbuf), receives))
 
     def Allgather(self, sendbuf, recvbuf):
         start = partial(self.inner.Iallgather, sendbuf, recvbuf)
-        return CollectiveCall(start, size_of_first(sendbuf), amount=self._amount_of_part(sendbuf, recvbuf))
+        layouts = whole_layout(sendbuf), cut_layout(recvbuf, len(self.world_ranks))
+        amount = self._amount_of_part(sendbuf, recvbuf)
+        return CollectiveCall(start, self._part_bytes(sendbuf, recvbuf), amount=amount, layouts=layouts)
 
     def Allgatherv(self, sendbuf, recvbuf):
-        return CollectiveCall(partial(self.inner.Iallgatherv, sendbuf, recvbuf), size_of_first(sendbuf))
+        start = partial(self.inner.Iallgatherv, sendbuf, recvbuf)
+        layouts = whole_layout(sendbuf), vector_layout(recvbuf, self.world_ranks)
+        return CollectiveCall(start, size_of_first(sendbuf), layouts=layouts)
 
     def Alltoall(self, sendbuf, recvbuf):
+        contribution = self._contribution(sendbuf, recvbuf)
+        layouts = cut_layout(contribution, len(self.world_ranks)), cut_layout(recvbuf, len(self.world_ranks))
+        amount = _amount_of(contribution, len(self.world_ranks))
         start = partial(self.inner.Ialltoall, sendbuf, recvbuf)
-        return CollectiveCall(start, size_of_first(sendbuf), amount=_amount_of(self._contribution(sendbuf, recvbuf)))
+        return CollectiveCall(start, size_of_first(contribution), amount=amount, layouts=layouts)
 
     def Alltoallv(self, sendbuf, recvbuf):
-        return CollectiveCall(partial(self.inner.Ialltoallv, sendbuf, recvbuf), size_of_first(sendbuf))
+        contribution = self._contribution(sendbuf, recvbuf)
+        layouts = vector_layout(contribution, self.world_ranks), vector_layout(recvbuf, self.world_ranks)
+        start = partial(self.inner.Ialltoallv, sendbuf, recvbuf)
+        return CollectiveCall(start, size_of_first(sendbuf), layouts=layouts)
+
+    def Alltoallw(self, sendbuf, recvbuf):
+        contribution = self._contribution(sendbuf, recvbuf)
+        layouts = typed_layout(contribution, self.world_ranks), typed_layout(recvbuf, self.world_ranks)
+        start = partial(self.inner.Ialltoallw, sendbuf, recvbuf)
+        size = sum(layouts[0].sizes) if layouts[0] else 0
+        return CollectiveCall(start, size, layouts=layouts)
 
     def _reduction(
-        self, start: Callable[[], MPI.Request], contribution: Any, op: MPI.Op, root: int | None = None
+        self,
+        start: Callable[[], MPI.Request],
+        contribution: Any,
+        result: Any,
+        op: MPI.Op,
+        root: int | None = None,
     ) -> CollectiveCall:
-        return CollectiveCall(start, size_of(contribution), root, op, _amount_of(contribution))
+        layouts: Layouts = ()
+        gives, receives = message_layouts(contribution), message_layouts(result) if root in (None, self.rank) else ()
+        if gives or receives:
+            layouts = gives[0] if gives else None, receives[0] if receives else None
+        return CollectiveCall(start, size_of(contribution), root, op, _amount_of(contribution), layouts)
 
     def Reduce(self, sendbuf, recvbuf, op=MPI.SUM, root=0):
         start = partial(self.inner.Ireduce, sendbuf, recvbuf, op, root)
-        return self._reduction(start, self._contribution(sendbuf, recvbuf), op, root)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), recvbuf, op, root)
 
     def Allreduce(self, sendbuf, recvbuf, op=MPI.SUM):
         start = partial(self.inner.Iallreduce, sendbuf, recvbuf, op)
-        return self._reduction(start, self._contribution(sendbuf, recvbuf), op)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), recvbuf, op)
 
     def Reduce_scatter_block(self, sendbuf, recvbuf, op=MPI.SUM):
         start = partial(self.inner.Ireduce_scatter_block, sendbuf, recvbuf, op)
-        return self._reduction(start, self._contribution(sendbuf, recvbuf), op)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), None, op)
 
     def Reduce_scatter(self, sendbuf, recvbuf, recvcounts=None, op=MPI.SUM):
         start = partial(self.inner.Ireduce_scatter, sendbuf, recvbuf, recvcounts, op)
-        return self._reduction(start, self._contribution(sendbuf, recvbuf), op)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), None, op)
 
     def Scan(self, sendbuf, recvbuf, op=MPI.SUM):
         start = partial(self.inner.Iscan, sendbuf, recvbuf, op)
-        return self._reduction(start, self._contribution(sendbuf, recvbuf), op)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), recvbuf, op)
 
     def Exscan(self, sendbuf, recvbuf, op=MPI.SUM):
         start = partial(self.inner.Iexscan, sendbuf, recvbuf, op)
-        return self._reduction(start, self._contribution(sendbuf, recvbuf), op)
+        return self._reduction(start, self._contribution(sendbuf, recvbuf), recvbuf, op)
 
     # --- Python objects ---------------------------------------------------------------------------------------------
 
@@ -369,29 +426,29 @@ class Collectives:
         length = np.empty(1, lengths.dtype)
         wait(self.inner.Iscatter(lengths if parts else None, length, root))
         buffer = np.empty(length[0], np.uint8)
-        wait(self.inner.Iscatterv(_concatenate(parts) if parts else None, [buffer, MPI.BYTE], root))
+        wait(self.inner.Iscatterv(concatenate(parts) if parts else None, [buffer, MPI.BYTE], root))
         return pickle.loads(buffer.data)
 
     def _gather(self, wait: Callable, data: bytes, root: int) -> list | None:
         lengths = np.empty(self.size, np.int64) if self.rank == root else None
         wait(self.inner.Igather(np.array([len(data)]), lengths, root))
-        receive = None if lengths is None else _receive_buffer(lengths)
+        receive = None if lengths is None else receive_buffer(lengths)
         wait(self.inner.Igatherv([np.frombuffer(data, np.uint8), MPI.BYTE], receive, root))
-        return None if receive is None else _unpickle_parts(receive)
+        return None if receive is None else unpickle_parts(receive)
 
     def _allgather(self, wait: Callable, data: bytes) -> list:
         lengths = np.empty(self.size, np.int64)
         wait(self.inner.Iallgather(np.array([len(data)]), lengths))
-        receive = _receive_buffer(lengths)
+        receive = receive_buffer(lengths)
         wait(self.inner.Iallgatherv([np.frombuffer(data, np.uint8), MPI.BYTE], receive))
-        return _unpickle_parts(receive)
+        return unpickle_parts(receive)
 
     def _alltoall(self, wait: Callable, parts: list[bytes]) -> list:
         lengths = np.empty(self.size, np.int64)
         wait(self.inner.Ialltoall(np.array([len(part) for part in parts]), lengths))
-        receive = _receive_buffer(lengths)
-        wait(self.inner.Ialltoallv(_concatenate(parts), receive))
-        return _unpickle_parts(receive)
+        receive = receive_buffer(lengths)
+        wait(self.inner.Ialltoallv(concatenate(parts), receive))
+        return unpickle_parts(receive)
 
 
 def size_of_first(buf: Any) -> int:
@@ -403,16 +460,22 @@ def _offsets(lengths: Any) -> list[int]:
     return [0, *accumulate(lengths)][:-1]
 
 
-def _concatenate(parts: list[bytes]) -> list:
+def concatenate(parts: list[bytes]) -> list:
+    """Pickles as a buffer to be sent, one to each rank."""
     lengths = [len(part) for part in parts]
     return [np.frombuffer(b"".join(parts), np.uint8), (lengths, _offsets(lengths)), MPI.BYTE]
 
 
-def _receive_buffer(lengths: np.ndarray) -> list:
+def receive_buffer(lengths: np.ndarray) -> list:
+    """A buffer for pickles of these lengths."""
     counts = [int(length) for length in lengths]
     return [np.empty(sum(counts), np.uint8), (counts, _offsets(counts)), MPI.BYTE]
 
 
-def _unpickle_parts(received: list) -> list:
+def unpickle_parts(received: list) -> list:
+    """The objects in a buffer that has been received; None where nothing was sent, beyond the open end of a grid."""
     data, (lengths, starts), _ = received
-    return [pickle.loads(data[start : start + length]) for start, length in zip(starts, lengths, strict=True)]
+    return [
+        pickle.loads(data[start : start + length]) if length else None
+        for start, length in zip(starts, lengths, strict=True)
+    ]

@@ -4,14 +4,17 @@ Pictures, costs and reports of deadlocks all read these events; nothing else in 
 """
 
 import math
+import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 OBJECT, BYTES = "object", "bytes"
 """What a message holds: a pickled object; a buffer of which only the size is known."""
+UNKNOWN_ROOT = -1
+"""The root of a collective of two groups, on the ranks that are in its group: they give PROC_NULL."""
 _MAX_SWEEPS = 100  # a message that overtakes another needs a second look; one sweep settles nearly every run
 
 
@@ -34,10 +37,34 @@ class Agreement(NamedTuple):
 
     def __str__(self) -> str:
         """ "Bcast(root=0) of 10 float64"; a sum goes without saying."""
-        root = "" if self.root is None else f"root={self.root}"
+        root = "" if self.root is None else f"root={'PROC_NULL' if self.root == UNKNOWN_ROOT else self.root}"
         operation = f"op={self.op}" if self.op not in ("", "SUM") else ""
         more = ", ".join(filter(None, [root, operation]))
         return f"{self.name}{f'({more})' if more else ''}{f' of {self.amount} {self.unit}' if self.unit else ''}"
+
+
+@cache
+def unit_bytes(unit: str) -> int:
+    """Bytes of a number of a type, by its name, "float64" or "bool"; 0 where that is not known."""
+    bits = re.fullmatch(r"[a-z]+(\d+)", unit)
+    return 1 if unit == "bool" else int(bits[1]) // 8 if bits else 0
+
+
+class BufferLayout(NamedTuple):
+    """What a rank gives to a message or a collective, or has room for.
+
+    Attributes:
+        unit: the type of the numbers, "float64", or BYTES.
+        sizes: bytes for each rank of the communicator, in the order of their numbers in the run; a single one where it
+            is the same for all; () where that is not known, and for a message, whose event has it.
+        shape: of an array whose memory order matters; () for the rest.
+        by_columns: whether its columns lie one behind the other in memory, rather than its rows.
+    """
+
+    unit: str
+    sizes: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
+    by_columns: bool = False
 
 
 class Event(NamedTuple):
@@ -58,6 +85,8 @@ class Event(NamedTuple):
         awaited: False where the rank did not stand still until the end: a test has seen it, or a wait for any of
             several.
         agreement: of a collective, what must be the same on all ranks; None for the rest.
+        layouts: of a collective on buffers, what this rank gives and what it has room for, None for nothing; of a
+            message, its array where the memory order matters; () for the rest.
     """
 
     rank: int
@@ -74,6 +103,24 @@ class Event(NamedTuple):
     holds: str = ""
     awaited: bool = True
     agreement: Agreement | None = None
+    layouts: tuple[BufferLayout | None, ...] = ()
+
+
+def read_layouts(parts: Any) -> tuple[BufferLayout | None, ...]:
+    """Make again what came from outside as lists.
+
+    Raises:
+        TypeError: these are no layouts.
+    """
+    layouts = tuple(None if part is None else _read_layout(*part) for part in parts)
+    numbers = [number for layout in layouts if layout for number in (*layout.sizes, *layout.shape)]
+    if not all(is_well_formed(layout) for layout in layouts if layout) or any(type(n) is not int for n in numbers):
+        raise TypeError("a malformed layout")
+    return layouts
+
+
+def _read_layout(unit: str, sizes: Iterable[int], shape: Iterable[int], by_columns: bool) -> BufferLayout:
+    return BufferLayout(unit, tuple(sizes), tuple(shape), by_columns)
 
 
 def is_well_formed(fields: NamedTuple) -> bool:
@@ -84,7 +131,8 @@ def is_well_formed(fields: NamedTuple) -> bool:
 @cache
 def _kinds_of(cls: type) -> list[tuple[Any, ...]]:
     """For each field of a NamedTuple the types that it may have; JSON writes some floats as integers."""
-    kinds = [get_args(hint) or (hint,) for hint in get_type_hints(cls).values()]
+    hints = get_type_hints(cls).values()
+    kinds = [(tuple,) if get_origin(hint) is tuple else get_args(hint) or (hint,) for hint in hints]
     return [(*own, int) if float in own else own for own in kinds]
 
 

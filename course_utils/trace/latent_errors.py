@@ -2,10 +2,12 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from course_utils.trace.events import BYTES, OBJECT, Event, pair_messages
+from course_utils.trace.call_texts import event_text
+from course_utils.trace.events import Event, pair_messages
 from course_utils.trace.ledger import WORLD
+from course_utils.trace.type_mismatches import mismatched_collective, mismatched_messages, mismatched_order
 from course_utils.trace.wait_graph import differ, mismatch_text
 from course_utils.words import capital, count, ranks_in_words
 
@@ -16,12 +18,13 @@ CollectiveCalls = dict[tuple[str, int], dict[int, Event]]
 """For each communicator and number of a collective: by rank, the event in which it was begun."""
 
 
-def latent_errors(events: Sequence[Event], ranks: int) -> list[str]:
+def latent_errors(events: Sequence[Event], ranks: int, unfinished: Collection[int] = ()) -> list[str]:
     """A sentence for each thing that MPI does not promise (MPI 4.1, sections 3.3, 3.5 and 6.1); none for a good run.
 
     Args:
         events: of a run.
         ranks: how many have taken part.
+        unfinished: ranks of which threads go on, so that there are no events of what they will still do.
     """
     if len(events) > _MOST_EVENTS:
         return []
@@ -33,9 +36,16 @@ def latent_errors(events: Sequence[Event], ranks: int) -> list[str]:
             f"{sentence} The run came to an end only by luck, and its results may be wrong."
             for sentence in mismatched_collectives(in_order)
         ),
-        *_absent_ranks(collectives, ranks),
-        *_unreceived_sends([event for event in in_order if event.kind == "send" and event not in received]),
-        *_type_mismatches(pairs),
+        *_absent_ranks(collectives, ranks, unfinished),
+        *_unreceived_sends(
+            [
+                event
+                for event in in_order
+                if event.kind == "send" and event not in received and event.peer not in unfinished
+            ]
+        ),
+        *mismatched_messages(pairs),
+        *_mismatched_orders(collectives),
         *_buffering_dependence(replay_unbuffered(in_order, pairs, collectives)),
     ]
 
@@ -50,47 +60,49 @@ def group_collectives(in_order: Iterable[Event]) -> CollectiveCalls:
 
 
 def mismatched_collectives(in_order: Iterable[Event]) -> Iterator[str]:
-    """A sentence on the first collective that is not the same on all ranks; those after it are out of step."""
+    """A sentence on the first collective that is not the same on all ranks, or moves what does not fit.
+
+    Those after it are out of step.
+    """
     for (_, number), by_rank in group_collectives(in_order).items():
-        calls = {rank: event.agreement for rank, event in by_rank.items() if event.agreement}
-        if differ(calls.values()):
-            lines = sorted({event.line for event in by_rank.values() if event.line})
-            where = f", {_lines_text(lines)}" if lines else ""
-            yield f"{capital(mismatch_text(number, calls))}{where}."
+        if sentence := _differing_calls(number, by_rank) or mismatched_collective(by_rank):
+            yield sentence
             return
 
 
-def _absent_ranks(collectives: CollectiveCalls, ranks: int) -> Iterator[str]:
+def _differing_calls(number: int, by_rank: Mapping[int, Event]) -> str:
+    """A sentence on a collective that is not the same on all ranks; "" where it is."""
+    calls = {rank: event.agreement for rank, event in by_rank.items() if event.agreement}
+    if not differ(calls.values()):
+        return ""
+    lines = sorted({event.line for event in by_rank.values() if event.line})
+    where = f", {_lines_text(lines)}" if lines else ""
+    return f"{capital(mismatch_text(number, calls))}{where}."
+
+
+def _mismatched_orders(collectives: CollectiveCalls) -> Iterator[str]:
+    for by_rank in collectives.values():
+        if sentence := mismatched_order(by_rank):
+            yield sentence
+            return
+
+
+def _absent_ranks(collectives: CollectiveCalls, ranks: int, unfinished: Collection[int]) -> Iterator[str]:
     """Collectives of all ranks to which some did not come: the root of a broadcast, say, goes on without them."""
     for (comm, _), by_rank in collectives.items():
-        missing = [rank for rank in range(ranks) if rank not in by_rank]
+        missing = [rank for rank in range(ranks) if rank not in by_rank and rank not in unfinished]
         if comm == WORLD and missing:
             event = min(by_rank.values(), key=lambda event: event.start)
             came = ranks_in_words(sorted(by_rank))
-            yield f"{capital(ranks_in_words(missing))} never called {call_text(event)}, but {came} did."
+            yield f"{capital(ranks_in_words(missing))} never called {event_text(event)}, but {came} did."
             return
-
-
-def _type_mismatches(pairs: Iterable[tuple[Event, Event]]) -> Iterator[str]:
-    for sent, got in pairs:
-        if _types_differ(sent.holds, got.holds):
-            yield (
-                f"Rank {sent.rank} sends {sent.holds} in {call_text(sent)}; "
-                f"rank {got.rank} receives it as {got.holds} in {call_text(got)}."
-            )
-            return
-
-
-def _types_differ(sent: str, got: str) -> bool:
-    known = bool(sent and got)
-    return known and sent != got and (OBJECT in (sent, got) or BYTES not in (sent, got))
 
 
 def _unreceived_sends(lost: Sequence[Event]) -> Iterator[str]:
     if lost:
         first = min(lost, key=lambda event: event.start)
         more = f", and {count(len(lost) - 1, 'more message')}" if len(lost) > 1 else ""
-        yield f"No rank receives what rank {first.rank} sends in {call_text(first)}{more}."
+        yield f"No rank receives what rank {first.rank} sends in {event_text(first)}{more}."
 
 
 def _buffering_dependence(stuck: Iterable[Event]) -> Iterator[str]:
@@ -142,12 +154,6 @@ def replay_unbuffered(
                 passed[rank] += 1
                 progressed = True
     return [own_moments[passed[rank]][2] for rank, own_moments in moments.items() if passed[rank] < len(own_moments)]
-
-
-def call_text(event: Event) -> str:
-    """ "Send(dest=1), line 4"."""
-    end = "" if event.peer is None else f"({'dest' if event.kind == 'send' else 'source'}={event.peer})"
-    return f"{event.name}{end}{f', line {event.line}' if event.line else ''}"
 
 
 def _lines_text(lines: Sequence[int]) -> str:

@@ -3,7 +3,6 @@
 import functools
 import itertools
 import json
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,7 +11,11 @@ from typing import Any
 
 from course_utils.trace.events import Agreement, is_well_formed
 from course_utils.trace.wait_graph import (
+    ACTING_THREADS,
     IS_DONE,
+    LINGERS,
+    NO_THREADS,
+    WAITING_THREADS,
     WAITS,
     WORKS,
     Collective,
@@ -29,10 +32,6 @@ WORLD = "world"
 """The communicator of a run, and of a cell; others are made from it."""
 _LATEST_COLLECTIVES = 32
 """How many collectives are kept."""
-OWN_THREADS = "course-"
-"""How the names of the trace's own threads begin."""
-_DATA_THREADS = "multiprocessing.queues", "torch.utils.data", "torch._inductor", "tqdm"
-"""Modules whose threads run no learner's code: those of a DataLoader with workers, of a compiler, of a bar."""
 
 
 class Ledger:
@@ -40,6 +39,7 @@ class Ledger:
 
     Attributes:
         members: the ranks of each communicator, numbered as in the run.
+        freed: communicators that were freed, or are lost to the learner; the next run knows nothing of them.
         locks: locks of windows that this rank holds.
         complete: whether no call was made that they do not hold.
         run_size: how many ranks take part in the run or cell.
@@ -52,20 +52,32 @@ class Ledger:
         self.received: Counter[Message] = Counter()
         self.collectives: dict[str, tuple[int, deque[Agreement]]] = {}
         self.members: dict[str, list[int]] = {}
+        self.freed: set[str] = set()
         self.locks: dict[tuple[str, int], Lock] = {}
-        self._threads: set[threading.Thread] = set()
 
     def begin(self) -> None:
         """Begin a run: nothing is under way on its communicator. What a cell has made lives on, with its messages."""
         for counts in (self.sent, self.received):
-            for message in [message for message in counts if not message.communicator.startswith(f"{WORLD}/")]:
+            for message in [message for message in counts if not self._lives_on(message.communicator)]:
                 del counts[message]
         for by_name in (self.collectives, self.members):
-            for name in [name for name in by_name if not name.startswith(f"{WORLD}/")]:
+            for name in [name for name in by_name if not self._lives_on(name)]:
                 del by_name[name]
-        self.locks = {}
-        self._threads = set(threading.enumerate())
+        self.locks, self.freed = {}, set()
         self.complete = True
+
+    def _lives_on(self, communicator: str) -> bool:
+        return communicator.startswith(f"{WORLD}/") and communicator not in self.freed
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a communicator another name."""
+        for counts in (self.sent, self.received):
+            for message in [message for message in counts if message.communicator == old]:
+                counts[message._replace(communicator=new)] = counts.pop(message)
+        by_name: Any
+        for by_name in (self.collectives, self.members):
+            if old in by_name:
+                by_name[new] = by_name.pop(old)
 
     def forget(self, communicators: Collection[str]) -> None:
         """Nothing can be under way on these communicators: they are gone, or used from the beginning once more."""
@@ -122,32 +134,25 @@ class Ledger:
         name = collective.communicator
         return _to_json(Snapshot(WORKS, collectives={name: self.collectives[name]}), {name: self.members[name]})
 
-    def snapshot(self, need: Need | None, requests: Iterable[Any]) -> bytes:
-        """What others may know: the need, unless a thread of the learner's could meet it, and the ledger.
+    def snapshot(self, need: Need | None, requests: Iterable[Any], threads: str = NO_THREADS) -> bytes:
+        """What others may know: the need, and the ledger.
 
         Nothing, where the ledger is not complete: then nobody can tell what is under way.
 
         Args:
             requests: requests that are not completed; those that receive have a `need`.
+            threads: what threads of the learner's do that a call has left behind, see `Snapshot`.
         """
         if not self.complete:
             return b""
-        others = (thread for thread in threading.enumerate() if thread not in self._threads)
-        if any(map(_may_communicate, others)):
-            need = None
         receives = [request.need for request in requests if isinstance(getattr(request, "need", None), Receive)]
         earlier = itertools.takewhile(lambda receive: receive is not need, receives)
         ahead = sum(receive == need for receive in earlier)
         posted, locks = [receive.message for receive in receives], list(self.locks.values())
         return _to_json(
-            Snapshot(WORKS, need, self.sent, self.received, posted, ahead, self.collectives, locks), self.members
+            Snapshot(WORKS, need, self.sent, self.received, posted, ahead, self.collectives, locks, threads),
+            self.members,
         )
-
-
-def _may_communicate(thread: threading.Thread) -> bool:
-    """Whether a thread may run a learner's code: none of ours, and none of those that only pass data on."""
-    owner = getattr(getattr(thread, "_target", None), "__module__", "") or type(thread).__module__
-    return not (thread.name.startswith(OWN_THREADS) or owner.startswith(_DATA_THREADS))
 
 
 @functools.lru_cache(10_000)
@@ -160,6 +165,13 @@ def need_in(data: bytes) -> Need | None:
     with suppress(ValueError):
         return read_snapshot(WAITS, data)[0].need
     return None
+
+
+def threads_left(data: bytes) -> str:
+    """What the threads do that a rank which has returned has left behind, see `Snapshot`."""
+    with suppress(ValueError):
+        return read_snapshot(IS_DONE, data)[0].threads
+    return NO_THREADS
 
 
 def _to_json(snapshot: Snapshot, members: Mapping[str, Sequence[int]]) -> bytes:
@@ -189,8 +201,10 @@ def read_snapshot(state: str, data: bytes) -> tuple[Snapshot, dict[str, list[int
             communicator: (count, list(map(_agreement, latest)))
             for communicator, (count, latest) in fields["collectives"].items()
         }
-        need = None if state == IS_DONE else need
-        return Snapshot(state, need, sent, received, posted, fields["ahead"], collectives, locks), members
+        threads = fields["threads"]
+        if state == IS_DONE:  # but for the threads that it has left behind
+            state, need = _STATES_WITH_THREADS[threads], need if threads == WAITING_THREADS else None
+        return Snapshot(state, need, sent, received, posted, fields["ahead"], collectives, locks, threads), members
     except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(f"no snapshot of a rank: {error}") from None
 
@@ -219,4 +233,6 @@ _NEEDS: dict[str, Callable[..., Need]] = {
     "CombinedNeed": lambda needs, every: CombinedNeed(tuple(map(_need, needs)), every),
 }
 """What makes a need of its parts."""
+_STATES_WITH_THREADS = {NO_THREADS: IS_DONE, WAITING_THREADS: LINGERS, ACTING_THREADS: WORKS}
+"""What a rank does that has returned, by the threads that it has left behind."""
 _FIELDS = [field.name for field in fields_of(Snapshot) if field.name != "state"]

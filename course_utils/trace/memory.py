@@ -12,6 +12,7 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.errors import CourseError
+from course_utils.trace.call_errors import name_errors, note_call
 
 _NO_GPU = frozenset({int, np.ndarray})
 """A rank, a tag, or an array that no GPU has: nearly always."""
@@ -64,18 +65,25 @@ def synchronize(device: str) -> None:
 
 
 def check_buffers(owner: type) -> type:
-    """A class whose calls on buffers, those with a capital letter, look first where their arrays lie."""
+    """A class whose calls on buffers, those with a capital letter, look first where their arrays lie.
+
+    Errors that leave any of MPI's calls know its name.
+    """
     for name, call in list(vars(owner).items()):
-        if name[0].isupper() and callable(call):
-            setattr(owner, name, _with_buffer_check(name, call))
+        if callable(call) and hasattr(MPI.Intracomm, name) and not name.startswith("_"):
+            setattr(owner, name, _with_buffer_check(name, call) if name[0].isupper() else name_errors(name, call))
     return owner
 
 
 def _with_buffer_check(name: str, call: Callable) -> Callable:
     @functools.wraps(call)
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or not _NO_GPU.issuperset(map(type, args)):
-            check_memory(name, *args, *kwargs.values())
-        return call(self, *args, **kwargs)
+        try:
+            if kwargs or not _NO_GPU.issuperset(map(type, args)):
+                check_memory(name, *args, *kwargs.values())
+            return call(self, *args, **kwargs)
+        except Exception as error:
+            note_call(error, name)
+            raise
 
     return checked

@@ -4,12 +4,12 @@ Code written for mpi4py runs on them unchanged. A blocking call of MPI cannot be
 nonblocking form and a loop that tests it: a rank that waits can say so, and can be asked to stop.
 """
 
-import contextlib
 import functools
-import inspect
+import math
 import time
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from mpi4py import MPI
@@ -17,37 +17,16 @@ from mpi4py import MPI
 from course_utils.trace.blocking_calls import call_in_thread
 from course_utils.trace.collectives import Collectives
 from course_utils.trace.events import Agreement
+from course_utils.trace.inter_communicators import InterCollectives
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.recorder import current_line, recorder
+from course_utils.trace.meetings import key_of, meetings
+from course_utils.trace.neighbour_collectives import NeighbourCollectives
+from course_utils.trace.persistent_requests import PersistentCollectives, partitioned_receive, partitioned_send
+from course_utils.trace.recorder import NO_LINE, current_line, recorder
+from course_utils.trace.requests import TracedRequest
+from course_utils.trace.spawned_processes import SpawnedProcesses, check_arguments
 from course_utils.trace.traced_messages import PointToPoint
-from course_utils.trace.wait_graph import Need
-
-_LOCAL_CALLS = (
-    *("Attach_", "Call_errhandler", "Compare", "Delete_", "Detach_", "Free", "Get_", "Is_", "Set_", "Shift"),
-    *("free", "py2f", "toint"),
-)
-"""How the names of calls begin that move nothing between ranks."""
-
-
-def mark_unrecorded_calls(owner: type) -> type:
-    """A class whose inherited calls, which are not recorded, say so in the ledger."""
-    plain = next(base for base in owner.__mro__ if base.__module__.startswith("mpi4py"))
-    ours = {name for base in owner.__mro__[: owner.__mro__.index(plain)] for name in vars(base)}
-    for name in set(dir(plain)) - ours:
-        call = getattr(plain, name)
-        if inspect.isroutine(call) and not inspect.ismethod(call) and not name.startswith(("_", *_LOCAL_CALLS)):
-            setattr(owner, name, _with_uncounted_note(call))
-    return owner
-
-
-def _with_uncounted_note(call: Callable) -> Callable:
-    @functools.wraps(call)
-    def unrecorded(*args: Any, **kwargs: Any) -> Any:
-        recorder.ledger.complete = False
-        recorder.add_uncounted(call.__name__)
-        return call_in_thread(functools.partial(call, *args, **kwargs), call.__name__)
-
-    return unrecorded
+from course_utils.trace.unrecorded_calls import mark_unrecorded_calls
 
 
 def run_ranks_of(group: MPI.Group) -> list[int]:
@@ -66,7 +45,7 @@ def _constructor(call: str) -> Callable:
 
 
 @mark_unrecorded_calls
-class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
+class TracedComm(PointToPoint, PersistentCollectives, Collectives, MPI.Intracomm):
     """A communicator of one group: messages, collectives, and the making of new communicators.
 
     Attributes:
@@ -90,7 +69,16 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
 
     def Free(self):
         recorder.remove_resource(self)
+        recorder.ledger.freed.add(self.label)
         super().Free()
+
+    Disconnect = Free  # what is under way goes on all the same
+
+    def Psend_init(self, buf, partitions, dest, tag=0, info=MPI.INFO_NULL):
+        return partitioned_send(self, buf, partitions, dest, tag)
+
+    def Precv_init(self, buf, partitions, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, info=MPI.INFO_NULL):
+        return partitioned_receive(self, buf, partitions, source, tag)
 
     # --- new communicators, made by all ranks of this one -----------------------------------------------------------
 
@@ -98,7 +86,7 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
         """With a name on which all its ranks agree."""
         self.wait_for_all_ranks(call)
         name = self.inner.bcast(f"{self.label}/{time.time_ns()}")
-        return self._trace(call, make(), name)
+        return self._trace(call, call_in_thread(make, call), name)
 
     def _trace(self, call: str, comm: MPI.Intracomm, name: str) -> MPI.Intracomm:
         if comm == MPI.COMM_NULL:
@@ -115,64 +103,103 @@ class TracedComm(PointToPoint, Collectives, MPI.Intracomm):
     def Clone(self):
         return self.Dup()
 
-    Dup, Split, Split_type, Create = map(_constructor, ("Dup", "Split", "Split_type", "Create"))
+    def Idup(self, info=MPI.INFO_NULL):
+        name = array("d", [time.time()])
+        inner, request = self.inner.Idup(info)
+        agreed = self.inner.Ibcast(name)
+        need = recorder.ledger.add_collective(self.label, self.members, Agreement("Idup"))
+        copy = recorder.add_resource(TracedComm(inner, self.world_ranks, f"{self.label} copy"), "Idup")
+
+        def on_completion(end: float, _: MPI.Status | None) -> None:
+            if math.isfinite(end):
+                recorder.wait(agreed.Test, "Idup", NO_LINE, need)
+                copy.label = f"{self.label}/{name[0]}"
+
+        return copy, TracedRequest.wrap(request, "Idup", current_line()[1], on_completion, need)
+
+    Idup_with_info = Idup
+
+    def private_copy(self, call: str) -> "TracedComm":
+        """A copy of this communicator that a window, or a file, has for itself.
+
+        What its ranks call together there is no collective of this communicator, and may come in another order.
+        """
+        self.wait_for_all_ranks(call)
+        name = self.inner.bcast(f"{self.label}/{time.time_ns()}")
+        return TracedComm(self.inner.Dup(), self.world_ranks, name)
+
+    Dup, Dup_with_info = map(_constructor, ("Dup", "Dup_with_info"))
+    Split, Split_type, Create = map(_constructor, ("Split", "Split_type", "Create"))
     Create_cart, Create_graph = _constructor("Create_cart"), _constructor("Create_graph")
     Create_dist_graph, Create_dist_graph_adjacent = map(
         _constructor, ("Create_dist_graph", "Create_dist_graph_adjacent")
     )
+
+    def Spawn(self, command, args=None, maxprocs=1, info=MPI.INFO_NULL, root=0, errcodes=None):
+        return self._spawn("Spawn", root, command, args, maxprocs, info, root, errcodes)
+
+    def Spawn_multiple(self, command, args=None, maxprocs=None, info=MPI.INFO_NULL, root=0, errcodes=None):
+        return self._spawn("Spawn_multiple", root, command, args, maxprocs, info, root, errcodes)
+
+    def _spawn(self, call: str, root: int, command: Any, args: Any, *more: Any) -> SpawnedProcesses:
+        if self.rank == root:
+            check_arguments(call, command, args)
+        self.wait_for_all_ranks(call)
+        recorder.add_uncounted(call)  # nor what the new processes are sent
+        comm = call_in_thread(functools.partial(getattr(self.inner, call), command, args, *more), call)
+        return recorder.add_resource(SpawnedProcesses(comm), call)
 
     # --- made by some of its ranks ----------------------------------------------------------------------------------
 
     def Create_group(self, group, tag=0):
         ranks = self.ranks_of(group)
         need = recorder.ledger.add_collective(f"{self.label}/group {ranks} {tag}", ranks, Agreement("Create_group"))
-        comm = call_in_thread(lambda: self.inner.Create_group(group, tag), "Create_group", need)
+        key = f"{key_of(self)} group {ranks} {tag}"
+        meetings.tell(ranks, key)
+        meetings.wait(ranks, key, "Create_group", need)
+        comm = self.inner.Create_group(group, tag)
         return self._trace("Create_group", comm, comm.bcast(f"{self.label}/{time.time_ns()}"))
 
     def Create_intercomm(self, local_leader, peer_comm, remote_leader, tag=0):
         self.wait_for_all_ranks("Create_intercomm")
         if self.rank == local_leader and isinstance(peer_comm, PointToPoint):
-            peer_comm.check_peer("Create_intercomm", remote_leader)
+            self._find_other_leader(peer_comm, remote_leader, tag)
+        found = f"{self.label}/leader {local_leader}"
+        need = recorder.ledger.add_collective(found, self.world_ranks, Agreement("Create_intercomm"))
+        recorder.wait(self.inner.Ibarrier().Test, "Create_intercomm", current_line()[1], need)
         peer = getattr(peer_comm, "inner", peer_comm)
         make = functools.partial(self.inner.Create_intercomm, local_leader, peer, remote_leader, tag)
-        with self._leaders_find_each_other(local_leader, peer_comm, remote_leader, tag) as need:
-            comm = call_in_thread(make, "Create_intercomm", need)
-        mine = self.inner.bcast(time.time_ns())
-        label = f"{WORLD}/{sorted({mine, comm.allgather(mine)[0]})}"
-        traced = TracedIntercomm(comm, self.ranks_of(comm.Get_group()), label)
-        return recorder.add_resource(traced, "Create_intercomm")
+        comm = call_in_thread(make, "Create_intercomm")
+        return recorder.add_resource(
+            TracedIntercomm(comm, self.ranks_of(comm.Get_group()), label_of_both(comm)), "Create_intercomm"
+        )
 
-    @contextlib.contextmanager
-    def _leaders_find_each_other(self, leader: int, peer: Any, remote: int, tag: int) -> Iterator[Need | None]:
-        """What this rank waits for. In the ledger leaders send each other a message, and the others wait for theirs."""
-        ledger, found = recorder.ledger, f"{self.label}/leader {leader}"
-        if self.rank != leader:
-            yield ledger.add_collective(found, self.world_ranks, Agreement("Create_intercomm"))
-            return
-        if not isinstance(peer, PointToPoint):
-            yield None
-        else:
-            label, other = f"{peer.label}/leaders", peer.world_ranks[remote]
-            ledger.add_send(label, peer.members, other, tag)
-            yield ledger.add_receive(label, peer.members, other, tag)
-            ledger.add_received(label, other, tag)
-        ledger.add_collective(found, self.world_ranks, Agreement("Create_intercomm"))
+    def _find_other_leader(self, peer: PointToPoint, remote: int, tag: int) -> None:
+        """Wait for the leader of the other group. In the ledger leaders send each other a message."""
+        peer.check_peer("Create_intercomm", remote)
+        ledger, label, other = recorder.ledger, f"{peer.label}/leaders", peer.world_ranks[remote]
+        ledger.add_send(label, peer.members, other, tag)
+        need = ledger.add_receive(label, peer.members, other, tag)
+        key = f"{key_of(peer)} leaders {tag}"
+        meetings.tell([other], key)
+        meetings.wait([other], key, "Create_intercomm", need)
+        ledger.add_received(label, other, tag)
 
 
 @mark_unrecorded_calls
-class TracedCartcomm(TracedComm, MPI.Cartcomm):
+class TracedCartcomm(NeighbourCollectives, TracedComm, MPI.Cartcomm):
     """Ranks on a grid."""
 
     Sub = _constructor("Sub")
 
 
 @mark_unrecorded_calls
-class TracedGraphcomm(TracedComm, MPI.Graphcomm):
+class TracedGraphcomm(NeighbourCollectives, TracedComm, MPI.Graphcomm):
     """Ranks on a graph that all of them know."""
 
 
 @mark_unrecorded_calls
-class TracedDistgraphcomm(TracedComm, MPI.Distgraphcomm):
+class TracedDistgraphcomm(NeighbourCollectives, TracedComm, MPI.Distgraphcomm):
     """Ranks on a graph of which each knows its own edges."""
 
 
@@ -183,34 +210,56 @@ _WITH_TOPOLOGY: dict[type, type[TracedComm]] = {
 }
 
 
+def label_of_both(comm: MPI.Intercomm) -> str:
+    """A name for an inter-communicator that has been made, on which all ranks of both groups agree."""
+    theirs = comm.allgather(time.time_ns())[0]
+    return f"{WORLD}/{theirs + comm.allgather(theirs)[0]}"
+
+
 @mark_unrecorded_calls
-class TracedIntercomm(PointToPoint, MPI.Intercomm):
-    """Two groups; messages go to ranks of the other one. Its collectives are MPI's own, and not recorded."""
+class TracedIntercomm(PointToPoint, InterCollectives, MPI.Intercomm):
+    """Two groups; messages go to ranks of the other one, and both come to collectives."""
 
     inner: MPI.Intercomm
 
-    def __new__(cls, inner: MPI.Intercomm, own: list[int], label: str) -> "TracedIntercomm":
-        """`own`: this group's ranks, numbered as in the run."""
+    def __new__(
+        cls, inner: MPI.Intercomm, own: list[int], label: str, others: list[int] | None = None
+    ) -> "TracedIntercomm":
+        """Trace a plain one.
+
+        Args:
+            own: this group's ranks, numbered as in the run.
+            others: the same of the other group, where they are no ranks of the run.
+        """
         comm = super().__new__(cls, inner)
         comm.inner, comm.label, comm.posted = inner, label, []
-        comm.world_ranks = run_ranks_of(inner.Get_remote_group())
+        comm.own_ranks = own
+        comm.world_ranks = others or run_ranks_of(inner.Get_remote_group())
         comm.members = [*own, *comm.world_ranks]
         return comm
 
     def Merge(self, high=False):
-        need, request = (
-            recorder.ledger.add_collective(self.label, self.members, Agreement("Merge")),
-            self.inner.Ibarrier(),
-        )
-        recorder.wait(request.Test, "Merge", current_line()[1], need)
+        need = self.wait_for_all_ranks("Merge")
         comm = self.inner.Merge(high)
         return recorder.add_resource(
             TracedComm(comm, run_ranks_of(comm.Get_group()), f"{self.label}/{need.number}"), "Merge"
         )
 
+    def Dup(self, info=None):
+        self.wait_for_all_ranks("Dup")
+        comm = self.inner.Dup(info)
+        return recorder.add_resource(
+            TracedIntercomm(comm, self.own_ranks, label_of_both(comm), self.world_ranks), "Dup"
+        )
+
+    Clone = Dup
+
     def Free(self):
         recorder.remove_resource(self)
+        recorder.ledger.freed.add(self.label)
         super().Free()
+
+    Disconnect = Free  # what is under way goes on all the same
 
 
 _MANY = 3
@@ -255,3 +304,9 @@ def free_leftovers() -> list[str]:
         elif hasattr(thing, "inner"):
             thing.Free()
     return words
+
+
+def forget_leftovers() -> None:
+    """Of a run that failed: no later one can use the communicators that it has made."""
+    things = [thing for thing, _ in recorder.resources.values()]
+    recorder.ledger.freed |= {thing.label for thing in things if hasattr(thing, "inner")}

@@ -23,7 +23,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d, rpc
 
 from course_utils.trace.events import Agreement
-from course_utils.trace.ledger import OWN_THREADS
+from course_utils.trace.learner_threads import OWN_THREADS
 from course_utils.trace.recorder import StopAsked, recorder
 from course_utils.trace.torch_distributed import SHORT_TIMEOUT, TracedGroup
 from course_utils.trace.torch_stores import (

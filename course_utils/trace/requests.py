@@ -1,5 +1,6 @@
 """Requests whose waits are polled, so that they can be seen and left, and that record when they complete."""
 
+import functools
 import pickle
 import time
 from collections.abc import Callable, Sequence
@@ -8,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from mpi4py import MPI
 
+from course_utils.errors import MessageTruncated
 from course_utils.trace.buffers_in_use import contiguous_array, note_overlapping_buffers, watch_for_changes
+from course_utils.trace.call_errors import error_text, note_call
 from course_utils.trace.recorder import NO_LINE, SourceLine, current_line, recorder
-from course_utils.trace.several_requests import SeveralRequests
-from course_utils.trace.wait_graph import Need, any_of
+from course_utils.trace.several_requests import SeveralRequests, with_statuses
+from course_utils.trace.wait_graph import CombinedNeed, Need, any_of
 
 if TYPE_CHECKING:
     from course_utils.trace.traced_messages import PointToPoint
@@ -35,6 +38,10 @@ class Waitable:
     on_completion: OnCompletion | None = None
     by_learner = True
     inactive = False
+
+    def is_complete(self) -> bool:
+        """Test once whether it is done, and record nothing: nobody has been told."""
+        raise NotImplementedError
 
     def complete(self, status: MPI.Status | None = None) -> bool:
         """Test once; on completion record the event. True ever after."""
@@ -71,6 +78,7 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
     done = False
     writes: np.ndarray | None = None
     started: MPI.Request
+    status: MPI.Status | None = None
 
     @classmethod
     def wrap(
@@ -95,16 +103,32 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
         if read is not None and self.on_completion:
             self.on_completion = watch_for_changes(read, self, self.on_completion)
 
+    def is_complete(self) -> bool:
+        if self.status is None:
+            status = MPI.Status()
+            try:
+                if not super(Waitable, self).Test(status):  # MPI's own test
+                    return False
+            except MPI.Exception as error:
+                self.done = self.inactive = True
+                recorder.remove_open(self)
+                note_call(error, self.text.partition("(")[0])
+                if error.Get_error_class() == MPI.ERR_TRUNCATE:
+                    raise MessageTruncated(error_text(error)) from None  # as Recv's
+                raise
+            self.status = status
+        return True
+
     def complete(self, status: MPI.Status | None = None) -> bool:
-        if self.done:
-            return True
-        status = status or MPI.Status()
-        if not super(Waitable, self).Test(status):  # MPI's own test
+        if not self.done and not self.is_complete():
             return False
-        self.done = True
-        recorder.remove_open(self)
-        if self.on_completion:
-            self.on_completion(time.perf_counter(), status)
+        if status is not None and not self.inactive:
+            copy_status(self.status, status)
+        if not self.done:
+            self.done = True
+            recorder.remove_open(self)
+            if self.on_completion:
+                self.on_completion(time.perf_counter(), self.status)
         return True
 
     def wait(self, status=None):
@@ -114,7 +138,9 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
         return self.Test(status), None
 
     def Free(self):
-        recorder.keep_buffers(self)  # MPI may still send from its buffer
+        if not self.complete():
+            recorder.keep_buffers(self)  # MPI may still send from its buffer
+            super(Waitable, self).Free()
         self.inactive = True
 
     free = Free
@@ -125,23 +151,30 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
 
     @classmethod
     def test_positions(cls, call, requests, all_of_them):
-        positions, ready = _active(requests), _ready_positions(requests)
+        positions = _active(requests)
+        ready = _ready_positions(requests) if all_of_them else _first_ready_position(requests)
         done = len(ready) == len(positions) if all_of_them else bool(ready) or not positions
-        return ready if _note_test(call, requests, done) else None
+        return ready if _note_test(call, requests, done, all_of_them) else None
 
     @classmethod
-    def wait_for_all(cls, requests):
-        _wait_for_all(requests)
+    def wait_for_all(cls, requests, statuses=None):
+        for request, status in with_statuses(requests, statuses):
+            if hasattr(request, "wait_polling"):
+                request.wait_polling(status, call="Waitall")
+                request.inactive = True
+            elif request != MPI.REQUEST_NULL:
+                _, source_line = current_line()
+                recorder.wait(functools.partial(request.Test, status), "Waitall", source_line)
 
     @classmethod
     def wait_for_some(cls, call, requests):
         _, source_line = current_line()
-        text, need = _describe_any(requests)
+        text, need = _describe(requests)
         positions = _active(requests)
         ready: list[int] = []
 
         def done() -> bool:
-            ready[:] = _ready_positions(requests)
+            ready[:] = _first_ready_position(requests)
             return not positions or bool(ready)
 
         recorder.wait(done, f"{call} for any of {text}", source_line, need)
@@ -150,6 +183,7 @@ class TracedRequest(SeveralRequests, Waitable, MPI.Request):
     @classmethod
     def take_back(cls, request, status=None):
         if hasattr(request, "complete"):
+            _test_once(request, status)
             request.inactive = True
 
 
@@ -165,19 +199,42 @@ def _active(requests: Sequence[Any]) -> list[int]:
 
 
 def _ready_positions(requests: Sequence[Any]) -> list[int]:
-    return [index for index in _active(requests) if _test_once(requests[index])]
+    return [index for index in _active(requests) if _is_complete(requests[index])]
 
 
-def _describe_any(requests: Sequence[Any]) -> tuple[str, Need | None]:
+def _first_ready_position(requests: Sequence[Any]) -> list[int]:
+    """One that is done, in a list.
+
+    A wait for some gives one at a time, too, as MPI may: what is received together and passed on one by one would
+    count as if each message passed on had needed all of them, and so as more rounds than there are.
+    """
+    return next(([index] for index in _active(requests) if _is_complete(requests[index])), [])
+
+
+def _is_complete(request: Any) -> bool:
+    return request.is_complete() if hasattr(request, "is_complete") else request.Test()
+
+
+def copy_status(found: MPI.Status | None, status: MPI.Status) -> None:
+    """Write what a request has found into the status that the learner gave."""
+    if found is not None:
+        status.tomemory()[:] = found.tomemory()
+
+
+def _describe(requests: Sequence[Any], all_of_them: bool = False) -> tuple[str, Need | None]:
+    """What requests wait for, in words, and the need of any or of all of them."""
     active = [requests[index] for index in _active(requests)]
     text = ", ".join(getattr(request, "text", "request") for request in active)
-    return text, any_of(getattr(request, "need", None) for request in active)
+    needs = [getattr(request, "need", None) for request in active]
+    if all_of_them:
+        return text, CombinedNeed(tuple(need for need in needs if need is not None), all=True)
+    return text, any_of(needs)
 
 
-def _note_test(call: str, requests: Sequence[Any], done: bool) -> bool:
+def _note_test(call: str, requests: Sequence[Any], done: bool, all_of_them: bool = False) -> bool:
     """What a test has found; where that is nothing, the rank's recorder hears what was asked for."""
     if not done:
-        text, need = _describe_any(requests)
+        text, need = _describe(requests, all_of_them)
         recorder.note_failed_test(f"{call} of {text}", need)
     return done
 
@@ -198,16 +255,6 @@ def origin_text(first: SourceLine, then: SourceLine) -> str:
     if not first:
         return ""
     return f" of line {first.number}" + ("" if first.where == then.where else f" of {first.where}")
-
-
-def _wait_for_all(requests: Sequence[Any]) -> None:
-    for request in requests:
-        if hasattr(request, "wait_polling"):
-            request.wait_polling(call="Waitall")
-            request.inactive = True
-        elif request != MPI.REQUEST_NULL:
-            _, source_line = current_line()
-            recorder.wait(request.Test, "Waitall", source_line)
 
 
 class PickledReceive(Waitable):
@@ -265,21 +312,26 @@ class PickledReceive(Waitable):
                 "Send goes with Recv, send with recv."
             ) from error
 
-    def complete(self, status: MPI.Status | None = None) -> bool:
+    def is_complete(self) -> bool:
         if not self.matched:
             self.comm.match_posted()
-        if not self.done and self._rest is not None and self._rest.Test():
+        return self.done or (self._rest is not None and self._rest.Test())
+
+    def complete(self, status: MPI.Status | None = None) -> bool:
+        if not self.is_complete():
+            return False
+        if not self.done:
             self._unpack()
-        if self.done and status is not None:
-            status.source, status.tag = self.status.source, self.status.tag
-        return self.done
+        if status is not None and not self.inactive:
+            copy_status(self.status, status)
+        return True
 
     def wait(self, status: MPI.Status | None = None) -> Any:
         self.Wait(status)
         return self.value
 
     def test(self, status: MPI.Status | None = None) -> tuple[bool, Any]:
-        return self.Test(), self.value
+        return self.Test(status), self.value
 
     def Cancel(self) -> None:
         """Take no message any more."""
@@ -289,6 +341,37 @@ class PickledReceive(Waitable):
             recorder.remove_open(self)
 
     cancel = Free = free = Cancel
+
+
+class SendAndReceive(Waitable):
+    """What `Isendrecv` makes: a receive and a send under way, which end together."""
+
+    def __init__(self, name: str, receive: TracedRequest, send: TracedRequest) -> None:
+        self.text, self.source_line = f"{name}({_arguments(send)}, {_arguments(receive)})", send.source_line
+        self._receive, self._send = receive, send
+        needs = tuple(part.need for part in (send, receive) if part.need is not None)
+        self.need = CombinedNeed(needs, all=True) if needs else None
+
+    def is_complete(self) -> bool:
+        sent = self._send.is_complete()
+        return self._receive.is_complete() and sent
+
+    def complete(self, status: MPI.Status | None = None) -> bool:
+        return self.is_complete() and self._send.complete() and self._receive.complete(status)
+
+    wait, test = TracedRequest.wait, TracedRequest.test
+
+    def Free(self) -> None:
+        self._send.Free()
+        self._receive.Free()
+        self.inactive = True
+
+    free = Free
+
+
+def _arguments(request: TracedRequest) -> str:
+    """ "dest=1" of "Isendrecv(dest=1)"."""
+    return request.text.partition("(")[2].removesuffix(")")
 
 
 class PersistentRequest(Waitable):
@@ -343,6 +426,9 @@ class PersistentRequest(Waitable):
     def inactive(self, value: bool) -> None:
         if self._active is not None:
             self._active.inactive = value
+
+    def is_complete(self) -> bool:
+        return self._active is None or self._active.is_complete()
 
     def complete(self, status: MPI.Status | None = None) -> bool:
         return self._active is None or self._active.complete(status)

@@ -3,7 +3,8 @@
 What was given back once counts as inactive, as MPI.REQUEST_NULL does.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 UNDEFINED = -32766
@@ -26,7 +27,7 @@ class SeveralRequests:
         raise NotImplementedError
 
     @classmethod
-    def wait_for_all(cls, requests: Sequence[Any]) -> None:
+    def wait_for_all(cls, requests: Sequence[Any], statuses: list | None = None) -> None:
         """Return when all are done and given back."""
         raise NotImplementedError
 
@@ -43,34 +44,34 @@ class SeveralRequests:
     # --- what they share --------------------------------------------------------------------------------------------
 
     @classmethod
-    def _take_back_all(cls, requests: Sequence[Any], positions: list[int], status: Any = None) -> list[int]:
-        for position in positions:
+    def _take_back_all(cls, requests: Sequence[Any], positions: list[int], statuses: list | None = None) -> list[int]:
+        for position, status in with_statuses(positions, statuses):
             cls.take_back(requests[position], status)
         return positions
 
     @classmethod
     def _take_back_first(cls, requests: Sequence[Any], ready: list[int], status: Any) -> int:
-        return (cls._take_back_all(requests, ready[:1], status) or [UNDEFINED])[0]
+        return (cls._take_back_all(requests, ready[:1], [status]) or [UNDEFINED])[0]
 
     @classmethod
     def Waitall(cls, requests, statuses=None):
-        cls.wait_for_all(requests)
+        cls.wait_for_all(requests, statuses)
         return True
 
     @classmethod
     def waitall(cls, requests, statuses=None):
-        cls.wait_for_all(requests)
+        cls.wait_for_all(requests, statuses)
         return [_object_of(request) for request in requests]
 
     @classmethod
     def Testall(cls, requests, statuses=None):
         ready = cls.test_positions("Testall", requests, True)
-        cls._take_back_all(requests, ready or [])
+        cls._take_back_all(requests, ready or [], statuses)
         return ready is not None
 
     @classmethod
     def testall(cls, requests, statuses=None):
-        done = cls.Testall(requests)
+        done = cls.Testall(requests, statuses)
         return done, [_object_of(request) for request in requests] if done else None
 
     @classmethod
@@ -94,21 +95,26 @@ class SeveralRequests:
 
     @classmethod
     def Waitsome(cls, requests, statuses=None):
-        return cls._take_back_all(requests, cls.wait_for_some("Waitsome", requests)) or None
+        return cls._take_back_all(requests, cls.wait_for_some("Waitsome", requests), statuses) or None
 
     @classmethod
     def waitsome(cls, requests, statuses=None):
-        return _with_objects(requests, cls.Waitsome(requests))
+        return _with_objects(requests, cls.Waitsome(requests, statuses))
 
     @classmethod
     def Testsome(cls, requests, statuses=None):
         if not cls.active_positions(requests):
             return None
-        return cls._take_back_all(requests, cls.test_positions("Testsome", requests, False) or [])
+        return cls._take_back_all(requests, cls.test_positions("Testsome", requests, False) or [], statuses)
 
     @classmethod
     def testsome(cls, requests, statuses=None):
-        return _with_objects(requests, cls.Testsome(requests))
+        return _with_objects(requests, cls.Testsome(requests, statuses))
+
+
+def with_statuses(requests: Sequence[Any], statuses: list | None) -> Iterator[tuple[Any, Any]]:
+    """Each with the status that the learner gave for it; None where there are too few."""
+    return itertools.zip_longest(requests, (statuses or [])[: len(requests)])
 
 
 def _object_of(request: Any) -> Any:

@@ -67,14 +67,15 @@ def collective_call(name: str, frame: FrameType | None) -> TorchCall:
     )
 
 
-def message_call(kind: str, peer: int | None, frame: FrameType | None) -> TorchCall:
+def message_call(kind: str, peer: int | None, tag: int, frame: FrameType | None) -> TorchCall:
     """A message, `kind` "send" or "recv", to or from a rank of the default group; None for any source."""
     functions, caller = _callers(frame)
     name = next((name for name in reversed(functions) if name in _MESSAGES), kind)
     context = _context_text(caller)
     where = f" in {functions[-1]}" if functions[-1:] == ["batch_isend_irecv"] else context
     who = f"dst={peer}" if kind == "send" else "any source" if peer is None else f"src={peer}"
-    return TorchCall(name, f"{name}({who}){where}", not context)
+    which = f", tag={tag}" if tag else ""
+    return TorchCall(name, f"{name}({who}{which}){where}", not context)
 
 
 def _callers(frame: FrameType | None) -> tuple[list[str], FrameType | None]:

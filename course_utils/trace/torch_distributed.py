@@ -333,7 +333,7 @@ class TracedGroup(dist.ProcessGroup):
         group, members = self._ledger_entry()
         peer = None if end is None else members[end]
         as_called = None if end is None else dist.get_global_rank(self, end)
-        name, text, by_learner = message_call(kind, as_called, sys._getframe(2))
+        name, text, by_learner = message_call(kind, as_called, tag, sys._getframe(2))
         sends, work = kind == "send", start(tensors, end, tag)
         need: Need
         if sends and peer is not None:
@@ -402,7 +402,7 @@ def _recorded(method: str, method_name: str, contribution: int | None) -> Callab
         need = recorder.ledger.add_collective(
             *self._ledger_entry(), agreement_of(name, method, contribution, args, kwargs)
         )
-        if recorder.activity:  # where it is another collective elsewhere, gloo may end this process
+        if recorder.activity and recorder.in_call:  # where it is another collective elsewhere, gloo may end a process
             recorder.activity.write(RUNNING, snapshot=recorder.ledger.collective_snapshot(need))
         with recorder.ledger.remove_if_rejected(need):
             work = start(*args, **kwargs)

@@ -8,18 +8,16 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.errors import MessageTruncated, NoSuchRank
-from course_utils.trace.collectives import kind_of, size_of
-from course_utils.trace.events import OBJECT
+from course_utils.trace.call_errors import note_call
+from course_utils.trace.call_texts import receive_text, send_text
+from course_utils.trace.collectives import size_of
+from course_utils.trace.events import OBJECT, BufferLayout
 from course_utils.trace.memory import check_buffers
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import SourceLine, current_line, recorder
-from course_utils.trace.requests import OnCompletion, PersistentRequest, PickledReceive, TracedRequest
+from course_utils.trace.requests import OnCompletion, PersistentRequest, PickledReceive, SendAndReceive, TracedRequest
+from course_utils.trace.type_signatures import message_layouts, unit_of
 from course_utils.trace.wait_graph import Receive, Send
-
-
-def source_text(rank: int) -> str:
-    """A rank as one types it: any source is ANY_SOURCE."""
-    return "ANY_SOURCE" if rank == MPI.ANY_SOURCE else str(rank)
 
 
 def _is_plain(buf: Any) -> bool:
@@ -49,7 +47,7 @@ def check_whole_numbers(call: str, buf: Any, size: int) -> None:
 
 
 class Outgoing(NamedTuple):
-    """A message before it is sent; `size` in bytes, `kind` as `Event.holds`."""
+    """A message before it is sent; `size` in bytes, `kind` and `layouts` as `Event.holds` and `Event.layouts`."""
 
     name: str
     buf: Any
@@ -57,11 +55,12 @@ class Outgoing(NamedTuple):
     tag: int
     size: int
     kind: str
+    layouts: tuple[BufferLayout | None, ...] = ()
 
 
 def buffer_message(name: str, buf: Any, dest: int, tag: int) -> Outgoing:
     """A message of what mpi4py takes as a buffer, sent by the call `name`."""
-    return Outgoing(name, buf, dest, tag, size_of(buf), kind_of(buf))
+    return Outgoing(name, buf, dest, tag, size_of(buf), unit_of(buf), message_layouts(buf))
 
 
 def object_message(name: str, obj: Any, dest: int, tag: int) -> Outgoing:
@@ -116,16 +115,27 @@ class PointToPoint:
     def _world_rank(self, rank: int) -> int | None:
         return self.world_ranks[rank] if 0 <= rank < len(self.world_ranks) else None
 
+    def _receive_text(self, name: str, source: int, tag: int) -> str:
+        """A receive in words, "recv(source=1, tag=4)"."""
+        any_source, any_tag = source == MPI.ANY_SOURCE, tag == MPI.ANY_TAG
+        own = None if any_source else source, None if any_tag else tag
+        return receive_text(name, *own, self._world_rank(source))
+
     def _start(self, start: Callable, message: Outgoing) -> Started:
         self.check_peer(message.name, message.dest)
         line, source_line = current_line()
         began = time.perf_counter()
-        return Started(message, start(message.buf, message.dest, message.tag), began, line, source_line)
+        try:
+            return Started(message, start(message.buf, message.dest, message.tag), began, line, source_line)
+        except Exception as error:
+            note_call(error, message.name)
+            raise
 
     def _record_send(self, started: Started, end: float) -> None:
-        name, _, dest, tag, size, kind = started.message
+        name, _, dest, tag, size, kind, layouts = started.message
         if (peer := self._world_rank(dest)) is not None:
-            recorder.add(name, "send", started.began, end, peer, tag, size, started.line, self.label, 0, kind)
+            more = size, started.line, self.label, 0, kind, None, layouts
+            recorder.add(name, "send", started.began, end, peer, tag, *more)
 
     def _enter_send(self, message: Outgoing) -> Send | None:
         peer = self._world_rank(message.dest)
@@ -133,13 +143,13 @@ class PointToPoint:
 
     def _wrap_send(self, started: Started) -> TracedRequest:
         """A send that has been started, and will be recorded when it is done."""
-        name, dest = started.message.name, started.message.dest
+        message = started.message
         return TracedRequest.wrap(
             started.request,
-            f"{name}(dest={dest})",
+            send_text(message.name, message.dest, message.tag, self._world_rank(message.dest)),
             started.source_line,
             lambda end, _: self._record_send(started, end),
-            self._enter_send(started.message),
+            self._enter_send(message),
         )
 
     def _send(self, start: Callable, message: Outgoing) -> None:
@@ -203,7 +213,7 @@ class PointToPoint:
         self.check_peer("Recv", source, MPI.ANY_SOURCE)
         if source == MPI.PROC_NULL:
             return
-        message, found, record = self._match("Recv", source, tag, kind_of(buf))
+        message, found, record = self._match("Recv", source, tag, unit_of(buf), message_layouts(buf))
         room, size = size_of(buf), found.Get_count(MPI.BYTE)
         into = as_bytes(buf) if size <= room else [np.empty(size, np.uint8), MPI.BYTE]
         self._read("Recv", message, into, source, tag, status, record)
@@ -237,7 +247,14 @@ class PointToPoint:
         return recorder.ledger.add_receive(self.label, self.members, self._world_rank(source), wanted)
 
     def _on_receipt(
-        self, name: str, source: int, tag: int, began: float, line: int | None, kind: str = ""
+        self,
+        name: str,
+        source: int,
+        tag: int,
+        began: float,
+        line: int | None,
+        kind: str = "",
+        layouts: tuple[BufferLayout | None, ...] = (),
     ) -> OnCompletion:
         """What to record when a receive has completed, or was broken off."""
 
@@ -249,15 +266,17 @@ class PointToPoint:
             peer, shown = self._world_rank(sender), None if its_tag == MPI.ANY_TAG else its_tag
             if status is not None:
                 recorder.ledger.add_received(self.label, peer, its_tag)
-            recorder.add(name, "recv", began, end, peer, shown, size, line, self.label, 0, kind)
+            recorder.add(name, "recv", began, end, peer, shown, size, line, self.label, 0, kind, None, layouts)
 
         return on_completion
 
-    def _match(self, name: str, source: int, tag: int, kind: str) -> tuple[MPI.Message, MPI.Status, OnCompletion]:
+    def _match(
+        self, name: str, source: int, tag: int, kind: str, layouts: tuple[BufferLayout | None, ...]
+    ) -> tuple[MPI.Message, MPI.Status, OnCompletion]:
         """Wait until a message has come and take it out of the queue; the third thing records that it was read."""
         line, source_line = current_line()
         status = MPI.Status()
-        record = self._on_receipt(name, source, tag, time.perf_counter(), line, kind)
+        record = self._on_receipt(name, source, tag, time.perf_counter(), line, kind, layouts)
         probe = self.inner.Improbe
         message: MPI.Message | None = None
 
@@ -272,7 +291,7 @@ class PointToPoint:
         if not arrived():
             try:
                 recorder.wait(
-                    arrived, f"{name}(source={source_text(source)})", source_line, self.receive_need(source, tag)
+                    arrived, self._receive_text(name, source, tag), source_line, self.receive_need(source, tag)
                 )
             except KeyboardInterrupt:
                 record(float("inf"), None)
@@ -295,7 +314,7 @@ class PointToPoint:
         if rest.Test(status):
             return
         try:
-            text, need = f"{name}(source={source_text(source)})", self.receive_need(source, tag)
+            text, need = self._receive_text(name, source, tag), self.receive_need(source, tag)
             recorder.wait(lambda: rest.Test(status), text, current_line()[1], need)
         except KeyboardInterrupt:
             record(float("inf"), None)
@@ -304,7 +323,7 @@ class PointToPoint:
     def _start_receive(self, name: str, buf: Any, source: int, tag: int) -> TracedRequest:
         line, source_line = current_line()
         request = self.inner.Irecv(as_bytes(buf), source, tag)
-        record = self._on_receipt(name, source, tag, time.perf_counter(), line, kind_of(buf))
+        record = self._on_receipt(name, source, tag, time.perf_counter(), line, unit_of(buf), message_layouts(buf))
 
         def on_completion(end: float, status: MPI.Status | None) -> None:
             record(end, status)
@@ -312,14 +331,14 @@ class PointToPoint:
                 check_whole_numbers(name, buf, status.Get_count(MPI.BYTE))
 
         need = None if source == MPI.PROC_NULL else self.receive_need(source, tag)
-        request = TracedRequest.wrap(request, f"{name}(source={source_text(source)})", source_line, on_completion, need)
+        request = TracedRequest.wrap(request, self._receive_text(name, source, tag), source_line, on_completion, need)
         request.track_buffers(None, buf)
         return request
 
     def _irecv(self, name: str, source: int, tag: int) -> PickledReceive:
         line, source_line = current_line()
         began = time.perf_counter()
-        text = f"{name}(source={source_text(source)})"
+        text = self._receive_text(name, source, tag)
         record = self._on_receipt(name, source, tag, began, line, OBJECT)
         receive = PickledReceive(self, source, tag, text, source_line, record)
         self.posted.append(receive)
@@ -353,6 +372,24 @@ class PointToPoint:
         receive.wait_polling(status)
         send.wait()
 
+    def Isendrecv(
+        self,
+        sendbuf,
+        dest,
+        sendtag=0,
+        recvbuf=None,
+        source=MPI.ANY_SOURCE,
+        recvtag=MPI.ANY_TAG,
+    ):
+        self.check_peer("Isendrecv", source, MPI.ANY_SOURCE)
+        self.check_peer("Isendrecv", dest)
+        receive = self._start_receive("Isendrecv", recvbuf, source, recvtag)
+        send = self._isend_buffer("Isendrecv", self.inner.Isend, sendbuf, dest, sendtag)
+        return SendAndReceive("Isendrecv", receive, send)
+
+    def Isendrecv_replace(self, buf, dest, sendtag=0, source=MPI.ANY_SOURCE, recvtag=MPI.ANY_TAG):
+        return self.Isendrecv(np.array(buf), dest, sendtag, buf, source, recvtag)
+
     def Sendrecv_replace(self, buf, dest, sendtag=0, source=MPI.ANY_SOURCE, recvtag=MPI.ANY_TAG, status=None):
         self.Sendrecv(np.array(buf), dest, sendtag, buf, source, recvtag, status)
 
@@ -375,7 +412,7 @@ class PointToPoint:
 
     def Probe(self, source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=None):
         _, source_line = current_line()
-        text, need = f"Probe(source={source_text(source)})", self.receive_need(source, tag)
+        text, need = self._receive_text("Probe", source, tag), self.receive_need(source, tag)
         recorder.wait(lambda: self.inner.Iprobe(source, tag, status), text, source_line, need)
         return True
 
@@ -389,7 +426,7 @@ class PointToPoint:
     def _note_probe(self, name: str, source: int, tag: int, found: Any) -> Any:
         """What a look for a message has found; where that is nothing, the ledger says so."""
         if not found and source != MPI.PROC_NULL:
-            recorder.note_failed_test(f"{name}(source={source_text(source)})", self.receive_need(source, tag))
+            recorder.note_failed_test(self._receive_text(name, source, tag), self.receive_need(source, tag))
         return found
 
     # A matched probe takes the message out of the queue; what is left to do is to read it, which needs nobody else.
@@ -418,7 +455,7 @@ class PointToPoint:
             found = probe(source, tag, status)
             return found is not None
 
-        recorder.wait(arrived, f"{name}(source={source_text(source)})", source_line, self.receive_need(source, tag))
+        recorder.wait(arrived, self._receive_text(name, source, tag), source_line, self.receive_need(source, tag))
         self._on_receipt(name, source, tag, began, line)(time.perf_counter(), status)
         assert found is not None
         return found

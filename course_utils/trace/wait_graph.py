@@ -12,10 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from course_utils.trace.events import BYTES, Agreement
+from course_utils.trace.events import BYTES, UNKNOWN_ROOT, Agreement
 from course_utils.words import ranks_in_words
 
-WORKS, WAITS, IS_DONE = "works", "waits", "is done"
+WORKS, WAITS, IS_DONE, LINGERS = "works", "waits", "is done", "lingers"
+"""LINGERS: it has returned, and has left threads behind that wait. Nobody minds if they wait for ever."""
+NO_THREADS, WAITING_THREADS, ACTING_THREADS = "", "wait", "act"
+"""What the threads do that a rank has left behind: there are none, all of them wait, or one may do anything."""
 
 
 class Message(NamedTuple):
@@ -84,7 +87,7 @@ class Snapshot:
     """What was seen of a rank at one moment.
 
     Attributes:
-        state: WORKS, WAITS or IS_DONE.
+        state: WORKS, WAITS, IS_DONE or LINGERS.
         need: what it waits for; None where that cannot be known.
         sent: how often it has sent what, since the communicator was made.
         received: how often it has received what; peer and tag are the message's own.
@@ -92,6 +95,7 @@ class Snapshot:
         ahead: how many of them are like the one that it waits for, and were begun before: messages go to these first.
         collectives: for each communicator how many collectives it has begun, and the latest of them.
         locks: locks of windows that it holds.
+        threads: NO_THREADS, WAITING_THREADS or ACTING_THREADS, where it has returned.
     """
 
     state: str
@@ -102,6 +106,7 @@ class Snapshot:
     ahead: int = 0
     collectives: Mapping[str, tuple[int, Sequence[Agreement]]] = field(default_factory=dict)
     locks: Sequence[Lock] = ()
+    threads: str = NO_THREADS
 
     def has_begun(self, communicator: str, number: int) -> bool:
         """Whether it has come to the n-th collective on a communicator."""
@@ -123,10 +128,20 @@ class WaitGraph:
         self._movable = {
             rank
             for rank, snapshot in self._snapshots.items()
-            if snapshot.state == WORKS or (snapshot.state == WAITS and not snapshot.need)
+            if snapshot.state == WORKS or (snapshot.state in (WAITS, LINGERS) and not snapshot.need)
         }
-        while freed := {rank for rank in self._waiting() if self._can_be_met(rank, self._snapshots[rank].need)}:
+        while freed := {rank for rank in self._unmoved() if self._can_be_met(rank, self._snapshots[rank].need)}:
             self._movable |= freed
+
+    @property
+    def snapshots(self) -> Mapping[int, Snapshot]:
+        """What was seen of each rank."""
+        return self._snapshots
+
+    @property
+    def members(self) -> Mapping[str, Sequence[int]]:
+        """The ranks of each communicator, numbered as in the run."""
+        return self._members
 
     def stuck(self) -> list[int]:
         """The ranks that are waiting for something that can never happen."""
@@ -166,8 +181,14 @@ class WaitGraph:
         return [(need, found) for need in collectives if (found := self.mismatch(need.communicator, need.number))]
 
     def _waiting(self) -> Iterator[int]:
+        return (rank for rank in self._unmoved() if self._snapshots[rank].state == WAITS)
+
+    def _unmoved(self) -> Iterator[int]:
+        """The ranks of which it is not known that they can move, and that would if they could."""
         return (
-            rank for rank, snapshot in self._snapshots.items() if snapshot.state == WAITS and rank not in self._movable
+            rank
+            for rank, snapshot in self._snapshots.items()
+            if snapshot.state in (WAITS, LINGERS) and rank not in self._movable
         )
 
     def _can_be_met(self, rank: int, need: Need | None) -> bool:
@@ -217,7 +238,7 @@ class WaitGraph:
             *receiver_snapshot.posted,
             *(part.message for part in single_needs(receiver_snapshot.need) if isinstance(part, Receive)),
         ]
-        if any(_matches(as_received, message_wanted) for message_wanted in wanted):
+        if any(matches(as_received, message_wanted) for message_wanted in wanted):
             return True
         sent = self._snapshots[sender].sent.get(message, 0)
         return receiver_snapshot.received.get(as_received, 0) >= sent
@@ -230,6 +251,18 @@ def any_of(needs: Iterable[Need | None]) -> CombinedNeed | None:
     return CombinedNeed(known, all=False) if len(known) == len(each) else None
 
 
+def renamed(need: Need | None, old: str, new: str) -> Need | None:
+    """The same need, with another name for a communicator."""
+    if isinstance(need, CombinedNeed):
+        parts = (renamed(part, old, new) for part in need.needs)
+        return CombinedNeed(tuple(part for part in parts if part), need.all)
+    if isinstance(need, (Send, Receive)) and need.message.communicator == old:
+        return type(need)(need.message._replace(communicator=new))
+    if isinstance(need, Collective) and need.communicator == old:
+        return Collective(new, need.number, need.agreement)
+    return need
+
+
 def single_needs(need: Need | None) -> Iterator[Send | Receive | Collective | Lock]:
     """The single needs that a need is made of."""
     if isinstance(need, CombinedNeed):
@@ -239,7 +272,8 @@ def single_needs(need: Need | None) -> Iterator[Send | Receive | Collective | Lo
         yield need
 
 
-def _matches(message: Message, wanted: Message) -> bool:
+def matches(message: Message, wanted: Message) -> bool:
+    """Whether a receive that wants this takes a message, whose peer is its sender."""
     return (
         message.communicator == wanted.communicator
         and wanted.peer in (None, message.peer)
@@ -248,7 +282,7 @@ def _matches(message: Message, wanted: Message) -> bool:
 
 
 def _count_matching(counts: Mapping[Message, int], wanted: Message) -> int:
-    return sum(count for message, count in counts.items() if _matches(message, wanted))
+    return sum(count for message, count in counts.items() if matches(message, wanted))
 
 
 def differ(agreements: Collection[Agreement]) -> bool:
@@ -256,6 +290,9 @@ def differ(agreements: Collection[Agreement]) -> bool:
 
     Sizes count where all of them are known, and all in numbers or all in bytes.
     """
+    roots = {agreement.root for agreement in agreements} - {UNKNOWN_ROOT}
+    if len(roots) == 1:
+        agreements = [agreement._replace(root=next(iter(roots))) for agreement in agreements]
     units = {agreement.unit for agreement in agreements}
     sized = "" not in units and (units == {BYTES} or BYTES not in units)
     return len({agreement if sized else agreement[:3] for agreement in agreements}) > 1

@@ -17,7 +17,7 @@ import torch
 from torch.autograd.graph import _engine_run_backward
 
 from course_utils.trace.activity import RUNNING, WAITING
-from course_utils.trace.ledger import OWN_THREADS
+from course_utils.trace.learner_threads import OWN_THREADS
 from course_utils.trace.recorder import SourceLine, recorder
 from course_utils.trace.wait_graph import CombinedNeed, Need
 
@@ -82,7 +82,7 @@ def _watch_all() -> None:
         quiet, computed = quiet + 1 if waits else 0, now
         if quiet == _QUIET_CHECKS and frame is not None:
             awaited, need = _awaited(works, frame)
-            snapshot = recorder.ledger.snapshot(need, recorder.open.values())
+            snapshot = recorder.snapshot(need)
             words = f"{awaited[0].text}{awaited[0].source_line}"
             reported = activity.write(WAITING, words, snapshot, after=activity.progress)
         elif not waits and reported:

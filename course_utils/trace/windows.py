@@ -9,30 +9,41 @@ from typing import Any
 
 from mpi4py import MPI
 
-from course_utils.trace.blocking_calls import call_in_thread
+from course_utils.trace.blocking_calls import call_in_thread, start_and_leave, wait_for_abandoned_calls
+from course_utils.trace.meetings import meetings
 from course_utils.trace.recorder import current_line, recorder
 from course_utils.trace.wait_graph import CombinedNeed, Lock
 
 _Win = MPI.Win
+_held: dict[tuple[str, int | None], Callable[[], None]] = {}
+"""What gives back the locks that this rank holds; None for those of all ranks."""
+_RELEASE_SECONDS = 1.0
+
+
+def release_locks() -> None:
+    """Give back what a run that was broken off has locked, so that other ranks' calls end that wait for it."""
+    for unlock in _held.values():
+        start_and_leave(unlock)
+    _held.clear()
+    wait_for_abandoned_calls(_RELEASE_SECONDS)
 
 
 class TracedWin(MPI.Win):
     """Takes the class's place in `mpi4py.MPI`.
 
     Attributes:
-        comm: the traced communicator on which the window was made.
+        comm: the window's own copy of the communicator on which it was made.
     """
 
     comm: Any = None
     plain: MPI.Win
-    _number: int
     _origins: Sequence[int] = ()
     _targets: Sequence[int] = ()
 
     @property
     def label(self) -> str:
-        """The window's name in the ledger: windows of one communicator, which all its ranks make in the same order."""
-        return f"{self.comm.label}/window {self._number}"
+        """The window's name in the ledger."""
+        return self.comm.label
 
     @property
     def _members(self) -> list[int]:
@@ -42,11 +53,11 @@ class TracedWin(MPI.Win):
     def _make(cls, call: str, comm: Any, make: Callable[[MPI.Intracomm], MPI.Win]) -> MPI.Win:
         if not hasattr(comm, "inner"):
             return make(comm)
-        number = comm.wait_for_all_ranks(f"Win.{call}").number
+        own = comm.private_copy(f"Win.{call}")
         recorder.add_uncounted(f"Win.{call}")  # nor what goes through it: `Put`, `Get` and `Accumulate`
-        plain = make(comm.inner)
+        plain = call_in_thread(partial(make, own.inner), f"Win.{call}")
         window = cls(plain)
-        window.comm, window.plain, window._number = comm, plain, number  # the plain one holds the memory
+        window.comm, window.plain = own, plain  # the plain one holds the memory
         return recorder.add_resource(window, f"Win.{call}")
 
     @classmethod
@@ -75,6 +86,8 @@ class TracedWin(MPI.Win):
         self._wait_for_all_ranks("Free")
         recorder.remove_resource(self)
         super().Free()
+        if self.comm is not None:
+            self.comm.Free()
 
     def _wait_for_all_ranks(self, call: str) -> None:
         if self.comm is not None:
@@ -83,11 +96,14 @@ class TracedWin(MPI.Win):
     # --- what some ranks call: locks, and the epochs of Post, Start, Complete and Wait --------------------------------
 
     def Lock(self, rank, lock_type=MPI.LOCK_EXCLUSIVE, assertion=0):
-        lock = Lock(self.label, rank, lock_type == MPI.LOCK_EXCLUSIVE)
-        call_in_thread(partial(super().Lock, rank, lock_type, assertion), f"Win.Lock(rank={rank})", lock)
+        lock, unlock = Lock(self.label, rank, lock_type == MPI.LOCK_EXCLUSIVE), partial(super().Unlock, rank)
+        make = partial(super().Lock, rank, lock_type, assertion)
+        call_in_thread(make, f"Win.Lock(rank={rank})", lock, undo=unlock)
         recorder.ledger.locks[self.label, rank] = lock
+        _held[self.label, rank] = unlock
 
     def Unlock(self, rank):
+        _held.pop((self.label, rank), None)
         call_in_thread(partial(super().Unlock, rank), f"Win.Unlock(rank={rank})")
         recorder.ledger.locks.pop((self.label, rank), None)
 
@@ -95,9 +111,12 @@ class TracedWin(MPI.Win):
         call_in_thread(partial(super().Flush, rank), f"Win.Flush(rank={rank})")
 
     def Lock_all(self, assertion=0):
-        call_in_thread(partial(super().Lock_all, assertion), "Win.Lock_all")
+        unlock = super().Unlock_all
+        call_in_thread(partial(super().Lock_all, assertion), "Win.Lock_all", undo=unlock)
+        _held[self.label, None] = unlock
 
     def Unlock_all(self):
+        _held.pop((self.label, None), None)
         call_in_thread(super().Unlock_all, "Win.Unlock_all")
 
     # In the ledger a Post is a message to each origin, which Start receives, and a Complete one to each target.
@@ -107,12 +126,13 @@ class TracedWin(MPI.Win):
         for origin in self._origins:
             recorder.ledger.add_send(f"{self.label}/post", self._members, origin, 0)
         super().Post(group, assertion)
+        meetings.tell(self._origins, f"{self.label} post")
 
     def Start(self, group, assertion=0):
         self._targets = self.comm.ranks_of(group)
-        call_in_thread(
-            partial(super().Start, group, assertion), "Win.Start", self._receives_from("post", self._targets)
-        )
+        need = self._receives_from("post", self._targets)
+        meetings.wait(self._targets, f"{self.label} post", "Win.Start", need)
+        call_in_thread(partial(super().Start, group, assertion), "Win.Start")
         self._note_received("post", self._targets)
 
     def Complete(self):

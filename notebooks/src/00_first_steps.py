@@ -4,9 +4,8 @@
 # Suppose you want to train a modern language model. Take [Olmo 3 32B](https://huggingface.co/allenai/Olmo-3-1125-32B),
 # which anyone can download. It has just over 32 billion **parameters**, the numbers that training adjusts. During
 # training, each of them usually takes up 16 bytes of memory: 2 for the parameter itself, 2 for its gradient, and 12 for
-# the optimizer, which keeps three more numbers of 4 bytes: a more precise copy of the parameter and two running
-# averages, of its gradient and of the gradient's square. That makes 16 × 32 billion bytes, or 512 GB. But the GPUs it
-# was trained on, NVIDIA H100s, have only 80 GB each.
+# the optimizer. That makes 16 × 32 billion bytes, or 512 GB. But the GPUs it was trained on, NVIDIA H100s, have only
+# 80 GB each.
 #
 # Time is an even bigger problem. Olmo 3 32B was trained on 5.5 trillion **tokens**, which are words or pieces of words.
 # Each token costs about six operations per parameter, two on the way through the network and four on the way back, so
@@ -27,6 +26,9 @@ estimate = estimate_training("Olmo 3 32B")
 planner_pictures.why_many(estimate)
 
 # %% [markdown]
+# Why does the optimizer need 12 bytes for each parameter? It keeps three numbers of 4 bytes: a more precise copy of the
+# parameter, and two running averages, one of its gradient and one of the gradient's square.
+#
 # The picture comes from a planner, which you'll use yourself in lesson 11. The planner is more careful than we were. It
 # also counts three things that we left out: the memory for the network's intermediate results (the **activations**),
 # the work of comparing the tokens of a text with one another, and the time the GPUs spend exchanging data. With 8 GPUs,

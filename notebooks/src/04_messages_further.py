@@ -165,6 +165,36 @@ print(f"The best rate is {best:g}: it needs {fewest} steps.")
 # need not be rank 0, because the engines are numbered in the order in which they arrive. And if the ranks wait for each
 # other in a circle, no line will tell you so.
 #
+# ## A tutorial on ipyparallel, on these ranks
+#
+# You can follow such a tutorial on the ranks that you have. Leave out its `ipp.Cluster`, because `course.start` has
+# started the engines already. Where it says `rc = ipp.Client()`, take `ranks.client`, and where it says `rc[:]`, take
+# `ranks.view`. Then `push`, `apply_sync`, `map_sync`, `scatter` and `broadcast_view` are the same methods as in the
+# tutorial. In the next cell every rank waits for a message from its right neighbour, and no rank sends one:
+
+
+# %% tags=["raises-exception"]
+def wait_for_the_right():
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    return world.recv(source=(world.rank + 1) % world.size)
+
+
+ranks.view.apply_sync(wait_for_the_right)
+
+# %% [markdown]
+# With ipyparallel alone this cell would never end. Here the course watches the ranks while your notebook waits for
+# their results, so a deadlock and an error are reported with rank and line, as they are in `ranks.run`. The stop button
+# ends the call, and the ranks and their variables survive. All this also holds for an `ipp.Client` that you make
+# yourself in this notebook.
+#
+# Four things are different from `ranks.run`. The messages of such a function are not counted, and `ranks.timeline()`
+# does not draw them. `MPI.COMM_WORLD` is a communicator that `ranks.run` and `%%px` never use, so a message that is
+# left on it cannot disturb them. The course does not recognise a deadlock among the tasks of a load-balanced view,
+# because only the controller knows which rank gets the next task. And a different program that connects to the same
+# controller gets ipyparallel's own error, in which the line is all that the course can add.
+#
 # ## Big letters, small letters
 #
 # In lesson 4 you saw that `Send` moves the memory of an array as it is, while `send` first turns an object into bytes.

@@ -5,12 +5,15 @@ import os
 import subprocess
 import sys
 
+import nbformat
 import numpy as np
 import pytest
 
 import course_utils as course
-from course_utils.checks import panel, predictions
-from course_utils.checks.prediction_scores import is_hit
+from course_utils.checks import executed_cells, panel, predictions
+from course_utils.checks.executed_cells import ExecutedCell
+from course_utils.checks.notebook import code_cells
+from course_utils.checks.prediction_scores import asked_on, is_hit, measured_in
 from course_utils.checks.progress_records import read_all
 from course_utils.measuring import BUSY
 from course_utils.syllabus import ROOT
@@ -85,7 +88,6 @@ def test_choices_are_printed_and_an_answer_must_be_one_of_them(capsys, choices):
         (0, 5, "not as predicted"),
         (-1, 5, "not as predicted"),
         (2.0, np.float32(2.0), "as predicted"),
-        ("ten", 10, "not as predicted"),
         (True, True, "as predicted"),
         (True, np.True_, "as predicted"),
         (5, float("nan"), "not as predicted"),
@@ -95,6 +97,73 @@ def test_how_far_off_it_was(capsys, guess, value, said):
     course.predict("x", answer=guess)
     course.measured("x", answer=value)
     assert capsys.readouterr().out.rstrip().endswith(f"  {said}")
+
+
+@pytest.mark.parametrize(
+    "value", ["five", "5", [5], (5,), None, float("nan"), {"a": 5}, 5j, np.array([1, 2]), "x" * 99]
+)
+def test_what_cannot_be_compared_with_a_number_is_not_noted(capsys, value):
+    course.predict("processes", answer=4)
+    course.predict("processes", answer=value)
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.startswith("○ processes: not noted. ") and len(said) < 140
+    assert said.endswith(" cannot be compared with a number. Write one: answer=5.")
+    course.measured("processes", answer=4)
+    assert "–" in capsys.readouterr().out
+    course.predict("which", answer=value, choices=["the first", "the second"])
+    assert " is not one of a, b." in capsys.readouterr().out
+
+
+def test_one_value_needs_no_name(capsys):
+    course.predict("processes", 5)
+    assert capsys.readouterr().out == "Noted. processes: 5\n"
+    course.predict("which", "b", choices=["the first", "the second"])
+    assert "Noted. which: b" in capsys.readouterr().out
+    for wrong in (lambda: course.predict("two", 5, 6), lambda: course.predict("two", 5, loop=6)):
+        with pytest.raises(course.CourseError, match="Say which question each number answers"):
+            wrong()
+
+
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    """A notebook that measures three predictions; the kernel is its own."""
+    cells = [
+        "%%time\ncourse.measured('processes', answer=len(found))",
+        "course.answer('broadcast_rounds', loop=63, tree=6)\nnot python",
+        "course.answer('broadcast_rounds', loop=63, tree=6)",
+        "course.measured('megabytes', busy=busy, sent=3)",
+        "course.measured('many', **found)",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbformat.write(notebook, tmp_path / "copy of mine.ipynb")
+    monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "copy of mine.ipynb"))
+    monkeypatch.setattr(executed_cells, "_cells", [])
+    return tmp_path / "copy of mine.ipynb"
+
+
+def test_a_name_that_this_notebook_does_not_measure_is_rejected(page, capsys, monkeypatch):
+    with pytest.raises(course.CourseError, match=r'measures "proceses"\. Did you mean \'processes\'\?$'):
+        course.predict("proceses", answer=5)
+    with pytest.raises(course.CourseError, match=r'measures "bandwidth"\. If you want to measure it, write'):
+        course.predict("bandwidth", answer=5)
+    assert list(read_all()) == []
+    monkeypatch.setattr(executed_cells, "_cells", [ExecutedCell('course.measured("bandwidth", answer=5)')])
+    course.predict("bandwidth", answer=5)
+    course.predict("many", anything=5)
+    page.unlink()  # it has been renamed meanwhile
+    course.predict("proceses", answer=5)
+    assert capsys.readouterr().out.count("Noted.") == 3
+
+
+def test_a_question_that_this_notebook_does_not_measure_is_rejected(page, capsys):
+    with pytest.raises(
+        course.CourseError, match=r"no question 'lop'\. Write course\.predict\(\"broadcast_rounds\", loop"
+    ):
+        course.predict("broadcast_rounds", lop=63, tree=6)
+    with pytest.raises(course.CourseError, match=r'course\.predict\("broadcast_rounds", loop=\.\.\., tree=\.\.\.\)'):
+        course.predict("broadcast_rounds", 63)
+    course.predict("megabytes", 3)
+    assert capsys.readouterr().out == "Noted. megabytes: sent = 3\n"
 
 
 def test_predictions_are_kept(capsys):
@@ -160,7 +229,7 @@ def in_another_kernel(code: str, **environment: str) -> str:
 
 
 def test_a_prediction_survives_a_restart_of_the_kernel():
-    in_another_kernel('course.predict("rounds", plain=60, doubling=9); course.predict("swap", answer="b")')
+    in_another_kernel('course.predict("rounds", plain=60, doubling=9); course.predict("swap", "b", choices=["x", "y"])')
     in_another_kernel('course.predict("rounds", within=2, plain=70, doubling=9)')
     said = in_another_kernel('course.measured("rounds", plain=63, doubling=6); course.measured("swap", answer="b")')
     lines = [line.split() for line in said.splitlines()]
@@ -256,8 +325,16 @@ def test_what_a_page_calls_measured_is_not_written_out(source):
     assert literal_measurements(source.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: f"{path.parents[1].name}/{path.stem}")
+def test_what_a_page_asks_it_measures(source):
+    page = source.parents[1] / f"{source.stem}.ipynb"
+    measured = measured_in(code_cells(page))
+    assert measured is not None
+    missing = {(name, asked) for name, asked in asked_on(page) if measured.get(name) != set()}
+    assert missing <= {(name, question) for name, questions in measured.items() for question in questions}
+
+
 def test_no_two_pages_ask_for_a_prediction_of_the_same_name():
-    from course_utils.checks.prediction_scores import asked_on
     from course_utils.syllabus import LESSONS
 
     notebooks = [notebook for lesson in LESSONS if lesson.written for notebook in lesson.notebooks]

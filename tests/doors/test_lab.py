@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
+from jupyter_client.manager import KernelManager
 
 from course_utils import lab
 from course_utils.errors import CourseError
@@ -78,6 +79,47 @@ def test_lab_serves_the_first_lesson_on_the_loopback_address(served) -> None:
     while server.poll() is None and time.monotonic() < deadline:
         time.sleep(0.1)
     assert server.poll() is not None, "one Ctrl+C ends it, without a question"
+
+
+def test_the_terminal_stays_quiet_when_a_kernel_starts_and_pages_get_the_style(served) -> None:
+    server, lines, _ = served
+    base, token = re.search(r"(http://[^/]+)/.*token=(\w+)", "\n".join(lines)).groups()
+
+    def ask(path: str, method: str = "GET", **content: object) -> bytes:
+        data = json.dumps(content).encode() if content else None
+        request = urllib.request.Request(f"{base}/{path}?token={token}", method=method, data=data)
+        return urllib.request.urlopen(request, timeout=60).read()
+
+    assert b"custom/custom.css" in ask("lab")
+    assert b"word-break: normal" in ask("custom/custom.css")
+    kernel = json.loads(ask("api/kernels", "POST", name="python3"))["id"]
+    process = psutil.Process(server.pid)
+    while not any(child.net_connections("tcp") for child in process.children()):  # it listens, and has not warned
+        time.sleep(0.1)
+    time.sleep(1)
+    ask(f"api/kernels/{kernel}", "DELETE")
+    server.send_signal(signal.SIGINT)
+    rest = server.stdout.read()
+    assert "eavesdropping" not in rest and "Traceback" not in rest, rest
+
+
+def test_a_kernel_that_is_restarted_while_a_cell_runs_says_nothing(tmp_path) -> None:
+    log = tmp_path / "log"
+    manager = KernelManager(kernel_name="python3")
+    with log.open("w") as file:
+        manager.start_kernel(stdout=file, stderr=file)
+        client = manager.client()
+        client.start_channels()
+        try:
+            client.wait_for_ready(timeout=60)
+            client.execute("import course_utils, time; print('begun', flush=True); time.sleep(60)")
+            while client.get_iopub_msg(timeout=60)["msg_type"] != "stream":
+                pass
+            manager.restart_kernel(now=False)
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+    assert "Traceback" not in log.read_text()
 
 
 def test_a_port_whose_connections_fade_out_is_free(taken_port: int) -> None:

@@ -141,6 +141,7 @@ OTHERS = {
     "titled": lambda: draw.timeline(
         flat(4), title="From one to all, with a title that is so long that it needs two lines"
     ),
+    "only the ranks that took part": lambda: draw.timeline(message(3, 1, 0.5, 1.0), ranks=[1, 3]),
     "curves": lambda: draw.loss_curves({"serial": STEPS, "4 ranks": STEPS + 1e-15, "sum": STEPS * 3}),
     "curve, one value": lambda: draw.loss_curves({"serial": [0.5]}),
     "no curve": lambda: draw.loss_curves({}),
@@ -294,13 +295,13 @@ def test_phases_are_told_as_shares():
 
 
 def test_the_time_before_the_message_was_sent_is_waiting():
-    (rows,), _ = lay_out([message(0, 1, 0.3, 1.0, posted=0.1)], [2])
+    (rows,), _ = lay_out([message(0, 1, 0.3, 1.0, posted=0.1)], [range(2)])
     receive = next(mark for mark in rows.marks if mark.event.kind == "recv")
     assert receive.waits and receive.start == 0 and receive.waits_until == pytest.approx(0.2)
 
 
 def test_in_a_collective_everybody_waits_for_the_last():
-    (rows,), _ = lay_out([together("Allreduce", (0.0, 0.4, 0.1), 0.5)], [3])
+    (rows,), _ = lay_out([together("Allreduce", (0.0, 0.4, 0.1), 0.5)], [range(3)])
     assert [mark.waits_until for mark in rows.groups[0]] == [0.4] * 3
     assert [mark.waits for mark in rows.groups[0]] == [True, False, True] or len(rows.groups[0]) == 3
 
@@ -385,6 +386,23 @@ def test_seconds_in_words(value, text):
 )
 def test_long_times_in_words(days: float, text: str) -> None:
     assert days_text(days * 86_400) == text
+
+
+def test_a_picture_keeps_a_least_width_scrolls_and_is_dark_on_a_dark_page():
+    page = draw.timeline(flat(2)).html
+    assert page.startswith('<div style="overflow-x: auto"><img src="data:image/png;base64,')
+    assert "width: 700px; min-width: 560px; max-width: 100%" in page
+    assert "invert(calc(var(--jp-shadow-base-lightness, 0) * 0.93 / 32))" in page
+
+
+def test_only_ranks_that_took_part_or_are_named_have_a_row():
+    some = draw.timeline(message(3, 1, 0.5, 1.0), ranks=[1, 3])
+    assert [tick.get_text() for tick in some.axes[0].get_yticklabels()] == ["rank 1", "rank 3"]
+    assert some.alt_text.startswith("Timeline of ranks 1 and 3 over")
+    assert "rank 3 to rank 1" in some.alt_text
+    named = draw.timeline(message(0, 1, 0.5, 1.0), ranks=[1, 3])
+    assert [tick.get_text() for tick in named.axes[0].get_yticklabels()] == ["rank 0", "rank 1", "rank 3"]
+    assert draw.timeline([], ranks=[0, 1]).alt_text.startswith("Timeline of 2 ranks: nothing was sent")
 
 
 def test_a_notebook_shows_a_picture_once_and_with_its_description():

@@ -41,9 +41,6 @@ EXCEPTIONS = {
     "course_utils/lessons/gpu_nodes/tries.py: kills itself after step": A_LOG,
     "course_utils/lessons/strategy_search/pictures.py: norm backward": "names of tasks, which the exercise prescribes",
     "course_utils/lessons/strategy_search/program/run_program.py: nproc-per-node": "torchrun's option",
-    "course_utils/ranks/connection.py: an import, which must come to its end": (
-        "a mark that a rank leaves in memory which both sides map; compared as a whole, by one constant"
-    ),
     "course_utils/ranks/links/network.py: mount": "unshare's words",
     "course_utils/ranks/links/network.py: unshare": "unshare's words",
     "course_utils/ranks/processes/launch_ranks.py: Address already in use": "the system's words",

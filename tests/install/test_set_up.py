@@ -28,6 +28,7 @@ case "$*" in
 -c*) exit 0 ;;
 *index*versions*) echo "$INDEX"; exit 0 ;;
 *install*) if [ -n "$PIP_SAYS" ]; then echo "$PIP_SAYS" >&2; exit 1; fi
+    if [ -n "$PIP_SHOWS" ]; then echo "$PIP_SHOWS"; fi
     if [ -p "$PIP_WAITS" ]; then cat "$PIP_WAITS"; fi ;;
 esac
 echo "${0##*/} $*" >>"$ASKED"
@@ -279,7 +280,7 @@ def test_uv_does_the_installing_where_it_is_there(machine) -> None:
     by_pip = [line.partition("constraints.txt")[2] for line in machine.asked]
     machine.program("uv", '#!/bin/sh\necho "uv $*" >>"$ASKED"\n')
     machine.installs()
-    assert all(line.startswith("uv pip install --quiet --python .venv/bin/python -c ") for line in machine.asked)
+    assert all(line.startswith("uv pip install --python .venv/bin/python -c ") for line in machine.asked)
     assert [line.partition("constraints.txt")[2] for line in machine.asked] == by_pip
 
 
@@ -324,6 +325,27 @@ def test_an_installation_that_breaks_off_says_why_and_goes_on_with_what_was_chos
     assert done.returncode == 1 and done.stderr.partition("chooses a different one).\n")[2].startswith(line)
     machine.installs(**index_has("cu126"))
     assert "--no-binary mpi4py" in machine.asked[-1] and build_of(machine.asked[0]) == "cu126"
+
+
+OF_PIP = """Collecting torch==2.13.0
+  Downloading https://download.pytorch.org/whl/cpu/torch-2.13.0%2Bcpu-cp311-cp311-linux_x86_64.whl (184.5 MB)
+Collecting six
+  Downloading six-1.17.0-py2.py3-none-any.whl.metadata (1.7 kB)
+Installing collected packages: six, torch
+Successfully installed six-1.17.0 torch-2.13.0"""
+OF_UV = """Resolved 3 packages in 305ms
+Downloading torch (184.5MiB)
+ Downloaded torch
+Prepared 3 packages in 2.11s
+ + torch==2.13.0"""
+
+
+@pytest.mark.parametrize("shows", [OF_PIP, OF_UV], ids=["pip", "uv"])
+def test_the_larger_downloads_are_named_with_their_sizes(machine, shows) -> None:
+    said = machine.installs(PIP_SHOWS=shows)
+    shown = [line.strip() for line in said.splitlines() if line.startswith("    ")]
+    assert shown[:2] == [f"torch, 184.5{' MB' if shows is OF_PIP else 'MiB'}", "and now they are unpacked"]
+    assert not any(word in said for word in ("six", "Successfully", "Resolved", "+ torch"))
 
 
 def test_a_package_that_was_half_installed_comes_again(machine) -> None:

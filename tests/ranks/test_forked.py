@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-import types
 from pathlib import Path
 
 import pytest
@@ -186,18 +185,6 @@ def test_a_module_that_was_changed_is_imported_afresh(server, tmp_path, monkeypa
         module.write_text(f"ANSWER = {number}\n")
         with started() as ranks:
             assert ranks.run(answer).results == [number] * 3
-
-
-def test_a_server_sees_that_the_courses_files_have_changed(tmp_path, monkeypatch) -> None:
-    file = tmp_path / "course_of_mine.py"
-    file.write_text("")
-    monkeypatch.setitem(sys.modules, "course_of_mine", types.SimpleNamespace(__file__=str(file)))
-    before = fork_server._file_times()
-    assert fork_server._file_times() == before
-    os.utime(file, (1, 1))
-    assert fork_server._file_times() != before
-    file.unlink()
-    assert fork_server._file_times() != before
 
 
 def test_a_server_ends_when_nobody_asks_it_any_more_and_another_comes(tmp_path, monkeypatch) -> None:

@@ -2,11 +2,14 @@
 
 import contextlib
 import io
-import itertools
 import os
 import signal
+import sys
+import tempfile
+import textwrap
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +22,8 @@ from course_utils.ranks.hang_detector import Observation
 from course_utils.ranks.processes.fault_dump import last_line, learner_line
 from course_utils.ranks.px_magic import register
 from course_utils.trace.activity import RUNNING, Activity
-from workshop.bench.hangs import modules, observe, programs, reaches_the_learner, torch_is_there
+from course_utils.trace.standing import Standing
+from workshop.bench.hangs import modules, observe, programs, reaches_the_learner, torch_is_there, undisturbed
 
 CLASSES = {module.__name__.removeprefix("hangs_"): programs(module) for module in modules()}
 EVERY = 6
@@ -67,14 +71,15 @@ def soon(monkeypatch) -> None:
 
 @pytest.mark.parametrize("program", cases())
 def test_a_mistake_is_told_and_a_correct_program_is_not_disturbed(four_ranks, program) -> None:
-    if program.backend:
+    if program.backend or program.own_group:
         four_ranks.run(torch_is_there)
         torch_is_there()
     told = observe(four_ranks, program)
     if program.finding == "correct":
-        assert told.text == ""
+        assert undisturbed(told), told
     else:
-        assert reaches_the_learner(program, told) or program.name in UNNOTICED, told.text
+        assert reaches_the_learner(program, told) or program.name in UNNOTICED, told
+    assert program.backend or program.own_group or told.again is not None  # the ranks live on
 
 
 def test_there_are_enough_of_them() -> None:
@@ -156,9 +161,20 @@ def test_a_circle_is_drawn(four_ranks) -> None:
     picture = four_ranks.waits()
     assert "The ranks are waiting in a circle: 0 for 1, 1 for 2 and 2 for 0" in picture.alt_text
     assert "rank 1: recv(source=2), line" in picture.alt_text
+    assert four_ranks.timeline().alt_text.startswith("Timeline of 3 ranks: Stuck")
     four_ranks.run(in_a_good_order, ranks=2)
     with pytest.raises(CourseError, match="not a deadlock"):
         four_ranks.waits()
+
+
+PASSES_ON = """from mpi4py import MPI
+comm = MPI.COMM_WORLD
+comm.send(7, 1) if comm.rank == 2 else comm.recv(source=2)"""
+
+
+def test_a_cell_on_some_ranks_is_drawn_with_their_rows(four_ranks) -> None:
+    four_ranks.execute(PASSES_ON, ranks=[1, 2])
+    assert four_ranks.timeline().alt_text.startswith("Timeline of ranks 1 and 2 over")
 
 
 def gives_up(comm):
@@ -194,17 +210,19 @@ def test_what_computes_nothing_for_long_is_told_and_left_alone(four_ranks, capsy
 def test_who_gets_no_processor_is_not_called_still(monkeypatch, capsys) -> None:
     """Two seconds, one look each: a rank has computed nothing and sent nothing, and would like to."""
     for busy in (True, False):
-        now = itertools.count(100.0, 1.0)
-        monkeypatch.setattr(quiet_notice.time, "monotonic", lambda now=now: next(now))
+        now = [100.0]
+        monkeypatch.setattr(quiet_notice.time, "monotonic", lambda now=now: now[0])
         monkeypatch.setattr(quiet_notice, "QUIET_SECONDS", 2.0)
         control = SimpleNamespace(
             activity=lambda rank: Activity(RUNNING, 1, 0.0, ""),
             computed=lambda rank: 5.0,
             wants_to_run=lambda rank, busy=busy: busy,
+            standing=lambda rank: Standing(),
         )
         notice = quiet_notice.QuietNotice(control, [0])
         for _ in range(6):
-            notice.observe(Observation(unmoved=100.0))
+            now[0] += 1.0
+            notice.observe(Observation(unmoved=100.0), {})
         assert ("Nothing has moved" in capsys.readouterr().out) != busy
 
 
@@ -418,6 +436,81 @@ def test_an_object_on_its_way_does_not_hold_up_the_next(four_ranks) -> None:
     assert four_ranks.run(waits_for_the_second_first, ranks=2).results[1] == ("small", 2**20)
 
 
+def starts_processes_and_talks_to_them(comm):
+    program = """
+        from mpi4py import MPI
+        parent = MPI.Comm.Get_parent()
+        parent.send(parent.rank, dest=0)
+        assert parent.allreduce(1) == 2
+        everybody = parent.Merge(high=True)
+        assert everybody.allreduce(everybody.rank) == 6
+        assert everybody.recv(source=0) == "go"
+        everybody.Disconnect()
+        parent.Disconnect()
+    """
+    file = Path(tempfile.mkdtemp()) / "child.py"
+    file.write_text(textwrap.dedent(program))
+    children = comm.Spawn(sys.executable, [str(file)], maxprocs=2)
+    if comm.rank == 0:
+        assert [children.recv(source=rank) for rank in range(2)] == [0, 1]
+    assert children.allreduce(1) == 2
+    everybody = children.Merge()
+    assert everybody.allreduce(everybody.rank) == 6
+    if comm.rank == 0:
+        everybody.send("go", dest=2)
+        everybody.send("go", dest=3)
+    everybody.Disconnect()
+    children.Disconnect()
+
+
+def test_processes_that_ranks_start_are_heard_and_their_waits_can_be_left(four_ranks, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(quiet_notice, "QUIET_SECONDS", 60.0)  # on a busy machine they take a while to begin
+    assert four_ranks.run(starts_processes_and_talks_to_them, ranks=2).notes == []
+
+
+def hands_tasks_to_started_processes(comm):
+    from mpi4py.futures import MPIPoolExecutor
+
+    with MPIPoolExecutor(1) as executor:
+        return list(executor.map(abs, range(-3, 0)))
+
+
+def test_an_executor_may_start_processes(four_ranks, monkeypatch) -> None:
+    monkeypatch.setattr(quiet_notice, "QUIET_SECONDS", 60.0)
+    assert four_ranks.run(hands_tasks_to_started_processes, ranks=1).results == [[3, 2, 1]]
+
+
+def asks_for_the_result_of_a_task_that_fails(comm):
+    from mpi4py.futures import MPICommExecutor
+
+    with MPICommExecutor(comm, root=1) as executor:
+        if executor is not None:
+            executor.submit(divmod, 1, 0).result()
+
+
+def test_a_tasks_error_is_told_with_the_line_that_asks_for_its_result(four_ranks) -> None:
+    line = asks_for_the_result_of_a_task_that_fails.__code__.co_firstlineno + 5
+    with pytest.raises(RankError, match=f"^rank 1 raised ZeroDivisionError: .*, line {line} "):
+        four_ranks.run(asks_for_the_result_of_a_task_that_fails)
+    assert four_ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4
+
+
+def starts_a_process_that_stays(comm):
+    from mpi4py import MPI
+
+    file = Path(tempfile.mkdtemp()) / "stays.py"
+    file.write_text("from mpi4py import MPI\nimport time\nMPI.Comm.Get_parent().send(time.sleep(1000), dest=0)\n")
+    MPI.COMM_SELF.Spawn(sys.executable, [str(file)]).recv()
+
+
+def test_a_process_that_never_answers_costs_no_rank(four_ranks) -> None:
+    pids = four_ranks.pids
+    threading.Timer(4.0, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(RankError, match="stopped by you"):
+        four_ranks.run(starts_a_process_that_stays, ranks=1)
+    assert four_ranks.run(lambda comm: comm.allreduce(1)).results == [4] * 4 and four_ranks.pids == pids
+
+
 # --- %%px in a notebook -----------------------------------------------------------------------------------------------
 
 
@@ -460,7 +553,7 @@ def test_a_cell_may_await(shell) -> None:
 
 def test_a_cell_that_awaits_can_be_stopped(shell, four_ranks) -> None:
     threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
-    with pytest.raises(RankError, match=r"stopped by you\. All 4 ranks were computing"):
+    with pytest.raises(RankError, match=r"stopped by you\. All 4 ranks were waiting"):
         cell(shell, "", "import asyncio\nawait asyncio.sleep(30)")
     assert four_ranks.healthy and cell(shell, "--targets 1", "print('next')").splitlines() == ["[rank 1] next"]
 

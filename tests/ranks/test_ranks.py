@@ -193,7 +193,7 @@ def a_cycle(comm):
 
 def test_a_cycle_is_told_while_another_rank_works(four_ranks) -> None:
     with pytest.raises(
-        RankError, match="^deadlock: rank 0 is waiting for 1, 1 for 2, 2 for 0\\. .*rank 3 was computing"
+        RankError, match="^deadlock: rank 0 is waiting for 1, 1 for 2, 2 for 0\\. .*rank 3 was waiting in time.sleep"
     ):
         four_ranks.run(a_cycle)
     assert four_ranks.run(add_ranks).results == [6] * 4

@@ -205,7 +205,7 @@ def head_to_head(name: str = "Send", second: str = "recv", **more):
         ([event(0, "send", 0.0, 0.1, 1, holds="object"), event(1, "recv", 0.0, 0.3, 0, holds="bytes")], "sends object"),
         (
             [event(0, "collective", 0.0, 0.1, number=1, agreement=ROOTED)],
-            "Rank 1 never called Bcast, line 3, but rank 0 did",
+            "Rank 1 never called Bcast(root=0), line 3, but rank 0 did",
         ),
         (
             [event(rank, "collective", 0.0, 0.1, number=1, agreement=Agreement("Bcast", rank)) for rank in range(2)],

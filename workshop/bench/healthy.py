@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ RANKS = 4
 LINK = "10 Mbit/s"
 NUMBERS = 16_000_000  # of 4 bytes
 SECONDS = 10.0
+MINUTE_AND_MORE = 70.0
 
 
 def ring(comm) -> None:
@@ -94,9 +96,37 @@ def loads_data() -> None:
         dist.all_reduce(batch)
 
 
+def validates() -> None:
+    """Rank 1 validates for longer than a minute, and the others wait for its gradient."""
+    import torch
+    import torch.distributed as dist
+
+    until = time.monotonic() + MINUTE_AND_MORE
+    while dist.get_rank() == 1 and time.monotonic() < until:
+        np.linalg.svd(np.ones((50, 50)))
+    total = torch.ones(3)
+    dist.all_reduce(total)
+    assert total.tolist() == [RANKS] * 3
+
+
+def sums_in_a_thread() -> None:
+    """All ranks sum in a thread, and rank 1 comes to it after more than a minute of work."""
+    import torch
+    import torch.distributed as dist
+
+    until = time.monotonic() + MINUTE_AND_MORE
+    while dist.get_rank() == 1 and time.monotonic() < until:
+        np.linalg.svd(np.ones((50, 50)))
+    total = torch.ones(3)
+    summing = threading.Thread(target=dist.all_reduce, args=(total,))
+    summing.start()
+    summing.join()
+    assert total.tolist() == [RANKS] * 3
+
+
 BEHIND_LINKS = (ring, tree, mpi, gloo)
-AT_WORK = (computes, sleeps, waits_for_a_file, starts_a_process, loads_data)
-WITH_TORCH = (gloo, loads_data)
+AT_WORK = (computes, sleeps, waits_for_a_file, starts_a_process, loads_data, validates, sums_in_a_thread)
+WITH_TORCH = (gloo, loads_data, validates, sums_in_a_thread)
 
 
 def disturbed(say: Callable[[str, str], None]) -> Iterator[bool]:

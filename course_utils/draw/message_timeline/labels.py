@@ -72,7 +72,7 @@ def write_labels(ax: Axes, rows: Rows, scale: float, pixels: float) -> None:
     for mark in rows.phases:
         start, end = max(mark.start, 0.0), min(mark.end, rows.span)
         if style.text_width(mark.event.name) <= (end - start) * pixels - _GAP:
-            y = mark.event.rank + (BAR[0] + 0.12 if rows.marks else sum(BAR) / 2)
+            y = mark.row + (BAR[0] + 0.12 if rows.marks else sum(BAR) / 2)
             write(ax, (start + end) / 2 * scale, y, mark.event.name, style.SMALL, style.INK, None, False)
 
 

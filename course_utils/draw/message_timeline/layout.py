@@ -25,6 +25,7 @@ class TimelineMark:
     waits_until: float = -math.inf
     top: float = 0.0
     bottom: float = 0.0
+    row: int = 0
 
     @property
     def stuck(self) -> bool:
@@ -50,10 +51,14 @@ class TimelineMark:
 
 @dataclass
 class Rows:
-    """The part of a run that lies between `origin` and `origin + span` seconds of its clock, laid out in rows."""
+    """The part of a run that lies between `origin` and `origin + span` seconds of its clock, laid out in rows.
+
+    Attributes:
+        ranks: the rank of each row.
+    """
 
     events: Sequence[Event]
-    world_size: int
+    ranks: Sequence[int]
     origin: float
     span: float
     marks: list[TimelineMark] = field(default_factory=list)
@@ -62,6 +67,7 @@ class Rows:
     messages: list[tuple[TimelineMark, TimelineMark]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._row_of = {rank: row for row, rank in enumerate(self.ranks)}
         marks = {id(event): self._mark(event) for event in self.events}
         self.marks = [mark for mark in marks.values() if mark.event.kind != "phase" and self.shows(mark)]
         self.phases = [mark for mark in marks.values() if mark.event.kind == "phase" and self.shows(mark)]
@@ -88,7 +94,8 @@ class Rows:
     def _mark(self, event: Event) -> TimelineMark:
         """The event on the picture's axis; what never ended goes on to the right edge."""
         end = event.end - self.origin if math.isfinite(event.end) else self.span
-        return TimelineMark(event, event.start - self.origin, end, top=event.rank - HALF, bottom=event.rank + HALF)
+        row = self._row_of[event.rank]
+        return TimelineMark(event, event.start - self.origin, end, top=row - HALF, bottom=row + HALF, row=row)
 
     def shows(self, mark: TimelineMark) -> bool:
         """Does any of it lie in the part that is shown?"""
@@ -125,15 +132,18 @@ def share_row(cluster: Sequence[TimelineMark]) -> None:
     order = [(kind, lane) for kind, lanes in until.items() for lane in range(len(lanes))]
     height = 2 * HALF / len(order)
     for mark, position in zip(cluster, positions, strict=True):
-        mark.top = mark.event.rank - HALF + order.index(position) * height
+        mark.top = mark.row - HALF + order.index(position) * height
         mark.bottom = mark.top + height * (1 if len(order) == 1 else 0.86)
 
 
-def lay_out(runs: Sequence[list[Event]], world_sizes: Sequence[int]) -> tuple[list[Rows], str]:
+def lay_out(runs: Sequence[list[Event]], ranks: Sequence[Sequence[int]]) -> tuple[list[Rows], str]:
     """Place several runs on one axis of time, and say in words what of them is shown where it is not everything.
 
     Each run begins at 0 with its first event. Where there are more events than can be told apart, the picture shows
     as much as can; a wait without end is always shown, and goes on beyond the right edge.
+
+    Args:
+        ranks: of each run, those that have a row.
     """
     stuck = [any(not math.isfinite(event.end) for event in events) for events in runs]
     ends = [extent(events) for events in runs]
@@ -150,7 +160,7 @@ def lay_out(runs: Sequence[list[Event]], world_sizes: Sequence[int]) -> tuple[li
         ended = any(math.isfinite(event.end) for events in runs for event in events)
         span *= 1.35 if ended else 4
     span = span if span > 0 else 1e-3
-    laid_out = [Rows(*each, span) for each in zip(runs, world_sizes, origins, strict=True)]
+    laid_out = [Rows(*each, span) for each in zip(runs, ranks, origins, strict=True)]
     return laid_out, note
 
 

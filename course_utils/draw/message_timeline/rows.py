@@ -49,9 +49,7 @@ def draw_phases(ax: Axes, rows: Rows, scale: float) -> None:
     """Bars behind the operations, the longer ones first, so that a phase within a phase is seen."""
     colours = phase_colours(rows)
     ordered = sorted(rows.phases, key=lambda mark: mark.start - mark.end)
-    corners = [
-        (mark.start * scale, mark.end * scale, mark.event.rank + BAR[0], mark.event.rank + BAR[1]) for mark in ordered
-    ]
+    corners = [(mark.start * scale, mark.end * scale, mark.row + BAR[0], mark.row + BAR[1]) for mark in ordered]
     faces = [paler(colours[mark.event.name], 0.35) for mark in ordered]
     boxes(ax, corners, facecolors=faces, edgecolor="white", linewidth=0.4, zorder=1)
 

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from course_utils.trace.events import Event, count_rounds, pair_messages, phase_seconds
-from course_utils.words import bytes_text, count, join, percent, seconds_text
+from course_utils.words import bytes_text, count, join, percent, ranks_in_words, seconds_text
 
 _TOLD = 8  # messages that the text alternative tells one by one
 
@@ -90,14 +90,15 @@ def finding(events: Sequence[Event]) -> str:
     return text[:1].upper() + text[1:] if stuck else text
 
 
-def description(events: Sequence[Event], world_size: int) -> str:
+def description(events: Sequence[Event], ranks: Sequence[int]) -> str:
     """The text alternative of a timeline: the finding, then the messages and collectives in order of time."""
+    first_ones = list(ranks) == list(range(len(ranks)))
+    whose = f" of {count(len(ranks), 'rank') if first_ones else ranks_in_words(list(ranks))}" if ranks else ""
     if not events:
-        ranks = f" of {count(world_size, 'rank')}" if world_size else ""
-        return f"Timeline{ranks}: nothing was sent and nothing was recorded."
+        return f"Timeline{whose}: nothing was sent and nothing was recorded."
     began, ended = extent(events)
     over = "" if stuck_text(events) else f" over {seconds_text(ended - began)}"
-    sentences = [f"Timeline of {count(world_size, 'rank')}{over}: {finding(events)}."]
+    sentences = [f"Timeline{whose}{over}: {finding(events)}."]
     pairs = [pair for pair in pair_messages(events) if math.isfinite(pair[1].end)]
     totals = [
         f"rank {send.rank} to rank {send.peer}, {bytes_text(send.bytes)}, "

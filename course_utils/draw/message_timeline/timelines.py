@@ -1,7 +1,7 @@
 """Timelines of messages: who sent what to whom and when, and who waited. Ranks are rows, time runs to the right."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from matplotlib.axes import Axes
@@ -28,26 +28,27 @@ class HasEvents(Protocol):
 
 
 def timeline(
-    run_or_events: HasEvents | Sequence[Event], title: str | None = None, *, ranks: int | None = None
+    run_or_events: HasEvents | Sequence[Event], title: str | None = None, *, ranks: Collection[int] | None = None
 ) -> style.Picture:
     """Draw the messages, collectives and phases of one run.
 
     Args:
         run_or_events: a Run, or its events (seconds, on one clock for all ranks).
         title: said first; the finding ("3 messages in 2 rounds, 1.2 ms") then stands under it.
-        ranks: how many rows to draw; without it, as many as the run has or the events name.
+        ranks: those that took part: they have a row each, and so have those that the events name. Without it, all
+            ranks of the run, or up to the highest that the events name.
     """
-    events, world_size = read(run_or_events)
-    world_size = max(world_size, ranks or 0)
-    (layout,), note = lay_out([events], [world_size])
+    events, all_ranks = read(run_or_events)
+    rows = all_ranks if ranks is None else sorted({*ranks, *named_in(events)})
+    (layout,), note = lay_out([events], [rows])
     heading = (title, ". ".join(filter(None, [finding(events), note]))) if title else (finding(events), note)
     kinds = parts.kinds_of(layout)
-    height = row_height(layout) * max(world_size, 1)
+    height = row_height(layout) * max(len(rows), 1)
     above = style.legend_height(list(kinds), _LEFT, _RIGHT)
     picture, (ax,) = style.new_picture(*heading, heights=[height], left=_LEFT, right=_RIGHT, above=above)
     draw(ax, layout, last=True)
     style.draw_legend(ax, kinds)
-    picture.alt_text = " ".join(filter(None, [as_sentences(title or ""), description(events, world_size)]))
+    picture.alt_text = " ".join(filter(None, [as_sentences(title or ""), description(events, rows)]))
     return picture
 
 
@@ -72,11 +73,11 @@ def timelines(
             'Give runs, and as many titles: course.draw.timelines(plain, doubling, titles=["plain", "doubling"]).'
         )
     read_runs = [read(run) for run in runs]
-    layout, note = lay_out([events for events, _ in read_runs], [size for _, size in read_runs])
+    layout, note = lay_out([events for events, _ in read_runs], [ranks for _, ranks in read_runs])
     kinds: dict[str, Patch] = {}
     for each in layout:
         kinds |= parts.kinds_of(each)
-    heights = [row_height(each) * max(each.world_size, 1) for each in layout]
+    heights = [row_height(each) * max(len(each.ranks), 1) for each in layout]
     above = style.legend_height(list(kinds), _LEFT, _RIGHT) + 0.24
     margins = {"left": _LEFT, "right": _RIGHT, "above": above, "between": 0.66, "side_by_side": side_by_side}
     width = style.SLIDE_WIDTH if side_by_side else style.WIDTH
@@ -85,7 +86,7 @@ def timelines(
         draw(ax, each, last=side_by_side or ax is axes[-1])
         head(ax, name, finding(each.events))
     style.draw_legend(axes[0], kinds, offset=0.3)
-    texts = [f"{name}: {description(each.events, each.world_size)}" for name, each in zip(names, layout, strict=True)]
+    texts = [f"{name}: {description(each.events, each.ranks)}" for name, each in zip(names, layout, strict=True)]
     picture.alt_text = " ".join(filter(None, [as_sentences(title or ""), *texts]))
     return picture
 
@@ -107,20 +108,24 @@ def inches(ax: Axes) -> tuple[float, float]:
     return ax.get_position().width * wide, ax.get_position().height * high
 
 
-def read(run_or_events: HasEvents | Sequence[Event]) -> tuple[list[Event], int]:
-    """The events, and the number of ranks: the run's own, or as many as the events name."""
+def read(run_or_events: HasEvents | Sequence[Event]) -> tuple[list[Event], Sequence[int]]:
+    """The events, and the ranks: all of the run, or up to the highest that the events name."""
     events = getattr(run_or_events, "events", run_or_events)
     if isinstance(events, (str, bytes)) or not hasattr(events, "__iter__"):
         raise CourseError(f"timeline: a Run or a list of events is needed, not {type(run_or_events).__name__}.")
     events = list(events)
-    named = [event.rank for event in events] + [event.peer for event in events if event.peer is not None]
-    return events, max(getattr(run_or_events, "world_size", 0) or 0, *[rank + 1 for rank in named], 0, 0)
+    return events, range(max(getattr(run_or_events, "world_size", 0) or 0, max(named_in(events), default=-1) + 1))
+
+
+def named_in(events: Sequence[Event]) -> set[int]:
+    """The ranks of the events, and those to which they send or from which they receive."""
+    return {event.rank for event in events} | {event.peer for event in events if event.peer is not None}
 
 
 def row_height(layout: Rows) -> float:
     """Inches for one rank: less where there are many, more where phases need room for their names."""
     most = 0.74 if layout.phases and layout.marks else 0.6
-    return max(0.22, min(most, 4.4 / max(layout.world_size, 1)))
+    return max(0.22, min(most, 4.4 / max(len(layout.ranks), 1)))
 
 
 def comparison(layout: Sequence[Rows]) -> str:
@@ -146,22 +151,23 @@ def draw(ax: Axes, layout: Rows, last: bool) -> None:
     width = layout.span * scale
     pixels = inches(ax)[0] * style.DOTS / (1.02 * width)
     ax.set_xlim(-0.01 * width, 1.01 * width)
-    ax.set_ylim(max(layout.world_size, 1) - 0.5, -0.5)
-    every = max(1, math.ceil(layout.world_size / 24))
-    ax.set_yticks(range(0, layout.world_size, every), [f"rank {r}" for r in range(0, layout.world_size, every)])
+    rows = len(layout.ranks)
+    ax.set_ylim(max(rows, 1) - 0.5, -0.5)
+    every = max(1, math.ceil(rows / 24))
+    ax.set_yticks(range(0, rows, every), [f"rank {rank}" for rank in layout.ranks[::every]])
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     locator = MaxNLocator(7, steps=[1, 2, 5, 10])
     known = layout.known * scale
     ax.set_xticks([tick for tick in locator.tick_values(0, width) if 0 <= tick <= min(1.01 * width, known)])
-    for rank in range(layout.world_size):
-        ax.axhline(rank, color="#E4E4E4", linewidth=0.8, zorder=0)
+    for row in range(rows):
+        ax.axhline(row, color="#E4E4E4", linewidth=0.8, zorder=0)
     if last and layout.events:
         words = f"time since the first operation, in {unit}" if known else "time; none of these calls ended"
         ax.set_xlabel(words, fontsize=style.TEXT, color="#555555")
     if not layout.events:
         ax.set_xticks([])
-        middle = (max(layout.world_size, 1) - 1) / 2
+        middle = (max(rows, 1) - 1) / 2
         words = {"ha": "center", "va": "center", "fontsize": style.TITLE, "color": "#555555", "backgroundcolor": "w"}
         ax.text(0.5 * width, middle, "no messages, no phases", **words)
         return

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import signal
 import socket
 import sys
@@ -32,12 +31,16 @@ from course_utils.ranks.engine.reply import (
     to_bytes,
     unpacking_failure,
 )
+from course_utils.ranks.processes.installation import version
 from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import has_abandoned_calls
+from course_utils.trace.call_errors import error_text
+from course_utils.trace.learner_threads import OWN_THREADS
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.mpi import TracedComm, free_leftovers
+from course_utils.trace.mpi import TracedComm, forget_leftovers, free_leftovers
 from course_utils.trace.recorder import StopAsked, recorder
+from course_utils.trace.windows import release_locks
 
 _BEGINNING = "the beginning of the run"
 _OTHERS_HEAR_OF_A_STOP = 0.5
@@ -61,6 +64,7 @@ def introduce(path_of_notebook: list[str]) -> dict:
         "threads": int(os.environ.get("OMP_NUM_THREADS", "1")),
         "gpus": len(gpus()),
         "mpi": short_name(MPI.Get_library_version()),
+        "version": version(),
     }
 
 
@@ -77,6 +81,54 @@ def _recording(fresh: bool = True) -> Iterator[None]:
         yield
     finally:
         recorder.end()
+
+
+class DirectRequest:
+    """A request that a client of ipyparallel has sent, and not the course: it is recorded as a call is.
+
+    IPython's long tracebacks take seconds where a machine is busy, in which a rank hears no interrupt.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> "DirectRequest":
+        own = {"showtraceback": self._keep_error, "showsyntaxerror": self._keep_error}
+        vars(self._shell).update(own, _format_exception_for_storage=lambda *args, **kwargs: {})
+        recorder.begin(this_rank().world.rank, fresh=False)
+        this_rank().use_direct_world()
+        recorder.begin_function()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        recorder.end()
+        for name in ("showtraceback", "showsyntaxerror", "_format_exception_for_storage"):
+            vars(self._shell).pop(name, None)
+
+    def _keep_error(self, *_: Any, **__: Any) -> None:
+        self._error = sys.exc_info()[1] or self._error
+        self._shell._last_traceback = []
+
+    def tell_what_went_wrong(self, reply_content: dict) -> dict:
+        """Add to an error of ipyparallel's what the rank did, and the learner's line to its text."""
+        error = self._error
+        if reply_content.get("status") != "error" or error is None:
+            return reply_content
+
+        def fail() -> None:
+            raise error
+
+        reply = _reply_to(fail)
+        raised = reply.error or Raised("", "")
+        about = {"kind": reply.kind, "waiting": reply.waiting, "type": raised.type, "message": raised.message}
+        reply_content.setdefault("engine_info", {})["course"] = about | {"line": raised.line}
+        if reply.waiting:
+            reply_content |= {"ename": "Stopped", "evalue": f"while waiting in {reply.waiting}"}
+        elif raised.line:
+            reply_content["evalue"] = str(raised).partition(": ")[2] or raised.line
+        reply_content["traceback"] = [f"{reply_content['ename']}: {reply_content['evalue']}"]
+        return reply_content
 
 
 def call(payload: bytes, pack: Callable[[Reply], Any] = pack_reply) -> Any:
@@ -117,9 +169,11 @@ def meet(communicator: int) -> bytes:
 
 
 def _meet(communicator: int) -> None:
+    release_locks()
     if has_abandoned_calls():
         raise MPIBroken("a thread sits in a call that was broken off")
-    _meet_on(this_rank().world.size, communicator)
+    inner, _ = _meet_on(this_rank().world.size, communicator)
+    this_rank().direct.replace(inner, communicator)
 
 
 def _run_and_pack(payload: bytes, pack: Callable[[Reply], Any] = pack_reply) -> tuple[Reply, Any]:
@@ -142,7 +196,7 @@ _imports: list[threading.Thread] = []
 
 def import_in_background(module: str) -> None:
     """Import something slow while the learner reads."""
-    thread = threading.Thread(target=__import__, args=(module,), daemon=True)
+    thread = threading.Thread(target=__import__, args=(module,), daemon=True, name=f"{OWN_THREADS}import")
     _imports.append(thread)
     thread.start()
 
@@ -175,6 +229,8 @@ def _run_task(payload: bytes) -> Reply:
             reply = _reply_to(lambda: _with_group(task, function))
         if reply.kind == "returned":
             reply.notes += tuple(dict.fromkeys(free_leftovers()))
+        else:
+            forget_leftovers()
         reply.arguments = task.arguments if task.keep_arguments else ()
     reply.output = printed.text()
     return reply
@@ -202,6 +258,7 @@ def _with_group(task: RankTask, function: Callable) -> object:
     inner = _begin_together(task)
     label = WORLD if task.world_size == this_rank().world.size else f"{WORLD} of {task.world_size}"
     comm = TracedComm(inner, label=label)
+    recorder.communicator = comm, f"{WORLD}/run {task.communicator} of {task.world_size}"
     return run_learner_code(function, comm, *task.arguments, **task.keywords)
 
 
@@ -209,7 +266,7 @@ def _begin_together(task: RankTask) -> MPI.Intracomm:
     """Wait until all ranks of the run have come, so that its times show the work and not the post; start the clock."""
     inner = _meet_and_close_broken_groups(task.world_size, task.communicator)
     if task.world_size == this_rank().world.size:
-        this_rank().world.renew(inner)  # for code that says MPI.COMM_WORLD
+        this_rank().use_world(inner)  # for code that says MPI.COMM_WORLD
     recorder.begin_function()
     return inner
 
@@ -274,38 +331,19 @@ def _reply_to(work: Callable[[], object]) -> Reply:
         asked = recorder.activity is None or recorder.activity.asked_to_stop
         reply = Reply(rank, "interrupted" if asked else "raised", error=describe_exception(error))
     except MPIBroken as error:
-        reply = Reply(rank, "unusable", error=_describe_mpi_exception(error))
+        reply = Reply(rank, "unusable", error=describe_exception(error, error_text(error)))
     except BaseException as error:
         reply = Reply(rank, "interrupted", waiting=recorder.abandoned_wait)
         if not recorder.abandoned_wait:
-            reply = Reply(rank, "raised", error=_describe_mpi_exception(error))
+            reply = Reply(rank, "raised", error=describe_exception(error, error_text(error)))
+    if reply.kind == "returned" and recorder.abandoned_wait:  # a thread that it has joined
+        reply = Reply(rank, "interrupted", waiting=recorder.abandoned_wait)
     reply.ended = time.perf_counter()
-    reply.events = recorder.events
-    reply.take_notes([request for request in recorder.open.values() if request.by_learner], recorder.notes)
+    reply.events, reply.leaves_threads = recorder.events, recorder.leaves_threads()
+    left_open = [request for request in recorder.open.values() if request.by_learner and not reply.leaves_threads]
+    reply.take_notes(left_open, recorder.notes)
     reply.uncounted = tuple(recorder.uncounted)
     return reply
-
-
-def _describe_mpi_exception(error: BaseException) -> Raised:
-    """An exception in words; of MPI's own errors, which call failed, and why."""
-    if isinstance(error, MPI.Exception):
-        return describe_exception(error, _mpi_text(str(error)) + _MEANINGS.get(error.Get_error_class(), ""))
-    return describe_exception(error)
-
-
-_MEANINGS = {
-    MPI.ERR_COMM: " (it was freed, or this rank is not in it)",
-    MPI.ERR_RMA_SYNC: " (it is locked already, or not open)",
-    MPI.ERR_TRUNCATE: " (more was sent than the receiver has room for)",
-}
-"""What the errors of MPI mean whose own words say little."""
-
-
-def _mpi_text(message: str) -> str:
-    """MPI's own words on an error: the call that failed and the innermost reason, of MPICH's stack of them."""
-    call = re.search(r"MPI_(\w+?)(_c)?\(", message)
-    reason = message.strip().splitlines()[-1].partition(": ")[2] or message
-    return f"{call[1]}: {reason.strip()}" if call else reason.strip()
 
 
 @contextlib.contextmanager
@@ -342,7 +380,7 @@ def _execute(cell: str, communicator: int | None) -> Reply:
         _finish_imports()
         recorder.ledger.run_size = this_rank().world.size if communicator is not None else 0
         if communicator is not None:
-            this_rank().world.renew(_meet_and_close_broken_groups(this_rank().world.size, communicator))
+            this_rank().use_world(_meet_and_close_broken_groups(this_rank().world.size, communicator))
         recorder.begin_function()
         with capture_output(stdout=False, stderr=False, display=True) as rich, _quiet(shell):
             result = shell.run_cell(cell, store_history=True)
@@ -377,4 +415,6 @@ def _refuse_exit() -> None:
 def _pack(reply: Reply, pack: Callable[[Reply], Any] = pack_reply) -> Any:
     """The reply, packed, with the second at which its run began."""
     reply.began = recorder.began
-    return pack(reply)
+    packed = pack(reply)
+    recorder.reply_size = len(packed) if isinstance(packed, bytes) else 0
+    return packed

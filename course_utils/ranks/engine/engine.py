@@ -16,6 +16,7 @@ from mpi4py import MPI
 
 from course_utils import settings
 from course_utils.ranks.engine.rank_process import join
+from course_utils.ranks.engine.reply import OWN_REQUEST
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.trace.activity import IDLE, RUNNING
 from course_utils.trace.recorder import recorder, warning_text
@@ -34,19 +35,36 @@ def _engine_class() -> Any:
     from ipyparallel.engine import app
     from ipyparallel.engine.kernel import IPythonParallelKernel
 
+    from course_utils.ranks.engine.calls import DirectRequest
+
     class RankKernel(IPythonParallelKernel):
         """ipykernel's kernel, but its interrupt handler stays ours, and the notebook sees when it is at work."""
 
-        def do_apply(self, *args: Any, **kwargs: Any) -> Any:
-            """Say that the rank is at work: a call of the notebook's that has to wait is then not taken for lost."""
+        def do_apply(self, content: Any, bufs: Any, msg_id: str, reply_metadata: Any) -> Any:
+            """Say that the rank is at work: a call of the notebook's that has to wait is then not taken for lost.
+
+            What is no call of the course's is recorded here.
+            """
+            arguments = content, bufs, msg_id, reply_metadata
+            if reply_metadata.get("label") != OWN_REQUEST:
+                with DirectRequest(self.shell) as request:
+                    reply_content, result = super().do_apply(*arguments)
+                    return request.tell_what_went_wrong(reply_content), result
             assert recorder.activity
             recorder.activity.write(RUNNING)
+            recorder.in_call = True
             try:
-                return super().do_apply(*args, **kwargs)
+                return super().do_apply(*arguments)
             finally:
+                recorder.leave_call()
                 if recorder.activity.read().state != IDLE:  # as a call of the notebook's leaves it, with more to read
                     recorder.activity.write(IDLE)
                     recorder.activity.ask_to_stop(False)
+
+        async def do_execute(self, *args: Any, **kwargs: Any) -> Any:
+            """Record a cell that comes from a view of ipyparallel's; those of `%%px` are calls of the course's."""
+            with DirectRequest(self.shell) as request:
+                return request.tell_what_went_wrong(await super().do_execute(*args, **kwargs))
 
         def pre_handler_hook(self) -> None: ...
 
@@ -81,6 +99,8 @@ def main(path: str) -> None:
     """Join MPI, put the traced communicator in the place of `MPI.COMM_WORLD`, and serve the notebook."""
     if not MPI.Is_initialized():  # a forked rank, whose server has imported MPI and must not begin it
         MPI.Init_thread()
+    if sys.path[0] != os.getcwd():  # a learner's modules lie there; those of the course come from its own checkout
+        sys.path.insert(0, os.getcwd())
     folder = RanksFolder(Path(path))
     os.umask(0o077)
     rank = MPI.COMM_WORLD.rank

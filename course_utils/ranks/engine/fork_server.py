@@ -31,6 +31,7 @@ import mpi4py
 from course_utils import system
 from course_utils.ranks.processes.fork_line import SERVING
 from course_utils.ranks.processes.forking import WANTS_TORCH
+from course_utils.ranks.processes.installation import version, version_of_files
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
 
 ENGINE, TORCH = "engine", "torch"
@@ -74,7 +75,7 @@ class ForkServer:
             hide_debugger()
         gc.collect()
         gc.freeze()  # or the collector would touch, and so copy, every page of the children's
-        self._file_times = _file_times()
+        self._packages_changed = _packages_changed()
         self._children: dict[int, socket.socket | None] = {}  # process → who waits for its end
         self._next_step: int | None = None
         self._last_request = time.monotonic()
@@ -128,7 +129,7 @@ class ForkServer:
         self._last_request = time.monotonic()
         if not _may_ask(line) or not system.has_one_thread():  # or a child would wait for a lock that a thread holds
             line.close()  # who asked starts in the usual way
-        elif _file_times() != self._file_times:
+        elif version_of_files() != version() or _packages_changed() != self._packages_changed:
             line.close()
             self._last_request = 0.0
         elif not self._fork(line):
@@ -157,11 +158,9 @@ def _listener(path: Path) -> socket.socket:
     return listener
 
 
-def _file_times() -> dict[str, int]:
-    """When what was imported of the course was last changed, and when something was last installed."""
-    modules = [getattr(module, "__file__", None) for name, module in sys.modules.items() if name.startswith("course_")]
-    paths = [*filter(None, modules), os.path.dirname(os.path.dirname(mpi4py.__file__))]
-    return {path: os.stat(path).st_mtime_ns if os.path.exists(path) else 0 for path in paths}
+def _packages_changed() -> int:
+    """When something was last installed or removed."""
+    return os.stat(os.path.dirname(os.path.dirname(mpi4py.__file__))).st_mtime_ns
 
 
 def _ended_children() -> Iterator[tuple[int, int]]:
@@ -256,4 +255,5 @@ if __name__ == "__main__":
     mpi4py.rc.initialize = mpi4py.rc.finalize = False
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    version()  # of the files that are imported now
     ForkServer(RanksFolder(Path(sys.argv[1])), ENGINE).run()

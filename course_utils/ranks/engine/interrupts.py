@@ -2,11 +2,14 @@
 
 import asyncio
 import contextlib
+import sys
+import threading
 from collections.abc import Coroutine, Iterator
 from types import FrameType
 
-from course_utils.trace.activity import IMPORTS, RUNNING
-from course_utils.trace.recorder import recorder
+from course_utils.ranks.engine.reply import describe_exception
+from course_utils.trace.activity import CLEANUP, IMPORTS, RUNNING
+from course_utils.trace.recorder import StopAsked, recorder
 
 
 def run_learner_code(function, *args, **kwargs):
@@ -63,3 +66,11 @@ def on_interrupt(_: int, frame: FrameType | None) -> None:
             recorder.activity.write(RUNNING, IMPORTS)
     elif _runs_learners_code(frame):
         raise KeyboardInterrupt
+    elif recorder.activity and recorder.in_call:
+        recorder.activity.write(RUNNING, CLEANUP)
+
+
+def print_threads_error(error: "threading.ExceptHookArgs") -> None:
+    """Print what a thread of the learner's has raised, in a line; nothing where it was only asked to stop."""
+    if error.exc_value is not None and not isinstance(error.exc_value, (SystemExit, StopAsked)):
+        print(f"In a thread: {describe_exception(error.exc_value)}", file=sys.stderr)

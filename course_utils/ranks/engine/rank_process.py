@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,13 @@ from typing import Any
 from mpi4py import MPI
 
 from course_utils import settings
-from course_utils.ranks.engine.interrupts import on_interrupt
+from course_utils.ranks.engine.interrupts import on_interrupt, print_threads_error
 from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.ranks.processes.standing_questions import answer_questions
 from course_utils.trace.activity import ActivityFile
+from course_utils.trace.files import TracedFile
+from course_utils.trace.ledger import WORLD
+from course_utils.trace.meetings import meetings
 from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
 from course_utils.trace.recorder import recorder
 from course_utils.trace.requests import PersistentRequest, TracedRequest
@@ -36,8 +41,9 @@ class Communicators:
         while len(made) <= number:
             fresh, request = self._begun.get(size) or made[0].Idup()
             self._begun[size] = fresh, request  # MPI takes no second one while this is under way
-            recorder.wait(request.Test, "a fresh communicator")
+            recorder.wait(request.Test, "the beginning of the run")
             del self._begun[size]
+            fresh.Set_name(f"{size} ranks, number {len(made)}")
             made.append(fresh)
         return made[number]
 
@@ -55,6 +61,33 @@ class RankProcess:
     world: TracedComm
     communicators: Communicators
     folder: RanksFolder
+    direct: "DirectWorld"
+
+    def use_world(self, inner: MPI.Intracomm) -> None:
+        """Let `MPI.COMM_WORLD` carry its messages over the communicator of a call."""
+        self.world.label = WORLD
+        self.world.renew(inner)
+
+    def use_direct_world(self) -> None:
+        """Let `MPI.COMM_WORLD` be that of requests which do not come from the course.
+
+        They come without a number of a communicator, so all of them share one: what they leave on it meets no call.
+        """
+        if self.world.label != self.direct.label:
+            self.world.label = self.direct.label
+            self.world.renew(self.direct.inner)
+
+
+@dataclass
+class DirectWorld:
+    """The communicator of all requests that do not come from the course, and its name in the ledger."""
+
+    inner: Any
+    label: str = f"{WORLD}/direct"
+
+    def replace(self, inner: MPI.Intracomm, number: int) -> None:
+        """Use a fresh one: something was broken off on the old one."""
+        self.inner, self.label = inner, f"{WORLD}/direct {number}"
 
 
 _joined: RankProcess | None = None
@@ -71,10 +104,15 @@ def join(folder: RanksFolder, activity: Path | int) -> RankProcess:
     recorder.rank, recorder.activity = plain.rank, ActivityFile(activity)
     os.environ[settings.RANK.name] = str(plain.rank)
     communicators = Communicators(plain)
-    _joined = RankProcess(TracedComm(communicators.get(plain.size, 0)), communicators, folder)
+    world, direct = TracedComm(communicators.get(plain.size, 0)), DirectWorld(plain.Dup())
+    _joined = RankProcess(world, communicators, folder, direct)
+    meetings.begin(plain.Dup())
     _trace_mpi(_joined.world)
     trace_torch()
     signal.signal(signal.SIGINT, on_interrupt)
+    threading.excepthook = print_threads_error
+    if isinstance(activity, Path):
+        answer_questions(folder.question_file(plain.rank), recorder.activity)
     return _joined
 
 
@@ -92,6 +130,7 @@ def _trace_mpi(traced_world: TracedComm) -> None:
         "Request": TracedRequest,
         "Prequest": PersistentRequest,
         "Win": TracedWin,
+        "File": TracedFile,
         "Finalize": _refuse_to_finalize,
         "Attach_buffer": attach_buffer,
         "Detach_buffer": detach_buffer,

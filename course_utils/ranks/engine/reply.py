@@ -4,7 +4,6 @@ import functools
 import io
 import pickle
 import sys
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,12 +11,17 @@ from typing import Any
 import cloudpickle
 
 from course_utils.trace.events import Event
-from course_utils.trace.recorder import is_learner_code, line_text
+from course_utils.trace.recorder import line_text
+from course_utils.trace.standing import standing_of_error
 from course_utils.trace.wait_graph import Need
 from course_utils.words import count, printable
 
 _LONGEST_TEXT = 2_000
 """Characters of an error's text that reach the notebook: whole arrays may stand in it."""
+
+
+OWN_REQUEST = "course"
+"""The label of requests that the course sends, by which a rank tells them from those of a learner's view."""
 
 
 @dataclass(slots=True)
@@ -44,11 +48,15 @@ class RankTask:
 
 @dataclass(slots=True)
 class Raised:
-    """An exception on a rank, in words: its class, its text, and where in the learner's code it was raised."""
+    """An exception on a rank, in words: its class, its text, and where in the learner's code it was raised.
+
+    `call`: of an interrupt, what that line had called.
+    """
 
     type: str
     message: str
     line: str = ""
+    call: str = ""
 
     def __str__(self) -> str:
         text = f"{self.type}: {self.message}" if self.message else self.type
@@ -69,6 +77,8 @@ class Reply:
         notes: what went well on this rank by luck only: "no call waits for Isend(dest=1)".
         uncounted: the names of calls that may have moved something of which there is no event.
         began, ended: when the run did so on this rank, on the clock whose readings `events` carry.
+        computing: whether the rank used the processor when it was interrupted.
+        leaves_threads: whether threads of the learner's go on: what they do after the run has ended is not in `events`.
     """
 
     rank: int
@@ -85,11 +95,13 @@ class Reply:
     uncounted: tuple[str, ...] = ()
     began: float = 0.0
     ended: float = 0.0
+    leaves_threads: bool = False
+    computing: bool = True
 
     @property
     def clean(self) -> bool:
-        """Whether no request of this rank was left open."""
-        return not self.never_waited_for
+        """Whether this rank left no request open, and no thread that may still communicate."""
+        return not (self.never_waited_for or self.leaves_threads)
 
     def take_notes(self, left_open: Iterable[Any], notes: Iterable[str]) -> None:
         """Keep which of the learner's requests were left open, and what went well by luck only: notes, and these."""
@@ -139,12 +151,7 @@ def from_bytes(data: bytes) -> Any:
 
 def learner_line(error: BaseException) -> str:
     """The learner's innermost line that an exception came through, in words; "" where there is none."""
-    frames = traceback.walk_tb(error.__traceback__)
-    own = [(frame.f_code.co_filename, line) for frame, line in frames if is_learner_code(frame.f_code.co_filename)]
-    own = [frame for frame in own if not frame[0].endswith("<string>")]
-    if not own:
-        return ""
-    return line_text(*own[-1])
+    return standing_of_error(error.__traceback__).line
 
 
 def describe_exception(error: BaseException, message: str | None = None) -> Raised:
@@ -153,7 +160,8 @@ def describe_exception(error: BaseException, message: str | None = None) -> Rais
         return Raised(type(error).__name__, error.msg, line_text(error.filename, error.lineno or 0))
     if isinstance(error, SystemExit):
         message = "the code asked its process to end; a rank goes on living"
-    return Raised(type(error).__name__, _text_of(error) if message is None else message, learner_line(error))
+    call = standing_of_error(error.__traceback__).call if isinstance(error, KeyboardInterrupt) else ""
+    return Raised(type(error).__name__, _text_of(error) if message is None else message, learner_line(error), call)
 
 
 def _text_of(error: BaseException) -> str:

@@ -27,6 +27,7 @@ from course_utils.ranks.engine.reply import Reply, from_bytes, to_bytes
 from course_utils.ranks.processes.exit_status import end_text
 from course_utils.ranks.processes.fault_dump import last_line
 from course_utils.ranks.processes.forking import ONE_THREAD
+from course_utils.ranks.processes.installation import CHECKOUT
 from course_utils.ranks.processes.ranks_folder import MARK
 from course_utils.system import cpu_seconds, memory_kills, wants_to_run
 from course_utils.trace.activity import ActivityFile
@@ -136,13 +137,11 @@ class Worker:
         self._activity = ActivityFile(activity_file(Path(self._folder.name)))
         self._line, theirs = Pipe()
         self._kills = memory_kills()
-        course = str(Path(__file__).parents[2])
-        preamble = (
-            "import sys; sys.path.append(sys.argv[3]); from course_utils.ranks.offline.worker_process import serve; "
-        )
-        code = f"{preamble}serve(*sys.argv[1:3])"
+        own_course = "import sys; sys.path.insert(0, sys.argv[3])"  # before any that lies in the folder at hand
+        serve = "from course_utils.ranks.offline.worker_process import serve; sys.path.append(sys.path.pop(0))"
+        code = f"{own_course}; {serve}; serve(*sys.argv[1:3])"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code, str(theirs.fileno()), self._folder.name, course],
+            [sys.executable, "-c", code, str(theirs.fileno()), self._folder.name, str(CHECKOUT)],
             env={**os.environ, **ONE_THREAD, MARK: self._folder.name, "MPLBACKEND": "agg", "TQDM_DISABLE": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

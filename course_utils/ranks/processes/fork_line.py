@@ -3,7 +3,7 @@
 Run as `python -I -S fork_line.py SERVER MODULE ARGUMENT…` this file asks the fork server in the folder SERVER for a
 process that runs `MODULE.main(ARGUMENT…)`, with the environment, files, limits and namespaces of this one; then it
 passes signals on, waits for that process's end, and ends in the same way. Where no server answers it becomes
-`python -m MODULE ARGUMENT…` itself.
+`python -P -m MODULE ARGUMENT…` itself.
 
 It imports `system` and some of Python's own, and nothing else: it starts once for each rank.
 """
@@ -95,7 +95,7 @@ def stand_for_rank(server: str, command: list[str]) -> None:
     own = [0, 1, 2, *([int(os.environ["PMI_FD"])] if "PMI_FD" in os.environ else [])]
     forked = request_fork(server, command, dict(os.environ), own, _SECONDS_FOR_A_SOCKET)
     if forked is None:
-        os.execv(sys.executable, [sys.executable, "-m", *command])
+        os.execv(sys.executable, [sys.executable, "-P", "-m", *command])
     process, line = forked
     for number in _PASSED_ON:
         signal.signal(number, lambda number, _: _kill(process, number))

@@ -1,13 +1,11 @@
 """Brings up the fork server of this user, and says where it is: from it ranks start at once.
 
 The server (`course_utils.ranks.engine.fork_server`) has a folder like a set of ranks, and is owned, marked and swept
-like one. Notebooks share it that have the same Python, the same course, the same namespaces and the same share of
-the machine.
+like one. Notebooks share it that belong to one `installation`.
 """
 
 import atexit
 import contextlib
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,16 +15,15 @@ from course_utils.file_lock import hold
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.detached import open_log, start_detached
 from course_utils.ranks.processes.fork_line import SERVING, request_fork
-from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, runtime_root
+from course_utils.ranks.processes.installation import CHECKOUT, PYTHONS_OWN, installation_key, version
+from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, runtime_root, this_machine
 
 WANTS_TORCH = "wants-torch"
 """A file in the server's folder: somebody will need torch."""
 _ROOM_BYTES = 8192
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX")
-_KEPT_PREFIXES = ("PYTHON", "LD_")
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 """For processes that share the cores."""
-_COURSE = Path(__file__).parents[3]
 
 
 def can_fork() -> bool:
@@ -41,9 +38,10 @@ def fork_server(torch: bool = False, environment: Mapping[str, str] = os.environ
         torch: import that too, which takes the server some seconds more.
         environment: of the process whose ranks it will fork.
     """
+    version()  # where a notebook asks for a server it has just imported the course: these are its files
     if not can_fork():
         return None
-    folder = RanksFolder(runtime_root() / f"ranks-fork-{_server_key(environment)}")
+    folder = RanksFolder(runtime_root() / f"ranks-fork-{installation_key(environment)}")
     folder.owners.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.path.chmod(0o700)
     folder.own()
@@ -87,9 +85,9 @@ def _serves(folder: RanksFolder) -> bool:
 def _start(folder: RanksFolder, environment: Mapping[str, str]) -> None:
     """Start a server that knows nothing of its user's secrets: of the environment it gets what Python needs."""
     known = {
-        **{name: value for name, value in environment.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)},
+        **{name: value for name, value in environment.items() if name in _KEPT or name.startswith(PYTHONS_OWN)},
         **ONE_THREAD,
-        "PYTHONPATH": os.pathsep.join([str(_COURSE), *filter(None, [environment.get("PYTHONPATH")])]),
+        "PYTHONPATH": os.pathsep.join([str(CHECKOUT), *filter(None, [environment.get("PYTHONPATH")])]),
         settings.RUNTIME.name: str(folder.path.parent),
         "MPLBACKEND": "agg",
         "UCX_LOG_LEVEL": "fatal",
@@ -97,13 +95,6 @@ def _start(folder: RanksFolder, environment: Mapping[str, str]) -> None:
         settings.ROOM.name: "-" * _ROOM_BYTES,
     }
     command = [ranks_python(), "-m", "course_utils.ranks.engine.fork_server", str(folder.path)]
+    folder.write_facts(**this_machine())
     process = start_detached(command, known, folder.path / "server.log", folder.path)
     (folder.path / SERVING).write_text(f"{process.pid}-{system.started_at(process.pid)}")
-
-
-def _server_key(environment: Mapping[str, str]) -> str:
-    """Equal where one process may stand in for another: same programs, same namespaces, same cgroup."""
-    parts = [ranks_python(), str(_COURSE), Path(system.CONTROL_GROUPS).read_text()]
-    parts += system.namespaces("user", "mnt", "net", "pid", "ipc", "uts")
-    parts += [f"{name}={value}" for name, value in sorted(environment.items()) if name.startswith(_KEPT_PREFIXES)]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]

@@ -27,6 +27,7 @@ from course_utils.system import LINUX, LOOPBACK, memory_kills
 MAX_RANKS_PER_CORE = 8
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _LEAST_ROOM = 1 << 16  # bytes
+_AS_MODULE = ("-P", "-m")  # from the checkout of this notebook, whatever course lies in the folder at hand
 _WITHIN_THIS_MACHINE = {"UCX_TLS": "posix,self"}  # no sockets, so nobody can listen in
 if not LINUX:  # a Mac's MPICH has no UCX; a Mac's name may resolve to nothing, and its firewall asks about open ports
     _WITHIN_THIS_MACHINE |= {
@@ -112,7 +113,7 @@ def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = No
         environment |= network_environment()
     module = "course_utils.ranks.engine.node" if network else "course_utils.ranks.engine.engine"
     server = forking.fork_server() if Path(mpiexec).name == "mpiexec.gforker" else None
-    interpreter = [ranks_python(), *(["-I", "-S", fork_line.__file__, str(server.path)] if server else ["-m"])]
+    interpreter = [ranks_python(), *(["-I", "-S", fork_line.__file__, str(server.path)] if server else _AS_MODULE)]
     rank = ["/bin/sh", "-c", SHELL, "rank", str(folder.path), *interpreter, module, str(folder.path)]
     nodes = folder.path / "nodes"
     nodes.mkdir(mode=0o700)
@@ -153,10 +154,11 @@ def launch_controller(
     controller += options or ("--ip=127.0.0.1", "--location=127.0.0.1")  # by default the machine's name, to be resolved
     log = folder.path / "controller.log"
     if not (server and forking.fork_process(server, controller, environment, log)):
-        start_detached([ranks_python(), "-m", *controller], environment, log)
+        start_detached([ranks_python(), *_AS_MODULE, *controller], environment, log)
     unmarked = {key: value for key, value in environment.items() if key != MARK}
     module, *arguments = watchdog or ("course_utils.ranks.processes.watchdog",)
-    start_detached([ranks_python(), "-m", module, str(folder.path), *arguments], unmarked, folder.path / "watch.log")
+    watch = [ranks_python(), *_AS_MODULE, module, str(folder.path), *arguments]
+    start_detached(watch, unmarked, folder.path / "watch.log")
 
 
 def _python_path() -> list[str]:

@@ -12,8 +12,10 @@ from typing import Protocol
 from course_utils.ranks.processes.exit_status import describe_end
 from course_utils.ranks.processes.fault_dump import find_line
 from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.ranks.processes.standing_questions import ask_standing
 from course_utils.system import cpu_seconds, started_at, wants_to_run
 from course_utils.trace.activity import RUNNING, TESTING, Activity, ActivityFile
+from course_utils.trace.standing import Standing
 
 
 class ProcessControl(Protocol):
@@ -39,6 +41,9 @@ class ProcessControl(Protocol):
 
     def source_line(self, rank: int) -> str:
         """The learner's line in which a rank is that does not answer; "" where that cannot be seen."""
+
+    def standing(self, rank: int) -> Standing:
+        """Where the code of a rank is; empty where that cannot be seen."""
 
     def interrupt(self, rank: int) -> None:
         """Ask a rank that waits to stop waiting; interrupt one that computes."""
@@ -74,6 +79,9 @@ class LocalProcesses:
     def wants_to_run(self, rank: int) -> bool:
         return wants_to_run(self.pids[rank])
 
+    def standing(self, rank: int) -> Standing:
+        return Standing()
+
     def interrupt(self, rank: int) -> None:
         self._activity[rank].ask_to_stop()
         if self.activity(rank).state in (RUNNING, TESTING):
@@ -98,6 +106,9 @@ class LocalRanks(LocalProcesses):
 
     def source_line(self, rank: int) -> str:
         return find_line(self.folder.fault_file(rank), lambda number: self.send_signal(rank, number))
+
+    def standing(self, rank: int) -> Standing:
+        return ask_standing(self.folder.question_file(rank), self._activity[rank])
 
     def how_it_ended(self) -> str:
         return describe_end(self.folder, {rank: self._shells[rank] for rank in self.dead()})

@@ -6,6 +6,7 @@ path in its environment, so none can be missed: not one that lost its parent, no
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from course_utils import settings, system
 from course_utils.errors import CourseError
-from course_utils.system import started_at
+from course_utils.system import LINUX, started_at
 
 MARK = settings.RANKS.name
 _UNWRITABLE = "Nothing can be written to {root} ({why}). Make room, or set COURSE_RUNTIME elsewhere."
@@ -55,6 +56,29 @@ def shared_root() -> Path:
     return settings.SHARED.value()
 
 
+def this_machine() -> dict[str, str]:
+    """What a folder's processes are known by: their numbers mean nothing on a different host or in a container."""
+    return {"host": socket.gethostname(), "process_namespace": "".join(system.namespaces("pid") if LINUX else [])}
+
+
+@contextlib.contextmanager
+def lock_on(folder: Path) -> Iterator[None]:
+    """Let one process at a time decide something about a folder; leaves nothing behind in it.
+
+    On a disk that cannot lock folders (some that come over a network) it lets everybody: then two notebooks that start
+    ranks at the same moment each have their own.
+    """
+    descriptor = None
+    try:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
 @contextlib.contextmanager
 def full_disk_in_words(root: Path) -> Iterator[None]:
     """Turn the error of a disk that has filled up into a line that says what to do."""
@@ -76,19 +100,28 @@ class RanksFolder:
     def new(cls, root: Path | None = None) -> "RanksFolder":
         """A fresh folder, mode 0700, in `runtime_root()` or where told."""
         root = root or runtime_root()
+        path = None
         try:
-            folder = cls(Path(tempfile.mkdtemp(prefix="ranks-", dir=root)))
+            path = tempfile.mkdtemp(prefix="ranks-", dir=root)
+            folder = cls(Path(path))
             folder.owners.mkdir(mode=0o700)
+            folder.write_facts(**this_machine())
         except OSError as error:
+            if path:
+                shutil.rmtree(path, ignore_errors=True)
             raise CourseError(_UNWRITABLE.format(root=root, why=error.strerror)) from None
         return folder
 
     @classmethod
     def all(cls) -> list["RanksFolder"]:
-        """Every folder of this machine's notebooks, the newest first. (Other machines may share the file system.)"""
+        """Every folder whose processes can be seen here, the newest first: other machines may share the file system."""
         found = [cls(path) for root in (runtime_root(), shared_root()) for path in root.glob("ranks-*")]
-        here = [folder for folder in found if folder.facts().get("host", socket.gethostname()) == socket.gethostname()]
-        return sorted(here, key=lambda folder: folder.age())
+        return sorted((folder for folder in found if folder.can_be_seen()), key=lambda folder: folder.age())
+
+    def can_be_seen(self) -> bool:
+        """Do the numbers of its processes mean anything here?"""
+        facts = self.facts()
+        return all(facts.get(name, value) == value for name, value in this_machine().items())
 
     def age(self) -> float:
         """For how many seconds no file was made or removed in the folder; −1 where it has gone meanwhile."""
@@ -116,6 +149,10 @@ class RanksFolder:
         """Into which a rank writes where it is, when it crashes or is asked to."""
         return self.path / f"fault-{rank}"
 
+    def question_file(self, rank: int) -> Path:
+        """A pipe: a rank writes down where its code stands whenever a byte comes through it."""
+        return self.path / f"question-{rank}"
+
     def nccl_file(self, rank: int) -> Path:
         """Which is there once a rank has made a group over NCCL."""
         return self.path / f"nccl-{rank}"
@@ -132,18 +169,48 @@ class RanksFolder:
         with contextlib.suppress(OSError):
             (self.owners / f"{os.getpid()}-{started_at(os.getpid())}").unlink()
 
-    def leave(self) -> None:
-        """Disown, and end the set when nobody else owns it."""
+    def join(self) -> bool:
+        """Own ranks that somebody else owns too; False where there are none any more, or they are being ended."""
+        with lock_on(self.path):
+            if not self.is_kept():
+                return False
+            self.own()
+            return True
+
+    def leave(self) -> bool:
+        """Disown, and end the set when nobody else owns it; whether it has ended."""
         self.disown()
-        if self.path.exists() and not self.living_owners():
-            self.end()
+        return not self.path.exists() or self.end_unless_owned()
+
+    def end_unless_owned(self) -> bool:
+        """End the set if it has no owner, and from this decision on it gets none; whether it was so."""
+        with lock_on(self.path):
+            if self.living_owners():
+                return False
+            with contextlib.suppress(OSError):
+                self._ending.touch(mode=0o600)
+        self.end()
+        return True
+
+    def is_kept(self) -> bool:
+        """Does somebody own the set, and has nobody begun to end it?"""
+        return bool(self.living_owners()) and not self._ending.exists()
+
+    @property
+    def _ending(self) -> Path:
+        return self.path / "ending"
 
     def living_owners(self) -> list[int]:
         """The owners that still run."""
-        if not self.owners.exists():
+        try:
+            entries = [entry.name.split("-") for entry in self.owners.iterdir()]
+        except OSError:
             return []
-        entries = [entry.name.split("-") for entry in self.owners.iterdir()]
         return [int(pid) for pid, start in entries if str(started_at(int(pid))) == start]
+
+    def other_owners(self) -> list[int]:
+        """The same without this process."""
+        return [pid for pid in self.living_owners() if pid != os.getpid()]
 
     # --- what is known about the set --------------------------------------------------------------------------------
 
@@ -198,6 +265,7 @@ def sweep() -> list[str]:
     for folder in RanksFolder.all():
         if folder.age() > 5 and not folder.living_owners():
             count = len(folder.processes())
-            folder.end()
+            if not folder.end_unless_owned():
+                continue
             lines.append(f"{folder.path.name}: ended {count} processes that had no notebook any more")
     return lines

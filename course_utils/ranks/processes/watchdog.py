@@ -17,9 +17,8 @@ POLL_SECONDS = 0.5
 
 def watch(folder: RanksFolder) -> None:
     """End the set when its owners are gone, or its folder: somebody may have tidied up a folder for temporary files."""
-    while folder.living_owners():
+    while folder.living_owners() or not folder.end_unless_owned():
         time.sleep(POLL_SECONDS)
-    folder.end()
 
 
 if __name__ == "__main__":

@@ -216,7 +216,7 @@ def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
     Raises:
         CourseError: no Slurm here, or it rejects the job; its own words are in the message.
     """
-    node_agent = [ranks_python(), "-m", "course_utils.ranks.slurm.node_agent", str(folder.path)]
+    node_agent = [ranks_python(), "-P", "-m", "course_utils.ranks.slurm.node_agent", str(folder.path)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment.items())]
     srun = ["srun", "--export=ALL", f"--mpi={mpi_plugin()}", "--kill-on-bad-exit=0", "--cpu-bind=none", *node_agent]
     script = folder.path / "job.sh"
@@ -230,7 +230,7 @@ def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
     if answer.returncode:
         raise CourseError(f"Slurm rejected the job: {answer.stderr.strip() or answer.stdout.strip()}")
     number = answer.stdout.strip().split(";")[0]
-    folder.write_facts(job=number, host=socket.gethostname(), end_with=["scancel", "--quiet", number])
+    folder.write_facts(job=number, end_with=["scancel", "--quiet", number])
     return number
 
 

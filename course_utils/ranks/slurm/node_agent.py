@@ -200,5 +200,5 @@ if __name__ == "__main__":
     os.environ.update(network_variables(os.environ))
     ranks = RanksFolder(Path(sys.argv[1]))
     wait_for_hub(ranks)
-    engine = [sys.executable, "-m", "course_utils.ranks.engine.engine", sys.argv[1]]
+    engine = [sys.executable, "-P", "-m", "course_utils.ranks.engine.engine", sys.argv[1]]
     sys.exit(NodeAgent(ranks, own_rank(), engine).run_agent())

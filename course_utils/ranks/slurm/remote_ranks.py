@@ -12,6 +12,7 @@ from course_utils.ranks.slurm.batch_job import MORE_MEMORY, over_text
 from course_utils.ranks.slurm.hub import HubConnection
 from course_utils.ranks.slurm.node_agent import IDLE_SECONDS, NodeReport
 from course_utils.trace.activity import IDLE, Activity
+from course_utils.trace.standing import Standing
 from course_utils.words import ranks_in_words
 
 SILENT_SECONDS = 60.0
@@ -69,6 +70,9 @@ class RemoteRanks:
 
     def source_line(self, rank: int) -> str:
         return ""  # its dumps lie on its own node
+
+    def standing(self, rank: int) -> Standing:
+        return Standing()
 
     def interrupt(self, rank: int) -> None:
         self._hub.ask({"rank": rank, "order": "interrupt"})

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from course_utils.ranks.virtual import virtual_mpi
-from course_utils.ranks.virtual.buffers import copy_into, copy_received, cuts, kind_of, numbers, size_of
+from course_utils.ranks.virtual.buffers import copy_into, copy_received, kind_of, numbers, pieces, size_of
 from course_utils.ranks.virtual.collective_costs import collective_seconds
 from course_utils.ranks.virtual.rank_in_communicator import RankInCommunicator
 from course_utils.ranks.virtual.virtual_mpi import Op
 from course_utils.ranks.virtual.virtual_requests import CollectiveRequest, Request
 from course_utils.ranks.virtual.virtual_time import OpenCollective, RunIsOver
+from course_utils.trace.call_texts import collective_text
 from course_utils.trace.collective_forms import with_both_forms
 from course_utils.trace.events import Agreement
 from course_utils.trace.pickles import pickle_object
@@ -75,7 +76,7 @@ class VirtualCollectives(RankInCommunicator):
         began = self.moment()
         collective = self._enter(call.agreement, call.part, call.cost)
         try:
-            self.scheduler.wait_for_collective(self.me, collective, name)
+            self.scheduler.wait_for_collective(self.me, collective, collective_text(name, call.agreement.root))
         except RunIsOver:
             self._record_collective(name, call, collective, began, math.inf)
             raise
@@ -90,7 +91,8 @@ class VirtualCollectives(RankInCommunicator):
         def on_completion(end: float, status: Any) -> None:
             self._record_collective(name, call, collective, began, end, line)
 
-        return CollectiveRequest(self, name, collective, call.take, on_completion)
+        text = collective_text(name, call.agreement.root)
+        return CollectiveRequest(self, text, collective, call.take, on_completion)
 
     def _record_collective(self, name, call, collective, began, end, line=None):
         size = round(call.size * self._scale)
@@ -112,6 +114,7 @@ class VirtualCollectives(RankInCommunicator):
         return VirtualCollective(Agreement("Barrier"), None, 0, ("barrier", 0), lambda collective: None)
 
     def Bcast(self, buf, root=0):
+        virtual_mpi.check_root("Bcast", root, self.size)
         array, own = numbers(buf), self.rank == root
 
         def take(collective: OpenCollective) -> None:
@@ -125,6 +128,9 @@ class VirtualCollectives(RankInCommunicator):
     def _reduction(self, name, sendbuf, recvbuf, op, algorithm, root=None):
         contribution = recvbuf if virtual_mpi.is_in_place(sendbuf) else sendbuf
         operation, array = virtual_mpi.op_of(op), numbers(contribution)
+        operation.check(name, array.dtype)
+        if root is not None:
+            virtual_mpi.check_root(name, root, self.size)
         agreement = Agreement(name, root, operation.name, *size_of(array, kind_of(contribution)))
 
         def take(collective: OpenCollective) -> None:
@@ -180,7 +186,11 @@ class VirtualCollectives(RankInCommunicator):
         return self._scan("Exscan", sendbuf, recvbuf, op, self.rank)
 
     def _scatter(self, name, sendbuf, recvbuf, root):
-        part = (numbers(sendbuf).copy(), *cuts(sendbuf, self.size)) if self.rank == root else None
+        virtual_mpi.check_root(name, root, self.size)
+        part = None
+        if self.rank == root:
+            whole, counts, starts = pieces(sendbuf, self.size, name == "Scatterv")
+            part = whole.copy(), counts, starts
 
         def take(collective: OpenCollective) -> None:
             whole, counts, starts = collective.parts[root]
@@ -199,15 +209,17 @@ class VirtualCollectives(RankInCommunicator):
 
     def _gather(self, name, sendbuf, recvbuf, root):
         if virtual_mpi.is_in_place(sendbuf):
-            counts, starts = cuts(recvbuf, self.size)
-            array = numbers(recvbuf)[starts[self.rank] : starts[self.rank] + counts[self.rank]]
+            target, counts, starts = pieces(recvbuf, self.size, name.endswith("v"))
+            array = target[starts[self.rank] : starts[self.rank] + counts[self.rank]]
         else:
             array = numbers(sendbuf)
+        if root is not None:
+            virtual_mpi.check_root(name, root, self.size)
+        places = pieces(recvbuf, self.size, name.endswith("v")) if root in (None, self.rank) else None
 
         def take(collective: OpenCollective) -> None:
-            if root in (None, self.rank):
-                counts, starts = cuts(recvbuf, self.size)
-                target = numbers(recvbuf)
+            if places:
+                target, counts, starts = places
                 for rank in range(self.size):
                     piece = target[starts[rank] : starts[rank] + counts[rank]]
                     copy_received(name, piece, collective.parts[rank], rank)
@@ -228,13 +240,11 @@ class VirtualCollectives(RankInCommunicator):
 
     def _exchange(self, name, sendbuf, recvbuf):
         contribution = recvbuf if virtual_mpi.is_in_place(sendbuf) else sendbuf
-        array = numbers(contribution)
-        pieces = zip(*cuts(contribution, self.size), strict=False)
-        part = [array[start : start + count].copy() for count, start in pieces]
+        array, *where = pieces(contribution, self.size, name == "Alltoallv")
+        part = [array[start : start + count].copy() for count, start in zip(*where, strict=True)]
+        target, counts, starts = pieces(recvbuf, self.size, name == "Alltoallv")
 
         def take(collective: OpenCollective) -> None:
-            counts, starts = cuts(recvbuf, self.size)
-            target = numbers(recvbuf)
             for rank in range(self.size):
                 copy_into(target[starts[rank] : starts[rank] + counts[rank]], collective.parts[rank][self.rank])
 
@@ -260,11 +270,13 @@ class VirtualCollectives(RankInCommunicator):
         self.Barrier()
 
     def bcast(self, obj=None, root=0):
+        virtual_mpi.check_root("bcast", root, self.size)
         data = pickle_object(obj) if self.rank == root else b""
         agreement = Agreement("bcast", root)
         return self._objects(agreement, data, len(data), ("tree", len(data)), lambda p: pickle.loads(p[root]))
 
     def scatter(self, sendobj=None, root=0):
+        virtual_mpi.check_root("scatter", root, self.size)
         parts: list[bytes] = []
         if self.rank == root:
             if sendobj is None or len(sendobj) != self.size:
@@ -277,6 +289,7 @@ class VirtualCollectives(RankInCommunicator):
         return self._objects(agreement, parts, size, cost, lambda p: pickle.loads(p[root][mine]))
 
     def gather(self, sendobj, root=0):
+        virtual_mpi.check_root("gather", root, self.size)
         data = pickle_object(sendobj)
         mine = self.rank == root
 
@@ -302,6 +315,8 @@ class VirtualCollectives(RankInCommunicator):
         return self._objects(Agreement("alltoall"), parts, size, ("pairs", size / self.size), take)
 
     def _folded(self, name, sendobj, op, root, algorithm, last):
+        if root is not None:
+            virtual_mpi.check_root(name, root, self.size)
         data, operation = pickle_object(sendobj), virtual_mpi.op_of(op)
 
         def take(parts: list[bytes]) -> Any:
@@ -326,12 +341,14 @@ class VirtualCollectives(RankInCommunicator):
 
 
 def _check_types(sendbuf: Any, recvbuf: Any) -> None:
-    """What mpi4py does not accept, in its words."""
+    """What mpi4py, or MPI, does not accept, in its words."""
     if kind_of(sendbuf) != kind_of(recvbuf):
         raise ValueError("mismatch in send and receive MPI datatypes")
     sent, room = len(numbers(sendbuf)), len(numbers(recvbuf))
     if sent != room:
         raise ValueError(f"mismatch in send count {sent} and receive count {room}")
+    if sent and numbers(sendbuf).ctypes.data == numbers(recvbuf).ctypes.data:
+        raise virtual_mpi.MPIException("Buffers must not be aliased")
 
 
 def _combined(op: Op, parts: list[np.ndarray]) -> np.ndarray:

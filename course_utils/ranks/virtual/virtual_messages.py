@@ -14,28 +14,40 @@ import numpy as np
 
 from course_utils.ranks.virtual.buffers import copy_received, kind_of, numbers
 from course_utils.ranks.virtual.rank_in_communicator import RankInCommunicator
-from course_utils.ranks.virtual.virtual_mpi import ANY_SOURCE, ANY_TAG, PROC_NULL, Status
+from course_utils.ranks.virtual.virtual_mpi import ANY_SOURCE, ANY_TAG, PROC_NULL, Status, check_tag
 from course_utils.ranks.virtual.virtual_requests import (
+    FromNobody,
     ReceiveRequest,
     Request,
+    SendAndReceive,
     SynchronousSend,
+    from_nobody,
     record_nothing,
     status_of,
 )  # fmt: skip
 from course_utils.ranks.virtual.virtual_time import PostedReceive, RunIsOver, VirtualMessage
+from course_utils.trace import call_texts
 from course_utils.trace.events import OBJECT
 from course_utils.trace.pickles import pickle_object
 from course_utils.trace.recorder import current_line
 from course_utils.trace.wait_graph import Message, Receive, Send
 
 
-def source_text(source: int) -> str:
-    """A source in words: its number, or that it may be any."""
-    return "ANY_SOURCE" if source == ANY_SOURCE else str(source)
-
-
 class VirtualMessages(RankInCommunicator):
     """Messages between two ranks of a communicator, under mpi4py's names."""
+
+    def _send_text(self, name: str, dest: int, tag: int) -> str:
+        """A send in words, "Ssend(dest=1, tag=4)"."""
+        return call_texts.send_text(name, dest, tag, self._number_in_run(dest))
+
+    def _receive_text(self, name: str, source: int | None, tag: int | None) -> str:
+        """A receive in words, "recv(source=1, tag=4)"."""
+        any_source, any_tag = source in (None, ANY_SOURCE), tag in (None, ANY_TAG)
+        own = None if any_source else source, None if any_tag else tag
+        return call_texts.receive_text(name, *own, self._number_in_run(source))
+
+    def _number_in_run(self, rank: int | None) -> int | None:
+        return self.world_ranks[rank] if rank is not None and 0 <= rank < self.size else None
 
     # --- sending ----------------------------------------------------------------------------------------------------
 
@@ -46,6 +58,7 @@ class VirtualMessages(RankInCommunicator):
         self.check_peer(name, dest)
         if dest == PROC_NULL:
             return None
+        check_tag(name, tag)
         me, scheduler = self.me, self.scheduler
         peer = self.world_ranks[dest]
         if self._scale != 1:
@@ -72,10 +85,17 @@ class VirtualMessages(RankInCommunicator):
                 more = peer, tag, message.nbytes, 0, kind
                 self._add_event(name, "send", began, end, *more, line=line, position=position)
 
-        if message is None or name not in ("Issend", "issend"):
-            return Request(self, f"{name}(dest={dest})", on_completion, None)
-        need = Send(Message(self.label, self.world_ranks[dest], tag))
-        return SynchronousSend(self, f"{name}(dest={dest})", on_completion, need).complete_with(message)
+        text = self._send_text(name, dest, tag)
+        if message is None:
+            return Request(self, text, on_completion, None)
+        if name not in ("Issend", "issend"):
+            request = Request(self, text, on_completion, None)
+        else:
+            need = Send(Message(self.label, self.world_ranks[dest], tag))
+            receiver = self.scheduler.ranks[self.world_ranks[dest]]
+            request = SynchronousSend(self, text, on_completion, need).complete_with(message, receiver)
+        request.sends = message.nbytes
+        return request
 
     def _send_buffer(self, name: str, start: Any, buf: Any, dest: int, tag: int) -> None:
         array = numbers(buf)
@@ -90,8 +110,8 @@ class VirtualMessages(RankInCommunicator):
 
     def _wait_until_taken(self, name: str, message: VirtualMessage, dest: int, tag: int) -> None:
         need = Send(Message(self.label, self.world_ranks[dest], tag))
-        if message.on_receipt is None:
-            SynchronousSend(self, f"{name}(dest={dest})", None, need).complete_with(message).Wait()
+        request = SynchronousSend(self, self._send_text(name, dest, tag), None, need)
+        request.complete_with(message, self.scheduler.ranks[self.world_ranks[dest]]).Wait()
 
     def _send_object(self, name: str, obj: Any, dest: int, tag: int) -> None:
         data = pickle_object(obj)
@@ -143,6 +163,7 @@ class VirtualMessages(RankInCommunicator):
 
     def _post(self, name: str, source: int, tag: int) -> PostedReceive:
         self.check_peer(name, source, ANY_SOURCE)
+        check_tag(name, tag, any_too=True)
         receive = self.posted_receive(source, tag)
         self.scheduler.post(self.me, receive)
         return receive
@@ -156,7 +177,7 @@ class VirtualMessages(RankInCommunicator):
     def _finish_receive(self, name, receive, began, position, source, kind, status) -> VirtualMessage:
         me = self.me
         try:
-            message = self.scheduler.receive(me, receive, f"{name}(source={source_text(source)})")
+            message = self.scheduler.receive(me, receive, self._receive_text(name, receive.source, receive.tag))
         except RunIsOver:
             self._record_unfinished(name, receive, began, kind, position=position)
             raise
@@ -166,8 +187,7 @@ class VirtualMessages(RankInCommunicator):
                 name, "recv", began, self.moment(), peer, message.tag, message.nbytes, 0, kind, position=position
             )
         if status is not None:
-            found = status_of(message)
-            status.source, status.tag, status.count = found.source, found.tag, found.count
+            status.take(status_of(message))
         return message
 
     def _record_unfinished(
@@ -187,9 +207,9 @@ class VirtualMessages(RankInCommunicator):
         return self._begin_receive(name, source, tag, None, OBJECT)
 
     def _begin_receive(self, name: str, source: int, tag: int, take: Callable | None, kind: str) -> Request:
-        text = f"{name}(source={source_text(source)})"
+        text = self._receive_text(name, source, tag)
         if source == PROC_NULL:
-            return Request(self, text, None, None)
+            return FromNobody(self, text, None, None)
         began, line = self.moment(), current_line()[0] if self._records else None
         position = self._reserve_event()
         receive = self._post(name, source, tag)
@@ -207,6 +227,7 @@ class VirtualMessages(RankInCommunicator):
 
     def Recv(self, buf, source=ANY_SOURCE, tag=ANY_TAG, status=None):
         if source == PROC_NULL:
+            _take_from_nobody(status)
             return
         message = self._receive("Recv", source, tag, kind_of(buf), status)
         copy_received("Recv", buf, message.data, message.source)
@@ -225,6 +246,7 @@ class VirtualMessages(RankInCommunicator):
     def Sendrecv(self, sendbuf, dest, sendtag=0, recvbuf=None, source=ANY_SOURCE, recvtag=ANY_TAG, status=None):
         if source == PROC_NULL:
             self._send_buffer("Sendrecv", None, sendbuf, dest, sendtag)
+            _take_from_nobody(status)
             return
         began, position = self.moment(), self._reserve_event()
         receive = self._post("Sendrecv", source, recvtag)
@@ -236,33 +258,51 @@ class VirtualMessages(RankInCommunicator):
     def Sendrecv_replace(self, buf, dest, sendtag=0, source=ANY_SOURCE, recvtag=ANY_TAG, status=None):
         self.Sendrecv(np.array(buf), dest, sendtag, buf, source, recvtag, status)
 
+    def Isendrecv(self, sendbuf, dest, sendtag=0, recvbuf=None, source=ANY_SOURCE, recvtag=ANY_TAG):
+        self.check_peer("Isendrecv", dest)
+        receive = self._start_receive("Isendrecv", recvbuf, source, recvtag)
+        return SendAndReceive(receive, self._start_buffer("Isendrecv", None, sendbuf, dest, sendtag))
+
+    def Isendrecv_replace(self, buf, dest, sendtag=0, source=ANY_SOURCE, recvtag=ANY_TAG):
+        return self.Isendrecv(np.array(buf), dest, sendtag, buf, source, recvtag)
+
     def sendrecv(self, sendobj, dest, sendtag=0, recvbuf=None, source=ANY_SOURCE, recvtag=ANY_TAG, status=None):
         receive = self._irecv("sendrecv", source, recvtag)
         self._send_object("sendrecv", sendobj, dest, sendtag)
         return receive.wait(status)
 
     def Probe(self, source=ANY_SOURCE, tag=ANY_TAG, status=None):
+        if source == PROC_NULL:
+            _take_from_nobody(status)
+            return True
         receive = self.posted_receive(source, tag)
-        message = self.scheduler.first_to_come(self.me, receive, f"Probe(source={source_text(source)})")
+        message = self.scheduler.first_to_come(self.me, receive, self._receive_text("Probe", source, tag))
         if status is not None:
-            found = status_of(message)
-            status.source, status.tag, status.count = found.source, found.tag, found.count
+            status.take(status_of(message))
         return True
 
     def Iprobe(self, source=ANY_SOURCE, tag=ANY_TAG, status=None):
+        if source == PROC_NULL:
+            _take_from_nobody(status)
+            return True
         receive, me = self.posted_receive(source, tag), self.me
 
         def come() -> bool:
-            message = self.scheduler.earliest(me, receive)
+            message = self.scheduler.unassigned(me, receive)
             return message is not None and message.arrival <= me.clock
 
-        found = self.scheduler.test(me, come, f"Iprobe(source={source_text(source)})", receive.need)
-        if found and status is not None and (message := self.scheduler.earliest(me, receive)):
-            seen = status_of(message)
-            status.source, status.tag, status.count = seen.source, seen.tag, seen.count
+        found = self.scheduler.test(me, come, self._receive_text("Iprobe", source, tag), receive.need)
+        if found and status is not None and (message := self.scheduler.unassigned(me, receive)):
+            status.take(status_of(message))
         return found
 
     probe, iprobe = Probe, Iprobe
+
+
+def _take_from_nobody(status: Status | None) -> None:
+    """What a receive from PROC_NULL says."""
+    if status is not None:
+        status.take(from_nobody())
 
 
 def _unpickled(text: str, message: VirtualMessage) -> Any:

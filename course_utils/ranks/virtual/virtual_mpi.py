@@ -55,6 +55,18 @@ class KnownInPart(metaclass=_KnownInPart):
         return AttributeError(f"{cls.__name__!r} object has no attribute {name!r}", name=name)
 
 
+class MPIException(RuntimeError):
+    """An error of MPI's."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("Get_") or name.startswith("error_"):
+            raise VirtualRanksCannot(f"Virtual ranks have no MPI.Exception.{name}. `course.start(4)` starts real ones.")
+        raise AttributeError(name)
+
+
+MPIException.__name__ = "Exception"
+
+
 def reject_backend(backend: str | None) -> None:
     """Reject a call that asks for a group of torch.distributed.
 
@@ -73,10 +85,13 @@ class Op(KnownInPart):
     """An operation of MPI on NumPy arrays; of two Python objects, on themselves."""
 
     called = "MPI.Op"
+    left_out = frozenset(("f2py", "fromhandle", "fromint", "handle", "py2f", "toint"))
 
     def __init__(self, name: str, function: Callable, on_objects: Callable | None = None, commute: bool = True) -> None:
         self.name, self._function, self._on_objects = name, function, on_objects or function
         self._commute = commute
+        self.is_predefined = on_objects is None or name in _OPERATIONS
+        self.is_commutative = commute
 
     @classmethod
     def Create(cls, function: Callable, commute: bool = False) -> "Op":
@@ -87,13 +102,24 @@ class Op(KnownInPart):
             function(np.array(first).data, result.data, None)
             return result
 
-        return cls("another operation", combine, lambda first, second: function(first, second), commute)
+        return cls("another operation", combine, lambda first, second: function(first, second, None), commute)
 
     def Is_commutative(self) -> bool:
         return self._commute
 
     def Free(self) -> None:
         """Nothing to free."""
+
+    free = Free
+
+    def check(self, name: str, kind: np.dtype) -> None:
+        """Reject numbers that MPI does not combine so.
+
+        Raises:
+            MPIException: it does not.
+        """
+        if kind.kind not in _KINDS.get(self.name, kind.kind):
+            raise MPIException(f"I{name.lower()}: MPI_Op operation not defined for this datatype")
 
     def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
         if len(inbuf) != len(inoutbuf):
@@ -109,24 +135,61 @@ class Op(KnownInPart):
 
 
 class Datatype(KnownInPart):
-    """A type of numbers, by its bytes."""
+    """A type of numbers."""
 
     called = "MPI.Datatype"
+    left_out = frozenset(
+        ("combiner", "contents", "decode", "envelope", "f2py", "fromhandle", "fromint", "handle", "is_named", "py2f")
+        + ("toint", "true_extent", "true_lb", "true_ub", "typestr")
+    )
 
-    def __init__(self, name: str, size: int) -> None:
-        self.name, self.size, self.is_predefined = name, size, True
+    def __init__(self, name: str, kind: Any, is_predefined: bool = True) -> None:
+        self.name, self.dtype, self.is_predefined = name, np.dtype(kind), is_predefined
+        self.size = self.extent = self.ub = self.dtype.itemsize
+        self.lb, self.typechar = 0, self.dtype.char
+
+    @classmethod
+    def fromcode(cls, code: str) -> "Datatype":
+        """The type of a letter: "d"."""
+        kind = _dtype_of_code(code)
+        return next((one for one in DATATYPES.values() if one.dtype == kind), None) or cls(str(kind), kind)
+
+    def tocode(self) -> str:
+        return self.typechar
 
     def Get_size(self) -> int:
         return self.size
+
+    def Get_extent(self) -> tuple[int, int]:
+        return 0, self.size
+
+    def Get_name(self) -> str:
+        return f"MPI_{self.name}"
+
+    def Dup(self) -> "Datatype":
+        return Datatype(self.name, self.dtype, is_predefined=False)
+
+    def Commit(self) -> "Datatype":
+        return self
+
+    def Free(self) -> None:
+        """Nothing to free."""
+
+    free = Free
 
 
 class Status(KnownInPart):
     """Whom a message came from, with which tag, and how long it is."""
 
     called = "MPI.Status"
+    left_out = frozenset(("f2py", "py2f", "tomemory"))
 
     def __init__(self) -> None:
-        self.source, self.tag, self.count = ANY_SOURCE, ANY_TAG, 0
+        self.source, self.tag, self.count, self.cancelled, self.error = ANY_SOURCE, ANY_TAG, 0, False, 0
+
+    def take(self, found: "Status") -> None:
+        """Say what this one says."""
+        self.source, self.tag, self.count, self.cancelled = found.source, found.tag, found.count, found.cancelled
 
     def Get_source(self) -> int:
         return self.source
@@ -135,10 +198,16 @@ class Status(KnownInPart):
         return self.tag
 
     def Get_count(self, datatype: Any = None) -> int:
-        return self.count // (datatype.Get_size() if datatype is not None else 1)
+        whole, left = divmod(self.count, 1 if datatype is None else dtype_of(datatype).itemsize)
+        return UNDEFINED if left else whole
+
+    Get_elements = Get_count
+
+    def Get_error(self) -> int:
+        return self.error
 
     def Is_cancelled(self) -> bool:
-        return False
+        return self.cancelled
 
 
 def _larger(first: Any, second: Any) -> Any:
@@ -167,8 +236,19 @@ _DATATYPES = {
     "BYTE": "u1", "CHAR": "i1", "SHORT": "i2", "INT": "i4", "LONG": "i8", "LONG_LONG": "i8", "FLOAT": "f4",
     "DOUBLE": "f8", "INT8_T": "i1", "INT16_T": "i2", "INT32_T": "i4", "INT64_T": "i8", "UINT8_T": "u1",
     "UINT16_T": "u2", "UINT32_T": "u4", "UINT64_T": "u8", "BOOL": "?", "C_BOOL": "?", "COMPLEX": "c8",
-    "DOUBLE_COMPLEX": "c16", "C_FLOAT_COMPLEX": "c8", "C_DOUBLE_COMPLEX": "c16",
+    "DOUBLE_COMPLEX": "c16", "C_FLOAT_COMPLEX": "c8", "C_DOUBLE_COMPLEX": "c16", "UNSIGNED": "u4", "UNSIGNED_INT": "u4",
+    "UNSIGNED_LONG": "u8", "UNSIGNED_LONG_LONG": "u8", "UNSIGNED_SHORT": "u2", "UNSIGNED_CHAR": "u1",
+    "SIGNED_CHAR": "i1", "SIGNED_INT": "i4", "SIGNED_LONG": "i8", "SINT32_T": "i4", "SINT64_T": "i8", "REAL": "f4",
+    "REAL4": "f4", "REAL8": "f8", "DOUBLE_PRECISION": "f8", "INTEGER": "i4", "F_INT": "i4", "F_DOUBLE": "f8",
+    "FLOAT32_T": "f4", "FLOAT64_T": "f8", "C_COMPLEX": "c8", "F_COMPLEX": "c8",
 }  # fmt: skip
+_NUMBERS, _LOGICAL, _BITS = "iufc", "biu", "iu"
+_KINDS = {
+    "SUM": _NUMBERS, "PROD": _NUMBERS, "MAX": "iuf", "MIN": "iuf", "LAND": _LOGICAL, "LOR": _LOGICAL, "LXOR": _LOGICAL,
+    "BAND": _BITS, "BOR": _BITS, "BXOR": _BITS,
+}  # fmt: skip
+"""The kinds of NumPy's types for which MPICH has an operation."""
+DATATYPES = {name: Datatype(name, kind) for name, kind in _DATATYPES.items()}
 OPERATIONS = {name: Op(name, *both) for name, both in _OPERATIONS.items()}
 IN_PLACE = InPlace()
 
@@ -188,6 +268,58 @@ def op_of(op: Any) -> Op:
         if real is not None and op == getattr(real, name):
             return ours
     raise VirtualRanksCannot(f"Virtual ranks know no operation {op!r}.")
+
+
+def is_datatype(value: Any) -> bool:
+    """Whether this says of which type numbers are: a type of MPI's, ours or the real one's, or its letter."""
+    return isinstance(value, (Datatype, str)) or hasattr(value, "tocode")
+
+
+def is_sent_as_bytes(value: Any) -> bool:
+    """Whether this is a type of which the trace knows no more than how long it is."""
+    return not isinstance(value, str) and is_datatype(value) and (value.name == "BYTE" or not value.is_predefined)
+
+
+def dtype_of(datatype: Any) -> np.dtype:
+    """The type of NumPy for one of MPI.
+
+    Raises:
+        VirtualRanksCannot: there is none.
+    """
+    if isinstance(datatype, Datatype):
+        return datatype.dtype
+    return _dtype_of_code(datatype if isinstance(datatype, str) else datatype.tocode())
+
+
+def _dtype_of_code(code: Any) -> np.dtype:
+    try:
+        return np.dtype(code)
+    except TypeError:
+        raise VirtualRanksCannot(f"Virtual ranks know no datatype {code!r}.") from None
+
+
+def check_tag(call: str, tag: Any, any_too: bool = False) -> None:
+    """Reject what MPI takes for no tag.
+
+    Raises:
+        MPIException, TypeError: as mpi4py's.
+    """
+    if not hasattr(tag, "__index__"):
+        raise TypeError("an integer is required")
+    if tag < 0 and not (any_too and tag == ANY_TAG):
+        raise MPIException(f"{call}: Invalid tag, value is {tag}")
+
+
+def check_root(call: str, root: Any, size: int) -> None:
+    """Reject a root that is no rank.
+
+    Raises:
+        MPIException, TypeError: as mpi4py's.
+    """
+    if not hasattr(root, "__index__"):
+        raise TypeError("an integer is required")
+    if not 0 <= root < size:
+        raise MPIException(f"I{call.lower()}: Invalid root (value given was {root})")
 
 
 def is_in_place(buf: Any) -> bool:
@@ -247,11 +379,11 @@ def module(clock: Callable[[], float], request: type, comm: type) -> types.Modul
     """A module that stands in for `mpi4py.MPI`; `MPI.Wtime()` is the rank's virtual time."""
     mpi = _Module("mpi4py.MPI")
     mpi.__dict__.update(OPERATIONS)
-    mpi.__dict__.update({name: Datatype(name, np.dtype(kind).itemsize) for name, kind in _DATATYPES.items()})
+    mpi.__dict__.update(DATATYPES)
     mpi.__dict__.update(
         ANY_SOURCE=ANY_SOURCE, ANY_TAG=ANY_TAG, PROC_NULL=PROC_NULL, UNDEFINED=UNDEFINED, IN_PLACE=IN_PLACE,
         COMM_NULL=None, REQUEST_NULL=None, Status=Status, Request=request, Comm=comm,
-        Intracomm=comm, Op=Op, Datatype=Datatype, Exception=RuntimeError, Wtime=clock,
+        Intracomm=comm, Op=Op, Datatype=Datatype, Exception=MPIException, Wtime=clock,
         Wtick=lambda: 1e-9,
     )  # fmt: skip
     return mpi
@@ -265,7 +397,9 @@ def replace_mpi(mpi: types.ModuleType) -> Iterator[None]:
     except ImportError:
         package = types.ModuleType("mpi4py")
     names = {"mpi4py": package, "mpi4py.MPI": mpi}
-    before = {name: sys.modules.get(name) for name in names}
+    before = {name: sys.modules.get(name) for name in (*names, *_ON_MPI)}
+    for name in _ON_MPI:  # they import MPI, and so get the stand-in
+        sys.modules.pop(name, None)
     had = package.__dict__.get("MPI")
     _loaded.append(before["mpi4py.MPI"])
     sys.modules.update(names)
@@ -281,7 +415,7 @@ def replace_mpi(mpi: types.ModuleType) -> Iterator[None]:
         _loaded.pop()
         for name, old in before.items():
             if old is None:
-                del sys.modules[name]
+                sys.modules.pop(name, None)
             else:
                 sys.modules[name] = old
         if had is None:
@@ -290,6 +424,8 @@ def replace_mpi(mpi: types.ModuleType) -> Iterator[None]:
             package.MPI = had
 
 
+_ON_MPI = "mpi4py.util", "mpi4py.util.dtlib", "mpi4py.util.pkl5", "mpi4py.util.pool", "mpi4py.util.sync"
+"""Modules of mpi4py that hold what they have taken from MPI."""
 _CLOCK = "read a clock: their time is virtual, and `MPI.Wtime()` says it"
 _PROCESS, _THREAD = "start a process", "start a thread"
 _REJECTED = [

@@ -14,7 +14,6 @@ import builtins
 import contextlib
 import io
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,7 +25,7 @@ from course_utils.draw.block_frames import BlockFrames
 from course_utils.errors import CourseError, RankError
 from course_utils.machine import memory_left
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, ending_of
+from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending, ending_of
 from course_utils.ranks.engine.reply import Raised, Reply, describe_exception, from_bytes, learner_line
 from course_utils.ranks.failure_report import describe, print_from
 from course_utils.ranks.hang_detector import deadlock_cause
@@ -338,7 +337,7 @@ def start_virtual(
     elif latency is not None or slow or ranks_per_node != 1:
         EmulatedNetwork.from_words(2, None, latency, slow, ranks_per_node)
     made = VirtualRanks(ranks, **more)
-    print(textwrap.fill(made.facts["line"], _WIDTH, break_long_words=False, break_on_hyphens=False))
+    print(wrapped(made.facts["line"], _WIDTH))
     return made
 
 
@@ -400,7 +399,7 @@ class _VirtualCall:
                 replies.append(Reply(rank.number, "interrupted", waiting=text, need=need))
         replies.sort(key=lambda reply: reply.rank)
         cause = STOPPED_BY_USER if scheduler.pressed else None
-        return replies, cause or (deadlock_cause(self.stuck) if self.stuck else None)
+        return replies, cause or (_hang_cause(self.stuck) if self.stuck else None)
 
     def _run_rank(self, me: VirtualRank, packed: bytes, arguments: bytes) -> Reply:
         scheduler, own = self.scheduler, ()
@@ -422,6 +421,10 @@ class _VirtualCall:
         reply.arguments, reply.events, reply.ended = own, [event for event in me.events if event], me.clock
         reply.output = "".join(me.printed)
         mine = [request for request in me.open.values() if request.by_learner and not request.inactive]
+        for request in mine:
+            if request.sends is not None:  # it was never completed, and real ranks count what was
+                me.sent_bytes -= request.sends
+                me.sent_messages -= 1
         reply.take_notes(mine, me.notes)
         return reply
 
@@ -431,6 +434,11 @@ class _VirtualCall:
         sent = [(rank.sent_bytes, rank.sent_messages) for rank in self.scheduler.ranks]
         own = {name: getattr(run, name) for name in ("results", "events", "seconds", "output", "noticed")}
         return VirtualRun(**own, network=self.scheduler.network_model.name, sent=sent)
+
+
+def _hang_cause(waits: WaitGraph) -> BrokenOff:
+    """Why no rank can go on; the scheduler knows that none can, whether or not the graph tells why."""
+    return deadlock_cause(waits) if waits.stuck() else BrokenOff(Ending.DEADLOCK, "deadlock: no rank can go on.")
 
 
 def snapshots_of_blocks(function: Callable, each: list[tuple[tuple, dict]]) -> BlockFrames:

@@ -4,10 +4,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_utils.ranks.virtual.virtual_mpi import KnownInPart, Status
-from course_utils.ranks.virtual.virtual_time import OpenCollective, PostedReceive, RunIsOver, VirtualMessage
+from course_utils.ranks.virtual.virtual_mpi import PROC_NULL, KnownInPart, Status
+from course_utils.ranks.virtual.virtual_time import (
+    OpenCollective,
+    PostedReceive,
+    RunIsOver,
+    VirtualMessage,
+    VirtualRank,
+)
 from course_utils.trace.recorder import NO_LINE, current_line
-from course_utils.trace.several_requests import SeveralRequests
+from course_utils.trace.several_requests import SeveralRequests, with_statuses
 from course_utils.trace.wait_graph import CombinedNeed, Need
 
 if TYPE_CHECKING:
@@ -25,9 +31,15 @@ class Request(SeveralRequests, KnownInPart):
         text, source_line: what it is, in words, and where in the code it began.
         on_completion: called once with the second of completion and the status.
         inactive: whether its completion was given back.
+        sends: the bytes of the message that it sends; None where it sends none.
     """
 
+    sends: int | None = None
     called = "MPI.Request"
+    left_out = frozenset(
+        ("f2py", "fromhandle", "fromint", "get_status", "get_status_all", "get_status_any", "get_status_some", "handle")
+        + ("py2f", "toint")
+    )
 
     def __init__(
         self, comm: "RankInCommunicator", text: str, on_completion: Callable | None, need: Need | None
@@ -78,8 +90,8 @@ class Request(SeveralRequests, KnownInPart):
                 self.on_completion(math.inf, None)
                 raise
             self._end()
-        if status is not None and self.status is not None:
-            status.source, status.tag, status.count = self.status.source, self.status.tag, self.status.count
+        if status is not None and self.status is not None and not self.inactive:
+            status.take(self.status)
 
     status: Status | None = None
 
@@ -113,8 +125,7 @@ class Request(SeveralRequests, KnownInPart):
         self.comm.me.open.pop(id(self), None)
 
     def Cancel(self) -> None:
-        self.done = self.inactive = True
-        self.comm.me.open.pop(id(self), None)
+        """Nothing: a send was handed over when it began."""
 
     free, cancel = Free, Cancel
 
@@ -132,10 +143,10 @@ class Request(SeveralRequests, KnownInPart):
         ]
 
     @classmethod
-    def wait_for_all(cls, requests):
-        for request in requests:
+    def wait_for_all(cls, requests, statuses=None):
+        for request, status in with_statuses(requests, statuses):
             if request is not None:
-                request.wait_polling(call="Waitall")
+                request.wait_polling(status, call="Waitall")
                 request.inactive = True
 
     @classmethod
@@ -155,7 +166,7 @@ def _test(call: str, active: Sequence[Request], quantity: Callable) -> bool:
         return True
     comm = active[0].comm
     needs = tuple(request.need for request in active if request.need is not None)
-    text = f"{call} of {', '.join(request.text for request in active)}"
+    text = f"{call} {'for any of' if call.startswith('Wait') else 'of'} {', '.join(request.text for request in active)}"
     need = CombinedNeed(needs, all=False) if needs else None
 
     def done() -> bool:
@@ -195,41 +206,73 @@ class ReceiveRequest(Request):
         return status
 
     def Cancel(self) -> None:
-        self.comm.scheduler.withdraw(self.comm.me, self.receive)
-        super().Cancel()
+        if self.receive.message is None:
+            self.comm.scheduler.withdraw(self.comm.me, self.receive)
+            self.status = Status()
+            self.status.cancelled = self.done = True
+            self.comm.me.open.pop(id(self), None)
 
     cancel = Cancel
+
+
+class FromNobody(Request):
+    """A receive from PROC_NULL."""
+
+    def final_status(self) -> Status:
+        return from_nobody()
+
+
+class SendAndReceive(Request):
+    """What `Isendrecv` makes: a receive and a send under way, which end together."""
+
+    def __init__(self, receive: Request, send: Request) -> None:
+        arguments = (part.text.partition("(")[2].removesuffix(")") for part in (send, receive))
+        super().__init__(send.comm, f"Isendrecv({', '.join(arguments)})", None, receive.need)
+        self.comm.me.open.pop(id(self), None)  # its parts are there
+        self._parts = receive, send
+
+    def is_complete(self) -> bool:
+        return all(part.done or part.is_complete() for part in self._parts)
+
+    def wait_until_done(self, text: str) -> None:
+        for part in self._parts:
+            part.wait_until_done(text)
+
+    def final_status(self) -> Status | None:
+        for part in self._parts:
+            part.wait_polling()
+            part.inactive = True
+        return self._parts[0].status
+
+    def Free(self) -> None:
+        for part in self._parts:
+            part.Free()
+
+    free = Free
 
 
 class SynchronousSend(Request):
     """A send that is done when its receiver has taken the message."""
 
-    at: float | None = None
+    message: VirtualMessage
+    receiver: VirtualRank
 
-    def complete_with(self, message: VirtualMessage) -> "SynchronousSend":
-        """Be done when this message is taken."""
-
-        def on_receipt(second: float) -> None:
-            self.at = second
-            me = self.comm.me
-            if me.waiting and (me.testing or me.waiting[0] == self.text):
-                self.comm.scheduler.wake(me, second)
-
-        message.on_receipt = on_receipt
+    def complete_with(self, message: VirtualMessage, receiver: VirtualRank) -> "SynchronousSend":
+        """Be done when this rank has taken this message."""
+        self.message, self.receiver = message, receiver
+        message.synchronous_sender = self.comm.me
         return self
 
     def is_complete(self) -> bool:
-        return self.at is not None and self.at <= self.comm.me.clock
+        return self.comm.scheduler.is_taken(self.comm.me, self.message, self.receiver, self.comm.label)
 
     def done_at(self) -> float | None:
-        return self.at
+        return self.message.taken_at
 
     def wait_until_done(self, text: str) -> None:
-        me = self.comm.me
-        if self.at is None:
-            self.comm.scheduler.wait(me, self.text, self.need)
-        assert self.at is not None
-        me.clock = max(me.clock, self.at)
+        assert self.need is not None
+        where = self.message, self.receiver, self.comm.label
+        self.comm.scheduler.wait_until_taken(self.comm.me, *where, self.text, self.need)
 
 
 class CollectiveRequest(Request):
@@ -252,6 +295,13 @@ class CollectiveRequest(Request):
 
     def final_status(self) -> None:
         self._take(self.collective)
+
+
+def from_nobody() -> Status:
+    """The status of a receive from PROC_NULL."""
+    status = Status()
+    status.source = PROC_NULL
+    return status
 
 
 def status_of(message: VirtualMessage) -> Status:

@@ -11,7 +11,7 @@ On-Line Simulation of MPI Applications with SMPI").
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -53,25 +53,32 @@ class VirtualMessage:
         source: the sender's number in the communicator.
         data: a copy of what was sent.
         arrival: the second at which its last byte arrives.
-        on_receipt: called when it is matched, with the second; for a synchronous send.
+        taken_at: the second at which a receive has taken it; None until then.
+        synchronous_sender: the rank that waits for that.
     """
 
-    __slots__ = ("source", "tag", "data", "nbytes", "kind", "arrival", "on_receipt")
+    __slots__ = ("source", "tag", "data", "nbytes", "kind", "arrival", "taken_at", "synchronous_sender")
 
     def __init__(self, source: int, tag: int, data: Any, nbytes: int, kind: str, arrival: float) -> None:
         self.source, self.tag, self.data, self.nbytes, self.kind = source, tag, data, nbytes, kind
         self.arrival = arrival
-        self.on_receipt: Callable[[float], None] | None = None
+        self.taken_at: float | None = None
+        self.synchronous_sender: VirtualRank | None = None
 
 
 class PostedReceive:
-    """A receive: from whom, which tag (None for any), and the message, once it has one."""
+    """A receive: from whom, which tag (None for any), and the message, once it has one.
 
-    __slots__ = ("channel", "source", "tag", "message", "need")
+    Attributes:
+        posted_at: the second at which it began.
+    """
+
+    __slots__ = ("channel", "source", "tag", "message", "need", "posted_at")
 
     def __init__(self, channel: str, source: int | None, tag: int | None, need: Receive | None) -> None:
         self.channel, self.source, self.tag, self.need = channel, source, tag, need
         self.message: VirtualMessage | None = None
+        self.posted_at = 0.0
 
     def fits(self, message: VirtualMessage) -> bool:
         """Whether the message may be taken for it; the channel is the same."""
@@ -107,6 +114,8 @@ class VirtualRank:
         self.version = 0  # of its place in the queue; older ones are void
         self.inboxes: dict[tuple[str, int], deque[VirtualMessage]] = {}
         self.posted: dict[tuple[str, int], deque[PostedReceive]] = {}
+        self.undecided: dict[str, list[PostedReceive]] = {}  # see `Scheduler.post`
+        self.unreceived: VirtualMessage | None = None  # the synchronous send for which it stands still
         self.receive: PostedReceive | None = None  # what it stands still for, if that is a message
         self.waiting: tuple[str, Need | None] | None = None
         self.testing = self.by_test = False
@@ -294,7 +303,7 @@ class Scheduler:
             for receive in waiting:
                 if receive.tag is None or receive.tag == tag:
                     waiting.remove(receive)
-                    receive.message = message
+                    self._match(receive, message)
                     if receiver.receive is receive or receiver.testing:
                         self._enqueue(receiver, max(arrival, receiver.clock))
                     return message
@@ -303,21 +312,32 @@ class Scheduler:
             box = receiver.inboxes[channel, source] = deque()
         box.append(message)
         awaited = receiver.receive
-        if receiver.testing or (awaited is not None and awaited.channel == channel and awaited.fits(message)):
+        if receiver.testing or (
+            awaited is not None
+            and awaited.channel == channel
+            and (awaited.fits(message) or receiver.undecided.get(channel))
+        ):
             self._enqueue(receiver, max(arrival, receiver.clock))
         return message
 
     def post(self, me: VirtualRank, receive: PostedReceive) -> None:
-        """Begin to receive. A receive from any source takes its message when it is waited for."""
+        """Begin to receive.
+
+        A receive from any source, and each that is posted after it and before it has a message, is undecided: which
+        message it takes depends on which arrives first. See `_assignment`.
+        """
         self.moved, me.in_vain = True, 0
-        if receive.source is None:
+        receive.posted_at = me.clock
+        if receive.source is None or me.undecided.get(receive.channel):
+            me.undecided.setdefault(receive.channel, []).append(receive)
+            self._wake_synchronous_senders(me, receive)
             return
         box = me.inboxes.get((receive.channel, receive.source))
         if box:
             for message in box:
                 if receive.tag is None or receive.tag == message.tag:
                     box.remove(message)
-                    receive.message = message
+                    self._match(receive, message)
                     return
         key = receive.channel, receive.source
         if key not in me.posted:
@@ -326,14 +346,16 @@ class Scheduler:
 
     def withdraw(self, me: VirtualRank, receive: PostedReceive) -> None:
         """Receive nothing any more."""
+        if receive in me.undecided.get(receive.channel, ()):
+            me.undecided[receive.channel].remove(receive)
         if receive.source is not None and receive in me.posted.get((receive.channel, receive.source), ()):
             me.posted[receive.channel, receive.source].remove(receive)
 
     def receive(self, me: VirtualRank, receive: PostedReceive, text: str) -> VirtualMessage:
         """Wait for a receive that was posted; the clock goes on to when the message is there, and has been taken in."""
         if receive.message is None:
-            if receive.source is None:
-                receive.message = self._from_anybody(me, receive, text)
+            if receive in me.undecided.get(receive.channel, ()):
+                self._wait_for_arrival(me, receive, text)
             else:
                 me.receive, me.waiting = receive, (text, receive.need)
                 self._stand_still(me)
@@ -343,49 +365,148 @@ class Scheduler:
         there = message.arrival + self.network_model.overhead
         if there > me.clock:
             me.clock = there
-        if message.on_receipt:
-            message.on_receipt(me.clock)
         self.moved, me.in_vain = True, 0
         return message
 
-    def _from_anybody(self, me: VirtualRank, receive: PostedReceive, text: str) -> VirtualMessage:
-        message = self.first_to_come(me, receive, text)
+    def _match(self, receive: PostedReceive, message: VirtualMessage) -> None:
+        """Give a message to a receive; its sender, where that is a synchronous one, may go on."""
+        receive.message = message
+        message.taken_at = max(message.arrival + self.network_model.overhead, receive.posted_at)
+        sender = message.synchronous_sender
+        if sender and (sender.testing or sender.unreceived is message):
+            self.wake(sender, message.taken_at)
+
+    def _assignment(self, me: VirtualRank, channel: str) -> dict[PostedReceive, VirtualMessage]:
+        """Which undecided receive takes which of the messages that were sent so far.
+
+        Messages are looked at as they arrive, those of one sender in the order in which they were sent; each goes to
+        the first receive posted that it fits. It is certain for a message once its arrival has passed.
+        """
+        receives = me.undecided.get(channel)
+        if not receives:
+            return {}
+        if len(receives) == 1:
+            first = self.earliest(me, receives[0])
+            return {receives[0]: first} if first else {}
+        arrivals = []
+        for (other, _), box in me.inboxes.items():
+            latest = 0.0
+            for message in box if other == channel else ():
+                latest = max(latest, message.arrival)
+                arrivals.append((latest, message.source, message))
+        arrivals.sort(key=lambda arrival: arrival[:2])
+        found: dict[PostedReceive, VirtualMessage] = {}
+        for _, _, message in arrivals:
+            receive = next((one for one in receives if one not in found and one.fits(message)), None)
+            if receive:
+                found[receive] = message
+        return found
+
+    def _take(self, me: VirtualRank, receive: PostedReceive, message: VirtualMessage) -> None:
+        """Decide it: this undecided receive of a rank gets this message."""
+        me.undecided[receive.channel].remove(receive)
         me.inboxes[receive.channel, message.source].remove(message)
-        return message
+        self._match(receive, message)
+
+    def _is_due(self, me: VirtualRank, time: float) -> bool:
+        """Whether nothing can happen before this second; where something can, the rank's turn comes then."""
+        if not self._queue or self._queue[0] > (time, me.number, me.version):
+            return True
+        self._enqueue(me, time)
+        return False
+
+    def _wait_for_arrival(self, me: VirtualRank, receive: PostedReceive, text: str) -> None:
+        me.receive, me.waiting = receive, (text, receive.need)
+        while receive.message is None:
+            message = self._assignment(me, receive.channel).get(receive)
+            if message and self._is_due(me, time := max(me.clock, message.arrival)):
+                me.clock = time
+                self._take(me, receive, message)
+                break
+            self._stand_still(me)
+        me.receive = me.waiting = None
+
+    def is_taken(self, me: VirtualRank, message: VirtualMessage, receiver: VirtualRank, channel: str) -> bool:
+        """Whether a receive has taken a message of this rank by this rank's time."""
+        if message.taken_at is None:
+            time, receive = self._will_be_taken(message, receiver, channel)
+            if receive and time <= me.clock:
+                self._take(receiver, receive, message)
+        return message.taken_at is not None and message.taken_at <= me.clock
+
+    def _will_be_taken(
+        self, message: VirtualMessage, receiver: VirtualRank, channel: str
+    ) -> tuple[float, PostedReceive | None]:
+        for receive, its_message in self._assignment(receiver, channel).items():
+            if its_message is message:
+                return max(message.arrival + self.network_model.overhead, receive.posted_at), receive
+        return math.inf, None
+
+    def wait_until_taken(
+        self, me: VirtualRank, message: VirtualMessage, receiver: VirtualRank, channel: str, text: str, need: Need
+    ) -> None:
+        """Wait until a receive has taken a message, which it may have done when it was posted."""
+        me.unreceived, me.waiting = message, (text, need)
+        while message.taken_at is None:
+            time, receive = self._will_be_taken(message, receiver, channel)
+            if receive and self._is_due(me, max(me.clock, time)):
+                self._take(receiver, receive, message)
+                if receiver.receive is receive or receiver.testing:
+                    self._enqueue(receiver, max(message.arrival, receiver.clock))
+                break
+            self._stand_still(me)
+        me.unreceived = me.waiting = None
+        assert message.taken_at is not None
+        me.clock = max(me.clock, message.taken_at)
+        self.moved, me.in_vain = True, 0
+
+    def _wake_synchronous_senders(self, me: VirtualRank, receive: PostedReceive) -> None:
+        """Let those look again whose message may go to a receive that was posted now."""
+        for (channel, _), box in me.inboxes.items():
+            for message in box if channel == receive.channel else ():
+                sender = message.synchronous_sender
+                if sender and receive.fits(message) and (sender.testing or sender.unreceived is message):
+                    self.wake(sender, max(message.arrival, me.clock))
 
     def first_to_come(self, me: VirtualRank, receive: PostedReceive, text: str) -> VirtualMessage:
-        """Wait until a message has arrived that fits, and leave it where it is: of several the one that came first."""
+        """Wait until a message has arrived that fits, and leave it where it is: of several the one that came first.
+
+        It is none that a receive takes which was posted before.
+        """
         me.receive, me.waiting = receive, (text, receive.need)
         while True:
-            message = self.earliest(me, receive)
-            if message is not None:
-                time = max(me.clock, message.arrival)
-                if not self._queue or self._queue[0] > (time, me.number, me.version):
-                    me.clock = time
-                    break
-                self._enqueue(me, time)
+            message = self.unassigned(me, receive)
+            if message is not None and self._is_due(me, time := max(me.clock, message.arrival)):
+                me.clock = time
+                break
             self._stand_still(me)
         me.receive = me.waiting = None
         return message
 
-    def earliest(self, me: VirtualRank, receive: PostedReceive) -> VirtualMessage | None:
+    def earliest(
+        self, me: VirtualRank, receive: PostedReceive, assigned: Collection[VirtualMessage] = ()
+    ) -> VirtualMessage | None:
         """Of the messages that fit, sent so far, the one that arrives first; each sender's stay in order."""
         found = None
         for (channel, source), box in me.inboxes.items():
             if channel != receive.channel or receive.source not in (None, source):
                 continue
-            first = next((message for message in box if receive.tag is None or receive.tag == message.tag), None)
+            fitting = (message for message in box if receive.tag is None or receive.tag == message.tag)
+            first = next((message for message in fitting if not assigned or message not in assigned), None)
             if first and (found is None or (first.arrival, first.source) < (found.arrival, found.source)):
                 found = first
         return found
 
+    def unassigned(self, me: VirtualRank, receive: PostedReceive) -> VirtualMessage | None:
+        """The same, of the messages that no receive takes which was posted before."""
+        return self.earliest(me, receive, self._assignment(me, receive.channel).values())
+
     def has_come(self, me: VirtualRank, receive: PostedReceive) -> bool:
-        """Whether a receive could be completed at this rank's time; takes the message from anybody."""
-        if receive.message is None and receive.source is None:
-            found = self.earliest(me, receive)
+        """Whether a receive could be completed at this rank's time; one that is undecided takes its message."""
+        if receive.message is None:
+            found = self._assignment(me, receive.channel).get(receive)
             if found is not None and found.arrival <= me.clock:
-                me.inboxes[receive.channel, found.source].remove(found)
-                receive.message = found
+                self._take(me, receive, found)
         return receive.message is not None and receive.message.arrival <= me.clock
 
     def test(self, me: VirtualRank, done: Callable[[], bool], text: str, need: Need | None) -> bool:
@@ -482,8 +603,9 @@ class Scheduler:
         """Who waits for whom: messages that were sent count, those that were received are forgotten."""
         sent: dict[int, dict[Message, int]] = {rank.number: {} for rank in self.ranks}
         for rank in self.ranks:
+            taken = [message for channel in rank.undecided for message in self._assignment(rank, channel).values()]
             for (channel, source), box in rank.inboxes.items():
-                for message in box:
+                for message in box if not taken else [message for message in box if message not in taken]:
                     key = Message(channel, rank.number, message.tag)
                     mine = sent[self.members[channel][source]]
                     mine[key] = mine.get(key, 0) + 1

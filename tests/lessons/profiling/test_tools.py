@@ -179,7 +179,7 @@ def test_fr_trace_and_our_report_name_the_same_rank_and_operation(ranks, tmp_pat
     assert sentences.culprit_letter(told, 2) == "a"
     assert (told.rank, told.operation) == (2, "all_reduce")
     assert "does not match found collective type: 'barrier'" in told.error
-    assert "ranks 0, 1 and 3 all_reduce of 15 numbers, rank 2 barrier" in report
+    assert "ranks 0, 1 and 3 all_reduce of 15 float32, rank 2 barrier" in report
     assert sentences.agree(told, report)
     assert "Both name the same rank and operation." in sentences.both_reports_text(told, report)
 

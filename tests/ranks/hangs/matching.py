@@ -16,7 +16,7 @@ def tag_of_the_other_direction(comm):
     """Rank 0 sends work under the tag for work, and rank 1 listens for the tag that says all is done.
 
     Finding: deadlock
-    Words: recv, 1, 0
+    Words: recv, 1, 0, tag
     """
     if comm.rank == 0:
         comm.send([1, 2, 3], dest=1, tag=TAG_WORK)
@@ -29,7 +29,7 @@ def tags_one_step_apart(comm):
     """The sender counts tags from zero, the receiver from one: all but the last message fit.
 
     Finding: deadlock
-    Words: Recv, 0, 1
+    Words: Recv, 0, 1, tag
     """
     line = np.zeros(4)
     for step in range(3):
@@ -60,7 +60,7 @@ def sent_on_a_duplicate(comm):
     """The library sends on its own copy of the communicator, and the caller receives on the original.
 
     Finding: deadlock
-    Words: recv, 0, 1
+    Words: recv, 0, 1, communicator
     """
     private = comm.Dup()
 
@@ -243,7 +243,7 @@ def default_tag_on_one_side(comm):
     """Rank 1 insists that its numbered message is taken, and rank 0 asks for tag zero because C programs do.
 
     Finding: deadlock
-    Words: Ssend, Recv, 0, 1
+    Words: Ssend, Recv, 0, 1, tag
     """
     data = np.arange(3)
     if comm.rank == 1:

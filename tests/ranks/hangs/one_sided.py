@@ -302,3 +302,19 @@ def lock_released_before_the_barrier(comm):
         win.Unlock(1)
         assert value[0] == 6.5
     win.Free()
+
+
+def barrier_begun_before_the_fence_on_one_rank_and_after_it_on_the_other(comm):
+    """A nonblocking barrier and a fence may begin in any order: the window is not the communicator.
+
+    Finding: correct
+    """
+    win = MPI.Win.Create(np.zeros(2), 8, comm=comm)
+    if comm.rank == 0:
+        request = comm.Ibarrier()
+        win.Fence()
+    else:
+        win.Fence()
+        request = comm.Ibarrier()
+    request.Wait()
+    win.Free()
