@@ -287,6 +287,19 @@ def _make_rpc_group(store: dist.Store, rank: int, world_size: int) -> Any:
     return _plain_rpc_group(store, rank, world_size)
 
 
+_plain_rpc_sync = rpc.rpc_sync
+
+
+@functools.wraps(_plain_rpc_sync)
+def _rpc_sync(to: Any, func: Callable, *args: Any, **kwargs: Any) -> Any:
+    """As torch's, whose wait for the answer no signal can end."""
+    if not is_polled():
+        return _plain_rpc_sync(to, func, *args, **kwargs)
+    answer = rpc.rpc_async(to, func, *args, **kwargs)
+    wait_until(answer.done, f"rpc_sync({getattr(to, 'name', to)!r}, {getattr(func, '__name__', func)})")
+    return answer.wait()
+
+
 def _make_room() -> None:
     """Let a learner make the default group, where the course has made the one that there is.
 
@@ -453,6 +466,6 @@ def record_calls() -> None:
         setattr(distributed_c10d, name, function)
         if hasattr(dist, name):
             setattr(dist, name, function)
-    rpc.init_rpc = _init_rpc
+    rpc.init_rpc, rpc.rpc_sync, rpc.api.rpc_sync = _init_rpc, _rpc_sync, _rpc_sync
     rpc.backend_registry._init_process_group = _make_rpc_group
     os.register_at_fork(after_in_child=TracedGroup.stop_recording)
