@@ -226,7 +226,7 @@ class TracedGroup(dist.ProcessGroup):
         recording: whether calls are recorded, in all groups.
         ledger_name: its name in the ledger. It lives on from one cell to the next, as the group does.
         members: for each rank of the group, the rank of the run.
-        known: whether it is known which ranks of the run they are; else there are no events, as their peers are unknown.
+        known: whether it is known which ranks of the run they are; else there are no events, which have peers.
         awaited: whether the graph of waits may know what its operations need. It may not where other processes than
             ranks take part, or where a short timeout of the learner's ends what never comes.
         dismissed: whether the learner's code has destroyed it while the rank was asked to stop.
