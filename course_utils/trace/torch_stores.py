@@ -146,24 +146,27 @@ def _make_tcp_store(
     if not is_polled():
         return make()
     text = f"TCPStore({host_name!r}, {port})"
-    if not is_master:
-        _wait_for_server(host_name, port, timeout, text)
-    making = ThreadedCall(make)
-    try:
-        wait_until(making.is_completed, text)
-    except KeyboardInterrupt:
-        if is_master:
-            _end_wait_for_clients(host_name, port, world_size or 1)
-        raise
-    try:
-        return making.wait()
-    except dist.DistNetworkError as error:
-        if "EADDRINUSE" in str(error):
-            raise dist.DistNetworkError(
-                f"port {port} is in use, by a process group that is still open or by a different program; "
-                "choose a different port"
-            ) from error
-        raise
+    until = time.monotonic() + timeout.total_seconds()
+    while True:
+        if not is_master:
+            _wait_for_server(host_name, port, timeout, text)
+        making = ThreadedCall(make)
+        try:
+            wait_until(making.is_completed, text)
+        except KeyboardInterrupt:
+            if is_master:
+                _end_wait_for_clients(host_name, port, world_size or 1)
+            raise
+        try:
+            return making.wait()
+        except dist.DistNetworkError as error:
+            if "EADDRINUSE" in str(error):
+                raise dist.DistNetworkError(
+                    f"port {port} is in use, by a process group that is still open or by a different program; "
+                    "choose a different port"
+                ) from error
+            if is_master or time.monotonic() > until:
+                raise  # else it may have been the server of an earlier group, which was about to end
 
 
 def _wait_for_server(host: str, port: int, timeout: timedelta, text: str) -> None:
