@@ -52,12 +52,12 @@ def inside_call(text: str, need: Need | None = None, source_line: SourceLine | N
         _outer_call.reset(token)
 
 
-_process = os.getpid()
+_polled_process = 0
 
 
 def is_polled() -> bool:
     """Whether waits of this thread are polled: those of the main thread, in the rank and in none that it has forked."""
-    return threading.current_thread() is threading.main_thread() and os.getpid() == _process
+    return threading.current_thread() is threading.main_thread() and os.getpid() == _polled_process
 
 
 def wait_until(done: Callable[[], bool], text: str) -> None:
@@ -233,7 +233,9 @@ def cut(sockets: Sockets) -> None:
 
 
 def poll_stores() -> None:
-    """From now on waits for stores, and for all processes of a group over gloo, are polled."""
+    """From now on waits for stores, and for all processes of a group over gloo, are polled in this process."""
+    global _polled_process
+    _polled_process = os.getpid()
     ours: list[tuple[Any, str, Callable]] = [
         (Store, "wait", _wait),
         (Store, "get", _get),
