@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from course_utils import system
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
+from course_utils.trace.call_texts import function_text
 from course_utils.trace.events import Agreement, BufferLayout, Event
 from course_utils.trace.learner_threads import OWN_THREADS, LearnerThreads
 from course_utils.trace.ledger import Ledger
@@ -422,7 +423,7 @@ def _wait_for_a_thread(thread: int) -> str:
         called, frame = frame.f_code, frame.f_back
     if frame is None or called is None:
         return ""
-    return f"{called.co_qualname.partition('.<locals>')[0]}{SourceLine(frame.f_code.co_filename, frame.f_lineno)}, for "
+    return f"{function_text(called)}{SourceLine(frame.f_code.co_filename, frame.f_lineno)}, for "
 
 
 def _any_one_of(needs: list[Need | None]) -> Need | None:

@@ -96,6 +96,7 @@ class Snapshot:
         collectives: for each communicator how many collectives it has begun, and the latest of them.
         locks: locks of windows that it holds.
         threads: NO_THREADS, WAITING_THREADS or ACTING_THREADS, where it has returned.
+        sent_before: what of `sent` earlier runs and cells have sent.
     """
 
     state: str
@@ -107,6 +108,7 @@ class Snapshot:
     collectives: Mapping[str, tuple[int, Sequence[Agreement]]] = field(default_factory=dict)
     locks: Sequence[Lock] = ()
     threads: str = NO_THREADS
+    sent_before: Mapping[Message, int] = field(default_factory=dict)
 
     def has_begun(self, communicator: str, number: int) -> bool:
         """Whether it has come to the n-th collective on a communicator."""
