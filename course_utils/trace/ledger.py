@@ -250,7 +250,7 @@ _NEEDS: dict[str, Callable[..., Need]] = {
     "Receive": lambda message: Receive(Message(*message)),
     "Collective": lambda communicator, number, agreement: Collective(communicator, number, _agreement(agreement)),
     "Lock": Lock,
-    "CombinedNeed": lambda needs, every: CombinedNeed(tuple(map(_need, needs)), every),
+    "CombinedNeed": lambda needs, every, of_threads: CombinedNeed(tuple(map(_need, needs)), every, of_threads),
 }
 """What makes a need of its parts."""
 _STATES_WITH_THREADS = {NO_THREADS: IS_DONE, WAITING_THREADS: LINGERS, ACTING_THREADS: WORKS}

@@ -7,6 +7,7 @@ import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread, current_thread, get_ident
@@ -427,8 +428,9 @@ def _wait_for_a_thread(thread: int) -> str:
 
 
 def _any_one_of(needs: list[Need | None]) -> Need | None:
-    """What is needed for one of these to be met; None where one of them is not known."""
-    return needs[0] if len(needs) == 1 else any_of(needs)
+    """What is needed for one thread's need to be met; None where one of them is not known."""
+    combined = any_of(needs)
+    return needs[0] if len(needs) == 1 else combined and replace(combined, of_threads=True)
 
 
 recorder = Recorder()

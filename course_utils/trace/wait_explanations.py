@@ -14,7 +14,9 @@ from course_utils.trace.wait_graph import (
     IS_DONE,
     WORKS,
     Collective,
+    CombinedNeed,
     Message,
+    Need,
     Receive,
     Snapshot,
     WaitGraph,
@@ -58,7 +60,7 @@ class NearMiss(NamedTuple):
 
 def explanation_text(waits: WaitGraph) -> str:
     """A sentence or two that may explain a deadlock; "" where nothing does."""
-    return _unreceived_text(waits) or _communicators_text(waits)
+    return _unreceived_text(waits) or _threads_text(waits) or _communicators_text(waits)
 
 
 def _unreceived_text(waits: WaitGraph) -> str:
@@ -72,6 +74,32 @@ def _unreceived_text(waits: WaitGraph) -> str:
     first, *others = sorted(by_rank)
     also = f" It is the same on {ranks_in_words(others)}." if others else ""
     return f"{_sentence(by_rank[first])}{also}"
+
+
+def _threads_text(waits: WaitGraph) -> str:
+    """On threads of a rank that call collectives on the same communicator, in an order that differs between ranks."""
+    for communicator in waits.members:
+        ranks = [rank for rank in waits.stuck() if _several_threads_call(communicator, waits.need(rank))]
+        waiting = {need.number for rank in ranks for need in _collectives_on(communicator, waits.need(rank))}
+        if any(waits.mismatch(communicator, number) for number in waiting):
+            group = communicator.startswith(PROCESS_GROUPS)
+            kind = "process group" if group else "communicator"
+            own = 'a group of its own, as in `async_save(..., process_group=dist.new_group(backend="gloo"))`'
+            return (
+                f"On {ranks_in_words(ranks)}, two threads call collectives on the same {kind} at once, so that the "
+                f"ranks begin these in different orders. Give each thread {own if group else 'a Dup of its own'}."
+            )
+    return ""
+
+
+def _several_threads_call(communicator: str, need: Need | None) -> bool:
+    """Do at least two threads of a rank wait for collectives on this communicator?"""
+    threads = need.needs if isinstance(need, CombinedNeed) and need.of_threads else ()
+    return sum(any(_collectives_on(communicator, each)) for each in threads) > 1
+
+
+def _collectives_on(communicator: str, need: Need | None) -> Iterator[Collective]:
+    return (each for each in single_needs(need) if isinstance(each, Collective) and each.communicator == communicator)
 
 
 def _communicators_text(waits: WaitGraph) -> str:

@@ -73,10 +73,14 @@ class Lock:
 
 @dataclass(frozen=True)
 class CombinedNeed:
-    """Several needs at once, of which one is enough, or all must be met."""
+    """Several needs at once, of which one is enough, or all must be met.
+
+    `of_threads`: whether each is that of a thread of its own.
+    """
 
     needs: tuple["Need", ...]
     all: bool
+    of_threads: bool = False
 
 
 Need = Send | Receive | Collective | Lock | CombinedNeed
@@ -257,7 +261,7 @@ def renamed(need: Need | None, old: str, new: str) -> Need | None:
     """The same need, with another name for a communicator."""
     if isinstance(need, CombinedNeed):
         parts = (renamed(part, old, new) for part in need.needs)
-        return CombinedNeed(tuple(part for part in parts if part), need.all)
+        return CombinedNeed(tuple(part for part in parts if part), need.all, need.of_threads)
     if isinstance(need, (Send, Receive)) and need.message.communicator == old:
         return type(need)(need.message._replace(communicator=new))
     if isinstance(need, Collective) and need.communicator == old:
