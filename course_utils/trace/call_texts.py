@@ -1,8 +1,15 @@
-"""Calls that move data, in words: "recv(source=1, tag=4)". Only arguments that matter are named."""
+"""Calls in words: "recv(source=1, tag=4)". Only arguments that matter are named."""
 
-from functools import lru_cache
+import os
+import sys
+import sysconfig
+from functools import cache, lru_cache
+from itertools import accumulate
+from types import CodeType
 
 from course_utils.trace.events import Event
+
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 
 
 @lru_cache(10_000)
@@ -37,6 +44,19 @@ def _number_text(rank: int, in_run: int | None) -> str:
 def collective_text(name: str, root: int | None) -> str:
     """ "Bcast(root=2)"; the default root, 0, goes without saying."""
     return f"{name}(root={root})" if root else name
+
+
+@cache
+def function_text(code: CodeType) -> str:
+    """ "Thread.join", "asyncio.run": a method with its class, a function of the standard library with its module."""
+    name = code.co_qualname.partition(".<locals>")[0]
+    if "." in name or not code.co_filename.startswith(_STANDARD_LIBRARY):
+        return name
+    path = code.co_filename.removeprefix(_STANDARD_LIBRARY).removesuffix(".py").split(os.sep)
+    for module in accumulate(path, "{}.{}".format):  # the outermost that has it: asyncio, not asyncio.runners
+        if getattr(getattr(sys.modules.get(module), name, None), "__code__", None) is code:
+            return f"{module}.{name}"
+    return name
 
 
 def event_text(event: Event) -> str:

@@ -154,6 +154,10 @@ class Collectives:
     rank: int
     size: int
 
+    def call_text(self, name: str, root: int | None) -> str:
+        """Return a collective in words, with its root if that matters."""
+        return collective_text(name, root)
+
     def _run(
         self,
         name: str,
@@ -170,7 +174,7 @@ class Collectives:
         def wait(request: MPI.Request) -> None:
             nonlocal begun
             begun = True
-            recorder.wait(request.Test, collective_text(name, agreement.root), source_line, need)
+            recorder.wait(request.Test, self.call_text(name, agreement.root), source_line, need)
 
         try:
             result = steps(wait)
@@ -197,7 +201,7 @@ class Collectives:
         def on_completion(end: float, _: MPI.Status | None) -> None:
             recorder.add_collective(name, call.agreement(name), need, began, end, call.size, line, call.layouts)
 
-        traced = TracedRequest.wrap(request, collective_text(name, call.root), source_line, on_completion, need)
+        traced = TracedRequest.wrap(request, self.call_text(name, call.root), source_line, on_completion, need)
         traced.track_buffers(*call.buffers(self.rank))
         return traced
 

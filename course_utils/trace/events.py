@@ -37,7 +37,7 @@ class Agreement(NamedTuple):
 
     def __str__(self) -> str:
         """ "Bcast(root=0) of 10 float64"; a sum goes without saying."""
-        root = "" if self.root is None else f"root={'PROC_NULL' if self.root == UNKNOWN_ROOT else self.root}"
+        root = "" if self.root is None else f"root={'MPI.PROC_NULL' if self.root == UNKNOWN_ROOT else self.root}"
         operation = f"op={self.op}" if self.op not in ("", "SUM") else ""
         more = ", ".join(filter(None, [root, operation]))
         return f"{self.name}{f'({more})' if more else ''}{f' of {self.amount} {self.unit}' if self.unit else ''}"

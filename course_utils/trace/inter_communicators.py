@@ -14,6 +14,7 @@ from zlib import crc32
 from mpi4py import MPI
 
 from course_utils.trace.blocking_calls import call_in_thread
+from course_utils.trace.call_texts import collective_text
 from course_utils.trace.collectives import CollectiveCall, Collectives
 from course_utils.trace.events import UNKNOWN_ROOT, Agreement
 from course_utils.trace.pickles import pickle_object
@@ -64,6 +65,14 @@ class InterCollectives(Collectives):
 
         wait(all_have_come_to_the_same)
         wait(self.inner.Ibarrier().Test)  # only the other group has seen whether this one has come to the same
+
+    def call_text(self, name: str, root: int | None) -> str:
+        """Return a collective in words, with the root as this rank has to give it; `root` is numbered as in the run."""
+        if root == UNKNOWN_ROOT:
+            return f"{name}(root=MPI.PROC_NULL)"
+        if root == self.own_ranks[self.rank]:
+            return f"{name}(root=MPI.ROOT)"
+        return collective_text(name, self.world_ranks.index(root) if root in self.world_ranks else root)
 
     def _root_bytes(self, root: int, buf: Any) -> int:
         return super()._root_bytes(self.rank if root == MPI.ROOT else -1, buf)

@@ -30,6 +30,10 @@ from course_utils.trace.wait_graph import (
 
 WORLD = "world"
 """The communicator of a run, and of a cell; others are made from it."""
+EARLIER_RUNS = f"{WORLD}/run "
+"""How names of communicators of earlier runs begin, which threads go on using."""
+PROCESS_GROUPS = f"{WORLD}/torch "
+"""How names of process groups of torch.distributed begin."""
 _LATEST_COLLECTIVES = 32
 """How many collectives are kept."""
 
@@ -43,6 +47,7 @@ class Ledger:
         locks: locks of windows that this rank holds.
         complete: whether no call was made that they do not hold.
         run_size: how many ranks take part in the run or cell.
+        sent_before: what of `sent` earlier runs and cells have sent.
     """
 
     def __init__(self) -> None:
@@ -50,6 +55,7 @@ class Ledger:
         self.run_size = 0
         self.sent: Counter[Message] = Counter()
         self.received: Counter[Message] = Counter()
+        self.sent_before: Counter[Message] = Counter()
         self.collectives: dict[str, tuple[int, deque[Agreement]]] = {}
         self.members: dict[str, list[int]] = {}
         self.freed: set[str] = set()
@@ -63,6 +69,7 @@ class Ledger:
         for by_name in (self.collectives, self.members):
             for name in [name for name in by_name if not self._lives_on(name)]:
                 del by_name[name]
+        self.sent_before = self.sent.copy()
         self.locks, self.freed = {}, set()
         self.complete = True
 
@@ -71,7 +78,7 @@ class Ledger:
 
     def rename(self, old: str, new: str) -> None:
         """Give a communicator another name."""
-        for counts in (self.sent, self.received):
+        for counts in (self.sent, self.received, self.sent_before):
             for message in [message for message in counts if message.communicator == old]:
                 counts[message._replace(communicator=new)] = counts.pop(message)
         by_name: Any
@@ -81,7 +88,7 @@ class Ledger:
 
     def forget(self, communicators: Collection[str]) -> None:
         """Nothing can be under way on these communicators: they are gone, or used from the beginning once more."""
-        for counts in (self.sent, self.received):
+        for counts in (self.sent, self.received, self.sent_before):
             for message in [message for message in counts if message.communicator in communicators]:
                 del counts[message]
         for by_name in (self.collectives, self.members):
@@ -150,7 +157,18 @@ class Ledger:
         ahead = sum(receive == need for receive in earlier)
         posted, locks = [receive.message for receive in receives], list(self.locks.values())
         return _to_json(
-            Snapshot(WORKS, need, self.sent, self.received, posted, ahead, self.collectives, locks, threads),
+            Snapshot(
+                WORKS,
+                need,
+                self.sent,
+                self.received,
+                posted,
+                ahead,
+                self.collectives,
+                locks,
+                threads,
+                self.sent_before,
+            ),
             self.members,
         )
 
@@ -177,7 +195,7 @@ def threads_left(data: bytes) -> str:
 def _to_json(snapshot: Snapshot, members: Mapping[str, Sequence[int]]) -> bytes:
     """A snapshot without its state, which its reader knows, and the members of communicators."""
     fields: dict[str, Any] = {name: getattr(snapshot, name) for name in _FIELDS} | {"members": members}
-    fields |= {name: list(fields[name].items()) for name in ("sent", "received")}  # no key of JSON is a tuple
+    fields |= {name: list(fields[name].items()) for name in _COUNTS}  # no key of JSON is a tuple
     return json.dumps(fields, default=_as_json).encode()
 
 
@@ -195,7 +213,7 @@ def read_snapshot(state: str, data: bytes) -> tuple[Snapshot, dict[str, list[int
     try:
         fields = json.loads(data)
         need, members = _need(fields["need"]) if fields["need"] else None, fields["members"]
-        sent, received = ({Message(*parts): count for parts, count in fields[name]} for name in ("sent", "received"))
+        sent, received, sent_before = ({Message(*parts): count for parts, count in fields[name]} for name in _COUNTS)
         posted, locks = [Message(*parts) for parts in fields["posted"]], tuple(map(_lock, fields["locks"]))
         collectives = {
             communicator: (count, list(map(_agreement, latest)))
@@ -204,7 +222,9 @@ def read_snapshot(state: str, data: bytes) -> tuple[Snapshot, dict[str, list[int
         threads = fields["threads"]
         if state == IS_DONE:  # but for the threads that it has left behind
             state, need = _STATES_WITH_THREADS[threads], need if threads == WAITING_THREADS else None
-        return Snapshot(state, need, sent, received, posted, fields["ahead"], collectives, locks, threads), members
+        ahead = fields["ahead"]
+        snapshot = Snapshot(state, need, sent, received, posted, ahead, collectives, locks, threads, sent_before)
+        return snapshot, members
     except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(f"no snapshot of a rank: {error}") from None
 
@@ -230,9 +250,11 @@ _NEEDS: dict[str, Callable[..., Need]] = {
     "Receive": lambda message: Receive(Message(*message)),
     "Collective": lambda communicator, number, agreement: Collective(communicator, number, _agreement(agreement)),
     "Lock": Lock,
-    "CombinedNeed": lambda needs, every: CombinedNeed(tuple(map(_need, needs)), every),
+    "CombinedNeed": lambda needs, every, of_threads: CombinedNeed(tuple(map(_need, needs)), every, of_threads),
 }
 """What makes a need of its parts."""
 _STATES_WITH_THREADS = {NO_THREADS: IS_DONE, WAITING_THREADS: LINGERS, ACTING_THREADS: WORKS}
 """What a rank does that has returned, by the threads that it has left behind."""
+_COUNTS = "sent", "received", "sent_before"
+"""The fields of a snapshot that count messages."""
 _FIELDS = [field.name for field in fields_of(Snapshot) if field.name != "state"]

@@ -7,6 +7,7 @@ import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread, current_thread, get_ident
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from course_utils import system
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, ActivityFile
+from course_utils.trace.call_texts import function_text
 from course_utils.trace.events import Agreement, BufferLayout, Event
 from course_utils.trace.learner_threads import OWN_THREADS, LearnerThreads
 from course_utils.trace.ledger import Ledger
@@ -422,12 +424,13 @@ def _wait_for_a_thread(thread: int) -> str:
         called, frame = frame.f_code, frame.f_back
     if frame is None or called is None:
         return ""
-    return f"{called.co_qualname.partition('.<locals>')[0]}{SourceLine(frame.f_code.co_filename, frame.f_lineno)}, for "
+    return f"{function_text(called)}{SourceLine(frame.f_code.co_filename, frame.f_lineno)}, for "
 
 
 def _any_one_of(needs: list[Need | None]) -> Need | None:
-    """What is needed for one of these to be met; None where one of them is not known."""
-    return needs[0] if len(needs) == 1 else any_of(needs)
+    """What is needed for one thread's need to be met; None where one of them is not known."""
+    combined = any_of(needs)
+    return needs[0] if len(needs) == 1 else combined and replace(combined, of_threads=True)
 
 
 recorder = Recorder()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
+from course_utils.trace.call_texts import function_text
 from course_utils.trace.recorder import is_learner_code, is_machinery, line_text
 
 _NAMES = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_ATTR", "LOAD_METHOD")
@@ -86,7 +87,7 @@ def call_of(code: CodeType, instruction: int, called: CodeType | None) -> str:
         code, instruction: the caller's.
         called: what runs now; None where that is no Python, as in `time.sleep`.
     """
-    if called is not None and "." in (name := called.co_qualname.partition(".<locals>")[0]):
+    if called is not None and "." in (name := function_text(called)):
         return name
     written = _name_at(code, instruction)
     return written or (called.co_qualname.rpartition(".")[2].strip("<>") if called is not None else "")

@@ -24,7 +24,7 @@ from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import ThreadedCall
 from course_utils.trace.buffers_in_use import watch_for_changes
 from course_utils.trace.events import Agreement
-from course_utils.trace.ledger import WORLD
+from course_utils.trace.ledger import PROCESS_GROUPS
 from course_utils.trace.recorder import SourceLine, StopAsked, current_line, recorder
 from course_utils.trace.torch_calls import COLLECTIVES, agreement_of, bytes_of, collective_call, message_call
 from course_utils.trace.torch_stores import Sockets, cut
@@ -234,7 +234,7 @@ class TracedGroup(dist.ProcessGroup):
     """
 
     recording = True
-    ledger_name = f"{WORLD}/a group"
+    ledger_name = f"{PROCESS_GROUPS}of this rank alone"
     members: list[int] = []  # noqa: RUF012 - until `introduce` gives each group its own
     known = True
     awaited = False
@@ -263,7 +263,7 @@ class TracedGroup(dist.ProcessGroup):
         `leave`: takes back what this rank has written where they met.
         """
         self._connections, self.leave = connections, leave
-        self.ledger_name, self.members, self.awaited = f"{WORLD}/{name}", members, awaited
+        self.ledger_name, self.members, self.awaited = f"{PROCESS_GROUPS}{name}", members, awaited
         self._names.add(self.ledger_name)
 
     @classmethod

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch.distributed as dist
 from torch.distributed import Store
 
+from course_utils import system
 from course_utils.trace.blocking_calls import ThreadedCall
 from course_utils.trace.recorder import SourceLine, current_line, recorder
 from course_utils.trace.wait_graph import Need
@@ -216,11 +217,11 @@ Sockets = set[tuple[int, int]]
 def open_sockets() -> Sockets:
     """Those that are open now; none where a system does not show them."""
     found = set()
-    for name in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd") else ():
+    for descriptor in system.open_files():
         with contextlib.suppress(OSError):
-            status = os.stat(f"/proc/self/fd/{name}")
+            status = os.fstat(descriptor)
             if stat.S_ISSOCK(status.st_mode):
-                found.add((int(name), status.st_ino))
+                found.add((descriptor, status.st_ino))
     return found
 
 

@@ -73,10 +73,14 @@ class Lock:
 
 @dataclass(frozen=True)
 class CombinedNeed:
-    """Several needs at once, of which one is enough, or all must be met."""
+    """Several needs at once, of which one is enough, or all must be met.
+
+    `of_threads`: whether each is that of a thread of its own.
+    """
 
     needs: tuple["Need", ...]
     all: bool
+    of_threads: bool = False
 
 
 Need = Send | Receive | Collective | Lock | CombinedNeed
@@ -96,6 +100,7 @@ class Snapshot:
         collectives: for each communicator how many collectives it has begun, and the latest of them.
         locks: locks of windows that it holds.
         threads: NO_THREADS, WAITING_THREADS or ACTING_THREADS, where it has returned.
+        sent_before: what of `sent` earlier runs and cells have sent.
     """
 
     state: str
@@ -107,6 +112,7 @@ class Snapshot:
     collectives: Mapping[str, tuple[int, Sequence[Agreement]]] = field(default_factory=dict)
     locks: Sequence[Lock] = ()
     threads: str = NO_THREADS
+    sent_before: Mapping[Message, int] = field(default_factory=dict)
 
     def has_begun(self, communicator: str, number: int) -> bool:
         """Whether it has come to the n-th collective on a communicator."""
@@ -255,7 +261,7 @@ def renamed(need: Need | None, old: str, new: str) -> Need | None:
     """The same need, with another name for a communicator."""
     if isinstance(need, CombinedNeed):
         parts = (renamed(part, old, new) for part in need.needs)
-        return CombinedNeed(tuple(part for part in parts if part), need.all)
+        return CombinedNeed(tuple(part for part in parts if part), need.all, need.of_threads)
     if isinstance(need, (Send, Receive)) and need.message.communicator == old:
         return type(need)(need.message._replace(communicator=new))
     if isinstance(need, Collective) and need.communicator == old:

@@ -1,18 +1,32 @@
 """Reports name the arguments of calls, tags, types and counts among them, and the call that the learner wrote."""
 
+import asyncio
+import concurrent.futures
+import threading
+
 import numpy as np
 import pytest
 from mpi4py import MPI
 
 from course_utils.errors import RankError
 from course_utils.trace.call_errors import BufferTooSmall
-from course_utils.trace.call_texts import collective_text, event_text, receive_text, send_text
-from course_utils.trace.events import BYTES, BufferLayout, Event, read_layouts
-from course_utils.trace.ledger import Ledger
+from course_utils.trace.call_texts import collective_text, event_text, function_text, receive_text, send_text
+from course_utils.trace.events import BYTES, Agreement, BufferLayout, Event, read_layouts
+from course_utils.trace.ledger import PROCESS_GROUPS, Ledger, read_snapshot
 from course_utils.trace.type_mismatches import in_units, mismatched_collective, mismatched_order
 from course_utils.trace.type_signatures import bytes_for_each, message_bytes, order_of, unit_of, vector_layout
 from course_utils.trace.wait_explanations import Mistake, explanation_text, near_misses
-from course_utils.trace.wait_graph import IS_DONE, WAITS, WORKS, Message, Receive, Snapshot, WaitGraph
+from course_utils.trace.wait_graph import (
+    IS_DONE,
+    WAITS,
+    WORKS,
+    Collective,
+    CombinedNeed,
+    Message,
+    Receive,
+    Snapshot,
+    WaitGraph,
+)
 
 W = "world"
 DUPLICATE = "world/1/0"
@@ -184,6 +198,102 @@ def test_a_deadlock_is_told_with_arguments_and_explained(four_ranks, function, d
         four_ranks.run(function)
     assert explanation in str(error.value)
     assert function is not nothing_was_sent or str(error.value).endswith(explanation)
+
+
+def two_between_groups(comm):
+    low = comm.rank < 2
+    inter = comm.Split(0 if low else 1).Create_intercomm(0, comm, 2 if low else 0)
+    if low:
+        inter.gather(None, root=MPI.ROOT if comm.rank == 0 else MPI.PROC_NULL)
+    elif comm.rank == 2:
+        inter.gather("mine", root=0)
+
+
+def sends_over_torch():
+    import torch
+    import torch.distributed as dist
+
+    if dist.get_rank() == 0:
+        dist.isend(torch.ones(3), 1)
+
+
+def sends_to_all(comm):
+    if comm.rank == 0:
+        for other in range(1, comm.size):
+            comm.send(1, dest=other, tag=5)
+
+
+def sends_later(comm):
+    if comm.rank == 0:
+        threading.Timer(1, comm.send, ("late", 1)).start()
+
+
+def keeps_a_thread(comm):
+    if comm.rank == 0:
+        comm.send("lost", dest=1, tag=8)
+        threading.Timer(1, int).start()
+
+
+def receives_from_0(comm):
+    if comm.rank == 1:
+        comm.recv(source=0)
+
+
+def test_only_what_this_run_sends_explains_a_wait(four_ranks) -> None:
+    """Whatever the calls before it have left behind."""
+    for leave_behind, more in [(sends_over_torch, {"backend": "gloo"}), (sends_to_all, {}), (keeps_a_thread, {})]:
+        four_ranks.run(leave_behind, **more)
+        with pytest.raises(RankError, match=r"ranks 0, 2 and 3 have returned\.$"):
+            four_ranks.run(receives_from_0)
+    with pytest.raises(
+        RankError, match=r"gather\(root=MPI.ROOT\), .* rank 1 is waiting in gather\(root=MPI.PROC_NULL\)"
+    ):
+        four_ranks.run(two_between_groups)
+    with pytest.raises(RankError, match=r"ranks 0, 2 and 3 have returned\.$"):
+        four_ranks.run(receives_from_0)
+    four_ranks.run(sends_later)
+    with pytest.raises(RankError, match=r"it was sent with the communicator of an earlier run, and only"):
+        four_ranks.run(receives_from_0)
+
+
+def test_what_an_earlier_cell_has_sent_is_named_as_such(four_ranks) -> None:
+    four_ranks.execute(
+        "from mpi4py import MPI\nduplicate = MPI.COMM_WORLD.Dup()\nif duplicate.rank == 0: duplicate.send(1, dest=1, tag=5)"
+    )
+    with pytest.raises(RankError, match="with tag 5 is there, sent in an earlier run or cell, but rank 1 asks for"):
+        four_ranks.execute("if duplicate.rank == 1: duplicate.recv(source=0, tag=6)")
+    with pytest.raises(RankError, match=r"ranks 0, 2 and 3 have returned\.$"):
+        four_ranks.execute("if duplicate.rank == 1: MPI.COMM_WORLD.recv(source=0)")
+    with pytest.raises(RankError, match="sent on a different communicator"):
+        four_ranks.execute(
+            "if duplicate.rank == 0: duplicate.send(1, dest=1)\nif duplicate.rank == 1: MPI.COMM_WORLD.recv(source=0)"
+        )
+    four_ranks.execute("del duplicate")
+
+
+def test_two_threads_that_call_collectives_of_one_group_in_different_orders() -> None:
+    group = f"{PROCESS_GROUPS}gloo 1"
+    first, second = Agreement("all_reduce"), Agreement("gather_object")
+
+    def rank(main: int, thread: int, *begun: Agreement, of_threads: bool = True) -> Snapshot:
+        needs = Collective(group, main, first), Collective(group, thread, second)
+        return Snapshot(WAITS, CombinedNeed(needs, False, of_threads), collectives={group: (2, begun)})
+
+    graph = WaitGraph({0: rank(1, 2, first, second), 1: rank(2, 1, second, first)}, {group: [0, 1]})
+    assert explanation_text(graph).startswith(
+        "On ranks 0 and 1, two threads call collectives on the same process group at once"
+    )
+    of_one_thread = {0: rank(1, 2, first, second, of_threads=False), 1: rank(2, 1, second, first, of_threads=False)}
+    assert not explanation_text(WaitGraph(of_one_thread, {group: [0, 1]}))
+    ledger = Ledger()
+    need = CombinedNeed((Receive(Message(W, 1, 0)), Receive(Message(W, 1, 1))), False, of_threads=True)
+    assert read_snapshot(WAITS, ledger.snapshot(need, []))[0].need == need
+
+
+def test_functions_of_the_standard_library_are_named_with_their_module() -> None:
+    functions = [asyncio.run, concurrent.futures.wait, threading.Thread.join, sends_later]
+    names = ["asyncio.run", "concurrent.futures.wait", "Thread.join", "sends_later"]
+    assert [function_text(function.__code__) for function in functions] == names
 
 
 # --- the call that the learner wrote ----------------------------------------------------------------------------------

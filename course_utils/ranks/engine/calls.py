@@ -37,7 +37,7 @@ from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import has_abandoned_calls
 from course_utils.trace.call_errors import error_text
 from course_utils.trace.learner_threads import OWN_THREADS
-from course_utils.trace.ledger import WORLD
+from course_utils.trace.ledger import EARLIER_RUNS, WORLD
 from course_utils.trace.mpi import TracedComm, forget_leftovers, free_leftovers
 from course_utils.trace.recorder import StopAsked, recorder
 from course_utils.trace.windows import release_locks
@@ -83,7 +83,7 @@ def _recording(fresh: bool = True) -> Iterator[None]:
         recorder.end()
 
 
-class DirectRequest:
+class RecordedRequest:
     """A request that a client of ipyparallel has sent, and not the course: it is recorded as a call is.
 
     IPython's long tracebacks take seconds where a machine is busy, in which a rank hears no interrupt.
@@ -93,7 +93,7 @@ class DirectRequest:
         self._shell = shell
         self._error: BaseException | None = None
 
-    def __enter__(self) -> "DirectRequest":
+    def __enter__(self) -> "RecordedRequest":
         own = {"showtraceback": self._keep_error, "showsyntaxerror": self._keep_error}
         vars(self._shell).update(own, _format_exception_for_storage=lambda *args, **kwargs: {})
         recorder.begin(this_rank().world.rank, fresh=False)
@@ -258,7 +258,7 @@ def _with_group(task: RankTask, function: Callable) -> object:
     inner = _begin_together(task)
     label = WORLD if task.world_size == this_rank().world.size else f"{WORLD} of {task.world_size}"
     comm = TracedComm(inner, label=label)
-    recorder.communicator = comm, f"{WORLD}/run {task.communicator} of {task.world_size}"
+    recorder.communicator = comm, f"{EARLIER_RUNS}{task.communicator} of {task.world_size}"
     return run_learner_code(function, comm, *task.arguments, **task.keywords)
 
 
