@@ -9,7 +9,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from course_utils.checks.executed_cells import watch
 from course_utils.lazy import attach
 from course_utils.settings import RANK
 
@@ -92,6 +91,8 @@ def _watch_cells() -> None:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     if shell is not None and RANK.value() is None:
+        from course_utils.checks.executed_cells import watch
+
         watch(shell)
 
 

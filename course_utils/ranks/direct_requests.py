@@ -1,8 +1,8 @@
 """Requests that reach the ranks through ipyparallel itself, from a learner's view or client: told as calls are.
 
-On a rank they are recorded (`engine.calls.DirectRequest`). Here `AsyncResult.wait` and `get`, on which all that blocks
-in ipyparallel comes down, see them through: a deadlock and the stop button break them off, and an error names rank
-and line. That holds for every client of this process whose engines the ranks are.
+On a rank they are recorded (`engine.calls.RecordedRequest`). Here `AsyncResult.wait` and `get`, on which all that
+blocks in ipyparallel comes down, see them through: a deadlock and the stop button break them off, and an error names
+rank and line. That holds for every client of this process whose engines the ranks are.
 """
 
 import functools

@@ -83,7 +83,7 @@ class Meeting(NamedTuple):
 
 def _alone(size: int) -> Meeting:
     """For a group of which the trace can know nothing."""
-    return Meeting(uuid.uuid4().hex, [recorder.rank] * size, False, lambda: None)
+    return Meeting(uuid.uuid4().hex, list(range(size)), False, lambda: None)
 
 
 class _Attendance:
@@ -195,7 +195,7 @@ def _make_group_together(
         distributed_c10d.ProcessGroup = _PlainGroup  # type: ignore[misc]
     if isinstance(made[0], TracedGroup):
         token, members, complete, leave = meeting or _alone(size)
-        awaited = complete and timeout > SHORT_TIMEOUT
+        made[0].known, awaited = complete, complete and timeout > SHORT_TIMEOUT
         made[0].introduce(f"{backend} {token}", members, open_sockets() - before, leave, awaited=awaited)
     return made
 

@@ -226,6 +226,7 @@ class TracedGroup(dist.ProcessGroup):
         recording: whether calls are recorded, in all groups.
         ledger_name: its name in the ledger. It lives on from one cell to the next, as the group does.
         members: for each rank of the group, the rank of the run.
+        known: whether it is known which ranks of the run they are; else there are no events, which have peers.
         awaited: whether the graph of waits may know what its operations need. It may not where other processes than
             ranks take part, or where a short timeout of the learner's ends what never comes.
         dismissed: whether the learner's code has destroyed it while the rank was asked to stop.
@@ -235,6 +236,7 @@ class TracedGroup(dist.ProcessGroup):
     recording = True
     ledger_name = f"{PROCESS_GROUPS}of this rank alone"
     members: list[int] = []  # noqa: RUF012 - until `introduce` gives each group its own
+    known = True
     awaited = False
     broken = dismissed = False
     _names: set[str] = set()  # noqa: RUF012 - shared by all
@@ -335,6 +337,7 @@ class TracedGroup(dist.ProcessGroup):
         as_called = None if end is None else dist.get_global_rank(self, end)
         name, text, by_learner = message_call(kind, as_called, tag, sys._getframe(2))
         sends, work = kind == "send", start(tensors, end, tag)
+        known = self.known  # what is called at the end must not keep the group alive
         need: Need
         if sends and peer is not None:
             need = recorder.ledger.add_send(group, members, peer, tag)
@@ -343,6 +346,8 @@ class TracedGroup(dist.ProcessGroup):
 
         def on_completion(stop: float) -> None:
             source = peer
+            if not known:
+                return
             if not sends and stop < float("inf"):
                 source = members[work._source_rank()] if peer is None else peer
                 recorder.ledger.add_received(group, source, tag)
@@ -412,8 +417,11 @@ def _recorded(method: str, method_name: str, contribution: int | None) -> Callab
         if work is None:
             work = _QueuedWork()
 
+        known = self.known  # what is called at the end must not keep the group alive
+
         def on_completion(end: float) -> None:
-            recorder.add_collective(name, need.agreement, need, began, end, size, line)
+            if known:
+                recorder.add_collective(name, need.agreement, need, began, end, size, line)
 
         on_gpu = isinstance(work, _QueuedWork) or _on_gpu(args)
         can_be_polled = on_gpu or method not in _DONE_WHEN_WAITED_FOR

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch.distributed as dist
 from torch.distributed import Store
 
+from course_utils import system
 from course_utils.trace.blocking_calls import ThreadedCall
 from course_utils.trace.recorder import SourceLine, current_line, recorder
 from course_utils.trace.wait_graph import Need
@@ -51,12 +52,12 @@ def inside_call(text: str, need: Need | None = None, source_line: SourceLine | N
         _outer_call.reset(token)
 
 
-_process = os.getpid()
+_polled_process = 0
 
 
 def is_polled() -> bool:
     """Whether waits of this thread are polled: those of the main thread, in the rank and in none that it has forked."""
-    return threading.current_thread() is threading.main_thread() and os.getpid() == _process
+    return threading.current_thread() is threading.main_thread() and os.getpid() == _polled_process
 
 
 def wait_until(done: Callable[[], bool], text: str) -> None:
@@ -213,11 +214,11 @@ Sockets = set[tuple[int, int]]
 def open_sockets() -> Sockets:
     """Those that are open now; none where a system does not show them."""
     found = set()
-    for name in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd") else ():
+    for descriptor in system.open_files():
         with contextlib.suppress(OSError):
-            status = os.stat(f"/proc/self/fd/{name}")
+            status = os.fstat(descriptor)
             if stat.S_ISSOCK(status.st_mode):
-                found.add((int(name), status.st_ino))
+                found.add((descriptor, status.st_ino))
     return found
 
 
@@ -232,7 +233,9 @@ def cut(sockets: Sockets) -> None:
 
 
 def poll_stores() -> None:
-    """From now on waits for stores, and for all processes of a group over gloo, are polled."""
+    """From now on waits for stores, and for all processes of a group over gloo, are polled in this process."""
+    global _polled_process
+    _polled_process = os.getpid()
     ours: list[tuple[Any, str, Callable]] = [
         (Store, "wait", _wait),
         (Store, "get", _get),

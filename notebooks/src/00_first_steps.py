@@ -27,7 +27,7 @@ planner_pictures.why_many(estimate)
 
 # %% [markdown]
 # Why does the optimizer need 12 bytes for each parameter? It keeps three numbers of 4 bytes: a more precise copy of the
-# parameter, and two running averages, one of its gradient and one of the gradient's square.
+# parameter, the average of its recent gradients, and the average of their squares.
 #
 # The picture comes from a planner, which you'll use yourself in lesson 11. The planner is more careful than we were. It
 # also counts three things that we left out: the memory for the network's intermediate results (the **activations**),

@@ -49,6 +49,8 @@ EXCEPTIONS = {
     "course_utils/reporting/page.py: utils report": "the mark by which a report is known from a file of the learner's",
     "course_utils/system.py: kill": "a counter of the kernel",
     "course_utils/system.py: oom": "a counter of the kernel",
+    "course_utils/trace/call_errors.py: message:": "mpi4py's words",
+    "course_utils/trace/call_errors.py: value given was": "MPICH's words",
     "course_utils/trace/torch_distributed.py: Connection closed by peer": "gloo's words",
     "course_utils/trace/torch_distributed.py: Connection reset by peer": "gloo's words",
     "workshop/bench/cluster.py: number": "the line by which the bench's own program answers it",

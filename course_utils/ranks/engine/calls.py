@@ -83,7 +83,7 @@ def _recording(fresh: bool = True) -> Iterator[None]:
         recorder.end()
 
 
-class DirectRequest:
+class RecordedRequest:
     """A request that a client of ipyparallel has sent, and not the course: it is recorded as a call is.
 
     IPython's long tracebacks take seconds where a machine is busy, in which a rank hears no interrupt.
@@ -93,7 +93,7 @@ class DirectRequest:
         self._shell = shell
         self._error: BaseException | None = None
 
-    def __enter__(self) -> "DirectRequest":
+    def __enter__(self) -> "RecordedRequest":
         own = {"showtraceback": self._keep_error, "showsyntaxerror": self._keep_error}
         vars(self._shell).update(own, _format_exception_for_storage=lambda *args, **kwargs: {})
         recorder.begin(this_rank().world.rank, fresh=False)

@@ -15,6 +15,7 @@ from typing import Any
 from mpi4py import MPI
 
 from course_utils import settings
+from course_utils.ranks.engine.calls import RecordedRequest
 from course_utils.ranks.engine.rank_process import join
 from course_utils.ranks.engine.reply import OWN_REQUEST
 from course_utils.ranks.processes.ranks_folder import RanksFolder
@@ -35,8 +36,6 @@ def _engine_class() -> Any:
     from ipyparallel.engine import app
     from ipyparallel.engine.kernel import IPythonParallelKernel
 
-    from course_utils.ranks.engine.calls import DirectRequest
-
     class RankKernel(IPythonParallelKernel):
         """ipykernel's kernel, but its interrupt handler stays ours, and the notebook sees when it is at work."""
 
@@ -47,7 +46,7 @@ def _engine_class() -> Any:
             """
             arguments = content, bufs, msg_id, reply_metadata
             if reply_metadata.get("label") != OWN_REQUEST:
-                with DirectRequest(self.shell) as request:
+                with RecordedRequest(self.shell) as request:
                     reply_content, result = super().do_apply(*arguments)
                     return request.tell_what_went_wrong(reply_content), result
             assert recorder.activity
@@ -63,7 +62,7 @@ def _engine_class() -> Any:
 
         async def do_execute(self, *args: Any, **kwargs: Any) -> Any:
             """Record a cell that comes from a view of ipyparallel's; those of `%%px` are calls of the course's."""
-            with DirectRequest(self.shell) as request:
+            with RecordedRequest(self.shell) as request:
                 return request.tell_what_went_wrong(await super().do_execute(*args, **kwargs))
 
         def pre_handler_hook(self) -> None: ...

@@ -19,8 +19,8 @@ from course_utils.ranks.virtual.virtual_requests import (
     FromNobody,
     ReceiveRequest,
     Request,
-    SendAndReceive,
     SynchronousSend,
+    VirtualSendAndReceive,
     from_nobody,
     record_nothing,
     status_of,
@@ -261,7 +261,7 @@ class VirtualMessages(RankInCommunicator):
     def Isendrecv(self, sendbuf, dest, sendtag=0, recvbuf=None, source=ANY_SOURCE, recvtag=ANY_TAG):
         self.check_peer("Isendrecv", dest)
         receive = self._start_receive("Isendrecv", recvbuf, source, recvtag)
-        return SendAndReceive(receive, self._start_buffer("Isendrecv", None, sendbuf, dest, sendtag))
+        return VirtualSendAndReceive(receive, self._start_buffer("Isendrecv", None, sendbuf, dest, sendtag))
 
     def Isendrecv_replace(self, buf, dest, sendtag=0, source=ANY_SOURCE, recvtag=ANY_TAG):
         return self.Isendrecv(np.array(buf), dest, sendtag, buf, source, recvtag)

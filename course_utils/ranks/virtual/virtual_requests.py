@@ -222,7 +222,7 @@ class FromNobody(Request):
         return from_nobody()
 
 
-class SendAndReceive(Request):
+class VirtualSendAndReceive(Request):
     """What `Isendrecv` makes: a receive and a send under way, which end together."""
 
     def __init__(self, receive: Request, send: Request) -> None:
