@@ -183,7 +183,8 @@ class Connection(ABC):
             if rank in call.replies:
                 call.replies[rank].computing = computes
         for rank, (text, need) in call.waiting.items():
-            if rank in call.replies and call.replies[rank].kind == "interrupted":
+            set_free = "returned" if cause.ending is Ending.DEADLOCK else ""  # by a rank that was interrupted before it
+            if rank in call.replies and call.replies[rank].kind in ("interrupted", set_free):
                 call.replies[rank].waiting, call.replies[rank].need = text, need
         if call.pending:
             call.lost = list(call.pending)

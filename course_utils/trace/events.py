@@ -27,6 +27,7 @@ class Agreement(NamedTuple):
         op: the operation, "SUM"; "" where there is none.
         amount, unit: how much each rank brings, 10 of "float64" or of BYTES; None and "" where it need not be the same,
             or is not known.
+        between_groups: whether it is one of two groups, whose root is numbered as in the run.
     """
 
     name: str
@@ -34,10 +35,12 @@ class Agreement(NamedTuple):
     op: str = ""
     amount: int | None = None
     unit: str = ""
+    between_groups: bool = False
 
     def __str__(self) -> str:
         """ "Bcast(root=0) of 10 float64"; a sum goes without saying."""
-        root = "" if self.root is None else f"root={'MPI.PROC_NULL' if self.root == UNKNOWN_ROOT else self.root}"
+        number = f"rank {self.root}" if self.between_groups else self.root
+        root = "" if self.root is None else f"root={'MPI.PROC_NULL' if self.root == UNKNOWN_ROOT else number}"
         operation = f"op={self.op}" if self.op not in ("", "SUM") else ""
         more = ", ".join(filter(None, [root, operation]))
         return f"{self.name}{f'({more})' if more else ''}{f' of {self.amount} {self.unit}' if self.unit else ''}"

@@ -88,7 +88,7 @@ class InterCollectives(Collectives):
             root = self.own_ranks[self.rank]
         elif root is not None:
             root = self.world_ranks[root] if 0 <= root < len(self.world_ranks) else root
-        return CollectiveCall(MPI.Request, 0, root, op).agreement(name)
+        return CollectiveCall(MPI.Request, 0, root, op).agreement(name)._replace(between_groups=True)
 
     def _call(self, name: str, agreement: Agreement, size: int, *arguments: Any) -> Any:
         """Make a blocking call when all ranks have come."""

@@ -114,8 +114,8 @@ def _name_at(code: CodeType, instruction: int) -> str:
         if known and not step.opname.startswith(("LOAD_ATTR", "LOAD_METHOD")):
             names = []
         names = [*names, str(step.argval)] if known else []
-    prefix = "with " if enters and names else ""
-    return prefix + ".".join(names)
+    name = ".".join(names)
+    return f"`with {name}`" if enters and name else name
 
 
 def _begin(step: dis.Instruction) -> tuple[int | None, int | None]:

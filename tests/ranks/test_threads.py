@@ -167,7 +167,7 @@ def thread_is_awaited(comm):
         (executor_is_left, "Executor.map"),
         (future_is_waited_for, "Future.result"),
         (queue_is_waited_for, "Queue.get"),
-        (thread_is_awaited, "run"),
+        (thread_is_awaited, "asyncio.run"),
     ],
 )
 def test_a_hopeless_thread_that_is_waited_for_is_a_deadlock(four_ranks, function, call, capsys) -> None:

@@ -258,8 +258,7 @@ def test_only_what_this_run_sends_explains_a_wait(four_ranks) -> None:
 
 def test_what_an_earlier_cell_has_sent_is_named_as_such(four_ranks) -> None:
     four_ranks.execute(
-        "from mpi4py import MPI\n"
-        "duplicate = MPI.COMM_WORLD.Dup()\n"
+        "from mpi4py import MPI\nduplicate = MPI.COMM_WORLD.Dup()\n"
         "if duplicate.rank == 0: duplicate.send(1, dest=1, tag=5)"
     )
     with pytest.raises(RankError, match="with tag 5 is there, sent in an earlier run or cell, but rank 1 asks for"):
