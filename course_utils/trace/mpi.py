@@ -147,6 +147,7 @@ class TracedComm(PointToPoint, PersistentCollectives, Collectives, MPI.Intracomm
         self.wait_for_all_ranks(call)
         recorder.add_uncounted(call)  # nor what the new processes are sent
         comm = call_in_thread(functools.partial(getattr(self.inner, call), command, args, *more), call)
+        self.wait_for_all_ranks(call)  # the new processes may end as soon as one rank has done its part with them
         return recorder.add_resource(SpawnedProcesses(comm), call)
 
     # --- made by some of its ranks ----------------------------------------------------------------------------------

@@ -1,6 +1,9 @@
 """Processes that ranks have started: they are no ranks of the run, so what they do cannot be known.
 
 Messages to and from them are waited for so that the wait can be left. The ledger does not hold them.
+
+`Spawn` returns when every rank has its connection to them. A process that ends before that, as MPICH lets it if it
+disconnects at once, makes `Spawn` fail on the ranks that come too late.
 """
 
 from functools import partial

@@ -28,7 +28,10 @@ MAX_RANKS_PER_CORE = 8
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _LEAST_ROOM = 1 << 16  # bytes
 _AS_MODULE = ("-P", "-m")  # from the checkout of this notebook, whatever course lies in the folder at hand
-_WITHIN_THIS_MACHINE = {"UCX_TLS": "posix,self"}  # no sockets, so nobody can listen in
+_WITHIN_THIS_MACHINE = {
+    "UCX_TLS": "posix,self",  # no sockets, so nobody can listen in
+    "HWLOC_COMPONENTS": "-x86",  # asks each core in turn: a new process waits long for its turn on a core that is busy
+}
 if not LINUX:  # a Mac's MPICH has no UCX; a Mac's name may resolve to nothing, and its firewall asks about open ports
     _WITHIN_THIS_MACHINE |= {
         **{"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"},  # MPICH's libfabric, which calls it so on every system

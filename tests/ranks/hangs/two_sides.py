@@ -198,6 +198,18 @@ def child_answers_after_a_second(comm):
     child.Disconnect()
 
 
+def rank_0_is_done_with_each_child_at_once(comm):
+    """Four programs one after the other; each ends as soon as rank 0 has told it to, whatever rank 1 does meanwhile.
+
+    Finding: correct
+    """
+    for _ in range(4):
+        child = _spawn(comm, "parent.recv(source=0); parent.Disconnect()")
+        if comm.rank == 0:
+            child.send("end", dest=0)
+        child.Disconnect()
+
+
 def each_rank_spawns_a_helper(comm):
     """Each rank spawns a helper of its own, on MPI.COMM_SELF, and sums with it.
 
