@@ -70,7 +70,8 @@ class TracedComm(PointToPoint, PersistentCollectives, Collectives, MPI.Intracomm
     def Free(self):
         recorder.remove_resource(self)
         recorder.ledger.freed.add(self.label)
-        super().Free()
+        if not keeps_a_message(self.inner):
+            super().Free()
 
     Disconnect = Free  # what is under way goes on all the same
 
@@ -258,11 +259,15 @@ class TracedIntercomm(PointToPoint, InterCollectives, MPI.Intercomm):
     def Free(self):
         recorder.remove_resource(self)
         recorder.ledger.freed.add(self.label)
-        super().Free()
+        if not keeps_a_message(self.inner):
+            super().Free()
 
     Disconnect = Free  # what is under way goes on all the same
 
 
+_left_over: list[TracedComm] = []  # by the run before
+_LOOKS = 2
+"""A look in vain is what takes messages off the network, so the second look finds what has just come."""
 _MANY = 3
 """Communicators of one line that a run may not leave: a loop makes them."""
 _attach, _detach = MPI.Attach_buffer, MPI.Detach_buffer
@@ -287,11 +292,23 @@ def detach_buffer() -> Any:
     return _detach()
 
 
+def keeps_a_message(comm: MPI.Comm) -> bool:
+    """Whether a message that nobody has received lies there, or is on its way to this rank and seen already.
+
+    Such a communicator must not be freed: MPI gives its number to a later one, which would receive the message.
+    """
+    return any(comm.Iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG) for _ in range(_LOOKS))
+
+
 def free_leftovers() -> list[str]:
     """Free what a run has made and not freed, lest many runs use up MPI's means.
 
+    Communicators of one group are freed a run later, when what was sent on them has arrived (see `keeps_a_message`).
     Gives back, in words, what nobody should leave: anything but one or two communicators.
     """
+    for comm in _left_over:
+        comm.Free()
+    _left_over.clear()
     resources = list(recorder.resources.values())
     counts = Counter(text for _, text in resources)
     words = [
@@ -302,6 +319,9 @@ def free_leftovers() -> list[str]:
     for thing, _ in resources:
         if thing is attach_buffer:
             detach_buffer()
+        elif isinstance(thing, TracedComm):
+            recorder.ledger.freed.add(thing.label)
+            _left_over.append(thing)
         elif hasattr(thing, "inner"):
             thing.Free()
     return words

@@ -812,3 +812,18 @@ def test_a_call_that_only_a_busy_machine_has_kept_from_its_end_is_told_so() -> N
     assert cause == BrokenOff(
         Ending.TOO_BUSY, "not finished after 0 s, but the machine was busy: only 0 s of them were computed."
     )
+
+
+def test_what_was_left_on_a_duplicate_meets_no_later_run(four_ranks) -> None:
+    def leaves_a_message(comm):
+        duplicate = comm.Dup()
+        if comm.rank == 0:
+            duplicate.send(1, dest=1)
+
+    def receives(comm):
+        return comm.recv(source=0) if comm.rank == 1 else None
+
+    for _ in range(3):
+        four_ranks.run(leaves_a_message)
+        with pytest.raises(RankError, match="deadlock"):
+            four_ranks.run(receives)
