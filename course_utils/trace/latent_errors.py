@@ -33,7 +33,7 @@ def latent_errors(events: Sequence[Event], ranks: int, unfinished: Collection[in
     received = {sent for sent, _ in pairs}
     return [
         *(
-            f"{sentence} The run came to an end only by luck, and its results may be wrong."
+            f"{sentence} The run came to an end, but its results may be wrong."
             for sentence in mismatched_collectives(in_order)
         ),
         *_absent_ranks(collectives, ranks, unfinished),
