@@ -76,7 +76,7 @@ def bus_bandwidth(where: Where):
 
 def recorded(where: Where, folder: str) -> None:
     """On each rank: in the place of the default group one whose calls the course records."""
-    from course_utils.trace.torch_distributed import record_calls
+    from course_utils.trace.torch.torch_distributed import record_calls
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
     dist.destroy_process_group()
@@ -151,8 +151,8 @@ def mpi_and_gpus(where: Where):
     except (ImportError, RuntimeError):  # the package is missing, or the library below it
         raise Needs("mpi4py and an MPI") from None
     from course_utils.errors import CourseError
-    from course_utils.trace.memory import cuda_aware
-    from course_utils.trace.mpi import TracedComm
+    from course_utils.trace.mpi.memory import cuda_aware
+    from course_utils.trace.mpi.traced_communicators import TracedComm
 
     if where.cuda and cuda_aware():
         raise Needs("an MPI that is not CUDA-aware; this one is")

@@ -12,8 +12,8 @@ import torch
 
 from course_utils.errors import CourseError
 from course_utils.system import started_at
-from course_utils.trace import memory
-from course_utils.trace.memory import check_memory, device_of
+from course_utils.trace.mpi import memory
+from course_utils.trace.mpi.memory import check_memory, device_of
 from gpu import all_checks
 from gpu.on_ranks import share_a_gpu
 from gpu.registry import CHECKS, PARTS, Where

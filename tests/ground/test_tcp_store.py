@@ -73,7 +73,7 @@ def test_locks_are_tried_out_before_a_file_is_trusted(four_ranks, tmp_path, how:
 
 def trust_locks(comm, well: bool | None) -> None:
     from course_utils.ranks.engine import torch_group
-    from course_utils.trace.process_groups import close_groups
+    from course_utils.trace.torch.process_groups import close_groups
 
     close_groups()
     torch_group._lock.clear()

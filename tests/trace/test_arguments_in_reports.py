@@ -9,12 +9,12 @@ import pytest
 from mpi4py import MPI
 
 from course_utils.errors import RankError
-from course_utils.trace.call_errors import BufferTooSmall
 from course_utils.trace.call_texts import collective_text, event_text, function_text, receive_text, send_text
 from course_utils.trace.events import BYTES, Agreement, BufferLayout, Event, read_layouts
 from course_utils.trace.ledger import PROCESS_GROUPS, Ledger, read_snapshot
+from course_utils.trace.mpi.call_errors import BufferTooSmall
+from course_utils.trace.mpi.type_signatures import bytes_for_each, message_bytes, order_of, unit_of, vector_layout
 from course_utils.trace.type_mismatches import in_units, mismatched_collective, mismatched_order
-from course_utils.trace.type_signatures import bytes_for_each, message_bytes, order_of, unit_of, vector_layout
 from course_utils.trace.wait_explanations import Mistake, explanation_text, near_misses
 from course_utils.trace.wait_graph import (
     IS_DONE,

@@ -15,9 +15,9 @@ from mpi4py import MPI
 from course_utils.errors import CourseError, RankError
 from course_utils.ranks.virtual.virtual_ranks import VirtualRanks
 from course_utils.trace.events import Event, bytes_sent, count_rounds, pair_messages, phase_seconds
+from course_utils.trace.mpi.requests import origin_text
 from course_utils.trace.recorder import NO_LINE, SourceLine, phase, recorder, warning_text
-from course_utils.trace.requests import origin_text
-from course_utils.trace.torch_distributed import TracedGroup, TracedWork
+from course_utils.trace.torch.torch_distributed import TracedGroup, TracedWork
 
 
 def send(rank, peer, start, end, size=8, tag=0):
@@ -641,7 +641,7 @@ def hang_on_a_gpu() -> str:
     import torch
     import torch.distributed as dist
 
-    from course_utils.trace.torch_distributed import TracedGroup
+    from course_utils.trace.torch.torch_distributed import TracedGroup
 
     class Never:
         def record(self) -> None: ...

@@ -15,7 +15,7 @@ from torch import nn
 from course_utils.lessons.hardware.layer_costs import work_and_depth
 from course_utils.lessons.overlap.played_hardware import Wait
 from course_utils.lessons.overlap.step_times import time_steps
-from course_utils.trace.torch_distributed import unrecorded
+from course_utils.trace.torch.torch_distributed import unrecorded
 from course_utils.vgg import random_images, vgg11
 
 

@@ -15,7 +15,7 @@ from course_utils.lessons.hybrid_and_sharded.zero_stages import prepared
 from course_utils.lessons.model_parallel.text import CHARACTERS, character_text, text_batches
 from course_utils.lessons.model_parallel.transformer import character_model
 from course_utils.measuring import by_turns
-from course_utils.trace.torch_distributed import unrecorded
+from course_utils.trace.torch.torch_distributed import unrecorded
 
 BATCH, CONTEXT = 8, 8
 TIMED_BUCKET = 1 << 20  # bytes: three or four buckets

@@ -35,12 +35,12 @@ from course_utils.ranks.processes.installation import version
 from course_utils.ranks.processes.launch_ranks import short_name
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import has_abandoned_calls
-from course_utils.trace.call_errors import error_text
 from course_utils.trace.learner_threads import OWN_THREADS
 from course_utils.trace.ledger import EARLIER_RUNS, WORLD
-from course_utils.trace.mpi import TracedComm, forget_leftovers, free_leftovers
+from course_utils.trace.mpi.call_errors import error_text
+from course_utils.trace.mpi.traced_communicators import TracedComm, forget_leftovers, free_leftovers
+from course_utils.trace.mpi.windows import release_locks
 from course_utils.trace.recorder import StopAsked, recorder
-from course_utils.trace.windows import release_locks
 
 _BEGINNING = "the beginning of the run"
 _OTHERS_HEAR_OF_A_STOP = 0.5
@@ -273,7 +273,7 @@ def _begin_together(task: RankTask) -> MPI.Intracomm:
 
 def _meet_and_close_broken_groups(world_size: int, number: int) -> MPI.Intracomm:
     """A communicator as `_meet_on`'s. Groups of torch.distributed that are broken on one rank are closed on all."""
-    groups = sys.modules.get("course_utils.trace.process_groups")
+    groups = sys.modules.get("course_utils.trace.torch.process_groups")
     broken = bool(groups and groups.default_group_is_broken())
     inner, broken_somewhere = _meet_on(world_size, number, broken)
     if groups and broken_somewhere:

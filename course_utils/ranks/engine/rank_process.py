@@ -14,14 +14,14 @@ from course_utils.ranks.engine.interrupts import on_interrupt, print_threads_err
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.processes.standing_questions import answer_questions
 from course_utils.trace.activity import ActivityFile
-from course_utils.trace.files import TracedFile
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.meetings import meetings
-from course_utils.trace.mpi import TracedComm, attach_buffer, detach_buffer
+from course_utils.trace.mpi.files import TracedFile
+from course_utils.trace.mpi.meetings import meetings
+from course_utils.trace.mpi.requests import PersistentRequest, TracedRequest
+from course_utils.trace.mpi.traced_communicators import TracedComm, attach_buffer, detach_buffer
+from course_utils.trace.mpi.windows import TracedWin
 from course_utils.trace.recorder import recorder
-from course_utils.trace.requests import PersistentRequest, TracedRequest
-from course_utils.trace.torch_import import trace_torch
-from course_utils.trace.windows import TracedWin
+from course_utils.trace.torch.torch_import import trace_torch
 
 
 class Communicators:

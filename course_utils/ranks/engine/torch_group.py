@@ -19,10 +19,10 @@ from torch.distributed.constants import default_pg_timeout
 from course_utils.gpu_seats import assign_gpus, own_seat
 from course_utils.ranks.engine.rank_process import this_rank
 from course_utils.tcp_store import own_address, tcp_store
-from course_utils.trace.process_groups import close_groups, course_group, plain_init
 from course_utils.trace.recorder import NO_LINE, recorder
-from course_utils.trace.torch_distributed import TracedGroup
-from course_utils.trace.torch_stores import inside_call
+from course_utils.trace.torch.process_groups import close_groups, course_group, plain_init
+from course_utils.trace.torch.torch_distributed import TracedGroup
+from course_utils.trace.torch.torch_stores import inside_call
 from course_utils.words import capital, ranks_in_words
 
 if TYPE_CHECKING:

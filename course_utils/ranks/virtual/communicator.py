@@ -7,7 +7,7 @@ from course_utils.ranks.virtual.virtual_collectives import VirtualCollectives
 from course_utils.ranks.virtual.virtual_messages import VirtualMessages
 from course_utils.ranks.virtual.virtual_mpi import KnownInPart
 from course_utils.trace.events import Agreement
-from course_utils.trace.several_requests import UNDEFINED
+from course_utils.trace.mpi.several_requests import UNDEFINED
 
 _LEFT_OUT = frozenset(
     ("bsend", "f2py", "free", "fromhandle", "fromint", "group", "handle", "ibsend", "improbe", "info", "is_inter")

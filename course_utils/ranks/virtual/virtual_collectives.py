@@ -20,9 +20,9 @@ from course_utils.ranks.virtual.virtual_mpi import Op
 from course_utils.ranks.virtual.virtual_requests import CollectiveRequest, Request
 from course_utils.ranks.virtual.virtual_time import OpenCollective, RunIsOver
 from course_utils.trace.call_texts import collective_text
-from course_utils.trace.collective_forms import with_both_forms
 from course_utils.trace.events import Agreement
-from course_utils.trace.pickles import pickle_object
+from course_utils.trace.mpi.collective_forms import with_both_forms
+from course_utils.trace.mpi.pickles import pickle_object
 from course_utils.trace.recorder import current_line
 
 

@@ -28,7 +28,7 @@ from course_utils.ranks.virtual.virtual_requests import (
 from course_utils.ranks.virtual.virtual_time import PostedReceive, RunIsOver, VirtualMessage
 from course_utils.trace import call_texts
 from course_utils.trace.events import OBJECT
-from course_utils.trace.pickles import pickle_object
+from course_utils.trace.mpi.pickles import pickle_object
 from course_utils.trace.recorder import current_line
 from course_utils.trace.wait_graph import Message, Receive, Send
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from course_utils.errors import CourseError
+from course_utils.trace.mpi.several_requests import UNDEFINED
 from course_utils.trace.recorder import is_learner_code
-from course_utils.trace.several_requests import UNDEFINED
 
 ANY_SOURCE, ANY_TAG, PROC_NULL = -2, -1, -1
 """As MPICH has them."""

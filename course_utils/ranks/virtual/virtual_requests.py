@@ -12,8 +12,8 @@ from course_utils.ranks.virtual.virtual_time import (
     VirtualMessage,
     VirtualRank,
 )
+from course_utils.trace.mpi.several_requests import SeveralRequests, with_statuses
 from course_utils.trace.recorder import NO_LINE, current_line
-from course_utils.trace.several_requests import SeveralRequests, with_statuses
 from course_utils.trace.wait_graph import CombinedNeed, Need
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from course_utils.lessons.strategy_search.program.tensor_moves import Spread, ex
 from course_utils.lessons.strategy_search.program.write_program import program_text
 from course_utils.lessons.strategy_search.simulator import program_steps
 from course_utils.syllabus import ROOT
-from course_utils.trace.torch_distributed import unrecorded
+from course_utils.trace.torch.torch_distributed import unrecorded
 from course_utils.vgg import vgg11
 from workshop.bench.strategy import comparison_rows, varied_strategies
 

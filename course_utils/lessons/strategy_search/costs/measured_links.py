@@ -15,7 +15,7 @@ from course_utils.lessons.allreduce.network_fit import fit_network
 from course_utils.lessons.hardware.machine_rates import using_threads
 from course_utils.lessons.strategy_search.costs.device_topology import DeviceTopology, Link
 from course_utils.lessons.strategy_search.program.tensor_moves import Spread, exchange
-from course_utils.trace.torch_distributed import unrecorded
+from course_utils.trace.torch.torch_distributed import unrecorded
 
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks

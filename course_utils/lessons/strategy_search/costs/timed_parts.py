@@ -16,7 +16,7 @@ from course_utils.lessons.hardware.machine_rates import using_threads
 from course_utils.lessons.strategy_search.costs.local_modules import LocalPart, fill
 from course_utils.lessons.strategy_search.graph.operator_graph import Shape
 from course_utils.lessons.strategy_search.program.run_program import keep_freed_memory
-from course_utils.trace.torch_distributed import unrecorded
+from course_utils.trace.torch.torch_distributed import unrecorded
 
 
 class PartToTime(NamedTuple):

@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from course_utils.lessons.data_parallel.training import Sgd
 from course_utils.measuring import by_turns
-from course_utils.trace.torch_distributed import unrecorded
+from course_utils.trace.torch.torch_distributed import unrecorded
 
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks

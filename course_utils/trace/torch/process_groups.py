@@ -25,8 +25,8 @@ from torch.distributed import distributed_c10d, rpc
 from course_utils.trace.events import Agreement
 from course_utils.trace.learner_threads import OWN_THREADS
 from course_utils.trace.recorder import StopAsked, recorder
-from course_utils.trace.torch_distributed import SHORT_TIMEOUT, TracedGroup
-from course_utils.trace.torch_stores import (
+from course_utils.trace.torch.torch_distributed import SHORT_TIMEOUT, TracedGroup
+from course_utils.trace.torch.torch_stores import (
     inside_call,
     is_polled,
     open_sockets,

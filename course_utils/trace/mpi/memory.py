@@ -12,7 +12,7 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.errors import CourseError
-from course_utils.trace.call_errors import name_errors, note_call
+from course_utils.trace.mpi.call_errors import name_errors, note_call
 
 _NO_GPU = frozenset({int, np.ndarray})
 """A rank, a tag, or an array that no GPU has: nearly always."""

@@ -8,15 +8,21 @@ import numpy as np
 from mpi4py import MPI
 
 from course_utils.errors import MessageTruncated, NoSuchRank
-from course_utils.trace.call_errors import note_call
 from course_utils.trace.call_texts import receive_text, send_text
-from course_utils.trace.collectives import size_of
 from course_utils.trace.events import OBJECT, BufferLayout
-from course_utils.trace.memory import check_buffers
-from course_utils.trace.pickles import pickle_object
+from course_utils.trace.mpi.call_errors import note_call
+from course_utils.trace.mpi.collectives import size_of
+from course_utils.trace.mpi.memory import check_buffers
+from course_utils.trace.mpi.pickles import pickle_object
+from course_utils.trace.mpi.requests import (
+    OnCompletion,
+    PersistentRequest,
+    PickledReceive,
+    SendAndReceive,
+    TracedRequest,
+)
+from course_utils.trace.mpi.type_signatures import message_layouts, unit_of
 from course_utils.trace.recorder import SourceLine, current_line, recorder
-from course_utils.trace.requests import OnCompletion, PersistentRequest, PickledReceive, SendAndReceive, TracedRequest
-from course_utils.trace.type_signatures import message_layouts, unit_of
 from course_utils.trace.wait_graph import Receive, Send
 
 

@@ -11,13 +11,13 @@ from mpi4py import MPI
 
 from course_utils.errors import MessageTruncated
 from course_utils.trace.buffers_in_use import contiguous_array, note_overlapping_buffers, watch_for_changes
-from course_utils.trace.call_errors import error_text, note_call
+from course_utils.trace.mpi.call_errors import error_text, note_call
+from course_utils.trace.mpi.several_requests import SeveralRequests, with_statuses
 from course_utils.trace.recorder import NO_LINE, SourceLine, current_line, recorder
-from course_utils.trace.several_requests import SeveralRequests, with_statuses
 from course_utils.trace.wait_graph import CombinedNeed, Need, any_of
 
 if TYPE_CHECKING:
-    from course_utils.trace.traced_messages import PointToPoint
+    from course_utils.trace.mpi.traced_messages import PointToPoint
 
 # Called once, with the time of completion and the status; with inf and None for what was broken off.
 OnCompletion = Callable[[float, MPI.Status | None], None]

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from course_utils.trace.call_errors import name_errors
-from course_utils.trace.collectives import concatenate, receive_buffer, size_of_first, unpickle_parts
 from course_utils.trace.events import Agreement
-from course_utils.trace.memory import check_memory
-from course_utils.trace.pickles import pickle_object
+from course_utils.trace.mpi.call_errors import name_errors
+from course_utils.trace.mpi.collectives import concatenate, receive_buffer, size_of_first, unpickle_parts
+from course_utils.trace.mpi.memory import check_memory
+from course_utils.trace.mpi.pickles import pickle_object
+from course_utils.trace.mpi.requests import TracedRequest
 from course_utils.trace.recorder import current_line, recorder
-from course_utils.trace.requests import TracedRequest
 from course_utils.trace.wait_graph import CombinedNeed, Receive, single_needs
 
 _ON_BUFFERS = "allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"

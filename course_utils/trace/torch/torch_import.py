@@ -38,7 +38,7 @@ def _trace_if_there() -> bool:
     """Trace torch.distributed, if this torch has it and it was imported."""
     if not hasattr(sys.modules.get("torch.distributed"), "init_process_group"):
         return False
-    from course_utils.trace.process_groups import record_calls
+    from course_utils.trace.torch.process_groups import record_calls
 
     record_calls()
     return True

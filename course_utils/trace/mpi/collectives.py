@@ -19,15 +19,14 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from course_utils.trace.call_errors import NotABuffer
 from course_utils.trace.call_texts import collective_text
-from course_utils.trace.collective_forms import with_both_forms
 from course_utils.trace.events import BYTES, Agreement, BufferLayout, unit_bytes
-from course_utils.trace.memory import check_buffers
-from course_utils.trace.pickles import pickle_object
-from course_utils.trace.recorder import current_line, recorder
-from course_utils.trace.requests import TracedRequest
-from course_utils.trace.type_signatures import (
+from course_utils.trace.mpi.call_errors import NotABuffer
+from course_utils.trace.mpi.collective_forms import with_both_forms
+from course_utils.trace.mpi.memory import check_buffers
+from course_utils.trace.mpi.pickles import pickle_object
+from course_utils.trace.mpi.requests import TracedRequest
+from course_utils.trace.mpi.type_signatures import (
     bytes_of,
     cut_layout,
     item_bytes,
@@ -39,6 +38,7 @@ from course_utils.trace.type_signatures import (
     vector_layout,
     whole_layout,
 )
+from course_utils.trace.recorder import current_line, recorder
 from course_utils.trace.wait_graph import Collective
 
 

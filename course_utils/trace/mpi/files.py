@@ -14,9 +14,9 @@ from mpi4py import MPI
 
 from course_utils.trace.blocking_calls import call_in_thread
 from course_utils.trace.events import Agreement
-from course_utils.trace.memory import check_memory
+from course_utils.trace.mpi.memory import check_memory
+from course_utils.trace.mpi.requests import TracedRequest
 from course_utils.trace.recorder import current_line, recorder
-from course_utils.trace.requests import TracedRequest
 
 _File, _SELF = MPI.File, MPI.COMM_SELF
 _SETTINGS = ("Preallocate", "Seek_shared", "Set_atomicity", "Set_info", "Set_size", "Set_view", "Sync")

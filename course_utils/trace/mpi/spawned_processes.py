@@ -12,10 +12,10 @@ from typing import Any
 from mpi4py import MPI
 
 from course_utils.trace.blocking_calls import call_in_thread
+from course_utils.trace.mpi.requests import OnCompletion
+from course_utils.trace.mpi.traced_messages import PointToPoint
+from course_utils.trace.mpi.unrecorded_calls import mark_unrecorded_calls
 from course_utils.trace.recorder import recorder
-from course_utils.trace.requests import OnCompletion
-from course_utils.trace.traced_messages import PointToPoint
-from course_utils.trace.unrecorded_calls import mark_unrecorded_calls
 
 
 def check_arguments(call: str, *arguments: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from mpi4py import MPI
 
 from course_utils.trace.blocking_calls import call_in_thread, start_and_leave, wait_for_abandoned_calls
-from course_utils.trace.meetings import meetings
+from course_utils.trace.mpi.meetings import meetings
 from course_utils.trace.recorder import current_line, recorder
 from course_utils.trace.wait_graph import CombinedNeed, Lock
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from mpi4py import MPI
 
-from course_utils.trace.call_errors import name_errors
 from course_utils.trace.call_texts import receive_text, send_text
-from course_utils.trace.collectives import CollectiveCall, Collectives, size_of
 from course_utils.trace.events import Agreement
-from course_utils.trace.memory import check_memory
+from course_utils.trace.mpi.call_errors import name_errors
+from course_utils.trace.mpi.collectives import CollectiveCall, Collectives, size_of
+from course_utils.trace.mpi.memory import check_memory
+from course_utils.trace.mpi.requests import PersistentRequest, TracedRequest
+from course_utils.trace.mpi.type_signatures import unit_of
 from course_utils.trace.recorder import current_line, recorder
-from course_utils.trace.requests import PersistentRequest, TracedRequest
-from course_utils.trace.type_signatures import unit_of
 from course_utils.trace.wait_graph import CombinedNeed, Need
 from course_utils.words import join
 

@@ -15,18 +15,18 @@ from typing import Any
 from mpi4py import MPI
 
 from course_utils.trace.blocking_calls import call_in_thread
-from course_utils.trace.collectives import Collectives
 from course_utils.trace.events import Agreement
-from course_utils.trace.inter_communicators import InterCollectives
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.meetings import key_of, meetings
-from course_utils.trace.neighbour_collectives import NeighbourCollectives
-from course_utils.trace.persistent_requests import PersistentCollectives, partitioned_receive, partitioned_send
+from course_utils.trace.mpi.collectives import Collectives
+from course_utils.trace.mpi.inter_communicators import InterCollectives
+from course_utils.trace.mpi.meetings import key_of, meetings
+from course_utils.trace.mpi.neighbour_collectives import NeighbourCollectives
+from course_utils.trace.mpi.persistent_requests import PersistentCollectives, partitioned_receive, partitioned_send
+from course_utils.trace.mpi.requests import TracedRequest
+from course_utils.trace.mpi.spawned_processes import SpawnedProcesses, check_arguments
+from course_utils.trace.mpi.traced_messages import PointToPoint
+from course_utils.trace.mpi.unrecorded_calls import mark_unrecorded_calls
 from course_utils.trace.recorder import NO_LINE, current_line, recorder
-from course_utils.trace.requests import TracedRequest
-from course_utils.trace.spawned_processes import SpawnedProcesses, check_arguments
-from course_utils.trace.traced_messages import PointToPoint
-from course_utils.trace.unrecorded_calls import mark_unrecorded_calls
 
 
 def run_ranks_of(group: MPI.Group) -> list[int]:

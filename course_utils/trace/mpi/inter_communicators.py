@@ -15,11 +15,11 @@ from mpi4py import MPI
 
 from course_utils.trace.blocking_calls import call_in_thread
 from course_utils.trace.call_texts import collective_text
-from course_utils.trace.collectives import CollectiveCall, Collectives
 from course_utils.trace.events import UNKNOWN_ROOT, Agreement
-from course_utils.trace.pickles import pickle_object
+from course_utils.trace.mpi.collectives import CollectiveCall, Collectives
+from course_utils.trace.mpi.pickles import pickle_object
+from course_utils.trace.mpi.requests import TracedRequest
 from course_utils.trace.recorder import current_line, recorder
-from course_utils.trace.requests import TracedRequest
 from course_utils.trace.wait_graph import Collective
 
 _ANY_CODE = 0

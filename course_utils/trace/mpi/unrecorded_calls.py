@@ -8,9 +8,9 @@ from typing import Any
 from mpi4py import MPI
 
 from course_utils.trace.blocking_calls import call_in_thread
-from course_utils.trace.persistent_requests import PlainPersistentRequest
+from course_utils.trace.mpi.persistent_requests import PlainPersistentRequest
+from course_utils.trace.mpi.requests import TracedRequest
 from course_utils.trace.recorder import current_line, recorder
-from course_utils.trace.requests import TracedRequest
 
 _Request, _Prequest = MPI.Request, MPI.Prequest
 _LOCAL_CALLS = (

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from mpi4py import MPI
 
-from course_utils.trace.call_errors import BufferTooSmall
 from course_utils.trace.events import BYTES, BufferLayout
+from course_utils.trace.mpi.call_errors import BufferTooSmall
 
 _NO_BYTES = "bBc"
 """Formats of buffers of bytes, which may be a part of anything."""
