@@ -19,13 +19,13 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from course_utils.trace.torch import waits_in_backward
 from course_utils.trace.activity import RUNNING
 from course_utils.trace.blocking_calls import ThreadedCall
 from course_utils.trace.buffers_in_use import watch_for_changes
 from course_utils.trace.events import Agreement
 from course_utils.trace.ledger import PROCESS_GROUPS
 from course_utils.trace.recorder import SourceLine, StopAsked, current_line, recorder
+from course_utils.trace.torch import waits_in_backward
 from course_utils.trace.torch.torch_calls import COLLECTIVES, agreement_of, bytes_of, collective_call, message_call
 from course_utils.trace.torch.torch_stores import Sockets, cut
 from course_utils.trace.wait_graph import Need
