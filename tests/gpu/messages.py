@@ -76,7 +76,7 @@ def bus_bandwidth(where: Where):
 
 def recorded(where: Where, folder: str) -> None:
     """On each rank: in the place of the default group one whose calls the course records."""
-    from course_utils.trace.torch.torch_distributed import record_calls
+    from course_utils.trace.torch.process_groups import record_calls
 
     rank, ranks = dist.get_rank(), dist.get_world_size()
     dist.destroy_process_group()

@@ -171,7 +171,7 @@ def the_first_takes_it(comm):
         (never_comes, ("Rank 0 is waiting in recv(source=3), line ", "ranks 1, 2 and 3 have returned")),
         (each_waits_for_the_other, ("Rank 0 is waiting in Recv(source=1)", "rank 1 is waiting in Recv(source=0)")),
         (one_skips, ("Ranks 0, 1 and 3 are waiting in Barrier", "rank 2 has returned")),
-        (other_tags, ("Rank 1 is waiting in recv(source=0)",)),
+        (other_tags, ("Rank 1 is waiting in recv(source=0, tag=2)", "A message from rank 0 with tag 1 is there")),
     ],
 )
 def test_ranks_that_wait_for_ever_are_named_and_work_again(four_ranks, function, words) -> None:
