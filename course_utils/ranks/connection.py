@@ -120,7 +120,7 @@ class Connection(ABC):
             if already_stopped:
                 raise KeyboardInterrupt
             while self.collect(call):
-                self._use.look()
+                self._use.measure()
                 activities = {rank: self.control.activity(rank) for rank in (*pending, *others)}
                 if dead := self.control.dead():
                     call.lost = dead

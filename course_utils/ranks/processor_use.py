@@ -26,7 +26,7 @@ class ProcessorUse:
         self.shares: dict[int, float] = {}
         self.seconds = 0.0
 
-    def look(self) -> bool:
+    def measure(self) -> bool:
         """Look again, if it is time; whether it was."""
         now = time.monotonic()
         if now - self._checked_at < INTERVAL and self._before:

@@ -41,7 +41,7 @@ class QuietNotice:
         if observation.seconds_in(Situation.IN_VAIN) > VAIN_SECONDS:
             explanation = explanation_text(observation.in_vain) if observation.in_vain else ""
             self._print_once("Some ranks are testing for something that can never arrive", replies, explanation)
-        if not self._use.look():
+        if not self._use.measure():
             return
         states = {rank: self._control.activity(rank).state for rank in self._ranks}
         at_work = [rank for rank in self._ranks if states[rank] == RUNNING]

@@ -28,7 +28,7 @@ def offer(folder: RanksFolder, ranks: int, site: "LaunchSite") -> None:
         folder.write_facts(**_needed_facts(ranks, site))
 
 
-def say_started(folder: RanksFolder, facts: dict[str, Any]) -> None:
+def announce(folder: RanksFolder, facts: dict[str, Any]) -> None:
     """Let notebooks connect to the ranks of a folder.
 
     Args:

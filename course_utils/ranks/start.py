@@ -20,13 +20,13 @@ from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.processes.launch_ranks import is_port_taken, log_of
 from course_utils.ranks.processes.ranks_folder import RanksFolder, full_disk_in_words, lock_on, runtime_root, sweep
 from course_utils.ranks.sharing import (
+    announce,
     changed_files_text,
     have_started,
     is_suitable,
     offer,
     offered_folder,
     other_installations_text,
-    say_started,
 )
 from course_utils.words import count, wrapped
 
@@ -229,7 +229,7 @@ def _launch(folder: RanksFolder, ranks: int, site: "LaunchSite") -> "tuple[Conne
         importlib.import_module("course_utils.ranks.engine_connection")  # slow, and the ranks are busy coming up
         with ProgressBar(f"starting {count(ranks, 'rank')}") as bar:
             connection, facts = _connect(folder, ranks, site, site.startup_check(folder, bar))
-        say_started(folder, facts)
+        announce(folder, facts)
         return connection, facts
 
 

@@ -63,7 +63,7 @@ def standing_of_error(traceback: TracebackType | None) -> Standing:
         if not is_machinery(traceback.tb_frame.f_code.co_filename):  # as what raises on a signal
             steps.append(traceback)
         traceback = traceback.tb_next
-    own = [place for place, step in enumerate(steps) if _is_own(step.tb_frame.f_code)]
+    own = [index for index, step in enumerate(steps) if _is_own(step.tb_frame.f_code)]
     if not own:
         return Standing()
     step, inner = steps[own[-1]], steps[own[-1] + 1 :]

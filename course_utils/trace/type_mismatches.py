@@ -160,10 +160,12 @@ def _orders_text(transfers: Sequence[Transfer]) -> str:
 
 def _sizes_text(transfer: Transfer) -> str:
     sent, got, size, room = transfer.sent, transfer.got, transfer.size or 0, transfer.room_size or 0
-    amount, place = in_units(size, transfer.given.unit), in_units(room, transfer.room.unit)
+    amount, room_for = in_units(size, transfer.given.unit), in_units(room, transfer.room.unit)
     call, their_call = event_text(sent), event_text(got)
     there = "" if their_call == call else f" in {their_call}"
-    return f"Rank {sent.rank} sends {amount} to rank {got.rank} in {call}; rank {got.rank} has room for {place}{there}."
+    return (
+        f"Rank {sent.rank} sends {amount} to rank {got.rank} in {call}; rank {got.rank} has room for {room_for}{there}."
+    )
 
 
 def in_units(size: int, unit: str) -> str:

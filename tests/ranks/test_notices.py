@@ -152,7 +152,7 @@ def test_a_rank_computes_if_it_uses_the_processor_or_would_like_to(monkeypatch) 
     now, used = [0.0], {0: 0.0, 1: 0.0, 2: 0.0}
     monkeypatch.setattr("course_utils.ranks.processor_use.time.monotonic", lambda: now[0])
     use = ProcessorUse(SimpleNamespace(computed=used.get, wants_to_run=lambda rank: rank == 2), [0, 1, 2])
-    use.look()
+    use.measure()
     now[0], used[0], used[1] = 2.0, 1.0, 0.02
-    assert use.look() and use.shares == {0: 0.5, 1: 0.01, 2: 0.0}
+    assert use.measure() and use.shares == {0: 0.5, 1: 0.01, 2: 0.0}
     assert [use.computes(rank) for rank in range(3)] == [True, False, True]

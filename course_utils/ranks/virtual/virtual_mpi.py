@@ -152,7 +152,9 @@ class Datatype(KnownInPart):
     def fromcode(cls, code: str) -> "Datatype":
         """The type of a letter: "d"."""
         kind = _dtype_of_code(code)
-        return next((one for one in DATATYPES.values() if one.dtype == kind), None) or cls(str(kind), kind)
+        return next((datatype for datatype in DATATYPES.values() if datatype.dtype == kind), None) or cls(
+            str(kind), kind
+        )
 
     def tocode(self) -> str:
         return self.typechar

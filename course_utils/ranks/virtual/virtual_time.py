@@ -397,7 +397,7 @@ class Scheduler:
         arrivals.sort(key=lambda arrival: arrival[:2])
         found: dict[PostedReceive, VirtualMessage] = {}
         for _, _, message in arrivals:
-            receive = next((one for one in receives if one not in found and one.fits(message)), None)
+            receive = next((post for post in receives if post not in found and post.fits(message)), None)
             if receive:
                 found[receive] = message
         return found

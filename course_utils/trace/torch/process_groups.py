@@ -101,11 +101,12 @@ class _Attendance:
         self._token = uuid.uuid4().hex
         self._looked = time.monotonic()
         self.outsiders = False
-        said = store.compare_set(self._own, "", f"{recorder.rank} {self._token}").decode()
-        if int(said.partition(" ")[0]) != recorder.rank:
+        entry = store.compare_set(self._own, "", f"{recorder.rank} {self._token}").decode()
+        holder = int(entry.partition(" ")[0])
+        if holder != recorder.rank:
             raise ValueError(
-                f"rank={group_rank} is given to the group by rank {said.partition(' ')[0]} and by rank "
-                f"{recorder.rank}; each process needs a rank of its own"
+                f"rank={group_rank} is given to the group by rank {holder} and by rank {recorder.rank}; "
+                "each process needs a rank of its own"
             )
 
     def all_here(self) -> bool:
@@ -388,12 +389,12 @@ def _destroy_process_group(group: dist.ProcessGroup | None = None) -> None:
     if group is None and not dist.is_initialized():
         return  # the course may have closed it, after an operation that was not finished
     some = [group] if group not in (None, dist.group.WORLD) else list(distributed_c10d._world.pg_map)
-    traced_groups = [one for one in some if isinstance(one, TracedGroup)]
+    traced_groups = [group for group in some if isinstance(group, TracedGroup)]
     if recorder.activity and recorder.activity.asked_to_stop:
         for traced in traced_groups:
             traced.broken = traced.dismissed = True
         return
-    unfinished = [one for one in traced_groups if not one.is_clean]
+    unfinished = [group for group in traced_groups if not group.is_clean]
     _leave(traced_groups, unfinished)
     traced_groups.clear()
     some.clear()
