@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import course_utils as course
-from course_utils.errors import RanksGone
+from course_utils.errors import RankError, RanksGone
 from course_utils.ranks.engine import fork_server
 from course_utils.ranks.processes import forking
 from course_utils.ranks.processes.fork_line import SERVING
@@ -228,3 +228,37 @@ def test_a_server_goes_with_the_last_process_that_owns_it(tmp_path) -> None:
     while (started_at(int(pid)) or Path(folder).exists()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not started_at(int(pid)) and not Path(folder).exists()
+
+
+def has_torch(comm) -> bool:
+    """Whether a rank has torch before its code imports it."""
+    return "torch" in sys.modules
+
+
+def group_of_its_own_without_rank_0(comm) -> None:
+    """A tutorial's process group, in which rank 0 leaves out the sum."""
+    import torch
+    import torch.distributed as dist
+
+    port = comm.bcast(free_port() if comm.rank == 0 else None)
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=comm.rank, world_size=comm.size)
+    if comm.rank:
+        dist.all_reduce(torch.ones(3))
+
+
+def free_port() -> int:
+    """A port on which nothing listens at this moment."""
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return any_port.getsockname()[1]
+
+
+def test_groups_on_ranks_that_had_torch_from_the_beginning_are_traced(server) -> None:
+    forking.fork_server(torch=True)
+    while not (server.path / "torch").exists():
+        time.sleep(0.02)
+    with started(2) as ranks:
+        assert ranks.run(has_torch).results == [True, True]
+        with pytest.raises(RankError, match=r"rank 1 is waiting .*all_reduce.*rank 0 has returned"):
+            ranks.run(group_of_its_own_without_rank_0)
+        assert ranks.run(lambda comm: comm.allreduce(1)).results == [2, 2]
