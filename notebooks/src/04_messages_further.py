@@ -10,7 +10,7 @@
 # In this notebook you will deal out trainings so that no rank waits for long, start a cluster without this course, and
 # measure what it costs to send Python objects instead of arrays.
 #
-# *20 minutes · optional, after [lesson 4](04_messages.ipynb) · 4 ranks*
+# *25 minutes · optional, after [lesson 4](04_messages.ipynb) · 4 ranks*
 
 # %%
 import time

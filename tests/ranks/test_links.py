@@ -16,13 +16,13 @@ import pytest
 import course_utils as course
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import gpus
-from course_utils.ranks import start
 from course_utils.ranks.ending import Ending
 from course_utils.ranks.launch_sites import ThisMachine
 from course_utils.ranks.links import network
 from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.links.traffic import Meter
 from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.ranks.sharing import is_suitable
 
 MEBIBYTE = 1 << 20
 
@@ -257,9 +257,10 @@ def test_who_receives_much_over_a_slow_link_can_be_stopped(nodes, receives) -> N
 
 def test_only_ranks_with_the_same_links_are_taken(nodes) -> None:
     same = EmulatedNetwork.from_words(4, "50 Mbit/s", slow={2: "20 Mbit/s"})
-    assert start._facts_match(nodes.facts, 4, ThisMachine(4, same))
-    assert not start._facts_match(nodes.facts, 4, ThisMachine(4, EmulatedNetwork.from_words(4, "50 Mbit/s")))
-    assert not start._facts_match(nodes.facts, 4, ThisMachine(4))
+    folder = nodes.connection.folder
+    assert is_suitable(folder, 4, ThisMachine(4, same))
+    assert not is_suitable(folder, 4, ThisMachine(4, EmulatedNetwork.from_words(4, "50 Mbit/s")))
+    assert not is_suitable(folder, 4, ThisMachine(4))
     assert course.start(4, link="50 Mbit/s", slow={2: "20 Mbit/s"}) is nodes
 
 

@@ -268,10 +268,10 @@ def asks_a_request_for_its_number(comm):
     comm.Isend(np.zeros(1), dest=comm.rank).Get_status_any()
 
 
-def asks_a_status_for_an_error(comm):
+def writes_an_error_into_a_status(comm):
     from mpi4py import MPI
 
-    MPI.Status().Get_error()
+    MPI.Status().Set_error(1)
 
 
 def starts_a_thread_below(comm):
@@ -319,7 +319,7 @@ def asks_at_the_keyboard(comm):
         (makes_a_datatype, "have no MPI.Datatype.Create_contiguous"),
         (makes_a_datatype_of_others, "have no MPI.Datatype.Create_struct"),
         (asks_a_request_for_its_number, "have no MPI.Request.Get_status_any"),
-        (asks_a_status_for_an_error, "have no MPI.Status.Get_error"),
+        (writes_an_error_into_a_status, "have no MPI.Status.Set_error"),
     ],
 )
 def test_what_virtual_ranks_cannot_do_is_said_in_a_line(function, told):

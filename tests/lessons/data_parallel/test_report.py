@@ -276,7 +276,7 @@ def test_the_page_needs_no_other_file_and_has_text_for_every_picture(tmp_path, c
     page = course.report(tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text()
     assert capsys.readouterr().out == f"Your report is in {tmp_path / 'report.html'}.\n"
-    assert len(re.findall(r'<img src="data:image/png;base64,[^"]+" alt="[^"]{80,}"', html)) == 11
+    assert len(re.findall(r'<img src="data:image/png;base64,[^"]+" width="\d+" alt="[^"]{80,}"', html)) == 11
     assert "http" not in html and html.count("<img") == 11 and "<script" not in html and "<link" not in html
     assert [section.heading for section in page.sections if section.picture is None] == []
     assert "text/html" in page._repr_mimebundle_() and "Figure 11" in repr(page)
