@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from course_utils.lazy import attach
 from course_utils.settings import RANK
@@ -54,10 +54,15 @@ def _bring_up_the_fork_server() -> None:
             fork_server(torch="JPY_SESSION_NAME" in os.environ)
 
 
+def _shell() -> Any:
+    """The IPython that runs this code; None where there is none."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython else None
+
+
 def _explain_px() -> None:
     """Let a `%%px` before `course.start` say what is missing, where IPython would say that there is no such magic."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
+    shell = _shell()
     if shell is None or RANK.value() is not None or "px" in shell.magics_manager.magics["cell"]:
         return
 
@@ -74,8 +79,7 @@ def _let_a_kernel_end_quietly() -> None:
 
     The kernel closes its sockets, and the cell that it interrupts still wants to answer. That is all the lines say.
     """
-    zmq, ipython = sys.modules.get("zmq"), sys.modules.get("IPython")
-    kernel = getattr(ipython.get_ipython(), "kernel", None) if ipython else None
+    zmq, kernel = sys.modules.get("zmq"), getattr(_shell(), "kernel", None)
     if zmq is None or kernel is None:
         return
 
@@ -88,8 +92,7 @@ def _let_a_kernel_end_quietly() -> None:
 
 def _watch_cells() -> None:
     """In a notebook, note how each cell ends: a check must not judge what a cell that failed has left from before."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
+    shell = _shell()
     if shell is not None and RANK.value() is None:
         from course_utils.checks.executed_cells import watch
 

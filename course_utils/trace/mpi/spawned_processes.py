@@ -55,15 +55,19 @@ class _Outsiders(PointToPoint):
         call_in_thread(partial(MPI.Comm.Disconnect, self), "Disconnect")
 
 
+def _with_outsiders(comm: Any, inner: MPI.Comm, size: int) -> Any:
+    """A communicator, made ready to send to so many processes of which the ledger knows nothing."""
+    comm.inner, comm.label, comm.posted, comm.members = inner, "spawned", [], []
+    comm.world_ranks = list(range(size))
+    return comm
+
+
 @mark_unrecorded_calls
 class SpawnedProcesses(_Outsiders, MPI.Intercomm):
     """What `Spawn` gives back."""
 
     def __new__(cls, inner: MPI.Intercomm) -> "SpawnedProcesses":
-        comm = super().__new__(cls, inner)
-        comm.inner, comm.label, comm.posted, comm.members = inner, "spawned", [], []
-        comm.world_ranks = list(range(inner.Get_remote_size()))
-        return comm
+        return _with_outsiders(super().__new__(cls, inner), inner, inner.Get_remote_size())
 
     inner: MPI.Intercomm
 
@@ -77,7 +81,4 @@ class MergedProcesses(_Outsiders, MPI.Intracomm):
     """Ranks of the run and processes that they have started, in one group."""
 
     def __new__(cls, inner: MPI.Intracomm) -> "MergedProcesses":
-        comm = super().__new__(cls, inner)
-        comm.inner, comm.label, comm.posted, comm.members = inner, "spawned", [], []
-        comm.world_ranks = list(range(inner.Get_size()))
-        return comm
+        return _with_outsiders(super().__new__(cls, inner), inner, inner.Get_size())
