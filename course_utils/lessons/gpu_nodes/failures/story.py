@@ -1,0 +1,78 @@
+"""The story of a failed launch: which report is the cause, who else makes it, and what only follows from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from course_utils.lessons.gpu_nodes.failures.log_line import Line
+
+
+class Kind(IntEnum):
+    """What a report tells about the failure: the smaller the number, the more it explains."""
+
+    CAUSE = 0
+    """A rank or the system says what went wrong with itself, as with an exception of its own."""
+    SIGN = 1
+    """A rank failed, and this doesn't say why, as an exit code does not."""
+    CONSEQUENCE = 2
+    """A rank complains about a different one: a timeout, a lost connection, an address that nobody answers."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a line of a log reports.
+
+    Attributes:
+        failure: its name, such as "out of memory".
+        kind: whether it is a cause, a sign or a consequence.
+        rank: which rank failed or complains; None if it is the whole job.
+        time: in seconds since 1970; lines without a clock have the time of the line before them.
+        line: the line that shows it.
+    """
+
+    failure: str
+    kind: Kind
+    rank: int | None
+    time: float
+    line: Line
+
+
+@dataclass(frozen=True)
+class Story:
+    """Why a launch failed.
+
+    Attributes:
+        cause: the report that explains most.
+        ranks: those that report the same failure as the cause, sorted.
+        consequences: the reports of other failures, in the order of time.
+        silent: the ranks that report nothing, sorted.
+    """
+
+    cause: Report
+    ranks: tuple[int, ...]
+    consequences: tuple[Report, ...]
+    silent: tuple[int, ...]
+
+
+def explain_failure(reports: Sequence[Report], world_size: int) -> Story | None:
+    """Find the cause of a failed launch among what its ranks report.
+
+    The cause is a report of the smallest kind, and of several the earliest. Of reports at the same
+    time, the one that comes first in `reports` is the earlier one.
+
+    Args:
+        reports: what the lines of the log report, in any order.
+        world_size: the number of ranks.
+
+    Returns:
+        The story, or None if there are no reports.
+    """
+    if not reports:
+        return None
+    in_time = sorted(reports, key=lambda report: report.time)
+    cause = min(in_time, key=lambda report: report.kind)
+    same = {report.rank for report in reports if report.failure == cause.failure and report.rank is not None}
+    others = tuple(report for report in in_time if report.failure != cause.failure)
+    heard = {report.rank for report in reports}
+    silent = tuple(rank for rank in range(world_size) if rank not in heard)
+    return Story(cause, tuple(sorted(same)), others, silent)
