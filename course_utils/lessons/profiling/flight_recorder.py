@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_utils.errors import CourseError, RankError
+from course_utils.lessons.profiling.recorder_comparison import recorded_groups
+from course_utils.lessons.profiling.recorder_dumps import Dumps, dump_of
 
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
@@ -64,7 +66,7 @@ def stuck(ranks: "Ranks", work: Callable[[], Any]) -> tuple[str, list[Dump]]:
         message = str(error)
     after = ranks.run(_recorded).results
     new = [since(dump, last_record(earlier)) for dump, earlier in zip(after, before, strict=True)]
-    return message, [with_all_ranks(dump, len(new)) for dump in new]
+    return message, numbered_from_1(new)
 
 
 def _recorded(comm: Any) -> Dump:
@@ -82,38 +84,46 @@ def since(dump: Dump, record: int) -> Dump:
     return dump | {"entries": [entry | {"record_id": number} for number, entry in enumerate(kept)]}
 
 
-def with_all_ranks(dump: Dump, ranks: int) -> Dump:
-    """The same, with all ranks in each group that torch says nobody is in, without which fr_trace compares nothing.
+def numbered_from_1(dumps: Sequence[Dump]) -> list[Dump]:
+    """The dumps of all ranks, with the collectives of each group counted from 1, as if the groups were new."""
+    first: dict[Any, int] = {}
+    for entry in (entry for dump in dumps for entry in dump["entries"]):
+        group, number = entry["process_group"], entry["collective_seq_id"]
+        first[group] = min(number, first.get(group, number))
+    return [
+        dump
+        | {
+            "entries": [
+                entry | {"collective_seq_id": entry["collective_seq_id"] - first[entry["process_group"]] + 1}
+                for entry in dump["entries"]
+            ]
+        }
+        for dump in dumps
+    ]
 
-    torch 2.13 forgets who is in a gloo group once the process has made a second such group.
+
+def with_groups(dumps: Sequence[Dump]) -> list[Dump]:
+    """Add the name and the ranks of each group to the dumps of all ranks, without which fr_trace ends with a KeyError.
+
+    Over gloo, torch 2.13 leaves out the names, and forgets who is in a group once there is a second one. The entries
+    have the names; who has used a group is in it.
     """
-    everybody = str(list(range(ranks)))
-    groups = {
-        key: group | {"ranks": everybody} if group["ranks"] == "[]" else group
-        for key, group in dump["pg_config"].items()
+    read = Dumps({rank: dump_of(dump, rank) for rank, dump in enumerate(dumps)})
+    config = {
+        group.name: {"name": group.name, "desc": group.description, "ranks": str(list(group.members))}
+        for group in recorded_groups(read)
     }
-    return dump | {"pg_config": groups}
-
-
-def with_group_names(dump: Dump) -> Dump:
-    """The same, in the form that fr_trace reads: each group under the name that the entries call it by.
-
-    torch 2.13 leaves out the name of a gloo group, and fr_trace would end with a KeyError.
-    """
-    names = {tuple(entry["process_group"]) for entry in dump["entries"]}
-    if not names or {name for name, _ in names} <= set(dump["pg_config"]):
-        return dump
-    if len(names) > 1 or len(dump["pg_config"]) > 1:
-        raise CourseError("flight recorder: of several gloo groups torch does not say which is which.")
-    ((name, description),), (group,) = names, dump["pg_config"].values()
-    return dump | {"pg_config": {name: group | {"name": name, "desc": description}}}
+    return [
+        dump | {"pg_config": {name: config[name] for name in config if str(rank) in config[name]["ranks"]}}
+        for rank, dump in enumerate(dumps)
+    ]
 
 
 def write_dump(dump: Dump, folder: str | Path, rank: int) -> Path:
     """Write a rank's dump where fr_trace looks for it: `rank_0` and so on."""
     path = Path(folder) / f"{PREFIX}{rank}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(pickle.dumps(with_group_names(dump)))
+    path.write_bytes(pickle.dumps(dump))
     return path
 
 
@@ -141,6 +151,6 @@ def compared(dumps: Sequence[Dump], folder: str | Path) -> Mismatch | None:
     """Leave the dumps of rank 0 and so on in a folder, in the place of others, and ask fr_trace for the culprit."""
     for old in Path(folder).glob(f"{PREFIX}*"):
         old.unlink()
-    for rank, dump in enumerate(dumps):
+    for rank, dump in enumerate(with_groups(dumps)):
         write_dump(dump, folder, rank)
     return culprit(fr_trace(folder))

@@ -1,0 +1,327 @@
+"""What dumps of torch's Flight Recorder show, in sentences; `recorder_comparison` has found it out."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path, PurePosixPath
+
+from course_utils.lessons.profiling.recorder_comparison import (
+    DEFAULT_GROUP,
+    NO_DESCRIPTION,
+    Calls,
+    DumpComparison,
+    Feature,
+    GroupKind,
+    GroupState,
+    LoneMessage,
+    RecordedGroup,
+    compare_dumps,
+)
+from course_utils.lessons.profiling.recorder_dumps import GLOO, Dumps, RecordedCall, read_dumps
+from course_utils.words import capital, count, join, printable, seconds_text
+
+MOST_GROUPS, MOST_PARTIES, MOST_FILES = 4, 6, 5
+"""More of them are counted and not listed."""
+NOTICEABLE_SECONDS = 1.0
+"""Ranks that come later than the first by less are not called late; clocks of nodes differ by milliseconds."""
+PUBLIC_NAMES = {
+    "_all_gather_base": "all_gather_into_tensor",
+    "_reduce_scatter_base": "reduce_scatter_tensor",
+    "all_reduce_barrier": "barrier",
+}
+"""Torch's own names of collectives, and those of the functions that people call."""
+NEXT = {
+    Feature.OPERATION: "compare these lines of your program, and look for a condition that isn't the same on all ranks",
+    Feature.TYPE: "find out why the tensors have different types, for example mixed precision on some ranks only",
+    Feature.SIZE: "find out why the tensors have different sizes, for example a last batch that some ranks have shorter",
+}
+
+
+def dumps_report(paths: str | Path | Sequence[str | Path]) -> str | None:
+    """Return what the Flight Recorder's dumps in a folder, or the given files, show; None if there are no dumps.
+
+    Raises:
+        CourseError: there is no such file or folder.
+    """
+    dumps = read_dumps(paths)
+    return dumps_text(dumps, compare_dumps(dumps)) if dumps.ranks or dumps.unread else None
+
+
+def dumps_text(dumps: Dumps, found: DumpComparison) -> str:
+    """Say for each group up to where its ranks agree, who waits in what, and who has not come."""
+    causes, followers = found.causes, found.followers
+    parts = [_read_text(dumps, found), *(_group_text(state, found) for state in causes[:MOST_GROUPS])]
+    if len(causes) > MOST_GROUPS:
+        parts.append(f"The same or similar holds for {count(len(causes) - MOST_GROUPS, 'other group')}.")
+    if found.is_circle:
+        parts.append(
+            "These groups wait for each other. Such a deadlock arises if ranks call collectives of several groups in "
+            "different orders, or if one of them leaves a collective out. Next: compare the lines above."
+        )
+    parts += [_message_text(lone, found) for lone in found.messages[:MOST_GROUPS]]
+    parts += [_follower_text(state, found) for state in followers[:MOST_GROUPS]]
+    if len(followers) > MOST_GROUPS:
+        parts.append(f"{count(len(followers) - MOST_GROUPS, 'more group')} wait for ranks that wait in these.")
+    return "\n\n".join([*parts, *_over_texts(found), *_gloo_texts(found)])
+
+
+def _read_text(dumps: Dumps, found: DumpComparison) -> str:
+    sentences = [f"Flight Recorder: {'dump' if len(dumps.ranks) == 1 else 'dumps'} of {ranks_text(dumps.ranks)}."]
+    if not dumps.ranks:
+        sentences = ["Flight Recorder: none of the dumps can be read."]
+    if found.missing:
+        sentences.append(f"There is no dump of {ranks_text(found.missing)}.")
+    for file, why in list(dumps.unread.items())[:MOST_FILES]:
+        sentences.append(f"{printable(file.name)} can't be read: {why}.")
+    if len(dumps.unread) > MOST_FILES:
+        sentences.append(f"Nor can {count(len(dumps.unread) - MOST_FILES, 'other file')}.")
+    if dumps.left_out:
+        names = join([printable(str(file)) for file in dumps.left_out[:MOST_FILES]])
+        sentences.append(f"Some ranks have a second dump, from a different run, which is left out: {names}.")
+    if dropped := [rank for rank, dump in dumps.ranks.items() if dump.has_dropped]:
+        sentences.append(f"The first calls of {ranks_text(dropped)} are no longer in the buffer.")
+    if found.last and not any(call.line for dump in dumps.ranks.values() for call in dump.calls):
+        sentences.append("The dumps have no stacks, so the lines of the program are not known.")
+    return " ".join(sentences)
+
+
+def _group_text(state: GroupState, found: DumpComparison) -> str:
+    texts = {
+        GroupKind.DIFFERENT: _different_text,
+        GroupKind.BEHIND: _behind_text,
+        GroupKind.UNKNOWN: _unknown_text,
+        GroupKind.ALONE: _alone_text,
+        GroupKind.TOGETHER: _together_text,
+    }
+    group = name_text(state.group) if state.kind is GroupKind.ALONE else group_text(state.group)
+    return f"In {group}, {_agreed_text(state)}{texts[state.kind](state, found)}"
+
+
+def _agreed_text(state: GroupState) -> str:
+    """How far the ranks agree, as the beginning of a sentence that ends with what comes then."""
+    if not state.agreed or len(state.group.members) - len(state.missing) < 2:
+        return ""
+    first, last = state.agreed
+    return f"the ranks agree in {f'collectives {first} to {last}' if first < last else f'collective {first}'}, but "
+
+
+def _different_text(state: GroupState, found: DumpComparison) -> str:
+    if len(state.parties) < 2:
+        what = f"in collective {state.sequence} all ranks together send more or fewer numbers than they expect:"
+        return "\n".join([what, *_party_lines(state), f"Next: {NEXT[Feature.SIZE]}."])
+    differs = {
+        Feature.OPERATION: "different operations",
+        Feature.TYPE: "different types",
+        Feature.SIZE: "different sizes",
+    }[state.feature]
+    what = f"collective {state.sequence} has {differs}:"
+    absent = [f"    {ranks_text(state.absent)}: not called yet"] if state.absent else []
+    return "\n".join([what, *_party_lines(state), *absent, f"Next: {NEXT[state.feature]}."])
+
+
+def _behind_text(state: GroupState, found: DumpComparison) -> str:
+    verb = "hasn't" if len(state.absent) == 1 else "haven't"
+    what = f"{ranks_text(state.absent)} {verb} called collective {state.sequence}:"
+    lines = [*_party_lines(state), *(f"    {text}" for text in _absent_texts(state, found))]
+    follows = [] if found.follows(state) else [_absent_next(state, found)]
+    return "\n".join([what, *lines, *follows])
+
+
+def _absent_texts(state: GroupState, found: DumpComparison) -> list[str]:
+    texts = []
+    for rank in state.absent[:MOST_PARTIES]:
+        own, last = state.last.get(rank), found.last.get(rank)
+        here = f"its last collective here is number {own.sequence}" if own else "has called nothing here"
+        if own and own == last:
+            texts.append(f"rank {rank}: {here}, {call_text((own,))}")
+        else:
+            texts.append(f"rank {rank}: {here}{f'; its last call is {_last_text(last)}' if last else ''}")
+    if len(state.absent) > MOST_PARTIES:
+        texts.append(f"and {count(len(state.absent) - MOST_PARTIES, 'other rank')}")
+    return texts
+
+
+def _last_text(call: RecordedCall) -> str:
+    """The call, its group, and whether it goes on; over gloo, that it is over means little."""
+    group = "the default group" if call.description == DEFAULT_GROUP else f"group {call.group}"
+    goes_on = "" if call.is_over else ", which has not ended"
+    return f"{call_text((call,))}, in {group}{goes_on}"
+
+
+def _absent_next(state: GroupState, found: DumpComparison) -> str:
+    rank = state.absent[0]
+    last = found.last.get(rank)
+    after = f" after {line_text(last)}" if last and last.line else ""
+    unrecorded = "data or, over gloo, a message" if last and last.backend == GLOO else "data"
+    return (
+        f"Next: find out what rank {rank} does{after}. It may be computing, have taken a different branch, have "
+        f"returned, have raised an error, or be waiting for something that isn't recorded, such as {unrecorded}."
+    )
+
+
+def _alone_text(state: GroupState, found: DumpComparison) -> str:
+    (rank,) = state.calls
+    who = f"; {ranks_text(state.group.candidates)} may be" if state.group.candidates else ""
+    return (
+        f"only rank {rank} has called collective {state.sequence}, {call_text(state.calls[rank])}. "
+        f"Torch hasn't recorded who else is in this group{who}."
+    )
+
+
+def _unknown_text(state: GroupState, found: DumpComparison) -> str:
+    further = count(state.group.size - len(state.group.members), "further rank")
+    who = ranks_text(state.missing) if state.missing else further
+    if state.waiting == tuple(state.calls) and not any(calls[-1].is_over for calls in state.calls.values()):
+        what = f"collective {state.sequence} has not ended"
+    else:
+        what = f"collective {state.sequence} is the last that they have called"
+    return "\n".join(
+        [
+            f"{what}, and there is no dump of {who}:",
+            *_party_lines(state),
+            f"Next: look into the log of {who}. A rank that dies or raises an error often writes no dump, so it may be "
+            "the cause. Whether it came to this collective can't be known.",
+        ]
+    )
+
+
+def _together_text(state: GroupState, found: DumpComparison) -> str:
+    what = f"all ranks have called collective {state.sequence}, and it has not ended:"
+    lines = [what, *_party_lines(state)]
+    over = [rank for rank in state.calls if rank not in state.waiting]
+    if over:
+        lines.append(f"    it has ended on {ranks_text(over)}")
+    by_state = {
+        name: [r for r, calls in state.calls.items() if calls[-1].state == name] for name in ("scheduled", "started")
+    }
+    if all(by_state.values()):
+        lines.append(
+            f"    on the GPUs of {ranks_text(scheduled)} it has not begun, on those of {ranks_text(started)} it has"
+        )
+    latest, seconds = lateness(state)
+    if seconds >= NOTICEABLE_SECONDS:
+        lines.append(f"    rank {latest} came last, {seconds_text(seconds)} after the first")
+    is_gloo = any(calls[-1].backend == GLOO for calls in state.calls.values())
+    lines.append(
+        "Next: look outside of your program, which calls the same on all of these ranks: at the network, "
+        f"{'' if is_gloo else 'at the GPUs, '}or at a rank that is slow."
+        f"{'' if is_gloo else ' NCCL_DEBUG=INFO shows which connections NCCL uses.'}"
+    )
+    return "\n".join(lines)
+
+
+def lateness(state: GroupState) -> tuple[int, float]:
+    """Return the rank that came last to the collective, and how many seconds after the first."""
+    created = {rank: calls[0].created for rank, calls in state.calls.items() if calls[0].created > 0}
+    if len(created) < len(state.calls):
+        return -1, 0.0
+    latest = max(created, key=created.__getitem__)
+    return latest, created[latest] - min(created.values())
+
+
+def _party_lines(state: GroupState) -> list[str]:
+    parties: list[tuple[tuple[int, ...], Calls]] = []
+    for party in state.parties:
+        by_line: dict[str, list[int]] = {}
+        for rank in party:
+            by_line.setdefault(call_text(state.calls[rank]), []).append(rank)
+        parties += [(tuple(ranks), state.calls[ranks[0]]) for ranks in by_line.values()]
+    lines = [f"    {ranks_text(ranks)}: {call_text(calls)}" for ranks, calls in parties[:MOST_PARTIES]]
+    left = len(parties) - MOST_PARTIES
+    return [*lines, f"    and {count(left, 'more line')} like these"] if left > 0 else lines
+
+
+def _gloo_texts(found: DumpComparison) -> list[str]:
+    """What torch doesn't record over gloo, as far as it matters here."""
+    texts = []
+    if any(call.backend == GLOO for call in found.last.values()):
+        texts.append(
+            "Over gloo, torch records no sends and receives, and a collective that has failed counts as ended."
+        )
+        if any(not state.group.is_known and state.group.description != DEFAULT_GROUP for state in found.groups):
+            texts.append("Nor does it record who is in a group, so the ranks above are those that have used it.")
+    return [" ".join(texts)] if texts else []
+
+
+def _message_text(lone: LoneMessage, found: DumpComparison) -> str:
+    call, peer = lone.call, lone.peer
+    waits = f"Rank {call.rank} {'waits in' if not call.is_over else 'has called'} {call_text((call,))}"
+    direction = "to" if call.operation == "send" else "from"
+    counterpart = "receive" if call.operation == "send" else "send"
+    text = f"{waits}, {direction} rank {peer}"
+    if lone.other:
+        return f"{text}, but rank {peer} has called {call_text((lone.other,))}. Next: {NEXT[Feature.SIZE]}."
+    if not lone.has_dump:
+        return f"{text}, of which there is no dump. Next: look into the log of rank {peer}."
+    last = found.last.get(peer)
+    doing = f" Its last call is {_last_text(last)}." if last else ""
+    return f"{text}, but rank {peer} has not called the {counterpart}.{doing}"
+
+
+def _follower_text(state: GroupState, found: DumpComparison) -> str:
+    waited_for = state.waited_for
+    reason = found.waits_in(waited_for[0], state.group.name)
+    where = group_text(reason.group) if isinstance(reason, GroupState) else "a message"
+    verb = "is" if len(waited_for) == 1 else "are"
+    return (
+        f"{capital(group_text(state.group))}: collective {state.sequence} waits for {ranks_text(waited_for)}, which "
+        f"{verb} waiting in {where}. So this follows from the above."
+    )
+
+
+def _over_texts(found: DumpComparison) -> list[str]:
+    over = [state for state in found.groups if state.kind is GroupKind.OVER]
+    if not over:
+        return []
+    if not (found.causes or found.messages):
+        return ["The ranks agree in everything that they have called, and all of it has ended. No collective waits."]
+    names = join([group_text(state.group) for state in over[:MOST_GROUPS]])
+    more = f" and {count(len(over) - MOST_GROUPS, 'other group')}" if len(over) > MOST_GROUPS else ""
+    return [f"In {names}{more}, the ranks agree, and all that they have called has ended."]
+
+
+def group_text(group: RecordedGroup) -> str:
+    """Return a group's name and its ranks: "group 3 (row) of ranks 0 and 1"."""
+    return f"{name_text(group)} of {ranks_text(group.members)}"
+
+
+def name_text(group: RecordedGroup) -> str:
+    """Return a group's name: "group 3 (row)", "the default group"."""
+    if group.description == DEFAULT_GROUP:
+        return "the default group"
+    return f"group {group.name}" if group.description in NO_DESCRIPTION else f"group {group.name} ({group.description})"
+
+
+def call_text(calls: Calls) -> str:
+    """Return what was called: "all_reduce of 15 float32, line 3 of train.py"."""
+    call = calls[0]
+    name = PUBLIC_NAMES.get(call.operation, call.operation)
+    given, result = (sum(_elements(shape) for shape in shapes) for shapes in (call.inputs, call.outputs))
+    types = "/".join(sorted(set(call.types)))
+    numbers = f" of {given or result} {types}".rstrip() if given or result else ""
+    giving = f" for {result}" if given and result not in (0, given) else ""
+    coalesced = f" and {len(calls) - 1} more, coalesced" if len(calls) > 1 else ""
+    line = f", {line_text(call)}" if call.line else ""
+    return f"{name}{numbers}{giving}{coalesced}{line}"
+
+
+def _elements(shape: Iterable[int]) -> int:
+    product = 1
+    for length in shape:
+        product *= length
+    return product
+
+
+def line_text(call: RecordedCall) -> str:
+    """Return where the program made a call: "line 3 of train.py"."""
+    line = call.line
+    return f"line {line.line} of {PurePosixPath(line.file).name}" if line else ""
+
+
+def ranks_text(ranks: Iterable[int]) -> str:
+    """Return "rank 2", "ranks 0, 1 and 3", or for long rows "ranks 0 to 62 and 64"."""
+    numbers = sorted(ranks)
+    rows = [[number for _, number in row] for _, row in groupby(enumerate(numbers), lambda item: item[1] - item[0])]
+    texts = []
+    for row in rows:
+        texts += [f"{row[0]} to {row[-1]}"] if len(row) > 2 and len(numbers) > 2 else [str(number) for number in row]
+    return f"{'rank' if len(numbers) == 1 else 'ranks'} {join(texts[:12])}{' and others' if len(texts) > 12 else ''}"
