@@ -225,20 +225,31 @@ def _can_be_dump(start: bytes) -> bool:
     return start[:1] == b"\x80" or (is_json and b'"entries"' in start and b'"traceEvents"' not in start)
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    """Builds numbers, texts, tuples, lists and dictionaries; the few functions by which torch writes lists are here."""
+class _PlainUnpickler(pickle._Unpickler):
+    """Builds numbers, texts, tuples, lists and dictionaries.
+
+    Of `pickle`'s two unpicklers this is the one written in Python. The one in C is five times as fast, but a single
+    broken byte can make it take all of the machine's memory.
+    """
 
     HARMLESS: dict[tuple[str, str], Callable[..., Any]] = {
         ("collections", "OrderedDict"): dict,
         ("torch.jit._pickle", "restore_type_tag"): lambda value, tag: value,
         **{("torch.jit._pickle", f"build_{kind}list"): list for kind in ("int", "double", "bool")},
     }
+    """The few functions by which torch writes lists and dictionaries, and what they come to."""
+    dispatch = {
+        code: load
+        for code, load in pickle._Unpickler.dispatch.items()
+        if bytes([code])
+        not in (pickle.BUILD, pickle.INST, pickle.OBJ, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.BYTEARRAY8)
+    }
 
     def find_class(self, module: str, name: str) -> Callable[..., Any]:
         try:
             return self.HARMLESS[module, name]
         except KeyError:
-            raise NoDump(f"it asks for {printable(module)}.{printable(name)}, which is not run here") from None
+            raise NoDump(f"it asks for {_text(module)}.{_text(name)}, which is not run here") from None
 
     def persistent_load(self, pid: Any) -> Any:
         raise NoDump("it refers to data outside of the file")
@@ -367,7 +378,7 @@ def _text(value: Any) -> str:
 
 
 def program_line(frames: Any) -> ProgramLine | None:
-    """Return the innermost line of a program, or else of a package that uses torch; the innermost frame is the first."""
+    """Return the innermost line of a program, or else of a package that uses torch. Stacks begin with the innermost."""
     lines = []
     for frame in frames if isinstance(frames, list | tuple) else ():
         file = _text(frame.get("filename")).replace("\\", "/") if isinstance(frame, dict) else ""

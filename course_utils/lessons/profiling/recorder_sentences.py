@@ -17,7 +17,7 @@ from course_utils.lessons.profiling.recorder_comparison import (
     compare_dumps,
 )
 from course_utils.lessons.profiling.recorder_dumps import GLOO, Dumps, RecordedCall, read_dumps
-from course_utils.words import capital, count, join, printable, seconds_text
+from course_utils.words import capital, count, join, printable, seconds_text, wrapped
 
 MOST_GROUPS, MOST_PARTIES, MOST_FILES = 4, 6, 5
 """More of them are counted and not listed."""
@@ -32,7 +32,7 @@ PUBLIC_NAMES = {
 NEXT = {
     Feature.OPERATION: "compare these lines of your program, and look for a condition that isn't the same on all ranks",
     Feature.TYPE: "find out why the tensors have different types, for example mixed precision on some ranks only",
-    Feature.SIZE: "find out why the tensors have different sizes, for example a last batch that some ranks have shorter",
+    Feature.SIZE: "find out why the tensors have different sizes, for example a shorter last batch on some ranks",
 }
 
 
@@ -43,7 +43,7 @@ def dumps_report(paths: str | Path | Sequence[str | Path]) -> str | None:
         CourseError: there is no such file or folder.
     """
     dumps = read_dumps(paths)
-    return dumps_text(dumps, compare_dumps(dumps)) if dumps.ranks or dumps.unread else None
+    return wrapped(dumps_text(dumps, compare_dumps(dumps))) if dumps.ranks or dumps.unread else None
 
 
 def dumps_text(dumps: Dumps, found: DumpComparison) -> str:
@@ -75,7 +75,7 @@ def _read_text(dumps: Dumps, found: DumpComparison) -> str:
     if len(dumps.unread) > MOST_FILES:
         sentences.append(f"Nor can {count(len(dumps.unread) - MOST_FILES, 'other file')}.")
     if dumps.left_out:
-        names = join([printable(str(file)) for file in dumps.left_out[:MOST_FILES]])
+        names = join([printable(f"{file.parent.name}/{file.name}") for file in dumps.left_out[:MOST_FILES]])
         sentences.append(f"Some ranks have a second dump, from a different run, which is left out: {names}.")
     if dropped := [rank for rank, dump in dumps.ranks.items() if dump.has_dropped]:
         sentences.append(f"The first calls of {ranks_text(dropped)} are no longer in the buffer.")
@@ -190,10 +190,10 @@ def _together_text(state: GroupState, found: DumpComparison) -> str:
     over = [rank for rank in state.calls if rank not in state.waiting]
     if over:
         lines.append(f"    it has ended on {ranks_text(over)}")
-    by_state = {
-        name: [r for r, calls in state.calls.items() if calls[-1].state == name] for name in ("scheduled", "started")
-    }
-    if all(by_state.values()):
+    scheduled, started = (
+        [rank for rank, calls in state.calls.items() if calls[-1].state == name] for name in ("scheduled", "started")
+    )
+    if scheduled and started:
         lines.append(
             f"    on the GPUs of {ranks_text(scheduled)} it has not begun, on those of {ranks_text(started)} it has"
         )

@@ -1,0 +1,683 @@
+"""Dumps of torch's Flight Recorder from elsewhere: recorded here over gloo, or made by hand as torch makes NCCL's."""
+
+import gc
+import json
+import os
+import pickle
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.flight_recorder.components.builder import build_db
+from torch.distributed.flight_recorder.components.config_manager import JobConfig
+from torch.distributed.flight_recorder.components.loader import read_dir
+
+import course_utils as course
+from course_utils.errors import CourseError
+from course_utils.lessons.profiling import flight_recorder
+from course_utils.lessons.profiling.recorder_comparison import (
+    DumpComparison,
+    Feature,
+    GroupKind,
+    GroupState,
+    compare_dumps,
+    recorded_groups,
+)
+from course_utils.lessons.profiling.recorder_dumps import Dumps, NoDump, dump_of, plain_data, read_dumps
+from course_utils.lessons.profiling.recorder_sentences import call_text, dumps_report, lateness, ranks_text
+
+DEFAULT = ("0", "default_pg")
+MILLION = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def ranks():
+    started = course.start(4)
+    yield started
+    started.stop()
+
+
+# Recorded here: the same work over gloo, which hangs, on four ranks.
+
+
+def grid() -> tuple[dist.ProcessGroup, dist.ProcessGroup]:
+    """The row and the column of this rank in a grid of two by two."""
+    rank = dist.get_rank()
+    rows = [dist.new_group(members, group_desc="row") for members in ([0, 1], [2, 3])]
+    columns = [dist.new_group(members, group_desc="column") for members in ([0, 2], [1, 3])]
+    return rows[rank // 2], columns[rank % 2]
+
+
+def leaves_one_out_of_its_column() -> None:
+    row, column = grid()
+    for step in range(2):
+        dist.all_reduce(torch.ones(4), group=row)
+        if dist.get_rank() != 3 or step == 0:
+            dist.all_reduce(torch.ones(7), group=column)
+    dist.barrier()
+
+
+def never_uses_its_column() -> None:
+    row, column = grid()
+    dist.all_reduce(torch.ones(4), group=row)
+    if dist.get_rank() != 3:
+        dist.all_reduce(torch.ones(7), group=column)
+    dist.barrier()
+
+
+def has_another_size() -> None:
+    dist.all_reduce(torch.ones(3))
+    dist.all_reduce(torch.ones(5 if dist.get_rank() == 1 else 4))
+
+
+def has_another_type() -> None:
+    dist.all_reduce(torch.ones(4, dtype=torch.int64 if dist.get_rank() == 1 else torch.float64))
+
+
+def calls_another_operation() -> None:
+    dist.all_reduce(torch.ones(1000))
+    if dist.get_rank() != 2:
+        dist.all_reduce(torch.ones(5, 3))
+    dist.barrier()
+
+
+def waits_for_a_message() -> None:
+    dist.all_reduce(torch.ones(3))
+    if dist.get_rank() == 1:
+        dist.recv(torch.ones(3), 0)
+    dist.barrier()
+
+
+def uses_groups_in_different_orders() -> None:
+    row, column = grid()
+    for group in (column, row) if dist.get_rank() in (1, 2) else (row, column):
+        dist.all_reduce(torch.ones(2), group=group)
+
+
+def ends_well() -> None:
+    for group in (*grid(), None):
+        dist.all_gather([torch.ones(2) for _ in range(dist.get_world_size(group))], torch.ones(2), group=group)
+
+
+def recorded(ranks, work, folder: Path) -> DumpComparison:
+    """What is found in the dumps of this work; its files are in the folder, as torch writes them."""
+    _, dumps = flight_recorder.stuck(ranks, work)
+    write(folder, dict(enumerate(dumps)))
+    return compare_dumps(read_dumps(folder))
+
+
+def write(folder: Path, dumps: dict[int, object], prefix: str = "nccl_trace_rank_") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for rank, dump in dumps.items():
+        (folder / f"{prefix}{rank}").write_bytes(pickle.dumps(dump, protocol=2))
+    return folder
+
+
+def state_of(found: DumpComparison, name: str) -> GroupState:
+    (state,) = [state for state in found.groups if name in (state.group.name, state.group.description)]
+    return state
+
+
+class TorchFinds(NamedTuple):
+    """Who is odd or missing in the first collective that is not the same on all ranks, according to torchfrtrace."""
+
+    odd: set[int]
+    missing: set[int]
+
+
+def torch_finds(folder: Path) -> TorchFinds:
+    """What torchfrtrace finds, in dumps to which the names and ranks of all groups are added."""
+    files = sorted(folder.glob("nccl_trace_rank_*"))
+    named = flight_recorder.with_groups([pickle.loads(file.read_bytes()) for file in files])
+    beside = folder.with_name(f"{folder.name}_named")
+    for rank, each in enumerate(named):
+        flight_recorder.write_dump(each, beside, rank)
+    arguments = JobConfig().parse_args([str(beside), "--prefix", flight_recorder.PREFIX])
+    try:
+        database = build_db(*read_dir(arguments)[:1], arguments, str(named[0]["version"]))
+    finally:
+        gc.enable()  # which read_dir has switched off
+    for collective in database.collectives:
+        if collective.mismatch_collectives or collective.missing_ranks:
+            return TorchFinds(set(collective.mismatch_collectives or ()), set(collective.missing_ranks or ()))
+    return TorchFinds(set(), set())
+
+
+def report_of(folder: Path) -> str:
+    """The report, in one line."""
+    return " ".join((dumps_report(folder) or "").split())
+
+
+@pytest.mark.parametrize("work", [leaves_one_out_of_its_column, never_uses_its_column])
+def test_a_rank_leaves_out_a_collective_of_its_column(ranks, tmp_path, work) -> None:
+    found = recorded(ranks, work, tmp_path)
+    column, everyone = state_of(found, "4"), state_of(found, "0")
+    assert column.group.members == (1, 3) and not column.group.is_known
+    assert (column.kind, column.absent, column.waiting) == (GroupKind.BEHIND, (3,), (1,))
+    assert column.sequence == (2 if work is leaves_one_out_of_its_column else 1)
+    assert (everyone.kind, everyone.absent, everyone.waiting) == (GroupKind.BEHIND, (1,), (0, 2, 3))
+    assert found.is_circle and set(map(id, found.causes)) == {id(column), id(everyone)}
+    assert {state_of(found, name).kind for name in "123"} == {GroupKind.OVER}
+    assert column.calls[1][-1].line.function == work.__name__
+    assert torch_finds(tmp_path).missing == {1}, "the first one that torch finds; it stops comparing there"
+    report = report_of(tmp_path)
+    assert "rank 3 hasn't called collective" in report and "These groups wait for each other." in report
+
+
+@pytest.mark.parametrize(
+    ("work", "odd", "feature", "sequence"),
+    [
+        (has_another_size, 1, Feature.SIZE, 2),
+        (has_another_type, 1, Feature.TYPE, 1),
+        (calls_another_operation, 2, Feature.OPERATION, 2),
+    ],
+)
+def test_the_odd_rank_is_the_one_that_torch_calls_the_culprit(ranks, tmp_path, work, odd, feature, sequence) -> None:
+    found = recorded(ranks, work, tmp_path)
+    state = state_of(found, "default_pg")
+    assert (state.kind, state.feature, state.sequence) == (GroupKind.DIFFERENT, feature, sequence)
+    assert state.odd == (odd,) and len(state.parties[0]) == 3
+    assert torch_finds(tmp_path).odd == {odd}
+
+
+def test_a_message_over_gloo_is_not_recorded_but_its_rank_is_behind(ranks, tmp_path) -> None:
+    state = state_of(recorded(ranks, waits_for_a_message, tmp_path), "0")
+    assert (state.kind, state.absent, state.agreed, state.sequence) == (GroupKind.BEHIND, (1,), (1, 1), 2)
+    assert state.last[1].line.function == "waits_for_a_message"
+    assert torch_finds(tmp_path).missing == {1}
+    assert "such as data or, over gloo, a message" in report_of(tmp_path)
+
+
+def test_groups_that_only_one_rank_has_used_are_named_without_guessing(ranks, tmp_path) -> None:
+    found = recorded(ranks, uses_groups_in_different_orders, tmp_path)
+    assert {state.kind for state in found.groups} == {GroupKind.ALONE} and len(found.groups) == 4
+    row = state_of(found, "1")
+    assert row.group.members == (0,) and row.group.candidates == (1, 2)
+    assert found.is_circle
+    assert "Torch hasn't recorded who else is in this group; ranks 1 and 2 may be." in report_of(tmp_path)
+
+
+def test_nothing_waits_after_a_run_that_ended(ranks, tmp_path) -> None:
+    found = recorded(ranks, ends_well, tmp_path)
+    assert [state.kind for state in found.groups] == [GroupKind.OVER] * 5
+    assert {state.group.members for state in found.groups} == {(0, 1, 2, 3), (0, 1), (2, 3), (0, 2), (1, 3)}
+    assert not found.causes and "No collective waits." in report_of(tmp_path)
+
+
+def test_of_a_rank_that_died_there_is_no_dump(ranks, tmp_path) -> None:
+    recorded(ranks, calls_another_operation, tmp_path)
+    (tmp_path / "nccl_trace_rank_2").unlink()
+    found = compare_dumps(read_dumps(tmp_path))
+    state = state_of(found, "0")
+    assert found.missing == state.missing == (2,)
+    assert (state.kind, state.agreed, state.sequence) == (GroupKind.UNKNOWN, (1, 1), 2)
+    report = report_of(tmp_path)
+    assert "There is no dump of rank 2." in report and "look into the log of rank 2" in report
+
+
+def test_the_json_that_torch_makes_of_it_reads_the_same(ranks, tmp_path) -> None:
+    def as_json(comm) -> bytes:
+        from torch._C._distributed_c10d import _dump_fr_trace_json
+
+        return _dump_fr_trace_json()
+
+    ranks.run(ends_well, backend="gloo")
+    for rank, content in enumerate(ranks.run(as_json).results):
+        (tmp_path / f"rank_{rank}.json").write_bytes(content if isinstance(content, bytes) else content.encode())
+    found = compare_dumps(read_dumps(tmp_path))
+    assert {state.group.name for state in found.groups} >= {"0", "1", "2"}
+    assert found.last[0].created > 1e9 and found.last[0].line is None
+
+
+# Made by hand, as torch writes them for NCCL.
+
+
+def entry(number: int, operation: str = "all_reduce", size: int = 10, **changes) -> dict:
+    """A collective of the default group that has ended, with this number."""
+    message = operation.startswith(("send", "recv"))
+    return {
+        "record_id": number - 1,
+        "pg_id": 0,
+        "process_group": DEFAULT,
+        "collective_seq_id": 0 if message else number,
+        "p2p_seq_id": number if message else 0,
+        "op_id": number,
+        "profiling_name": f"nccl:{operation}",
+        "time_created_ns": 1_700_000_000_000 * MILLION + number * MILLION,
+        "input_sizes": [[size]],
+        "output_sizes": [[size]],
+        "input_dtypes": ["Float"],
+        "output_dtypes": ["Float"],
+        "state": "completed",
+        "time_discovered_started_ns": None,
+        "time_discovered_completed_ns": None,
+        "retired": True,
+        "timeout_ms": 600_000,
+        "is_p2p": message,
+        "frames": [
+            {"name": operation, "filename": "/env/lib/python3.12/site-packages/torch/distributed/x.py", "line": 1},
+            {"name": "sync", "filename": "/env/lib/python3.12/site-packages/lightning/y.py", "line": 2},
+            {"name": "train", "filename": "/home/me/train.py", "line": 100 + number},
+        ],
+    } | changes
+
+
+def waiting(number: int, operation: str = "all_reduce", size: int = 10, **changes) -> dict:
+    return entry(number, operation, size, **({"state": "started", "retired": False} | changes))
+
+
+def dump(*entries: dict, groups: dict[tuple[str, str], list[int]] | None = None, version: str = "2.7") -> dict:
+    groups = groups or {DEFAULT: [0, 1, 2, 3]}
+    config = {name: {"name": name, "desc": desc, "ranks": str(members)} for (name, desc), members in groups.items()}
+    return {
+        "version": version,
+        "nccl_version": "2.26.2",
+        "pg_config": config,
+        "pg_status": {},
+        "entries": list(entries),
+    }
+
+
+def compared(dumps: dict[int, dict]) -> DumpComparison:
+    return compare_dumps(Dumps({rank: dump_of(each, rank) for rank, each in dumps.items()}))
+
+
+def only(found: DumpComparison) -> GroupState:
+    (state,) = found.groups
+    return state
+
+
+def test_all_wait_in_the_same_collective(tmp_path) -> None:
+    late = 1_700_000_000_000 * MILLION + 12_002 * MILLION
+    dumps = {rank: dump(entry(1), waiting(2)) for rank in range(4)}
+    dumps[3] = dump(entry(1), waiting(2, time_created_ns=late, state="scheduled"))
+    state = only(compared(dumps))
+    assert (state.kind, state.agreed, state.sequence) == (GroupKind.TOGETHER, (1, 1), 2)
+    assert lateness(state) == (3, pytest.approx(12.0))
+    report = report_of(write(tmp_path, dumps))
+    assert "rank 3 came last, 12 s after the first" in report
+    assert "on the GPUs of rank 3 it has not begun, on those of ranks 0 to 2 it has" in report
+    assert "look outside of your program" in report
+    assert "ranks 0 to 3: all_reduce of 10 float32, line 102 of train.py" in report
+
+
+def test_the_rank_with_the_lowest_number_is_behind(tmp_path) -> None:
+    dumps = {rank: dump(entry(1), entry(2), waiting(3)) for rank in (0, 2, 3)} | {1: dump(entry(1), entry(2))}
+    state = only(compared(dumps))
+    assert (state.kind, state.agreed, state.sequence, state.absent) == (GroupKind.BEHIND, (1, 2), 3, (1,))
+    assert torch_finds(write(tmp_path, dumps)).missing == {1}
+    assert "find out what rank 1 does after line 102 of train.py" in report_of(tmp_path)
+
+
+def test_ranks_may_run_ahead_of_the_collective_that_hangs() -> None:
+    """Over NCCL a program goes on while its collectives wait: the first that hangs counts, not how far each has got."""
+    ahead = {rank: dump(entry(1), waiting(2), *(waiting(3 + n) for n in range(rank))) for rank in range(4)}
+    state = only(compared(ahead))
+    assert (state.kind, state.sequence) == (GroupKind.TOGETHER, 2)
+
+
+@pytest.mark.parametrize("operation", ["all_reduce", "broadcast", "_all_gather_base", "reduce_scatter"])
+def test_sizes_that_have_to_be_equal(tmp_path, operation: str) -> None:
+    dumps = {rank: dump(waiting(1, operation, 12 if rank == 2 else 8)) for rank in range(4)}
+    state = only(compared(dumps))
+    assert (state.kind, state.feature, state.odd) == (GroupKind.DIFFERENT, Feature.SIZE, (2,))
+    assert 2 in torch_finds(write(tmp_path, dumps)).odd
+    assert "a shorter last batch" in report_of(tmp_path)
+
+
+def test_sizes_that_may_differ() -> None:
+    shapes = {rank: dump(entry(1, input_sizes=[[5, 2]] if rank else [[10]])) for rank in range(4)}
+    root = {"input_sizes": [[3]] * 4, "input_dtypes": ["Float"] * 4, "output_sizes": [[3]]}
+    rest = {"input_sizes": [], "input_dtypes": [], "output_sizes": [[3]]}
+    scatter = {rank: dump(entry(1, "scatter", **(rest if rank else root))) for rank in range(4)}
+    parts = {
+        rank: dump(entry(1, "all_gather", input_sizes=[[rank + 1]], output_sizes=[[1], [2], [3], [4]]))
+        for rank in range(4)
+    }
+    for dumps in (shapes, scatter, parts):
+        assert only(compared(dumps)).kind is GroupKind.OVER
+
+
+def test_an_all_to_all_has_to_add_up() -> None:
+    right = {
+        rank: dump(entry(1, "all_to_all", input_sizes=[[10]], output_sizes=[[4 * (rank + 1)]])) for rank in range(4)
+    }
+    assert only(compared(right)).kind is GroupKind.OVER
+    wrong = right | {3: dump(waiting(1, "all_to_all", input_sizes=[[11]], output_sizes=[[16]]))}
+    assert only(compared(wrong)).kind is GroupKind.DIFFERENT
+
+
+TENSOR, DATA = {0: ("1", "tensor"), 1: ("2", "tensor")}, {0: ("3", "data"), 1: ("4", "data")}
+"""Two tensor-parallel groups, [0, 1] and [2, 3], and two data-parallel ones, [0, 2] and [1, 3]."""
+
+
+def grid_dump(rank: int, *entries: dict) -> dict:
+    tensor, data = rank // 2, rank % 2
+    groups = {
+        DEFAULT: [0, 1, 2, 3],
+        TENSOR[tensor]: [2 * tensor, 2 * tensor + 1],
+        DATA[data]: [data, data + 2],
+    }
+    numbered = [each | {"record_id": number} for number, each in enumerate(entries)]
+    return dump(*numbered, groups=groups)
+
+
+def test_groups_that_wait_for_a_rank_which_waits_elsewhere_are_consequences(tmp_path) -> None:
+    """Rank 3 leaves out tensor-parallel collective 2 and computes. Rank 2 waits for it, and rank 0 for rank 2."""
+    dumps = {}
+    for rank in range(4):
+        tensor, data = {"process_group": TENSOR[rank // 2]}, {"process_group": DATA[rank % 2]}
+        own = [entry(1, **tensor), entry(1, "all_reduce", **data)]
+        dumps[rank] = grid_dump(
+            rank,
+            *own,
+            *{
+                0: [entry(2, **tensor), waiting(2, "all_reduce", **data)],
+                1: [entry(2, **tensor)],
+                2: [waiting(2, **tensor)],
+                3: [],
+            }[rank],
+        )
+    found = compared(dumps)
+    (cause,) = found.causes
+    assert (cause.group.name, cause.kind, cause.absent, cause.waiting) == ("2", GroupKind.BEHIND, (3,), (2,))
+    assert [state.group.name for state in found.followers] == ["3"]
+    report = report_of(write(tmp_path, dumps))
+    assert "In group 2 (tensor) of ranks 2 and 3, the ranks agree in collective 1, but rank 3 hasn't called" in report
+    assert "waits for rank 2, which is waiting in group 2 (tensor) of ranks 2 and 3. So this follows" in report
+    assert torch_finds(tmp_path).missing in ({2}, {3})
+
+
+def test_groups_of_one_name_are_told_apart_by_their_ranks() -> None:
+    """After `split_group`, both halves of the ranks call their group "1"."""
+    name = ("1", "half")
+    dumps = {
+        rank: dump(
+            waiting(1, process_group=name, size=4 + rank // 2), groups={name: [rank // 2 * 2, rank // 2 * 2 + 1]}
+        )
+        for rank in range(4)
+    }
+    found = compared(dumps)
+    assert [(state.group.members, state.kind) for state in found.groups] == [
+        ((0, 1), GroupKind.TOGETHER),
+        ((2, 3), GroupKind.TOGETHER),
+    ]
+
+
+def test_without_the_dump_of_a_rank_nobody_knows_whether_it_came(tmp_path) -> None:
+    dumps = {rank: dump(entry(1), waiting(2)) for rank in range(3)}
+    state = only(compared(dumps))
+    assert (state.kind, state.missing, state.sequence) == (GroupKind.UNKNOWN, (3,), 2)
+    report = report_of(write(tmp_path, dumps))
+    assert "There is no dump of rank 3." in report and "look into the log of rank 3" in report
+    with pytest.raises(CourseError, match="fr_trace"):
+        for rank, each in dumps.items():
+            flight_recorder.write_dump(each, tmp_path / "named", rank)
+        flight_recorder.fr_trace(tmp_path / "named")
+
+
+def test_a_single_dump_says_what_its_rank_waits_in(tmp_path) -> None:
+    report = dumps_report(write(tmp_path, {5: dump(entry(1), waiting(2), groups={DEFAULT: list(range(64))})}))
+    assert "dump of rank 5. There is no dump of ranks 0 to 4 and 6 to 63." in report.replace("\n", " ")
+    assert "rank 5: all_reduce of 10 float32, line 102 of train.py" in report
+
+
+def test_calls_that_fell_out_of_the_buffer_are_not_missed() -> None:
+    """Each rank has kept its last three calls; rank 1 is one behind, so its list begins earlier."""
+    calls = [entry(number) for number in range(1, 9)] + [waiting(9)]
+    dumps = {rank: dump(*calls[-3:]) for rank in (0, 2, 3)} | {1: dump(*calls[-4:-1])}
+    state = only(compared(dumps))
+    assert (state.kind, state.agreed, state.sequence, state.absent) == (GroupKind.BEHIND, (7, 8), 9, (1,))
+
+
+def test_dumps_of_active_calls_alone() -> None:
+    """With TORCH_INCLUDE_ONLY_ACTIVE, calls that have ended are left out, so a rank that is behind has none."""
+    dumps = {rank: dump(waiting(9)) for rank in (0, 2, 3)} | {1: dump()}
+    state = only(compared(dumps))
+    assert (state.kind, state.absent, state.last.get(1)) == (GroupKind.BEHIND, (1,), None)
+
+
+def test_a_receive_waits_for_a_send_that_is_not_called(tmp_path) -> None:
+    groups = {("7", "pipeline"): [4, 6]}
+    first = dump(entry(1, "send 0->1", process_group=("7", "pipeline")), groups=groups)
+    second = dump(
+        entry(1, "recv 1<-0", process_group=("7", "pipeline")),
+        waiting(2, "recv 1<-0", process_group=("7", "pipeline")),
+        groups=groups,
+    )
+    (lone,) = compared({4: first, 6: second}).messages
+    assert (lone.call.rank, lone.peer, lone.call.operation, lone.other, lone.has_dump) == (6, 4, "recv", None, True)
+    report = report_of(write(tmp_path, {4: first, 6: second}))
+    assert (
+        "Rank 6 waits in recv of 10 float32, line 102 of train.py, from rank 4, but rank 4 has not called the send"
+        in (report)
+    )
+    assert "Its last call is send of 10 float32, line 101 of train.py, in group 7." in report
+    (lone,) = compared({6: second}).messages
+    assert not lone.has_dump
+
+
+def test_a_message_has_another_size() -> None:
+    dumps = {0: dump(waiting(1, "send 0->1", 10)), 1: dump(waiting(1, "recv 1<-0", 12))}
+    (lone,) = compared(dumps).messages
+    assert (lone.call.rank, lone.other.rank) == (1, 0) and not compared(dumps).groups[0].waiting
+
+
+def test_two_ranks_that_both_receive_first() -> None:
+    dumps = {0: dump(waiting(1, "recv 0<-1")), 1: dump(waiting(1, "recv 1<-0"))}
+    assert [(lone.call.rank, lone.peer) for lone in compared(dumps).messages] == [(1, 0), (0, 1)]
+
+
+def coalesced(number: int, *messages: str, over: bool) -> list[dict]:
+    """`batch_isend_irecv` over NCCL: torch notes how it ends in the last entry alone."""
+    calls = [
+        entry(number, message, state="scheduled", retired=False, p2p_seq_id=number, is_p2p=True) for message in messages
+    ]
+    end = (entry if over else waiting)(
+        number, "coalesced", p2p_seq_id=number, is_p2p=True, input_sizes=[], output_sizes=[]
+    )
+    return [*calls, end]
+
+
+def test_coalesced_messages_have_the_state_of_their_end() -> None:
+    well = {
+        0: dump(*coalesced(1, "send 0->1", "recv 0<-1", over=True)),
+        1: dump(*coalesced(1, "send 1->0", "recv 1<-0", over=True)),
+    }
+    assert not compared(well).messages
+    stuck = well | {1: dump(*coalesced(1, "recv 1<-0", over=True))}
+    stuck[0] = dump(*coalesced(1, "send 0->1", "recv 0<-1", over=False))
+    (lone,) = compared(stuck).messages
+    assert (lone.call.rank, lone.peer, lone.call.operation) == (0, 1, "recv")
+
+
+def test_coalesced_collectives_are_compared_together() -> None:
+    def three(sizes: list[int]) -> dict:
+        return dump(*(entry(1, "allreduce_coalesced", size) for size in sizes))
+
+    assert only(compared({rank: three([1, 2, 3]) for rank in range(4)})).kind is GroupKind.OVER
+    odd = only(compared({rank: three([1, 2] if rank == 1 else [1, 2, 3]) for rank in range(4)}))
+    assert (odd.kind, odd.odd) == (GroupKind.DIFFERENT, (1,))
+    assert call_text(odd.calls[0]).startswith("allreduce_coalesced of 1 float32 and 2 more, coalesced")
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.3", "2.5", "2.10"])
+def test_older_versions_lack_keys(version: str) -> None:
+    lacking = {
+        "2.0": ("collective_seq_id", "p2p_seq_id", "process_group", "is_p2p", "input_dtypes", "output_dtypes"),
+        "2.1": ("is_p2p", "input_dtypes", "output_dtypes", "frames"),
+        "2.3": ("input_dtypes", "output_dtypes", "timeout_ms"),
+    }.get(version, ())
+
+    def aged(each: dict) -> dict:
+        kept = {key: value for key, value in each.items() if key not in lacking}
+        return kept | ({"seq_id": each["collective_seq_id"]} if version == "2.0" else {})
+
+    dumps = {rank: dump(aged(entry(1)), aged(waiting(2))) | {"version": version} for rank in (0, 2, 3)}
+    dumps[1] = dump(aged(entry(1))) | {"version": version}
+    state = only(compared(dumps))
+    assert (state.kind, state.absent, state.sequence) == (GroupKind.BEHIND, (1,), 2)
+
+
+def test_json_has_lists_for_tuples_and_no_stacks(tmp_path) -> None:
+    for rank in range(4):
+        calls = [entry(1), waiting(2)][: 1 if rank == 1 else 2]
+        for each in calls:
+            del each["frames"]
+        (tmp_path / f"dump_{rank}.json").write_text(json.dumps(dump(*calls)))
+    report = report_of(tmp_path)
+    assert "rank 1 hasn't called collective 2" in report and "The dumps have no stacks" in report
+
+
+# Files and folders.
+
+
+def test_a_folder_has_other_files_too(tmp_path) -> None:
+    write(tmp_path, {rank: dump(entry(1)) for rank in range(4)}, "nccl_trace_rank_container-node02_")
+    (tmp_path / "out_1").write_text("step 1 of 10")
+    (tmp_path / "trace_2.json").write_text('{"traceEvents": [], "entries": []}')
+    (tmp_path / "model_3").write_bytes(pickle.dumps([1, 2]))
+    (tmp_path / "notes").write_text("")
+    dumps = read_dumps(tmp_path)
+    assert list(dumps.ranks) == [0, 1, 2, 3] and not dumps.unread
+
+
+def test_dumps_lie_in_a_folder_for_each_node(tmp_path) -> None:
+    for rank in range(4):
+        write(tmp_path / f"node{rank // 2}", {rank: dump(entry(1))})
+    assert list(read_dumps(tmp_path).ranks) == [0, 1, 2, 3]
+    assert list(read_dumps([tmp_path / "node1", tmp_path / "node0" / "nccl_trace_rank_0"]).ranks) == [0, 2, 3]
+
+
+def test_of_two_runs_the_one_with_more_dumps_is_taken(tmp_path) -> None:
+    write(tmp_path, {rank: dump(waiting(1)) for rank in range(4)}, "second_")
+    write(tmp_path, {rank: dump(entry(1)) for rank in range(2)}, "first_")
+    dumps = read_dumps(tmp_path)
+    assert {each.file.name for each in dumps.ranks.values()} == {f"second_{rank}" for rank in range(4)}
+    assert sorted(file.name for file in dumps.left_out) == ["first_0", "first_1"]
+    assert "which is left out" in report_of(tmp_path)
+
+
+def test_without_dumps_there_is_no_report(tmp_path) -> None:
+    (tmp_path / "log_1.txt").write_text("hello")
+    assert dumps_report(tmp_path) is None
+    with pytest.raises(CourseError, match="there is no such file or folder"):
+        read_dumps(tmp_path / "nothing")
+
+
+class Evil:
+    """Runs a command when it is unpickled with full powers."""
+
+    def __reduce__(self):
+        return os.system, ("touch evil",)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it is empty"),
+        (pickle.dumps(Evil()), "it asks for posix.system, which is not run here"),
+        (pickle.dumps(dump(entry(1)))[:-40], "its pickle is broken or cut off"),
+        (b"\x80\x02" + bytes(range(256)), "its pickle is broken or cut off"),
+        (pickle.dumps({"entries": [{"profiling_name": torch.float32}]}), "which is not run here"),
+        (pickle.dumps({"entries": [3]}), "it is no dump of the Flight Recorder"),
+        (b'{"entries": [', "its JSON is broken or cut off"),
+        (b"\x80\x02cbuiltins\neval\n(U\x041+1.tR.", "it asks for builtins.eval"),
+        (b"\x7fELF\x00\x00", "neither a pickle nor JSON"),
+    ],
+)
+def test_a_file_that_is_broken_or_evil_is_named_in_a_line(tmp_path, monkeypatch, content: bytes, why: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, {0: dump(entry(1), waiting(2)), 2: dump(entry(1)), 3: dump(entry(1))})
+    (tmp_path / "nccl_trace_rank_1").write_bytes(content)
+    ((file, reason),) = read_dumps(tmp_path).unread.items()
+    assert file.name == "nccl_trace_rank_1" and why in reason and "\n" not in reason
+    assert f"nccl_trace_rank_1 can't be read: {reason}." in report_of(tmp_path)
+    assert not (tmp_path / "evil").exists()
+
+
+def test_torchs_own_functions_for_lists_are_harmless() -> None:
+    pickled = b"\x80\x02ctorch.jit._pickle\nbuild_intlist\n](K\x01K\x02e\x85R."
+    assert plain_data(pickled) == [1, 2]
+
+
+STRANGE = [
+    None,
+    -1,
+    1 << 70,
+    1.5,
+    "",
+    "x" * 500,
+    "a\nb",
+    [],
+    [[]],
+    {},
+    (),
+    b"\xff",
+    True,
+    [None],
+    [[-1, "x"]],
+    {"a": 1},
+]
+
+
+def test_no_value_in_a_dump_gives_a_traceback(tmp_path) -> None:
+    """Anything in the place of anything: a dump is read, or a line says why not."""
+    keys = [*entry(1), "seq_id"]
+    for number, strange in enumerate(STRANGE):
+        for key in keys:
+            written = {0: dump(entry(1), waiting(2) | {key: strange}), 1: dump(entry(1))}
+            assert dumps_report(write(tmp_path / str(number) / key, written))
+        for key in ("entries", "pg_config", "version"):
+            assert dumps_report(write(tmp_path / str(number) / key, {0: dump(entry(1)) | {key: strange}}))
+        config = {"0": {"ranks": strange, "name": strange, "desc": strange}, "1": strange}
+        assert dumps_report(write(tmp_path / str(number) / "config", {0: dump(waiting(1)) | {"pg_config": config}}))
+        frames = [[strange], [{"filename": strange, "line": strange, "name": strange}]]
+        assert all(
+            dumps_report(write(tmp_path / str(number) / f"frames{n}", {0: dump(waiting(1, frames=each))}))
+            for n, each in enumerate(frames)
+        )
+
+
+def test_no_bytes_give_a_traceback(seed) -> None:
+    """Bytes of a good dump, some of them changed."""
+    generator, good = random.Random(seed), pickle.dumps(dump(entry(1), waiting(2)), protocol=2)
+    for _ in range(500):
+        content = bytearray(good[: generator.randrange(1, len(good))] if generator.random() < 0.3 else good)
+        for _ in range(generator.randrange(1, 4)):
+            content[generator.randrange(len(content))] = generator.randrange(256)
+        try:
+            found = compared({0: plain_data(bytes(content)), 1: dump(entry(1))})
+        except (NoDump, MemoryError):
+            continue
+        assert found.groups or found.messages or found.last is not None
+
+
+def test_many_ranks_and_calls_are_compared_in_seconds() -> None:
+    """128 ranks in 16 groups of eight, 200 calls each: every group is read from the dumps of its own ranks."""
+    dumps = {}
+    for rank in range(128):
+        name = (str(rank // 8), "expert")
+        calls = [entry(number, process_group=name) for number in range(1, 200)]
+        if rank != 77:
+            calls.append(waiting(200, process_group=name))
+        dumps[rank] = dump(*calls, groups={name: list(range(rank // 8 * 8, rank // 8 * 8 + 8))})
+    found = compared(dumps)
+    assert [state.absent for state in found.causes if state.absent] == [(77,)]
+
+
+def test_rows_of_ranks_in_words() -> None:
+    assert ranks_text([2]) == "rank 2" and ranks_text([0, 1]) == "ranks 0 and 1"
+    assert ranks_text([0, 1, 3]) == "ranks 0, 1 and 3" and ranks_text([*range(63), 64]) == "ranks 0 to 62 and 64"
+    assert ranks_text(range(0, 100, 2)).endswith(" and others")
+
+
+def test_groups_are_known_by_a_gathering() -> None:
+    """Over gloo, torch does not record how many ranks a group has; an all-gather shows it."""
+    gloo = {"profiling_name": "gloo:all_gather", "process_group": ("5", "undefined"), "output_sizes": [[3, 10]]}
+    dumps = {0: dump(entry(1, **gloo), groups={("x", "x"): [0]})}
+    (group,) = recorded_groups(Dumps({0: dump_of(dumps[0], 0)}))
+    assert (group.members, group.size, group.is_known) == ((0,), 3, False)
