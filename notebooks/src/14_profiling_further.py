@@ -178,7 +178,25 @@ print(both_reports_text(mismatch, report))
 # whether the one or the many are wrong.
 #
 # With gloo no files are written, so `flight_recorder.stuck` asks each process for its list. In torch 2.13 these lists
-# lack the name of the group, and `torchfrtrace` would fail. So `flight_recorder.compared` adds it.
+# lack the names of the groups, and `torchfrtrace` would fail. So `flight_recorder.compared` adds them.
+#
+# When a job hangs on a cluster, these lists are often all that is left of it. Set `TORCH_FR_DUMP_TEMP_FILE` to the
+# beginning of a path, `/scratch/me/dump_` for example, and rank 3 writes its list to `/scratch/me/dump_3`. Older
+# versions of torch also need `TORCH_NCCL_TRACE_BUFFER_SIZE=2000` and `TORCH_NCCL_DUMP_ON_TIMEOUT=1`. Copy the files of
+# all nodes into one folder, and give it to `dumps_report`, or to `course doctor --log FOLDER` in a terminal. Here it
+# reads the four files that the cell above has just written:
+
+# %%
+from course_utils.lessons.profiling import dumps_report
+
+print(dumps_report(course_home() / "flight_recorder"))
+
+# %% [markdown]
+# On a real job, some ranks may have died before they could write a file, and there are several process groups, for
+# example those of tensor and of data parallelism. The report goes through all of them, and names the ranks of which
+# there is no file. If a group waits for a rank that is itself waiting in a different group, that other group is the
+# one to look at, and the report begins with it. The files may also be from somebody else. `torchfrtrace` lets Python's
+# `pickle` run whatever code such a file asks for, while `dumps_report` builds nothing but numbers, texts and lists.
 #
 # ## Kernel launches
 #

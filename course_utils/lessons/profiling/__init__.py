@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .intervals import Interval
     from .lanes import Lanes, lanes_of
     from .record_profiles import profile_ranks, training_step
+    from .recorder_sentences import dumps_report
     from .sentences import (
         both_reports_text,
         changed_most,

@@ -33,6 +33,7 @@ _DUMP_NAME = re.compile(r"trace_rank|flight|fr_trace|fr_dump", re.IGNORECASE)
 _MESSAGE = re.compile(r"(?P<operation>send|recv) (?P<first>\d{1,9})(?:->|<-)(?P<second>\d{1,9})")
 _TORCH = re.compile(r"(?:^|/)torch/(?:_|autograd|cuda|distributed|func|jit|nn|optim|ops|testing|utils)")
 _COURSE = re.compile(r"/course_utils/(?:trace|ranks)/")
+_CELL = re.compile(r"/ipykernel_\d+/|^<ipython-input|^<cell")
 _INSTALLED = re.compile(r"/(?:site-packages|dist-packages|lib/python[^/]*)/")
 _TENSOR_TYPES = {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8",
@@ -50,6 +51,11 @@ class ProgramLine:
     file: str
     line: int
     function: str
+
+    @property
+    def is_in_notebook(self) -> bool:
+        """Whether it is in a cell, for which IPython makes up the name of a file."""
+        return bool(_CELL.search(self.file))
 
 
 @dataclass(frozen=True)
@@ -382,6 +388,6 @@ def program_line(frames: Any) -> ProgramLine | None:
     lines = []
     for frame in frames if isinstance(frames, list | tuple) else ():
         file = _text(frame.get("filename")).replace("\\", "/") if isinstance(frame, dict) else ""
-        if (file.endswith(".py") or "ipython" in file) and not (_TORCH.search(file) or _COURSE.search(file)):
+        if (file.endswith(".py") or _CELL.search(file)) and not (_TORCH.search(file) or _COURSE.search(file)):
             lines.append(ProgramLine(file, _number(frame.get("line"), 0), _text(frame.get("name"))))
     return next((line for line in lines if not _INSTALLED.search(line.file)), lines[0] if lines else None)

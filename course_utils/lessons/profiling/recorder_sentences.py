@@ -234,9 +234,7 @@ def _gloo_texts(found: DumpComparison) -> list[str]:
     """What torch doesn't record over gloo, as far as it matters here."""
     texts = []
     if any(call.backend == GLOO for call in found.last.values()):
-        texts.append(
-            "Over gloo, torch records no sends and receives, and a collective that has failed counts as ended."
-        )
+        texts.append("Over gloo, torch records no sends or receives, and a collective that has failed counts as ended.")
         if any(not state.group.is_known and state.group.description != DEFAULT_GROUP for state in found.groups):
             texts.append("Nor does it record who is in a group, so the ranks above are those that have used it.")
     return [" ".join(texts)] if texts else []
@@ -314,7 +312,9 @@ def _elements(shape: Iterable[int]) -> int:
 def line_text(call: RecordedCall) -> str:
     """Return where the program made a call: "line 3 of train.py"."""
     line = call.line
-    return f"line {line.line} of {PurePosixPath(line.file).name}" if line else ""
+    if line is None:
+        return ""
+    return f"line {line.line} of {'a cell' if line.is_in_notebook else PurePosixPath(line.file).name}"
 
 
 def ranks_text(ranks: Iterable[int]) -> str:

@@ -26,8 +26,15 @@ from course_utils.lessons.profiling.recorder_comparison import (
     compare_dumps,
     recorded_groups,
 )
-from course_utils.lessons.profiling.recorder_dumps import Dumps, NoDump, dump_of, plain_data, read_dumps
-from course_utils.lessons.profiling.recorder_sentences import call_text, dumps_report, lateness, ranks_text
+from course_utils.lessons.profiling.recorder_dumps import (
+    Dumps,
+    NoDump,
+    dump_of,
+    plain_data,
+    program_line,
+    read_dumps,
+)
+from course_utils.lessons.profiling.recorder_sentences import call_text, dumps_report, lateness, line_text, ranks_text
 
 DEFAULT = ("0", "default_pg")
 MILLION = 1_000_000
@@ -667,6 +674,25 @@ def test_many_ranks_and_calls_are_compared_in_seconds() -> None:
         dumps[rank] = dump(*calls, groups={name: list(range(rank // 8 * 8, rank // 8 * 8 + 8))})
     found = compared(dumps)
     assert [state.absent for state in found.causes if state.absent] == [(77,)]
+
+
+def test_the_line_of_the_program_is_outside_of_torch() -> None:
+    def line_of(*files: str) -> str | None:
+        line = program_line([{"filename": file, "line": 3, "name": "f"} for file in files])
+        return line and line.file
+
+    ours, package, torchs = (
+        "/home/me/train.py",
+        "/env/lib/python3.12/site-packages/lightning/y.py",
+        "/x/torch/distributed/z.py",
+    )
+    assert line_of(torchs, package, ours) == ours
+    assert line_of(torchs, package) == package
+    assert line_of("??", "<string>", torchs) is None
+    (call, *_) = dump_of(
+        dump(entry(1, frames=[{"filename": "/tmp/ipykernel_7/9.py", "line": 4, "name": "f"}])), 0
+    ).calls
+    assert line_text(call) == "line 4 of a cell"
 
 
 def test_rows_of_ranks_in_words() -> None:
