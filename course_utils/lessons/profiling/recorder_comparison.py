@@ -199,7 +199,7 @@ def recorded_groups(dumps: Dumps) -> list[RecordedGroup]:
             users[name, description, dump.members.get(name, ())].add(rank)
     named = {name for name, _, members in users if members}
     groups = []
-    for (name, description, members), used_by in sorted(users.items()):
+    for (name, description, members), used_by in sorted(users.items(), key=lambda item: (len(item[0][0]), item[0])):
         if members:
             groups.append(RecordedGroup(name, description, members, True, len(members)))
         elif name not in named:

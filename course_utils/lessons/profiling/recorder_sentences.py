@@ -49,7 +49,11 @@ def dumps_report(paths: str | Path | Sequence[str | Path]) -> str | None:
 def dumps_text(dumps: Dumps, found: DumpComparison) -> str:
     """Say for each group up to where its ranks agree, who waits in what, and who has not come."""
     causes, followers = found.causes, found.followers
-    parts = [_read_text(dumps, found), *(_group_text(state, found) for state in causes[:MOST_GROUPS])]
+    parts, advised = [_read_text(dumps, found)], set()
+    for state in causes[:MOST_GROUPS]:
+        advice = [] if found.follows(state) or state.kind in advised else _advice(state, found)
+        parts.append("\n".join([_group_text(state, found), *advice]))
+        advised.add(state.kind)
     if len(causes) > MOST_GROUPS:
         parts.append(f"The same or similar holds for {count(len(causes) - MOST_GROUPS, 'other group')}.")
     if found.is_circle:
@@ -98,32 +102,30 @@ def _group_text(state: GroupState, found: DumpComparison) -> str:
 
 def _agreed_text(state: GroupState) -> str:
     """How far the ranks agree, as the beginning of a sentence that ends with what comes then."""
-    if not state.agreed or len(state.group.members) - len(state.missing) < 2:
+    if not state.agreed or len(state.group.members) - len(state.missing) < 2 or state.kind is GroupKind.TOGETHER:
         return ""
     first, last = state.agreed
-    return f"the ranks agree in {f'collectives {first} to {last}' if first < last else f'collective {first}'}, but "
+    several = f"{first} {'and' if last == first + 1 else 'to'} {last}"
+    return f"the ranks agree in {f'collectives {several}' if first < last else f'collective {first}'}, but "
 
 
 def _different_text(state: GroupState, found: DumpComparison) -> str:
-    if len(state.parties) < 2:
-        what = f"in collective {state.sequence} all ranks together send more or fewer numbers than they expect:"
-        return "\n".join([what, *_party_lines(state), f"Next: {NEXT[Feature.SIZE]}."])
     differs = {
         Feature.OPERATION: "different operations",
         Feature.TYPE: "different types",
         Feature.SIZE: "different sizes",
     }[state.feature]
     what = f"collective {state.sequence} has {differs}:"
+    if len(state.parties) < 2:
+        what = f"in collective {state.sequence} all ranks together send more or fewer numbers than they expect:"
     absent = [f"    {ranks_text(state.absent)}: not called yet"] if state.absent else []
-    return "\n".join([what, *_party_lines(state), *absent, f"Next: {NEXT[state.feature]}."])
+    return "\n".join([what, *_party_lines(state), *absent])
 
 
 def _behind_text(state: GroupState, found: DumpComparison) -> str:
     verb = "hasn't" if len(state.absent) == 1 else "haven't"
     what = f"{ranks_text(state.absent)} {verb} called collective {state.sequence}:"
-    lines = [*_party_lines(state), *(f"    {text}" for text in _absent_texts(state, found))]
-    follows = [] if found.follows(state) else [_absent_next(state, found)]
-    return "\n".join([what, *lines, *follows])
+    return "\n".join([what, *_party_lines(state), *(f"    {text}" for text in _absent_texts(state, found))])
 
 
 def _absent_texts(state: GroupState, found: DumpComparison) -> list[str]:
@@ -147,17 +149,6 @@ def _last_text(call: RecordedCall) -> str:
     return f"{call_text((call,))}, in {group}{goes_on}"
 
 
-def _absent_next(state: GroupState, found: DumpComparison) -> str:
-    rank = state.absent[0]
-    last = found.last.get(rank)
-    after = f" after {line_text(last)}" if last and last.line else ""
-    unrecorded = "data or, over gloo, a message" if last and last.backend == GLOO else "data"
-    return (
-        f"Next: find out what rank {rank} does{after}. It may be computing, have taken a different branch, have "
-        f"returned, have raised an error, or be waiting for something that isn't recorded, such as {unrecorded}."
-    )
-
-
 def _alone_text(state: GroupState, found: DumpComparison) -> str:
     (rank,) = state.calls
     who = f"; {ranks_text(state.group.candidates)} may be" if state.group.candidates else ""
@@ -168,27 +159,22 @@ def _alone_text(state: GroupState, found: DumpComparison) -> str:
 
 
 def _unknown_text(state: GroupState, found: DumpComparison) -> str:
-    further = count(state.group.size - len(state.group.members), "further rank")
-    who = ranks_text(state.missing) if state.missing else further
-    if state.waiting == tuple(state.calls) and not any(calls[-1].is_over for calls in state.calls.values()):
-        what = f"collective {state.sequence} has not ended"
-    else:
+    if any(calls[-1].is_over for calls in state.calls.values()):
         what = f"collective {state.sequence} is the last that they have called"
-    return "\n".join(
-        [
-            f"{what}, and there is no dump of {who}:",
-            *_party_lines(state),
-            f"Next: look into the log of {who}. A rank that dies or raises an error often writes no dump, so it may be "
-            "the cause. Whether it came to this collective can't be known.",
-        ]
-    )
+    else:
+        what = f"collective {state.sequence} has not ended"
+    return "\n".join([f"{what}, and there is no dump of {_unseen(state)}:", *_party_lines(state)])
+
+
+def _unseen(state: GroupState) -> str:
+    """The ranks of the group without a dump, which torch may not have recorded either."""
+    further = count(state.group.size - len(state.group.members), "further rank")
+    return ranks_text(state.missing) if state.missing else further
 
 
 def _together_text(state: GroupState, found: DumpComparison) -> str:
-    what = f"all ranks have called collective {state.sequence}, and it has not ended:"
-    lines = [what, *_party_lines(state)]
-    over = [rank for rank in state.calls if rank not in state.waiting]
-    if over:
+    lines = [f"all ranks have come to collective {state.sequence}, which has not ended:", *_party_lines(state)]
+    if over := [rank for rank in state.calls if rank not in state.waiting]:
         lines.append(f"    it has ended on {ranks_text(over)}")
     scheduled, started = (
         [rank for rank, calls in state.calls.items() if calls[-1].state == name] for name in ("scheduled", "started")
@@ -200,13 +186,35 @@ def _together_text(state: GroupState, found: DumpComparison) -> str:
     latest, seconds = lateness(state)
     if seconds >= NOTICEABLE_SECONDS:
         lines.append(f"    rank {latest} came last, {seconds_text(seconds)} after the first")
-    is_gloo = any(calls[-1].backend == GLOO for calls in state.calls.values())
-    lines.append(
-        "Next: look outside of your program, which calls the same on all of these ranks: at the network, "
-        f"{'' if is_gloo else 'at the GPUs, '}or at a rank that is slow."
-        f"{'' if is_gloo else ' NCCL_DEBUG=INFO shows which connections NCCL uses.'}"
-    )
     return "\n".join(lines)
+
+
+def _advice(state: GroupState, found: DumpComparison) -> list[str]:
+    """What to do next, in a line; nothing if that is not known."""
+    is_gloo = any(calls[-1].backend == GLOO for calls in state.calls.values())
+    if state.kind is GroupKind.DIFFERENT:
+        return [f"Next: {NEXT[state.feature]}."]
+    if state.kind is GroupKind.BEHIND:
+        last = found.last.get(state.absent[0])
+        after = f" after {line_text(last)}" if last and last.line else ""
+        unrecorded = "data or a message" if is_gloo else "data"
+        return [
+            f"Next: find out what rank {state.absent[0]} does{after}. It may be computing, have taken a different "
+            "branch, have returned, have raised an error, or be waiting for something that isn't recorded, such as "
+            f"{unrecorded}."
+        ]
+    if state.kind is GroupKind.UNKNOWN:
+        return [
+            f"Next: look into the log of {_unseen(state)}. A rank that dies or raises an error often writes no dump, "
+            "so it may be the cause. Whether it came to this collective can't be known."
+        ]
+    if state.kind is GroupKind.TOGETHER:
+        return [
+            "Next: look outside of your program, which calls the same on all of these ranks: at the network, "
+            f"{'' if is_gloo else 'at the GPUs, '}or at a rank that is slow."
+            f"{'' if is_gloo else ' NCCL_DEBUG=INFO shows which connections NCCL uses.'}"
+        ]
+    return []
 
 
 def lateness(state: GroupState) -> tuple[int, float]:
@@ -252,13 +260,13 @@ def _message_text(lone: LoneMessage, found: DumpComparison) -> str:
         return f"{text}, of which there is no dump. Next: look into the log of rank {peer}."
     last = found.last.get(peer)
     doing = f" Its last call is {_last_text(last)}." if last else ""
-    return f"{text}, but rank {peer} has not called the {counterpart}.{doing}"
+    return f"{text}, but rank {peer} has not called the matching {counterpart}.{doing}"
 
 
 def _follower_text(state: GroupState, found: DumpComparison) -> str:
     waited_for = state.waited_for
     reason = found.waits_in(waited_for[0], state.group.name)
-    where = group_text(reason.group) if isinstance(reason, GroupState) else "a message"
+    where = group_text(reason.group) if isinstance(reason, GroupState) else "a send or a receive"
     verb = "is" if len(waited_for) == 1 else "are"
     return (
         f"{capital(group_text(state.group))}: collective {state.sequence} waits for {ranks_text(waited_for)}, which "
@@ -267,7 +275,9 @@ def _follower_text(state: GroupState, found: DumpComparison) -> str:
 
 
 def _over_texts(found: DumpComparison) -> list[str]:
-    over = [state for state in found.groups if state.kind is GroupKind.OVER]
+    over = [state for state in found.groups if state.kind is GroupKind.OVER and state.last]
+    if not found.last:
+        return ["These ranks have recorded nothing."]
     if not over:
         return []
     if not (found.causes or found.messages):

@@ -195,7 +195,7 @@ def test_a_message_over_gloo_is_not_recorded_but_its_rank_is_behind(ranks, tmp_p
     assert (state.kind, state.absent, state.agreed, state.sequence) == (GroupKind.BEHIND, (1,), (1, 1), 2)
     assert state.last[1].line.function == "waits_for_a_message"
     assert torch_finds(tmp_path).missing == {1}
-    assert "such as data or, over gloo, a message" in report_of(tmp_path)
+    assert "such as data or a message" in report_of(tmp_path)
 
 
 def test_groups_that_only_one_rank_has_used_are_named_without_guessing(ranks, tmp_path) -> None:
@@ -458,10 +458,8 @@ def test_a_receive_waits_for_a_send_that_is_not_called(tmp_path) -> None:
     (lone,) = compared({4: first, 6: second}).messages
     assert (lone.call.rank, lone.peer, lone.call.operation, lone.other, lone.has_dump) == (6, 4, "recv", None, True)
     report = report_of(write(tmp_path, {4: first, 6: second}))
-    assert (
-        "Rank 6 waits in recv of 10 float32, line 102 of train.py, from rank 4, but rank 4 has not called the send"
-        in (report)
-    )
+    assert "Rank 6 waits in recv of 10 float32, line 102 of train.py, from rank 4" in report
+    assert "but rank 4 has not called the matching send" in report
     assert "Its last call is send of 10 float32, line 101 of train.py, in group 7." in report
     (lone,) = compared({6: second}).messages
     assert not lone.has_dump
