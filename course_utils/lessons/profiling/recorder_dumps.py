@@ -22,8 +22,8 @@ from typing import Any
 from course_utils.errors import CourseError
 from course_utils.words import printable
 
-LARGEST = 1_000_000_000
-"""Files with more bytes are not read: 2,000 collectives with stacks take about 6 MB."""
+LARGEST = 64_000_000
+"""Files with more bytes are not read: 2,000 collectives with stacks of 20 lines take about 1 MB."""
 MOST_FILES = 20_000
 """A folder with more files is read in part."""
 MOST_DIMENSIONS = 64

@@ -296,6 +296,8 @@ def name_text(group: RecordedGroup) -> str:
     """Return a group's name: "group 3 (row)", "the default group"."""
     if group.description == DEFAULT_GROUP:
         return "the default group"
+    if not group.name:
+        return "a group without a name"
     return f"group {group.name}" if group.description in NO_DESCRIPTION else f"group {group.name} ({group.description})"
 
 
