@@ -30,9 +30,7 @@ class PageSection:
         return f"{self.file}, section “{self.heading}”"
 
 
-_MAIN, _FURTHER, _PART_2 = (
-    f"notebooks/13_gpu_nodes{end}.ipynb" for end in ("", "_further", "_part_2")
-)
+_MAIN, _FURTHER, _PART_2 = (f"notebooks/13_gpu_nodes{end}.ipynb" for end in ("", "_further", "_part_2"))
 WHO_AM_I = PageSection(_MAIN, "A launcher tells each process who it is")
 OWN_GPU = PageSection(_MAIN, "The processes meet, and each takes its own GPU")
 RESUMES = PageSection(_MAIN, "A process dies, and training resumes")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.story import Kind
+from course_utils.lessons.gpu_nodes.failures.story import ReportKind
 from course_utils.lessons.gpu_nodes.failures.tracebacks import unmarked
 
 EXIT_CODE = "exit code"
@@ -48,9 +48,9 @@ class ExitReport:
     line: Line
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ReportKind:
         """A process that a launcher or Slurm ended follows from another one's failure."""
-        return Kind.CONSEQUENCE if self.failure in ("terminated", "interrupted") else Kind.SIGN
+        return ReportKind.CONSEQUENCE if self.failure in ("terminated", "interrupted") else ReportKind.SIGN
 
 
 def failure_of_code(code: int) -> str:

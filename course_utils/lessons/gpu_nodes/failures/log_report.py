@@ -10,7 +10,7 @@ from course_utils.lessons.gpu_nodes.failures.launches import Ending, Launch, lau
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 from course_utils.lessons.gpu_nodes.failures.readable_log import shortened
 from course_utils.lessons.gpu_nodes.failures.reports import reports_of
-from course_utils.lessons.gpu_nodes.failures.story import Kind, Report, Story, explain_failure
+from course_utils.lessons.gpu_nodes.failures.story import ReportKind, FailureReport, Story, explain_failure
 from course_utils.lessons.gpu_nodes.failures.tracebacks import CodePosition, RaisedError, tracebacks_of
 from course_utils.words import count
 
@@ -132,7 +132,7 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
     yield _line_text(cause.line, report)
     if report.raised and report.raised.position and cause.failure not in ADVICE:
         yield f"    raised by {_position_text(report.raised.position)}"
-    if cause.kind == Kind.CONSEQUENCE and (text := _waiting_text(story, report.launch.world_size)):
+    if cause.kind == ReportKind.CONSEQUENCE and (text := _waiting_text(story, report.launch.world_size)):
         yield text
     if text := _followers_text(story):
         yield text
@@ -186,18 +186,18 @@ def _waiting_text(story: Story, world_size: int) -> str:
 
 def _followers_text(story: Story) -> str:
     """What only followed from the cause."""
-    by_failure: dict[str, list[Report]] = {}
+    by_failure: dict[str, list[FailureReport]] = {}
     for report in story.consequences:
-        if report.kind == Kind.CONSEQUENCE and report.failure not in _NOT_WORTH_SAYING:
+        if report.kind == ReportKind.CONSEQUENCE and report.failure not in _NOT_WORTH_SAYING:
             by_failure.setdefault(report.failure, []).append(report)
-    if story.cause.kind == Kind.CONSEQUENCE or not by_failure:
+    if story.cause.kind == ReportKind.CONSEQUENCE or not by_failure:
         return ""
     parts = [_follower_text(failure, reports, story.cause.time) for failure, reports in by_failure.items()]
     more = f", and {count(len(parts) - MOST_FOLLOWERS, 'other report')}" if len(parts) > MOST_FOLLOWERS else ""
     return f"What only followed: {'; '.join(parts[:MOST_FOLLOWERS])}{more}."
 
 
-def _follower_text(failure: str, reports: Iterable[Report], since: float) -> str:
+def _follower_text(failure: str, reports: Iterable[FailureReport], since: float) -> str:
     reports = list(reports)
     ranks = sorted({report.rank for report in reports if report.rank is not None})
     who = f" ({ranks_text(ranks)}{{}})" if ranks else "{}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, exits_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 from course_utils.lessons.gpu_nodes.failures.rules import MEANINGS, may_mean, meaning_of
-from course_utils.lessons.gpu_nodes.failures.story import Kind, Report
+from course_utils.lessons.gpu_nodes.failures.story import ReportKind, FailureReport
 from course_utils.lessons.gpu_nodes.failures.tracebacks import RaisedError, Tracebacks, tracebacks_of, words_of
 
 AROUND = 3
@@ -29,7 +29,7 @@ _TORCHRUN_AGENT = re.compile(r"^\[?[WEIF]\d{4} [\d:.]+ (\d+) torch/distributed/(
 _NEAR_PIDS = 200
 
 
-def reports_of(lines: Sequence[Line], world_size: int = 0) -> list[Report]:
+def reports_of(lines: Sequence[Line], world_size: int = 0) -> list[FailureReport]:
     """What the lines of a launch report: exceptions, what rules know, and how processes ended.
 
     Args:
@@ -41,7 +41,7 @@ def reports_of(lines: Sequence[Line], world_size: int = 0) -> list[Report]:
     reports = [
         *_of_exceptions(tracebacks, times),
         *_of_lines(lines, tracebacks, times),
-        *(Report(end.failure, end.kind, end.rank, times[_key(end.line)], end.line) for end in exits_of(lines)),
+        *(FailureReport(end.failure, end.kind, end.rank, times[_key(end.line)], end.line) for end in exits_of(lines)),
     ]
     return _earliest(_weighed(reports, lines, world_size))
 
@@ -60,13 +60,13 @@ def _times(lines: Sequence[Line]) -> dict[tuple[str, int, str], float]:
     return times
 
 
-def _of_exceptions(tracebacks: Tracebacks, times: dict[tuple[str, int, str], float]) -> Iterator[Report]:
+def _of_exceptions(tracebacks: Tracebacks, times: dict[tuple[str, int, str], float]) -> Iterator[FailureReport]:
     """One report for each exception, however many followed from it."""
     for chain in tracebacks.chains:
         around = list(words_of(chain))
         meanings = [meaning_of([raised.line.text, *(line.text for line in raised.message)], around) for raised in chain]
         known = [(raised, meaning) for raised, meaning in zip(chain, meanings) if meaning]
-        causes = [pair for pair in known if pair[1].kind != Kind.CONSEQUENCE]
+        causes = [pair for pair in known if pair[1].kind != ReportKind.CONSEQUENCE]
         own = [raised for raised, meaning in zip(chain, meanings) if not meaning and raised.type not in _LAUNCHERS_OWN]
         if causes:
             raised, meaning = causes[0]
@@ -77,30 +77,30 @@ def _of_exceptions(tracebacks: Tracebacks, times: dict[tuple[str, int, str], flo
             raised, meaning = known[0]
             failure, kind = meaning.failure, meaning.kind
         else:
-            raised, failure, kind = own[0], own[0].type, Kind.CAUSE
-        yield Report(failure, kind, raised.rank, times[_key(raised.line)], raised.line)
+            raised, failure, kind = own[0], own[0].type, ReportKind.CAUSE
+        yield FailureReport(failure, kind, raised.rank, times[_key(raised.line)], raised.line)
 
 
 def _of_lines(
     lines: Sequence[Line], tracebacks: Tracebacks, times: dict[tuple[str, int, str], float]
-) -> Iterator[Report]:
+) -> Iterator[FailureReport]:
     """A report for each line that a rule knows and that is no part of an exception."""
     for index, line in enumerate(lines):
         if index in tracebacks.inside or not may_mean(line.text) or _SOURCE.match(line.text):
             continue
         around = (other.text for other in lines[max(index - AROUND, 0) : index + AROUND + 1] if other.rank == line.rank)
         if meaning := meaning_of([line.text], around):
-            yield Report(meaning.failure, meaning.kind, line.rank, times[_key(line)], line)
+            yield FailureReport(meaning.failure, meaning.kind, line.rank, times[_key(line)], line)
 
 
-def _weighed(reports: list[Report], lines: Sequence[Line], world_size: int) -> list[Report]:
+def _weighed(reports: list[FailureReport], lines: Sequence[Line], world_size: int) -> list[FailureReport]:
     """The reports in the light of each other: what follows from a different rank's failure is no cause."""
     reports = [_with_better_name(report, reports, lines, world_size) for report in reports]
-    causes = {report.failure for report in reports if report.kind == Kind.CAUSE} - YIELDING - FROM_OUTSIDE
+    causes = {report.failure for report in reports if report.kind == ReportKind.CAUSE} - YIELDING - FROM_OUTSIDE
     explained = {report.rank for report in reports if report.failure not in IMPLIED and report.rank is not None}
-    complains = any(report.kind == Kind.CONSEQUENCE and report.rank is None for report in reports)
+    complains = any(report.kind == ReportKind.CONSEQUENCE and report.rank is None for report in reports)
     return [
-        replace(report, kind=Kind.CONSEQUENCE)
+        replace(report, kind=ReportKind.CONSEQUENCE)
         if _follows(report, reports, causes, explained, complains)
         else report
         for report in reports
@@ -108,7 +108,11 @@ def _weighed(reports: list[Report], lines: Sequence[Line], world_size: int) -> l
 
 
 def _follows(
-    report: Report, reports: Sequence[Report], causes: set[str], explained: set[int | None], complains: bool
+    report: FailureReport,
+    reports: Sequence[FailureReport],
+    causes: set[str],
+    explained: set[int | None],
+    complains: bool,
 ) -> bool:
     """Whether a report follows from a different one."""
     if report.failure in YIELDING:
@@ -119,23 +123,25 @@ def _follows(
             other.time < report.time or _is_before(other, report)
             for other in reports
             if other.failure not in FROM_OUTSIDE | {"terminated", "interrupted"}
-            and (other.kind != Kind.CONSEQUENCE or other.failure == "collective timeout")
+            and (other.kind != ReportKind.CONSEQUENCE or other.failure == "collective timeout")
         )
     if report.failure in IMPLIED:
         return report.rank in explained or (report.rank is None and complains)
     return False
 
 
-def _is_unreachable(report: Report) -> bool:
+def _is_unreachable(report: FailureReport) -> bool:
     return report.failure == "unreachable node"
 
 
-def _is_before(report: Report, other: Report) -> bool:
+def _is_before(report: FailureReport, other: FailureReport) -> bool:
     """Whether a report stands above one of the same time in the same file."""
     return report.time == other.time and report.line.file == other.line.file and report.line.number < other.line.number
 
 
-def _with_better_name(report: Report, reports: Sequence[Report], lines: Sequence[Line], world_size: int) -> Report:
+def _with_better_name(
+    report: FailureReport, reports: Sequence[FailureReport], lines: Sequence[Line], world_size: int
+) -> FailureReport:
     """The report under the name that the rest of the log suggests."""
     if report.failure == "extension not built" and 0 < len(_ranks(report, reports)) < world_size:
         return replace(report, failure="different software")
@@ -147,7 +153,7 @@ def _with_better_name(report: Report, reports: Sequence[Report], lines: Sequence
     return report
 
 
-def _ranks(report: Report, reports: Iterable[Report]) -> set[int]:
+def _ranks(report: FailureReport, reports: Iterable[FailureReport]) -> set[int]:
     """The ranks that report the same failure."""
     return {other.rank for other in reports if other.failure == report.failure and other.rank is not None}
 
@@ -158,9 +164,9 @@ def _several_launchers_on_a_node(lines: Sequence[Line]) -> bool:
     return any(second - first < _NEAR_PIDS for first, second in zip(pids, pids[1:]))
 
 
-def _earliest(reports: Iterable[Report]) -> list[Report]:
+def _earliest(reports: Iterable[FailureReport]) -> list[FailureReport]:
     """Of reports of the same failure by the same rank, the earliest one."""
-    first: dict[tuple[str, Kind, int | None, str], Report] = {}
+    first: dict[tuple[str, ReportKind, int | None, str], FailureReport] = {}
     for report in sorted(reports, key=lambda report: report.time):
         first.setdefault((report.failure, report.kind, report.rank, report.line.node), report)
     return list(first.values())
