@@ -15,7 +15,7 @@ _FAILED = re.compile(
 _CANCELLED = re.compile(r"\bCANCELLED\b")
 
 
-class Ending(Enum):
+class LaunchEnding(Enum):
     """How a launch ended."""
 
     FAILED = auto()
@@ -27,7 +27,7 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True)
-class Launch:
+class LoggedLaunch:
     """A launch of a program on its ranks.
 
     Attributes:
@@ -38,25 +38,25 @@ class Launch:
     """
 
     lines: tuple[Line, ...]
-    ending: Ending
+    ending: LaunchEnding
     world_size: int
     attempts: int = 1
 
 
-def launches_of(lines: Sequence[Line]) -> list[Launch]:
+def launches_of(lines: Sequence[Line]) -> list[LoggedLaunch]:
     """The launches in a log, the latest last."""
     starts = [index for index, line in enumerate(lines) if _BEGIN.search(line.text)]
     starts = [0, *starts[1:]] if starts else [0]
     cuts = [lines[start:end] for start, end in zip(starts, [*starts[1:], len(lines)])]
-    return [Launch(tuple(cut), _ending(cut), _world_size(cut)) for cut in cuts if cut]
+    return [LoggedLaunch(tuple(cut), _ending(cut), _world_size(cut)) for cut in cuts if cut]
 
 
-def _ending(lines: Sequence[Line]) -> Ending:
+def _ending(lines: Sequence[Line]) -> LaunchEnding:
     if any(_CANCELLED.search(line.text) for line in lines):
-        return Ending.CANCELLED
+        return LaunchEnding.CANCELLED
     if any(_FAILED.search(line.text) for line in lines):
-        return Ending.FAILED
-    return Ending.UNKNOWN
+        return LaunchEnding.FAILED
+    return LaunchEnding.UNKNOWN
 
 
 def _world_size(lines: Sequence[Line]) -> int:
