@@ -7,7 +7,7 @@ from enum import IntEnum
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 
 
-class Kind(IntEnum):
+class ReportKind(IntEnum):
     """What a report tells about the failure: the smaller the number, the more it explains."""
 
     CAUSE = 0
@@ -19,7 +19,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True)
-class Report:
+class FailureReport:
     """What a line of a log reports.
 
     Attributes:
@@ -31,10 +31,13 @@ class Report:
     """
 
     failure: str
-    kind: Kind
+    kind: ReportKind
     rank: int | None
     time: float
     line: Line
+
+
+Kind, Report = ReportKind, FailureReport  # their names until the modules beside this one say the long ones
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,13 @@ class Story:
         silent: the ranks that report nothing, sorted.
     """
 
-    cause: Report
+    cause: FailureReport
     ranks: tuple[int, ...]
-    consequences: tuple[Report, ...]
+    consequences: tuple[FailureReport, ...]
     silent: tuple[int, ...]
 
 
-def explain_failure(reports: Sequence[Report], world_size: int) -> Story | None:
+def explain_failure(reports: Sequence[FailureReport], world_size: int) -> Story | None:
     """Find the cause of a failed launch among what its ranks report.
 
     The cause is a report of the smallest kind, and of several the earliest. Of reports at the same
