@@ -1,0 +1,177 @@
+"""From the lines of a launch to reports, which `explain_failure` makes a story of."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, exits_of
+from course_utils.lessons.gpu_nodes.failures.log_line import Line
+from course_utils.lessons.gpu_nodes.failures.rules import MEANINGS, may_mean, meaning_of
+from course_utils.lessons.gpu_nodes.failures.story import ReportKind, FailureReport
+from course_utils.lessons.gpu_nodes.failures.tracebacks import RaisedError, Tracebacks, tracebacks_of, words_of
+
+AROUND = 3
+"""So many lines before and after a line may decide what it means."""
+KNOWN = frozenset(meaning.failure for meaning in MEANINGS)
+YIELDING = {"unreachable node", "InfiniBand", "address in use", "wrong rank count"}
+"""What can also follow from the failure of a different rank: it counts as a cause only if there is no other."""
+FROM_OUTSIDE = {"time limit", "cancelled"}
+"""How somebody ends a job, also one that hangs because a rank failed."""
+IMPLIED = {EXIT_CODE, "aborted", "terminated"}
+"""What is said of a process that ended after it had complained of something else."""
+_LAUNCHERS_OWN = {"ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException"}
+"""Exceptions of launchers, which say only that a process failed."""
+_MISSING_FILE = re.compile(r"No such file or directory: '(/[^']+)'")
+_WROTE = re.compile(r"\b(?:wrote|saved|written|saving|save)\b", re.IGNORECASE)
+_SOURCE = re.compile(r"^(?:\[rank\d+\]:)?\s+(?:raise|return|assert|if|print)\b|^\++ |^\s*#")
+"""Code, and commands that a shell repeats."""
+_TORCHRUN_AGENT = re.compile(r"^\[?[WEIF]\d{4} [\d:.]+ (\d+) torch/distributed/(?:run|elastic/agent|launcher)")
+_NEAR_PIDS = 200
+
+
+def reports_of(lines: Sequence[Line], world_size: int = 0) -> list[FailureReport]:
+    """What the lines of a launch report: exceptions, what rules know, and how processes ended.
+
+    Args:
+        lines: of one launch.
+        world_size: the number of ranks, or 0 if it is not known.
+    """
+    tracebacks = tracebacks_of(lines)
+    times = _times(lines)
+    reports = [
+        *_of_exceptions(tracebacks, times),
+        *_of_lines(lines, tracebacks, times),
+        *(FailureReport(end.failure, end.kind, end.rank, times[_key(end.line)], end.line) for end in exits_of(lines)),
+    ]
+    return _earliest(_weighed(reports, lines, world_size))
+
+
+def _key(line: Line) -> tuple[str, int, str]:
+    return line.file, line.number, line.text
+
+
+def _times(lines: Sequence[Line]) -> dict[tuple[str, int, str], float]:
+    """The time of each line; those without a clock have that of a line before, or of the first one that has any."""
+    latest = next((line.time for line in lines if line.time is not None), 0.0)
+    times = {}
+    for line in lines:
+        latest = line.time if line.time is not None else latest
+        times[_key(line)] = latest
+    return times
+
+
+def _of_exceptions(tracebacks: Tracebacks, times: dict[tuple[str, int, str], float]) -> Iterator[FailureReport]:
+    """One report for each exception, however many followed from it."""
+    for chain in tracebacks.chains:
+        around = list(words_of(chain))
+        meanings = [meaning_of([raised.line.text, *(line.text for line in raised.message)], around) for raised in chain]
+        known = [(raised, meaning) for raised, meaning in zip(chain, meanings) if meaning]
+        causes = [pair for pair in known if pair[1].kind != ReportKind.CONSEQUENCE]
+        own = [raised for raised, meaning in zip(chain, meanings) if not meaning and raised.type not in _LAUNCHERS_OWN]
+        if causes:
+            raised, meaning = causes[0]
+            failure, kind = meaning.failure, meaning.kind
+        elif meanings[0] or not own:
+            if not known:
+                continue
+            raised, meaning = known[0]
+            failure, kind = meaning.failure, meaning.kind
+        else:
+            raised, failure, kind = own[0], own[0].type, ReportKind.CAUSE
+        yield FailureReport(failure, kind, raised.rank, times[_key(raised.line)], raised.line)
+
+
+def _of_lines(
+    lines: Sequence[Line], tracebacks: Tracebacks, times: dict[tuple[str, int, str], float]
+) -> Iterator[FailureReport]:
+    """A report for each line that a rule knows and that is no part of an exception."""
+    for index, line in enumerate(lines):
+        if index in tracebacks.inside or not may_mean(line.text) or _SOURCE.match(line.text):
+            continue
+        around = (other.text for other in lines[max(index - AROUND, 0) : index + AROUND + 1] if other.rank == line.rank)
+        if meaning := meaning_of([line.text], around):
+            yield FailureReport(meaning.failure, meaning.kind, line.rank, times[_key(line)], line)
+
+
+def _weighed(reports: list[FailureReport], lines: Sequence[Line], world_size: int) -> list[FailureReport]:
+    """The reports in the light of each other: what follows from a different rank's failure is no cause."""
+    reports = [_with_better_name(report, reports, lines, world_size) for report in reports]
+    causes = {report.failure for report in reports if report.kind == ReportKind.CAUSE} - YIELDING - FROM_OUTSIDE
+    explained = {report.rank for report in reports if report.failure not in IMPLIED and report.rank is not None}
+    complains = any(report.kind == ReportKind.CONSEQUENCE and report.rank is None for report in reports)
+    return [
+        replace(report, kind=ReportKind.CONSEQUENCE)
+        if _follows(report, reports, causes, explained, complains)
+        else report
+        for report in reports
+    ]
+
+
+def _follows(
+    report: FailureReport,
+    reports: Sequence[FailureReport],
+    causes: set[str],
+    explained: set[int | None],
+    complains: bool,
+) -> bool:
+    """Whether a report follows from a different one."""
+    if report.failure in YIELDING:
+        worse = causes or (report.failure == "wrong rank count" and any(_is_unreachable(other) for other in reports))
+        return bool(worse)
+    if report.failure in FROM_OUTSIDE:
+        return any(
+            other.time < report.time or _is_before(other, report)
+            for other in reports
+            if other.failure not in FROM_OUTSIDE | {"terminated", "interrupted"}
+            and (other.kind != ReportKind.CONSEQUENCE or other.failure == "collective timeout")
+        )
+    if report.failure in IMPLIED:
+        return report.rank in explained or (report.rank is None and complains)
+    return False
+
+
+def _is_unreachable(report: FailureReport) -> bool:
+    return report.failure == "unreachable node"
+
+
+def _is_before(report: FailureReport, other: FailureReport) -> bool:
+    """Whether a report stands above one of the same time in the same file."""
+    return report.time == other.time and report.line.file == other.line.file and report.line.number < other.line.number
+
+
+def _with_better_name(
+    report: FailureReport, reports: Sequence[FailureReport], lines: Sequence[Line], world_size: int
+) -> FailureReport:
+    """The report under the name that the rest of the log suggests."""
+    if report.failure == "extension not built" and 0 < len(_ranks(report, reports)) < world_size:
+        return replace(report, failure="different software")
+    if report.failure == "address in use" and _several_launchers_on_a_node(lines):
+        return replace(report, failure="two torchruns")
+    if report.failure == "FileNotFoundError" and (found := _MISSING_FILE.search(report.line.text)):
+        if any(found[1] in line.text and _WROTE.search(line.text) for line in lines):
+            return replace(report, failure="no shared files")
+    return report
+
+
+def _ranks(report: FailureReport, reports: Iterable[FailureReport]) -> set[int]:
+    """The ranks that report the same failure."""
+    return {other.rank for other in reports if other.failure == report.failure and other.rank is not None}
+
+
+def _several_launchers_on_a_node(lines: Sequence[Line]) -> bool:
+    """Whether two torchruns started at the same time on a node, which shows in process numbers close to each other."""
+    pids = sorted({int(found[1]) for line in lines if (found := _TORCHRUN_AGENT.match(line.text))})
+    return any(second - first < _NEAR_PIDS for first, second in zip(pids, pids[1:]))
+
+
+def _earliest(reports: Iterable[FailureReport]) -> list[FailureReport]:
+    """Of reports of the same failure by the same rank, the earliest one."""
+    first: dict[tuple[str, ReportKind, int | None, str], FailureReport] = {}
+    for report in sorted(reports, key=lambda report: report.time):
+        first.setdefault((report.failure, report.kind, report.rank, report.line.node), report)
+    return list(first.values())
+
+
+def telling_error(raised: RaisedError) -> bool:
+    """Whether an exception is one of the program, and not of a launcher."""
+    return raised.type not in _LAUNCHERS_OWN
