@@ -21,9 +21,11 @@ if TYPE_CHECKING:
         save_checkpoint,
         set_random_states,
     )
-    from .failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside, explain_failure, in_time
+    from .failures.log_lines import lines_of
     from .failures.readable_log import readable
     from .failures.recorded_logs import recording
+    from .failures.reports import reports_of
+    from .failures.story import FailureReport, ReportKind, Story, explain_failure
     from .ladder import climb_here, recorded_climb
     from .launch import find_launch, process_group
     from .launch_commands import hand_in, has_slurm, losses_of, printed_losses, progress_lines, training_folder
