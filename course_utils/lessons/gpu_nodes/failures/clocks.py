@@ -65,15 +65,11 @@ _AFTER = re.compile(
 )
 _ABSL = re.compile(r"\b[IWEF]0000 00:00:(\d{9,10}\.\d+)")
 _EPOCH = re.compile(r"\s*\[?(1[5-9]\d{8}(?:\.\d+)?)\]?(?=\s)")
-_MONTHS = {
-    name: number
-    for number, name in enumerate(
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1
-    )
-}
+_MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
 _DATES = (
-    (Clock.ISO, re.compile(r"(?<![\w.'\"=/-])(?P<year>20\d\d)[-/](?P<month>\d\d)[-/](?P<day>\d\d)[ T_-]$")),
-    (Clock.AMERICAN, re.compile(r"(?<![\w.'\"=/-])(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>20\d\d)[ T,-]+$")),
+    (Clock.ISO, re.compile(r"(?<![\w./-])(?P<year>20\d\d)[-/]?(?P<month>\d\d)[-/]?(?P<day>\d\d)[ T_-]$")),
+    (Clock.AMERICAN, re.compile(r"(?<![\w./-])(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>20\d\d)[ T,-]+$")),
     (Clock.GLOG, re.compile(r"(?<!\w)[IWEFC](?P<year>20\d\d)?(?P<month>\d\d)(?P<day>\d\d) $")),
     (
         Clock.SYSLOG,
@@ -83,7 +79,7 @@ _DATES = (
         Clock.SYSLOG,
         re.compile(rf"\b(?P<day>\d{{1,2}})[ -/](?P<name>{'|'.join(_MONTHS)})[ -/](?P<year>20\d\d),?[ :]$"),
     ),
-    (Clock.SHORT, re.compile(r"(?<![\w.'\"=/-])(?P<month>\d\d)[-/](?P<day>\d\d) \[?$")),
+    (Clock.SHORT, re.compile(r"(?<![\w./-])(?P<month>\d\d)[-/](?P<day>\d\d) \[?$")),
     (Clock.NO_DATE, re.compile(r"^[\s\[(<]*$")),
 )
 """What is before hours, minutes and seconds."""
