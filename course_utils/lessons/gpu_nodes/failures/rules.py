@@ -260,7 +260,8 @@ _WORDS = (
     "connect to", "clients joined", "rank < size", "EOF", "invalid", "waiting", "arrier", "pipe", "0 bytes",
     "shut down", "Stop_waiting", "egmentation", "SIG", "ABORT", "FATAL", "bort", "terminate", "Terminated", "nterrupt",
     "signal", "chdir", "compile", "driver", "insufficient", "unable", "Unable", "Ran out", "offline", "load key",
-    "configured", "misaligned", "is_available", "available", "uncorrectable", "permitted", "walltime", "time limit",
+    "configured", "misaligned", "is_available", "available", "ompatible",
+    "uncorrectable", "permitted", "walltime", "time limit",
     "sbatch", "find address", "node configuration", "Header", "exited", "processes", "daemons", "401", "403", "gated",
     "getaddr", "servname", "inconsistent", "same model", "verif", "has a different", "rank ",
 )  # fmt: skip
