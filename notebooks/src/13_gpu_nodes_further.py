@@ -16,7 +16,7 @@
 # 2. *How often should you save?*: the cost of a checkpoint against the cost of a failure
 # 3. *The ranks save while they train*: sharded checkpoints that are written in the background
 # 4. *Whole or sharded, on a GPU*: the memory of DDP and FSDP2, counted and recorded
-# 5. *When the launch fails*: how to find the cause in a log of forty processes
+# 5. *When the launch fails*: how to find the cause among the complaints of forty processes
 # 6. *torchrun on several nodes*: the batch script, and one variable that it needs
 # 7. *From GPU to GPU, between two nodes*: GPUDirect RDMA, rails, and the variables that choose a network card
 # 8. *nccl-tests on two nodes*: the command, its columns, and a published line
@@ -30,7 +30,6 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from textwrap import fill
 
 import numpy as np
 import torch
@@ -495,19 +494,34 @@ print(recorded_memory_text(recorded_memory()))
 #
 # ## When the launch fails
 #
-# Forty processes write into one log, each whenever it can. Most of the errors that you see there are *consequences*.
-# One rank failed, and all the others report that they can't reach it any more. So look for the rank that failed
-# *first*, and also for ranks that don't complain at all.
+# PyTorch gives an NCCL collective ten minutes before it gives up. So if one of forty ranks stops with an exception, the
+# other 39 wait, and after ten minutes each of them writes that a collective took too long. These 39 complaints are the
+# end of the log, and not one of them tells you what happened. The line that does is far above them, or in a different
+# file.
 #
-# Here is a made-up example with two lines, from two ranks:
+# It helps to sort the lines by what they can tell you. A line that reports a failure is one of three things:
+#
+# - A *cause* tells what went wrong with the rank itself, such as an exception in its program.
+# - A *sign* tells that a rank failed, but not why, such as an exit code.
+# - A *consequence* complains about a different rank, such as a timeout or a closed connection.
+#
+# Here is a made-up example. Four ranks were started by `srun`, and most of the log is left out:
 #
 # ```
-# [rank0]: RuntimeError: Connection closed by peer
-# [rank1]: FileNotFoundError: 'data/train.bin'
+# 12:10:02 [rank0]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 milliseconds
+# 12:10:02 [rank3]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600020 milliseconds
+# 12:10:03 [rank1]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600031 milliseconds
+# 12:00:01 [rank2]: KeyError: 'label'
 # ```
 #
-# Rank 0's error is a consequence, since a connection that a peer closed means that the peer ended. Rank 1's error needs
-# no other error to explain it, so this is the cause.
+# Three questions turn these lines into a story:
+#
+# 1. *Which rank tells what went wrong with itself?* Rank 2 does. The timeouts follow from its KeyError, because a rank
+#    that has stopped never arrives at the next collective.
+# 2. *Which other ranks report the same?* None of them. So you look at what only rank 2 has, which is its node and its
+#    part of the data. If all four had reported this KeyError, you would look at the program.
+# 3. *Which ranks report nothing?* None here. But suppose that the last line were missing. Then rank 2 would be the only
+#    rank that doesn't complain, and you would know where to look although no line gives a cause.
 #
 # The next cell prints two real logs. The first is from two ranks on one node. The second is from two ranks on two
 # nodes, and the number at the beginning of each line is that of the node.
@@ -530,27 +544,51 @@ choices = {
 }
 course.predict("causes", first=..., second=..., choices=choices)
 
-# %% tags=["figure:13_memory"]
-from course_utils.lessons.gpu_nodes import explain_failure
+# %% [markdown]
+# `reports_of` finds the lines that report a failure, and `explain_failure` asks the three questions.
 
-causes = [explain_failure(record.log) for record in (first, second)]
+# %% tags=["figure:13_memory"]
+from course_utils.lessons.gpu_nodes import explain_failure, lines_of, reports_of
+
+reports = [reports_of(lines_of(record.log)) for record in (first, second)]
+causes = [explain_failure(each, world_size=2).cause.failure for each in reports]
 letters = {"out of memory": "b", "no shared files": "d"}
-course.answer("causes", first=letters[causes[0].name], second=letters[causes[1].name])
-for cause in causes:
-    print(fill(f"{cause.name}: {cause.why} → {cause.next}", 95))
-pictures.log_map(first.log, "Many lines report errors, and one shows the cause")
+course.answer("causes", first=letters[causes[0]], second=letters[causes[1]])
+for report in sorted(reports[0], key=lambda report: report.line.number):
+    rank = "the job" if report.rank is None else f"rank {report.rank}"
+    kind = report.kind.name.lower()
+    print(f"line {report.line.number:2}  {rank:8}{kind:13}{report.failure}")
+pictures.story(reports[0], 2, "The first complaint is not the cause")
 
 # %% [markdown]
-# In the first log, rank 0 reports a closed connection, and rank 1 says nothing. But the last block that torchrun prints
-# names rank 1 under *Root Cause (first observed failure)*, with exit code −9. This means that the process was killed by
-# signal 9, and no program can print anything after that. The reason is only in the last line, which isn't the launch's.
-# We added it from the kernel's log (`dmesg`). Under Slurm, look for `oom_kill` in a message of `slurmstepd`, or for the
-# state `OUT_OF_MEMORY` in `sacct`. In the second log, rank 0 wrote a file that rank 1 doesn't find, so each node has a
-# folder `/mnt/runs` of its own.
+# The picture shows the reports of the first log, and the cause has a dark edge. Rank 0 is the first to complain, because
+# its peer has closed the connection. Rank 1 itself writes nothing at all. It is torchrun that reports the exit code −9
+# for rank 1, in the block under *Root Cause (first observed failure)*. This means that signal 9 killed the process, and
+# after that no program can print anything. So what torchrun calls the root cause is only a sign. The reason is in the
+# last line, which isn't from the launch. We added it from the kernel's log (`dmesg`). Under Slurm, look for `oom_kill`
+# in a message of `slurmstepd`, or for the state `OUT_OF_MEMORY` in `sacct`.
 #
-# `explain_failure` has a list of regular expressions, with those that show a cause before those that can be its
-# consequences. In a terminal, `course doctor --log FILE` does the same with a log of yours. The
-# [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` lets you write the search.
+# In the second log, rank 0 wrote a file that rank 1 doesn't find, so each node has a folder `/mnt/runs` of its own.
+#
+# ### A file for each rank
+#
+# With many ranks, the lines are easier to read if each rank writes a file of its own. `srun --output=logs/%t.out` does
+# this, because Slurm replaces `%t` by the number of the task. With torchrun it is `--log-dir logs --redirects 3`, which
+# writes a folder for each rank. (3 means both standard output and standard error.) Then you read all these files at
+# once with `course doctor --log logs` in a terminal. The next cell writes such files for the example above and prints
+# what the command would.
+
+# %%
+logs = folder / "logs"
+logs.mkdir(exist_ok=True)
+TIMEOUT = "Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 milliseconds"
+for rank in (0, 1, 3):
+    (logs / f"{rank}.out").write_text(f"[2026-11-22 12:10:0{rank}] [rank{rank}]: {TIMEOUT}\n")
+(logs / "2.out").write_text("[2026-11-22 12:00:01] epoch 3\nKeyError: 'label'\n")
+
+# %% [markdown]
+# Try it with an empty file for rank 2. The [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` lets you write
+# the function that asks the three questions.
 #
 # Some launches fail without any error. With `--gpus-per-task=1`, Slurm shows each process only one GPU, which then
 # always has number 0. A program that compares the number of GPUs with that of processes, as `meet.py` on the main page
@@ -871,7 +909,7 @@ course.draw.measured_bars(bars, title, "One step on 256 examples", x="time of a 
 #
 # A speed-up depends on how long a GPU computes for each byte that it sends, so a statement about a network is always
 # one about a model as well. The best interval between checkpoints is $\sqrt{2\,C M}$, and an asynchronous checkpoint
-# makes $C$ the time of a copy. In a log, look for the rank that failed first. Between nodes, look for `GDRDMA` in
+# makes $C$ the time of a copy. In a log, look for the rank that tells what went wrong with itself, and for ranks that are silent. Between nodes, look for `GDRDMA` in
 # NCCL's log, and run nccl-tests before you rewrite your program.
 #
 # **To read**
