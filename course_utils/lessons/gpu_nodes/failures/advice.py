@@ -61,15 +61,15 @@ class Advice:
 
 ADVICE = {
     "wrong rank count": Advice(
-        "The number of processes that met is not the one that was announced: some never started, or one has a rank that "
-        "is too high.",
+        "The number of processes that met is not the one that was announced: some never started, or one has a rank "
+        "that is too high.",
         "Start the command on every node, with the same --nnodes, and with a --node-rank of its own for each node.",
         ON_SEVERAL_NODES,
     ),
     "address in use": Advice(
         "Another program already listens at the port where rank 0 wants to wait for the others.",
-        "Look for a run of yours that was left over (`ss -ltnp`), and end it. On a node that you share, "
-        "choose a different --master-port for each job.",
+        "Look for a run of yours that was left over (`ss -ltnp`), and end it. On a node that you share, choose a "
+        "different --master-port for each job.",
         TORCHRUN,
     ),
     "two torchruns": Advice(
@@ -117,8 +117,8 @@ ADVICE = {
     ),
     "disk full": Advice(
         "A file could not be written, because the disk is full or your quota is used up.",
-        "Check with `df -h`, `df -i` and `quota -s` (or your site's own command), and move data, checkpoints and caches "
-        "(HF_HOME, TORCH_HOME, PIP_CACHE_DIR, TMPDIR) to a larger file system.",
+        "Check with `df -h`, `df -i` and `quota -s` (or your site's own command), and move data, checkpoints and "
+        "caches (HF_HOME, TORCH_HOME, PIP_CACHE_DIR, TMPDIR) to a larger file system.",
         HUB_VARIABLES,
     ),
     "different software": Advice(
@@ -168,29 +168,30 @@ ADVICE = {
         TORCHRUN,
     ),
     "--local-rank": Advice(
-        "The launcher passes the local rank as the option --local-rank, and the program doesn't know it under this name.",
-        "Start it with torchrun, and read int(os.environ['LOCAL_RANK']) in the program instead of an option. If you can't "
-        "change it, accept both names: add_argument('--local-rank', '--local_rank', type=int).",
+        "The launcher passes the local rank as the option --local-rank, and the program doesn't know it under this "
+        "name.",
+        "Start it with torchrun, and read int(os.environ['LOCAL_RANK']) in the program instead of an option. If you "
+        "can't change it, accept both names: add_argument('--local-rank', '--local_rank', type=int).",
         TORCHRUN,
     ),
     "rank not set": Advice(
         "The program asked the environment who it is, and found nothing, because no launcher started it.",
-        "Start it with torchrun, not with python. If srun starts it, set RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR "
-        "and MASTER_PORT from Slurm's variables.",
+        "Start it with torchrun, not with python. If srun starts it, set RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and "
+        "MASTER_PORT from Slurm's variables.",
         WHO_AM_I,
     ),
     "MPI without PMI": Advice(
         "srun started the processes, and the MPI library cannot ask Slurm who they are, because the two have no common "
         "interface (PMI).",
-        "See what Slurm offers with `srun --mpi=list`, and choose one that your MPI was built for, such as "
-        "`srun --mpi=pmix`. Or start with mpirun inside the job. For Intel MPI, set I_MPI_PMI_LIBRARY.",
+        "See what Slurm offers with `srun --mpi=list`, and choose one that your MPI was built for, such as `srun "
+        "--mpi=pmix`. Or start with mpirun inside the job. For Intel MPI, set I_MPI_PMI_LIBRARY.",
         SLURM_MPI,
     ),
     "too few slots": Advice(
-        "mpirun was asked for more processes than it has slots, which are the tasks of the job or the entries of the host "
-        "file, and otherwise the cores.",
-        "Ask for as many tasks as processes (--ntasks), or start fewer. To share cores on purpose, add "
-        "--map-by :OVERSUBSCRIBE.",
+        "mpirun was asked for more processes than it has slots, which are the tasks of the job or the entries of the "
+        "host file, and otherwise the cores.",
+        "Ask for as many tasks as processes (--ntasks), or start fewer. To share cores on purpose, add --map-by "
+        ":OVERSUBSCRIBE.",
         f"{OPEN_MPI}scheduling.html",
     ),
     "no ssh between nodes": Advice(
@@ -200,8 +201,8 @@ ADVICE = {
     ),
     "no such request": Advice(
         "Slurm refused the job: it asks for something that the partition does not have, or that you may not use.",
-        "Compare --partition, --account, --qos and the numbers of nodes and GPUs with `sinfo` and "
-        "`sacctmgr show associations user=$USER`.",
+        "Compare --partition, --account, --qos and the numbers of nodes and GPUs with `sinfo` and `sacctmgr show "
+        "associations user=$USER`.",
         SBATCH,
     ),
     "no shared files": Advice(
@@ -215,29 +216,41 @@ ADVICE = {
         WHO_AM_I,
     ),
     "broken file": Advice(
-        "A checkpoint or an archive ends too early or is damaged, for example because a job was stopped while writing it, "
-        "or because several ranks wrote it at once.",
+        "A checkpoint or an archive ends too early or is damaged, for example because a job was stopped while writing "
+        "it, or because several ranks wrote it at once.",
         "Use the checkpoint before it, or fetch the file again. Write on one rank only, to a new name, and rename it "
         "when it is complete.",
         RESUMES,
     ),
+    "unfit checkpoint": Advice(
+        "The weights that were loaded don't fit the model: other layers, or other sizes, such as the number of "
+        "classes.",
+        "Build the model with the settings that it was trained with. The lines below the exception name the layers.",
+        "https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html",
+    ),
+    "conda not active": Advice(
+        "`conda activate` did not work in the job script, so the job went on in a different environment.",
+        "Write `source $(conda info --base)/etc/profile.d/conda.sh` before `conda activate NAME` in the job script.",
+        SBATCH,
+    ),
     "NCCL interface": Advice(
-        "NCCL or gloo found no network interface to meet the other ranks over: NCCL_SOCKET_IFNAME (or GLOO_SOCKET_IFNAME) "
-        "names one that this node does not have.",
+        "NCCL or gloo found no network interface to meet the other ranks over: NCCL_SOCKET_IFNAME (or "
+        "GLOO_SOCKET_IFNAME) names one that this node does not have.",
         "Remove the variable, or give it a name from `ip -brief address` that every node has. NCCL_DEBUG=INFO shows "
         "what was chosen.",
         NCCL_VARIABLES,
     ),
     "time limit": Advice(
         "The job was not done when the time that it had asked for was up, so it was ended.",
-        "Ask for more --time, or write checkpoints and requeue. If the last step is long past, find out what it "
-        "was waiting for.",
+        "Ask for more --time, or write checkpoints and requeue. If the last step is long past, find out what it was "
+        "waiting for.",
         TIME_IS_UP,
     ),
     "cancelled": Advice(
         "Somebody ended the job with scancel: you, a script of yours, or an administrator. Nothing in the log shows a "
         "failure before that.",
-        "`sacct -j JOB --format=JobID,State,ExitCode` shows by whom (CANCELLED by UID). If it wasn't you, ask the centre.",
+        "`sacct -j JOB --format=JobID,State,ExitCode` shows by whom (CANCELLED by UID). If it wasn't you, ask the "
+        "centre.",
         "https://slurm.schedmd.com/scancel.html",
     ),
     "preempted": Advice(
@@ -321,27 +334,28 @@ ADVICE = {
         "https://mpi4py.readthedocs.io/en/stable/mpi4py.run.html",
     ),
     "GPU tensors over MPI": Advice(
-        "A process crashed inside MPI's network layer. That happens when it is handed memory of a GPU and was not built "
-        "for CUDA.",
+        "A process crashed inside MPI's network layer. That happens when it is handed memory of a GPU and was not "
+        "built for CUDA.",
         "Try `tensor.cpu()` before sending. If that works, load an MPI that was built with CUDA, or use NCCL.",
         f"{OPEN_MPI}",
     ),
     "segmentation fault": Advice(
         "A process crashed in compiled code, outside of Python.",
-        "Start it with `python -X faulthandler`, which prints the line of Python, and look for packages that were built for "
-        "a different version.",
+        "Start it with `python -X faulthandler`, which prints the line of Python, and look for packages that were "
+        "built for a different version.",
         "https://docs.python.org/3/library/faulthandler.html",
     ),
     "bus error": Advice(
-        "A process touched memory that does not exist, most often because /dev/shm is full or a mapped file was cut off.",
+        "A process touched memory that does not exist, most often because /dev/shm is full or a mapped file was cut "
+        "off.",
         "Check `df -h /dev/shm`, and start containers with --shm-size=8g or --ipc=host.",
         DATA,
     ),
     "killed": Advice(
         "A process was killed by signal 9 (exit code −9 or 137), and could not say anything about it. Most often the "
         "kernel or Slurm did that, because the memory was used up.",
-        "`sacct -j JOB --format=JobID,State,MaxRSS,ReqMem` shows OUT_OF_MEMORY if it was Slurm, and `dmesg` on the node "
-        "shows “Out of memory”. Ask for more memory (--mem), or use fewer workers and smaller batches.",
+        "`sacct -j JOB --format=JobID,State,MaxRSS,ReqMem` shows OUT_OF_MEMORY if it was Slurm, and `dmesg` on the "
+        "node shows “Out of memory”. Ask for more memory (--mem), or use fewer workers and smaller batches.",
         READING,
     ),
     "aborted": Advice(
@@ -355,14 +369,15 @@ ADVICE = {
         READING,
     ),
     "terminated": Advice(
-        "The launcher or Slurm ended the processes (signal 15). That follows from something that this log does not show.",
+        "The launcher or Slurm ended the processes (signal 15). That follows from something that this log does not "
+        "show.",
         "Read the logs of the other nodes and ranks, and `sacct -j JOB --format=JobID,State,ExitCode`.",
         READING,
     ),
     "exit code": Advice(
         "A process ended with an error, and this log does not show what it printed itself.",
-        "Read that process's own output: `srun --output=%t.out`, or torchrun with `--log-dir DIR --redirects 3`, writes a "
-        "file for each. Then give the whole folder to `course doctor --log`.",
+        "Read that process's own output: `srun --output=%t.out`, or torchrun with `--log-dir DIR --redirects 3`, "
+        "writes a file for each. Then give the whole folder to `course doctor --log`.",
         READING,
     ),
     "collective timeout": Advice(
@@ -373,27 +388,28 @@ ADVICE = {
     ),
     "peer left": Advice(
         "A rank lost its connection to a different one, because that one had ended. Why it ended is not in this log.",
-        "Find the rank that ended first, and read its output. Look at ranks that report nothing, and at "
-        "`sacct -j JOB --format=JobID,State,ExitCode`.",
+        "Find the rank that ended first, and read its output. Look at ranks that report nothing, and at `sacct -j JOB "
+        "--format=JobID,State,ExitCode`.",
         READING,
     ),
     "unreachable node": Advice(
-        "A node cannot reach the address where rank 0 waits: a wrong name, a different network, or a firewall, or rank 0 "
-        "isn't there.",
-        "From that node, try `getent hosts NAME` and `ping NAME`. Give --master-addr the name that the "
-        "cluster's own network knows, and check that rank 0 was started.",
+        "A node cannot reach the address where rank 0 waits: a wrong name, a different network, or a firewall, or rank "
+        "0 isn't there.",
+        "The address `localhost` works on one node only. From the other node, try `getent hosts NAME` and `ping NAME`. "
+        "Give --master-addr the name that the cluster's own network knows, and check that rank 0 was started.",
         ON_SEVERAL_NODES,
     ),
     "no internet": Advice(
-        "The program wanted to download something, and the node has no way to the internet, as is usual for compute nodes.",
-        "Download data and models once on the login node, to a folder that all nodes see, and set HF_HUB_OFFLINE=1 "
-        "(or download=False for torchvision, WANDB_MODE=offline for wandb).",
+        "The program wanted to download something, and the node has no way to the internet, as is usual for compute "
+        "nodes.",
+        "Download data and models once on the login node, to a folder that all nodes see, and set HF_HUB_OFFLINE=1 (or "
+        "download=False for torchvision, WANDB_MODE=offline for wandb).",
         HUB_VARIABLES,
     ),
     "no access to the model": Advice(
         "The server refused the download: nobody is logged in, the token is wrong, or the name does not exist.",
-        "Accept the terms on the model's page, then log in on a node with internet (`hf auth login`), or set HF_TOKEN in "
-        "the job (WANDB_API_KEY for wandb).",
+        "Accept the terms on the model's page, then log in on a node with internet (`hf auth login`), or set HF_TOKEN "
+        "in the job (WANDB_API_KEY for wandb).",
         "https://huggingface.co/docs/hub/security-tokens",
     ),
 }

@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, UNKNOWN, advice_for
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE
-from course_utils.lessons.gpu_nodes.failures.launches import Ending, Launch, launches_of
+from course_utils.lessons.gpu_nodes.failures.launches import LaunchEnding, LoggedLaunch, launches_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 from course_utils.lessons.gpu_nodes.failures.readable_log import shortened
 from course_utils.lessons.gpu_nodes.failures.reports import reports_of
-from course_utils.lessons.gpu_nodes.failures.story import ReportKind, FailureReport, Story, explain_failure
+from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story, explain_failure
 from course_utils.lessons.gpu_nodes.failures.tracebacks import CodePosition, RaisedError, tracebacks_of
-from course_utils.words import count
+from course_utils.words import capital, count
 
 MOST_FOLLOWERS = 3
 MOST_LINES = 3
 _ERROR = re.compile(
-    r"\b\w*(Error|Exception|Interrupt)\b|\b(error|fatal|ERROR|FATAL)\b|Segmentation fault|core dumped|\bfailed\b|\bFAILED\b"
+    r"\b\w*(Error|Exception|Interrupt)\b|\b(error|fatal|ERROR|FATAL|failed|FAILED)\b"
+    r"|Segmentation fault|core dumped"
 )
 _NO_ERROR = re.compile(r"[Ww]arning|WARN|^\W*$|^\[?W\d{4} |errors\.html|error_file|Lmod has detected|DEBUG|INFO")
 _NOT_WORTH_SAYING = {EXIT_CODE, "terminated", "aborted", "interrupted"}
@@ -39,7 +40,7 @@ class LogReport:
         files: how many files were read.
     """
 
-    launch: Launch
+    launch: LoggedLaunch
     number: int
     launches: int
     story: Story | None
@@ -63,10 +64,10 @@ def log_report(lines: Sequence[Line]) -> LogReport:
     launches = launches_of(lines)
     files = len({line.file for line in lines})
     for number, launch in reversed(list(enumerate(launches, 1))):
-        if launch.ending == Ending.ENDED_WELL:
+        if launch.ending == LaunchEnding.ENDED_WELL:
             continue
         reports = reports_of(launch.lines, launch.world_size)
-        if not reports and launch.ending == Ending.UNKNOWN:
+        if not reports and launch.ending == LaunchEnding.UNKNOWN:
             continue
         story = explain_failure(reports, launch.world_size)
         telling = () if story else tuple(telling_lines(launch.lines))
@@ -74,7 +75,7 @@ def log_report(lines: Sequence[Line]) -> LogReport:
     return LogReport(launches[-1], len(launches), len(launches), None, None, False, (), files)
 
 
-def _raised(launch: Launch, story: Story | None) -> RaisedError | None:
+def _raised(launch: LoggedLaunch, story: Story | None) -> RaisedError | None:
     """The exception that a cause is."""
     if story is None:
         return None
@@ -116,7 +117,7 @@ def _which_launch(report: LogReport) -> str:
 
 
 def _nothing_failed(report: LogReport) -> Iterator[str]:
-    if report.launch.ending == Ending.ENDED_WELL:
+    if report.launch.ending == LaunchEnding.ENDED_WELL:
         yield "Nothing failed here: the launch came to its end, and no rank reports an error that stopped it."
     else:
         yield "No failure shows in this log. It ends with this line:"
@@ -130,6 +131,8 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
     advice = advice_for(cause.failure)
     yield f"{cause.failure}{_on_ranks(story, report.launch.world_size)}: {advice.why}"
     yield _line_text(cause.line, report)
+    if report.raised and report.raised.message and cause.line.text.rstrip().endswith(":"):
+        yield f"        {shortened(report.raised.message[0].text.strip())}"
     if report.raised and report.raised.position and cause.failure not in ADVICE:
         yield f"    raised by {_position_text(report.raised.position)}"
     if cause.kind == ReportKind.CONSEQUENCE and (text := _waiting_text(story, report.launch.world_size)):
@@ -181,7 +184,7 @@ def _waiting_text(story: Story, world_size: int) -> str:
         return ""
     verb = "reports" if len(silent) == 1 else "report"
     owner = "its" if len(silent) == 1 else "their"
-    return f"{ranks_text(silent)[0].upper()}{ranks_text(silent)[1:]} {verb} nothing: look at {owner} output and node first."
+    return capital(f"{ranks_text(silent)} {verb} nothing: look at {owner} output and node first.")
 
 
 def _followers_text(story: Story) -> str:

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, exits_of
+from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, exits_of, tasks_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 from course_utils.lessons.gpu_nodes.failures.rules import MEANINGS, may_mean, meaning_of
-from course_utils.lessons.gpu_nodes.failures.story import ReportKind, FailureReport
-from course_utils.lessons.gpu_nodes.failures.tracebacks import RaisedError, Tracebacks, tracebacks_of, words_of
+from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind
+from course_utils.lessons.gpu_nodes.failures.tracebacks import Tracebacks, tracebacks_of, unmarked, words_of
 
 AROUND = 3
 """So many lines before and after a line may decide what it means."""
@@ -17,6 +17,8 @@ YIELDING = {"unreachable node", "InfiniBand", "address in use", "wrong rank coun
 """What can also follow from the failure of a different rank: it counts as a cause only if there is no other."""
 FROM_OUTSIDE = {"time limit", "cancelled"}
 """How somebody ends a job, also one that hangs because a rank failed."""
+HARMLESS = {"terminated", "interrupted", "command not found", "conda not active"}
+"""What may well happen in a job that goes on, or that somebody ends."""
 IMPLIED = {EXIT_CODE, "aborted", "terminated"}
 """What is said of a process that ended after it had complained of something else."""
 _LAUNCHERS_OWN = {"ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException"}
@@ -26,6 +28,8 @@ _WROTE = re.compile(r"\b(?:wrote|saved|written|saving|save)\b", re.IGNORECASE)
 _SOURCE = re.compile(r"^(?:\[rank\d+\]:)?\s+(?:raise|return|assert|if|print)\b|^\++ |^\s*#")
 """Code, and commands that a shell repeats."""
 _TORCHRUN_AGENT = re.compile(r"^\[?[WEIF]\d{4} [\d:.]+ (\d+) torch/distributed/(?:run|elastic/agent|launcher)")
+_TORCHRUN_BEGINS = re.compile(r"Setting OMP_NUM_THREADS environment variable for each process")
+_TASKS = re.compile(r"srun: error: (\S+): tasks? ([\d,-]+):")
 _NEAR_PIDS = 200
 
 
@@ -43,7 +47,7 @@ def reports_of(lines: Sequence[Line], world_size: int = 0) -> list[FailureReport
         *_of_lines(lines, tracebacks, times),
         *(FailureReport(end.failure, end.kind, end.rank, times[_key(end.line)], end.line) for end in exits_of(lines)),
     ]
-    return _earliest(_weighed(reports, lines, world_size))
+    return _earliest(_weighed(reports, lines, world_size), lines)
 
 
 def _key(line: Line) -> tuple[str, int, str]:
@@ -122,7 +126,7 @@ def _follows(
         return any(
             other.time < report.time or _is_before(other, report)
             for other in reports
-            if other.failure not in FROM_OUTSIDE | {"terminated", "interrupted"}
+            if other.failure not in FROM_OUTSIDE | HARMLESS
             and (other.kind != ReportKind.CONSEQUENCE or other.failure == "collective timeout")
         )
     if report.failure in IMPLIED:
@@ -147,10 +151,15 @@ def _with_better_name(
         return replace(report, failure="different software")
     if report.failure == "address in use" and _several_launchers_on_a_node(lines):
         return replace(report, failure="two torchruns")
-    if report.failure == "FileNotFoundError" and (found := _MISSING_FILE.search(report.line.text)):
-        if any(found[1] in line.text and _WROTE.search(line.text) for line in lines):
-            return replace(report, failure="no shared files")
+    if report.failure == "FileNotFoundError" and _was_written(report, lines):
+        return replace(report, failure="no shared files")
     return report
+
+
+def _was_written(report: FailureReport, lines: Sequence[Line]) -> bool:
+    """Whether another line tells that the file that is missing was written."""
+    found = _MISSING_FILE.search(report.line.text)
+    return found is not None and any(found[1] in line.text and _WROTE.search(line.text) for line in lines)
 
 
 def _ranks(report: FailureReport, reports: Iterable[FailureReport]) -> set[int]:
@@ -159,19 +168,26 @@ def _ranks(report: FailureReport, reports: Iterable[FailureReport]) -> set[int]:
 
 
 def _several_launchers_on_a_node(lines: Sequence[Line]) -> bool:
-    """Whether two torchruns started at the same time on a node, which shows in process numbers close to each other."""
-    pids = sorted({int(found[1]) for line in lines if (found := _TORCHRUN_AGENT.match(line.text))})
-    return any(second - first < _NEAR_PIDS for first, second in zip(pids, pids[1:]))
+    """Whether a node started several torchruns.
+
+    That shows in process numbers close to each other, or in more torchruns, or tasks of srun, than nodes.
+    """
+    pids = sorted({int(found[1]) for line in lines if (found := _TORCHRUN_AGENT.match(unmarked(line.text)))})
+    if pids:
+        return any(second - first < _NEAR_PIDS for first, second in zip(pids, pids[1:]))
+    begun = sum(bool(_TORCHRUN_BEGINS.search(line.text)) for line in lines)
+    tasks = [found for line in lines if (found := _TASKS.search(line.text))]
+    nodes = {found[1] for found in tasks}
+    announced = max((task + 1 for found in tasks for task in tasks_of(found[2])), default=0)
+    return begun > 1 and max(begun, announced) > len(nodes) > 0
 
 
-def _earliest(reports: Iterable[FailureReport]) -> list[FailureReport]:
-    """Of reports of the same failure by the same rank, the earliest one."""
-    first: dict[tuple[str, ReportKind, int | None, str], FailureReport] = {}
-    for report in sorted(reports, key=lambda report: report.time):
-        first.setdefault((report.failure, report.kind, report.rank, report.line.node), report)
-    return list(first.values())
-
-
-def telling_error(raised: RaisedError) -> bool:
-    """Whether an exception is one of the program, and not of a launcher."""
-    return raised.type not in _LAUNCHERS_OWN
+def _earliest(reports: Iterable[FailureReport], lines: Sequence[Line]) -> list[FailureReport]:
+    """Of reports of the same failure by the same rank the earliest one, and those without a rank only if none has one."""
+    order = {_key(line): index for index, line in reversed(list(enumerate(lines)))}
+    reports = sorted(reports, key=lambda report: (report.time, order[_key(report.line)]))
+    first: dict[tuple[str, ReportKind, int | None], FailureReport] = {}
+    for report in reports:
+        first.setdefault((report.failure, report.kind, report.rank), report)
+    with_rank = {(failure, kind) for failure, kind, rank in first if rank is not None}
+    return [report for (*key, rank), report in first.items() if rank is not None or tuple(key) not in with_rank]

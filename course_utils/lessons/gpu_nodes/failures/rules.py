@@ -70,7 +70,7 @@ MEANINGS = (
     cause("preempted", r"DUE TO PREEMPTION|\bPREEMPTED\b|job was preempted"),
     cause("time limit", r"DUE TO TIME LIMIT|TERM_RUNLIMIT|job killed: walltime|time limit for job execution has been"),
     cause("cancelled", r"\bJOB \d+\S* ON \S+ CANCELLED AT \S+ \*\*\*|job killed: .*qdel|TERM_OWNER"),
-    consequence("cancelled", r"\bSTEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*"),
+    consequence("terminated", r"\bSTEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*"),
     cause(
         "no such request",
         r"(sbatch|srun|salloc): error: (Batch job submission failed|Unable to allocate|Invalid (acc|par))",
@@ -86,8 +86,8 @@ MEANINGS = (
     ),
     cause(
         "MPI without PMI",
-        r"direct launched using \"srun\"|not built with SLURM|PMI server not found|PMI[12x]?_?[Ii]nit\w* (failed|returned)"
-        r"|set I_MPI_PMI_LIBRARY|No PMIx server was reachable|PMIX? ?ERROR.*(UNREACH|NOT-SUPPORTED)",
+        r"direct launched using \"srun\"|not built with SLURM|PMI server not found"
+        r"|PMI[12x]?_?[Ii]nit\w* (failed|returned)|set I_MPI_PMI_LIBRARY|No PMIx server was reachable|PMIX? ?ERROR.*(UNREACH|NOT-SUPPORTED)",
     ),
     cause("MPI without PMI", r"OPAL ERROR: (Unreachable|Not initialized) in file pmix?\w*_client"),
     cause("no ssh between nodes", r"Permission denied \(publickey|Host key verification failed"),
@@ -96,7 +96,8 @@ MEANINGS = (
     cause(
         "shared memory",
         r"insufficient shared memory|out of shared memory|/dev/shm.*No space|No space left on device.*/dev/shm"
-        r"|(creating|attaching|extend|open|mmap|allocate)\w* (to )?shared memory|unable to (mmap|resize|write|open) .*torch_",
+        r"|(creating|attaching|extend|open|mmap|allocate)\w* (to )?shared memory"
+        r"|unable to (mmap|resize|write|open) .*torch_",
     ),
     cause("shared memory", r"Bus error", near=r"[Dd]ata[Ll]oader|shared memory|/dev/shm|worker"),
     cause("disk full", r"No space left on device|ENOSPC|Errno 28\b", unless=r"/dev/shm"),
@@ -205,6 +206,8 @@ MEANINGS = (
         "broken file",
         r"PytorchStreamReader failed|Ran out of input|invalid load key|unexpected EOF|BadZipFile|HeaderToo",
     ),
+    cause("unfit checkpoint", r"Error\(s\) in loading state_dict|size mismatch for \w"),
+    sign("conda not active", r"has not been properly configured to use 'conda|Run 'conda init' before 'conda activate"),
     cause("file already there", r"\bFileExistsError\b"),
     sign("data worker ended", r"DataLoader worker \(pid.*(killed by signal|exited unexpectedly)"),
     # What only follows, and what says little.
@@ -244,19 +247,20 @@ MEANINGS = (
 
 _WORDS = (
     "rror", "RROR", "ailed", "ailure", "xception", "CANCELLED", "TERM_", "NODE_FAIL", "PREEMPT", "TIME LIMIT", "illed",
-    "out of", "Out Of", "Out of", "oom", "too old", "slots", "direct launched", "not built", "PMI", "enied", "quota", "No space",
-    "ENOSPC", "EDQUOT", "hared mem", "shared lib", "shared obj", "/dev/shm", "MemoryError", "bad_alloc", "ALLOC_FAILED", "memory",
-    "undefined", "not found", "No module", "No route", "No PMIx", "No CUDA", "No HIP", "No supported", "no GPUs", "no CUDA",
-    "no NVIDIA", "no kernel", "no socket", "not set", "argument", "expected", "ismatch", "uplicate", "using the same",
-    "ordinal", "Xid", "fallen", "llegal", "assert", "ssertion", "Cannot", "cannot", "annot be", "bootstrapping",
-    "start a new process", "with family", "NET/IB", "op.preamble", "truncated", "TRUNCATE", "across", "reduction", "producing",
-    "ready only", "EADDR", "already in use", "nreachable", "not known", "resolution", "resolve host", "efused",
-    "imed out", "imeout", "imed ", "timeout", "exceed", "onnection", "connect to", "clients joined", "rank < size", "EOF", "invalid",
-    "waiting", "arrier", "pipe", "0 bytes", "shut down", "Stop_waiting", "egmentation", "SIG", "ABORT", "FATAL", "bort",
-    "terminate", "Terminated", "nterrupt", "signal", "chdir", "compile", "driver", "insufficient", "unable", "Unable", "Ran out",
-    "offline", "load key", "configured", "misaligned", "is_available", "available", "uncorrectable", "permitted", "walltime",
-    "time limit", "sbatch", "find address", "node configuration", "Header", "exited", "processes", "daemons", "401", "403",
-    "gated", "getaddr", "servname", "inconsistent", "same model", "verif", "has a different", "rank ",
+    "out of", "Out Of", "Out of", "oom", "too old", "slots", "direct launched", "not built", "PMI", "enied", "quota",
+    "No space", "ENOSPC", "EDQUOT", "hared mem", "shared lib", "shared obj", "/dev/shm", "MemoryError", "bad_alloc",
+    "ALLOC_FAILED", "memory", "undefined", "not found", "No module", "No route", "No PMIx", "No CUDA", "No HIP",
+    "No supported", "no GPUs", "no CUDA", "no NVIDIA", "no kernel", "no socket", "not set", "argument", "expected",
+    "ismatch", "uplicate", "using the same", "ordinal", "Xid", "fallen", "llegal", "assert", "ssertion", "Cannot",
+    "cannot", "annot be", "bootstrapping", "start a new process", "with family", "NET/IB", "op.preamble", "truncated",
+    "TRUNCATE", "across", "reduction", "producing", "ready only", "EADDR", "already in use", "nreachable", "not known",
+    "resolution", "resolve host", "efused", "imed out", "imeout", "imed ", "timeout", "exceed", "onnection",
+    "connect to", "clients joined", "rank < size", "EOF", "invalid", "waiting", "arrier", "pipe", "0 bytes",
+    "shut down", "Stop_waiting", "egmentation", "SIG", "ABORT", "FATAL", "bort", "terminate", "Terminated", "nterrupt",
+    "signal", "chdir", "compile", "driver", "insufficient", "unable", "Unable", "Ran out", "offline", "load key",
+    "configured", "misaligned", "is_available", "available", "uncorrectable", "permitted", "walltime", "time limit",
+    "sbatch", "find address", "node configuration", "Header", "exited", "processes", "daemons", "401", "403", "gated",
+    "getaddr", "servname", "inconsistent", "same model", "verif", "has a different", "rank ",
 )  # fmt: skip
 """A line without any of these fits no rule, which most lines of a long log are."""
 

@@ -3,12 +3,13 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 
 _MARKS = re.compile(
-    r"^\s*(?:\d+: |\[\d+,\d+\](?:<std\w+>)?: ?|\[default\d+\]: ?|\(\w+ (?:pid=\d+|rank=\d+)[^)]*\) ?|\[?[rR]ank[ _=]?\d+\]?: ?"
+    r"^\s*(?:\d+: |\[\d+,\d+\](?:<std\w+>)?: ?|\[default\d+\]: ?"
+    r"|\(\w+ (?:pid=\d+|rank=\d+)[^)]*\) ?|\[?[rR]ank[ _=]?\d+\]?: ?"
     r"|\[\d+\]: ?|\[[EF]\d{4} [^\]]*\] (?=\w+(?:Error|Exception)\b))"
 )
 """What launchers put before a line, and what C++ puts before an error."""
@@ -22,12 +23,16 @@ _EXCEPTION = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Int
 _CHAINED = re.compile(r"^\s*(?:During handling of the above exception|The above exception was the direct cause)")
 _NESTED = re.compile(r"^\s*Original Traceback|^\s*-- Process (\d+) terminated with the following error|ray::\S+\(\)")
 _ENDS_A_MESSAGE = re.compile(
-    r"^(?:srun|slurmstepd\S*|sbatch|mpirun|torchrun): |^[WEIF]\d{4} |^\[[WEIF]\d* |^\d{4}-\d\d-\d\d[ T]|^\[?\d{4}/\d\d/\d\d"
-    r"|^\s*(?:-{5,}|={5,})\s*$"
+    r"^(?:srun|slurmstepd\S*|sbatch|mpirun|torchrun): |^[WEIF]\d{4} |^\[[WEIF]\d* |^\d{4}-\d\d-\d\d[ T]"
+    r"|^\[?\d{4}/\d\d/\d\d|^\s*(?:-{5,}|={5,})\s*$"
 )
 _LIBRARY = re.compile(
-    r"site-packages/|dist-packages/|/lib(?:64)?/python[\d.]+/|^<frozen |^<string>|^<__array|\bimportlib\b|python[\d.]*\.zip/"
+    r"site-packages/|dist-packages/|/lib(?:64)?/python[\d.]+/|^<frozen |^<string>|^<__array|\bimportlib\b"
+    r"|python[\d.]*\.zip/"
 )
+_OF_SLURM = re.compile(r"(?:srun|slurmstepd\S*): (?:error: )?")
+_DOUBLED = re.compile(r"(\w+?(?:Error|Exception|Interrupt))\1+")
+"""The name of an exception that several ranks wrote at the same moment, without taking turns."""
 _LONGEST_MESSAGE = 30  # lines
 
 
@@ -80,10 +85,10 @@ class _Writer:
     is_open: bool = False
     is_chained: bool = False
     is_nested: bool = False
+    is_message_over: bool = False
     indent: int | None = None
     own: CodePosition | None = None
     last: CodePosition | None = None
-    message: list[Line] = field(default_factory=list)
     rank: int | None = None
 
 
@@ -165,7 +170,7 @@ def _close(writer: _Writer, name: str, line: Line, chains: list[list[RaisedError
     """Note the exception whose last line this is."""
     is_new = not writer.is_open or not (writer.chain and (writer.is_chained or writer.is_nested))
     rank = line.rank if line.rank is not None else writer.rank
-    raised = RaisedError(name.rpartition(".")[2], line, (), writer.own or writer.last, rank)
+    raised = RaisedError(_type_of(name), line, (), writer.own or writer.last, rank)
     if is_new:
         writer.chain = [raised]
         chains.append(writer.chain)
@@ -173,9 +178,13 @@ def _close(writer: _Writer, name: str, line: Line, chains: list[list[RaisedError
         writer.chain.insert(0, raised)
     else:
         writer.chain.append(raised)
-    writer.is_open = writer.is_chained = writer.is_nested = False
+    writer.is_open = writer.is_chained = writer.is_nested = writer.is_message_over = False
     writer.indent = writer.own = writer.last = writer.rank = None
-    writer.message = []
+
+
+def _type_of(name: str) -> str:
+    short = name.rpartition(".")[2]
+    return found[1] if (found := _DOUBLED.fullmatch(short)) else short
 
 
 def _read_message(writer: _Writer, text: str, line: Line) -> bool:
@@ -190,14 +199,14 @@ def _read_message(writer: _Writer, text: str, line: Line) -> bool:
         writer.is_nested = True
         writer.rank = int(found[1]) if found[1] else writer.rank
         return True
-    if not text.strip() or writer.is_chained or writer.is_nested:
+    if not text.strip():
+        writer.is_message_over = writer.is_message_over or bool(writer.chain[-1].message) or line.rank is None
         return True
-    if len(writer.message) >= _LONGEST_MESSAGE or _ENDS_A_MESSAGE.match(text):
-        writer.chain = []
-        return False
-    writer.message.append(line)
     last = writer.chain[-1]
-    writer.chain[-1] = RaisedError(last.type, last.line, (*last.message, line), last.position, last.rank)
+    if _ENDS_A_MESSAGE.match(text) or _OF_SLURM.search(text):
+        writer.is_message_over = True
+    if not writer.is_message_over and len(last.message) < _LONGEST_MESSAGE:
+        writer.chain[-1] = replace(last, message=(*last.message, line))
     return False
 
 
