@@ -395,8 +395,16 @@ ADVICE = {
     "unreachable node": Advice(
         "A node cannot reach the address where rank 0 waits: a wrong name, a different network, or a firewall, or rank "
         "0 isn't there.",
-        "The address `localhost` works on one node only. From the other node, try `getent hosts NAME` and `ping NAME`. "
-        "Give --master-addr the name that the cluster's own network knows, and check that rank 0 was started.",
+        "From the other node, try `getent hosts NAME` and `ping NAME`. Give --master-addr the name that the cluster's "
+        "own network knows, and check that rank 0 was started.",
+        ON_SEVERAL_NODES,
+    ),
+    "localhost": Advice(
+        "The ranks meet at `localhost`, and nobody answers there. On several nodes, each node then looks for rank 0 on "
+        "itself. On one node, something is in the way of its own address.",
+        "On several nodes, give --rdzv-endpoint (or --master-addr) the name of the first node. On one node, look for a "
+        "proxy (`env | grep -i proxy`), a firewall, or a wrong entry for localhost in /etc/hosts, or give 127.0.0.1 "
+        "and a different port.",
         ON_SEVERAL_NODES,
     ),
     "no internet": Advice(

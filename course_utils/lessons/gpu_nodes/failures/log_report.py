@@ -37,6 +37,7 @@ class LogReport:
         raised: the exception that is its cause, if the cause is one.
         failed: whether it failed.
         telling: the lines that say most, if there is no story.
+        alike: how many processes print the line of the cause, if the log does not tell which.
         files: how many files were read.
     """
 
@@ -47,6 +48,7 @@ class LogReport:
     raised: RaisedError | None
     failed: bool
     telling: tuple[Line, ...] = ()
+    alike: int = 1
     files: int = 1
 
     @property
@@ -71,8 +73,17 @@ def log_report(lines: Sequence[Line]) -> LogReport:
             continue
         story = explain_failure(reports, launch.world_size)
         telling = () if story else tuple(telling_lines(launch.lines))
-        return LogReport(launch, number, len(launches), story, _raised(launch, story), True, telling, files)
-    return LogReport(launches[-1], len(launches), len(launches), None, None, False, (), files)
+        raised, alike = _raised(launch, story), _alike(launch, story)
+        return LogReport(launch, number, len(launches), story, raised, True, telling, alike, files)
+    return LogReport(launches[-1], len(launches), len(launches), None, None, False, files=files)
+
+
+def _alike(launch: LoggedLaunch, story: Story | None) -> int:
+    """How many unnamed processes print the line of the cause."""
+    if story is None or story.ranks:
+        return 1
+    text = story.cause.line.text.strip()
+    return sum(line.text.strip() == text for line in launch.lines)
 
 
 def _raised(launch: LoggedLaunch, story: Story | None) -> RaisedError | None:
@@ -130,6 +141,8 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
     cause = story.cause
     advice = advice_for(cause.failure)
     yield f"{cause.failure}{_on_ranks(story, report.launch.world_size)}: {advice.why}"
+    if report.raised and report.alike > 1:
+        yield f"{report.alike} processes say so; the log does not tell which ranks they are."
     yield _line_text(cause.line, report)
     if report.raised and report.raised.message and cause.line.text.rstrip().endswith(":"):
         yield f"        {shortened(report.raised.message[0].text.strip())}"

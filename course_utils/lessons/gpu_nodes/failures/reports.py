@@ -13,7 +13,7 @@ from course_utils.lessons.gpu_nodes.failures.tracebacks import Tracebacks, trace
 AROUND = 3
 """So many lines before and after a line may decide what it means."""
 KNOWN = frozenset(meaning.failure for meaning in MEANINGS)
-YIELDING = {"unreachable node", "InfiniBand", "address in use", "wrong rank count"}
+YIELDING = {"unreachable node", "localhost", "InfiniBand", "address in use", "wrong rank count"}
 """What can also follow from the failure of a different rank: it counts as a cause only if there is no other."""
 FROM_OUTSIDE = {"time limit", "cancelled"}
 """How somebody ends a job, also one that hangs because a rank failed."""
@@ -183,7 +183,7 @@ def _several_launchers_on_a_node(lines: Sequence[Line]) -> bool:
 
 
 def _earliest(reports: Iterable[FailureReport], lines: Sequence[Line]) -> list[FailureReport]:
-    """Of reports of the same failure by the same rank the earliest one, and those without a rank only if none has one."""
+    """Of reports of the same failure by the same rank the earliest; those without a rank only if no rank makes them."""
     order = {_key(line): index for index, line in reversed(list(enumerate(lines)))}
     reports = sorted(reports, key=lambda report: (report.time, order[_key(report.line)]))
     first: dict[tuple[str, ReportKind, int | None], FailureReport] = {}

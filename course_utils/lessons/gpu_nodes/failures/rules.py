@@ -50,13 +50,13 @@ def consequence(failure: str, shows: str, near: str = "", unless: str = "") -> M
 
 
 RENDEZVOUS = (
-    r"\bc10d\b|TCPStore|socket\.cpp|DistNetworkError|DistStoreError|init_process_group|[rR]endezvous|MASTER_ADDR|torchrun"
-    r"|elastic|gloo|Gloo|NCCL|ProcessGroup|MPI"
+    r"\bc10d\b|TCPStore|socket\.cpp|DistNetworkError|DistStoreError|init_process_group|[rR]endezvous|MASTER_ADDR"
+    r"|torchrun|elastic|gloo|Gloo|NCCL|ProcessGroup|MPI"
 )
 """Words of those who want to meet the other ranks."""
 DOWNLOAD = (
-    r"urllib|urlopen|HTTPS?ConnectionPool|HTTPS?Connection\b|huggingface|\bhf\.co|requests\.|httpx|http\.client|https?://"
-    r"|aiohttp|git clone|pip install|\bwget\b|\bcurl\b|LocalEntryNotFound|botocore|ConnectTimeout|boto3|wandb"
+    r"urllib|urlopen|HTTPS?ConnectionPool|HTTPS?Connection\b|huggingface|\bhf\.co|requests\.|httpx|http\.client"
+    r"|https?://|aiohttp|git clone|pip install|\bwget\b|\bcurl\b|LocalEntryNotFound|botocore|ConnectTimeout|boto3|wandb"
 )
 """Words of those who want something from the internet."""
 _NO_ADDRESS = (
@@ -87,7 +87,8 @@ MEANINGS = (
     cause(
         "MPI without PMI",
         r"direct launched using \"srun\"|not built with SLURM|PMI server not found"
-        r"|PMI[12x]?_?[Ii]nit\w* (failed|returned)|set I_MPI_PMI_LIBRARY|No PMIx server was reachable|PMIX? ?ERROR.*(UNREACH|NOT-SUPPORTED)",
+        r"|PMI[12x]?_?[Ii]nit\w* (failed|returned)|set I_MPI_PMI_LIBRARY|No PMIx server was reachable"
+        r"|PMIX? ?ERROR.*(UNREACH|NOT-SUPPORTED)",
     ),
     cause("MPI without PMI", r"OPAL ERROR: (Unreachable|Not initialized) in file pmix?\w*_client"),
     cause("no ssh between nodes", r"Permission denied \(publickey|Host key verification failed"),
@@ -194,6 +195,7 @@ MEANINGS = (
         "no access to the model", r"(wandb|WANDB).*(api_key not configured|No API key configured)|UsageError: api_key"
     ),
     cause("unreachable node", _NO_ADDRESS, near=RENDEZVOUS, unless=DOWNLOAD),
+    consequence("localhost", r"(failed to connect|while trying to connect).*\((localhost|127\.0\.0\.1|::1), \d+\)"),
     consequence("unreachable node", r"socket has failed to connect to any|timed out .*while trying to connect"),
     consequence("unreachable node", r"connection to the C10d store has failed|RendezvousConnectionError"),
     consequence("unreachable node", r"Connection refused|ECONNREFUSED", near=RENDEZVOUS, unless=DOWNLOAD),
@@ -258,7 +260,8 @@ _WORDS = (
     "connect to", "clients joined", "rank < size", "EOF", "invalid", "waiting", "arrier", "pipe", "0 bytes",
     "shut down", "Stop_waiting", "egmentation", "SIG", "ABORT", "FATAL", "bort", "terminate", "Terminated", "nterrupt",
     "signal", "chdir", "compile", "driver", "insufficient", "unable", "Unable", "Ran out", "offline", "load key",
-    "configured", "misaligned", "is_available", "available", "uncorrectable", "permitted", "walltime", "time limit",
+    "configured", "misaligned", "is_available", "available", "ompatible",
+    "uncorrectable", "permitted", "walltime", "time limit",
     "sbatch", "find address", "node configuration", "Header", "exited", "processes", "daemons", "401", "403", "gated",
     "getaddr", "servname", "inconsistent", "same model", "verif", "has a different", "rank ",
 )  # fmt: skip

@@ -21,7 +21,8 @@ _RICH_FILE = re.compile(r"^│ (\S+\.py):(\d+) in (\S+)")
 _RAISED = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:\(\w+\))?(?::(?=\s|$)|$)")
 _EXCEPTION = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))(?:\(\w+\))?(?::(?=\s|$)|$)")
 _CHAINED = re.compile(r"^\s*(?:During handling of the above exception|The above exception was the direct cause)")
-_NESTED = re.compile(r"^\s*Original Traceback|^\s*-- Process (\d+) terminated with the following error|ray::\S+\(\)")
+_ORIGINAL = re.compile(r"^\s*Original Traceback")
+_NESTED = re.compile(r"^\s*-- Process (\d+) terminated with the following error|ray::\S+\(\)")
 _ENDS_A_MESSAGE = re.compile(
     r"^(?:srun|slurmstepd\S*|sbatch|mpirun|torchrun): |^[WEIF]\d{4} |^\[[WEIF]\d* |^\d{4}-\d\d-\d\d[ T]"
     r"|^\[?\d{4}/\d\d/\d\d|^\s*(?:-{5,}|={5,})\s*$"
@@ -117,6 +118,7 @@ def tracebacks_of(lines: Sequence[Line]) -> Tracebacks:
 def _read(writer: _Writer, text: str, line: Line, chains: list[list[RaisedError]]) -> bool:
     """Read a line of a writer; whether it is a part of an exception."""
     if _BEGIN.search(text):
+        writer.is_nested = writer.is_nested or (bool(writer.chain) and _ORIGINAL.match(text) is not None)
         _begin(writer)
         return True
     position = _FILE.match(text)
