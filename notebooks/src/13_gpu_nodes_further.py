@@ -494,10 +494,10 @@ print(recorded_memory_text(recorded_memory()))
 #
 # ## When the launch fails
 #
-# PyTorch gives an NCCL collective ten minutes before it gives up. So if one of forty ranks stops with an exception, the
-# other 39 wait, and after ten minutes each of them writes that a collective took too long. These 39 complaints are the
-# end of the log, and not one of them tells you what happened. The line that does is far above them, or in a different
-# file.
+# Suppose that `srun` has started forty ranks, and one of them stops with an exception. Slurm usually lets the other 39
+# go on, and they wait for the missing rank in their next collective. With NCCL, PyTorch gives up after ten minutes, and
+# each of the 39 writes that a collective took too long. These complaints are the end of the log, and none of them tells
+# you what happened. The line that does is far above them, or in a different file.
 #
 # It helps to sort the lines by what they can tell you. A line that reports a failure is one of three things:
 #
@@ -505,7 +505,7 @@ print(recorded_memory_text(recorded_memory()))
 # - A *sign* tells that a rank failed, but not why, such as an exit code.
 # - A *consequence* complains about a different rank, such as a timeout or a closed connection.
 #
-# Here is a made-up example. Four ranks were started by `srun`, and most of the log is left out:
+# In this made-up example there are four ranks, and most of the log is left out:
 #
 # ```
 # 12:10:02 [rank0]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 milliseconds
@@ -530,10 +530,11 @@ print(recorded_memory_text(recorded_memory()))
 
 # %%
 from course_utils.lessons.gpu_nodes import readable, recording
+from course_utils.words import wrapped
 
 first, second = recording("out of memory"), recording("no shared files")
 for number, record in enumerate((first, second), start=1):
-    print(f"--- {number}: {record.origin}", readable(record.log, width=95), sep="\n\n")
+    print(wrapped(f"--- {number}: {record.origin}"), readable(record.log, width=92), "", sep="\n\n")
 
 # %%
 choices = {
@@ -556,39 +557,52 @@ letters = {"out of memory": "b", "no shared files": "d"}
 course.answer("causes", first=letters[causes[0]], second=letters[causes[1]])
 for report in sorted(reports[0], key=lambda report: report.line.number):
     rank = "the job" if report.rank is None else f"rank {report.rank}"
-    kind = report.kind.name.lower()
-    print(f"line {report.line.number:2}  {rank:8}{kind:13}{report.failure}")
+    print(f"{rank:8}{report.kind.name:13}{report.failure:15}{report.line.text.strip():.44}")
 pictures.story(reports[0], 2, "The first complaint is not the cause")
 
 # %% [markdown]
 # The picture shows the reports of the first log, and the cause has a dark edge. Rank 0 is the first to complain, because
-# its peer has closed the connection. Rank 1 itself writes nothing at all. It is torchrun that reports the exit code −9
-# for rank 1, in the block under *Root Cause (first observed failure)*. This means that signal 9 killed the process, and
-# after that no program can print anything. So what torchrun calls the root cause is only a sign. The reason is in the
-# last line, which isn't from the launch. We added it from the kernel's log (`dmesg`). Under Slurm, look for `oom_kill`
-# in a message of `slurmstepd`, or for the state `OUT_OF_MEMORY` in `sacct`.
+# its peer has closed the connection, and torchrun then terminates it. Rank 1 itself writes nothing about the failure.
+# It is torchrun that reports its exit code −9, in the block under *Root Cause (first observed failure)*. This means
+# that signal 9 killed the process, and after that no program can print anything. So what torchrun calls the root cause
+# is only a sign. The reason is in the last line, which isn't from the launch. We added it from the kernel's log
+# (`dmesg`). Under Slurm, look for `oom_kill` in a message of `slurmstepd`, or for the state `OUT_OF_MEMORY` in `sacct`.
 #
 # In the second log, rank 0 wrote a file that rank 1 doesn't find, so each node has a folder `/mnt/runs` of its own.
 #
 # ### A file for each rank
 #
-# With many ranks, the lines are easier to read if each rank writes a file of its own. `srun --output=logs/%t.out` does
-# this, because Slurm replaces `%t` by the number of the task. With torchrun it is `--log-dir logs --redirects 3`, which
-# writes a folder for each rank. (3 means both standard output and standard error.) Then you read all these files at
-# once with `course doctor --log logs` in a terminal. The next cell writes such files for the example above and prints
-# what the command would.
+# With many ranks, a log is easier to read if each of them writes to a file of its own. `srun --output=logs/%t.out` does
+# this, because Slurm replaces `%t` by the number of the task. torchrun does it with `--log-dir logs --redirects 3`,
+# where 3 means both standard output and standard error. Then the command `course doctor --log logs` reads all these
+# files together and prints the story. The next cell writes such files for our made-up example, and calls the functions
+# behind the command.
 
 # %%
+from contextlib import chdir
+
+from course_utils.lessons.gpu_nodes import log_report, log_report_text, read_logs
+
 logs = folder / "logs"
 logs.mkdir(exist_ok=True)
-TIMEOUT = "Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 milliseconds"
+timeout = "Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 milliseconds"
 for rank in (0, 1, 3):
-    (logs / f"{rank}.out").write_text(f"[2026-11-22 12:10:0{rank}] [rank{rank}]: {TIMEOUT}\n")
-(logs / "2.out").write_text("[2026-11-22 12:00:01] epoch 3\nKeyError: 'label'\n")
+    (logs / f"{rank}.out").write_text(f"2026-11-22 12:10:0{rank} [rank{rank}]: {timeout}\n")
+(logs / "2.out").write_text(
+    """2026-11-22 12:00:01 [rank2]: step 41
+[rank2]: Traceback (most recent call last):
+[rank2]:   File "train.py", line 31, in <module>
+[rank2]:     label = example["label"]
+[rank2]: KeyError: 'label'
+"""
+)
+with chdir(folder):
+    print(wrapped(log_report_text(log_report(read_logs(["logs"]).lines))))
 
 # %% [markdown]
-# Try it with an empty file for rank 2. The [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` lets you write
-# the function that asks the three questions.
+# Delete the last line of rank 2 in the cell above, or all five, and run the cell again. What can the command still tell
+# you? The [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` lets you write the function that asks the three
+# questions.
 #
 # Some launches fail without any error. With `--gpus-per-task=1`, Slurm shows each process only one GPU, which then
 # always has number 0. A program that compares the number of GPUs with that of processes, as `meet.py` on the main page
@@ -909,8 +923,8 @@ course.draw.measured_bars(bars, title, "One step on 256 examples", x="time of a 
 #
 # A speed-up depends on how long a GPU computes for each byte that it sends, so a statement about a network is always
 # one about a model as well. The best interval between checkpoints is $\sqrt{2\,C M}$, and an asynchronous checkpoint
-# makes $C$ the time of a copy. In a log, look for the rank that tells what went wrong with itself, and for ranks that are silent. Between nodes, look for `GDRDMA` in
-# NCCL's log, and run nccl-tests before you rewrite your program.
+# makes $C$ the time of a copy. In a log, look for the rank that tells what went wrong with itself, and for ranks that
+# are silent. Between nodes, look for `GDRDMA` in NCCL's log, and run nccl-tests before you rewrite your program.
 #
 # **To read**
 #
