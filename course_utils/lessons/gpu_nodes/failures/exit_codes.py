@@ -36,6 +36,8 @@ _NAMES = {"SIGKILL": 9, "SIGSEGV": 11, "SIGABRT": 6, "SIGTERM": 15, "SIGBUS": 7,
 _SLURM_WORDS = {
     "Killed": 9, "Terminated": 15, "Segmentation fault": 11, "Aborted": 6, "Bus error": 7, "Illegal instruction": 4,
 }  # fmt: skip
+_WORDS = ("exit", "EXIT", "srun: error", "rank ", "Process name", "MPI_ABORT", "Abort(", "terminated", "died with")
+"""A line without any of these says nothing of a process that ended."""
 _UNDER_TORCHRUN = re.compile(r"torch/distributed/(?:run|launch|elastic)|torchrun|torch\.distributed\.elastic")
 
 
@@ -61,9 +63,11 @@ def failure_of_code(code: int) -> str:
 
 def exits_of(lines: Sequence[Line]) -> Iterator[ExitReport]:
     """Yield what launchers say of processes that ended with an error."""
-    agents = any(_UNDER_TORCHRUN.search(line.text) for line in lines)
+    agents = any("torch" in line.text and _UNDER_TORCHRUN.search(line.text) for line in lines)
     ranks: dict[tuple[str, int | None], int] = {}
     for line in lines:
+        if not any(word in line.text for word in _WORDS):
+            continue
         text = unmarked(line.text)
         writer = line.file, line.rank
         if found := _SRUN.search(text):

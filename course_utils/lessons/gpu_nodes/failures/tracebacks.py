@@ -34,6 +34,8 @@ _LIBRARY = re.compile(
 _OF_SLURM = re.compile(r"(?:srun|slurmstepd\S*): (?:error: )?")
 _DOUBLED = re.compile(r"(\w+?(?:Error|Exception|Interrupt))\1+")
 """The name of an exception that several ranks wrote at the same moment, without taking turns."""
+_BEGINNINGS = ("Traceback", 'File "', "Error", "Exception", "Interrupt", "│")
+"""A line without any of these does not begin an exception."""
 _LONGEST_MESSAGE = 30  # lines
 
 
@@ -109,6 +111,8 @@ def tracebacks_of(lines: Sequence[Line]) -> Tracebacks:
     inside: set[int] = set()
     for index, line in enumerate(lines):
         writer = writers[line.file, line.rank]
+        if not (writer.is_open or writer.chain or any(word in line.text for word in _BEGINNINGS)):
+            continue
         text = unmarked(line.text)
         if _read(writer, text, line, chains):
             inside.add(index)
@@ -205,9 +209,16 @@ def _read_message(writer: _Writer, text: str, line: Line) -> bool:
         writer.is_message_over = writer.is_message_over or bool(writer.chain[-1].message) or line.rank is None
         return True
     last = writer.chain[-1]
-    if _ENDS_A_MESSAGE.match(text) or _OF_SLURM.search(text):
-        writer.is_message_over = True
-    if not writer.is_message_over and len(last.message) < _LONGEST_MESSAGE:
+    if writer.is_chained or writer.is_nested:
+        return False
+    if (
+        writer.is_message_over
+        or len(last.message) >= _LONGEST_MESSAGE
+        or _ENDS_A_MESSAGE.match(text)
+        or _OF_SLURM.search(text)
+    ):
+        writer.chain = []
+    else:
         writer.chain[-1] = replace(last, message=(*last.message, line))
     return False
 
