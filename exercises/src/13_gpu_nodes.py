@@ -191,14 +191,14 @@ ranks.load_torch()
 #
 # *After the section "When the launch fails" of [Further](../notebooks/13_gpu_nodes_further.ipynb).*
 #
-# When one rank of a launch fails, most of the others complain, and only one line in the log may explain what happened.
-# `course doctor --log` finds it in two steps. First it turns each line that is about a failure into a *report*. Then it
-# puts the reports of all ranks together and decides which of them explains the others. The second step is yours, so you
-# don't have to read any text. You only compare reports, which have these attributes:
+# When one rank of a launch fails, most of the others complain, and perhaps only one line of the log explains what
+# happened. `course doctor --log` finds it in two steps. First it turns each line that is about a failure into a
+# *report*. Then it puts the reports of all ranks together and decides which of them explains the others. The second
+# step is yours, so you don't have to read any text. You only compare reports, which have these attributes:
 #
 # | Attribute | What it is |
 # |---|---|
-# | `failure` | its name, a string such as `"out of memory"` |
+# | `failure` | the name of the failure, such as `"out of memory"` |
 # | `kind` | one of the three kinds below |
 # | `rank` | the rank that reports it, or None if the report is about the whole job |
 # | `time` | when it was written, in seconds |
@@ -225,7 +225,7 @@ ranks.load_torch()
 # |---|---|---|
 # | `cause` | `reports[2]` | it has the smallest kind |
 # | `ranks` | `(2,)` | no other rank reports a KeyError |
-# | `consequences` | `(reports[0], reports[1])` | all reports of other failures, the earliest first |
+# | `consequences` | `(reports[0], reports[1])` | all reports of other failures, of any kind, the earliest first |
 # | `silent` | `()` | each of the three ranks reports something |
 #
 # Suppose instead that all three ranks report the same KeyError. Then the cause is the earliest of these reports,
@@ -251,8 +251,8 @@ course.predict("gpu_nodes_story", report=..., silent=...)
 course.answer("gpu_nodes_story", report=1, silent=2)
 
 # %% [markdown]
-# The story has to name a cause, and here it is only a complaint. But its kind tells the reader that nobody gave a
-# reason, and `silent` tells them where to look next: at the node of rank 2.
+# A story always has a `cause`, even if it is only a complaint, as here. Its kind tells the reader that no rank gave a
+# reason, and `silent` tells them where to look next, which is at the node of rank 2.
 #
 # The last example has two ranks. The launcher reports that rank 1 was killed, and the system's own log adds the reason
 # without knowing about ranks, so the `rank` of that report is None:

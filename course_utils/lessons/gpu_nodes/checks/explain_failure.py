@@ -1,4 +1,4 @@
-"""The check of `explain_failure`: stories made by hand, and stories with random ranks, times and orders."""
+"""The check of `explain_failure`: stories made by hand, recorded logs, and stories with random ranks and times."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -12,6 +12,9 @@ from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import same
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
+from course_utils.lessons.gpu_nodes.failures.log_lines import lines_of
+from course_utils.lessons.gpu_nodes.failures.recorded_logs import RECORDED, recording
+from course_utils.lessons.gpu_nodes.failures.reports import reports_of
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story
 from course_utils.words import count, join, ranks
 
@@ -118,6 +121,10 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
     for key, (entries, world_size) in MADE.items():
         yield case(reports_from(entries), world_size, key)
+    for failure in RECORDED:
+        reports = reports_of(lines_of(recording(failure).log), world_size=2)
+        order = rng.permutation(len(reports))
+        yield case([reports[position] for position in order], 2, about=f'the recorded log of "{failure}", ')
     for world_size in (2, 3, 5, 16, 40):
         for number in (world_size, 3 * world_size):
             yield case(at_random(rng, world_size, number), world_size)
@@ -188,7 +195,6 @@ EXERCISE = Exercise(
         "and all numbers of `range(world_size)` that are the rank of no report.",
     ),
     praise=lambda outcome: (
-        f"{len(MADE)} stories, with one cause, with several and with none, and others of up to 40 ranks, whose reports "
-        "are in any order"
+        f"{len(MADE)} small stories, {len(RECORDED)} recorded logs, and up to 40 ranks whose reports are in any order"
     ),
 )
