@@ -534,7 +534,12 @@ from course_utils.words import wrapped
 
 first, second = recording("out of memory"), recording("no shared files")
 for number, record in enumerate((first, second), start=1):
-    print(wrapped(f"--- {number}: {record.origin}"), readable(record.log, width=92), "", sep="\n\n")
+    print(
+        wrapped(f"--- {number}: {record.origin}"),
+        readable(record.log, width=92),
+        "",
+        sep="\n\n",
+    )
 
 # %%
 choices = {
@@ -557,7 +562,9 @@ letters = {"out of memory": "b", "no shared files": "d"}
 course.answer("causes", first=letters[causes[0]], second=letters[causes[1]])
 for report in sorted(reports[0], key=lambda report: report.line.number):
     rank = "the job" if report.rank is None else f"rank {report.rank}"
-    print(f"{rank:8}{report.kind.name:13}{report.failure:15}{report.line.text.strip():.44}")
+    print(
+        f"{rank:8}{report.kind.name:13}{report.failure:15}{report.line.text.strip():.44}"
+    )
 pictures.story(reports[0], 2, "The first complaint is not the cause")
 
 # %% [markdown]
@@ -585,9 +592,13 @@ from course_utils.lessons.gpu_nodes import log_report, log_report_text, read_log
 
 logs = folder / "logs"
 logs.mkdir(exist_ok=True)
-timeout = "Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 milliseconds"
+timeout = (
+    "Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 milliseconds"
+)
 for rank in (0, 1, 3):
-    (logs / f"{rank}.out").write_text(f"2026-11-22 12:10:0{rank} [rank{rank}]: {timeout}\n")
+    (logs / f"{rank}.out").write_text(
+        f"2026-11-22 12:10:0{rank} [rank{rank}]: {timeout}\n"
+    )
 (logs / "2.out").write_text(
     """2026-11-22 12:00:01 [rank2]: step 41
 [rank2]: Traceback (most recent call last):
