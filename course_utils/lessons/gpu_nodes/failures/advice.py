@@ -410,7 +410,7 @@ ADVICE = {
     "no internet": Advice(
         "The program wanted to download something, and the node has no way to the internet, as is usual for compute "
         "nodes.",
-        "Download data and models once on the login node, to a folder that all nodes see, and set HF_HUB_OFFLINE=1 (or "
+        "Download data and models once where you log in, to a folder that all nodes see, and set HF_HUB_OFFLINE=1 (or "
         "download=False for torchvision, WANDB_MODE=offline for wandb).",
         HUB_VARIABLES,
     ),

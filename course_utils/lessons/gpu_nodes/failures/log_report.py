@@ -1,26 +1,22 @@
 """What `course doctor --log` prints: which launch failed, why, on which ranks, and what to do next."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, UNKNOWN, advice_for
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE
+from course_utils.lessons.gpu_nodes.failures.failure_reports import reports_of, telling_lines
 from course_utils.lessons.gpu_nodes.failures.launches import LaunchEnding, LoggedLaunch, launches_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 from course_utils.lessons.gpu_nodes.failures.readable_log import shortened
-from course_utils.lessons.gpu_nodes.failures.reports import reports_of
+from course_utils.lessons.gpu_nodes.failures.rules import is_error
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story, explain_failure
 from course_utils.lessons.gpu_nodes.failures.tracebacks import CodePosition, RaisedError, tracebacks_of
 from course_utils.words import capital, count
 
 MOST_FOLLOWERS = 3
-MOST_LINES = 3
-_ERROR = re.compile(
-    r"\b\w*(Error|Exception|Interrupt)\b|\b(error|fatal|ERROR|FATAL|failed|FAILED)\b"
-    r"|Segmentation fault|core dumped"
-)
-_NO_ERROR = re.compile(r"[Ww]arning|WARN|^\W*$|^\[?W\d{4} |errors\.html|error_file|Lmod has detected|DEBUG|INFO")
+LAST_LINES = 10
+"""If a log ends without a word, an error in so many lines before its end counts as a failure."""
 _NOT_WORTH_SAYING = {EXIT_CODE, "terminated", "aborted", "interrupted"}
 """What every failure ends with."""
 
@@ -69,7 +65,7 @@ def log_report(lines: Sequence[Line]) -> LogReport:
         if launch.ending == LaunchEnding.ENDED_WELL:
             continue
         reports = reports_of(launch.lines, launch.world_size)
-        if not reports and launch.ending == LaunchEnding.UNKNOWN:
+        if not reports and launch.ending == LaunchEnding.UNKNOWN and not any(map(is_error, launch.lines[-LAST_LINES:])):
             continue
         story = explain_failure(reports, launch.world_size)
         telling = () if story else tuple(telling_lines(launch.lines))
@@ -92,13 +88,6 @@ def _raised(launch: LoggedLaunch, story: Story | None) -> RaisedError | None:
         return None
     every = (raised for chain in tracebacks_of(launch.lines).chains for raised in chain)
     return next((raised for raised in every if raised.line == story.cause.line), None)
-
-
-def telling_lines(lines: Sequence[Line]) -> list[Line]:
-    """The first lines that speak of errors, without warnings and rulers, or the last line."""
-    errors = [line for line in lines if _ERROR.search(line.text) and not _NO_ERROR.search(line.text)]
-    different = {line.text.strip(): line for line in reversed(errors)}
-    return [line for line in errors if different[line.text.strip()] is line][:MOST_LINES] or list(lines[-1:])
 
 
 def log_report_text(report: LogReport) -> str:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, exits_of, tasks_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.rules import may_mean, meaning_of
+from course_utils.lessons.gpu_nodes.failures.rules import is_error, may_mean, meaning_of
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind
 from course_utils.lessons.gpu_nodes.failures.tracebacks import Tracebacks, tracebacks_of, unmarked, words_of
 
@@ -53,11 +53,12 @@ def reports_of(lines: Sequence[Line], world_size: int = 0) -> list[FailureReport
     """
     tracebacks = tracebacks_of(lines)
     times = _times(lines)
-    reports = [
-        *_of_exceptions(tracebacks, times),
+    exceptions = list(_of_exceptions(tracebacks, times))
+    others = [
         *_of_lines(lines, tracebacks, times),
         *(FailureReport(end.failure, end.kind, end.rank, times[_key(end.line)], end.line) for end in exits_of(lines)),
     ]
+    reports = [*_not_survived(exceptions, lines), *others] or exceptions
     return _earliest(_weighed(reports, lines, world_size), lines)
 
 
@@ -110,13 +111,15 @@ def _of_lines(
 
 def _weighed(reports: list[FailureReport], lines: Sequence[Line], world_size: int) -> list[FailureReport]:
     """The reports in the light of each other: what follows from a different rank's failure is no cause."""
-    reports = [_with_better_name(report, reports, lines, world_size) for report in _not_survived(reports, lines)]
+    reports = [_with_better_name(report, reports, lines, world_size) for report in reports]
     together = _Together(tuple(reports))
     return [replace(report, kind=ReportKind.CONSEQUENCE) if together.explain(report) else report for report in reports]
 
 
 def _not_survived(reports: list[FailureReport], lines: Sequence[Line]) -> list[FailureReport]:
-    """The reports without those after which their writer went on as before, if there are others."""
+    """The exceptions after which their writer did not go on as before."""
+    if not reports:
+        return []
     progress: dict[tuple[str, int | None], list[int]] = defaultdict(list)
     position = {_key(report.line): 0 for report in reports}
     for index, line in enumerate(lines):
@@ -129,7 +132,7 @@ def _not_survived(reports: list[FailureReport], lines: Sequence[Line]) -> list[F
         steps = progress[report.line.file, report.line.rank]
         return len(steps) - bisect(steps, position[_key(report.line)]) >= MANY_STEPS
 
-    return [report for report in reports if not is_survived(report)] or reports
+    return [report for report in reports if not is_survived(report)]
 
 
 @dataclass(frozen=True)
@@ -243,3 +246,10 @@ def _earliest(reports: Iterable[FailureReport], lines: Sequence[Line]) -> list[F
         first.setdefault((report.failure, report.kind, report.rank), report)
     with_rank = {(failure, kind) for failure, kind, rank in first if rank is not None}
     return [report for (*key, rank), report in first.items() if rank is not None or tuple(key) not in with_rank]
+
+
+def telling_lines(lines: Sequence[Line], most: int = 3) -> list[Line]:
+    """The first lines that speak of errors, without warnings and rulers, or the last line."""
+    errors = [line for line in lines if is_error(line)]
+    different = {line.text.strip(): line for line in reversed(errors)}
+    return [line for line in errors if different[line.text.strip()] is line][:most] or list(lines[-1:])
