@@ -98,7 +98,22 @@ _SURELY_AFTER_A_PREFIX = re.compile(
 _MANY, _MOST = 0.5, 0.6
 """Shares of the lines of a file."""
 _HEAD = 200
-_HINT = re.compile(r"[\[(<|{,:]|[Rr](?:ank|ANK)|ON ")
+_BEFORE_A_NODE = (
+    "srun: ",
+    "slurmstepd",
+    "Jan ",
+    "Feb ",
+    "Mar ",
+    "Apr ",
+    "May ",
+    "Jun ",
+    "Jul ",
+    "Aug ",
+    "Sep ",
+    "Oct ",
+    "Nov ",
+    "Dec ",
+)
 
 
 def prefix_style(texts: Sequence[str]) -> PrefixStyle:
@@ -122,26 +137,26 @@ def _is_prefix(pattern: re.Pattern[str], texts: Sequence[str], share: float = _M
 
 def mark_of(text: str, style: PrefixStyle) -> WriterMark:
     """What a line tells of its writer."""
-    if not _HINT.search(text, 0, _HEAD):
-        return NO_MARK
     rank = local_rank = task = process = None
     node, end = "", 0
-    if style.task and (found := _TASK.match(text)) or style.bracketed_task and (found := _BRACKETED_TASK.match(text)):
+    if found := (style.task and _TASK.match(text)) or (style.bracketed_task and _BRACKETED_TASK.match(text)):
         task, end = int(found[1]), found.end()
     elif style.host and (found := _HOST.match(text)):
         node, end = found[1], found.end()
-    while (found := _AT_THE_BEGINNING.match(text, end)) and found.end() > end:
-        end = found.end()
-        rank = _number(found["rank"] or found["mpirun"], rank)
-        local_rank = _number(found["local"], local_rank)
-        process = _number(found["pid"], process)
-        node = found["ip"] or node
-    if found := _NODE_AND_PROCESS.match(text, end):
+    has_bracket = text.find("[", end, end + _HEAD) >= 0
+    if has_bracket or text.startswith(("(", " "), end):
+        while (found := _AT_THE_BEGINNING.match(text, end)) and found.end() > end:
+            end = found.end()
+            rank = _number(found["rank"] or found["mpirun"], rank)
+            local_rank = _number(found["local"], local_rank)
+            process = _number(found["pid"], process)
+            node = found["ip"] or node
+    if has_bracket and (found := _NODE_AND_PROCESS.match(text, end)):
         node = found["nccl"] or found["mpi"]
         process = int(found["nccl_pid"] or found["mpi_pid"])
-    elif found := _NODE.match(text, end):
+    elif text.startswith(_BEFORE_A_NODE, end) and (found := _NODE.match(text, end)):
         node = next(filter(None, found.groups()))
-    if rank is None and not _ABOUT_A_RANK.search(text, end):
+    if rank is None and ("ank" in text or "ANK" in text) and not _ABOUT_A_RANK.search(text, end):
         if found := _RANK_INSIDE.search(text, end, end + _HEAD) or _RANK_FIRST.match(text, end):
             rank = int(next(filter(None, found.groups())))
         elif found := _LOCAL_RANK_INSIDE.search(text, end, end + _HEAD):
