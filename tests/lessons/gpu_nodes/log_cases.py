@@ -189,6 +189,124 @@ CASES = {
         3,
         (3,),
     ),
+    "mpirun's paragraph at the end, with the rank in the name of the process": case(
+        """
+        --------------------------------------------------------------------------
+        mpirun detected that one or more processes exited with non-zero status, thus causing
+        the job to be terminated. The first process to do so was:
+
+          Process name: [[29973,1],2]
+          Exit code:    139
+        --------------------------------------------------------------------------
+        """,
+        "segmentation fault",
+        6,
+        (2,),
+    ),
+    "deepspeed says with which code": case(
+        """
+        [2026-04-14 13:11:27,879] [INFO] [launch.py:428:sigkill_handler] Killing subprocess 13266
+        [2026-04-14 13:11:27,885] [ERROR] [launch.py:434:sigkill_handler] ['/usr/bin/python3', '-u', 'main.py', '--local_rank=0'] exits with return code = -9
+        """,
+        "killed",
+        2,
+    ),
+    # Other launchers.
+    "torch.multiprocessing.spawn": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/train.py", line 90, in <module>
+            mp.spawn(train, nprocs=2)
+          File "/home/ada/env/lib/python3.12/site-packages/torch/multiprocessing/spawn.py", line 340, in spawn
+            return start_processes(fn, args, nprocs, join, daemon, start_method="spawn")
+        torch.multiprocessing.spawn.ProcessRaisedException:
+
+        -- Process 1 terminated with the following error:
+        Traceback (most recent call last):
+          File "/home/ada/env/lib/python3.12/site-packages/torch/multiprocessing/spawn.py", line 90, in _wrap
+            fn(i, *args)
+          File "/home/ada/train.py", line 71, in train
+            loss = criterion(y, labels)
+        ValueError: Expected input batch_size (32) to match target batch_size (31).
+        """,
+        "ValueError",
+        14,
+        (1,),
+    ),
+    "accelerate, which marks the lines of its processes": case(
+        """
+        stderr: Traceback (most recent call last):
+        stderr:   File "/home/ada/nlp.py", line 100, in training_function
+        stderr:     raise ValueError("no data")
+        stderr: ValueError: no data
+        stderr: Traceback (most recent call last):
+        stderr:   File "/home/ada/env/bin/accelerate", line 8, in <module>
+        stderr:     sys.exit(main())
+        stderr: torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+        subprocess.CalledProcessError: Command '['/home/ada/env/bin/python', 'nlp.py']' returned non-zero exit status 1.
+        """,
+        "ValueError",
+        4,
+    ),
+    "Ray, where the exception of a worker is inside the driver's": case(
+        """
+        ray.exceptions.RayTaskError(ValueError): ray::_RayTrainWorker__execute.get_next() (pid=4711, ip=10.0.0.2)
+          File "/home/ada/env/lib/python3.12/site-packages/ray/train/_internal/worker_group.py", line 33, in __execute
+            raise skipped from exception_cause(skipped)
+          File "/home/ada/ray_train.py", line 12, in train_loop
+            check(batch)
+        ValueError: empty batch
+        """,
+        "ValueError",
+        6,
+    ),
+    "lines that begin with the name of a node": case(
+        """
+        worker-1: Traceback (most recent call last):
+        worker-1:   File "/home/ada/train.py", line 7, in <module>
+        worker-1:     config["layers"]
+        worker-1: KeyError: 'layers'
+        worker-0: [2026-04-14 13:11:27,879] [INFO] [launch.py:428:sigkill_handler] Killing subprocess 13266
+        """,
+        "KeyError",
+        4,
+    ),
+    "Horovod under mpirun": case(
+        """
+        [1,1]<stderr>:Traceback (most recent call last):
+        [1,1]<stderr>:  File "train.py", line 7, in <module>
+        [1,1]<stderr>:    config["layers"]
+        [1,1]<stderr>:KeyError: 'layers'
+        [1,0]<stderr>:horovod.common.exceptions.HorovodInternalError: Horovod has been shut down.
+        Process 1 exit with status code 1.
+        """,
+        "KeyError",
+        4,
+        (1,),
+    ),
+    "a traceback drawn by rich": case(
+        """
+        ╭───────────────────── Traceback (most recent call last) ──────────────────────╮
+        │ /home/ada/train.py:232 in main                                               │
+        │                                                                              │
+        │   229 │   model = build(config)                                              │
+        │ ❱ 232 │   model.load(path)                                                   │
+        ╰──────────────────────────────────────────────────────────────────────────────╯
+        AttributeError: 'Net' object has no attribute 'load'
+        """,
+        "AttributeError",
+        7,
+    ),
+    # Errors that the program survived.
+    "a download that failed once, in a job that went on and was cancelled": case(
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 7, in log\n'
+        "OSError: the server is busy\n"
+        + "".join(f"step {step} loss 0.5\n" for step in range(60))
+        + "slurmstepd: error: *** JOB 7 ON n15 CANCELLED AT 2026-11-13T04:10:12 ***\n",
+        "cancelled",
+        64,
+    ),
     # Slurm ends the job.
     "cancelled by hand": case(
         """
@@ -614,6 +732,8 @@ WORDS = {
         "[rank1]: RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.1]:4711",
         "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
         "[rank3]: The TCPStore server has shut down too early",
+        "[1,7]<stderr>:An MPI communication peer process has unexpectedly disconnected.  This",
+        "Aborted: Horovod has been shut down. This was caused by an exception on one of the ranks",
     ),
     "different software": (
         "ModuleNotFoundError: No module named 'numpy._core'",

@@ -31,12 +31,16 @@ _OTHERS = re.compile(
     r"exits with return code = (-?\d+)|returned non-zero exit status (\d+)|Process \d+ exit with status code (\d+)"
     r"|process \d+ terminated with exit code (\d+)|died with <Signals\.\w+: (\d+)>"
 )
+_SOMEBODY = re.compile(r"one or more processes exited with non-zero status|1 process returned$")
 _SPAWNED = re.compile(r"process (\d+) terminated with signal (SIG\w+)")
 _NAMES = {"SIGKILL": 9, "SIGSEGV": 11, "SIGABRT": 6, "SIGTERM": 15, "SIGBUS": 7, "SIGINT": 2, "SIGILL": 4}
 _SLURM_WORDS = {
     "Killed": 9, "Terminated": 15, "Segmentation fault": 11, "Aborted": 6, "Bus error": 7, "Illegal instruction": 4,
 }  # fmt: skip
-_WORDS = ("exit", "EXIT", "srun: error", "rank ", "Process name", "MPI_ABORT", "Abort(", "terminated", "died with")
+_WORDS = (
+    "exit", "1 process returned", "EXIT", "Exit code", "srun: error", "rank ", "Process name", "MPI_ABORT", "Abort(",
+    "terminated", "died with",
+)  # fmt: skip
 """A line without any of these says nothing of a process that ended."""
 _UNDER_TORCHRUN = re.compile(r"torch/distributed/(?:run|launch|elastic)|torchrun|torch\.distributed\.elastic")
 
@@ -86,6 +90,8 @@ def exits_of(lines: Sequence[Line]) -> Iterator[ExitReport]:
             yield ExitReport("MPI's own error", int(found[1] or found[2]), line)
         elif found := _SPAWNED.search(text):
             yield ExitReport(failure_of_code(-_NAMES.get(found[2], 0)), int(found[1]), line)
+        elif _SOMEBODY.search(text):
+            yield ExitReport(EXIT_CODE, None, line)
         elif found := _OTHERS.search(text):
             code = -int(found[5]) if found[5] else int(next(group for group in found.groups() if group))
             yield ExitReport(failure_of_code(code), None, line)

@@ -1,18 +1,22 @@
 """From the lines of a launch to reports, which `explain_failure` makes a story of."""
 
 import re
+from bisect import bisect
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, exits_of, tasks_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.rules import MEANINGS, may_mean, meaning_of
+from course_utils.lessons.gpu_nodes.failures.rules import may_mean, meaning_of
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind
 from course_utils.lessons.gpu_nodes.failures.tracebacks import Tracebacks, tracebacks_of, unmarked, words_of
 
 AROUND = 3
 """So many lines before and after a line may decide what it means."""
-KNOWN = frozenset(meaning.failure for meaning in MEANINGS)
+MANY_STEPS = 50
+"""A process that prints so many lines about its progress after an error has survived it."""
 YIELDING = {"unreachable node", "localhost", "InfiniBand", "address in use", "wrong rank count"}
 """What can also follow from the failure of a different rank: it counts as a cause only if there is no other."""
 FROM_OUTSIDE = {"time limit", "cancelled"}
@@ -21,10 +25,17 @@ HARMLESS = {"terminated", "interrupted", "command not found", "conda not active"
 """What may well happen in a job that goes on, or that somebody ends."""
 IMPLIED = {EXIT_CODE, "aborted", "terminated"}
 """What is said of a process that ended after it had complained of something else."""
-_LAUNCHERS_OWN = {"ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException"}
+_LAUNCHERS_OWN = {
+    "ChildFailedError",
+    "CalledProcessError",
+    "ProcessRaisedException",
+    "ProcessExitedException",
+    "RayTaskError",
+}
 """Exceptions of launchers, which say only that a process failed."""
 _MISSING_FILE = re.compile(r"No such file or directory: '(/[^']+)'")
 _WROTE = re.compile(r"\b(?:wrote|saved|written|saving|save)\b", re.IGNORECASE)
+_PROGRESS = re.compile(r"\b(?:step|epoch|iter\w*|loss|batch)\b[ :=\[]*\d|\bit/s\b|s/it\b|\d%\|", re.IGNORECASE)
 _SOURCE = re.compile(r"^(?:\[rank\d+\]:)?\s+(?:raise|return|assert|if|print)\b|^\++ |^\s*#")
 """Code, and commands that a shell repeats."""
 _TORCHRUN_AGENT = re.compile(r"^\[?[WEIF]\d{4} [\d:.]+ (\d+) torch/distributed/(?:run|elastic/agent|launcher)")
@@ -99,48 +110,89 @@ def _of_lines(
 
 def _weighed(reports: list[FailureReport], lines: Sequence[Line], world_size: int) -> list[FailureReport]:
     """The reports in the light of each other: what follows from a different rank's failure is no cause."""
-    reports = [_with_better_name(report, reports, lines, world_size) for report in reports]
-    causes = {report.failure for report in reports if report.kind == ReportKind.CAUSE} - YIELDING - FROM_OUTSIDE
-    explained = {report.rank for report in reports if report.failure not in IMPLIED and report.rank is not None}
-    complains = any(report.kind == ReportKind.CONSEQUENCE and report.rank is None for report in reports)
-    return [
-        replace(report, kind=ReportKind.CONSEQUENCE)
-        if _follows(report, reports, causes, explained, complains)
-        else report
-        for report in reports
-    ]
+    reports = [_with_better_name(report, reports, lines, world_size) for report in _not_survived(reports, lines)]
+    together = _Together(tuple(reports))
+    return [replace(report, kind=ReportKind.CONSEQUENCE) if together.explain(report) else report for report in reports]
 
 
-def _follows(
-    report: FailureReport,
-    reports: Sequence[FailureReport],
-    causes: set[str],
-    explained: set[int | None],
-    complains: bool,
-) -> bool:
-    """Whether a report follows from a different one."""
-    if report.failure in YIELDING:
-        worse = causes or (report.failure == "wrong rank count" and any(_is_unreachable(other) for other in reports))
-        return bool(worse)
-    if report.failure in FROM_OUTSIDE:
+def _not_survived(reports: list[FailureReport], lines: Sequence[Line]) -> list[FailureReport]:
+    """The reports without those after which their writer went on as before, if there are others."""
+    progress: dict[tuple[str, int | None], list[int]] = defaultdict(list)
+    position = {_key(report.line): 0 for report in reports}
+    for index, line in enumerate(lines):
+        if _PROGRESS.search(line.text):
+            progress[line.file, line.rank].append(index)
+        if _key(line) in position:
+            position[_key(line)] = index
+
+    def is_survived(report: FailureReport) -> bool:
+        steps = progress[report.line.file, report.line.rank]
+        return len(steps) - bisect(steps, position[_key(report.line)]) >= MANY_STEPS
+
+    return [report for report in reports if not is_survived(report)] or reports
+
+
+@dataclass(frozen=True)
+class _Together:
+    """All reports of a launch, in the light of which each of them is judged."""
+
+    reports: tuple[FailureReport, ...]
+
+    def explain(self, report: FailureReport) -> bool:
+        """Whether a report follows from a different one."""
+        if report.failure in YIELDING:
+            return bool(self.causes) or (report.failure == "wrong rank count" and self.somebody_is_unreachable)
+        if report.failure in FROM_OUTSIDE:
+            return any(_is_before(failed, report) for failed in self.failed_by_themselves)
+        if report.failure in IMPLIED:
+            if report.rank is None:
+                return self.somebody_complains or self.has_better_sign
+            return report.rank in self.ranks_that_explain
+        return False
+
+    @cached_property
+    def causes(self) -> bool:
+        """Whether there is a cause that follows from nothing."""
+        weaker = YIELDING | FROM_OUTSIDE
+        return any(report.kind == ReportKind.CAUSE and report.failure not in weaker for report in self.reports)
+
+    @cached_property
+    def somebody_is_unreachable(self) -> bool:
+        return any(report.failure == "unreachable node" for report in self.reports)
+
+    @cached_property
+    def failed_by_themselves(self) -> list[FailureReport]:
+        """Reports of what went wrong before anybody ended the job."""
+        return [
+            report
+            for report in self.reports
+            if report.failure not in FROM_OUTSIDE | HARMLESS
+            and (report.kind != ReportKind.CONSEQUENCE or report.failure == "collective timeout")
+        ]
+
+    @cached_property
+    def ranks_that_explain(self) -> set[int | None]:
+        """The ranks of which more is said than that they ended."""
+        return {report.rank for report in self.reports if report.failure not in IMPLIED and report.rank is not None}
+
+    @cached_property
+    def somebody_complains(self) -> bool:
+        return any(report.kind == ReportKind.CONSEQUENCE and report.rank is None for report in self.reports)
+
+    @cached_property
+    def has_better_sign(self) -> bool:
+        """Whether a process is known to have ended with a signal, or a rank with an error."""
         return any(
-            other.time < report.time or _is_before(other, report)
-            for other in reports
-            if other.failure not in FROM_OUTSIDE | HARMLESS
-            and (other.kind != ReportKind.CONSEQUENCE or other.failure == "collective timeout")
+            report.kind == ReportKind.SIGN and (report.failure not in IMPLIED or report.rank is not None)
+            for report in self.reports
         )
-    if report.failure in IMPLIED:
-        return report.rank in explained or (report.rank is None and complains)
-    return False
-
-
-def _is_unreachable(report: FailureReport) -> bool:
-    return report.failure == "unreachable node"
 
 
 def _is_before(report: FailureReport, other: FailureReport) -> bool:
-    """Whether a report stands above one of the same time in the same file."""
-    return report.time == other.time and report.line.file == other.line.file and report.line.number < other.line.number
+    """Whether a report is earlier, or stands above one of the same time in the same file."""
+    if report.time != other.time:
+        return report.time < other.time
+    return report.line.file == other.line.file and report.line.number < other.line.number
 
 
 def _with_better_name(

@@ -222,6 +222,7 @@ MEANINGS = (
         "collective timeout", r"Some NCCL operations have failed or timed out|exceeded timeout", near=RENDEZVOUS
     ),
     consequence("peer left", r"ncclRemoteError|remote process exited|HorovodInternalError|communicator was aborted"),
+    consequence("peer left", r"Horovod has been shut down|communication peer process has unexpectedly disconnected"),
     consequence(
         "peer left",
         r"[Cc]onnection (closed|reset)|Broken pipe|got 0 bytes|Socket Timeout|recvValue failed",

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 
 _MARKS = re.compile(
-    r"^\s*(?:\d+: |\[\d+,\d+\](?:<std\w+>)?: ?|\[default\d+\]: ?"
+    r"^\s*(?:\d+: |(?:\w{3} \w{3} +\d+ [\d:]+ \d{4})?\[\d+(?:,\d+)?\](?:<std\w+>)?: ?|\[default\d+\]: ?|stderr: "
     r"|\(\w+ (?:pid=\d+|rank=\d+)[^)]*\) ?|\[?[rR]ank[ _=]?\d+\]?: ?"
-    r"|\[\d+\]: ?|\[[EF]\d{4} [^\]]*\] (?=\w+(?:Error|Exception)\b))"
+    r"|\[[EF]\d{4} [^\]]*\] (?=\w+(?:Error|Exception)\b)"
+    r"|(?!\w*(?:Error|Exception|Interrupt):)[\w.-]*\d[\w.-]*: (?=Traceback |  |\w[\w.]*(?:Error|Exception):))"
 )
 """What launchers put before a line, and what C++ puts before an error."""
 _MARK_IN_A_LINE = re.compile(r"\S(\[rank\d+\]: ?)")
@@ -18,11 +19,12 @@ _BEGIN = re.compile(r"(?:^|[\s:\"])Traceback \(most recent call last\):")
 _FILE = re.compile(r'^(\s*)File "([^"]+)", line (\d+)(?:, in (.*))?')
 _RICH_FILE = re.compile(r"^│ (\S+\.py):(\d+) in (\S+)")
 """A call in a traceback of the package `rich`, which many training programs use."""
-_RAISED = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:\(\w+\))?(?::(?=\s|$)|$)")
+_RAISED = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)+\w+|[A-Z]\w*[a-z]\w*)(?:\(\w+\))?(?::(?=\s|$)|$)")
 _EXCEPTION = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))(?:\(\w+\))?(?::(?=\s|$)|$)")
 _CHAINED = re.compile(r"^\s*(?:During handling of the above exception|The above exception was the direct cause)")
 _ORIGINAL = re.compile(r"^\s*Original Traceback")
-_NESTED = re.compile(r"^\s*-- Process (\d+) terminated with the following error|ray::\S+\(\)")
+_NESTED = re.compile(r"^\s*-- Process (\d+) terminated with the following error")
+_OF_RAY = re.compile(r"ray::\S+\(\)")
 _ENDS_A_MESSAGE = re.compile(
     r"^(?:srun|slurmstepd\S*|sbatch|mpirun|torchrun): |^[WEIF]\d{4} |^\[[WEIF]\d* |^\d{4}-\d\d-\d\d[ T]"
     r"|^\[?\d{4}/\d\d/\d\d|^\s*(?:-{5,}|={5,})\s*$"
@@ -184,7 +186,8 @@ def _close(writer: _Writer, name: str, line: Line, chains: list[list[RaisedError
         writer.chain.insert(0, raised)
     else:
         writer.chain.append(raised)
-    writer.is_open = writer.is_chained = writer.is_nested = writer.is_message_over = False
+    writer.is_open = writer.is_chained = writer.is_message_over = False
+    writer.is_nested = _OF_RAY.search(line.text) is not None
     writer.indent = writer.own = writer.last = writer.rank = None
 
 

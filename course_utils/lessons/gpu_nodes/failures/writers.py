@@ -158,3 +158,16 @@ def mark_of(text: str, style: PrefixStyle) -> WriterMark:
 
 def _number(text: str | None, otherwise: int | None) -> int | None:
     return otherwise if text is None else int(text)
+
+
+def message_of(text: str) -> str:
+    """A line without the marks at its beginning, as far as they surely are marks."""
+    end = 0
+    for pattern in (_TASK, _BRACKETED_TASK):
+        if (found := pattern.match(text)) and (
+            _AT_THE_BEGINNING.match(text, found.end()) or _SURELY_AFTER_A_PREFIX.match(text, found.end())
+        ):
+            end = found.end()
+    while (found := _AT_THE_BEGINNING.match(text, end)) and found.end() > end:
+        end = found.end()
+    return text[end:]
