@@ -534,12 +534,8 @@ from course_utils.words import wrapped
 
 first, second = recording("out of memory"), recording("no shared files")
 for number, record in enumerate((first, second), start=1):
-    print(
-        wrapped(f"--- {number}: {record.origin}"),
-        readable(record.log, width=92),
-        "",
-        sep="\n\n",
-    )
+    print(wrapped(f"--- {number}: {record.origin}\n"))
+    print(readable(record.log, width=92), end="\n\n")
 
 # %%
 choices = {
@@ -562,17 +558,16 @@ letters = {"out of memory": "b", "no shared files": "d"}
 course.answer("causes", first=letters[causes[0]], second=letters[causes[1]])
 for report in sorted(reports[0], key=lambda report: report.line.number):
     rank = "the job" if report.rank is None else f"rank {report.rank}"
-    print(
-        f"{rank:8}{report.kind.name:13}{report.failure:15}{report.line.text.strip():.44}"
-    )
+    text = report.line.text.strip()
+    print(f"{rank:8}{report.kind.name:13}{report.failure:15}{text:.44}")
 pictures.story(reports[0], 2, "The first complaint is not the cause")
 
 # %% [markdown]
-# The picture shows the reports of the first log, and the cause has a dark edge. Rank 0 is the first to complain, because
-# its peer has closed the connection, and torchrun then terminates it. Rank 1 itself writes nothing about the failure.
-# It is torchrun that reports its exit code −9, in the block under *Root Cause (first observed failure)*. This means
-# that signal 9 killed the process, and after that no program can print anything. So what torchrun calls the root cause
-# is only a sign. The reason is in the last line, which isn't from the launch. We added it from the kernel's log
+# The picture shows the reports of the first log, and the cause has a dark edge. Rank 0 is the first to complain,
+# because its peer has closed the connection, and torchrun then terminates it. Rank 1 itself writes nothing about the
+# failure. It is torchrun that reports its exit code −9, in the block under *Root Cause (first observed failure)*. This
+# means that signal 9 killed the process, and after that no program can print anything. So what torchrun calls the root
+# cause is only a sign. The reason is in the last line, which isn't from the launch. We added it from the kernel's log
 # (`dmesg`). Under Slurm, look for `oom_kill` in a message of `slurmstepd`, or for the state `OUT_OF_MEMORY` in `sacct`.
 #
 # In the second log, rank 0 wrote a file that rank 1 doesn't find, so each node has a folder `/mnt/runs` of its own.
@@ -592,13 +587,10 @@ from course_utils.lessons.gpu_nodes import log_report, log_report_text, read_log
 
 logs = folder / "logs"
 logs.mkdir(exist_ok=True)
-timeout = (
-    "Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 milliseconds"
-)
+timeout = "Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 ms"
 for rank in (0, 1, 3):
-    (logs / f"{rank}.out").write_text(
-        f"2026-11-22 12:10:0{rank} [rank{rank}]: {timeout}\n"
-    )
+    line = f"2026-11-22 12:10:0{rank} [rank{rank}]: {timeout}\n"
+    (logs / f"{rank}.out").write_text(line)
 (logs / "2.out").write_text(
     """2026-11-22 12:00:01 [rank2]: step 41
 [rank2]: Traceback (most recent call last):
