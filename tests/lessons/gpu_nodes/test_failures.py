@@ -10,6 +10,7 @@ from lessons.gpu_nodes.log_cases import CASES, HEALTHY, WATCHDOG, WORDS, LogCase
 from course_utils.cli import app
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, PageSection, advice_for
+from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, SIGNALS, failure_of_code, tasks_of
 from course_utils.lessons.gpu_nodes.failures.failure_reports import reports_of
 from course_utils.lessons.gpu_nodes.failures.log_lines import lines_of
@@ -271,6 +272,19 @@ def test_the_report_says_who_waited_and_who_is_silent() -> None:
     text = text_of(log)
     assert text.startswith("collective timeout on ranks 0, 1 and 3 of 4: ")
     assert "Rank 2 reports nothing: look at its output and node first." in text
+
+
+def test_the_watchdogs_tell_who_stayed_behind() -> None:
+    log = "\n".join(
+        f"[rank{rank}]:[E1218 20:27:21.48 ProcessGroupNCCL.cpp:2168] [PG ID {group} PG GUID {group} Rank {rank}]  failure "
+        f"detected by watchdog at work sequence id: 1 PG status: last enqueued work: {work}, last completed work: 7\n"
+        f"[rank{rank}]:{WATCHDOG.format(rank)}"
+        for group, works in enumerate([(3, 3, 3), (547, 547, 546)])
+        for rank, work in enumerate(works)
+    )
+    assert log_report(lines_of(log)).behind == Behind((2,), 546, 547)
+    assert "Rank 2 stayed behind: the last collective asked for there is number 546" in text_of(log)
+    assert behind_of(lines_of(log.replace("546", "547"))) is None
 
 
 def test_the_report_says_what_followed_and_how_much_later() -> None:

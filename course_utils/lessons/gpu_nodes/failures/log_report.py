@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, UNKNOWN, advice_for
+from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE
 from course_utils.lessons.gpu_nodes.failures.failure_reports import reports_of, telling_lines
 from course_utils.lessons.gpu_nodes.failures.launches import LaunchEnding, LoggedLaunch, launches_of
@@ -34,6 +35,7 @@ class LogReport:
         failed: whether it failed.
         telling: the lines that say most, if there is no story.
         alike: how many processes print the line of the cause, if the log does not tell which.
+        behind: the ranks that asked for the fewest collectives, if watchdogs tell.
         files: how many files were read.
     """
 
@@ -45,6 +47,7 @@ class LogReport:
     failed: bool
     telling: tuple[Line, ...] = ()
     alike: int = 1
+    behind: Behind | None = None
     files: int = 1
 
     @property
@@ -70,7 +73,8 @@ def log_report(lines: Sequence[Line]) -> LogReport:
         story = explain_failure(reports, launch.world_size)
         telling = () if story else tuple(telling_lines(launch.lines))
         raised, alike = _raised(launch, story), _alike(launch, story)
-        return LogReport(launch, number, len(launches), story, raised, True, telling, alike, files)
+        behind = behind_of(launch.lines) if story and story.cause.kind == ReportKind.CONSEQUENCE else None
+        return LogReport(launch, number, len(launches), story, raised, True, telling, alike, behind, files)
     return LogReport(launches[-1], len(launches), len(launches), None, None, False, files=files)
 
 
@@ -139,6 +143,8 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
         yield f"    raised by {_position_text(report.raised.position)}"
     if cause.kind == ReportKind.CONSEQUENCE and (text := _waiting_text(story, report.launch.world_size)):
         yield text
+    if report.behind:
+        yield _behind_text(report.behind)
     if text := _followers_text(story):
         yield text
     yield f"Next: {advice.next}"
@@ -187,6 +193,14 @@ def _waiting_text(story: Story, world_size: int) -> str:
     verb = "reports" if len(silent) == 1 else "report"
     owner = "its" if len(silent) == 1 else "their"
     return capital(f"{ranks_text(silent)} {verb} nothing: look at {owner} output and node first.")
+
+
+def _behind_text(behind: Behind) -> str:
+    subject = capital(ranks_text(behind.ranks))
+    return (
+        f"{subject} stayed behind: the last collective asked for there is number {behind.work}, and elsewhere "
+        f"number {behind.others}."
+    )
 
 
 def _followers_text(story: Story) -> str:

@@ -81,7 +81,7 @@ MEANINGS = (
         "no such request",
         r"Invalid account or account/partition|invalid partition specified|node configuration is not available",
     ),
-    cause("no such request", r"More processors requested than permitted"),
+    cause("no such request", r"More processors requested than permitted|Invalid generic resource|violates accounting"),
     cause(
         "too few slots",
         r"not enough slots available|number of processes .* exceeds .*slots|All nodes which are allocated",
