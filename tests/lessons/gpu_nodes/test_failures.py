@@ -168,7 +168,7 @@ def test_an_exception_that_no_rule_knows_has_its_own_name_and_position() -> None
         "KeyError",
         CodePosition("/home/ada/ddp/train.py", 77, "<module>"),
     )
-    assert "raised by /home/ada/ddp/train.py, line 77" in log_report_text(report)
+    assert "in the program: /home/ada/ddp/train.py, line 77" in log_report_text(report)
     assert advice_for("KeyError").why
 
 
@@ -276,8 +276,9 @@ def test_the_report_says_who_waited_and_who_is_silent() -> None:
 
 def test_the_watchdogs_tell_who_stayed_behind() -> None:
     log = "\n".join(
-        f"[rank{rank}]:[E1218 20:27:21.48 ProcessGroupNCCL.cpp:2168] [PG ID {group} PG GUID {group} Rank {rank}]  failure "
-        f"detected by watchdog at work sequence id: 1 PG status: last enqueued work: {work}, last completed work: 7\n"
+        f"[rank{rank}]:[E1218 20:27:21.48 ProcessGroupNCCL.cpp:2168] [PG ID {group} PG GUID {group} Rank {rank}] "
+        " failure detected by watchdog at work sequence id: 1 PG status: "
+        f"last enqueued work: {work}, last completed work: 7\n"
         f"[rank{rank}]:{WATCHDOG.format(rank)}"
         for group, works in enumerate([(3, 3, 3), (547, 547, 546)])
         for rank, work in enumerate(works)

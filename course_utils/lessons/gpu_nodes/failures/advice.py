@@ -424,8 +424,8 @@ ADVICE = {
 """The name of a failure → what to say of it."""
 
 EXCEPTION = Advice(
-    "The program raised this exception itself.",
-    "Look at the line of the program that is named above.",
+    "The program raised this exception.",
+    "Look at this line of the program. What other ranks report after it follows from it.",
     "https://docs.python.org/3/tutorial/errors.html",
 )
 """For an exception that no rule knows."""

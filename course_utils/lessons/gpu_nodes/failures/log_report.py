@@ -16,6 +16,8 @@ from course_utils.lessons.gpu_nodes.failures.tracebacks import CodePosition, Rai
 from course_utils.words import capital, count
 
 MOST_FOLLOWERS = 3
+NO_POSITION = "Look for the place in the program that raises it; the lines above this one may show the calls."
+"""For an exception of the program of which the log does not show the calls."""
 LAST_LINES = 10
 """If a log ends without a word, an error in so many lines before its end counts as a failure."""
 _NOT_WORTH_SAYING = {EXIT_CODE, "terminated", "aborted", "interrupted"}
@@ -139,15 +141,16 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
     yield _line_text(cause.line, report)
     if report.raised and report.raised.message and cause.line.text.rstrip().endswith(":"):
         yield f"        {shortened(report.raised.message[0].text.strip())}"
-    if report.raised and report.raised.position and cause.failure not in ADVICE:
-        yield f"    raised by {_position_text(report.raised.position)}"
+    position = report.raised.position if report.raised else None
+    if position and not (position.is_of_a_package and cause.failure in ADVICE):
+        yield f"    in the program: {_position_text(position)}"
     if cause.kind == ReportKind.CONSEQUENCE and (text := _waiting_text(story, report.launch.world_size)):
         yield text
     if report.behind:
         yield _behind_text(report.behind)
     if text := _followers_text(story):
         yield text
-    yield f"Next: {advice.next}"
+    yield f"Next: {advice.next if position or cause.failure in ADVICE else NO_POSITION}"
     yield f"Read more: {advice.page}"
 
 

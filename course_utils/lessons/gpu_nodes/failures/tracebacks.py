@@ -49,6 +49,11 @@ class CodePosition:
     number: int
     function: str = ""
 
+    @property
+    def is_of_a_package(self) -> bool:
+        """Whether it is in Python itself or in an installed package, and not in the reader's own program."""
+        return _LIBRARY.search(self.file) is not None
+
 
 @dataclass(frozen=True)
 class RaisedError:
@@ -170,7 +175,7 @@ def _read_call(
 
 def _note_call(writer: _ReadTraceback, position: CodePosition) -> None:
     writer.last = position
-    if not _LIBRARY.search(position.file):
+    if not position.is_of_a_package:
         writer.own = position
 
 
