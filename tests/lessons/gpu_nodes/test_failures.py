@@ -357,6 +357,13 @@ def test_doctor_says_that_nothing_failed(capsys: pytest.CaptureFixture[str], tmp
     assert status == 0 and re.match("No(thing failed| failure shows)", printed)
 
 
+def test_a_log_without_text_is_said_in_a_line(tmp_path: Path) -> None:
+    for number, content in enumerate([b"", b" \n\r\n", b"\x1b[0m\x1b[1m\n", b"\x00\x00\x00"]):
+        (tmp_path / f"{number}.out").write_bytes(content)
+        with pytest.raises(CourseError):
+            app(["doctor", "--log", str(tmp_path / f"{number}.out")])
+
+
 def test_files_need_the_option(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="write --log before it"):
         app(["doctor", str(tmp_path)])

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, UNKNOWN, advice_for
 from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE
@@ -36,9 +37,8 @@ class LogReport:
         raised: the exception that is its cause, if the cause is one.
         failed: whether it failed.
         telling: the lines that say most, if there is no story.
-        alike: how many processes print the line of the cause, if the log does not tell which.
+        alike: how many processes raised this exception, if the log does not tell which.
         behind: the ranks that asked for the fewest collectives, if watchdogs tell.
-        files: how many files were read.
     """
 
     launch: LoggedLaunch
@@ -50,7 +50,6 @@ class LogReport:
     telling: tuple[Line, ...] = ()
     alike: int = 1
     behind: Behind | None = None
-    files: int = 1
 
     @property
     def is_known(self) -> bool:
@@ -63,9 +62,13 @@ def log_report(lines: Sequence[Line]) -> LogReport:
 
     Args:
         lines: of a log, with one launch or several.
+
+    Raises:
+        CourseError: there are none.
     """
     launches = launches_of(lines)
-    files = len({line.file for line in lines})
+    if not launches:
+        raise CourseError("There is no text in this log. Give the file that holds what the launch printed.")
     for number, launch in reversed(list(enumerate(launches, 1))):
         if launch.ending == LaunchEnding.ENDED_WELL:
             continue
@@ -74,26 +77,21 @@ def log_report(lines: Sequence[Line]) -> LogReport:
             continue
         story = explain_failure(reports, launch.world_size)
         telling = () if story else tuple(telling_lines(launch.lines))
-        raised, alike = _raised(launch, story), _alike(launch, story)
+        raised, alike = _raised(launch, story)
         behind = behind_of(launch.lines) if story and story.cause.kind == ReportKind.CONSEQUENCE else None
-        return LogReport(launch, number, len(launches), story, raised, True, telling, alike, behind, files)
-    return LogReport(launches[-1], len(launches), len(launches), None, None, False, files=files)
+        return LogReport(launch, number, len(launches), story, raised, True, telling, alike, behind)
+    return LogReport(launches[-1], len(launches), len(launches), None, None, False)
 
 
-def _alike(launch: LoggedLaunch, story: Story | None) -> int:
-    """How many unnamed processes print the line of the cause."""
-    if story is None or story.ranks:
-        return 1
-    text = story.cause.line.text.strip()
-    return sum(line.text.strip() == text for line in launch.lines)
-
-
-def _raised(launch: LoggedLaunch, story: Story | None) -> RaisedError | None:
-    """The exception that a cause is."""
+def _raised(launch: LoggedLaunch, story: Story | None) -> tuple[RaisedError | None, int]:
+    """The exception that a cause is, and how many processes raised it if the log does not tell which."""
     if story is None:
-        return None
-    every = (raised for chain in tracebacks_of(launch.lines).chains for raised in chain)
-    return next((raised for raised in every if raised.line == story.cause.line), None)
+        return None, 1
+    chains = tracebacks_of(launch.lines).chains
+    raised = next((raised for chain in chains for raised in chain if raised.line == story.cause.line), None)
+    text = story.cause.line.text.strip()
+    alike = sum(any(raised.line.text.strip() == text for raised in chain) for chain in chains)
+    return raised, 1 if story.ranks else max(alike, 1)
 
 
 def log_report_text(report: LogReport) -> str:
