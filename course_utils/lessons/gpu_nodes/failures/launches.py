@@ -140,6 +140,7 @@ class _State:
     is_in_traceback: bool = False
     ranks_spoke: bool = False
     has_output: bool = False
+    """Something besides commands that a shell repeats."""
     has_failed: bool = False
     has_ended: bool = False
     job_ended: bool = False
@@ -223,7 +224,7 @@ def _note(state: _State, line: Line, text: str) -> None:
         if key in state.opening:
             state.opening[key] += 1
     state.ranks_spoke = state.ranks_spoke or line.rank is not None
-    state.has_output = state.has_output or not _COMMAND.match(text)
+    state.has_output = state.has_output or not text.startswith("+")
     if _JOB_ENDS.match(text):
         state.job_ended, state.after_job = True, 0
     elif state.job_ended:
