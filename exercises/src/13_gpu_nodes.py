@@ -204,11 +204,11 @@ ranks.load_torch()
 # | `time` | when it was written, in seconds |
 # | `line` | the line of the log, which you don't need here |
 #
-# | Kind | Value | What such a report tells |
+# | Kind | Value | What such a report tells you |
 # |---|---|---|
-# | `ReportKind.CAUSE` | 0 | what went wrong with the rank itself, such as an exception in its program |
+# | `ReportKind.CAUSE` | 0 | why the rank failed, such as an exception in its program |
 # | `ReportKind.SIGN` | 1 | that the rank failed, but not why, such as an exit code |
-# | `ReportKind.CONSEQUENCE` | 2 | a complaint about a different rank, such as a timeout |
+# | `ReportKind.CONSEQUENCE` | 2 | that the rank couldn't go on because of a different one, such as a timeout |
 #
 # You can compare kinds like numbers, and the smaller one explains more. For example, these are the reports of three
 # ranks, in the order in which their lines are in the log:
@@ -229,9 +229,9 @@ ranks.load_torch()
 # | `silent` | `()` | each of the three ranks reports something |
 #
 # Suppose instead that all three ranks report the same KeyError. Then the cause is the earliest of these reports,
-# `ranks` is `(0, 1, 2)`, and there are no consequences, because no other failure was reported. For the reader this
-# makes a big difference. If one rank fails, they look at its node or its part of the data, and if all fail alike, they
-# look at the program.
+# `ranks` is `(0, 1, 2)`, and there are no consequences, because no other failure was reported. This makes a big
+# difference to whoever reads the story. If one rank fails, they look at its node or its part of the data, and if all
+# fail alike, they look at the program.
 #
 # In the next launch there are four ranks, and no report is a cause:
 #
@@ -278,7 +278,7 @@ course.predict("gpu_nodes_kinds", answer=..., choices=choices)
 course.answer("gpu_nodes_kinds", answer="c")
 
 # %% [markdown]
-# The kind counts before the time. Rank 0 noticed the closed connection at once, a second before the launcher noticed
+# The kind counts more than the time. Rank 0 noticed the closed connection at once, a second before the launcher noticed
 # that rank 1 had ended, and the clocks of two nodes may differ as well. For the same reason, a report can be among the
 # `consequences` even though it is earlier than the cause. And the whole job is not a rank, so None is never in `ranks`.
 #

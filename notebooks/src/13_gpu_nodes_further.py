@@ -501,9 +501,9 @@ print(recorded_memory_text(recorded_memory()))
 #
 # It helps to sort the lines by what they can tell you. A line that reports a failure is one of three things:
 #
-# - A *cause* tells what went wrong with the rank itself, such as an exception in its program.
-# - A *sign* tells that a rank failed, but not why, such as an exit code.
-# - A *consequence* complains about a different rank, such as a timeout or a closed connection.
+# - A *cause* explains why a rank failed, for example an exception in its program.
+# - A *sign* shows that a rank failed, but not why, for example an exit code.
+# - A *consequence* is a complaint about a different rank, for example a timeout or a closed connection.
 #
 # In this made-up example there are four ranks, and most of the log is left out:
 #
@@ -516,8 +516,8 @@ print(recorded_memory_text(recorded_memory()))
 #
 # Three questions turn these lines into a story:
 #
-# 1. *Which rank tells what went wrong with itself?* Rank 2 does. The timeouts follow from its KeyError, because a rank
-#    that has stopped never arrives at the next collective.
+# 1. *Which rank explains its own failure?* Rank 2 does. The timeouts follow from its KeyError, because a rank that has
+#    stopped never arrives at the next collective.
 # 2. *Which other ranks report the same?* None of them. So you look at what only rank 2 has, which is its node and its
 #    part of the data. If all four had reported this KeyError, you would look at the program.
 # 3. *Which ranks report nothing?* None here. But suppose that the last line were missing. Then rank 2 would be the only
@@ -603,8 +603,8 @@ with chdir(folder):
     print(wrapped(log_report_text(log_report(read_logs(["logs"]).lines))))
 
 # %% [markdown]
-# Delete the last line of rank 2 in the cell above, or all five, and run the cell again. What can the command still tell
-# you? The [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` lets you write the function that asks the three
+# Now delete all five lines of rank 2 in the cell above, and run the cell again. What can the command still tell you?
+# The [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` lets you write the function that asks the three
 # questions.
 #
 # Some launches fail without any error. With `--gpus-per-task=1`, Slurm shows each process only one GPU, which then
@@ -926,8 +926,8 @@ course.draw.measured_bars(bars, title, "One step on 256 examples", x="time of a 
 #
 # A speed-up depends on how long a GPU computes for each byte that it sends, so a statement about a network is always
 # one about a model as well. The best interval between checkpoints is $\sqrt{2\,C M}$, and an asynchronous checkpoint
-# makes $C$ the time of a copy. In a log, look for the rank that tells what went wrong with itself, and for ranks that
-# are silent. Between nodes, look for `GDRDMA` in NCCL's log, and run nccl-tests before you rewrite your program.
+# makes $C$ the time of a copy. In a log, look for a rank that explains its own failure, and for ranks that are silent.
+# Between nodes, look for `GDRDMA` in NCCL's log, and run nccl-tests before you rewrite your program.
 #
 # **To read**
 #

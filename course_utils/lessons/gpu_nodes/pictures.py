@@ -291,8 +291,8 @@ def _end(row: StartRow, in_epoch: int) -> int:
 
 
 _MARKS = {
-    ReportKind.CAUSE: ("X", style.STUCK, 9.5, "tells what went wrong"),
-    ReportKind.SIGN: ("s", "#E69F00", 7.0, "failed, without a reason"),
+    ReportKind.CAUSE: ("X", style.STUCK, 9.5, "explains a failure"),
+    ReportKind.SIGN: ("s", "#E69F00", 7.0, "shows a failure, but not its reason"),
     ReportKind.CONSEQUENCE: ("o", "#CC79A7", 7.0, "complains about a different rank"),
 }
 """Kind of a report → its marker, colour and size in points, and the words of the legend."""

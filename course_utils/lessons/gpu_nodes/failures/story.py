@@ -8,14 +8,14 @@ from course_utils.lessons.gpu_nodes.failures.log_line import Line
 
 
 class ReportKind(IntEnum):
-    """What a report tells about the failure. The smaller the number, the more it explains."""
+    """What a report tells you about the failure. The smaller the number, the more it explains."""
 
     CAUSE = 0
-    """A rank or the system tells what went wrong with itself, as with an exception of its own."""
+    """Why a rank or the whole job failed, such as an exception in its program."""
     SIGN = 1
-    """A rank failed, and the report doesn't tell why: an exit code, a signal."""
+    """That a rank failed, but not why, such as an exit code."""
     CONSEQUENCE = 2
-    """A rank complains about a different one: a timeout, a lost connection, an address that does not answer."""
+    """That a rank could not go on because of a different one: a timeout, a lost connection, no answer."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,6 @@ class FailureReport:
     rank: int | None
     time: float
     line: Line
-
-
-Kind, Report = ReportKind, FailureReport  # their names until the modules beside this one say the long ones
 
 
 @dataclass(frozen=True)
