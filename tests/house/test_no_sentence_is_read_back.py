@@ -70,7 +70,7 @@ EXCEPTIONS = {
 READERS_OF_LOGS = {
     f"course_utils/lessons/gpu_nodes/failures/{name}.py"
     for name in (
-        "clocks", "enqueued_work", "exit_codes", "failure_reports", "identities", "launches", "log_files", "log_lines",
+        "clocks", "enqueued_work", "exit_codes", "line_reports", "identities", "launches", "log_files", "log_lines",
         "readable_log", "rules", "tracebacks", "writers",
     )
 }  # fmt: skip

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         save_checkpoint,
         set_random_states,
     )
-    from .failures.failure_reports import reports_of
+    from .failures.line_reports import reports_of
     from .failures.log_files import read_logs
     from .failures.log_lines import lines_of
     from .failures.log_report import log_report, log_report_text

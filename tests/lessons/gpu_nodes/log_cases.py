@@ -322,6 +322,16 @@ CASES = {
         4,
         (1,),
     ),
+    "a server that puts a clock before each line": case(
+        """
+        (Worker pid=55) ERROR 11-26 10:00:00 [executor.py:597] Traceback (most recent call last):
+        (Worker pid=55) ERROR 11-26 10:00:00 [executor.py:597]   File "/home/ada/worker.py", line 12, in load
+        (Worker pid=55) ERROR 11-26 10:00:00 [executor.py:597]     shape[3]
+        (Worker pid=55) ERROR 11-26 10:00:00 [executor.py:597] IndexError: tuple index out of range
+        """,
+        "IndexError",
+        4,
+    ),
     "a traceback drawn by rich": case(
         """
         ╭───────────────────── Traceback (most recent call last) ──────────────────────╮
@@ -717,9 +727,11 @@ WORDS = {
         'backend="nccl" cannot be had here: gpu01 has 1 GPU for 2 ranks, and NCCL wants one for each.',
         "node01:77:91 [0] init.cc:1057 NCCL WARN Multiple Ranks are using the same GPU/Partition : rank 1 and rank 0",
         "RuntimeError: CUDA error: invalid device ordinal",
+        "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
     ),
     "no GPU": (
         "RuntimeError: No CUDA GPUs are available",
+        "RuntimeError: HIP error: no ROCm-capable device is detected",
         "ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
         "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU",
         "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
@@ -734,6 +746,7 @@ WORDS = {
     ),
     "unfit kernels": (
         "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device",
+        '"hipErrorNoBinaryForGpu: Unable to find code object for all current devices!"',
         "NVIDIA X with CUDA capability sm_130 is not compatible with the current PyTorch installation.",
     ),
     "broken GPU": (
@@ -744,6 +757,7 @@ WORDS = {
         "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
         "torch.AcceleratorError: CUDA error: device-side assert triggered",
         "torch.AcceleratorError: CUDA error: misaligned address",
+        "Memory access fault by GPU node-4 (Agent handle: 0x55) on address 0x7f00. Reason: Unknown.",
     ),
     "CUDA after a fork": ("RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with",),
     "no main guard": ("        An attempt has been made to start a new process before the",),
@@ -791,6 +805,7 @@ WORDS = {
     "wrong processor": ("/home/ada/bin/python: cannot execute binary file: Exec format error",),
     "command not found": (
         "slurmstepd-c1: error: execve(): torchrun: No such file or directory",
+        "srun: error: task 0 launch failed: Slurmd could not execve job",
         "mpirun was unable to find the specified executable file, and therefore did not launch the job.",
         "/var/spool/slurmd/job77/slurm_script: line 9: torchrun: command not found",
     ),
@@ -845,7 +860,12 @@ WORDS = {
     "time limit": ("slurmstepd: error: *** JOB 77 ON gpu01 CANCELLED AT 2027-01-01T00:10:03 DUE TO TIME LIMIT ***",),
     "cancelled": ("slurmstepd: error: *** JOB 77 ON gpu01 CANCELLED AT 2027-01-01T00:10:03 ***",),
     "preempted": ("slurmstepd: error: *** STEP 77.0 ON gpu01 CANCELLED AT 2027-01-01T00:10:03 DUE TO PREEMPTION ***",),
-    "node failure": ("srun: error: Node failure on gpu07",),
+    "node failure": (
+        "srun: error: Node failure on gpu07",
+        "srun: error: Task launch for StepId=77.0 failed on node gpu07: Communication connection failure",
+    ),
+    "too many open files": ("OSError: [Errno 24] Too many open files",),
+    "file system failed": ("OSError: [Errno 116] Stale file handle",),
     "GPU tensors over MPI": ("[n1:77] *** Process received signal *** Segmentation fault (11) in libmpi.so",),
     "segmentation fault": ("/var/spool/slurm_script: line 9:  77 Segmentation fault      (core dumped) python train.py",),
     "bus error": ("line 9: 77 Bus error               (core dumped) python train.py",),

@@ -233,6 +233,19 @@ ADVICE = {
         "Write `source $(conda info --base)/etc/profile.d/conda.sh` before `conda activate NAME` in the job script.",
         SBATCH,
     ),
+    "too many open files": Advice(
+        "The process has more files open than it may. The workers of a DataLoader hand over each tensor as an open "
+        "file.",
+        "Raise the limit in the job script (`ulimit -n 65536`), use fewer workers, or call "
+        "torch.multiprocessing.set_sharing_strategy('file_system') at the start.",
+        "https://docs.pytorch.org/docs/stable/multiprocessing.html",
+    ),
+    "file system failed": Advice(
+        "The file system did not answer properly. The program is hardly at fault.",
+        "Try `ls` in that folder from a different node, and tell the centre. Go on from the last checkpoint when it "
+        "works again.",
+        RESUMES,
+    ),
     "NCCL interface": Advice(
         "NCCL or gloo found no network interface to meet the other ranks over: NCCL_SOCKET_IFNAME (or "
         "GLOO_SOCKET_IFNAME) names one that this node does not have.",

@@ -69,6 +69,7 @@ _NO_ADDRESS = (
 MEANINGS = (
     # What the system or Slurm says.
     cause("node failure", r"DUE TO NODE FAILURE|NODE_FAIL\b|srun: error: Node failure on"),
+    cause("node failure", r"Task launch for .* failed on node|task \d+ launch failed", unless=r"execve"),
     cause("preempted", r"DUE TO PREEMPTION|\bPREEMPTED\b|job was preempted"),
     cause("time limit", r"DUE TO TIME LIMIT|TERM_RUNLIMIT|job killed: walltime|time limit for job execution has been"),
     cause("cancelled", r"\bJOB \d+\S* ON \S+ CANCELLED AT \S+ \*\*\*|job killed: .*qdel|TERM_OWNER"),
@@ -138,6 +139,7 @@ MEANINGS = (
     cause(
         "command not found", r"was unable to find the specified executable|unable to launch the specified application"
     ),
+    cause("command not found", r"[Ss]lurmd could not execve job"),
     cause("no shared files", r"couldn't chdir to .* No such file or directory"),
     sign("command not found", r": command not found", unless=r"(module|ml): command not found"),
     cause("wrong arguments", r"unrecognized arguments:", unless=r"--local[-_]rank"),
@@ -155,11 +157,15 @@ MEANINGS = (
     cause("no GPU", r"no GPUs found|Found no NVIDIA driver|No supported gpu backend found|CUDA_ERROR_NO_DEVICE"),
     cause("no GPU", r"torch\.cuda\.is_available\(\) is False|available devices are: None|no NVIDIA GPU detected"),
     cause("wrong GPU binding", r"Duplicate GPU detected|Multiple Ranks are using the same GPU|invalid device ordinal"),
+    cause("wrong GPU binding", r"CUDA-capable devices?\S* .*busy or unavailable|device\(s\) is/are busy"),
     cause("wrong GPU binding", r'backend="nccl" cannot be had here'),
+    cause("no GPU", r"no ROCm-capable device"),
+    cause("unfit kernels", r"hipErrorNoBinaryForGpu|Unable to find code object for all current devices"),
     cause("unfit kernels", r"no kernel image is available|is not compatible with the current PyTorch installation"),
     cause("broken GPU", r"\bXid\b.*: (48|63|64|74|79|92|94|95),|fallen off the bus|uncorrectable (\w+ )?(ECC )?error"),
     cause("illegal memory access", r"illegal memory access|device-side assert triggered|unspecified launch failure"),
     cause("illegal memory access", r"misaligned address|Assertion `.*` failed\.$", near=r"CUDA|\.cu:\d+"),
+    cause("illegal memory access", r"Memory access fault by GPU"),
     cause("CUDA after a fork", r"Cannot re-initialize CUDA in forked subprocess"),
     cause(
         "no main guard", r"before the\s+current process has finished its bootstrapping|start a new process before the"
@@ -206,6 +212,8 @@ MEANINGS = (
         r"rank < size\. \d+ vs \d+|duplicate (ranks|rank \d+)|rank \d+ (must be|should be) (less|in)",
     ),
     consequence("wrong rank count", r"\d+/\d+ clients joined|RendezvousTimeoutError|RendezvousClosedError"),
+    cause("too many open files", r"Too many open files|received 0 items of ancdata"),
+    cause("file system failed", r"Input/output error|Stale file handle|Transport endpoint is not connected"),
     cause(
         "broken file",
         r"PytorchStreamReader failed|Ran out of input|invalid load key|unexpected EOF|BadZipFile|HeaderToo",
@@ -269,7 +277,8 @@ _WORDS = (
     "segmentation", "signal", "sigkill", "sigabrt", "sigsegv", "sigbus", "abort", "fatal", "terminat", "interrupt",
     "chdir", "too old", "insufficient", "compatible", "offline", "configured", "misaligned", "available",
     "permitted", "find address", "exited", "header", "gated", "uncorrectable", "compile", "same model", "execut",
-    "already filled",
+    "already filled", "device", "fault", "ancdata", "too many", "input/output", "stale", "endpoint",
+    "code object",
 )  # fmt: skip
 """A line fits no rule if it has none of these in it, and most lines of a long log have none."""
 

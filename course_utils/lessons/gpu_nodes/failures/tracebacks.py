@@ -11,6 +11,7 @@ _MARKS = re.compile(
     r"^\s*(?:\d+: |(?:\w{3} \w{3} +\d+ [\d:]+ \d{4})?\[\d+(?:,\d+)?\](?:<std\w+>)?: ?|\[default\d+\]: ?|stderr: "
     r"|\(\w+ (?:pid=\d+|rank=\d+)[^)]*\) ?|\[?[rR]ank[ _=]?\d+\]?: ?"
     r"|\[[EF]\d{4} [^\]]*\] (?=\w+(?:Error|Exception)\b)"
+    r"|(?:ERROR|CRITICAL) \d\d-\d\d [\d:]+ \[[^\]]*\] ?"
     r"|(?!\w*(?:Error|Exception|Interrupt):)[\w.-]*\d[\w.-]*: (?=Traceback |  |\w[\w.]*(?:Error|Exception):))"
 )
 """What launchers put before a line, and what C++ puts before an error."""
