@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from course_utils.lessons.gpu_nodes.failures.identities import Owner
 from course_utils.lessons.gpu_nodes.failures.log_files import _text_of
-from course_utils.lessons.gpu_nodes.failures.log_lines import lines_of
+from course_utils.lessons.gpu_nodes.failures.log_parser import lines_of
 
 
 def numbered(text: str) -> list[tuple[int, str]]:
