@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from .failures.line_reports import reports_of
     from .failures.log_files import read_logs
-    from .failures.log_lines import lines_of
+    from .failures.log_parser import lines_of
     from .failures.log_report import log_report, log_report_text
     from .failures.readable_log import readable
     from .failures.recorded_logs import recording

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.launches import launches_of
 from course_utils.lessons.gpu_nodes.failures.log_files import WhyLeftOut, read_logs
+from course_utils.lessons.gpu_nodes.failures.logged_launches import launches_of
 
 ERROR = "Traceback (most recent call last):\nKeyError: 'a'\n"
 
@@ -40,6 +40,7 @@ def ranks_by_file(folder: Path) -> dict[str, int | None]:
         (b"\0" * 100_000 + b"after a cut\n", ["after a cut"]),
         (gzip.compress(b"a\nb\n"), ["a", "b"]),
     ],
+    ids=["UTF-8", "Latin-1", "both", "UTF-16", "with a mark", "zeros inside", "zeros before", "compressed"],
 )
 def test_encodings(content: bytes, texts: list[str] | None, tmp_path: Path) -> None:
     lines = read_logs([write(tmp_path, {"train.out": content}) / "train.out"]).lines
@@ -209,3 +210,32 @@ def test_a_year_is_that_of_the_file(tmp_path: Path) -> None:
     file = write(tmp_path, {"train.err": "E1231 23:59:58.0 7 x.py:1] a\nE0101 00:00:05.0 7 x.py:1] b\n"}) / "train.err"
     os.utime(file, (1704067300, 1704067300))  # 2024-01-01 00:01:40
     assert [line.time for line in read_logs([file]).lines] == [1704067198.0, 1704067205.0]
+
+
+def test_nodes_in_different_time_zones_have_one_clock(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {"rank0.log": "2026-11-22 01:00:00 a\n2026-11-22 01:10:00 b\n", "rank1.log": "2026-11-22 03:00:09 a\n"},
+    )
+    (launch,) = launches_of(read_logs([tmp_path]).lines)
+    first, _, second = launch.lines
+    assert second.time == (first.time or 0) + 9
+    write(tmp_path, {"rank1.log": "2026-11-22 01:40:09 a collective was not done in 30 minutes\n"})
+    (launch,) = launches_of(read_logs([tmp_path]).lines)
+    assert launch.lines[2].time == (launch.lines[0].time or 0) + 2409
+
+
+def test_two_jobs_on_the_same_nodes_are_two_launches(tmp_path: Path) -> None:
+    write(tmp_path, {f"{job}-n{node}.log": f"[rank{node}]: x\n" for job in (1001, 1002) for node in (1, 2)})
+    launches = launches_of(read_logs([tmp_path]).lines)
+    assert [[os.path.basename(file) for file in launch.files] for launch in launches] == [
+        ["1001-n1.log", "1001-n2.log"],
+        ["1002-n1.log", "1002-n2.log"],
+    ]
+
+
+def test_a_thousand_files_of_ranks(tmp_path: Path) -> None:
+    write(tmp_path, {f"run_{rank}.{kind}": f"hello\n{ERROR}" for rank in range(500) for kind in ("out", "err")})
+    logs = read_logs([tmp_path])
+    (launch,) = launches_of(logs.lines)
+    assert len(launch.files) == 1000 and launch.world_size == 500

@@ -16,8 +16,8 @@ from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.clocks import stamp_of
 from course_utils.lessons.gpu_nodes.failures.identities import NOBODY, Owner
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.log_lines import assembled, numbered_pieces
 from course_utils.lessons.gpu_nodes.failures.log_names import LogContent, in_natural_order, owners_of
+from course_utils.lessons.gpu_nodes.failures.log_parser import assembled, numbered_pieces
 from course_utils.progress_bar import ProgressBar
 
 _MOST_BYTES = 2 * 2**30

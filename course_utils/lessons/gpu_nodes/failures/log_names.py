@@ -2,9 +2,8 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import PurePath
 
 from course_utils.lessons.gpu_nodes.failures.identities import NOBODY, Owner
@@ -111,26 +110,46 @@ def _ranks_of_series(numbers: dict[str, int], contents: Mapping[str, LogContent]
 def jobs_of(contents: Mapping[str, LogContent]) -> list[list[str]]:
     """The files of each job, in the order of the names."""
     files = sorted(contents, key=in_natural_order)
-    job = {file: index for index, file in enumerate(files)}
-
-    def join(first: str, second: str) -> None:
-        old, new = sorted((job[first], job[second]), reverse=True)
-        for file in files:
-            if job[file] == old:
-                job[file] = new
-
+    job_of = {file: {file} for file in files}
     for group in _surely_together(files):
-        for file in group[1:]:
-            join(group[0], file)
+        _join(group, job_of)
     for group in _perhaps_together(files):
-        members = [[file for file in files if job[file] == number] for number in sorted({job[file] for file in group})]
-        for first, second in combinations(members, 2):
-            if _fit(first, second, contents):
-                join(first[0], second[0])
-    groups: dict[int, list[str]] = defaultdict(list)
-    for file in files:
-        groups[job[file]].append(file)
-    return list(groups.values())
+        seen: set[str] = set()
+        jobs: list[tuple[str, LogContent]] = []  # a file of each, and what all its files hold
+        for file in group:
+            if file in seen:
+                continue
+            seen |= job_of[file]
+            content = _together(contents[member] for member in job_of[file])
+            fitting = next((index for index, (_, other) in enumerate(jobs) if _fit(other, content)), None)
+            if fitting is None:
+                jobs.append((file, content))
+            else:
+                other, content_of_other = jobs[fitting]
+                _join([other, file], job_of)
+                jobs[fitting] = other, _together([content_of_other, content])
+    order = {file: index for index, file in enumerate(files)}
+    jobs_in_order = {min(job, key=order.__getitem__): job for job in job_of.values()}
+    return [sorted(jobs_in_order[file], key=order.__getitem__) for file in files if file in jobs_in_order]
+
+
+def _join(group: Sequence[str], job_of: dict[str, set[str]]) -> None:
+    """Make one job of those of several files."""
+    joined = max((job_of[file] for file in group), key=len)
+    for file in group:
+        if job_of[file] is not joined:
+            joined |= job_of[file]
+            for member in list(job_of[file]):
+                job_of[member] = joined
+
+
+def _together(contents: Iterable[LogContent]) -> LogContent:
+    parts = list(contents)
+    firsts = [part.first for part in parts if part.first is not None]
+    lasts = [part.last for part in parts if part.last is not None]
+    return LogContent(
+        frozenset().union(*(part.ranks for part in parts)), min(firsts, default=None), max(lasts, default=None)
+    )
 
 
 def _surely_together(files: Sequence[str]) -> Iterator[list[str]]:
@@ -152,29 +171,27 @@ def _surely_together(files: Sequence[str]) -> Iterator[list[str]]:
 
 def _perhaps_together(files: Sequence[str]) -> Iterator[list[str]]:
     """Yield files that may be of the same job, if what is in them fits: of one job's number, or of one folder."""
-    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    jobs: dict[str, list[str]] = defaultdict(list)
+    folders: dict[str, list[str]] = defaultdict(list)
     for file in files:
         path = PurePath(file)
         if found := _TORCHRUN.match(path.as_posix()):
-            groups["run", _SUFFIX_OF_A_RUN.sub("", found["run"])].append(file)
+            jobs[_SUFFIX_OF_A_RUN.sub("", found["run"])].append(file)
             continue
         for number in set(_NUMBER.findall(path.name)):
             if len(number) >= 4 and not _DATE.fullmatch(number):
-                groups["job", number].append(file)
-        groups["folder", str(path.parent)].append(file)
-    yield from (group for group in groups.values() if len(group) > 1)
+                jobs[number].append(file)
+        folders[str(path.parent)].append(file)
+    yield from (group for group in (*jobs.values(), *folders.values()) if len(group) > 1)
 
 
-def _fit(first: Sequence[str], second: Sequence[str], contents: Mapping[str, LogContent]) -> bool:
-    """Whether two groups of files can be of one job: different ranks wrote them, at the same time."""
-    ranks = [frozenset().union(*(contents[file].ranks for file in group)) for group in (first, second)]
-    if not all(ranks) or ranks[0] & ranks[1]:
+def _fit(first: LogContent, second: LogContent) -> bool:
+    """Whether files can be of one job: different ranks wrote them, at the same time."""
+    if not (first.ranks and second.ranks) or first.ranks & second.ranks:
         return False
-    begins = [[time for file in group if (time := contents[file].first) is not None] for group in (first, second)]
-    ends = [[time for file in group if (time := contents[file].last) is not None] for group in (first, second)]
-    if not (begins[0] and begins[1]):
+    if first.first is None or first.last is None or second.first is None or second.last is None:
         return True
-    return max(min(times) for times in begins) <= min(max(times) for times in ends) + _BETWEEN_RANKS
+    return max(first.first, second.first) <= min(first.last, second.last) + _BETWEEN_RANKS
 
 
 _BETWEEN_RANKS = 3600.0

@@ -7,9 +7,9 @@ from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, UNKNOWN, advice_for
 from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE
-from course_utils.lessons.gpu_nodes.failures.launches import LaunchEnding, LoggedLaunch, launches_of
 from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of, telling_lines
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
+from course_utils.lessons.gpu_nodes.failures.logged_launches import LaunchEnding, LoggedLaunch, launches_of
 from course_utils.lessons.gpu_nodes.failures.readable_log import shortened
 from course_utils.lessons.gpu_nodes.failures.rules import is_error
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story, explain_failure

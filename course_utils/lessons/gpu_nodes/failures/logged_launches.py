@@ -7,7 +7,7 @@ not certainly the beginning of a new launch belongs to the one before it.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ def launches_of(lines: Sequence[Line]) -> list[LoggedLaunch]:
     for line in lines:
         files[line.file].append(line)
     jobs = jobs_of({file: _content(of_file) for file, of_file in files.items()})
-    launches = [launch for job in jobs for launch in _launches_of_job([files[file] for file in job])]
+    launches = [launch for job in jobs for launch in _launches_of_job(_with_one_clock([files[file] for file in job]))]
     return [
         LoggedLaunch(tuple(cut), _ending(cut), _world_size(cut), _attempts(cut)) for cut in sorted(launches, key=_order)
     ]
@@ -68,6 +68,33 @@ def _content(lines: Sequence[Line]) -> LogContent:
     times = [line.time for line in lines if line.time is not None]
     ranks = frozenset(line.rank for line in lines if line.rank is not None)
     return LogContent(ranks, min(times, default=None), max(times, default=None))
+
+
+_HOUR = 3600.0
+_SLACK = 120.0
+"""By how many seconds the ranks may begin one after the other."""
+_APART = 3000.0
+"""Nodes in different time zones seem to write at different times, so many seconds or more between their files."""
+
+
+def _with_one_clock(files: Sequence[Sequence[Line]]) -> list[Sequence[Line]]:
+    """The files of a job, with the clocks of nodes in different time zones set to that of the first file.
+
+    The ranks of a launch begin at the same time. So if two files begin whole hours apart, and neither holds anything
+    of the time in which the other was written, it is their clocks that differ.
+    """
+    contents = [_content(lines) for lines in files]
+    result = list(files)
+    for index, (lines, content) in enumerate(zip(files, contents, strict=True)):
+        first = contents[0]
+        if None in (content.first, content.last, first.first, first.last) or content.ranks & first.ranks:
+            continue
+        ahead = (content.first or 0) - (first.first or 0)
+        hours = round(ahead / _HOUR) * _HOUR
+        silence = max((content.first or 0) - (first.last or 0), (first.first or 0) - (content.last or 0))
+        if hours and abs(ahead - hours) < _SLACK and silence > _APART:
+            result[index] = [line if line.time is None else replace(line, time=line.time - hours) for line in lines]
+    return result
 
 
 def _order(launch: Sequence[Line]) -> tuple[float, list[tuple[int, str]], int]:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from course_utils.lessons.gpu_nodes.failures.identities import Owner
 from course_utils.lessons.gpu_nodes.failures.log_files import _text_of
-from course_utils.lessons.gpu_nodes.failures.log_lines import lines_of
+from course_utils.lessons.gpu_nodes.failures.log_parser import lines_of
+from course_utils.lessons.gpu_nodes.failures.logged_launches import launches_of
 
 
 def numbered(text: str) -> list[tuple[int, str]]:
@@ -241,6 +242,7 @@ def test_any_bytes_are_lines(content: bytes) -> None:
     """No bytes are an error, numbers are those of the file, and of what is not a progress bar nothing is lost."""
     lines = [_text_of(line) for line in content.split(b"\n")]
     found = lines_of("\n".join(lines), "train.out", near=1.8e9)
+    assert [line for launch in launches_of(found) for line in launch.lines] == found
     assert [line.number for line in found] == sorted(line.number for line in found)
     for number, text in enumerate(lines, 1):
         pieces = "".join(line.text for line in found if line.number == number)
