@@ -21,12 +21,12 @@ if TYPE_CHECKING:
         save_checkpoint,
         set_random_states,
     )
+    from .failures.failure_reports import reports_of
     from .failures.log_files import read_logs
     from .failures.log_lines import lines_of
     from .failures.log_report import log_report, log_report_text
     from .failures.readable_log import readable
     from .failures.recorded_logs import recording
-    from .failures.reports import reports_of
     from .failures.story import FailureReport, ReportKind, Story, explain_failure
     from .ladder import climb_here, recorded_climb
     from .launch import find_launch, process_group

@@ -148,6 +148,44 @@ CASES = {
         1,
         (1,),
     ),
+    "an assertion of one task, and what Slurm does to the others": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/bert/trainer.py", line 576, in do_training
+            assert throughput >= args.min_throughput, \\
+        AssertionError: Expected throughput to be at least 560000.0, instead found 289619.7
+        srun: error: sn30: task 0: Exited with exit code 1
+        srun: Terminating job step 30399.0
+        slurmstepd: error: *** STEP 30399.0 ON sn30 CANCELLED AT 2026-04-03T09:40:00 ***
+        srun: error: sn30: tasks 1,3-5: Terminated
+        srun: error: sn30: tasks 2,6-7: Killed
+        srun: Force Terminated job step 30399.0
+        """,
+        "AssertionError",
+        4,
+    ),
+    "the shell says Killed, and Slurm says why": case(
+        """
+        /var/spool/slurmd/job67/slurm_script: line 15: 157728 Killed                  python train.py --restart
+        slurmstepd: error: Detected 1 oom-kill event(s) in StepId=67.batch. Some of your processes may have been killed by the cgroup out-of-memory handler.
+        """,
+        "out of memory",
+        2,
+    ),
+    "MPI_ABORT": case(
+        """
+        PROC 0 ERROR in io_input_file.cpp, line 12:
+        Section DVOLUME-NODE TOPOLOGY is unknown
+        --------------------------------------------------------------------------
+        MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD
+        with errorcode -1.
+        --------------------------------------------------------------------------
+        [n9:26185] [[63355,0],4]-[[63355,1],52] mca_oob_tcp_msg_recv: readv failed: Connection reset by peer (104)
+        """,
+        "MPI's own error",
+        4,
+        (0,),
+    ),
     # Nobody says why.
     "everybody waits, and one rank is silent": case(
         f"""
@@ -780,6 +818,7 @@ WORDS = {
     "no such request": (
         "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified",
         "srun: error: Requested node configuration is not available",
+        "srun: error: Unable to create step for job 7: Invalid generic resource (gres) specification",
         "srun: error: Unable to create step for job 77: More processors requested than permitted",
     ),
     "disk full": (

@@ -10,11 +10,12 @@ from lessons.gpu_nodes.log_cases import CASES, HEALTHY, WATCHDOG, WORDS, LogCase
 from course_utils.cli import app
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, PageSection, advice_for
+from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, SIGNALS, failure_of_code, tasks_of
+from course_utils.lessons.gpu_nodes.failures.failure_reports import reports_of
 from course_utils.lessons.gpu_nodes.failures.log_lines import lines_of
 from course_utils.lessons.gpu_nodes.failures.log_report import LogReport, log_report, log_report_text, ranks_text
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import LOGS, RECORDED, recording
-from course_utils.lessons.gpu_nodes.failures.reports import reports_of
 from course_utils.lessons.gpu_nodes.failures.rules import MEANINGS, may_mean, meaning_of
 from course_utils.lessons.gpu_nodes.failures.story import ReportKind, Story, explain_failure
 from course_utils.lessons.gpu_nodes.failures.tracebacks import CodePosition, tracebacks_of
@@ -167,7 +168,7 @@ def test_an_exception_that_no_rule_knows_has_its_own_name_and_position() -> None
         "KeyError",
         CodePosition("/home/ada/ddp/train.py", 77, "<module>"),
     )
-    assert "raised by /home/ada/ddp/train.py, line 77" in log_report_text(report)
+    assert "in the program: /home/ada/ddp/train.py, line 77" in log_report_text(report)
     assert advice_for("KeyError").why
 
 
@@ -273,6 +274,20 @@ def test_the_report_says_who_waited_and_who_is_silent() -> None:
     assert "Rank 2 reports nothing: look at its output and node first." in text
 
 
+def test_the_watchdogs_tell_who_stayed_behind() -> None:
+    log = "\n".join(
+        f"[rank{rank}]:[E1218 20:27:21.48 ProcessGroupNCCL.cpp:2168] [PG ID {group} PG GUID {group} Rank {rank}] "
+        " failure detected by watchdog at work sequence id: 1 PG status: "
+        f"last enqueued work: {work}, last completed work: 7\n"
+        f"[rank{rank}]:{WATCHDOG.format(rank)}"
+        for group, works in enumerate([(3, 3, 3), (547, 547, 546)])
+        for rank, work in enumerate(works)
+    )
+    assert log_report(lines_of(log)).behind == Behind((2,), 546, 547)
+    assert "Rank 2 stayed behind: the last collective asked for there is number 546" in text_of(log)
+    assert behind_of(lines_of(log.replace("546", "547"))) is None
+
+
 def test_the_report_says_what_followed_and_how_much_later() -> None:
     text = text_of(CASES["one rank raises, the others wait in vain"].log)
     assert text.startswith("KeyError on rank 2 of 3: ")
@@ -340,6 +355,13 @@ def test_doctor_says_that_nothing_failed(capsys: pytest.CaptureFixture[str], tmp
     (tmp_path / "train.out").write_text(HEALTHY["a run that ended"])
     status, printed = doctor(capsys, tmp_path / "train.out")
     assert status == 0 and re.match("No(thing failed| failure shows)", printed)
+
+
+def test_a_log_without_text_is_said_in_a_line(tmp_path: Path) -> None:
+    for number, content in enumerate([b"", b" \n\r\n", b"\x1b[0m\x1b[1m\n", b"\x00\x00\x00"]):
+        (tmp_path / f"{number}.out").write_bytes(content)
+        with pytest.raises(CourseError):
+            app(["doctor", "--log", str(tmp_path / f"{number}.out")])
 
 
 def test_files_need_the_option(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes import ladder, launch_commands, measured_training, sentences
+from course_utils.lessons.gpu_nodes.failures.failure_reports import reports_of
 from course_utils.lessons.gpu_nodes.failures.log_lines import lines_of
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import RECORDED, recording
-from course_utils.lessons.gpu_nodes.failures.reports import reports_of
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment, variables_read
 from course_utils.lessons.gpu_nodes.pictures import launchers, seats, story, tries

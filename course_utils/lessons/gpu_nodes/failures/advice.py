@@ -410,7 +410,7 @@ ADVICE = {
     "no internet": Advice(
         "The program wanted to download something, and the node has no way to the internet, as is usual for compute "
         "nodes.",
-        "Download data and models once on the login node, to a folder that all nodes see, and set HF_HUB_OFFLINE=1 (or "
+        "Download data and models once where you log in, to a folder that all nodes see, and set HF_HUB_OFFLINE=1 (or "
         "download=False for torchvision, WANDB_MODE=offline for wandb).",
         HUB_VARIABLES,
     ),
@@ -424,8 +424,8 @@ ADVICE = {
 """The name of a failure → what to say of it."""
 
 EXCEPTION = Advice(
-    "The program raised this exception itself.",
-    "Look at the line of the program that is named above.",
+    "The program raised this exception.",
+    "Look at this line of the program. What other ranks report after it follows from it.",
     "https://docs.python.org/3/tutorial/errors.html",
 )
 """For an exception that no rule knows."""

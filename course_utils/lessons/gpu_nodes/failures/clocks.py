@@ -94,7 +94,9 @@ def stamp_of(text: str, start: int = 0) -> Stamp | None:
         text: the line.
         start: where the message begins, after the marks that name its writer.
     """
-    if found := _ABSL.search(text, start, start + _WINDOW):
+    if text.find(":", start, start + _WINDOW) < 0 and text[start : start + 1] not in ("[", "1", " "):
+        return None
+    if text.find("0000 00:00:", start, start + _WINDOW) >= 0 and (found := _ABSL.search(text, start)):
         return Stamp(Clock.ABSOLUTE, (), float(found[1]))
     if found := _EPOCH.match(text, start):
         return Stamp(Clock.ABSOLUTE, (), float(found[1]))

@@ -29,7 +29,7 @@ _MPI_CODE = re.compile(r"^\s*=?\s*(?:Exit code|EXIT CODE): +(\d+)|EXIT STRING: .
 _MPI_ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+)|Abort\(\d+\) on node \d+ \(rank (\d+) in")
 _OTHERS = re.compile(
     r"exits with return code = (-?\d+)|returned non-zero exit status (\d+)|Process \d+ exit with status code (\d+)"
-    r"|process \d+ terminated with exit code (\d+)|died with <Signals\.\w+: (\d+)>"
+    r"|process \d+ terminated with exit code (\d+)|died with <Signals\.\w+: (\d+)>|[Tt]ask \d+ exited with code (\d+)"
 )
 _SOMEBODY = re.compile(r"one or more processes exited with non-zero status|1 process returned$")
 _SPAWNED = re.compile(r"process (\d+) terminated with signal (SIG\w+)")

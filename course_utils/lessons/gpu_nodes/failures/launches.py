@@ -104,10 +104,18 @@ _ENDS = re.compile(
 _JOB_ENDS = re.compile(r".*\*\*\* JOB \S+ ON \S+ CANCELLED")
 _COMPLAINS = re.compile(r"\[?[EW]\d{4} |\[[EW] ")
 """An error or a warning of PyTorch's C++ code, which may be repeated."""
+_TELLING = (
+    "rror", "xception", "xit", "nterrupt", "Traceback", 'File "', "usage: ", "+ ", "OMP_NUM", "not found", "can't open",
+    "srun", "slurmstepd", "CANCELLED", "DUE TO", "ERMINATION", "terminat", "noticed", "detected", "FATAL", "ABORT",
+    "Fatal", "dumped", "fault", "Killed", "illed", "Abort", "oom", "memory", "slots", "Watchdog", "Xid", "Assertion",
+    "required", "[E", "arning", "status", "return code", "unrecognized",
+)  # fmt: skip
 _RULER = re.compile(r"\W*$")
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 _OPENING = 5
 """So many lines at the beginning of a launch are known again when they are repeated."""
+_OPENING_COUNTS = 1000
+"""In so many lines it is counted how many ranks write them."""
 _GOING_ON = 5
 """So many lines after the end of a whole job are those of the next one."""
 
@@ -132,6 +140,7 @@ class _State:
     is_in_traceback: bool = False
     ranks_spoke: bool = False
     has_output: bool = False
+    """Something besides commands that a shell repeats."""
     has_failed: bool = False
     has_ended: bool = False
     job_ended: bool = False
@@ -139,20 +148,35 @@ class _State:
     """Ordinary lines after the end of the job."""
     not_started: set[str] = field(default_factory=set)
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing has failed yet."""
+        return not (self.has_failed or self.is_in_traceback)
+
 
 def _cut(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
     """Yield the launches of a file."""
     state, index = _State(0), 0
     while index < len(lines):
-        text = message_of(lines[index].text)
-        start = _start_of_launch(state, lines[index], text, index)
+        line = lines[index]
+        if state.is_calm and index - state.start > _OPENING_COUNTS and not _is_telling(line.text):
+            state.ranks_spoke = state.ranks_spoke or line.rank is not None
+            index += 1
+            continue
+        text = message_of(line.text)
+        start = _start_of_launch(state, line, text, index)
         if start is not None and start > state.start:
             yield lines[state.start : start]
             state, index = _State(start), start
             continue
-        _note(state, lines[index], text)
+        _note(state, line, text)
         index += 1
     yield lines[state.start :]
+
+
+def _is_telling(text: str) -> bool:
+    """Whether a line may tell of a beginning or an end. Few do, and the patterns that tell them apart take long."""
+    return any(word in text for word in _TELLING)
 
 
 def _start_of_launch(state: _State, line: Line, text: str, index: int) -> int | None:
@@ -200,7 +224,7 @@ def _note(state: _State, line: Line, text: str) -> None:
         if key in state.opening:
             state.opening[key] += 1
     state.ranks_spoke = state.ranks_spoke or line.rank is not None
-    state.has_output = state.has_output or not _COMMAND.match(text)
+    state.has_output = state.has_output or not text.startswith("+")
     if _JOB_ENDS.match(text):
         state.job_ended, state.after_job = True, 0
     elif state.job_ended:
@@ -247,10 +271,13 @@ _LAST_LINES = 40
 
 
 def _ending(lines: Sequence[Line]) -> LaunchEnding:
-    progress: dict[tuple[str, int | None], int] = {}
-    is_in_traceback: dict[tuple[str, int | None], bool] = {}
+    went_on: dict[tuple[str, int | None], int] = {}
+    """Lines of progress since the last exception, of each writer."""
+    in_traceback: set[tuple[str, int | None]] = set()
     is_cancelled = False
     for line in lines:
+        if not (went_on or in_traceback or _is_telling(line.text)):
+            continue
         text, writer = message_of(line.text), (line.file, line.rank)
         if _CANCELLED.search(text):
             is_cancelled = True
@@ -258,14 +285,17 @@ def _ending(lines: Sequence[Line]) -> LaunchEnding:
             if not is_cancelled:
                 return LaunchEnding.FAILED
         elif _CALL.match(text):
-            is_in_traceback[writer] = True
+            in_traceback.add(writer)
         elif not text[:1].isspace():
-            if is_in_traceback.pop(writer, False) or (_RAISED.match(text) and not _HARMLESS.match(text)):
+            if writer in in_traceback or (_RAISED.match(text) and not _HARMLESS.match(text)):
+                in_traceback.discard(writer)
                 if not is_cancelled:
-                    progress[writer] = 0
-            elif writer in progress and _GOES_ON.search(text):
-                progress[writer] += 1
-    if any(count < _PROGRESS for count in progress.values()):
+                    went_on[writer] = 0
+            elif writer in went_on and _GOES_ON.search(text):
+                went_on[writer] += 1
+                if went_on[writer] >= _PROGRESS:
+                    del went_on[writer]
+    if went_on:
         return LaunchEnding.FAILED
     if is_cancelled:
         return LaunchEnding.CANCELLED
@@ -279,6 +309,7 @@ _SIZE = re.compile(
     r"|\[[Rr]ank \d+/(\d{1,6})\]|\d+/(\d{1,6}) clients joined|Starting with (\d{1,6}) processes",
     re.IGNORECASE,
 )
+_BESIDE_A_SIZE = ("orld", "ORLD", "nranks", " of ", "MEMBER", "ank ", "joined", "Starting", "srun")
 _TASKS = re.compile(r"srun: error: \S+: tasks? [\d,-]*?(\d+):")
 
 
@@ -287,6 +318,8 @@ def _world_size(lines: Sequence[Line]) -> int:
     size = max((line.rank + 1 for line in lines if line.rank is not None), default=0)
     tasks = 0
     for line in lines:
+        if not any(word in line.text for word in _BESIDE_A_SIZE):
+            continue
         if found := _SIZE.search(line.text):
             size = max(size, int(next(filter(None, found.groups()))))
         elif found := _TASKS.search(line.text):
@@ -301,7 +334,7 @@ def _attempts(lines: Sequence[Line]) -> int:
     """How many times torchrun started the ranks: it writes of each failed process, and each attempt has a folder."""
     processes = defaultdict(set)
     for line in lines:
-        if found := _PROCESS_FAILED.search(line.text):
+        if "exitcode" in line.text and (found := _PROCESS_FAILED.search(line.text)):
             processes[line.file, line.node, found[1]].add(found[2])
-    folders = max((attempt_of(line.file) for line in lines), default=0) + 1
+    folders = max(attempt_of(file) for file in {line.file for line in lines}) + 1
     return max([folders, *map(len, processes.values())])

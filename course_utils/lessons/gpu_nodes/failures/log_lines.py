@@ -17,6 +17,8 @@ _SECOND_WRITER = re.compile(
     r"|(?<=\S)(?=Traceback \(most recent call last\):|(?:srun|slurmstepd[\w.-]*): error: )"
 )
 """Where the line of a different process begins: torch's marks, tracebacks and Slurm's errors begin a line."""
+_SIGNS_OF_PIECES = ("[rank", "[default", "Traceback (", "%|", "it [", "srun: error", "slurmstepd")
+"""Without any of these behind its first letter, a line is of one piece."""
 
 
 def lines_of(text: str, file: str = "", owner: Owner = NOBODY, near: float | None = None) -> list[Line]:
@@ -37,12 +39,9 @@ def lines_of(text: str, file: str = "", owner: Owner = NOBODY, near: float | Non
 def numbered_pieces(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Yield the pieces of lines, each with the number of its line."""
     for number, line in lines:
-        if "\r" not in line and "\x1b" not in line and "%|" not in line and len(line) < 2000:
-            # Most lines are of one piece.
-            if _SECOND_WRITER.search(line):
-                yield from ((number, part) for part in _SECOND_WRITER.split(line) if part.strip())
-            elif line.strip():
-                yield number, _ESCAPES.sub("", line)
+        if line.isprintable() and not any(line.find(sign, 1) > 0 for sign in _SIGNS_OF_PIECES):
+            if line and not line.isspace():
+                yield number, line
         else:
             yield from ((number, piece) for piece in _pieces(line))
 

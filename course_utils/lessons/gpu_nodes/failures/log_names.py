@@ -56,8 +56,8 @@ def owners_of(contents: Mapping[str, LogContent]) -> dict[str, Owner]:
     """
     owners = dict.fromkeys(contents, NOBODY)
     for file in contents:
-        if found := _rank_in_name(file):
-            owners[file] = Owner(found)
+        if (rank := _rank_in_name(file)) is not None:
+            owners[file] = Owner(rank)
     for numbers in _series(contents):
         ranks = _ranks_of_series(numbers, contents)
         owners |= {file: Owner(ranks) for file, ranks in ranks.items()}

@@ -1,26 +1,26 @@
 """What `course doctor --log` prints: which launch failed, why, on which ranks, and what to do next."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, UNKNOWN, advice_for
+from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE
+from course_utils.lessons.gpu_nodes.failures.failure_reports import reports_of, telling_lines
 from course_utils.lessons.gpu_nodes.failures.launches import LaunchEnding, LoggedLaunch, launches_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 from course_utils.lessons.gpu_nodes.failures.readable_log import shortened
-from course_utils.lessons.gpu_nodes.failures.reports import reports_of
+from course_utils.lessons.gpu_nodes.failures.rules import is_error
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story, explain_failure
 from course_utils.lessons.gpu_nodes.failures.tracebacks import CodePosition, RaisedError, tracebacks_of
 from course_utils.words import capital, count
 
 MOST_FOLLOWERS = 3
-MOST_LINES = 3
-_ERROR = re.compile(
-    r"\b\w*(Error|Exception|Interrupt)\b|\b(error|fatal|ERROR|FATAL|failed|FAILED)\b"
-    r"|Segmentation fault|core dumped"
-)
-_NO_ERROR = re.compile(r"[Ww]arning|WARN|^\W*$|^\[?W\d{4} |errors\.html|error_file|Lmod has detected|DEBUG|INFO")
+NO_POSITION = "Look for the place in the program that raises it; the lines above this one may show the calls."
+"""For an exception of the program of which the log does not show the calls."""
+LAST_LINES = 10
+"""If a log ends without a word, an error in so many lines before its end counts as a failure."""
 _NOT_WORTH_SAYING = {EXIT_CODE, "terminated", "aborted", "interrupted"}
 """What every failure ends with."""
 
@@ -37,8 +37,8 @@ class LogReport:
         raised: the exception that is its cause, if the cause is one.
         failed: whether it failed.
         telling: the lines that say most, if there is no story.
-        alike: how many processes print the line of the cause, if the log does not tell which.
-        files: how many files were read.
+        alike: how many processes raised this exception, if the log does not tell which.
+        behind: the ranks that asked for the fewest collectives, if watchdogs tell.
     """
 
     launch: LoggedLaunch
@@ -49,7 +49,7 @@ class LogReport:
     failed: bool
     telling: tuple[Line, ...] = ()
     alike: int = 1
-    files: int = 1
+    behind: Behind | None = None
 
     @property
     def is_known(self) -> bool:
@@ -62,43 +62,36 @@ def log_report(lines: Sequence[Line]) -> LogReport:
 
     Args:
         lines: of a log, with one launch or several.
+
+    Raises:
+        CourseError: there are none.
     """
     launches = launches_of(lines)
-    files = len({line.file for line in lines})
+    if not launches:
+        raise CourseError("There is no text in this log. Give the file that holds what the launch printed.")
     for number, launch in reversed(list(enumerate(launches, 1))):
         if launch.ending == LaunchEnding.ENDED_WELL:
             continue
         reports = reports_of(launch.lines, launch.world_size)
-        if not reports and launch.ending == LaunchEnding.UNKNOWN:
+        if not reports and launch.ending == LaunchEnding.UNKNOWN and not any(map(is_error, launch.lines[-LAST_LINES:])):
             continue
         story = explain_failure(reports, launch.world_size)
         telling = () if story else tuple(telling_lines(launch.lines))
-        raised, alike = _raised(launch, story), _alike(launch, story)
-        return LogReport(launch, number, len(launches), story, raised, True, telling, alike, files)
-    return LogReport(launches[-1], len(launches), len(launches), None, None, False, files=files)
+        raised, alike = _raised(launch, story)
+        behind = behind_of(launch.lines) if story and story.cause.kind == ReportKind.CONSEQUENCE else None
+        return LogReport(launch, number, len(launches), story, raised, True, telling, alike, behind)
+    return LogReport(launches[-1], len(launches), len(launches), None, None, False)
 
 
-def _alike(launch: LoggedLaunch, story: Story | None) -> int:
-    """How many unnamed processes print the line of the cause."""
-    if story is None or story.ranks:
-        return 1
-    text = story.cause.line.text.strip()
-    return sum(line.text.strip() == text for line in launch.lines)
-
-
-def _raised(launch: LoggedLaunch, story: Story | None) -> RaisedError | None:
-    """The exception that a cause is."""
+def _raised(launch: LoggedLaunch, story: Story | None) -> tuple[RaisedError | None, int]:
+    """The exception that a cause is, and how many processes raised it if the log does not tell which."""
     if story is None:
-        return None
-    every = (raised for chain in tracebacks_of(launch.lines).chains for raised in chain)
-    return next((raised for raised in every if raised.line == story.cause.line), None)
-
-
-def telling_lines(lines: Sequence[Line]) -> list[Line]:
-    """The first lines that speak of errors, without warnings and rulers, or the last line."""
-    errors = [line for line in lines if _ERROR.search(line.text) and not _NO_ERROR.search(line.text)]
-    different = {line.text.strip(): line for line in reversed(errors)}
-    return [line for line in errors if different[line.text.strip()] is line][:MOST_LINES] or list(lines[-1:])
+        return None, 1
+    chains = tracebacks_of(launch.lines).chains
+    raised = next((raised for chain in chains for raised in chain if raised.line == story.cause.line), None)
+    text = story.cause.line.text.strip()
+    alike = sum(any(raised.line.text.strip() == text for raised in chain) for chain in chains)
+    return raised, 1 if story.ranks else max(alike, 1)
 
 
 def log_report_text(report: LogReport) -> str:
@@ -146,13 +139,16 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
     yield _line_text(cause.line, report)
     if report.raised and report.raised.message and cause.line.text.rstrip().endswith(":"):
         yield f"        {shortened(report.raised.message[0].text.strip())}"
-    if report.raised and report.raised.position and cause.failure not in ADVICE:
-        yield f"    raised by {_position_text(report.raised.position)}"
+    position = report.raised.position if report.raised else None
+    if position and not (position.is_of_a_package and cause.failure in ADVICE):
+        yield f"    in the program: {_position_text(position)}"
     if cause.kind == ReportKind.CONSEQUENCE and (text := _waiting_text(story, report.launch.world_size)):
         yield text
+    if report.behind:
+        yield _behind_text(report.behind)
     if text := _followers_text(story):
         yield text
-    yield f"Next: {advice.next}"
+    yield f"Next: {advice.next if position or cause.failure in ADVICE else NO_POSITION}"
     yield f"Read more: {advice.page}"
 
 
@@ -198,6 +194,14 @@ def _waiting_text(story: Story, world_size: int) -> str:
     verb = "reports" if len(silent) == 1 else "report"
     owner = "its" if len(silent) == 1 else "their"
     return capital(f"{ranks_text(silent)} {verb} nothing: look at {owner} output and node first.")
+
+
+def _behind_text(behind: Behind) -> str:
+    subject = capital(ranks_text(behind.ranks))
+    return (
+        f"{subject} stayed behind: the last collective asked for there is number {behind.work}, and elsewhere "
+        f"number {behind.others}."
+    )
 
 
 def _followers_text(story: Story) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from course_utils.lessons.gpu_nodes.failures.log_line import Line
 from course_utils.lessons.gpu_nodes.failures.story import ReportKind
 
 
@@ -80,7 +81,7 @@ MEANINGS = (
         "no such request",
         r"Invalid account or account/partition|invalid partition specified|node configuration is not available",
     ),
-    cause("no such request", r"More processors requested than permitted"),
+    cause("no such request", r"More processors requested than permitted|Invalid generic resource|violates accounting"),
     cause(
         "too few slots",
         r"not enough slots available|number of processes .* exceeds .*slots|All nodes which are allocated",
@@ -249,6 +250,11 @@ MEANINGS = (
 )
 """Of the rules that a line fits, the first one counts."""
 
+_ERROR = re.compile(
+    r"\b\w*(Error|Exception|Interrupt)\b|\b(error|fatal|ERROR|FATAL|failed|FAILED)\b"
+    r"|Segmentation fault|core dumped"
+)
+_NO_ERROR = re.compile(r"[Ww]arning|WARN|^\W*$|^\[?W\d{4} |errors\.html|error_file|Lmod has detected|DEBUG|INFO")
 _DIGITS = str.maketrans("", "", "0123456789")
 _WORDS = (
     "error", "fail", "except", "cancel", "kill", "preempt", "walltime", "term_", "limit", "exceed", "out of", "oom",
@@ -296,3 +302,8 @@ def meaning_of(texts: Iterable[str], around: Iterable[str] = ()) -> Meaning | No
         ):
             return meaning
     return None
+
+
+def is_error(line: Line) -> bool:
+    """Whether a line speaks of an error, and not of a warning."""
+    return _ERROR.search(line.text) is not None and not _NO_ERROR.search(line.text)

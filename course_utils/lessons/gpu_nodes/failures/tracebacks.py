@@ -49,6 +49,11 @@ class CodePosition:
     number: int
     function: str = ""
 
+    @property
+    def is_of_a_package(self) -> bool:
+        """Whether it is in Python itself or in an installed package, and not in the reader's own program."""
+        return _LIBRARY.search(self.file) is not None
+
 
 @dataclass(frozen=True)
 class RaisedError:
@@ -83,7 +88,7 @@ class Tracebacks:
 
 
 @dataclass
-class _Writer:
+class _ReadTraceback:
     """What is known of one writer while its lines are read."""
 
     chain: list[RaisedError] = field(default_factory=list)
@@ -108,7 +113,7 @@ def unmarked(text: str) -> str:
 
 def tracebacks_of(lines: Sequence[Line]) -> Tracebacks:
     """Find the exceptions in the lines of a log, also where lines of several ranks are mixed."""
-    writers: dict[tuple[str, int | None], _Writer] = defaultdict(_Writer)
+    writers: dict[tuple[str, int | None], _ReadTraceback] = defaultdict(_ReadTraceback)
     chains: list[list[RaisedError]] = []
     inside: set[int] = set()
     for index, line in enumerate(lines):
@@ -121,7 +126,7 @@ def tracebacks_of(lines: Sequence[Line]) -> Tracebacks:
     return Tracebacks(tuple(tuple(chain) for chain in chains), frozenset(inside))
 
 
-def _read(writer: _Writer, text: str, line: Line, chains: list[list[RaisedError]]) -> bool:
+def _read(writer: _ReadTraceback, text: str, line: Line, chains: list[list[RaisedError]]) -> bool:
     """Read a line of a writer; whether it is a part of an exception."""
     if _BEGIN.search(text):
         writer.is_nested = writer.is_nested or (bool(writer.chain) and _ORIGINAL.match(text) is not None)
@@ -141,14 +146,14 @@ def _read(writer: _Writer, text: str, line: Line, chains: list[list[RaisedError]
     return False
 
 
-def _begin(writer: _Writer) -> None:
+def _begin(writer: _ReadTraceback) -> None:
     if not (writer.is_chained or writer.is_nested):
         writer.chain = []
     writer.is_open, writer.indent, writer.own, writer.last = True, None, None, None
 
 
 def _read_call(
-    writer: _Writer, text: str, line: Line, position: re.Match[str] | None, chains: list[list[RaisedError]]
+    writer: _ReadTraceback, text: str, line: Line, position: re.Match[str] | None, chains: list[list[RaisedError]]
 ) -> bool:
     if position:
         if not writer.is_open:  # a SyntaxError has no line "Traceback"
@@ -168,13 +173,13 @@ def _read_call(
     return True
 
 
-def _note_call(writer: _Writer, position: CodePosition) -> None:
+def _note_call(writer: _ReadTraceback, position: CodePosition) -> None:
     writer.last = position
-    if not _LIBRARY.search(position.file):
+    if not position.is_of_a_package:
         writer.own = position
 
 
-def _close(writer: _Writer, name: str, line: Line, chains: list[list[RaisedError]]) -> None:
+def _close(writer: _ReadTraceback, name: str, line: Line, chains: list[list[RaisedError]]) -> None:
     """Note the exception whose last line this is."""
     is_new = not writer.is_open or not (writer.chain and (writer.is_chained or writer.is_nested))
     rank = line.rank if line.rank is not None else writer.rank
@@ -196,7 +201,7 @@ def _type_of(name: str) -> str:
     return found[1] if (found := _DOUBLED.fullmatch(short)) else short
 
 
-def _read_message(writer: _Writer, text: str, line: Line) -> bool:
+def _read_message(writer: _ReadTraceback, text: str, line: Line) -> bool:
     """Read a line that comes after an exception of this writer; whether it is certainly a part of it.
 
     What looks like a message may be somebody else's line, as not every log marks ranks. Rules may look at it again.

@@ -1,10 +1,10 @@
 """Who wrote a line of a log: the marks that launchers, libraries and programs put before it."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import pairwise
 
 
 class BlockKind(Enum):
@@ -68,7 +68,7 @@ _TASK = re.compile(r" *(\d{1,6}):(?: |$)")
 """srun --label"""
 _BRACKETED_TASK = re.compile(r"\[(\d{1,6})\]:? (?!\d+$)(?=\S)")
 """mpiexec -l of MPICH and Intel MPI. A shell writes the number of a job in the background in the same form."""
-_HOST = re.compile(r"([A-Za-z][\w-]*\d[\w.-]*): (?=\S)")
+_HOST = re.compile(r"(?!slurmstepd)([A-Za-z][\w-]*\d[\w.-]*): (?=\S)")
 """What DeepSpeed's pdsh puts before a line."""
 _NODE_AND_PROCESS = re.compile(
     r"(?:\[[^\]]{0,30}\]\s*)?(?:(?P<nccl>[A-Za-z][\w.-]*):(?P<nccl_pid>\d+):\d+ \[\d+\] "
@@ -93,55 +93,58 @@ _ABOUT_A_RANK = re.compile(r"exitcode|Sending process")
 _STARTS_A_MESSAGE = re.compile(r"\[?[EWF]\d{4} |\[[EWF] ")
 _LOGS_AN_ERROR = re.compile(r".{0,80}\b(?:ERROR|CRITICAL|EXCEPTION)\b")
 _SURELY_AFTER_A_PREFIX = re.compile(
-    r"\[rank\d|\[?[IWEF]\d{4} \d\d:|Traceback \(most|\[\d{10}\.\d+\]|  File \"|20\d\d-\d\d-\d\d[ T]"
+    r"\[(?:rank|default)\d|\[?[IWEF]\d{4} \d\d:|Traceback \(most|\[\d{10}\.\d+\]|  File \"|20\d\d-\d\d-\d\d[ T]"
 )
 _MANY, _MOST = 0.5, 0.6
 """Shares of the lines of a file."""
 _HEAD = 200
-_HINT = re.compile(r"[\[(<|{,:]|[Rr](?:ank|ANK)|ON ")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_BEFORE_A_NODE = ("srun: ", "slurmstepd", *_MONTHS)
 
 
 def prefix_style(texts: Sequence[str]) -> PrefixStyle:
     """Find out which prefixes name a writer, from all lines of a file: what is before most of them, again and again."""
+    hosts = [found[1] for text in texts if (found := _HOST.match(text))]
     return PrefixStyle(
-        task=_is_prefix(_TASK, texts),
-        bracketed_task=_is_prefix(_BRACKETED_TASK, texts),
-        host=_is_prefix(_HOST, texts, share=_MOST),
+        task=_has_tasks(_TASK, texts),
+        bracketed_task=_has_tasks(_BRACKETED_TASK, texts),
+        host=len(hosts) > _MOST * len(texts) and len(set(hosts)) <= len(hosts) / 2,
     )
 
 
-def _is_prefix(pattern: re.Pattern[str], texts: Sequence[str], share: float = _MANY) -> bool:
-    found = [(match[1], match.end(), text) for text in texts if (match := pattern.match(text))]
-    numbers = Counter(prefix for prefix, _, _ in found)
-    repeats = len(numbers) <= max(len(found) / 2, 2)  # numbers of lines don't repeat
-    if not found or not repeats:
+def _has_tasks(pattern: re.Pattern[str], texts: Sequence[str]) -> bool:
+    found = [match for text in texts if (match := pattern.match(text))]
+    numbers = [int(match[1]) for match in found]
+    steps = {after - before for before, after in pairwise(numbers)}
+    # Numbers of lines grow. So do tasks that write a line each, but these begin at 0 and leave none out.
+    if len(numbers) > 2 and min(steps) > 0 and (numbers[0] > 0 or steps != {1}):
         return False
-    certain = sum(1 for _, end, text in found if _SURELY_AFTER_A_PREFIX.match(text, end))
-    return len(found) >= share * len(texts) or (share < _MOST and certain >= 2)
+    certain = sum(1 for match in found if _SURELY_AFTER_A_PREFIX.match(match.string, match.end()))
+    return bool(found) and (len(found) >= _MANY * len(texts) or certain > 1)
 
 
 def mark_of(text: str, style: PrefixStyle) -> WriterMark:
     """What a line tells of its writer."""
-    if not _HINT.search(text, 0, _HEAD):
-        return NO_MARK
     rank = local_rank = task = process = None
     node, end = "", 0
-    if style.task and (found := _TASK.match(text)) or style.bracketed_task and (found := _BRACKETED_TASK.match(text)):
+    if found := (style.task and _TASK.match(text)) or (style.bracketed_task and _BRACKETED_TASK.match(text)):
         task, end = int(found[1]), found.end()
     elif style.host and (found := _HOST.match(text)):
         node, end = found[1], found.end()
-    while (found := _AT_THE_BEGINNING.match(text, end)) and found.end() > end:
-        end = found.end()
-        rank = _number(found["rank"] or found["mpirun"], rank)
-        local_rank = _number(found["local"], local_rank)
-        process = _number(found["pid"], process)
-        node = found["ip"] or node
-    if found := _NODE_AND_PROCESS.match(text, end):
+    has_bracket = text.find("[", end, end + _HEAD) >= 0
+    if has_bracket or text.startswith(("(", " "), end):
+        while (found := _AT_THE_BEGINNING.match(text, end)) and found.end() > end:
+            end = found.end()
+            rank = _number(found["rank"] or found["mpirun"], rank)
+            local_rank = _number(found["local"], local_rank)
+            process = _number(found["pid"], process)
+            node = found["ip"] or node
+    if has_bracket and (found := _NODE_AND_PROCESS.match(text, end)):
         node = found["nccl"] or found["mpi"]
         process = int(found["nccl_pid"] or found["mpi_pid"])
-    elif found := _NODE.match(text, end):
+    elif text.startswith(_BEFORE_A_NODE, end) and (found := _NODE.match(text, end)):
         node = next(filter(None, found.groups()))
-    if rank is None and not _ABOUT_A_RANK.search(text, end):
+    if rank is None and ("ank" in text or "ANK" in text) and not _ABOUT_A_RANK.search(text, end):
         if found := _RANK_INSIDE.search(text, end, end + _HEAD) or _RANK_FIRST.match(text, end):
             rank = int(next(filter(None, found.groups())))
         elif found := _LOCAL_RANK_INSIDE.search(text, end, end + _HEAD):

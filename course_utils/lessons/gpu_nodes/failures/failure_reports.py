@@ -9,7 +9,7 @@ from functools import cached_property
 
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, exits_of, tasks_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.rules import may_mean, meaning_of
+from course_utils.lessons.gpu_nodes.failures.rules import is_error, may_mean, meaning_of
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind
 from course_utils.lessons.gpu_nodes.failures.tracebacks import Tracebacks, tracebacks_of, unmarked, words_of
 
@@ -52,30 +52,50 @@ def reports_of(lines: Sequence[Line], world_size: int = 0) -> list[FailureReport
         world_size: the number of ranks, or 0 if it is not known.
     """
     tracebacks = tracebacks_of(lines)
-    times = _times(lines)
-    reports = [
-        *_of_exceptions(tracebacks, times),
-        *_of_lines(lines, tracebacks, times),
-        *(FailureReport(end.failure, end.kind, end.rank, times[_key(end.line)], end.line) for end in exits_of(lines)),
+    exceptions = list(_of_exceptions(tracebacks))
+    others = [
+        *_of_lines(lines, tracebacks),
+        *(FailureReport(end.failure, end.kind, end.rank, 0.0, end.line) for end in exits_of(lines)),
     ]
-    return _earliest(_weighed(reports, lines, world_size), lines)
+    reports = [*_not_survived(exceptions, lines), *others] or exceptions
+    return _with_ranks(_weighed(_earliest(_in_time(reports, lines)), lines, world_size))
 
 
 def _key(line: Line) -> tuple[str, int, str]:
     return line.file, line.number, line.text
 
 
-def _times(lines: Sequence[Line]) -> dict[tuple[str, int, str], float]:
-    """The time of each line; those without a clock have that of a line before, or of the first one that has any."""
+def _in_time(reports: Iterable[FailureReport], lines: Sequence[Line]) -> list[FailureReport]:
+    """The reports with their times, in the order of time and then of the log.
+
+    Lines without a clock have the time of a line before, or of the first one that has any.
+    """
+    wanted = {_key(report.line) for report in reports}
     latest = next((line.time for line in lines if line.time is not None), 0.0)
-    times = {}
-    for line in lines:
+    when: dict[tuple[str, int, str], tuple[float, int]] = {}
+    for index, line in enumerate(lines):
         latest = line.time if line.time is not None else latest
-        times[_key(line)] = latest
-    return times
+        if (key := _key(line)) in wanted:
+            when.setdefault(key, (latest, index))
+    in_order = sorted(reports, key=lambda report: when[_key(report.line)])
+    return [replace(report, time=when[_key(report.line)][0]) for report in in_order]
 
 
-def _of_exceptions(tracebacks: Tracebacks, times: dict[tuple[str, int, str], float]) -> Iterator[FailureReport]:
+def _earliest(reports: Iterable[FailureReport]) -> list[FailureReport]:
+    """Of reports of the same failure by the same rank the earliest one."""
+    first: dict[tuple[str, ReportKind, int | None], FailureReport] = {}
+    for report in reports:
+        first.setdefault((report.failure, report.kind, report.rank), report)
+    return list(first.values())
+
+
+def _with_ranks(reports: Sequence[FailureReport]) -> list[FailureReport]:
+    """The reports without those of no rank, if ranks report the same."""
+    with_rank = {(report.failure, report.kind) for report in reports if report.rank is not None}
+    return [report for report in reports if report.rank is not None or (report.failure, report.kind) not in with_rank]
+
+
+def _of_exceptions(tracebacks: Tracebacks) -> Iterator[FailureReport]:
     """One report for each exception, however many followed from it."""
     for chain in tracebacks.chains:
         around = list(words_of(chain))
@@ -93,30 +113,30 @@ def _of_exceptions(tracebacks: Tracebacks, times: dict[tuple[str, int, str], flo
             failure, kind = meaning.failure, meaning.kind
         else:
             raised, failure, kind = own[0], own[0].type, ReportKind.CAUSE
-        yield FailureReport(failure, kind, raised.rank, times[_key(raised.line)], raised.line)
+        yield FailureReport(failure, kind, raised.rank, 0.0, raised.line)
 
 
-def _of_lines(
-    lines: Sequence[Line], tracebacks: Tracebacks, times: dict[tuple[str, int, str], float]
-) -> Iterator[FailureReport]:
+def _of_lines(lines: Sequence[Line], tracebacks: Tracebacks) -> Iterator[FailureReport]:
     """A report for each line that a rule knows and that is no part of an exception."""
     for index, line in enumerate(lines):
         if index in tracebacks.inside or not may_mean(line.text) or _SOURCE.match(line.text):
             continue
         around = (other.text for other in lines[max(index - AROUND, 0) : index + AROUND + 1] if other.rank == line.rank)
         if meaning := meaning_of([line.text], around):
-            yield FailureReport(meaning.failure, meaning.kind, line.rank, times[_key(line)], line)
+            yield FailureReport(meaning.failure, meaning.kind, line.rank, 0.0, line)
 
 
 def _weighed(reports: list[FailureReport], lines: Sequence[Line], world_size: int) -> list[FailureReport]:
     """The reports in the light of each other: what follows from a different rank's failure is no cause."""
-    reports = [_with_better_name(report, reports, lines, world_size) for report in _not_survived(reports, lines)]
+    reports = [_with_better_name(report, reports, lines, world_size) for report in reports]
     together = _Together(tuple(reports))
     return [replace(report, kind=ReportKind.CONSEQUENCE) if together.explain(report) else report for report in reports]
 
 
 def _not_survived(reports: list[FailureReport], lines: Sequence[Line]) -> list[FailureReport]:
-    """The reports without those after which their writer went on as before, if there are others."""
+    """The exceptions after which their writer did not go on as before."""
+    if not reports:
+        return []
     progress: dict[tuple[str, int | None], list[int]] = defaultdict(list)
     position = {_key(report.line): 0 for report in reports}
     for index, line in enumerate(lines):
@@ -129,7 +149,7 @@ def _not_survived(reports: list[FailureReport], lines: Sequence[Line]) -> list[F
         steps = progress[report.line.file, report.line.rank]
         return len(steps) - bisect(steps, position[_key(report.line)]) >= MANY_STEPS
 
-    return [report for report in reports if not is_survived(report)] or reports
+    return [report for report in reports if not is_survived(report)]
 
 
 @dataclass(frozen=True)
@@ -234,12 +254,8 @@ def _several_launchers_on_a_node(lines: Sequence[Line]) -> bool:
     return begun > 1 and max(begun, announced) > len(nodes) > 0
 
 
-def _earliest(reports: Iterable[FailureReport], lines: Sequence[Line]) -> list[FailureReport]:
-    """Of reports of the same failure by the same rank the earliest; those without a rank only if no rank makes them."""
-    order = {_key(line): index for index, line in reversed(list(enumerate(lines)))}
-    reports = sorted(reports, key=lambda report: (report.time, order[_key(report.line)]))
-    first: dict[tuple[str, ReportKind, int | None], FailureReport] = {}
-    for report in reports:
-        first.setdefault((report.failure, report.kind, report.rank), report)
-    with_rank = {(failure, kind) for failure, kind, rank in first if rank is not None}
-    return [report for (*key, rank), report in first.items() if rank is not None or tuple(key) not in with_rank]
+def telling_lines(lines: Sequence[Line], most: int = 3) -> list[Line]:
+    """The first lines that speak of errors, without warnings and rulers, or the last line."""
+    errors = [line for line in lines if is_error(line)]
+    different = {line.text.strip(): line for line in reversed(errors)}
+    return [line for line in errors if different[line.text.strip()] is line][:most] or list(lines[-1:])
