@@ -166,7 +166,9 @@ def _part_in_words(part: Any, reports: Sequence[FailureReport]) -> str:
         names = [_name(each, reports) for each in part[:MOST]]
         more = [f"{len(part) - MOST} more"] if len(part) > MOST else []
         return join([*names, *more])
-    return "empty" if type(part) in (tuple, list) and not part else describe(part)
+    if type(part) in (tuple, list):
+        return describe(tuple(part)) if part else "empty"
+    return describe(part)
 
 
 def _name(report: FailureReport, reports: Sequence[FailureReport], in_full: bool = False) -> str:
