@@ -36,8 +36,8 @@ _LAUNCHERS_OWN = {
 _MISSING_FILE = re.compile(r"No such file or directory: '(/[^']+)'")
 _WROTE = re.compile(r"\b(?:wrote|saved|written|saving|save)\b", re.IGNORECASE)
 _PROGRESS = re.compile(r"\b(?:step|epoch|iter\w*|loss|batch)\b[ :=\[]*\d|\bit/s\b|s/it\b|\d%\|", re.IGNORECASE)
-_SOURCE = re.compile(r"^(?:\[rank\d+\]:)?\s+(?:raise|return|assert|if|print)\b|^\++ |^\s*#")
-"""Code, and commands that a shell repeats."""
+_SOURCE = re.compile(r"^(?:\[rank\d+\]:)?\s+(?:raise|return|assert|if|print)\b|^\++ |^\s*#|.{0,100}\b(?:DEBUG|TRACE)\b")
+"""Code, commands that a shell repeats, and what a program says only to its developers."""
 _TORCHRUN_AGENT = re.compile(r"^\[?[WEIF]\d{4} [\d:.]+ (\d+) torch/distributed/(?:run|elastic/agent|launcher)")
 _TORCHRUN_BEGINS = re.compile(r"Setting OMP_NUM_THREADS environment variable for each process")
 _TASKS = re.compile(r"srun: error: (\S+): tasks? ([\d,-]+):")

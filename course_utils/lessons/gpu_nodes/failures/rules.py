@@ -213,7 +213,7 @@ MEANINGS = (
     ),
     consequence("wrong rank count", r"\d+/\d+ clients joined|RendezvousTimeoutError|RendezvousClosedError"),
     cause("too many open files", r"Too many open files|received 0 items of ancdata"),
-    cause("file system failed", r"Input/output error|Stale file handle|Transport endpoint is not connected"),
+    cause("file system failed", r"\[Errno (5|107|116)\]|: (Input/output error|Stale file handle)$", unless=r"UCX|ibv_"),
     cause(
         "broken file",
         r"PytorchStreamReader failed|Ran out of input|invalid load key|unexpected EOF|BadZipFile|HeaderToo",
