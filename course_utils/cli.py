@@ -10,7 +10,8 @@ import typer
 
 from course_utils.diagnosis import examine, print_findings
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.explain import UNKNOWN, explain_failure, explained, read_log
+from course_utils.lessons.gpu_nodes.failures.log_files import read_logs
+from course_utils.lessons.gpu_nodes.failures.log_report import log_report, log_report_text
 from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
 from course_utils.syllabus import ROOT
 
@@ -33,19 +34,22 @@ def main() -> None:
 @app.command()
 def doctor(
     log: Annotated[
-        Path | None, typer.Option(help="the log of a failed launch: say why it failed, and what to do")
+        list[Path] | None,
+        typer.Option(help="the log of a failed launch, a file or a folder: say why it failed, and what to do"),
     ] = None,
+    more: Annotated[list[Path] | None, typer.Argument(help="with --log: more files of the same launch")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="start no ranks, and do not ask torch for GPUs")] = False,
 ) -> None:
     """Try out what this machine can run, and say what is missing. Exit status 0 if the course can run.
 
-    With --log, say why a launch failed. Exit status 0 if the cause is known.
+    With --log, say why a launch failed. Exit status 0 if the cause is known, or if nothing failed.
     """
-    if log is not None:
-        text = read_log(log)
-        cause = explain_failure(text)
-        print(explained(cause, text))
-        raise typer.Exit(1 if cause.name == UNKNOWN else 0)
+    if more and not log:
+        raise CourseError(f"What should be done with {more[0]}? To explain the log of a launch, write --log before it.")
+    if log:
+        report = log_report(read_logs([*log, *(more or ())]).lines)
+        print(log_report_text(report))
+        raise typer.Exit(0 if report.is_known else 1)
 
     raise typer.Exit(0 if print_findings(examine(quick)) else 1)
 

@@ -6,15 +6,15 @@
 # Here you write what a training run needs on a cluster. There are five exercises. In the first two you write a loop
 # that can be killed, and the batch script that starts it. They belong to [lesson 13](../notebooks/13_gpu_nodes.ipynb).
 # The third, the bus bandwidth, belongs to [part 2](../notebooks/13_gpu_nodes_part_2.ipynb). The last two ask how often
-# to save, and let you find the cause of a failed launch in its log. They go with sections of
+# to save, and which of many complaints is the cause of a failed launch. They go with sections of
 # [Further](../notebooks/13_gpu_nodes_further.ipynb).
 #
 # The checks look at more than the result. They kill your training run, send a signal to one rank only, run your script,
-# and give your function logs that you have not seen.
+# and let your function explain failures that you have not seen.
 
 # %%
 import math
-import re
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import torch.distributed as dist
@@ -22,12 +22,11 @@ import torch.distributed as dist
 import course_utils as course
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce import algorithm_bandwidth
-from course_utils.lessons.gpu_nodes import CONSEQUENCE, ERROR, HOUR, RULES, TRY_AGAIN
-from course_utils.lessons.gpu_nodes import UNKNOWN, Cause, Interrupted, Place, Settings
-from course_utils.lessons.gpu_nodes import Trained, beside, check_job
-from course_utils.lessons.gpu_nodes import gather_random_states, in_time, read_checkpoint
-from course_utils.lessons.gpu_nodes import recording, save_checkpoint, set_random_states
-from course_utils.lessons.gpu_nodes import training_of
+from course_utils.lessons.gpu_nodes import HOUR, TRY_AGAIN, FailureReport, Interrupted
+from course_utils.lessons.gpu_nodes import Place, ReportKind, Settings, Story, Trained
+from course_utils.lessons.gpu_nodes import check_job, gather_random_states, lines_of
+from course_utils.lessons.gpu_nodes import read_checkpoint, recording, reports_of
+from course_utils.lessons.gpu_nodes import save_checkpoint, set_random_states, training_of
 
 ranks = course.start(4)
 ranks.load_torch()
@@ -188,56 +187,119 @@ ranks.load_torch()
 # best_interval
 
 # %% [markdown]
-# ## 5 · Why did it not start?
+# ## 5 · Which report is the cause?
 #
 # *After the section "When the launch fails" of [Further](../notebooks/13_gpu_nodes_further.ipynb).*
 #
-# Read this log of two ranks on two nodes first. One of its lines gives the cause, and the rest follows from it.
+# When one rank of a launch fails, most of the others complain, and perhaps only one line of the log explains what
+# happened. `course doctor --log` finds it in two steps. First it turns each line that is about a failure into a
+# *report*. Then it puts the reports of all ranks together and decides which of them explains the others. The second
+# step is yours, so you don't have to read any text. You only compare reports, which have these attributes:
+#
+# | Attribute | What it is |
+# |---|---|
+# | `failure` | the name of the failure, such as `"out of memory"` |
+# | `kind` | one of the three kinds below |
+# | `rank` | the rank that reports it, or None if the report is about the whole job |
+# | `time` | when it was written, in seconds |
+# | `line` | the line of the log, which you don't need here |
+#
+# | Kind | Value | What such a report tells you |
+# |---|---|---|
+# | `ReportKind.CAUSE` | 0 | why the rank failed, such as an exception in its program |
+# | `ReportKind.SIGN` | 1 | that the rank failed, but not why, such as an exit code |
+# | `ReportKind.CONSEQUENCE` | 2 | that the rank couldn't go on because of a different one, such as a timeout |
+#
+# You can compare kinds like numbers, and the smaller one explains more. For example, these are the reports of three
+# ranks, in the order in which their lines are in the log:
+#
+# | | Time | Rank | Failure | Kind |
+# |---|---|---|---|---|
+# | `reports[0]` | 12:10:10 | 0 | collective timeout | CONSEQUENCE |
+# | `reports[1]` | 12:10:10 | 1 | collective timeout | CONSEQUENCE |
+# | `reports[2]` | 12:00:07 | 2 | KeyError | CAUSE |
+#
+# Rank 2 had an exception, and ten minutes later the others gave up waiting for it. Your function returns this story:
+#
+# | Field of `Story` | Value | Why |
+# |---|---|---|
+# | `cause` | `reports[2]` | it has the smallest kind |
+# | `ranks` | `(2,)` | no other rank reports a KeyError |
+# | `consequences` | `(reports[0], reports[1])` | all reports of other failures, of any kind, the earliest first |
+# | `silent` | `()` | each of the three ranks reports something |
+#
+# Suppose instead that all three ranks report the same KeyError. Then the cause is the earliest of these reports,
+# `ranks` is `(0, 1, 2)`, and there are no consequences, because no other failure was reported. This makes a big
+# difference to whoever reads the story. If one rank fails, they look at its node or its part of the data, and if all
+# fail alike, they look at the program.
+#
+# In the next launch there are four ranks, and no report is a cause:
+#
+# | | Time | Rank | Failure | Kind |
+# |---|---|---|---|---|
+# | `reports[0]` | 12:10:03 | 3 | collective timeout | CONSEQUENCE |
+# | `reports[1]` | 12:10:01 | 0 | collective timeout | CONSEQUENCE |
+# | `reports[2]` | 12:10:02 | 1 | collective timeout | CONSEQUENCE |
+#
+# **Predict.** If several reports have the smallest kind, the earliest of them is the cause of the story. Which of these
+# three is it, 0, 1 or 2? And which rank is silent?
 
 # %%
-print(recording("no shared files").log)
+course.predict("gpu_nodes_story", report=..., silent=...)
+
+# %%
+course.answer("gpu_nodes_story", report=1, silent=2)
+
+# %% [markdown]
+# A story always has a `cause`, even if it is only a complaint, as here. Its kind tells the reader that no rank gave a
+# reason, and `silent` tells them where to look next, which is at the node of rank 2.
+#
+# The last example has two ranks. The launcher reports that rank 1 was killed, and the system's own log adds the reason
+# without knowing about ranks, so the `rank` of that report is None:
+#
+# | | Time | Rank | Failure | Kind |
+# |---|---|---|---|---|
+# | `reports[0]` | 12:00:05 | 0 | connection closed | CONSEQUENCE |
+# | `reports[1]` | 12:00:06 | 1 | killed by signal 9 | SIGN |
+# | `reports[2]` | 12:00:07 | None | out of memory | CAUSE |
+#
+# **Predict.** Which report is the cause, and what is `ranks`?
 
 # %%
 choices = {
-    "a": "line 65 of train.py is wrong",
-    "b": "the two nodes don't share the folder /mnt/runs",
-    "c": "rank 1 was killed",
+    "a": "reports[0], because it is the earliest, and ranks is (0,)",
+    "b": "reports[1], because its rank failed, and ranks is (1,)",
+    "c": "reports[2], because it explains the most, and ranks is ()",
+    "d": "reports[2], because it explains the most, and ranks is (None,)",
 }
-course.predict("gpu_nodes_log", answer=..., choices=choices)
-
-# %% [markdown]
-# Further up, a line says that rank 0 *wrote* the file, and rank 1 on the other node can't find it. The error alone
-# would not be enough, because a mistyped path looks just the same. That is why a rule in `RULES` may ask for a second
-# line in addition to the one that shows the cause:
+course.predict("gpu_nodes_kinds", answer=..., choices=choices)
 
 # %%
-course.answer("gpu_nodes_log", answer="b")
-for rule in RULES:
-    print(f"{rule.cause:24}{rule.shows:.62}")
-    if rule.beside:
-        print(f"{'   and elsewhere':24}{rule.beside}")
+course.answer("gpu_nodes_kinds", answer="c")
 
 # %% [markdown]
-# The order of `RULES` matters. A job may run into its time limit *because* a rank ran out of memory while the others
-# waited for it, so "out of memory" is above "time limit". Your function therefore goes through the rules from top to
-# bottom, and for each rule through the lines of the log:
+# The kind counts more than the time. Rank 0 noticed the closed connection at once, a second before the launcher noticed
+# that rank 1 had ended, and the clocks of two nodes may differ as well. For the same reason, a report can be among the
+# `consequences` even though it is earlier than the cause. And the whole job is not a rank, so None is never in `ranks`.
 #
-# 1. `in_time(log.splitlines())` gives you the lines in the order of time, without empty ones.
-# 2. `found = re.search(rule.shows, line)` is None if the line doesn't show this cause. If it does, and `rule.beside` is
-#    not empty, then `beside(rule, found, log)` must be true as well. The first line that passes is the answer,
-#    `Cause(rule.cause, (line,))`.
-# 3. If no rule fits, the cause is `UNKNOWN`. Then the reader of your answer should at least see where to look. An error
-#    like `Connection closed by peer` only follows from another one, so show up to three lines that `ERROR` finds and
-#    `CONSEQUENCE` does not. If there is no such line, take those that `ERROR` finds, and if there are none either, the
-#    last line of the log.
-#
-# `ERROR` and `CONSEQUENCE` are compiled regular expressions, so you write `ERROR.search(line)`.
+# **Before you type:** what does your function do if two reports have the same kind and the same time? Read in the
+# docstring what it should do.
 
 # %% tags=["exercise"]
 # explain_failure
 
 # %% [markdown]
-# If you have a log of a failed launch, `course doctor --log FILE` reads it in the same way.
+# You can also try your function on one of the recorded logs. `reports_of` is the first of the two steps.
+#
+# ```python
+# reports = reports_of(lines_of(recording("out of memory").log))
+# for report in reports:
+#     print(report.kind.name, report.rank, report.failure, report.line.number)
+# print(explain_failure(reports, world_size=2).cause.line.text)
+# ```
+#
+# If you have the log of a failed launch, type `course doctor --log FILE` in a terminal. It reads the log in the same
+# way and adds what you can do next.
 
 # %%
 course.progress()

@@ -16,7 +16,7 @@
 # 2. *How often should you save?*: the cost of a checkpoint against the cost of a failure
 # 3. *The ranks save while they train*: sharded checkpoints that are written in the background
 # 4. *Whole or sharded, on a GPU*: the memory of DDP and FSDP2, counted and recorded
-# 5. *When the launch fails*: how to find the cause in a log of forty processes
+# 5. *When the launch fails*: how to find the cause among the complaints of forty processes
 # 6. *torchrun on several nodes*: the batch script, and one variable that it needs
 # 7. *From GPU to GPU, between two nodes*: GPUDirect RDMA, rails, and the variables that choose a network card
 # 8. *nccl-tests on two nodes*: the command, its columns, and a published line
@@ -30,7 +30,6 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from textwrap import fill
 
 import numpy as np
 import torch
@@ -495,19 +494,34 @@ print(recorded_memory_text(recorded_memory()))
 #
 # ## When the launch fails
 #
-# Forty processes write into one log, each whenever it can. Most of the errors that you see there are *consequences*.
-# One rank failed, and all the others report that they can't reach it any more. So look for the rank that failed
-# *first*, and also for ranks that don't complain at all.
+# Suppose that `srun` has started forty ranks, and one of them stops with an exception. Slurm usually lets the other 39
+# go on, and they wait for the missing rank in their next collective. With NCCL, PyTorch gives up after ten minutes, and
+# each of the 39 writes that a collective took too long. These complaints are the end of the log, and none of them tells
+# you what happened. The line that does is far above them, or in a different file.
 #
-# Here is a made-up example with two lines, from two ranks:
+# It helps to sort the lines by what they can tell you. A line that reports a failure is one of three things:
+#
+# - A *cause* explains why a rank failed, for example an exception in its program.
+# - A *sign* shows that a rank failed, but not why, for example an exit code.
+# - A *consequence* is a complaint about a different rank, for example a timeout or a closed connection.
+#
+# In this made-up example there are four ranks, and most of the log is left out:
 #
 # ```
-# [rank0]: RuntimeError: Connection closed by peer
-# [rank1]: FileNotFoundError: 'data/train.bin'
+# 12:10:02 [rank0]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 milliseconds
+# 12:10:02 [rank3]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600020 milliseconds
+# 12:10:03 [rank1]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600031 milliseconds
+# 12:00:01 [rank2]: KeyError: 'label'
 # ```
 #
-# Rank 0's error is a consequence, since a connection that a peer closed means that the peer ended. Rank 1's error needs
-# no other error to explain it, so this is the cause.
+# Three questions turn these lines into a story:
+#
+# 1. *Which rank explains its own failure?* Rank 2 does. The timeouts follow from its KeyError, because a rank that has
+#    stopped never arrives at the next collective.
+# 2. *Which other ranks report the same?* None of them. So you look at what only rank 2 has, which is its node and its
+#    part of the data. If all four had reported this KeyError, you would look at the program.
+# 3. *Which ranks report nothing?* None here. But suppose that the last line were missing. Then rank 2 would be the only
+#    rank that doesn't complain, and you would know where to look although no line gives a cause.
 #
 # The next cell prints two real logs. The first is from two ranks on one node. The second is from two ranks on two
 # nodes, and the number at the beginning of each line is that of the node.
@@ -516,10 +530,12 @@ print(recorded_memory_text(recorded_memory()))
 
 # %%
 from course_utils.lessons.gpu_nodes import readable, recording
+from course_utils.words import wrapped
 
 first, second = recording("out of memory"), recording("no shared files")
 for number, record in enumerate((first, second), start=1):
-    print(f"--- {number}: {record.origin}", readable(record.log, width=95), sep="\n\n")
+    print(wrapped(f"--- {number}: {record.origin}\n"))
+    print(readable(record.log, width=92), end="\n\n")
 
 # %%
 choices = {
@@ -530,27 +546,66 @@ choices = {
 }
 course.predict("causes", first=..., second=..., choices=choices)
 
-# %% tags=["figure:13_memory"]
-from course_utils.lessons.gpu_nodes import explain_failure
+# %% [markdown]
+# `reports_of` finds the lines that report a failure, and `explain_failure` asks the three questions.
 
-causes = [explain_failure(record.log) for record in (first, second)]
+# %% tags=["figure:13_memory"]
+from course_utils.lessons.gpu_nodes import explain_failure, lines_of, reports_of
+
+reports = [reports_of(lines_of(record.log)) for record in (first, second)]
+causes = [explain_failure(each, world_size=2).cause.failure for each in reports]
 letters = {"out of memory": "b", "no shared files": "d"}
-course.answer("causes", first=letters[causes[0].name], second=letters[causes[1].name])
-for cause in causes:
-    print(fill(f"{cause.name}: {cause.why} → {cause.next}", 95))
-pictures.log_map(first.log, "Many lines report errors, and one shows the cause")
+course.answer("causes", first=letters[causes[0]], second=letters[causes[1]])
+for report in sorted(reports[0], key=lambda report: report.line.number):
+    rank = "the job" if report.rank is None else f"rank {report.rank}"
+    text = report.line.text.strip()
+    print(f"{rank:8}{report.kind.name:13}{report.failure:15}{text:.44}")
+pictures.story(reports[0], 2, "The first complaint is not the cause")
 
 # %% [markdown]
-# In the first log, rank 0 reports a closed connection, and rank 1 says nothing. But the last block that torchrun prints
-# names rank 1 under *Root Cause (first observed failure)*, with exit code −9. This means that the process was killed by
-# signal 9, and no program can print anything after that. The reason is only in the last line, which isn't the launch's.
-# We added it from the kernel's log (`dmesg`). Under Slurm, look for `oom_kill` in a message of `slurmstepd`, or for the
-# state `OUT_OF_MEMORY` in `sacct`. In the second log, rank 0 wrote a file that rank 1 doesn't find, so each node has a
-# folder `/mnt/runs` of its own.
+# The picture shows the reports of the first log, and the cause has a dark edge. Rank 0 is the first to complain,
+# because its peer has closed the connection, and torchrun then terminates it. Rank 1 itself writes nothing about the
+# failure. It is torchrun that reports its exit code −9, in the block under *Root Cause (first observed failure)*. This
+# means that signal 9 killed the process, and after that no program can print anything. So what torchrun calls the root
+# cause is only a sign. The reason is in the last line, which isn't from the launch. We added it from the kernel's log
+# (`dmesg`). Under Slurm, look for `oom_kill` in a message of `slurmstepd`, or for the state `OUT_OF_MEMORY` in `sacct`.
 #
-# `explain_failure` has a list of regular expressions, with those that show a cause before those that can be its
-# consequences. In a terminal, `course doctor --log FILE` does the same with a log of yours. The
-# [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` lets you write the search.
+# In the second log, rank 0 wrote a file that rank 1 doesn't find, so each node has a folder `/mnt/runs` of its own.
+#
+# ### A file for each rank
+#
+# With many ranks, a log is easier to read if each of them writes to a file of its own. `srun --output=logs/%t.out` does
+# this, because Slurm replaces `%t` by the number of the task. torchrun does it with `--log-dir logs --redirects 3`,
+# where 3 means both standard output and standard error. Then the command `course doctor --log logs` reads all these
+# files together and prints the story. The next cell writes such files for our made-up example, and calls the functions
+# behind the command.
+
+# %%
+from contextlib import chdir
+
+from course_utils.lessons.gpu_nodes import log_report, log_report_text, read_logs
+
+logs = folder / "logs"
+logs.mkdir(exist_ok=True)
+timeout = "Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 ms"
+for rank in (0, 1, 3):
+    line = f"2026-11-22 12:10:0{rank} [rank{rank}]: {timeout}\n"
+    (logs / f"{rank}.out").write_text(line)
+(logs / "2.out").write_text(
+    """2026-11-22 12:00:01 [rank2]: step 41
+[rank2]: Traceback (most recent call last):
+[rank2]:   File "train.py", line 31, in <module>
+[rank2]:     label = example["label"]
+[rank2]: KeyError: 'label'
+"""
+)
+with chdir(folder):
+    print(wrapped(log_report_text(log_report(read_logs(["logs"]).lines))))
+
+# %% [markdown]
+# Now delete all five lines of rank 2 in the cell above, and run the cell again. What can the command still tell you?
+# The [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` lets you write the function that asks the three
+# questions.
 #
 # Some launches fail without any error. With `--gpus-per-task=1`, Slurm shows each process only one GPU, which then
 # always has number 0. A program that compares the number of GPUs with that of processes, as `meet.py` on the main page
@@ -871,8 +926,8 @@ course.draw.measured_bars(bars, title, "One step on 256 examples", x="time of a 
 #
 # A speed-up depends on how long a GPU computes for each byte that it sends, so a statement about a network is always
 # one about a model as well. The best interval between checkpoints is $\sqrt{2\,C M}$, and an asynchronous checkpoint
-# makes $C$ the time of a copy. In a log, look for the rank that failed first. Between nodes, look for `GDRDMA` in
-# NCCL's log, and run nccl-tests before you rewrite your program.
+# makes $C$ the time of a copy. In a log, look for a rank that explains its own failure, and for ranks that are silent.
+# Between nodes, look for `GDRDMA` in NCCL's log, and run nccl-tests before you rewrite your program.
 #
 # **To read**
 #

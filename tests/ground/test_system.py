@@ -14,6 +14,8 @@ from course_utils import system
 from workshop.house import modules
 
 LINUX_ALONE = {
+    "course_utils.lessons.gpu_nodes.failures.advice": "tells the reader of a cluster's log where to look",
+    "course_utils.lessons.gpu_nodes.failures.rules": "the words of other programs' logs",
     "course_utils.ranks.links.network": "emulated links are made of namespaces; `obstacle` says so elsewhere",
     "course_utils.ranks.links.delay": "its switch, which runs without the course",
     "course_utils.teacher.sandbox": "the teacher's box is a tool of Linux; `obstacle` says so elsewhere",

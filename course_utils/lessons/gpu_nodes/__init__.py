@@ -21,9 +21,13 @@ if TYPE_CHECKING:
         save_checkpoint,
         set_random_states,
     )
-    from .failures.explain import CONSEQUENCE, ERROR, RULES, UNKNOWN, Cause, beside, explain_failure, in_time
+    from .failures.line_reports import reports_of
+    from .failures.log_files import read_logs
+    from .failures.log_parser import lines_of
+    from .failures.log_report import log_report, log_report_text
     from .failures.readable_log import readable
     from .failures.recorded_logs import recording
+    from .failures.story import FailureReport, ReportKind, Story, explain_failure
     from .ladder import climb_here, recorded_climb
     from .launch import find_launch, process_group
     from .launch_commands import hand_in, has_slurm, losses_of, printed_losses, progress_lines, training_folder

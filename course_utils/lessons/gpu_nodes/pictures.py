@@ -2,22 +2,23 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyBboxPatch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from course_utils.draw import style
 from course_utils.draw.style import paler
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.explain import CONSEQUENCE, ERROR, explain_failure, shortened
+from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, explain_failure
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import variables_read
 from course_utils.lessons.gpu_nodes.rail_pictures import rails as rails
+from course_utils.lessons.gpu_nodes.sentences import span_text, story_text
 from course_utils.lessons.gpu_nodes.tries import Try, tries_text
-from course_utils.words import as_sentences, count, ranks
+from course_utils.words import as_sentences, count, ranks, time_unit
 
 _MOST = 128  # ranks whose numbers can be read
 _OWN, _FIRST, _MARKED = "#7DB9DE", "#0072B2", "#E69F00"
@@ -289,77 +290,120 @@ def _end(row: StartRow, in_epoch: int) -> int:
     return _steps_before(row.due, in_epoch) + len(row.due)
 
 
-class LineKind(StrEnum):
-    """What a line of a log is to its reader; the value is what the legend calls it."""
-
-    OTHER = "says something"
-    ERROR = "an error"
-    CONSEQUENCE = "follows from another"
-    CAUSE = "the cause"
-
-
-_COLOURS = {
-    LineKind.OTHER: "#CFCFCF",
-    LineKind.ERROR: "#E69F00",
-    LineKind.CONSEQUENCE: "#CC79A7",
-    LineKind.CAUSE: style.STUCK,
+_MARKS = {
+    ReportKind.CAUSE: ("X", style.STUCK, 9.5, "explains a failure"),
+    ReportKind.SIGN: ("s", "#E69F00", 7.0, "shows a failure, but not its reason"),
+    ReportKind.CONSEQUENCE: ("o", "#CC79A7", 7.0, "complains about a different rank"),
 }
-_LOG_LINE = 0.085  # inches
-_LONGEST = 110  # letters that fill the width
+"""Kind of a report → its marker, colour and size in points, and the words of the legend."""
+_FEW_RANKS, _FEW_ROW, _MANY_ROW = 10, 0.32, 0.17  # inches
+_APART = 15  # pixels from one report of a rank to its next, at least
+_SILENT = "reports nothing"
 
 
-def log_map(log: str, title: str = "") -> Figure:
-    """Draw a log from above: where it speaks of errors, and where `explain_failure` finds the cause.
+def story(reports: Sequence[FailureReport], world_size: int, title: str = "") -> Figure:
+    """Draw what each rank of a failed launch reports and when, and which ranks are silent.
+
+    The cause has a dark edge; if all reports are consequences, none has. Reports of one rank that are too near each
+    other to be seen are moved apart.
 
     Args:
-        log: what a failed launch printed.
-        title: said first; the finding (which line shows the cause, and how many errors stand before it) follows.
+        reports: what the lines of the log report, in any order.
+        world_size: the number of ranks.
+        title: said first; the finding (what is the cause, and what else was reported) then stands under it.
     """
-    cause, lines = explain_failure(log), log.splitlines()
-    kinds = [kind_of(line, line in cause.lines) for line in lines]
-    found = log_finding(kinds, cause.name)
-    marks = {kind.value: Patch(facecolor=colour) for kind, colour in _COLOURS.items() if kind in kinds}
-    above = style.legend_height(list(marks), 0.6)
-    heading = (title, found) if title else (found, "")
-    layout = {"left": 0.6, "right": 0.15, "below": 0.1, "above": above}
-    picture, (ax,) = style.new_picture(*heading, heights=[_LOG_LINE * len(lines) + 0.3], **layout)
-    ax.set_xlim(0, _LONGEST)
-    ax.set_ylim(len(lines) + 0.3 / _LOG_LINE, 0)
-    ax.axis("off")
-    for y, (line, kind) in enumerate(zip(lines, kinds, strict=True)):
-        indent = min(len(line) - len(line.lstrip()), 20)
-        long = max(0.6, min(len(line.strip()), _LONGEST - indent))
-        high = 1.0 if kind == LineKind.CAUSE else 0.7
-        ax.add_patch(Rectangle((indent, y + (1 - high) / 2), long, high, facecolor=_COLOURS[kind], linewidth=0))
-        if kind != LineKind.OTHER:
-            ax.text(-1, y + 0.5, str(y + 1), ha="right", va="center", fontsize=6, color=_ink(kind))
-    at = {"fontsize": 7.2, "family": "monospace", "parse_math": False, "color": _COLOURS[LineKind.CAUSE]}
-    letters = int((style.WIDTH - 0.9) * style.DOTS / 6.4)
-    for line in cause.lines[:1]:
-        ax.text(0, len(lines) + 0.2 / _LOG_LINE, shortened(line.strip(), letters), va="center", **at)
-    style.draw_legend(ax, marks)
-    picture.alt_text = f"A log of {len(lines)} lines seen from above. {as_sentences(*heading)} {' '.join(cause.lines)}"
+    if not 1 <= world_size <= _MOST:
+        raise CourseError(f"pictures.story: between 1 and {_MOST} ranks can be drawn, not {world_size}.")
+    found = explain_failure(reports, world_size)
+    cause = found.cause if found and found.cause.kind != ReportKind.CONSEQUENCE else None
+    heading = (title, story_text(found, world_size)) if title else (story_text(found, world_size), "")
+    writers = [*([None] if any(report.rank is None for report in reports) else []), *range(world_size)]
+    high = _FEW_ROW if len(writers) <= _FEW_RANKS else _MANY_ROW
+    legend = {_MARKS[kind][3]: _mark(kind) for kind in ReportKind if any(report.kind == kind for report in reports)}
+    layout = {"left": 0.85, "right": 0.2, "below": 0.5, "above": style.legend_height(list(legend), 0.85)}
+    picture, (ax,) = style.new_picture(*heading, heights=[high * len(writers)], **layout)
+    first = min((report.time for report in reports), default=0.0)
+    last = max((report.time for report in reports), default=0.0)
+    scale, unit = _axis_unit(last - first)
+    span = (last - first) * scale or 1.0
+    ax.set_xlim(-0.03 * span, 1.03 * span)
+    ax.set_ylim(len(writers) - 0.5, -0.5)
+    if last == first:
+        ax.set_xticks([0])
+    named: set[str] = set()
+    for y, writer in enumerate(writers):
+        if y % 2 == 0:
+            ax.axhspan(y - 0.5, y + 0.5, facecolor="#F5F5F5", linewidth=0)
+        own = sorted((report for report in reports if report.rank == writer), key=lambda report: report.time)
+        if not own:
+            ax.text(0, y, _SILENT, fontsize=style.SMALL, color=style.FAINT, style="italic", va="center_baseline")
+        _row(ax, y, own, [(report.time - first) * scale for report in own], cause, named)
+    labels = ["the job" if writer is None else f"rank {writer}" for writer in writers]
+    ax.set_yticks(range(len(writers)), labels, fontsize=style.TEXT if high == _FEW_ROW else style.SMALL)
+    ax.set_xlabel(f"time after the first report ({unit})", fontsize=style.TEXT, color="#555555")
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["left"]].set_visible(False)
+    style.draw_legend(ax, legend)
+    picture.alt_text = f"The reports of each rank over time. {as_sentences(*heading)} {_listed(reports, first)}"
     return picture
 
 
-def kind_of(line: str, shows_cause: bool) -> LineKind:
-    """What a line of a log is to its reader."""
-    if shows_cause:
-        return LineKind.CAUSE
-    if CONSEQUENCE.search(line):
-        return LineKind.CONSEQUENCE
-    return LineKind.ERROR if ERROR.search(line) else LineKind.OTHER
+def _axis_unit(span: float) -> tuple[float, str]:
+    """The factor from seconds, and the name, of the unit in which an axis of this length reads best."""
+    if span < 120:
+        return time_unit(span or 1.0)
+    return (1 / 60, "minutes") if span < 7200 else (1 / 3600, "hours")
 
 
-def log_finding(kinds: list[LineKind], name: str) -> str:
-    """Where in the log the cause stands."""
-    if LineKind.CAUSE not in kinds:
-        return f"{len(kinds)} lines; the cause is {name}"
-    line = kinds.index(LineKind.CAUSE)
-    before = sum(kind != LineKind.OTHER for kind in kinds[:line])
-    earlier = "no error stands before it" if not before else f"{before} lines with errors stand before it"
-    return f"{name}: line {line + 1} of {len(kinds)} shows it; {earlier}"
+def _mark(kind: ReportKind, is_cause: bool = False, **at: list[float]) -> Line2D:
+    """The mark of a report."""
+    marker, colour, size, _ = _MARKS[kind]
+    edge = {"markeredgecolor": style.INK, "markeredgewidth": 1.4} if is_cause else {"markeredgecolor": "white"}
+    data = at or {"xdata": [], "ydata": []}
+    return Line2D(
+        **data, linestyle="", marker=marker, color=colour, markersize=size + 2 * is_cause, clip_on=False, **edge
+    )
 
 
-def _ink(kind: str) -> str:
-    return _COLOURS[LineKind.CAUSE] if kind == LineKind.CAUSE else style.FAINT
+def _row(
+    ax: Axes,
+    y: int,
+    own: Sequence[FailureReport],
+    at: Sequence[float],
+    cause: FailureReport | None,
+    named: set[str],
+) -> None:
+    """The reports of one rank; failures that no row above has named get their names, if there is room."""
+    begin, end = ax.get_xlim()
+    pixel = (end - begin) / (ax.get_position().width * style.WIDTH * style.DOTS)
+    clusters: list[list[tuple[float, FailureReport]]] = []
+    for x, report in zip(at, own, strict=True):
+        least = clusters[-1][-1][0] + _APART * pixel if clusters else begin
+        if not clusters or x > least:
+            clusters.append([])
+        clusters[-1].append((max(x, least), report))
+    for index, cluster in enumerate(clusters):
+        for x, report in cluster:
+            ax.add_line(_mark(report.kind, report == cause, xdata=[x], ydata=[y]))
+        names = dict.fromkeys(each.failure for _, each in cluster if each.failure not in named or each == cause)
+        text = ", ".join(names)
+        wide = (style.text_width(text) + 14) * pixel
+        left, right = cluster[0][0], cluster[-1][0]
+        before = clusters[index - 1][-1][0] if index else begin
+        after = clusters[index + 1][0][0] if index + 1 < len(clusters) else end
+        fits_right, fits_left = right + wide < after, left - wide > before
+        if text and (fits_right or fits_left or cause in [each for _, each in cluster]):
+            named |= {*names}
+            words = {"fontsize": style.SMALL, "va": "center_baseline", "color": style.INK, "parse_math": False}
+            x, side = (left - 11 * pixel, "right") if fits_left and not fits_right else (right + 11 * pixel, "left")
+            ax.text(x, y, text, ha=side, fontweight="bold" if cause and cause.failure in names else "normal", **words)
+
+
+def _listed(reports: Sequence[FailureReport], first: float) -> str:
+    """All reports in words, in the order of time."""
+    in_time = sorted(reports, key=lambda report: report.time)
+    return "; ".join(
+        f"{'the job' if report.rank is None else f'rank {report.rank}'}: {report.failure}, "
+        + (f"{span_text(report.time - first)} after the first report" if report.time > first else "first")
+        for report in in_time
+    )

@@ -5,8 +5,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.allreduce.bandwidth import bus_bandwidth
+from course_utils.lessons.gpu_nodes.failures.story import ReportKind, Story
 from course_utils.measuring import BUSY, NEAR, Compared, Measured, is_busy, relative_errors, times_text, unless_busy
-from course_utils.words import bytes_text, count, join, number_text, percent, seconds_text
+from course_utils.words import (
+    bytes_text,
+    capital,
+    count,
+    days_text,
+    join,
+    number_text,
+    percent,
+    ranks,
+    ranks_in_words,
+    seconds_text,
+)
 
 if TYPE_CHECKING:
     from course_utils.lessons.gpu_nodes.ladder import Climb
@@ -312,3 +324,39 @@ def scales_text(magnitudes: Sequence[float], errors: Mapping[str, Sequence[float
         title += f"; without one, it stays that low only for sizes from {min(near):g} to {max(near):g}"
     finding = f"Without a scale, E4M3 loses all numbers of size {max(lost):g} or less" if lost else ""
     return title, finding
+
+
+def story_text(story: Story | None, world_size: int) -> str:
+    """Return what is the cause of a failed launch, who shares it, and what else was reported and when."""
+    if story is None:
+        return "No rank reports a failure"
+    silent = f"{_which(story.silent, world_size)} {'report' if len(story.silent) > 1 else 'reports'} nothing"
+    rest = [silent] if story.silent else []
+    if story.cause.kind == ReportKind.CONSEQUENCE:
+        return ", and ".join(["All reports complain about other ranks", *rest])
+    owner = f" on {_which(story.ranks, world_size)}" if story.ranks else ""
+    explains = "explains the most" if story.cause.kind == ReportKind.CAUSE else "explains the most, but gives no reason"
+    earlier = [report for report in story.consequences if report.time < story.cause.time]
+    parts = [f"{capital(story.cause.failure)}{owner} {explains}"]
+    if earlier:
+        parts.append(f"{count(len(earlier), 'earlier report')} {'explain' if len(earlier) > 1 else 'explains'} less")
+    elif story.consequences:
+        last = story.consequences[-1].time - story.cause.time
+        others = len(story.consequences)
+        when = f"{span_text(last)} later" if last else "of the same time"
+        parts.append(f"the {f'last of {others} other reports' if others > 1 else 'other report'} is {when}")
+    return "; ".join([*parts, *rest])
+
+
+def _which(some: Sequence[int], world_size: int) -> str:
+    """Some of the ranks by their numbers, or how many they are."""
+    if len(some) == world_size > 1:
+        return "both ranks" if world_size == 2 else f"all {world_size} ranks"
+    return ranks_in_words(list(some)) if 1 <= len(some) <= 6 else f"{len(some)} of {ranks(world_size)}"
+
+
+def span_text(seconds: float) -> str:
+    """A time from a moment to hours in words: `1.2 ms`, `45 s`, `10 minutes`, `3 hours`."""
+    if seconds < 120:
+        return seconds_text(seconds)
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else days_text(seconds)

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from course_utils.lessons.gpu_nodes.failures.explain import shortened
-
 NOISE = re.compile(
     r"torch/distributed/run\.py:\d+\]|Unable to resolve hostname|hostname of the client socket cannot be retrieved"
     r"|^(\d+: )?(\[rank\d+\]:)?\s*(\^+|-+|=+)\s*$"
@@ -34,3 +32,8 @@ def readable_lines(lines: Iterable[str], width: int = 104) -> Iterator[str]:
             inside = False
             if line.strip() and not NOISE.search(line):
                 yield shortened(_BUILT.sub(r"[\1]", line.rstrip("\n")), width)
+
+
+def shortened(line: str, width: int = 240) -> str:
+    """The line, or its beginning if it is long."""
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.explain import CAUSES
+from course_utils.lessons.gpu_nodes.failures.advice import ADVICE
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -14,8 +14,8 @@ def _log_of(failure: str) -> Path:
     return LOGS / f"{failure.lower().replace(' ', '_')}.log"
 
 
-RECORDED = tuple(cause for cause in CAUSES if _log_of(cause).exists())
-"""The causes of which there is a log; of the others, which take broken machines, only the words are known."""
+RECORDED = tuple(failure for failure in ADVICE if _log_of(failure).exists())
+"""The failures of which there is a log; of the others, many of which take broken machines, only the words are known."""
 
 
 @dataclass(frozen=True)

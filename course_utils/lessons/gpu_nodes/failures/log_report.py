@@ -1,0 +1,235 @@
+"""What `course doctor --log` prints: which launch failed, why, on which ranks, and what to do next."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from course_utils.errors import CourseError
+from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, UNKNOWN, advice_for
+from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
+from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE
+from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of, telling_lines
+from course_utils.lessons.gpu_nodes.failures.log_line import Line
+from course_utils.lessons.gpu_nodes.failures.logged_launches import LaunchEnding, LoggedLaunch, launches_of
+from course_utils.lessons.gpu_nodes.failures.readable_log import shortened
+from course_utils.lessons.gpu_nodes.failures.rules import is_error
+from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story, explain_failure
+from course_utils.lessons.gpu_nodes.failures.tracebacks import CodePosition, RaisedError, tracebacks_of
+from course_utils.words import capital, count
+
+MOST_FOLLOWERS = 3
+NO_POSITION = "Look for the place in the program that raises it; the lines above this one may show the calls."
+"""For an exception of the program of which the log does not show the calls."""
+LAST_LINES = 10
+"""If a log ends without a word, an error in so many lines before its end counts as a failure."""
+_NOT_WORTH_SAYING = {EXIT_CODE, "terminated", "aborted", "interrupted"}
+"""What every failure ends with."""
+
+
+@dataclass(frozen=True)
+class LogReport:
+    """What a log tells about the launches in it.
+
+    Attributes:
+        launch: the one that is explained: the last that failed, or the last.
+        number: which of the launches it is, counted from 1.
+        launches: how many there are.
+        story: why it failed; None if nothing known is reported.
+        raised: the exception that is its cause, if the cause is one.
+        failed: whether it failed.
+        telling: the lines that say most, if there is no story.
+        alike: how many processes raised this exception, if the log does not tell which.
+        behind: the ranks that asked for the fewest collectives, if watchdogs tell.
+    """
+
+    launch: LoggedLaunch
+    number: int
+    launches: int
+    story: Story | None
+    raised: RaisedError | None
+    failed: bool
+    telling: tuple[Line, ...] = ()
+    alike: int = 1
+    behind: Behind | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the cause is known, or nothing failed."""
+        return not self.failed or (self.story is not None and self.story.cause.failure != EXIT_CODE)
+
+
+def log_report(lines: Sequence[Line]) -> LogReport:
+    """Explain the last launch that failed.
+
+    Args:
+        lines: of a log, with one launch or several.
+
+    Raises:
+        CourseError: there are none.
+    """
+    launches = launches_of(lines)
+    if not launches:
+        raise CourseError("There is no text in this log. Give the file that holds what the launch printed.")
+    for number, launch in reversed(list(enumerate(launches, 1))):
+        if launch.ending == LaunchEnding.ENDED_WELL:
+            continue
+        reports = reports_of(launch.lines, launch.world_size)
+        if not reports and launch.ending == LaunchEnding.UNKNOWN and not any(map(is_error, launch.lines[-LAST_LINES:])):
+            continue
+        story = explain_failure(reports, launch.world_size)
+        telling = () if story else tuple(telling_lines(launch.lines))
+        raised, alike = _raised(launch, story)
+        behind = behind_of(launch.lines) if story and story.cause.kind == ReportKind.CONSEQUENCE else None
+        return LogReport(launch, number, len(launches), story, raised, True, telling, alike, behind)
+    return LogReport(launches[-1], len(launches), len(launches), None, None, False)
+
+
+def _raised(launch: LoggedLaunch, story: Story | None) -> tuple[RaisedError | None, int]:
+    """The exception that a cause is, and how many processes raised it if the log does not tell which."""
+    if story is None:
+        return None, 1
+    chains = tracebacks_of(launch.lines).chains
+    raised = next((raised for chain in chains for raised in chain if raised.line == story.cause.line), None)
+    text = story.cause.line.text.strip()
+    alike = sum(any(raised.line.text.strip() == text for raised in chain) for chain in chains)
+    return raised, 1 if story.ranks else max(alike, 1)
+
+
+def log_report_text(report: LogReport) -> str:
+    """The report in a few lines."""
+    return "\n".join(_text_lines(report))
+
+
+def _text_lines(report: LogReport) -> Iterator[str]:
+    if report.launches > 1 and report.failed:
+        yield _which_launch(report)
+    if not report.failed:
+        yield from _nothing_failed(report)
+    elif report.story is None:
+        yield f"unknown: {UNKNOWN.why}"
+        yield from (_line_text(line, report) for line in report.telling)
+        yield f"Next: {UNKNOWN.next}"
+        yield f"Read more: {UNKNOWN.page}"
+    else:
+        yield from _story_lines(report, report.story)
+
+
+def _which_launch(report: LogReport) -> str:
+    first, last = report.launch.lines[0], report.launch.lines[-1]
+    lines = f"lines {first.number} to {last.number}" if first.file == last.file else f"from {first.file} on"
+    place = "the last" if report.number == report.launches else f"number {report.number}, the last that failed"
+    return f"This log has {report.launches} launches. Here is {place} ({lines})."
+
+
+def _nothing_failed(report: LogReport) -> Iterator[str]:
+    if report.launch.ending == LaunchEnding.ENDED_WELL:
+        yield "Nothing failed here: the launch came to its end, and no rank reports an error that stopped it."
+    else:
+        yield "No failure shows in this log. It ends with this line:"
+        yield _line_text(report.launch.lines[-1], report)
+        yield "Next: If the program still runs but does nothing, the ranks may wait for each other."
+        yield f"Read more: {ADVICE['collective timeout'].page}"
+
+
+def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
+    cause = story.cause
+    advice = advice_for(cause.failure)
+    yield f"{cause.failure}{_on_ranks(story, report.launch.world_size)}: {advice.why}"
+    if report.raised and report.alike > 1:
+        yield f"{report.alike} processes say so; the log does not tell which ranks they are."
+    yield _line_text(cause.line, report)
+    if report.raised and report.raised.message and cause.line.text.rstrip().endswith(":"):
+        yield f"        {shortened(report.raised.message[0].text.strip())}"
+    position = report.raised.position if report.raised else None
+    if position and not (position.is_of_a_package and cause.failure in ADVICE):
+        yield f"    in the program: {_position_text(position)}"
+    if cause.kind == ReportKind.CONSEQUENCE and (text := _waiting_text(story, report.launch.world_size)):
+        yield text
+    if report.behind:
+        yield _behind_text(report.behind)
+    if text := _followers_text(story):
+        yield text
+    yield f"Next: {advice.next if position or cause.failure in ADVICE else NO_POSITION}"
+    yield f"Read more: {advice.page}"
+
+
+def _on_ranks(story: Story, world_size: int) -> str:
+    """On which ranks, as far as that is known."""
+    number = len(story.ranks)
+    if not number:
+        return ""
+    if number == world_size > 1:
+        return f" on all {world_size} ranks"
+    rest = f" of {world_size}" if world_size > 1 else ""
+    return f" on {ranks_text(story.ranks)}{rest}"
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """Ranks in words: "rank 2", "ranks 0 and 3", "ranks 0 to 7", "ranks 0, 2, 4 and 60 more"."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
+        return f"ranks {ranks[0]} to {ranks[-1]}"
+    if len(ranks) > 6:
+        return f"ranks {', '.join(map(str, ranks[:3]))} and {len(ranks) - 3} more"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+
+
+def _line_text(line: Line, report: LogReport) -> str:
+    """A line of the log, with where it is and who wrote it."""
+    file = f"{line.file}, " if line.file else ""
+    who = ", ".join(filter(None, [f"rank {line.rank}" if line.rank is not None else "", line.node]))
+    return f"    {file}line {line.number}{f' ({who})' if who else ''}: {shortened(line.text.strip())}"
+
+
+def _position_text(position: CodePosition) -> str:
+    function = f", in {position.function}" if position.function not in ("", "<module>") else ""
+    return f"{position.file}, line {position.number}{function}"
+
+
+def _waiting_text(story: Story, world_size: int) -> str:
+    """Who reports nothing, if no rank says what went wrong with itself."""
+    silent = story.silent
+    if not silent or len(silent) == world_size:
+        return ""
+    verb = "reports" if len(silent) == 1 else "report"
+    owner = "its" if len(silent) == 1 else "their"
+    return capital(f"{ranks_text(silent)} {verb} nothing: look at {owner} output and node first.")
+
+
+def _behind_text(behind: Behind) -> str:
+    subject = capital(ranks_text(behind.ranks))
+    return (
+        f"{subject} stayed behind: the last collective asked for there is number {behind.work}, and elsewhere "
+        f"number {behind.others}."
+    )
+
+
+def _followers_text(story: Story) -> str:
+    """What only followed from the cause."""
+    by_failure: dict[str, list[FailureReport]] = {}
+    for report in story.consequences:
+        if report.kind == ReportKind.CONSEQUENCE and report.failure not in _NOT_WORTH_SAYING:
+            by_failure.setdefault(report.failure, []).append(report)
+    if story.cause.kind == ReportKind.CONSEQUENCE or not by_failure:
+        return ""
+    parts = [_follower_text(failure, reports, story.cause.time) for failure, reports in by_failure.items()]
+    more = f", and {count(len(parts) - MOST_FOLLOWERS, 'other report')}" if len(parts) > MOST_FOLLOWERS else ""
+    return f"What only followed: {'; '.join(parts[:MOST_FOLLOWERS])}{more}."
+
+
+def _follower_text(failure: str, reports: Iterable[FailureReport], since: float) -> str:
+    reports = list(reports)
+    ranks = sorted({report.rank for report in reports if report.rank is not None})
+    who = f" ({ranks_text(ranks)}{{}})" if ranks else "{}"
+    later = later_text(min(report.time for report in reports) - since)
+    return failure + who.format(f", {later}" if later and ranks else f", {later}" if later else "")
+
+
+def later_text(seconds: float) -> str:
+    """How much later something happened, or nothing if that is less than a second."""
+    if seconds < 1:
+        return ""
+    for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * length or (unit == "minute" and seconds >= length):
+            return f"{count(round(seconds / length), unit)} later"
+    return f"{seconds:.0f} s later"

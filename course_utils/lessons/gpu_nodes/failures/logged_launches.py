@@ -1,0 +1,367 @@
+"""Cut a log into launches, and tell how each ended.
+
+A file may hold many launches: Slurm adds to it when a job is queued again, and so does a shell with `>>`. Whatever is
+not certainly the beginning of a new launch belongs to the one before it.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import NamedTuple
+
+from course_utils.lessons.gpu_nodes.failures.log_line import Line
+from course_utils.lessons.gpu_nodes.failures.log_names import LogContent, attempt_of, in_natural_order, jobs_of
+from course_utils.lessons.gpu_nodes.failures.writers import message_of
+
+
+class LaunchEnding(Enum):
+    """How a launch ended."""
+
+    FAILED = auto()
+    CANCELLED = auto()
+    """Slurm ended it before any rank had failed: by `scancel`, at its time limit, for a different job, for a node."""
+    ENDED_WELL = auto()
+    UNKNOWN = auto()
+    """It stops without a word."""
+
+
+@dataclass(frozen=True)
+class LoggedLaunch:
+    """A launch of a program on its ranks.
+
+    Attributes:
+        lines: what it wrote, file by file.
+        ending: how it ended.
+        world_size: the number of ranks, as far as the log tells; 0 if it tells nothing.
+        attempts: how many times torchrun started the ranks.
+    """
+
+    lines: tuple[Line, ...]
+    ending: LaunchEnding
+    world_size: int
+    attempts: int = 1
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that it is in."""
+        return tuple(dict.fromkeys(line.file for line in self.lines))
+
+
+def launches_of(lines: Sequence[Line]) -> list[LoggedLaunch]:
+    """The launches in a log, the latest last.
+
+    Files whose names and contents show that they are of one job, such as one for each rank, are taken together.
+    """
+    files: dict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        files[line.file].append(line)
+    jobs = jobs_of({file: _content(of_file) for file, of_file in files.items()})
+    launches = [launch for job in jobs for launch in _launches_of_job(_with_one_clock([files[file] for file in job]))]
+    return [
+        LoggedLaunch(tuple(cut), _ending(cut), _world_size(cut), _attempts(cut)) for cut in sorted(launches, key=_order)
+    ]
+
+
+def _content(lines: Sequence[Line]) -> LogContent:
+    times = [line.time for line in lines if line.time is not None]
+    ranks = frozenset(line.rank for line in lines if line.rank is not None)
+    return LogContent(ranks, min(times, default=None), max(times, default=None))
+
+
+_HOUR = 3600.0
+_SLACK = 120.0
+"""By how many seconds the ranks may begin one after the other."""
+_APART = 3000.0
+"""Nodes in different time zones seem to write at different times, so many seconds or more between their files."""
+
+
+def _with_one_clock(files: Sequence[Sequence[Line]]) -> list[Sequence[Line]]:
+    """The files of a job, with the clocks of nodes in different time zones set to that of the first file.
+
+    The ranks of a launch begin at the same time. So if two files begin whole hours apart, and neither holds anything
+    of the time in which the other was written, it is their clocks that differ.
+    """
+    contents = [_content(lines) for lines in files]
+    result = list(files)
+    for index, (lines, content) in enumerate(zip(files, contents, strict=True)):
+        first = contents[0]
+        if None in (content.first, content.last, first.first, first.last) or content.ranks & first.ranks:
+            continue
+        ahead = (content.first or 0) - (first.first or 0)
+        hours = round(ahead / _HOUR) * _HOUR
+        silence = max((content.first or 0) - (first.last or 0), (first.first or 0) - (content.last or 0))
+        if hours and abs(ahead - hours) < _SLACK and silence > _APART:
+            result[index] = [line if line.time is None else replace(line, time=line.time - hours) for line in lines]
+    return result
+
+
+def _order(launch: Sequence[Line]) -> tuple[float, list[tuple[int, str]], int]:
+    """By time; without any clock by the names of the files."""
+    times = [line.time for line in launch if line.time is not None]
+    return max(times, default=0.0), in_natural_order(launch[0].file), launch[0].number
+
+
+def _launches_of_job(files: Sequence[Sequence[Line]]) -> Iterator[list[Line]]:
+    """Yield the lines of each launch of a job. The last launch of one file is that of the other files, too."""
+    cuts = [list(_cut(lines)) for lines in files]
+    for back in range(max(map(len, cuts)), 0, -1):
+        yield [line for parts in cuts if back <= len(parts) for line in parts[-back]]
+
+
+# Where a launch begins.
+
+_COMMAND = re.compile(
+    r"\++ (?:\S*/)?(?:(?P<batch>srun|mpirun|mpiexec|sbatch)|torchrun|accelerate|deepspeed|python3?)\b"
+)
+"""The shell repeats its commands after `set -x`. Only the batch script itself calls srun or mpirun."""
+_TORCHRUN_BEGINS = re.compile(r"Setting OMP_NUM_THREADS environment variable for each process")
+_NOT_STARTED = re.compile(
+    r'\s*File "[^"]+", line \d+\s*$|usage: |\S*python\S*: can\'t open file|.*: command not found$'
+)
+"""A program that Python can't read, or that gets a wrong option, has written nothing before."""
+_CALL = re.compile(r'\s*File "[^"]+", line \d+, in |Traceback \(most recent call last\):')
+_RAISED = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::|$)")
+_ENDS = re.compile(
+    r"\S*ChildFailedError:?"
+    r"|srun: error: \S+: tasks? .*(?:Exited|Segmentation|Killed|Aborted|Bus error|Terminated|Memory|Floating)"
+    r"|.*\*\*\* JOB \S+ ON \S+ CANCELLED|mpirun noticed that|.*BAD TERMINATION"
+)
+_JOB_ENDS = re.compile(r".*\*\*\* JOB \S+ ON \S+ CANCELLED")
+_COMPLAINS = re.compile(r"\[?[EW]\d{4} |\[[EW] ")
+"""An error or a warning of PyTorch's C++ code, which may be repeated."""
+_TELLING = (
+    "rror", "xception", "xit", "nterrupt", "Traceback", 'File "', "usage: ", "+ ", "OMP_NUM", "not found", "can't open",
+    "srun", "slurmstepd", "CANCELLED", "DUE TO", "ERMINATION", "terminat", "noticed", "detected", "FATAL", "ABORT",
+    "Fatal", "dumped", "fault", "Killed", "illed", "Abort", "oom", "memory", "slots", "Watchdog", "Xid", "Assertion",
+    "required", "[E", "arning", "status", "return code", "unrecognized",
+)  # fmt: skip
+_RULER = re.compile(r"\W*$")
+_NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
+_OPENING = 5
+"""So many lines at the beginning of a launch are known again when they are repeated."""
+_OPENING_COUNTS = 1000
+"""In so many lines it is counted how many ranks write them."""
+_GOING_ON = 5
+"""So many lines after the end of a whole job are those of the next one."""
+
+
+class _Key(NamedTuple):
+    """What is the same when a line comes again."""
+
+    text: str
+    rank: int | None
+
+
+@dataclass
+class _State:
+    """What is known of a launch while its lines are read."""
+
+    start: int
+    opening: dict[_Key, int] = field(default_factory=dict)
+    """How many times each of its first lines came before the first failure."""
+    is_opening: bool = True
+    again: dict[_Key, list[int]] = field(default_factory=dict)
+    """Where these lines came again after the failure."""
+    is_in_traceback: bool = False
+    ranks_spoke: bool = False
+    has_output: bool = False
+    """Something besides commands that a shell repeats."""
+    has_failed: bool = False
+    has_ended: bool = False
+    job_ended: bool = False
+    after_job: int = 0
+    """Ordinary lines after the end of the job."""
+    not_started: set[str] = field(default_factory=set)
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing has failed yet."""
+        return not (self.has_failed or self.is_in_traceback)
+
+
+def _cut(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
+    """Yield the launches of a file."""
+    state, index = _State(0), 0
+    while index < len(lines):
+        line = lines[index]
+        if state.is_calm and index - state.start > _OPENING_COUNTS and not _is_telling(line.text):
+            state.ranks_spoke = state.ranks_spoke or line.rank is not None
+            index += 1
+            continue
+        text = message_of(line.text)
+        start = _start_of_launch(state, line, text, index)
+        if start is not None and start > state.start:
+            yield lines[state.start : start]
+            state, index = _State(start), start
+            continue
+        _note(state, line, text)
+        index += 1
+    yield lines[state.start :]
+
+
+def _is_telling(text: str) -> bool:
+    """Whether a line may tell of a beginning or an end. Few do, and the patterns that tell them apart take long."""
+    return any(word in text for word in _TELLING)
+
+
+def _start_of_launch(state: _State, line: Line, text: str, index: int) -> int | None:
+    """Where a new launch begins, if this line shows that one has begun."""
+    if not state.has_output:
+        return None
+    if found := _COMMAND.match(text):
+        return index if found["batch"] or state.has_failed else None
+    if _TORCHRUN_BEGINS.search(text):
+        # Several launchers of one launch begin before any rank does.
+        return index if state.ranks_spoke or state.has_ended else None
+    if not state.has_failed:
+        return None
+    if _NOT_STARTED.match(text) and not state.is_in_traceback:
+        return None if text in state.not_started or line.rank is not None else index
+    if state.job_ended and state.after_job >= _GOING_ON:
+        return index - _GOING_ON
+    key = _key(line, text)
+    if key not in state.opening or state.is_in_traceback:
+        return None
+    state.again.setdefault(key, []).append(index)
+    # Each rank may write the same line. So the next launch has as many of them as came before the failure.
+    is_complete = any(len(found) >= state.opening[other] for other, found in state.again.items())
+    if is_complete and (len(state.again) > 1 or state.job_ended):
+        return min(found[0] for found in state.again.values())
+    return None
+
+
+def _note(state: _State, line: Line, text: str) -> None:
+    """Take a line into account."""
+    is_call = _CALL.match(text) is not None
+    is_raised = not is_call and (_RAISED.match(text) is not None or (state.is_in_traceback and not text[:1].isspace()))
+    is_not_started = not state.is_in_traceback and _NOT_STARTED.match(text) is not None
+    if is_not_started:
+        state.not_started.add(text)
+    if _ENDS.match(text):
+        state.has_ended = True
+    state.has_failed = state.has_failed or state.has_ended or is_raised or is_not_started
+    if is_call or state.has_failed or _COMPLAINS.match(text):
+        state.is_opening = False
+    if not state.has_failed:
+        key = _key(line, text)
+        if state.is_opening and len(state.opening) < _OPENING and key.text:
+            state.opening.setdefault(key, 0)
+        if key in state.opening:
+            state.opening[key] += 1
+    state.ranks_spoke = state.ranks_spoke or line.rank is not None
+    state.has_output = state.has_output or not text.startswith("+")
+    if _JOB_ENDS.match(text):
+        state.job_ended, state.after_job = True, 0
+    elif state.job_ended:
+        state.after_job = 0 if is_call or is_raised or _OF_AN_END.search(text) else state.after_job + 1
+    state.is_in_traceback = is_call or (state.is_in_traceback and text[:1].isspace())
+
+
+def _key(line: Line, text: str) -> _Key:
+    """A line without its numbers, which differ from launch to launch; without a text if every program may print it."""
+    is_telling = len(text) >= 8 and not text[0].isspace() and not _RULER.match(text) and not _OF_AN_END.search(text)
+    return _Key(_NUMBERS.sub("#", text[:120]) if is_telling else "", line.rank)
+
+
+# How a launch ended.
+
+_FAILS = re.compile(
+    r"ChildFailedError|failed \(exitcode: -?\d+\)|returned non-zero exit status|exits with return code = [^0]"
+    r"|mpirun (?:noticed|detected)|BAD TERMINATION|Primary job +terminated normally, but"
+    r"|MPI_ERRORS_ARE_FATAL|MPI_ABORT was invoked|not enough slots|^srun: error: |slurmstepd\S*: error: (?!\*\*\*)"
+    r"|core dumped|\bSegmentation fault\b|Fatal Python error|^terminate called|^(?:Killed|Aborted|Bus error)\b"
+    r"|oom[-_]kill|Out of memory: Killed|Unexpected bus error|\bXid\b|Assertion `.*failed"
+    r"|Watchdog caught collective operation timeout|^\[E\d{4} |^\[E "
+    r"|unrecognized arguments|the following arguments are required|: error: argument |command not found$"
+)
+_HARMLESS = re.compile(r"CommandNotFoundError: Your shell has not been properly configured|.*Warning\b")
+_CANCELLED = re.compile(r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED|srun: Job step aborted|DUE TO TIME LIMIT")
+_GOES_ON = re.compile(
+    r"\b(?:step|epoch|iter(?:ation)?s?|loss|acc(?:uracy)?|eval\w*|sav(?:ed|ing)|finished|done|complete[d]?)\b|\bINFO\b",
+    re.IGNORECASE,
+)
+_PROGRESS = 2
+"""So many lines of progress after an exception show that the program went on."""
+_ENDS_WELL = re.compile(
+    r"Trainer\.fit. stopped|reached\.$|train_runtime|wandb: Synced"
+    r"|\b(?:training|run|job|program|everything|all)\b.{0,30}\b(?:complete[d]?|finished|done|successful(?:ly)?)\b|^\W*(?:done|finished|completed?|success(?:ful(?:ly)?)?)\b"
+    r"|exit(?:ed)?(?: with)?(?: exit)? code:? 0\b|100%\|",
+    re.IGNORECASE,
+)
+_OF_AN_END = re.compile(
+    r"^\s|srun: |slurmstepd|CANCELLED|[Ss]ignal|SIG[A-Z]+|terminat|cgroup|exitcode|torch[./]distributed"
+    r"|\b[EW]\d{4} |\[[EW] |(?i:error|warning)"
+)
+_LAST_LINES = 40
+
+
+def _ending(lines: Sequence[Line]) -> LaunchEnding:
+    went_on: dict[tuple[str, int | None], int] = {}
+    """Lines of progress since the last exception, of each writer."""
+    in_traceback: set[tuple[str, int | None]] = set()
+    is_cancelled = False
+    for line in lines:
+        if not (went_on or in_traceback or _is_telling(line.text)):
+            continue
+        text, writer = message_of(line.text), (line.file, line.rank)
+        if _CANCELLED.search(text):
+            is_cancelled = True
+        elif _FAILS.search(text):
+            if not is_cancelled:
+                return LaunchEnding.FAILED
+        elif _CALL.match(text):
+            in_traceback.add(writer)
+        elif not text[:1].isspace():
+            if writer in in_traceback or (_RAISED.match(text) and not _HARMLESS.match(text)):
+                in_traceback.discard(writer)
+                if not is_cancelled:
+                    went_on[writer] = 0
+            elif writer in went_on and _GOES_ON.search(text):
+                went_on[writer] += 1
+                if went_on[writer] >= _PROGRESS:
+                    del went_on[writer]
+    if went_on:
+        return LaunchEnding.FAILED
+    if is_cancelled:
+        return LaunchEnding.CANCELLED
+    if any(_ENDS_WELL.search(line.text) for line in lines[-_LAST_LINES:]):
+        return LaunchEnding.ENDED_WELL
+    return LaunchEnding.UNKNOWN
+
+
+_SIZE = re.compile(
+    r"\bworld[_ ]?size\W{1,4}(\d{1,6})\b|\bnranks (\d{1,6})\b|\brank \d+ of (\d{1,6})\b|MEMBER: \d+/(\d{1,6})\b"
+    r"|\[[Rr]ank \d+/(\d{1,6})\]|\d+/(\d{1,6}) clients joined|Starting with (\d{1,6}) processes",
+    re.IGNORECASE,
+)
+_BESIDE_A_SIZE = ("orld", "ORLD", "nranks", " of ", "MEMBER", "ank ", "joined", "Starting", "srun")
+_TASKS = re.compile(r"srun: error: \S+: tasks? [\d,-]*?(\d+):")
+
+
+def _world_size(lines: Sequence[Line]) -> int:
+    """What the program or NCCL says, at least as much as the highest rank; else the tasks that srun names."""
+    size = max((line.rank + 1 for line in lines if line.rank is not None), default=0)
+    tasks = 0
+    for line in lines:
+        if not any(word in line.text for word in _BESIDE_A_SIZE):
+            continue
+        if found := _SIZE.search(line.text):
+            size = max(size, int(next(filter(None, found.groups()))))
+        elif found := _TASKS.search(line.text):
+            tasks = max(tasks, int(found[1]) + 1)
+    return size or tasks
+
+
+_PROCESS_FAILED = re.compile(r"failed \(exitcode: -?\d+\) local_rank: (\d+) \(pid: (\d+)\)")
+
+
+def _attempts(lines: Sequence[Line]) -> int:
+    """How many times torchrun started the ranks: it writes of each failed process, and each attempt has a folder."""
+    processes = defaultdict(set)
+    for line in lines:
+        if "exitcode" in line.text and (found := _PROCESS_FAILED.search(line.text)):
+            processes[line.file, line.node, found[1]].add(found[2])
+    folders = max(attempt_of(file) for file in {line.file for line in lines}) + 1
+    return max([folders, *map(len, processes.values())])

@@ -1,0 +1,239 @@
+"""Find the exceptions that Python printed in a log, each with its message and the line of the program it came from."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from course_utils.lessons.gpu_nodes.failures.log_line import Line
+
+_MARKS = re.compile(
+    r"^\s*(?:\d+: |(?:\w{3} \w{3} +\d+ [\d:]+ \d{4})?\[\d+(?:,\d+)?\](?:<std\w+>)?: ?|\[default\d+\]: ?|stderr: "
+    r"|\(\w+ (?:pid=\d+|rank=\d+)[^)]*\) ?|\[?[rR]ank[ _=]?\d+\]?: ?"
+    r"|\[[EF]\d{4} [^\]]*\] (?=\w+(?:Error|Exception)\b)"
+    r"|(?:ERROR|CRITICAL) \d\d-\d\d [\d:]+ \[[^\]]*\] ?"
+    r"|(?!\w*(?:Error|Exception|Interrupt):)[\w.-]*\d[\w.-]*: (?=Traceback |  |\w[\w.]*(?:Error|Exception):))"
+)
+"""What launchers put before a line, and what C++ puts before an error."""
+_MARK_IN_A_LINE = re.compile(r"\S(\[rank\d+\]: ?)")
+_BEGIN = re.compile(r"(?:^|[\s:\"])Traceback \(most recent call last\):")
+_FILE = re.compile(r'^(\s*)File "([^"]+)", line (\d+)(?:, in (.*))?')
+_RICH_FILE = re.compile(r"^│ (\S+\.py):(\d+) in (\S+)")
+"""A call in a traceback of the package `rich`, which many training programs use."""
+_RAISED = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)+\w+|[A-Z]\w*[a-z]\w*)(?:\(\w+\))?(?::(?=\s|$)|$)")
+_EXCEPTION = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))(?:\(\w+\))?(?::(?=\s|$)|$)")
+_CHAINED = re.compile(r"^\s*(?:During handling of the above exception|The above exception was the direct cause)")
+_ORIGINAL = re.compile(r"^\s*Original Traceback")
+_NESTED = re.compile(r"^\s*-- Process (\d+) terminated with the following error")
+_OF_RAY = re.compile(r"ray::\S+\(\)")
+_ENDS_A_MESSAGE = re.compile(
+    r"^(?:srun|slurmstepd\S*|sbatch|mpirun|torchrun): |^[WEIF]\d{4} |^\[[WEIF]\d* |^\d{4}-\d\d-\d\d[ T]"
+    r"|^\[?\d{4}/\d\d/\d\d|^\s*(?:-{5,}|={5,})\s*$"
+)
+_LIBRARY = re.compile(
+    r"site-packages/|dist-packages/|/lib(?:64)?/python[\d.]+/|^<frozen |^<string>|^<__array|\bimportlib\b"
+    r"|python[\d.]*\.zip/"
+)
+_OF_SLURM = re.compile(r"(?:srun|slurmstepd\S*): (?:error: )?")
+_DOUBLED = re.compile(r"(\w+?(?:Error|Exception|Interrupt))\1+")
+"""The name of an exception that several ranks wrote at the same moment, without taking turns."""
+_BEGINNINGS = ("Traceback", 'File "', "Error", "Exception", "Interrupt", "│")
+"""A line without any of these does not begin an exception."""
+_LONGEST_MESSAGE = 30  # lines
+
+
+@dataclass(frozen=True)
+class CodePosition:
+    """Where in a program an exception came from: the file, the number of the line, and the function."""
+
+    file: str
+    number: int
+    function: str = ""
+
+    @property
+    def is_of_a_package(self) -> bool:
+        """Whether it is in Python itself or in an installed package, and not in the reader's own program."""
+        return _LIBRARY.search(self.file) is not None
+
+
+@dataclass(frozen=True)
+class RaisedError:
+    """An exception, as Python prints it.
+
+    Attributes:
+        type: its name without the module, such as "KeyError".
+        line: the line that names it.
+        message: further lines of its message.
+        position: the last call in the reader's own program, or in a package if there is no other.
+        rank: who raised it, if that is known.
+    """
+
+    type: str
+    line: Line
+    message: tuple[Line, ...] = ()
+    position: CodePosition | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Tracebacks:
+    """What Python printed of exceptions.
+
+    Attributes:
+        chains: exceptions, each with those that followed from it, the first one first.
+        inside: the indices of the lines that are parts of them.
+    """
+
+    chains: tuple[tuple[RaisedError, ...], ...]
+    inside: frozenset[int]
+
+
+@dataclass
+class _ReadTraceback:
+    """What is known of one writer while its lines are read."""
+
+    chain: list[RaisedError] = field(default_factory=list)
+    is_open: bool = False
+    is_chained: bool = False
+    is_nested: bool = False
+    is_message_over: bool = False
+    indent: int | None = None
+    own: CodePosition | None = None
+    last: CodePosition | None = None
+    rank: int | None = None
+
+
+def unmarked(text: str) -> str:
+    """The text of a line without the marks by which launchers tell ranks apart."""
+    if found := _MARK_IN_A_LINE.search(text):
+        text = text[found.start(1) :]
+    while found := _MARKS.match(text):
+        text = text[found.end() :]
+    return text
+
+
+def tracebacks_of(lines: Sequence[Line]) -> Tracebacks:
+    """Find the exceptions in the lines of a log, also where lines of several ranks are mixed."""
+    writers: dict[tuple[str, int | None], _ReadTraceback] = defaultdict(_ReadTraceback)
+    chains: list[list[RaisedError]] = []
+    inside: set[int] = set()
+    for index, line in enumerate(lines):
+        writer = writers[line.file, line.rank]
+        if not (writer.is_open or writer.chain or any(word in line.text for word in _BEGINNINGS)):
+            continue
+        text = unmarked(line.text)
+        if _read(writer, text, line, chains):
+            inside.add(index)
+    return Tracebacks(tuple(tuple(chain) for chain in chains), frozenset(inside))
+
+
+def _read(writer: _ReadTraceback, text: str, line: Line, chains: list[list[RaisedError]]) -> bool:
+    """Read a line of a writer; whether it is a part of an exception."""
+    if _BEGIN.search(text):
+        writer.is_nested = writer.is_nested or (bool(writer.chain) and _ORIGINAL.match(text) is not None)
+        _begin(writer)
+        return True
+    position = _FILE.match(text)
+    if found := _RICH_FILE.match(text):
+        _note_call(writer, CodePosition(found[1], int(found[2]), found[3]))
+        return True
+    if writer.is_open or position:
+        return _read_call(writer, text, line, position, chains)
+    if found := _EXCEPTION.match(text):
+        _close(writer, found[1], line, chains)
+        return True
+    if writer.chain:
+        return _read_message(writer, text, line)
+    return False
+
+
+def _begin(writer: _ReadTraceback) -> None:
+    if not (writer.is_chained or writer.is_nested):
+        writer.chain = []
+    writer.is_open, writer.indent, writer.own, writer.last = True, None, None, None
+
+
+def _read_call(
+    writer: _ReadTraceback, text: str, line: Line, position: re.Match[str] | None, chains: list[list[RaisedError]]
+) -> bool:
+    if position:
+        if not writer.is_open:  # a SyntaxError has no line "Traceback"
+            _begin(writer)
+            writer.is_open = True
+        _note_call(writer, CodePosition(position[2], int(position[3]), position[4] or ""))
+        writer.indent = len(position[1]) if writer.indent is None else writer.indent
+        return True
+    found = _RAISED.match(text)
+    indent = len(text) - len(text.lstrip())
+    if found and indent < max(writer.indent or 0, 1) and (_EXCEPTION.match(text) or writer.indent is not None):
+        _close(writer, found[1], line, chains)
+        return True
+    if text.strip() and indent < max(writer.indent or 0, 1) and not text.lstrip().startswith(("[", "|", "+")):
+        writer.is_open = False
+        return False
+    return True
+
+
+def _note_call(writer: _ReadTraceback, position: CodePosition) -> None:
+    writer.last = position
+    if not position.is_of_a_package:
+        writer.own = position
+
+
+def _close(writer: _ReadTraceback, name: str, line: Line, chains: list[list[RaisedError]]) -> None:
+    """Note the exception whose last line this is."""
+    is_new = not writer.is_open or not (writer.chain and (writer.is_chained or writer.is_nested))
+    rank = line.rank if line.rank is not None else writer.rank
+    raised = RaisedError(_type_of(name), line, (), writer.own or writer.last, rank)
+    if is_new:
+        writer.chain = [raised]
+        chains.append(writer.chain)
+    elif writer.is_nested:
+        writer.chain.insert(0, raised)
+    else:
+        writer.chain.append(raised)
+    writer.is_open = writer.is_chained = writer.is_message_over = False
+    writer.is_nested = _OF_RAY.search(line.text) is not None
+    writer.indent = writer.own = writer.last = writer.rank = None
+
+
+def _type_of(name: str) -> str:
+    short = name.rpartition(".")[2]
+    return found[1] if (found := _DOUBLED.fullmatch(short)) else short
+
+
+def _read_message(writer: _ReadTraceback, text: str, line: Line) -> bool:
+    """Read a line that comes after an exception of this writer; whether it is certainly a part of it.
+
+    What looks like a message may be somebody else's line, as not every log marks ranks. Rules may look at it again.
+    """
+    if _CHAINED.match(text):
+        writer.is_chained = True
+        return True
+    if found := _NESTED.search(text):
+        writer.is_nested = True
+        writer.rank = int(found[1]) if found[1] else writer.rank
+        return True
+    if not text.strip():
+        writer.is_message_over = writer.is_message_over or bool(writer.chain[-1].message) or line.rank is None
+        return True
+    last = writer.chain[-1]
+    if writer.is_chained or writer.is_nested:
+        return False
+    if (
+        writer.is_message_over
+        or len(last.message) >= _LONGEST_MESSAGE
+        or _ENDS_A_MESSAGE.match(text)
+        or _OF_SLURM.search(text)
+    ):
+        writer.chain = []
+    else:
+        writer.chain[-1] = replace(last, message=(*last.message, line))
+    return False
+
+
+def words_of(chain: Iterable[RaisedError]) -> Iterator[str]:
+    """The lines of all exceptions of a chain."""
+    for raised in chain:
+        yield raised.line.text
+        yield from (line.text for line in raised.message)

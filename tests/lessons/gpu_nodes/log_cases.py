@@ -1,0 +1,881 @@
+"""Logs of failed launches with the right answer: small ones, re-made from what went wrong with real ones.
+
+To add a case, write the log as it looks, and what should be found in it.
+"""
+
+# ruff: noqa: E501 (lines of logs are as long as launchers write them)
+
+from dataclasses import dataclass
+from textwrap import dedent
+
+
+@dataclass(frozen=True)
+class LogCase:
+    """A log: what failed, in which line (as an editor counts), and on which ranks if the log tells them."""
+
+    log: str
+    failure: str
+    line: int
+    ranks: tuple[int, ...] = ()
+
+
+def case(log: str, failure: str, line: int, ranks: tuple[int, ...] = ()) -> LogCase:
+    return LogCase(dedent(log).removeprefix("\n"), failure, line, ranks)
+
+
+WATCHDOG = (
+    "[E1120 10:10:02.000001 4400 ProcessGroupNCCL.cpp:629] [Rank {0}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=501, OpType=ALLREDUCE, NumelIn=1000, NumelOut=1000, Timeout(ms)=600000) ran for 600010 "
+    "milliseconds before timing out."
+)
+
+CASES = {
+    # One rank says why, the others complain.
+    "one rank raises, the others wait in vain": case(
+        f"""
+        2026-11-20 10:00:01,100 [rank2] step 500 loss 1.93
+        [rank2]: Traceback (most recent call last):
+        [rank2]:   File "/home/ada/ddp/train.py", line 77, in <module>
+        [rank2]:     label = names[row["class"]]
+        [rank2]: KeyError: 'zebra'
+        [rank0]:{WATCHDOG.format(0)}
+        [rank1]:{WATCHDOG.format(1)}
+        """,
+        "KeyError",
+        5,
+        (2,),
+    ),
+    "the complaint is written before the cause": case(
+        """
+        [rank0]: Traceback (most recent call last):
+        [rank0]:   File "/home/ada/ddp/train.py", line 80, in <module>
+        [rank0]:     dist.all_reduce(loss)
+        [rank0]: RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.2]:4711
+        [rank1]: Traceback (most recent call last):
+        [rank1]:   File "/home/ada/ddp/train.py", line 60, in <module>
+        [rank1]:     x = shards[17]
+        [rank1]: IndexError: list index out of range
+        """,
+        "IndexError",
+        8,
+        (1,),
+    ),
+    "rank 0 lacks a module, so the others cannot reach it": case(
+        """
+        [rank0]: Traceback (most recent call last):
+        [rank0]:   File "/home/ada/ddp/train.py", line 5, in <module>
+        [rank0]:     import wandb
+        [rank0]: ModuleNotFoundError: No module named 'wandb'
+        [rank1]:[W1120 10:00:09.000001 9 socket.cpp:764] [c10d] The client socket has failed to connect to [n1]:29500 (errno: 111 - Connection refused).
+        [rank1]: torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (n1, 29500).
+        """,
+        "missing module",
+        4,
+        (0,),
+    ),
+    "the error of the data worker is inside the other one": case(
+        """
+        [rank1]: Traceback (most recent call last):
+        [rank1]:   File "/home/ada/ddp/train.py", line 40, in <module>
+        [rank1]:     for x, y in loader:
+        [rank1]: KeyError: Caught KeyError in DataLoader worker process 0.
+        [rank1]: Original Traceback (most recent call last):
+        [rank1]:   File "/home/ada/env/lib/python3.12/site-packages/torch/utils/data/_utils/worker.py", line 349, in _worker_loop
+        [rank1]:     data = fetcher.fetch(index)
+        [rank1]:   File "/home/ada/ddp/data.py", line 12, in __getitem__
+        [rank1]:     return self.rows[index]
+        [rank1]: KeyError: 'row 9'
+        """,
+        "KeyError",
+        10,
+        (1,),
+    ),
+    "an exception while cleaning up after the first one": case(
+        """
+        Traceback (most recent call last):
+          File "train.py", line 9, in <module>
+            step(batch)
+        ZeroDivisionError: division by zero
+
+        During handling of the above exception, another exception occurred:
+
+        Traceback (most recent call last):
+          File "train.py", line 11, in <module>
+            report.close()
+        AttributeError: 'NoneType' object has no attribute 'close'
+        """,
+        "ZeroDivisionError",
+        4,
+    ),
+    "all ranks raise the same": case(
+        """
+        Lmod has detected the following error: These module(s) or extension(s) exist
+        but cannot be loaded as requested: "cuda"
+        Lmod has detected the following error: These module(s) or extension(s) exist
+        but cannot be loaded as requested: "apptainer"
+        srun: error: n2: task 1: Exited with exit code 1
+        srun: error: n1: task 0: Exited with exit code 1
+        2026-11-05 10:30:11,818 [INFO][rank=1] Initialized torch.distributed (rank=1, world_size=2)
+        [rank1]:     raise ValueError(f"{name} doesn't have any device set.")
+        [rank1]: ValueError: layers.0.weight doesn't have any device set.
+        [rank0]: ValueError: embed.weight doesn't have any device set.
+        """,
+        "ValueError",
+        9,
+        (0, 1),
+    ),
+    "the peer left, and only its exit code is there": case(
+        """
+        Lmod has detected the following error: These module(s) or extension(s) exist
+        but cannot be loaded as requested: "cuda"
+        srun: error: n1: task 0: Exited with exit code 1
+        /home/ada/run.sh: line 19: 29850 Aborted                 (core dumped) python train.py
+        srun: error: n2: task 1: Exited with exit code 134
+        n2:29850:29871 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n1<45074>
+        [rank1]:[E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 1] Process group watchdog thread terminated with exception: NCCL error: remote process exited or there was a network error, NCCL version 2.20.5
+        ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.
+        """,
+        "exit code",
+        3,
+        (0,),
+    ),
+    "new year's eve": case(
+        """
+        [rank1]:[E1231 23:59:58.000001 7 worker.cpp:1] FileNotFoundError: shard 17 is not there
+        [rank0]:[E0101 00:00:09.000001 7 worker.cpp:1] RuntimeError: rank 1 did not answer
+        """,
+        "FileNotFoundError",
+        1,
+        (1,),
+    ),
+    "an assertion of one task, and what Slurm does to the others": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/bert/trainer.py", line 576, in do_training
+            assert throughput >= args.min_throughput, \\
+        AssertionError: Expected throughput to be at least 560000.0, instead found 289619.7
+        srun: error: sn30: task 0: Exited with exit code 1
+        srun: Terminating job step 30399.0
+        slurmstepd: error: *** STEP 30399.0 ON sn30 CANCELLED AT 2026-04-03T09:40:00 ***
+        srun: error: sn30: tasks 1,3-5: Terminated
+        srun: error: sn30: tasks 2,6-7: Killed
+        srun: Force Terminated job step 30399.0
+        """,
+        "AssertionError",
+        4,
+    ),
+    "the shell says Killed, and Slurm says why": case(
+        """
+        /var/spool/slurmd/job67/slurm_script: line 15: 157728 Killed                  python train.py --restart
+        slurmstepd: error: Detected 1 oom-kill event(s) in StepId=67.batch. Some of your processes may have been killed by the cgroup out-of-memory handler.
+        """,
+        "out of memory",
+        2,
+    ),
+    "MPI_ABORT": case(
+        """
+        PROC 0 ERROR in io_input_file.cpp, line 12:
+        Section DVOLUME-NODE TOPOLOGY is unknown
+        --------------------------------------------------------------------------
+        MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD
+        with errorcode -1.
+        --------------------------------------------------------------------------
+        [n9:26185] [[63355,0],4]-[[63355,1],52] mca_oob_tcp_msg_recv: readv failed: Connection reset by peer (104)
+        """,
+        "MPI's own error",
+        4,
+        (0,),
+    ),
+    # Nobody says why.
+    "everybody waits, and one rank is silent": case(
+        f"""
+        [rank0]:{WATCHDOG.format(0)}
+        [rank1]:{WATCHDOG.format(1)}
+        [rank3]:{WATCHDOG.format(3)}
+        """,
+        "collective timeout",
+        1,
+        (0, 1, 3),
+    ),
+    "killed, and torchrun says by which signal": case(
+        """
+        E1128 10:11:12.131415 4242 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 1 (pid: 4250) of binary: /home/ada/env/bin/python
+        torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+        """,
+        "killed",
+        1,
+    ),
+    "killed, and srun says on which node": case(
+        """
+        step 9
+        srun: error: n2: task 5: Killed
+        [rank1]: torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error
+        srun: error: n1: tasks 0-4: Exited with exit code 1
+        """,
+        "killed",
+        2,
+        (5,),
+    ),
+    "mpirun says which rank had which signal": case(
+        """
+        step 9
+        --------------------------------------------------------------------------
+        mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).
+        --------------------------------------------------------------------------
+        """,
+        "killed",
+        3,
+        (3,),
+    ),
+    "mpirun's paragraph at the end, with the rank in the name of the process": case(
+        """
+        --------------------------------------------------------------------------
+        mpirun detected that one or more processes exited with non-zero status, thus causing
+        the job to be terminated. The first process to do so was:
+
+          Process name: [[29973,1],2]
+          Exit code:    139
+        --------------------------------------------------------------------------
+        """,
+        "segmentation fault",
+        6,
+        (2,),
+    ),
+    "deepspeed says with which code": case(
+        """
+        [2026-04-14 13:11:27,879] [INFO] [launch.py:428:sigkill_handler] Killing subprocess 13266
+        [2026-04-14 13:11:27,885] [ERROR] [launch.py:434:sigkill_handler] ['/usr/bin/python3', '-u', 'main.py', '--local_rank=0'] exits with return code = -9
+        """,
+        "killed",
+        2,
+    ),
+    # Other launchers.
+    "torch.multiprocessing.spawn": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/train.py", line 90, in <module>
+            mp.spawn(train, nprocs=2)
+          File "/home/ada/env/lib/python3.12/site-packages/torch/multiprocessing/spawn.py", line 340, in spawn
+            return start_processes(fn, args, nprocs, join, daemon, start_method="spawn")
+        torch.multiprocessing.spawn.ProcessRaisedException:
+
+        -- Process 1 terminated with the following error:
+        Traceback (most recent call last):
+          File "/home/ada/env/lib/python3.12/site-packages/torch/multiprocessing/spawn.py", line 90, in _wrap
+            fn(i, *args)
+          File "/home/ada/train.py", line 71, in train
+            loss = criterion(y, labels)
+        ValueError: Expected input batch_size (32) to match target batch_size (31).
+        """,
+        "ValueError",
+        14,
+        (1,),
+    ),
+    "accelerate, which marks the lines of its processes": case(
+        """
+        stderr: Traceback (most recent call last):
+        stderr:   File "/home/ada/nlp.py", line 100, in training_function
+        stderr:     raise ValueError("no data")
+        stderr: ValueError: no data
+        stderr: Traceback (most recent call last):
+        stderr:   File "/home/ada/env/bin/accelerate", line 8, in <module>
+        stderr:     sys.exit(main())
+        stderr: torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+        subprocess.CalledProcessError: Command '['/home/ada/env/bin/python', 'nlp.py']' returned non-zero exit status 1.
+        """,
+        "ValueError",
+        4,
+    ),
+    "Ray, where the exception of a worker is inside the driver's": case(
+        """
+        ray.exceptions.RayTaskError(ValueError): ray::_RayTrainWorker__execute.get_next() (pid=4711, ip=10.0.0.2)
+          File "/home/ada/env/lib/python3.12/site-packages/ray/train/_internal/worker_group.py", line 33, in __execute
+            raise skipped from exception_cause(skipped)
+          File "/home/ada/ray_train.py", line 12, in train_loop
+            check(batch)
+        ValueError: empty batch
+        """,
+        "ValueError",
+        6,
+    ),
+    "lines that begin with the name of a node": case(
+        """
+        worker-1: Traceback (most recent call last):
+        worker-1:   File "/home/ada/train.py", line 7, in <module>
+        worker-1:     config["layers"]
+        worker-1: KeyError: 'layers'
+        worker-0: [2026-04-14 13:11:27,879] [INFO] [launch.py:428:sigkill_handler] Killing subprocess 13266
+        """,
+        "KeyError",
+        4,
+    ),
+    "Horovod under mpirun": case(
+        """
+        [1,1]<stderr>:Traceback (most recent call last):
+        [1,1]<stderr>:  File "train.py", line 7, in <module>
+        [1,1]<stderr>:    config["layers"]
+        [1,1]<stderr>:KeyError: 'layers'
+        [1,0]<stderr>:horovod.common.exceptions.HorovodInternalError: Horovod has been shut down.
+        Process 1 exit with status code 1.
+        """,
+        "KeyError",
+        4,
+        (1,),
+    ),
+    "a server that puts a clock before each line": case(
+        """
+        (Worker pid=55) ERROR 11-26 10:00:00 [executor.py:597] Traceback (most recent call last):
+        (Worker pid=55) ERROR 11-26 10:00:00 [executor.py:597]   File "/home/ada/worker.py", line 12, in load
+        (Worker pid=55) ERROR 11-26 10:00:00 [executor.py:597]     shape[3]
+        (Worker pid=55) ERROR 11-26 10:00:00 [executor.py:597] IndexError: tuple index out of range
+        """,
+        "IndexError",
+        4,
+    ),
+    "a traceback drawn by rich": case(
+        """
+        ╭───────────────────── Traceback (most recent call last) ──────────────────────╮
+        │ /home/ada/train.py:232 in main                                               │
+        │                                                                              │
+        │   229 │   model = build(config)                                              │
+        │ ❱ 232 │   model.load(path)                                                   │
+        ╰──────────────────────────────────────────────────────────────────────────────╯
+        AttributeError: 'Net' object has no attribute 'load'
+        """,
+        "AttributeError",
+        7,
+    ),
+    # Errors that the program survived.
+    "a download that failed once, in a job that went on and was cancelled": case(
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 7, in log\n'
+        "OSError: the server is busy\n"
+        + "".join(f"step {step} loss 0.5\n" for step in range(60))
+        + "slurmstepd: error: *** JOB 7 ON n15 CANCELLED AT 2026-11-13T04:10:12 ***\n",
+        "cancelled",
+        64,
+    ),
+    # Slurm ends the job.
+    "cancelled by hand": case(
+        """
+        epoch 3 loss 0.41
+        slurmstepd: error: *** JOB 25883692 ON n15 CANCELLED AT 2026-11-13T04:10:12 ***
+        """,
+        "cancelled",
+        2,
+    ),
+    "cancelled by hand, after a rank had failed": case(
+        """
+        Traceback (most recent call last):
+          File "train.py", line 9, in <module>
+            step(batch)
+        ValueError: bad batch
+        slurmstepd: error: *** JOB 25883692 ON n15 CANCELLED AT 2026-11-13T04:10:12 ***
+        """,
+        "ValueError",
+        4,
+    ),
+    "the time limit, while ranks wait for each other": case(
+        f"""
+        [rank0]:{WATCHDOG.format(0)}
+        [rank1]:{WATCHDOG.format(1)}
+        slurmstepd: error: *** JOB 7 ON n15 CANCELLED AT 2026-11-20T11:10:12 DUE TO TIME LIMIT ***
+        """,
+        "collective timeout",
+        1,
+        (0, 1),
+    ),
+    "the time limit, and the exceptions that follow from it": case(
+        """
+        slurmstepd: error: *** JOB 7 ON n15 CANCELLED AT 2026-11-20T11:10:12 DUE TO TIME LIMIT ***
+        torch.distributed.elastic.multiprocessing.api.SignalException: Process 63 got signal: 15
+        srun: error: n15: task 0: Exited with exit code 143
+        """,
+        "time limit",
+        1,
+    ),
+    "a warning of conda, long before the time limit": case(
+        """
+
+        CommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.
+        To initialize your shell, run
+
+            $ conda init <SHELL_NAME>
+
+        \r  0%|          | 0/50\r 22%|##        | 11/50 [1:57:05<6:54:42]slurmstepd: error: *** JOB 42 ON n1 CANCELLED AT 2026-04-14T16:17:16 DUE TO TIME LIMIT ***
+        """,
+        "time limit",
+        7,
+    ),
+    "preempted": case(
+        "slurmstepd: error: *** JOB 91 ON n15 CANCELLED AT 2026-11-13T04:10:12 DUE TO PREEMPTION ***\n", "preempted", 1
+    ),
+    "a node failed": case(
+        """
+        [rank0]: RuntimeError: Connection reset by peer
+        slurmstepd: error: *** JOB 91 ON n15 CANCELLED AT 2026-11-13T04:10:12 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***
+        """,
+        "node failure",
+        2,
+    ),
+    # The words around a line decide.
+    "a download, which looks like an unreachable rank 0": case(
+        """
+        [rank0]: Traceback (most recent call last):
+        [rank0]:   File "/home/ada/ddp/train.py", line 31, in <module>
+        [rank0]:     data = torchvision.datasets.MNIST("data", download=True)
+        [rank0]:   File "/home/ada/env/lib/python3.12/urllib/request.py", line 1347, in do_open
+        [rank0]:     raise URLError(err)
+        [rank0]: urllib.error.URLError: <urlopen error [Errno 101] Network is unreachable>
+        """,
+        "no internet",
+        6,
+        (0,),
+    ),
+    "a model's download, with a chain of exceptions": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/env/lib/python3.12/site-packages/urllib3/connection.py", line 203, in _new_conn
+            sock = connection.create_connection(
+        socket.gaierror: [Errno -2] Name or service not known
+
+        The above exception was the direct cause of the following exception:
+
+        Traceback (most recent call last):
+          File "/home/ada/env/lib/python3.12/site-packages/urllib3/connectionpool.py", line 789, in urlopen
+            response = self._make_request(
+        urllib3.exceptions.NameResolutionError: <HTTPSConnection(host='huggingface.co', port=443)>: Failed to resolve 'huggingface.co'
+
+        During handling of the above exception, another exception occurred:
+
+        Traceback (most recent call last):
+          File "/home/ada/ddp/train.py", line 12, in <module>
+            model = AutoModel.from_pretrained("some/model")
+        OSError: We couldn't connect to 'https://huggingface.co' to load this file
+        """,
+        "no internet",
+        4,
+    ),
+    "the rendezvous at localhost": case(
+        """
+        [E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying to connect to (localhost, 29400).
+        Traceback (most recent call last):
+          File "/home/ada/env/lib/python3.12/site-packages/torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py", line 155, in _create_tcp_store
+            store = TCPStore(
+        TimeoutError: The client socket has timed out after 60s while trying to connect to (localhost, 29400).
+        """,
+        "localhost",
+        1,
+    ),
+    "an extension that was not built, said by all ranks": case(
+        """
+        [rank0]: ModuleNotFoundError: No module named 'pointops._C'
+        [rank1]: ModuleNotFoundError: No module named 'pointops._C'
+        """,
+        "extension not built",
+        1,
+        (0, 1),
+    ),
+    "an extension that one rank does not have": case(
+        """
+        [rank1]: ModuleNotFoundError: No module named 'pointops._C'
+        [rank0]: RuntimeError: Connection closed by peer [10.0.0.2]:4711
+        """,
+        "different software",
+        1,
+        (1,),
+    ),
+    "two torchruns on each of two nodes": case(
+        """
+        W1122 01:29:52.596000 13469 torch/distributed/run.py:874] Setting OMP_NUM_THREADS environment variable for each process to be 1 in default
+        W1122 01:29:52.602000 13470 torch/distributed/run.py:874] Setting OMP_NUM_THREADS environment variable for each process to be 1 in default
+        torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, code: -98, name: EADDRINUSE
+        srun: error: n1: task 1: Exited with exit code 1
+        """,
+        "two torchruns",
+        3,
+    ),
+    "two torchruns on each node, of a version that prints no process numbers": case(
+        """
+        WARNING:torch.distributed.run:
+        Setting OMP_NUM_THREADS environment variable for each process to be 1 in default
+        WARNING:torch.distributed.run:
+        Setting OMP_NUM_THREADS environment variable for each process to be 1 in default
+        [W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).
+        RuntimeError: The server socket has failed to listen on any local network address (errno: 98 - Address already in use).
+        srun: error: n2: task 3: Exited with exit code 1
+        srun: error: n1: task 0: Exited with exit code 1
+        """,
+        "two torchruns",
+        5,
+    ),
+    "one torchrun, and a program that was left over": case(
+        """
+        W1122 01:29:52.596000 13469 torch/distributed/run.py:874] Setting OMP_NUM_THREADS environment variable for each process to be 1 in default
+        torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, code: -98, name: EADDRINUSE
+        """,
+        "address in use",
+        2,
+    ),
+    "a file that another rank wrote": case(
+        """
+        [rank0]: saved /scratch/run/7.pt
+        [rank1]: FileNotFoundError: [Errno 2] No such file or directory: '/scratch/run/7.pt'
+        """,
+        "no shared files",
+        2,
+        (1,),
+    ),
+    "a file that nobody wrote": case(
+        "[rank1]: FileNotFoundError: [Errno 2] No such file or directory: '/data/digts.npz'\n",
+        "FileNotFoundError",
+        1,
+        (1,),
+    ),
+    # A program that can't start.
+    "the option of the old launcher": case(
+        """
+        usage: train.py [-h] [--local_rank LOCAL_RANK] [--epochs EPOCHS]
+        train.py: error: unrecognized arguments: --local-rank=1
+        usage: train.py [-h] [--local_rank LOCAL_RANK] [--epochs EPOCHS]
+        train.py: error: unrecognized arguments: --local-rank=0
+        E1128 10:11:12.131415 4242 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 2) local_rank: 0 (pid: 4250) of binary: /home/ada/env/bin/python
+        torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+        """,
+        "--local-rank",
+        2,
+    ),
+    "started with python": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/ddp/train.py", line 9, in <module>
+            dist.init_process_group("nccl")
+        ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set
+        """,
+        "rank not set",
+        4,
+    ),
+    "srun and an MPI without PMI": case(
+        """
+        --------------------------------------------------------------------------
+        The application appears to have been direct launched using "srun",
+        but OMPI was not built with SLURM's PMI support and therefore cannot
+        execute. There are several options for building PMI support under
+        SLURM, depending upon the SLURM version you are using.
+        --------------------------------------------------------------------------
+        *** An error occurred in MPI_Init_thread
+        *** on a NULL communicator
+        *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,
+        ***    and potentially your MPI job)
+        [n12:31337] Local abort before MPI_INIT completed completed successfully, but am not able to aggregate error messages, and not able to guarantee that all other processes were killed!
+        srun: error: n12: tasks 0-3: Exited with exit code 1
+        """,
+        "MPI without PMI",
+        2,
+    ),
+    "too few slots": case(
+        """
+        --------------------------------------------------------------------------
+        There are not enough slots available in the system to satisfy the 8
+        slots that were requested by the application:
+
+          python
+
+        Either request fewer procs for your application, or make more slots
+        available for use.
+        --------------------------------------------------------------------------
+        """,
+        "too few slots",
+        2,
+    ),
+    "a mistake in the program, in the last of two launches": case(
+        """
+        + srun python train.py --batch 512
+        [rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB.
+        srun: error: n1: task 3: Exited with exit code 1
+        + srun python train.py --batch 64
+          File "train.py", line 232
+            optim="adamw_bnb_8bit"
+            ^
+        SyntaxError: invalid syntax
+        srun: error: n1: tasks 0-3: Exited with exit code 1
+        """,
+        "SyntaxError",
+        8,
+    ),
+    "two processes that write into each other's words": case(
+        """
+          File "train.py", line 232
+          File "train.py", line 232
+                optim="adamw_bnb_8bit"
+        optim="adamw_bnb_8bit"
+                ^
+        ^
+        SyntaxErrorSyntaxError: : invalid syntaxinvalid syntax
+        """,
+        "SyntaxError",
+        7,
+    ),
+    # Memory and devices.
+    "a progress bar before the line": case(
+        """
+        epoch 1:  10%|#   | 1/10\rboot
+        epoch 1:  20%|##  | 2/10\repoch 1:  30%|### | 3/10\repoch 1:  40%|####| 4/10
+        [rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.
+        """,
+        "out of memory",
+        3,
+        (1,),
+    ),
+    "shared memory": case(
+        """
+        ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).
+        [rank0]: RuntimeError: DataLoader worker (pid 511) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.
+        """,
+        "shared memory",
+        2,
+        (0,),
+    ),
+    "parameters without a gradient": case(
+        """
+        [rank1]: Traceback (most recent call last):
+        [rank1]:   File "/home/ada/ddp/train.py", line 40, in <module>
+        [rank1]:     out = model(x)
+        [rank1]: RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that were not used in producing loss. You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`
+        [rank1]: Parameter indices which did not receive grad for rank 1: 4 5
+        """,
+        "unused parameters",
+        4,
+        (1,),
+    ),
+    "GPU tensors over MPI": case(
+        """
+        0: [1579244748.735971] [n1:56309:0]          mm_ep.c:76   UCX  DEBUG recv failed: Input/output error
+        0: [n1:56309:2:56362] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x20)
+        0: ==== backtrace ====
+        0:  0 /opt/openmpi/ucx/lib/libucs.so.0(ucs_handle_error+0x124) [0x2aab19f0a3a4]
+        srun: error: n1: task 0: Segmentation fault
+        0: slurmstepd: error: *** STEP 405737.0 ON n1 CANCELLED AT 2026-01-16T23:05:49 ***
+        srun: error: n1: task 1: Terminated
+        """,
+        "GPU tensors over MPI",
+        2,
+        (0,),
+    ),
+    "weights that do not fit": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/train.py", line 44, in train
+          File "/home/ada/env/lib/python3.11/site-packages/transformers/modeling_utils.py", line 4852, in _load_pretrained_model
+            raise RuntimeError(f"Error(s) in loading state_dict for {model.__class__.__name__}:\\n\\t{error_msg}")
+        RuntimeError: Error(s) in loading state_dict for BertForSequenceClassification:
+        \tsize mismatch for classifier.weight: copying a param with shape torch.Size([3, 768]) from checkpoint, the shape in current model is torch.Size([2, 768]).
+        """,
+        "unfit checkpoint",
+        5,
+    ),
+}
+
+HEALTHY = {
+    "a run that ended": "epoch 1 loss 0.3\nepoch 2 loss 0.2\n",
+    "a package that could not log": (
+        "epoch 9: 100%|####| 860/860\nwandb: ERROR context deadline exceeded\nwandb: Synced 6 W&B file(s)\n"
+    ),
+    "warnings with a clock that counts from 1970": (
+        "W0000 00:00:1755715039.994226 1917530 op_level_cost_estimator.cc:699] Error in PredictCost() for the op\n"
+        "E0000 00:00:1737839649.620236 1899436 cuda_dnn.cc:8310] Unable to register cuDNN factory\nstep 1\n"
+    ),
+}
+"""Logs in which nothing failed."""
+
+WORDS = {
+    "out of memory": (
+        "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has 79.1 GiB",
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed.",
+        "srun: error: gpu07: task 3: Out Of Memory",
+        "node01:77:91 [0] enqueue.cc:1410 NCCL WARN Cuda failure 2 'out of memory'",
+        "slurmstepd: error: Job 77 exceeded memory limit (4198400 > 4194304), being killed",
+        "terminate called after throwing an instance of 'std::bad_alloc'",
+    ),
+    "address in use": (
+        "RuntimeError: [c10d] The server socket has failed to listen on [::]:29500 "
+        "(errno: 98 - Address already in use).",
+        "OSError: [Errno 98] Address already in use",
+    ),
+    "unreachable node": (
+        "[W1 socket.cpp:697] [c10d] The IPv6 network addresses of (gpu77, 29500) cannot be retrieved "
+        "(gai error: -2 - Name or service not known).",
+        "DistNetworkError: The client socket has failed to connect to any network address of (gpu77, 29500). "
+        "The client socket has failed to connect to gpu77:29500 (errno: 104 - Connection reset by peer).",
+        "DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (10.3.0.7, 4711).",
+        "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: "
+        "The connection to the C10d store has failed.",
+        "[W1 socket.cpp:764] [c10d] The client socket has failed to connect to gpu77:29500 "
+        "(errno: 111 - Connection refused).",
+    ),
+    "localhost": ("TimeoutError: The client socket has timed out after 60s while trying to connect to (127.0.0.1, 4711).",),
+    "mismatched collectives": (
+        "RuntimeError: [/pytorch/gloo/gloo/transport/tcp/pair.cc:456] op.preamble.length <= op.nbytes. 400 vs 4",
+        "mpi4py.MPI.Exception: MPI_ERR_TRUNCATE: message truncated",
+    ),
+    "mismatched models": (
+        "RuntimeError: DDP expects same model across all ranks, but Rank 0 has 62 params, while rank 1 has 60.",
+        "RuntimeError: [1]: params[0] in this process with sizes [10] appears not to match; parameters are "
+        "inconsistent across ranks",
+    ),
+    "unused parameters": ("RuntimeError: Expected to mark a variable ready only once. This error is caused by",),
+    "wrong GPU binding": (
+        'backend="nccl" cannot be had here: gpu01 has 1 GPU for 2 ranks, and NCCL wants one for each.',
+        "node01:77:91 [0] init.cc:1057 NCCL WARN Multiple Ranks are using the same GPU/Partition : rank 1 and rank 0",
+        "RuntimeError: CUDA error: invalid device ordinal",
+        "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+    ),
+    "no GPU": (
+        "RuntimeError: No CUDA GPUs are available",
+        "RuntimeError: HIP error: no ROCm-capable device is detected",
+        "ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+        "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU",
+        "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+    ),
+    "torch without CUDA": (
+        "AssertionError: Torch not compiled with CUDA enabled",
+        "RuntimeError: Distributed package doesn't have NCCL built in",
+    ),
+    "old driver": (
+        "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 12020).",
+        "RuntimeError: CUDA driver version is insufficient for CUDA runtime version",
+    ),
+    "unfit kernels": (
+        "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device",
+        '"hipErrorNoBinaryForGpu: Unable to find code object for all current devices!"',
+        "NVIDIA X with CUDA capability sm_130 is not compatible with the current PyTorch installation.",
+    ),
+    "broken GPU": (
+        "[77.1] NVRM: Xid (PCI:0000:3b:00): 79, pid=7777, name=python, GPU has fallen off the bus.",
+        "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered",
+    ),
+    "illegal memory access": (
+        "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
+        "torch.AcceleratorError: CUDA error: device-side assert triggered",
+        "torch.AcceleratorError: CUDA error: misaligned address",
+        "Memory access fault by GPU node-4 (Agent handle: 0x55) on address 0x7f00. Reason: Unknown.",
+    ),
+    "CUDA after a fork": ("RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with",),
+    "no main guard": ("        An attempt has been made to start a new process before the",),
+    "NCCL interface": (
+        "ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2) nor AF_INET6(10)",
+        "RuntimeError: [enforce fail at /pytorch/gloo/transport/tcp/device.cc:84] ifa != nullptr. "
+        "Unable to find address for: ib9",
+    ),
+    "InfiniBand": (
+        "gpu07:77:91 [0] net_ib.cc:1295 NCCL WARN NET/IB: Got completion from peer 10.0.0.7<4711> with status=12 "
+        "opcode=129 len=0 vendor err 129",
+    ),
+    "NCCL's own error": (
+        "torch.distributed.DistBackendError: NCCL error, unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+        "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
+    ),
+    "MPI's own error": ("Fatal error in PMPI_Bcast: Other MPI error, error stack:",),
+    "collective timeout": (
+        WATCHDOG.format(1),
+        "RuntimeError: Rank 1 failed to pass monitoredBarrier in 1800000 ms",
+        "[rank1]: RuntimeError: NCCL communicator: Some NCCL operations have failed or timed out.",
+    ),
+    "peer left": (
+        "[rank1]: RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.1]:4711",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+        "[rank3]: The TCPStore server has shut down too early",
+        "[1,7]<stderr>:An MPI communication peer process has unexpectedly disconnected.  This",
+        "Aborted: Horovod has been shut down. This was caused by an exception on one of the ranks",
+    ),
+    "different software": (
+        "ModuleNotFoundError: No module named 'numpy._core'",
+        "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by libtorch_cpu.so)",
+        "ValueError: unsupported pickle protocol: 5",
+        "node01:77:91 [0] init.cc:1700 NCCL WARN NCCL version mismatch between ranks",
+    ),
+    "extension not built": (
+        "ModuleNotFoundError: No module named 'MultiScaleDeformableAttention_ext'",
+        "OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.",
+        "ImportError: cannot import name '_C' from 'detectron2'",
+    ),
+    "missing module": ("/usr/bin/python3: No module named torchrun",),
+    "missing library": (
+        "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
+    ),
+    "wrong processor": ("/home/ada/bin/python: cannot execute binary file: Exec format error",),
+    "command not found": (
+        "slurmstepd-c1: error: execve(): torchrun: No such file or directory",
+        "srun: error: task 0 launch failed: Slurmd could not execve job",
+        "mpirun was unable to find the specified executable file, and therefore did not launch the job.",
+        "/var/spool/slurmd/job77/slurm_script: line 9: torchrun: command not found",
+    ),
+    "no shared files": (
+        "slurmstepd: error: couldn't chdir to `/home/ada/run': No such file or directory: going to /tmp instead",
+    ),
+    "wrong arguments": (
+        "train.py: error: unrecognized arguments: --epoch 3",
+        "train.py: error: the following arguments are required: --data",
+    ),
+    "rank not set": ("KeyError: 'LOCAL_RANK'",),
+    "wrong rank count": (
+        "RuntimeError: [enforce fail at gloo/context.cc:23] rank < size. 2 vs 2",
+        "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
+    ),
+    "MPI without PMI": (
+        "[n1:3717] OPAL ERROR: Unreachable in file pmix3x_client.c at line 111",
+        "No PMIx server was reachable, but a PMI1/2 was detected.",
+    ),
+    "too few slots": ("All nodes which are allocated for this job are already filled.",),
+    "no ssh between nodes": (
+        "ada@n2: Permission denied (publickey,password).",
+        "ORTE was unable to reliably start one or more daemons.",
+    ),
+    "no such request": (
+        "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified",
+        "srun: error: Requested node configuration is not available",
+        "srun: error: Unable to create step for job 7: Invalid generic resource (gres) specification",
+        "srun: error: Unable to create step for job 77: More processors requested than permitted",
+    ),
+    "disk full": (
+        "OSError: [Errno 122] Disk quota exceeded: '/home/ada/.cache/huggingface'",
+        "OSError: [Errno 28] No space left on device",
+    ),
+    "shared memory": (
+        "node01:77:91 [0] include/shm.h:48 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-x",
+        "Bus error (core dumped) in a worker of the DataLoader",
+    ),
+    "data worker ended": ("RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed.",),
+    "no internet": (
+        "wandb: Network error (ConnectTimeout), entering retry loop. https://api.wandb.ai timed out",
+        "huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the file",
+    ),
+    "no access to the model": (
+        "huggingface_hub.errors.GatedRepoError: 401 Client Error. Access to model meta-llama/Llama-3 is restricted.",
+        "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
+    ),
+    "broken file": ("RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",),
+    "unfit checkpoint": ("RuntimeError: Error(s) in loading state_dict for Net:",),
+    "conda not active": ("CondaError: Run 'conda init' before 'conda activate'",),
+    "file already there": ("FileExistsError: [Errno 17] File exists: '/scratch/ada/run'",),
+    "time limit": ("slurmstepd: error: *** JOB 77 ON gpu01 CANCELLED AT 2027-01-01T00:10:03 DUE TO TIME LIMIT ***",),
+    "cancelled": ("slurmstepd: error: *** JOB 77 ON gpu01 CANCELLED AT 2027-01-01T00:10:03 ***",),
+    "preempted": ("slurmstepd: error: *** STEP 77.0 ON gpu01 CANCELLED AT 2027-01-01T00:10:03 DUE TO PREEMPTION ***",),
+    "node failure": (
+        "srun: error: Node failure on gpu07",
+        "srun: error: Task launch for StepId=77.0 failed on node gpu07: Communication connection failure",
+    ),
+    "too many open files": ("OSError: [Errno 24] Too many open files",),
+    "file system failed": ("OSError: [Errno 116] Stale file handle",),
+    "GPU tensors over MPI": ("[n1:77] *** Process received signal *** Segmentation fault (11) in libmpi.so",),
+    "segmentation fault": ("/var/spool/slurm_script: line 9:  77 Segmentation fault      (core dumped) python train.py",),
+    "bus error": ("line 9: 77 Bus error               (core dumped) python train.py",),
+    "aborted": ("line 9: 77 Aborted                 (core dumped) python train.py",),
+    "killed": ("/var/spool/slurm_script: line 9:  77 Killed                  python train.py",),
+    "interrupted": ("KeyboardInterrupt",),
+    "terminated": (
+        "slurmstepd: error: *** STEP 77.0 ON gpu01 CANCELLED AT 2027-01-01T00:10:03 ***",
+        "torch.distributed.elastic.multiprocessing.api.SignalException: Process 63 got signal: 15",
+    ),
+}  # fmt: skip
+"""The name of a failure → lines that report it, in words that the recorded logs do not have."""
