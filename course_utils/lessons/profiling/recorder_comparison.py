@@ -76,6 +76,7 @@ class GroupState:
         absent: ranks with a dump that have not called it.
         missing: members without a dump.
         last: each rank's last collective in the group, if there is one in the buffer.
+        unfinished: number of the first collective that has not ended on a rank, for each rank that has one.
     """
 
     group: RecordedGroup
@@ -88,6 +89,20 @@ class GroupState:
     absent: tuple[int, ...]
     missing: tuple[int, ...]
     last: dict[int, RecordedCall]
+    unfinished: dict[int, int]
+
+    @property
+    def present(self) -> tuple[int, ...]:
+        """Members with a dump."""
+        return tuple(rank for rank in self.group.members if rank not in self.missing)
+
+    @property
+    def lagging(self) -> dict[int, int]:
+        """Ranks on whose GPUs a collective has not ended that has ended on others, and its number."""
+        if any(calls[-1].backend == GLOO for calls in self.calls.values()):
+            return {}
+        furthest = max(self.unfinished.values(), default=0)
+        return {rank: number for rank, number in self.unfinished.items() if number < furthest}
 
     @property
     def feature(self) -> Feature:
@@ -134,12 +149,17 @@ class DumpComparison:
 
     Attributes:
         groups: those in which something is wrong first, and of them those that explain others.
+        messages: those without a counterpart.
+        met: for each message that goes on though both ranks have called it, a rank on which it goes on, and the other.
+        ranks: those with a dump.
         missing: ranks without a dump.
         last: the last call of each rank, in whatever group.
     """
 
     groups: tuple[GroupState, ...]
     messages: tuple[LoneMessage, ...]
+    met: tuple[tuple[int, int], ...]
+    ranks: tuple[int, ...]
     missing: tuple[int, ...]
     last: dict[int, RecordedCall]
 
@@ -179,10 +199,11 @@ def compare_dumps(dumps: Dumps) -> DumpComparison:
     groups = recorded_groups(dumps) if dumps.ranks else []
     states = [group_state(group, dumps.ranks) for group in groups]
     messages = tuple(lone for group in groups for lone in lone_messages(group, dumps.ranks))
+    met = tuple(pair for group in groups for pair in met_messages(group, dumps.ranks))
     everyone = {rank for group in groups for rank in group.members} | set(dumps.ranks)
     missing = tuple(sorted(everyone - set(dumps.ranks)))
     last = {rank: dump.calls[-1] for rank, dump in dumps.ranks.items() if dump.calls}
-    found = DumpComparison(tuple(states), messages, missing, last)
+    found = DumpComparison(tuple(states), messages, met, tuple(dumps.ranks), missing, last)
     order = list(GroupKind)
     states.sort(key=lambda state: (state.kind is GroupKind.OVER, found.follows(state), order.index(state.kind)))
     return replace(found, groups=tuple(states))
@@ -253,6 +274,7 @@ def group_state(group: RecordedGroup, dumps: dict[int, RankDump]) -> GroupState:
     last = {rank: calls[max(calls)][-1] for rank, calls in numbered.items() if calls}
     missing = tuple(rank for rank in group.members if rank not in dumps)
     first = max([min(numbered[rank]) for rank in last if dumps[rank].has_dropped], default=0)
+    unfinished = {rank: number for rank in last if (number := _first_unfinished(numbered[rank], dumps[rank])) >= 0}
     agreed: tuple[int, int] | None = None
     for sequence in sorted({number for calls in numbered.values() for number in calls if number >= first}):
         calls = {rank: numbered[rank][sequence] for rank in present if sequence in numbered[rank]}
@@ -272,13 +294,27 @@ def group_state(group: RecordedGroup, dumps: dict[int, RankDump]) -> GroupState:
         else:
             agreed = (agreed[0] if agreed else sequence, sequence)
             continue
-        return GroupState(group, kind, agreed, sequence, parties, calls, waiting, absent, missing, last)
-    return GroupState(group, GroupKind.OVER, agreed, -1, (), {}, (), (), missing, last)
+        return GroupState(group, kind, agreed, sequence, parties, calls, waiting, absent, missing, last, unfinished)
+    return GroupState(group, GroupKind.OVER, agreed, -1, (), {}, (), (), missing, last, unfinished)
 
 
 def _has_not_gone_on(call: RecordedCall, dump: RankDump) -> bool:
     """Whether the rank may be waiting in this call. Over gloo, one that has failed looks as if it had ended."""
     return not call.is_over or (call.backend == GLOO and call.record == dump.calls[-1].record)
+
+
+def _first_unfinished(calls: dict[int, Calls], dump: RankDump) -> int:
+    """Return the number of the first collective that goes on; -1 if there is none.
+
+    A rank that has ended a later one has ended it too. Over gloo, only the rank's very last call may go on.
+    """
+    first = -1
+    for sequence in sorted(calls, reverse=True):
+        call = calls[sequence][-1]
+        if not _has_not_gone_on(call, dump):
+            return first
+        first = sequence
+    return first
 
 
 def _by_sequence(group: RecordedGroup, dump: RankDump) -> dict[int, Calls]:
@@ -359,6 +395,27 @@ def _total(shapes: Iterable[Sequence[int]]) -> int:
 
 def lone_messages(group: RecordedGroup, dumps: dict[int, RankDump]) -> list[LoneMessage]:
     """Return for each pair of ranks the first message that has no counterpart, or one of a different size."""
+    lone = [_first_lone(*pair, dumps) for pair in _messages_between(group, dumps)]
+    return [message for message in lone if message]
+
+
+def met_messages(group: RecordedGroup, dumps: dict[int, RankDump]) -> list[tuple[int, int]]:
+    """Return for each message that both ranks have called and that goes on, a rank on which it does, and the other."""
+    pairs = []
+    for sender, receiver, sends, receives in _messages_between(group, dumps):
+        for send, receive in zip(sends, receives, strict=False):
+            pairs += [(sender, receiver)] if not send.is_over else []
+            pairs += [(receiver, sender)] if not receive.is_over else []
+    return list(dict.fromkeys(pairs))
+
+
+def _messages_between(
+    group: RecordedGroup, dumps: dict[int, RankDump]
+) -> list[tuple[int, int, list[RecordedCall], list[RecordedCall]]]:
+    """Return for each pair of ranks the sends of the first and the receives of the second.
+
+    If calls have fallen out of a buffer, or a dump is missing, only those that go on can be matched by their order.
+    """
     lists: dict[tuple[int, int], dict[str, list[RecordedCall]]] = defaultdict(lambda: {"send": [], "recv": []})
     for rank in group.members:
         for call in dumps[rank].calls if rank in dumps else ():
@@ -366,17 +423,22 @@ def lone_messages(group: RecordedGroup, dumps: dict[int, RankDump]) -> list[Lone
             if call.group == group.name and call.operation in ("send", "recv") and max(ends) < len(group.members):
                 sender, receiver = (group.members[end] for end in ends)
                 lists[sender, receiver][call.operation].append(call)
-    lone = [_first_lone(sender, receiver, calls, dumps) for (sender, receiver), calls in sorted(lists.items())]
-    return [message for message in lone if message]
+    found = []
+    for (sender, receiver), calls in sorted(lists.items()):
+        have_dumps = sender in dumps and receiver in dumps
+        if not have_dumps or dumps[sender].has_dropped or dumps[receiver].has_dropped:
+            calls = {kind: [call for call in kept if not call.is_over] for kind, kept in calls.items()}
+        found.append((sender, receiver, calls["send"], calls["recv"]))
+    return found
 
 
 def _first_lone(
-    sender: int, receiver: int, calls: dict[str, list[RecordedCall]], dumps: dict[int, RankDump]
+    sender: int,
+    receiver: int,
+    sends: list[RecordedCall],
+    receives: list[RecordedCall],
+    dumps: dict[int, RankDump],
 ) -> LoneMessage | None:
-    have_dumps = sender in dumps and receiver in dumps
-    if not have_dumps or dumps[sender].has_dropped or dumps[receiver].has_dropped:
-        calls = {kind: [call for call in kept if not call.is_over] for kind, kept in calls.items()}
-    sends, receives = calls["send"], calls["recv"]
     for send, receive in zip(sends, receives, strict=False):
         if _total(send.inputs) != _total(receive.outputs):
             return LoneMessage(receive, sender, send, True)

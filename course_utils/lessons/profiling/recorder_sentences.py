@@ -17,8 +17,16 @@ from course_utils.lessons.profiling.recorder_comparison import (
     compare_dumps,
 )
 from course_utils.lessons.profiling.recorder_dumps import GLOO, Dumps, RecordedCall, read_dumps
+from course_utils.lessons.profiling.recorder_waits import (
+    FirstRanks,
+    example_groups,
+    example_messages,
+    first_ranks,
+)
 from course_utils.words import capital, count, join, printable, seconds_text, wrapped
 
+MOST_EXAMPLES = 2
+"""Of groups in which something is wrong."""
 MOST_GROUPS, MOST_PARTIES, MOST_FILES = 4, 6, 5
 """More of them are counted and not listed."""
 NOTICEABLE_SECONDS = 1.0
@@ -36,42 +44,99 @@ NEXT = {
 }
 
 
-def dumps_report(paths: str | Path | Sequence[str | Path]) -> str | None:
+def dumps_report(paths: str | Path | Sequence[str | Path], most: int = MOST_EXAMPLES) -> str | None:
     """Return what the Flight Recorder's dumps in a folder, or the given files, show; None if there are no dumps.
+
+    Args:
+        most: groups that are described. Others in which something is wrong are counted.
 
     Raises:
         CourseError: there is no such file or folder.
     """
     dumps = read_dumps(paths)
-    return wrapped(dumps_text(dumps, compare_dumps(dumps))) if dumps.ranks or dumps.unread else None
+    return dumps_text(dumps, compare_dumps(dumps), most) if dumps.ranks or dumps.unread else None
 
 
-def dumps_text(dumps: Dumps, found: DumpComparison) -> str:
-    """Say for each group up to where its ranks agree, who waits in what, and who has not come."""
-    causes, followers = found.causes, found.followers
-    parts, advised = [_read_text(dumps, found)], set()
-    for state in causes[:MOST_GROUPS]:
+def dumps_text(dumps: Dumps, found: DumpComparison, most: int = MOST_EXAMPLES) -> str:
+    """Say at which ranks to look first, and show why: where groups stop, who waits there, and who has not come."""
+    first = first_ranks(found)
+    states = example_groups(first, most) if first.suspects else list(found.causes[:most])
+    messages = example_messages(found, first, most - 1 if states else most)
+    parts, advised = [f"Flight Recorder: {_first_text(dumps, found, first)}"], set()
+    for state in states:
         advice = [] if found.follows(state) or state.kind in advised else _advice(state, found)
         parts.append("\n".join([_group_text(state, found), *advice]))
         advised.add(state.kind)
-    if len(causes) > MOST_GROUPS:
-        parts.append(f"The same or similar holds for {count(len(causes) - MOST_GROUPS, 'other group')}.")
     if found.is_circle:
         parts.append(
             "These groups wait for each other. Such a deadlock arises if ranks call collectives of several groups in "
             "different orders, or if one of them leaves a collective out. Next: compare the lines above."
         )
-    parts += [_message_text(lone, found) for lone in found.messages[:MOST_GROUPS]]
-    parts += [_follower_text(state, found) for state in followers[:MOST_GROUPS]]
-    if len(followers) > MOST_GROUPS:
-        parts.append(f"{count(len(followers) - MOST_GROUPS, 'more group')} wait for ranks that wait in these.")
-    return "\n\n".join([*parts, *_over_texts(found), *_gloo_texts(found)])
+    described = {rank for state in states for rank in state.absent}
+    parts += [_message_text(lone, found, lone.peer in described) for lone in messages]
+    parts.append(" ".join([*_other_texts(found, first, states, messages), *_over_texts(found)]))
+    parts.append(" ".join(_read_texts(dumps, found)))
+    return wrapped("\n\n".join(filter(None, parts)))
 
 
-def _read_text(dumps: Dumps, found: DumpComparison) -> str:
-    sentences = [f"Flight Recorder: {'dump' if len(dumps.ranks) == 1 else 'dumps'} of {ranks_text(dumps.ranks)}."]
+def _first_text(dumps: Dumps, found: DumpComparison, first: FirstRanks) -> str:
+    """The first sentence, in which there is what to do."""
     if not dumps.ranks:
-        sentences = ["Flight Recorder: none of the dumps can be read."]
+        return "none of the dumps can be read."
+    if not found.last:
+        return "these ranks have recorded nothing."
+    if not (found.causes or found.messages):
+        return "the ranks agree in everything that they have called, and all of it has ended. No collective waits."
+    if not first.suspects:
+        return "as far as these dumps show, no rank waits for a different one in particular."
+    if not first.ranks and len(first.missing) > len(found.ranks):
+        return (
+            f"{ranks_text(first.waiting)} {'waits' if len(first.waiting) == 1 else 'wait'}, and which of the "
+            f"{count(len(first.missing), 'rank')} without a dump is to blame can't be known."
+        )
+    return _suspects_text(first)
+
+
+def _suspects_text(first: FirstRanks) -> str:
+    whom = "it" if len(first.suspects) == 1 else "them"
+    waits = "may be waiting" if not first.is_certain else "waits" if len(first.waiting) == 1 else "wait"
+    indirectly = "" if first.is_direct else ", directly or through others"
+    others = f"{ranks_text(first.waiting)} {waits} for {whom}{indirectly}" if first.waiting else ""
+    if not first.ranks:
+        return f"look at {ranks_text(first.missing)} first. There is no dump of {whom}, and {others}."
+    each_other = f"they {'wait' if first.is_certain else 'may be waiting'} for each other"
+    why = [each_other, others] if first.circle == first.ranks else [others]
+    further = f" The same may hold for {ranks_text(first.missing)}, of which there is no dump." if first.missing else ""
+    return f"look at {ranks_text(first.ranks)} first, because {', and '.join(filter(None, why))}.{further}"
+
+
+def _other_texts(
+    found: DumpComparison, first: FirstRanks, states: Sequence[GroupState], messages: Sequence[LoneMessage]
+) -> list[str]:
+    """How many groups and messages are left, after those that have been described, and what holds for them."""
+    shown, followers = set(map(id, states)), found.followers
+    waits = {id(wait.cause) for wait in first.waits}
+    left = [state for state in found.causes if id(state) not in shown]
+    together = [state for state in left if state.kind is GroupKind.TOGETHER and id(state) not in waits and first.waits]
+    groups, lone = len(left) - len(together), len(found.messages) - len(messages)
+    others = [count(number, f"other {thing}") for number, thing in ((groups, "group"), (lone, "message")) if number]
+    texts = [f"The same or similar holds for {join(others)}."] if others else []
+    if together:
+        texts.append(
+            f"In {count(len(together), 'more group')}, all ranks have come to a collective that has not ended, "
+            "which may follow from the above."
+        )
+    if len(followers := [state for state in followers if id(state) not in shown]) == 1:
+        texts.append(_follower_text(followers[0], found))
+    elif followers:
+        texts.append(f"{count(len(followers), 'more group')} wait for ranks that wait elsewhere.")
+    return texts
+
+
+def _read_texts(dumps: Dumps, found: DumpComparison) -> list[str]:
+    sentences = []
+    if dumps.ranks:
+        sentences.append(f"Read: {'the dump' if len(dumps.ranks) == 1 else 'dumps'} of {ranks_text(dumps.ranks)}.")
     if found.missing:
         sentences.append(f"There is no dump of {ranks_text(found.missing)}.")
     for file, why in list(dumps.unread.items())[:MOST_FILES]:
@@ -82,10 +147,11 @@ def _read_text(dumps: Dumps, found: DumpComparison) -> str:
         names = join([printable(f"{file.parent.name}/{file.name}") for file in dumps.left_out[:MOST_FILES]])
         sentences.append(f"Some ranks have a second dump, from a different run, which is left out: {names}.")
     if dropped := [rank for rank, dump in dumps.ranks.items() if dump.has_dropped]:
-        sentences.append(f"The first calls of {ranks_text(dropped)} are no longer in the buffer.")
+        whose = "these ranks" if len(dropped) == len(dumps.ranks) else ranks_text(dropped)
+        sentences.append(f"The first calls of {whose} are no longer in the buffer.")
     if found.last and not any(call.line for dump in dumps.ranks.values() for call in dump.calls):
         sentences.append("The dumps have no stacks, so the lines of the program are not known.")
-    return " ".join(sentences)
+    return [*sentences, *_gloo_texts(found)]
 
 
 def _group_text(state: GroupState, found: DumpComparison) -> str:
@@ -97,7 +163,19 @@ def _group_text(state: GroupState, found: DumpComparison) -> str:
         GroupKind.TOGETHER: _together_text,
     }
     group = name_text(state.group) if state.kind is GroupKind.ALONE else group_text(state.group)
-    return f"In {group}, {_agreed_text(state)}{texts[state.kind](state, found)}"
+    return "\n".join([f"In {group}, {_agreed_text(state)}{texts[state.kind](state, found)}", *_lagging_lines(state)])
+
+
+def _lagging_lines(state: GroupState) -> list[str]:
+    """On which ranks earlier collectives go on, if others have ended them."""
+    by_number: dict[int, list[int]] = {}
+    for rank, number in state.lagging.items():
+        by_number.setdefault(number, []).append(rank)
+    return [
+        f"    {ranks_text(ranks)}: collective {number} has not ended here, though it has elsewhere"
+        for number, ranks in list(by_number.items())[:MOST_PARTIES]
+        if number < state.sequence
+    ]
 
 
 def _agreed_text(state: GroupState) -> str:
@@ -129,17 +207,18 @@ def _behind_text(state: GroupState, found: DumpComparison) -> str:
 
 
 def _absent_texts(state: GroupState, found: DumpComparison) -> list[str]:
-    texts = []
-    for rank in state.absent[:MOST_PARTIES]:
+    ranks_of: dict[str, list[int]] = {}
+    for rank in state.absent:
         own, last = state.last.get(rank), found.last.get(rank)
-        here = f"its last collective here is number {own.sequence}" if own else "has called nothing here"
+        here = f"the last collective here is number {own.sequence}" if own else "nothing called here"
         if own and own == last:
-            texts.append(f"rank {rank}: {here}, {call_text((own,))}")
+            text = f"{here}, {call_text((own,))}"
         else:
-            texts.append(f"rank {rank}: {here}{f'; its last call is {_last_text(last)}' if last else ''}")
-    if len(state.absent) > MOST_PARTIES:
-        texts.append(f"and {count(len(state.absent) - MOST_PARTIES, 'other rank')}")
-    return texts
+            text = f"{here}{f'; the last call is {_last_text(last)}' if last else ''}"
+        ranks_of.setdefault(text, []).append(rank)
+    lines = [f"{ranks_text(ranks)}: {text}" for text, ranks in ranks_of.items()]
+    left = len(lines) - MOST_PARTIES
+    return [*lines[:MOST_PARTIES], f"and {count(left, 'more line')} like these"] if left > 0 else lines
 
 
 def _last_text(call: RecordedCall) -> str:
@@ -194,12 +273,19 @@ def _advice(state: GroupState, found: DumpComparison) -> list[str]:
     is_gloo = any(calls[-1].backend == GLOO for calls in state.calls.values())
     if state.kind is GroupKind.DIFFERENT:
         return [f"Next: {NEXT[state.feature]}."]
+    if state.lagging:
+        ranks, gpus = ranks_text(state.lagging), "GPU is" if len(state.lagging) == 1 else "GPUs are"
+        return [
+            f"Next: look into {'the log' if len(state.lagging) == 1 else 'the logs'} of {ranks}, whose {gpus} behind. "
+            "For errors of NVIDIA's GPUs, run `dmesg | grep -i xid` on the node."
+        ]
     if state.kind is GroupKind.BEHIND:
-        last = found.last.get(state.absent[0])
+        last = found.last.get(state.absent[0]) if len(state.absent) == 1 else None
         after = f" after {line_text(last)}" if last and last.line else ""
         unrecorded = "data or a message" if is_gloo else "data"
+        doing, they = ("does", "It") if len(state.absent) == 1 else ("do", "They")
         return [
-            f"Next: find out what rank {state.absent[0]} does{after}. It may be computing, have taken a different "
+            f"Next: find out what {ranks_text(state.absent)} {doing}{after}. {they} may be computing, have taken a different "
             "branch, have returned, have raised an error, or be waiting for something that isn't recorded, such as "
             f"{unrecorded}."
         ]
@@ -248,7 +334,8 @@ def _gloo_texts(found: DumpComparison) -> list[str]:
     return [" ".join(texts)] if texts else []
 
 
-def _message_text(lone: LoneMessage, found: DumpComparison) -> str:
+def _message_text(lone: LoneMessage, found: DumpComparison, is_described: bool) -> str:
+    """`is_described`: whether the last call of the other rank has already been named."""
     call, peer = lone.call, lone.peer
     waits = f"Rank {call.rank} {'waits in' if not call.is_over else 'has called'} {call_text((call,))}"
     direction = "to" if call.operation == "send" else "from"
@@ -259,7 +346,7 @@ def _message_text(lone: LoneMessage, found: DumpComparison) -> str:
     if not lone.has_dump:
         return f"{text}, of which there is no dump. Next: look into the log of rank {peer}."
     last = found.last.get(peer)
-    doing = f" Its last call is {_last_text(last)}." if last else ""
+    doing = f" Its last call is {_last_text(last)}." if last and not is_described else ""
     return f"{text}, but rank {peer} has not called the matching {counterpart}.{doing}"
 
 
@@ -276,12 +363,8 @@ def _follower_text(state: GroupState, found: DumpComparison) -> str:
 
 def _over_texts(found: DumpComparison) -> list[str]:
     over = [state for state in found.groups if state.kind is GroupKind.OVER and state.last]
-    if not found.last:
-        return ["These ranks have recorded nothing."]
-    if not over:
+    if not over or not (found.causes or found.messages):
         return []
-    if not (found.causes or found.messages):
-        return ["The ranks agree in everything that they have called, and all of it has ended. No collective waits."]
     names = join([group_text(state.group) for state in over[:MOST_GROUPS]])
     more = f" and {count(len(over) - MOST_GROUPS, 'other group')}" if len(over) > MOST_GROUPS else ""
     return [f"In {names}{more}, the ranks agree, and all that they have called has ended."]
