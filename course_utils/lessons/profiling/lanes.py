@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_utils.lessons.overlap import played_hardware
+from course_utils.lessons.overlap.played_names import COMPUTING
 from course_utils.lessons.profiling.chrome_trace import Trace
 from course_utils.lessons.profiling.intervals import Interval, difference, length, union
 from course_utils.lessons.profiling.merged_trace import ON_GPU, STEP
@@ -112,7 +112,7 @@ def is_computing(event: dict[str, Any], on_gpu: bool) -> bool:
     """Whether it is work of the network: a kernel, on a CPU an operator, or computing that is emulated by waiting."""
     if on_gpu:
         return event.get("cat") == "kernel" and not is_communication(event)
-    return event["name"].startswith("aten::") or event["name"] == played_hardware.COMPUTING
+    return event["name"].startswith("aten::") or event["name"] == COMPUTING
 
 
 def is_communication(event: dict[str, Any]) -> bool:
