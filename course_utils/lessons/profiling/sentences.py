@@ -199,19 +199,19 @@ def fed_bars(fed: "Fed") -> dict[str, dict[str, Measured]]:
     }
 
 
-def critical_text(path: Sequence[Piece], ranks: int) -> str:
+def critical_text(path: Sequence[Piece], ranks: Sequence[int]) -> str:
     """Return a title: who is on the critical path for most of the time."""
     own, transfers = share_of_ranks(path, ranks), sum(share_of_ranks(path, ranks, TRANSFER))
-    most = max(range(ranks), key=own.__getitem__)
-    if transfers > own[most]:
+    share, most = max(zip(own, ranks, strict=True), key=lambda pair: pair[0])
+    if transfers > share:
         return f"Transfers make up {percent(transfers)} of the critical path"
-    return f"Rank {most}'s own work makes up {percent(own[most])} of the critical path, transfers {percent(transfers)}"
+    return f"Rank {most}'s own work makes up {percent(share)} of the critical path, transfers {percent(transfers)}"
 
 
-def path_shares_text(path: Sequence[Piece], ranks: int) -> str:
+def path_shares_text(path: Sequence[Piece], ranks: Sequence[int]) -> str:
     """Return the share of each rank's own work on the path."""
     own = share_of_ranks(path, ranks)
-    return ", ".join(f"{rank}: {percent(share)}" for rank, share in enumerate(own))
+    return ", ".join(f"{rank}: {percent(share)}" for rank, share in zip(ranks, own, strict=True))
 
 
 def changes_text(changes: Sequence[Change]) -> str:
