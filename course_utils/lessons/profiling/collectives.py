@@ -14,6 +14,7 @@ Source: torch, `torch/csrc/profiler/util.h` for the names of the `args`.
 """
 
 import json
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,8 +29,8 @@ from course_utils.lessons.profiling.merged_trace import as_merged, steps_of_call
 
 _BETWEEN_TWO = ("send", "recv", "sendrecv")
 """Messages between two ranks. NCCL's kernel `SendRecv` is also what an all-to-all is made of."""
-_FROM_ONE = ("broadcast", "scatter", "reduce", "gather")
-"""Some ranks may be through these before others have begun."""
+_FOR_ALL = ("allreduce", "allgather", "reducescatter", "alltoall", "barrier")
+"""How those begin that need something of every rank: no rank is through before all have begun."""
 _OF_OWN_SIZE = ("alltoall", "gather", "scatter")
 """Of these each rank may have another number of elements."""
 
@@ -45,7 +46,7 @@ class RankPart:
         group: the name of the group of ranks; "" if the trace has none.
         members: the ranks of the group; none if the trace doesn't say.
         step: in which it was asked for; "" outside of all steps.
-        size: what tells it from others of the kind: its elements or its shapes; "" if the trace doesn't say.
+        elements: how many numbers the rank gives; None if the trace doesn't say.
         number: in its group; None if the trace doesn't say.
     """
 
@@ -55,7 +56,7 @@ class RankPart:
     group: str = ""
     members: tuple[int, ...] = ()
     step: str = ""
-    size: str = ""
+    elements: int | None = None
     number: int | None = None
 
 
@@ -76,7 +77,7 @@ class MatchedCollective:
     @property
     def is_for_all(self) -> bool:
         """Whether no rank can be through it before every other one has begun."""
-        return not self.operation.startswith(_FROM_ONE)
+        return self.operation.startswith(_FOR_ALL) and not self.operation.startswith("alltoallv")  # may send nothing
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,17 @@ class Matching:
 
 def collectives_of(trace: Trace) -> Matching:
     """Match the collectives of the ranks of a merged trace, in its steps; in the whole trace if no step is marked."""
+    parts, ranks = parts_of(trace)
+    return matching(parts, ranks)
+
+
+def parts_of(trace: Trace) -> tuple[list[RankPart], set[int]]:
+    """The parts in collectives, and the messages, of the ranks of a merged trace; and which ranks there are."""
     by_rank: dict[int, list[Event]] = defaultdict(list)
     for event in as_merged(trace)["traceEvents"]:
         if event["ph"] == "X":
             by_rank[event["pid"]].append(event)
-    return matching([part for rank, events in by_rank.items() for part in parts_of(rank, events)], set(by_rank))
+    return [part for rank, events in by_rank.items() for part in _parts_of_rank(rank, events)], set(by_rank)
 
 
 def matching(parts: Iterable[RankPart], present: set[int]) -> Matching:
@@ -137,10 +144,11 @@ def _kind(part: RankPart) -> tuple:
     """What parts of the same collective share."""
     if part.number is not None:
         return part.group, part.members, part.operation, part.number
-    return part.group, part.members, part.operation, part.step, part.size
+    elements = None if part.operation.startswith(_OF_OWN_SIZE) else part.elements
+    return part.group, part.members, part.operation, part.step, elements
 
 
-def parts_of(rank: int, events: Sequence[Event]) -> list[RankPart]:
+def _parts_of_rank(rank: int, events: Sequence[Event]) -> list[RankPart]:
     """A rank's parts in collectives, and its messages, in its steps; in the whole trace if no step is marked."""
     steps = sorted(
         (event["ts"], event["ts"] + event["dur"], event["name"]) for event in events if event_kinds.is_step(event)
@@ -167,7 +175,6 @@ def _part(rank: int, event: Event, args: Mapping[str, Any], step: str) -> RankPa
     operation = str(args.get("Collective name") or _operation_of(event)).replace("_", "").lower()
     operation = operation.removesuffix("base").removesuffix("intotensor")
     operation = {"reducescattertensor": "reducescatter"}.get(operation, operation)
-    size = args.get("In msg nelems", args.get("Input Dims", ""))
     number = args.get("Seq")
     return RankPart(
         rank=rank,
@@ -176,7 +183,7 @@ def _part(rank: int, event: Event, args: Mapping[str, Any], step: str) -> RankPa
         group=str(args.get("Process Group Name", "")),
         members=_members(args.get("Process Group Ranks")),
         step=step,
-        size="" if operation.startswith(_OF_OWN_SIZE) else str(size),
+        elements=_elements(args),
         number=number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None,
     )
 
@@ -187,6 +194,17 @@ def _operation_of(event: Event) -> str:
     if event_kinds.is_kernel(event):
         return (name.partition("(")[0].split("_") + [""])[1]
     return name.removeprefix(event_kinds.OF_GLOO)
+
+
+def _elements(args: Mapping[str, Any]) -> int | None:
+    """How many numbers a rank gives; gloo's tasks have only the shapes of their tensors."""
+    given, shapes = args.get("In msg nelems"), args.get("Input Dims")
+    if isinstance(given, int):
+        return given
+    is_list = isinstance(shapes, list) and shapes and all(isinstance(shape, list) for shape in shapes)
+    if not is_list or not all(isinstance(side, int) for shape in shapes for side in shape):
+        return None
+    return sum(math.prod(shape) for shape in shapes)
 
 
 def _members(ranks: Any) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ HTA and `lanes_of` agree on what overlap and idle mean, but they look at differe
   which for a GPU with many small kernels can be a percent of idle time, unless `HTA_DISABLE_NS_ROUNDING=1` is set.
 - **Calls.** HTA leaves out a kernel if the file doesn't have the call that asked for it, as long as steps are marked.
 
-Source: HTA 0.5, `communication_analysis.py`, `breakdown_analysis.py` and `_filter_irrelevant_gpu_kernels` in `trace.py`.
+Source: HTA 0.5: `communication_analysis.py`, `breakdown_analysis.py`, `trace.py` (`_filter_irrelevant_gpu_kernels`).
 """
 
 import math
