@@ -13,7 +13,7 @@ class NoteKind(Enum):
     RANKS_FROM_NAMES = auto()
     """The files don't say which rank they are from, their names do."""
     RANKS_COUNTED = auto()
-    """Neither the files nor their names say which rank they are from, so they were counted in the order of the names."""
+    """Neither the files nor their names say which rank they are from, so they were counted in the names' order."""
     RANKS_MISSING = auto()
     """The run had more ranks than there are files."""
     NO_STEPS = auto()
