@@ -6,8 +6,8 @@ HTA and `lanes_of` agree on what overlap and idle mean, but they look at differe
   step that the GPU had not got to yet. `lanes_of` counts from the first step's begin to the last one's end, as the GPU
   works on them.
 - **The last step.** HTA leaves out what the last step asks for, unless `include_last_profiler_step=True`, because a
-  profiler often cuts it short. If only one step is marked, or none, it takes the whole file, as `lanes_of` does if
-  none is.
+  profiler often cuts it short. With it, HTA 0.5 also counts what the program asks for after the last step. If only one
+  step is marked, or none, it takes the whole file, as `lanes_of` does if none is.
 - **Communication.** For HTA it is what begins with `nccl` and has `Kernel` in its name. `lanes_of` also counts other
   libraries' kernels, kernels to which the file gives a collective, and gloo's messages between processors.
 - **Busy.** For HTA a GPU is busy with whatever has the number of a stream, and that includes waits (`Stream Wait
@@ -51,7 +51,7 @@ def lanes_as_hta(trace: Trace, last_step: bool = False) -> Lanes:
     events = [
         event for event in trace["traceEvents"] if has_times(event) and event_kinds.kind_of(event) not in ("", "trace")
     ]
-    on_stream = _asked_before_the_end(events, last_step)
+    on_stream = _asked_in_time(events, last_step)
     if not on_stream:
         raise CourseError("lanes_as_hta: HTA counts what a GPU does, and this trace has nothing of a GPU.")
     messages = [event for event in on_stream if _is_nccl(event)]
@@ -63,16 +63,16 @@ def lanes_as_hta(trace: Trace, last_step: bool = False) -> Lanes:
     return Lanes(rank, busy[0][0], busy[-1][1], computing, communication, {}, copies=copies)
 
 
-def _asked_before_the_end(events: Sequence[Event], last_step: bool) -> list[Event]:
-    """What the GPU did, if the program asked for it before the last step, or before its end."""
+def _asked_in_time(events: Sequence[Event], last_step: bool) -> list[Event]:
+    """What the GPU did, if the program asked for it before the last step, or at all."""
     on_stream = [event for event in events if _stream(event) != _NO_STREAM]
     steps = [event for event in events if event_kinds.is_step(event)]
     if len({step["name"] for step in steps}) < 2:
         return on_stream
-    end = max(step["ts"] + step["dur"] for step in steps) if last_step else max(step["ts"] for step in steps)
+    end = math.inf if last_step else max(step["ts"] for step in steps)
 
     def in_time(event: Event) -> bool:
-        return event["ts"] <= end if last_step else event["ts"] < end
+        return event["ts"] < end
 
     asked = {_call(event) for event in events if _stream(event) == _NO_STREAM and in_time(event)} - {_NO_STREAM}
     return [event for event in on_stream if _call(event) in asked or (_call(event) == _NO_STREAM and in_time(event))]

@@ -164,7 +164,8 @@ def slowest_text(slowest: SlowestRank | None, ranks: int, missing: int = 0) -> s
     text = f"it came last to {slowest.last_to} of {slowest.collectives} collectives"
     others = "the other rank" if ranks == 2 else "the others"
     if slowest.is_clear:
-        line = f"Rank {slowest.rank} is the slowest: {text}, and {others} waited for it {percent(slowest.waited)} of the time."
+        waited = f"{others} waited for it {percent(slowest.waited)} of the time"
+        line = f"Rank {slowest.rank} is the slowest: {text}, and {waited}."
     else:
         line = (
             f"No rank is much slower than the others. {capital(others)} waited longest for rank {slowest.rank}; {text}."
@@ -182,7 +183,7 @@ def path_text(found: Findings, ranks: Sequence[int]) -> str:
     line = f"The critical path: {join([*parts, f'transfers {percent(transfers)}'])}."
     left_out = found.matching.unmatched + found.matching.between_two
     if left_out:
-        line += f" {count(left_out, 'message')} of single ranks couldn't be matched, and waiting for them counts as own work."
+        line += f" {capital(count(left_out, 'message'))} couldn't be matched; waiting for these counts as own work."
     return line
 
 
@@ -214,8 +215,8 @@ def _unseen_text(found: Findings) -> str:
     if not found.messages_unseen:
         return ""
     return (
-        "The program asked NCCL for messages, but the trace has no kernels of a GPU, which would show them. Profile with "
-        "`activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
+        "The program asked NCCL for messages, but the trace has no kernels of a GPU, which would show them. Profile "
+        "with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
     )
 
 
@@ -228,8 +229,8 @@ def next_text(found: Findings, ranks: int) -> str:
         return ""
     if exposed >= idle and ranks < 2:
         return (
-            "A single rank's trace can't tell waiting for a slower rank from the transfer itself. Read the traces of the "
-            "other ranks as well."
+            "A single rank's trace can't tell waiting for a slower rank from the transfer itself. Read the traces of "
+            "the other ranks as well."
         )
     return (
         "These numbers don't point to a single reason. Draw the profile, and ask the questions of lesson 14 in order."
