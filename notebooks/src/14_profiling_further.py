@@ -57,7 +57,9 @@ two = [
     Lanes(0, 0, 8, [(0, 3), (6, 8)], [(3, 6)], {}),
     Lanes(1, 0, 7, [(0, 5), (6, 7)], [(5, 6)], {}),
 ]
-all_reduces = [[(3, 6), (5, 6)]]  # one all-reduce: when it is in flight on rank 0 and 1
+all_reduces = [
+    {0: (3, 6), 1: (5, 6)}
+]  # one all-reduce: when it is in flight on each rank
 path = critical_path.critical_path(two, all_reduces)
 for piece in path:
     print(f"{piece.begin} to {piece.end} s: {piece.kind} of rank {piece.rank}")
@@ -79,12 +81,12 @@ course.predict("profile_path", rank=...)  # 0 to 3
 from course_utils.lessons.profiling import critical_text, path_shares_text
 
 slow_4 = profile_program(ranks, 4)
-collectives = critical_path.collectives_of(slow_4.trace, 4)
-path = critical_path.critical_path(slow_4.lanes, collectives)
-own = critical_path.share_of_ranks(path, 4)
+collectives = critical_path.collectives_of(slow_4.trace)
+path = critical_path.critical_path(slow_4.lanes, collectives.times)
+own = critical_path.share_of_ranks(path, range(4))
 course.measured("profile_path", rank=own.index(max(own)))
-finding = f"Share of each rank's own work: {path_shares_text(path, 4)}"
-pictures.critical(slow_4.lanes, path, critical_text(path, 4), finding)
+finding = f"Share of each rank's own work: {path_shares_text(path, range(4))}"
+pictures.critical(slow_4.lanes, path, critical_text(path, range(4)), finding)
 
 # %% [markdown]
 # The shares also tell you how much you could gain at most. If rank 3's work makes up 90% of the path, then a rank 3

@@ -173,7 +173,7 @@ def critical(lanes: Sequence[Lanes], path: Sequence[Piece], title: str, subtitle
     """Draw the lanes of all ranks, and over them the critical path as a bold line from rank to rank.
 
     Args:
-        lanes: of rank 0 and so on.
+        lanes: of all ranks on the path.
         path: in the order of time, as `critical_path` finds it; transfers are drawn in the lane of messages.
         title: the finding.
     """
@@ -181,10 +181,11 @@ def critical(lanes: Sequence[Lanes], path: Sequence[Piece], title: str, subtitle
     (ax,) = picture.axes
     begin, end = min(rank_lanes.begin for rank_lanes in lanes), max(rank_lanes.end for rank_lanes in lanes)
     scale, _ = time_unit(end - begin)
+    rows = {rank_lanes.rank: row for row, rank_lanes in enumerate(lanes)}
     x: list[float] = []
     y: list[float] = []
     for piece in path:
-        top = piece.rank * (_COMPUTING + _MESSAGES + _GAP)
+        top = rows[piece.rank] * (_COMPUTING + _MESSAGES + _GAP)
         middle = top + (_COMPUTING + _MESSAGES / 2 if piece.kind == TRANSFER else _COMPUTING / 2)
         x += [(piece.begin - begin) * scale, (piece.end - begin) * scale]
         y += [middle, middle]

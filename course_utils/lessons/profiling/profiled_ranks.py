@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.lessons.profiling.chrome_trace import Trace, write_trace
+from course_utils.lessons.profiling.findings import Findings, findings
 from course_utils.lessons.profiling.lanes import Lanes, lanes_of
 from course_utils.lessons.profiling.merged_trace import merge
+from course_utils.lessons.profiling.one_clock import ClockCheck, on_one_clock
 from course_utils.lessons.profiling.profile_notes import Note
 
 
@@ -36,14 +38,28 @@ class Profile:
         return [trace["course"]["rank"] for trace in self.rank_traces]
 
     @cached_property
+    def _on_one_clock(self) -> tuple[list[Trace], ClockCheck]:
+        return on_one_clock(self.rank_traces)
+
+    @property
+    def clocks(self) -> ClockCheck:
+        """What is known of the ranks' clocks, and how far off they may be."""
+        return self._on_one_clock[1]
+
+    @cached_property
     def trace(self) -> Trace:
-        """All ranks on one clock: one Chrome trace."""
-        return merge(self.rank_traces)
+        """All ranks on one clock, which is as right as it can be made: one Chrome trace."""
+        return merge(self._on_one_clock[0])
 
     @cached_property
     def lanes(self) -> list[Lanes]:
         """When each rank computed and communicated."""
         return lanes_of(self.trace)
+
+    @cached_property
+    def findings(self) -> Findings:
+        """Where the time went, who is waited for, and what the profile looks like."""
+        return findings(self.trace, self.lanes, self.clocks)
 
     def lanes_by_clocks(self, ahead: Sequence[float]) -> list[Lanes]:
         """The lanes as they would look if each rank's clock were this many seconds ahead, and nobody knew."""
