@@ -135,7 +135,6 @@ def lanes_of(outcome: Outcome, name: str, rank: int, messages: str = "messages")
         name: of the program, `SLOW` or `YOURS`.
         messages: "messages" for the collectives, "link" for what is on the played link.
     """
-
     seen = outcome.results[rank]["lanes"][name]
     begin, end = seen["begin"], seen["end"]
 
