@@ -68,11 +68,13 @@ class MatchedCollective:
         operation: "allreduce", …
         times: rank → when, in seconds.
         missing: how many ranks of its group there is no trace of, as far as is known.
+        step: in which the first of its ranks asked for it; "" if no step is marked.
     """
 
     operation: str
     times: dict[int, Interval]
     missing: int = 0
+    step: str = ""
 
     @property
     def is_for_all(self) -> bool:
@@ -119,7 +121,9 @@ def matching(parts: Iterable[RankPart], present: set[int]) -> Matching:
     """Match the parts of the ranks that there are traces of."""
     alike: dict[tuple, dict[int, list[RankPart]]] = defaultdict(lambda: defaultdict(list))
     between_two = unmatched = 0
+    in_group: dict[str, set[int]] = defaultdict(set)
     for part in sorted(parts, key=lambda part: part.when):
+        in_group[part.group].add(part.rank)
         if part.operation in _BETWEEN_TWO:
             between_two += 1
         else:
@@ -127,7 +131,7 @@ def matching(parts: Iterable[RankPart], present: set[int]) -> Matching:
     found: list[MatchedCollective] = []
     for own in alike.values():
         first = next(iter(own.values()))[0]
-        ranks = present & set(first.members) or (set(own) if first.group else present)
+        ranks = present & set(first.members) or (in_group[first.group] if first.group else present)
         if len(ranks) < 2:
             continue  # nobody else's trace is here, or it is a group of one
         if ranks != set(own) or len({len(each) for each in own.values()}) > 1:
@@ -135,7 +139,8 @@ def matching(parts: Iterable[RankPart], present: set[int]) -> Matching:
             continue
         missing = max(0, len(first.members) - len(ranks))
         for each in zip(*own.values(), strict=True):
-            found.append(MatchedCollective(first.operation, {part.rank: part.when for part in each}, missing))
+            times = {part.rank: part.when for part in each}
+            found.append(MatchedCollective(first.operation, times, missing, each[0].step))
     found.sort(key=lambda collective: max(end for _, end in collective.times.values()))
     return Matching(found, between_two, unmatched)
 

@@ -3,8 +3,8 @@
 **The last rank to a collective** is the one that spends the least time in it, because all ranks are through at about
 the same time, and those that began earlier have waited. So durations are enough, and no clocks are compared. What the
 others spent more than the last rank is waiting; the rest is transfer. **The slowest rank** is the one for which the
-others have waited longest, over all collectives. If the others wait for it at least half of all this time, it is
-always the same rank, and that is worth a look at it.
+others have waited longest, over all collectives. It is clearly so if that is at least half of all waiting, and if it
+is the same rank in most steps: a rank that something has disturbed once is not.
 
 Source: Holistic Trace Analysis (`analyzers/straggler.py`) finds stragglers by the same assumption, that a collective
 ends everywhere at about the same time, but compares when it began. The five reasons are those of lesson 14.
@@ -85,6 +85,8 @@ class SlowestRank:
         rank: which it is.
         last_to: to how many collectives it came last.
         collectives: in how many it took part.
+        slow_in: in how many steps the others waited longer for it than for any other rank.
+        steps: how many steps there are in which anyone waited.
         caused: the share of all waiting that was for it, from 0 to 1.
         waited: how long the others waited for it, as a share of their steps, on average.
     """
@@ -92,13 +94,15 @@ class SlowestRank:
     rank: int
     last_to: int
     collectives: int
+    slow_in: int
+    steps: int
     caused: float
     waited: float
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is mostly the same rank that the others wait for, and for long enough to matter."""
-        return self.caused >= 0.5 and self.waited >= OFTEN
+        """Whether it is the same rank that the others wait for in most steps, and for long enough to matter."""
+        return self.caused >= 0.5 and self.waited >= OFTEN and self.slow_in >= MOST * self.steps
 
 
 @dataclass(frozen=True)
@@ -204,12 +208,15 @@ def waits_of_ranks(collectives: Sequence[MatchedCollective]) -> dict[int, list[I
 def slowest_rank_of(collectives: Sequence[MatchedCollective], lanes: Sequence[Lanes]) -> SlowestRank | None:
     """Return the rank for which the others have waited longest; None if there is no collective."""
     caused: dict[int, float] = defaultdict(float)
+    in_step: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     last_to: dict[int, int] = defaultdict(int)
     took_part: dict[int, int] = defaultdict(int)
     for collective in collectives:
         seconds = {rank: end - begin for rank, (begin, end) in collective.times.items()}
         last = min(seconds, key=seconds.__getitem__)
-        caused[last] += sum(seconds.values()) - len(seconds) * seconds[last]
+        waited = sum(seconds.values()) - len(seconds) * seconds[last]
+        caused[last] += waited
+        in_step[collective.step][last] += waited
         last_to[last] += 1
         for rank in seconds:
             took_part[rank] += 1
@@ -221,6 +228,8 @@ def slowest_rank_of(collectives: Sequence[MatchedCollective], lanes: Sequence[La
         rank=rank,
         last_to=last_to[rank],
         collectives=took_part[rank],
+        slow_in=sum(max(each, key=each.__getitem__) == rank for each in in_step.values()),
+        steps=len(in_step),
         caused=caused[rank] / (sum(caused.values()) or 1.0),
         waited=caused[rank] / (len(lanes) - 1) / steps,
     )

@@ -59,6 +59,8 @@ def merge(traces: Sequence[Trace]) -> Trace:
 
 def as_merged(trace: Trace) -> Trace:
     """Return the trace itself, unless it is a rank's own as torch.profiler wrote it; then make a merged one of it."""
+    if "rank" in trace.get("course", {}):
+        return merge([trace])
     if "course" in trace or not any(key in trace for key in _OF_TORCH):
         return trace
     rank = (trace.get("distributedInfo") or {}).get("rank", 0)

@@ -33,7 +33,8 @@ NEXT = {
     ),
     Reason.UNBALANCED: (
         "Most of the exposed communication is waiting for the same rank. It looks like reason d of lesson 14, "
-        "unbalanced work: find out whether this rank has more work or is slower. A faster network wouldn't help."
+        "unbalanced work: find out whether this rank has more work, is slower, or was disturbed. A faster network "
+        "wouldn't help."
     ),
     Reason.WAITS_FOR_NUMBERS: (
         "Most of the communication time is in messages of a few numbers. It looks like reason e of lesson 14, waiting "
@@ -161,15 +162,17 @@ def slowest_text(slowest: SlowestRank | None, ranks: int, missing: int = 0) -> s
     """Return for which rank the others have waited longest; nothing if there is no collective of several ranks."""
     if slowest is None:
         return ""
-    text = f"it came last to {slowest.last_to} of {slowest.collectives} collectives"
     others = "the other rank" if ranks == 2 else "the others"
+    often = f"It came last to {slowest.last_to} of {slowest.collectives} collectives."
+    if slowest.steps > 1:
+        often = f"It was the slowest in {slowest.slow_in} of {slowest.steps} steps."
     if slowest.is_clear:
         waited = f"{others} waited for it {percent(slowest.waited)} of the time"
-        line = f"Rank {slowest.rank} is the slowest: {text}, and {waited}."
+        line = f"Rank {slowest.rank} is the slowest, and {waited}. {often}"
+    elif slowest.waited < LITTLE:
+        line = "The ranks hardly wait for each other."
     else:
-        line = (
-            f"No rank is much slower than the others. {capital(others)} waited longest for rank {slowest.rank}; {text}."
-        )
+        line = f"The last rank changes. {capital(others)} waited longest for rank {slowest.rank}. {often}"
     return f"{line} A rank without a trace may be slower still." if missing else line
 
 
