@@ -353,7 +353,17 @@ assert not found
 #
 # **Holistic Trace Analysis** is made for the traces of many GPUs. The course's tests let it count the shares of hidden
 # communication and idle time in traces like ours, and compare the results with ours. It counts only kernels, so the
-# tests pass it the operators of a CPU as kernels.
+# tests pass it the operators of a CPU as kernels. In a file from a real GPU, its numbers may differ from those of
+# `course.read_profile`, because it counts from the first kernel in the file to the last. The GPU is behind the program,
+# so the first kernels may belong to a step before the profiled ones. The course counts from the first profiled step's
+# first kernel to the last one's last. Over the same time, the two agree.
+#
+# **Files from elsewhere** lack what a file of `profile_ranks` has. Nobody compared the clocks of the machines, and
+# perhaps no step is marked, because the program never called `profiler.step()`. Then `course.read_profile` takes the
+# whole file, with whatever came before and after the training. To find out which messages of different ranks are the
+# same all-reduce, it uses the names, groups and sizes that NCCL writes into newer files. Where these are missing, it
+# goes by order, and leaves out what doesn't fit. So a critical path through such files is only as good as what the
+# report says of their clocks and messages.
 #
 # **Nsight Systems and Nsight Compute** are NVIDIA's own profilers. Systems draws a timeline of processor and GPU, and
 # can sample Python's call stacks (`--python-sampling=true`) and name PyTorch's operators (`--pytorch=autograd-nvtx`).
