@@ -7,6 +7,7 @@ profile.
 
 import gc
 import os
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,30 +16,27 @@ from typing import Any
 
 from course_utils.errors import CourseError, nearest
 from course_utils.lessons.profiling.chrome_trace import Trace
+from course_utils.lessons.profiling.event_kinds import NOT_SHOWN, is_step, kind_of
 from course_utils.lessons.profiling.file_ranks import TraceFile, ranks_of
 from course_utils.lessons.profiling.lenient_json import TraceText
-from course_utils.lessons.profiling.merged_trace import STEP
-from course_utils.lessons.profiling.note_sentences import not_a_trace_text, note_text, path_text
+from course_utils.lessons.profiling.note_sentences import not_a_trace_text, path_text
 from course_utils.lessons.profiling.profile_notes import Note, NoteKind
 from course_utils.lessons.profiling.profiled_ranks import Profile
+from course_utils.lessons.profiling.sentences import profile_report
 from course_utils.lessons.profiling.torch_events import KEPT_HEAD, EventKeeper, number_of, traces_of_ranks
 from course_utils.lessons.profiling.trace_files import FileKind, NoFiles, NotATrace, Source, sources, text_of
 from course_utils.progress_bar import ProgressBar
-from course_utils.words import count
-from course_utils.words import ranks as so_many_ranks
 
 Paths = str | os.PathLike[str]
 _TORCHS_HEAD = {"deviceProperties", "distributedInfo", "schemaVersion"}
-_SPANS = ("Trace", "gpu_user_annotation")
-"""Kinds of events that lie around others, and say nothing about when something was done."""
 
 
 class ReadProfile(Profile):
     """A profile that was read from files; printed, it is a report."""
 
     def __str__(self) -> str:
-        lines = [f"{so_many_ranks(len(self.rank_traces))}: {', '.join(map(str, self.ranks))}"]
-        return "\n".join([*lines, *(note_text(note) for note in self.notes)])
+        with _patiently("Finding out where the time went"):
+            return profile_report(self)
 
     __repr__ = __str__
 
@@ -54,9 +52,9 @@ def read_profile(files: Paths | Iterable[Paths]) -> ReadProfile:
         CourseError: a path leads to nothing, or no file is a trace of torch.profiler.
     """
     paths = _as_paths(files)
-    with ProgressBar(f"Reading {count(len(paths), 'file')}") as bar, _without_collecting():
+    with _patiently("Looking for files") as bar:
         try:
-            found = sources(paths, bar.refresh)
+            found = sources(paths)
         except NoFiles as error:
             raise CourseError(path_text(error.problem, error.path, _near(error.path))) from None
         read, left_out, notes = _read_all(found, bar)
@@ -90,15 +88,28 @@ def _near(path: Path) -> str:
 
 
 @contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Python's collector would walk through a million events again and again, and none of them is garbage."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+def _patiently(text: str) -> Iterator[ProgressBar]:
+    """Show that time passes while a million events are read or counted.
+
+    Meanwhile Python's collector does not walk through all of them again and again, as none is garbage.
+    """
+    was_enabled, done = gc.isenabled(), threading.Event()
+
+    def refresh() -> None:
+        while not done.wait(0.5):
+            bar.refresh()
+
+    with ProgressBar(text) as bar:
+        gc.disable()
+        thread = threading.Thread(target=refresh, daemon=True)
+        thread.start()
+        try:
+            yield bar
+        finally:
+            done.set()
+            thread.join()
+            if was_enabled:
+                gc.enable()
 
 
 def _read_all(
@@ -109,7 +120,7 @@ def _read_all(
     for source in found:
         bar.say(f"Reading {source.name}")
         try:
-            trace, is_cut, lost[source.name] = _read(source, bar)
+            trace, is_cut, lost[source.name] = _read(source)
         except NotATrace as error:
             left_out.append((source.name, error.kind))
             continue
@@ -117,8 +128,7 @@ def _read_all(
             cut.append(source.name)
         split = traces_of_ranks(trace)
         ranks = split or {None: trace}
-        for rank, own in ranks.items():
-            read.append(_trace_file(source.name, own, rank))
+        read += [_trace_file(source.name, own, rank) for rank, own in ranks.items()]
     if cut:
         notes.append(Note(NoteKind.CUT_SHORT, files=tuple(cut)))
     if lossy := tuple(name for name, number in lost.items() if number):
@@ -126,7 +136,7 @@ def _read_all(
     return read, left_out, notes
 
 
-def _read(source: Source, bar: ProgressBar) -> tuple[Trace, bool, int]:
+def _read(source: Source) -> tuple[Trace, bool, int]:
     """A file's trace, whether it ends too early, and how many events could not be read.
 
     Raises:
@@ -134,10 +144,10 @@ def _read(source: Source, bar: ProgressBar) -> tuple[Trace, bool, int]:
     """
     keeper = EventKeeper()
     with text_of(source) as pieces:
-        text = TraceText(_refreshing(pieces, bar), keeper.take)
+        text = TraceText(pieces, keeper.take)
         text.read()
     events = keeper.kept()
-    if not any(event["ph"] == "X" for event in events):
+    if not any(_is_shown(event) for event in events):
         raise NotATrace(_kind_without_events(source.name, text, keeper))
     if not (keeper.is_torchs or _TORCHS_HEAD & text.head.keys()):
         raise NotATrace(_kind_of_others(text.head, keeper.kinds))
@@ -147,16 +157,12 @@ def _read(source: Source, bar: ProgressBar) -> tuple[Trace, bool, int]:
     return head | {"traceEvents": events}, text.is_cut, text.lost + keeper.lost
 
 
-def _refreshing(pieces: Iterator[str], bar: ProgressBar) -> Iterator[str]:
-    for piece in pieces:
-        yield piece
-        bar.refresh()
-
-
 def _kind_without_events(name: str, text: TraceText, keeper: EventKeeper) -> FileKind:
     """What JSON is that has no events."""
     keys = text.head.keys()
-    if text.has_events and not keeper.lost or not keys and text.is_cut:
+    if text.is_cut and not keeper.lost:
+        return FileKind.CUT_BEFORE_EVENTS
+    if text.has_events and not keeper.lost:
         return FileKind.NO_EVENTS
     if {"nodes", "schema"} <= keys:
         return FileKind.EXECUTION_TRACE
@@ -183,15 +189,19 @@ def _kind_of_others(head: dict[str, Any], kinds: set[str]) -> FileKind:
     return FileKind.OTHER_TRACE
 
 
+def _is_shown(event: dict[str, Any]) -> bool:
+    """Whether an event takes time, and is not only a mark around others."""
+    return event["ph"] == "X" and kind_of(event) not in NOT_SHOWN
+
+
 def _trace_file(name: str, trace: Trace, rank: int | None) -> TraceFile:
     """A trace with what has to be known of it; the rank is one that it was split by."""
     if rank is not None:
         stated = trace.get("distributedInfo") or {}
         trace = trace | {"distributedInfo": stated | {"rank": rank}}
-    spans = [event for event in trace["traceEvents"] if event["ph"] == "X" and event.get("cat") not in _SPANS]
-    spans = spans or [event for event in trace["traceEvents"] if event["ph"] == "X"]
-    steps = [event for event in spans if event["name"].startswith(STEP)]
-    around = steps or spans
+    shown = [event for event in trace["traceEvents"] if _is_shown(event)]
+    steps = [event for event in shown if is_step(event)]
+    around = steps or shown
     begin, end = min(event["ts"] for event in around), max(event["ts"] + event["dur"] for event in around)
     return TraceFile(name, trace, begin, end, tuple(sorted({event["name"] for event in steps})))
 
@@ -265,13 +275,13 @@ def clocks_of(files: dict[int, TraceFile]) -> tuple[dict[int, dict[str, Any]], l
 def _clocks_of_the_course(files: dict[int, TraceFile]) -> dict[int, dict[str, Any]]:
     """Clocks as `profile_steps` and `merge` wrote them into the files; none unless each has one."""
     found = {}
-    for rank, file in files.items():
+    for position, (rank, file) in enumerate(files.items()):
         own = file.trace.get("course")
         if not isinstance(own, dict):
             return {}
         errors = own.get("error")
-        if isinstance(errors, list) and len(errors) > rank:  # merged: on one clock
-            shift, error = 0.0, number_of(errors[rank])
+        if isinstance(errors, list) and len(errors) == len(files):  # merged: on one clock
+            shift, error = 0.0, number_of(errors[position])
         else:
             shift, error = number_of(own.get("shift")), number_of(errors)
         if shift is None:

@@ -12,7 +12,6 @@ from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.note_sentences import note_text
 from course_utils.lessons.profiling.profile_notes import NoteKind
 from course_utils.lessons.profiling.report_sentences import lanes_report
-from course_utils.lessons.profiling.step_memory import StepMemory
 from course_utils.lessons.profiling.trace_difference import IDLE, Change
 from course_utils.measuring import BUSY, Compared, Measured, is_busy, unless_busy
 from course_utils.words import bytes_text, count, number_text, percent, seconds_text, wrapped
@@ -20,6 +19,7 @@ from course_utils.words import bytes_text, count, number_text, percent, seconds_
 if TYPE_CHECKING:
     from course_utils.lessons.profiling.feeding import Fed
     from course_utils.lessons.profiling.profiled_ranks import Profile
+    from course_utils.lessons.profiling.step_memory import StepMemory
 
 LITTLE = 0.05
 """Shares of the time below this are not worth mentioning."""
@@ -139,7 +139,7 @@ def launches_text(lanes: Sequence[Lanes]) -> str:
     )
 
 
-def peak_place(held: StepMemory) -> tuple[str, str]:
+def peak_place(held: "StepMemory") -> tuple[str, str]:
     """Return the phase with the most memory, and "early" or "late" in it; two empty texts before all phases."""
     begun = [(*when, name) for name, each in held.phases.items() for when in each if when[0] <= held.peak_time]
     if not begun:
@@ -148,7 +148,7 @@ def peak_place(held: StepMemory) -> tuple[str, str]:
     return name, "early" if held.peak_time < (begin + end) / 2 else "late"
 
 
-def peak_letter(held: StepMemory) -> str:
+def peak_letter(held: "StepMemory") -> str:
     """Return when memory peaks: "a" early in the forward pass, "b" around its end, "c" later, "d" in the optimizer."""
     name, half = peak_place(held)
     if name in ("forward", "backward"):
@@ -156,7 +156,7 @@ def peak_letter(held: StepMemory) -> str:
     return {"communication": "c", "step": "d"}.get(name, "a")
 
 
-def memory_text(held: StepMemory) -> str:
+def memory_text(held: "StepMemory") -> str:
     """Return a title: when a step needs the most memory, how much, and which operator took much of it at once."""
     name, half = peak_place(held)
     phase = {"forward": "the forward pass", "backward": "the backward pass", "step": "the optimizer's step"}
@@ -171,7 +171,7 @@ def memory_text(held: StepMemory) -> str:
     return f"{text}, {number_text(held.peak / max(1, held.allocated[0]))} times as much as when the step begins"
 
 
-def kept_text(held: StepMemory) -> str:
+def kept_text(held: "StepMemory") -> str:
     """Say whose memory it is, and how much the forward pass keeps, if the trace names the phases."""
     if not (forward := held.phases.get("forward")):
         return f"Memory of {held.device}"

@@ -62,7 +62,9 @@ class FileKind(Enum):
     LOCKED = auto()
     """An archive that asks for a password."""
     NO_EVENTS = auto()
-    """A trace, or what may have become one, without a single event in it."""
+    """A trace without an event that takes time."""
+    CUT_BEFORE_EVENTS = auto()
+    """JSON that ends before the first event."""
     JSON = auto()
     EXECUTION_TRACE = auto()
     MEMORY_TIMELINE = auto()
@@ -115,37 +117,33 @@ class Source:
     open: Callable[[], AbstractContextManager[IO[bytes]]]
 
 
-def sources(paths: Sequence[Path], wait: Callable[[], None] = lambda: None) -> list[Source]:
+def sources(paths: Sequence[Path]) -> list[Source]:
     """All files that paths lead to: the files themselves, and what looks like a trace in folders and archives.
-
-    Args:
-        wait: is called now and then.
 
     Raises:
         NoFiles: one of the paths leads to nothing.
     """
     found: dict[str, Source] = {}
     for path in paths:
-        for file, name in _files(path, wait):
-            wait()
+        for file, name in _files(path):
             found.setdefault(os.path.realpath(file), Source(name, partial(open, file, "rb")))
             if len(found) > MOST_FILES:
                 raise NoFiles(PathProblem.TOO_MANY, path)
     return [inner for file, source in found.items() for inner in _unfolded(Path(file), source)]
 
 
-def _files(path: Path, wait: Callable[[], None]) -> list[tuple[Path, str]]:
+def _files(path: Path) -> list[tuple[Path, str]]:
     """The files that a path leads to, and their names."""
     path = path.expanduser() if str(path).startswith("~") else path
     try:
         if path.is_dir():
-            return _in_folder(path, wait)
+            return _in_folder(path)
         if path.is_file() or path.is_fifo():
             return [(path, path.name)]
         if path.exists():
             raise NoFiles(PathProblem.NO_FILE, path)
         if matching := sorted(glob(str(path))):
-            return [file for each in matching for file in _files(Path(each), wait)]
+            return [file for each in matching for file in _files(Path(each))]
     except PermissionError:
         raise NoFiles(PathProblem.NOT_ALLOWED, path) from None
     except (OSError, ValueError, RuntimeError):  # a name that is too long, or that no file can have; no home
@@ -153,13 +151,12 @@ def _files(path: Path, wait: Callable[[], None]) -> list[tuple[Path, str]]:
     raise NoFiles(PathProblem.MISSING, path)
 
 
-def _in_folder(folder: Path, wait: Callable[[], None]) -> list[tuple[Path, str]]:
+def _in_folder(folder: Path) -> list[tuple[Path, str]]:
     """Files in a folder, and in the folders in it, whose names are those of traces; a packed twin is left out."""
     if not os.access(folder, os.R_OK | os.X_OK):
         raise NoFiles(PathProblem.NOT_ALLOWED, folder)
     found = []
     for inner, folders, files in os.walk(folder):
-        wait()
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_LOOKED_INTO)
         known = set(files)
         for name in sorted(files, key=in_order):
