@@ -153,8 +153,8 @@ def _waiting_text(shares: Sequence[RankShares]) -> str:
         return ""
     share = statistics.fmean(waiting)
     return (
-        f"Of these {percent(exposed)}, {percent(share)} are waiting for the last rank, which a faster network wouldn't "
-        f"shorten, and {percent(max(0.0, exposed - share))} are transfer."
+        f"Waiting for the last rank makes up {percent(share)} of the time, which a faster network wouldn't shorten, and "
+        f"the transfer {percent(max(0.0, exposed - share))}."
     )
 
 
@@ -182,7 +182,7 @@ def path_text(found: Findings, ranks: Sequence[int]) -> str:
         return PROBLEMS.get(found.path_problem, "")
     own = sorted(zip(share_of_ranks(found.path, ranks), ranks, strict=True), reverse=True)
     transfers = sum(share_of_ranks(found.path, ranks, TRANSFER))
-    parts = [f"rank {rank}'s own work {percent(share)}" for share, rank in own[:4] if share > 0]
+    parts = [f"rank {rank}'s own work {percent(share)}" for share, rank in own[:4] if share >= 0.01]
     line = f"The critical path: {join([*parts, f'transfers {percent(transfers)}'])}."
     left_out = found.matching.unmatched + found.matching.between_two
     if left_out:
