@@ -101,7 +101,7 @@ class EventKeeper:
 
     def _take_complete(self, event: Event) -> None:
         kind = event.get("cat")
-        if kind in _NOT_KEPT:
+        if isinstance(kind, str) and kind in _NOT_KEPT:
             self.is_torchs = True
             return
         begin, duration = number_of(event.get("ts")), number_of(event.get("dur"))
@@ -169,7 +169,7 @@ class EventKeeper:
         category = event.get("cat", "")
         if not isinstance(category, str):
             category = ""
-        if not category and pid in _BEFORE_KINETO and isinstance(pid, str):
+        if not category and isinstance(pid, str) and pid in _BEFORE_KINETO:
             category = _BEFORE_KINETO[pid]
         if category:
             category = self._known(category)

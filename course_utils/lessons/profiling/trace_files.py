@@ -35,7 +35,7 @@ _PACKED = {".gz", ".bz2", ".xz", ".zst"}
 _NOT_LOOKED_INTO = {"__pycache__", "node_modules", "site-packages", "__MACOSX"}
 _HEAD = 512
 _UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
-    b"\x1f\x8b": lambda stream: gzip.GzipFile(fileobj=stream),
+    b"\x1f\x8b": lambda stream: gzip.GzipFile(fileobj=stream, mode="rb"),
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\x00": lzma.LZMAFile,
 }
@@ -271,15 +271,26 @@ def _first_bytes(stream: Any) -> bytes:
 def _pieces(stream: Any, head: bytes) -> Iterator[str]:
     """The text of a stream; characters that cannot be decoded are replaced."""
     decoder = codecs.getincrementaldecoder(_encoding(head))(errors="replace")
-    while True:
-        try:
-            data = stream.read(PIECE)
-        except CANNOT_READ:
-            data = b""
+    data = b"more"
+    while data:
+        data = _piece(stream)
         if text := decoder.decode(data, final=not data).lstrip("\ufeff"):
             yield text
-        if not data:
-            return
+
+
+def _piece(stream: Any) -> bytes:
+    """The next bytes of a stream, all that can be read before it breaks off; none at its end."""
+    parts, size = [], 0
+    while size < PIECE:
+        try:
+            part = stream.read1(PIECE)
+        except CANNOT_READ:
+            break
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
 
 
 def _encoding(head: bytes) -> str:
