@@ -511,9 +511,9 @@ title = profile_text(own.lanes)
 pictures.profile(own.lanes, title, "Four ranks, each read from its own file")
 
 # %% [markdown]
-# `read_profile` takes one file or many, packed or not, from NVIDIA's and AMD's GPUs and from processors, and finds out which rank
-# each is from. In the table, computing, exposed communication and idle time add up to 100%, together with a GPU's
-# copies. One of the five reasons is named only if the numbers are clear.
+# `read_profile` takes one file or many, packed or not, from NVIDIA's and AMD's GPUs and from processors, and finds out
+# which rank each is from. In the table, computing, exposed communication and idle time add up to 100%, together with a
+# GPU's copies. One of the five reasons is named only if the numbers are clear.
 #
 # Files of several machines have several clocks, and nobody has compared them. But no rank can be through an all-reduce
 # before every other rank has begun it, so each all-reduce bounds the difference of two clocks, as a round trip does. If

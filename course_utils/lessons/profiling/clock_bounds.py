@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course_utils.lessons.profiling.collectives import MatchedCollective
+from course_utils.lessons.profiling.matched_collectives import MatchedCollective
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from course_utils.lessons.profiling.collectives import collectives_of
 from course_utils.lessons.profiling.intervals import Interval
 from course_utils.lessons.profiling.lanes import Lanes
+from course_utils.lessons.profiling.matched_collectives import collectives_of
 
 __all__ = ["OWN", "TRANSFER", "Piece", "collectives_of", "critical_path", "share_of_ranks"]
 

@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from course_utils.lessons.profiling.chrome_trace import Trace
 from course_utils.lessons.profiling.clock_bounds import ClockBounds, clock_bounds
-from course_utils.lessons.profiling.collectives import collectives_of
+from course_utils.lessons.profiling.matched_collectives import collectives_of
 from course_utils.lessons.profiling.merged_trace import merge
 
 TOLERANCE = 20e-6

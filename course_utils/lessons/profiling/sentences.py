@@ -11,7 +11,7 @@ from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.note_sentences import note_text
 from course_utils.lessons.profiling.profile_notes import NoteKind
-from course_utils.lessons.profiling.report_sentences import lanes_report
+from course_utils.lessons.profiling.profile_report import lanes_report
 from course_utils.lessons.profiling.trace_difference import IDLE, Change
 from course_utils.measuring import BUSY, Compared, Measured, is_busy, unless_busy
 from course_utils.words import bytes_text, count, number_text, percent, seconds_text, wrapped

@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Sequence
 
 from course_utils.lessons.profiling.critical_path import TRANSFER, share_of_ranks
-from course_utils.lessons.profiling.findings import Findings, NoPath, RankShares, Reason, SlowestRank
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.one_clock import ClockCheck, ClockState
+from course_utils.lessons.profiling.profile_findings import Findings, NoPath, RankShares, SlowestRank, SlowReason
 from course_utils.words import capital, count, join, percent, seconds_text, wrapped
 from course_utils.words import ranks as so_many_ranks
 
@@ -16,40 +16,40 @@ LITTLE = 0.05
 """Shares of the time below this are not worth mentioning."""
 
 NEXT = {
-    Reason.INPUT: (
+    SlowReason.INPUT: (
         "Most of the idle time is in long gaps, of more than a millisecond. It looks like reason a of lesson 14, the "
         "input pipeline: the program does or waits for something that isn't recorded, such as reading its data. Put "
         "`with torch.profiler.record_function(...)` around the part that you suspect, and profile again."
     ),
-    Reason.SMALL_OPERATIONS: (
+    SlowReason.SMALL_OPERATIONS: (
         "While nothing computes, the program is busy calling one operation after the other. It looks like reason b of "
         "lesson 14, many small operations: to launch each takes longer than its work. Do the same work with fewer, "
         "larger operations, with a larger batch, or with `torch.compile`."
     ),
-    Reason.NO_OVERLAP: (
+    SlowReason.NO_OVERLAP: (
         "The ranks begin their messages together, so they wait for the transfer and not for each other. It looks like "
         "reason c of lesson 14, no overlap: begin to send earlier, while the ranks still compute. If everything that "
         "can overlap already does, send less or get a faster network."
     ),
-    Reason.UNBALANCED: (
+    SlowReason.UNBALANCED: (
         "Most of the exposed communication is waiting for the same rank. It looks like reason d of lesson 14, "
         "unbalanced work: find out whether this rank has more work, is slower, or was disturbed. A faster network "
         "wouldn't help."
     ),
-    Reason.WAITS_FOR_NUMBERS: (
+    SlowReason.WAITS_FOR_NUMBERS: (
         "Most of the communication time is in messages of a few numbers. It looks like reason e of lesson 14, waiting "
         "for a number: find the call that asks for it in every step, such as the mean loss for a log, and ask less "
         "often."
     ),
-    Reason.LAST_RANK_CHANGES: (
+    SlowReason.LAST_RANK_CHANGES: (
         "Most of the exposed communication is waiting for the last rank, but the last rank changes. The work may vary "
         "from step to step, or something disturbs the ranks, such as too few cores."
     ),
-    Reason.CALLS: (
+    SlowReason.CALLS: (
         "While the GPU is idle, the program is in a call to its driver for most of the time, and most often in "
         "`{call}`. Find out in the timeline which line of the program makes this call, and whether it has to."
     ),
-    Reason.COPIES: (
+    SlowReason.COPIES: (
         "The GPU spends more time on copies than on waiting for messages. Look at what is copied in every step, and "
         "whether pinned memory and `non_blocking=True` could hide it."
     ),
@@ -153,8 +153,8 @@ def _waiting_text(shares: Sequence[RankShares]) -> str:
         return ""
     share = statistics.fmean(waiting)
     return (
-        f"Waiting for the last rank makes up {percent(share)} of the time, which a faster network wouldn't shorten, and "
-        f"the transfer {percent(max(0.0, exposed - share))}."
+        f"Waiting for the last rank makes up {percent(share)} of the time, which a faster network wouldn't shorten, "
+        f"and the transfer {percent(max(0.0, exposed - share))}."
     )
 
 

@@ -8,18 +8,18 @@ import course_utils as course
 from course_utils.lessons.profiling import pictures, sentences
 from course_utils.lessons.profiling.chrome_trace import Trace, read_trace
 from course_utils.lessons.profiling.clock_bounds import clock_bounds
-from course_utils.lessons.profiling.collectives import MatchedCollective, collectives_of
 from course_utils.lessons.profiling.critical_path import OWN, TRANSFER, share_of_ranks
-from course_utils.lessons.profiling.findings import NoPath, Program, Reason, findings, reason_of, shares_of
 from course_utils.lessons.profiling.gpu_steps import RECORDED
 from course_utils.lessons.profiling.lanes import Lanes, lanes_of
+from course_utils.lessons.profiling.matched_collectives import MatchedCollective, collectives_of
 from course_utils.lessons.profiling.merged_trace import merge
 from course_utils.lessons.profiling.one_clock import ClockState, on_one_clock
+from course_utils.lessons.profiling.profile_findings import HostWork, NoPath, SlowReason, findings, reason_of, shares_of
 from course_utils.lessons.profiling.profiled_ranks import Profile
 from course_utils.lessons.profiling.slow_programs import profile_program
 from course_utils.lessons.profiling.trace_difference import seconds_by_name
 
-NO_GPU = Program()
+NO_GPU = HostWork()
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
@@ -102,7 +102,7 @@ def test_collectives_are_followed_to_the_rank_that_is_waited_for() -> None:
         3,
     )
     assert found.shares[0].waiting == pytest.approx(150 / 300) and found.shares[1].waiting == 0
-    assert found.reason is Reason.UNBALANCED
+    assert found.reason is SlowReason.UNBALANCED
 
 
 def test_shares_add_up() -> None:
@@ -318,20 +318,20 @@ def test_reasons_are_given_only_if_the_numbers_are_clear(begin) -> None:
     def moved(times):
         return [(begin + a, begin + b) for a, b in times]
 
-    def reason(lanes: Lanes, program: Program = NO_GPU) -> Reason | None:
+    def reason(lanes: Lanes, program: HostWork = NO_GPU) -> SlowReason | None:
         return reason_of([shares_of(lanes, None)], [lanes], None, None, program)
 
     assert reason(one(moved([(0, 0.95)]), [])) is None, "little is lost"
-    assert reason(one(moved([(0, 0.3), (0.7, 1)]), [])) is Reason.INPUT
+    assert reason(one(moved([(0, 0.3), (0.7, 1)]), [])) is SlowReason.INPUT
     short = [(k / 10000, (k + 0.4) / 10000) for k in range(10000)]
-    assert reason(one(moved(short), [])) is Reason.SMALL_OPERATIONS
+    assert reason(one(moved(short), [])) is SlowReason.SMALL_OPERATIONS
     alone = one(moved([(0, 0.5)]), moved([(0.5, 1)]))
     assert reason(alone) is None, "one rank can't tell waiting from transfer"
     idle = one(moved([(0, 0.3), (0.7, 1)]), [])
-    assert reason(idle, Program(True, 0.9, 0.1, "cudaLaunchKernel")) is Reason.SMALL_OPERATIONS
-    assert reason(idle, Program(True, 0.9, 0.8, "cudaFree")) is Reason.CALLS
-    assert reason(idle, Program(True, 0.1, 0.0, "")) is Reason.INPUT
-    assert reason(idle, Program(True, 0.5, 0.0, "")) is None
+    assert reason(idle, HostWork(True, 0.9, 0.1, "cudaLaunchKernel")) is SlowReason.SMALL_OPERATIONS
+    assert reason(idle, HostWork(True, 0.9, 0.8, "cudaFree")) is SlowReason.CALLS
+    assert reason(idle, HostWork(True, 0.1, 0.0, "")) is SlowReason.INPUT
+    assert reason(idle, HostWork(True, 0.5, 0.0, "")) is None
 
 
 def test_ranks_that_begin_together_wait_for_the_transfer() -> None:
@@ -342,11 +342,11 @@ def test_ranks_that_begin_together_wait_for_the_transfer() -> None:
         writer.kernel("gemm", 100, 200, 10)
         writer.reduce(200, 300, 20)
         traces.append(writer.trace)
-    assert found_in(traces).reason is Reason.NO_OVERLAP
+    assert found_in(traces).reason is SlowReason.NO_OVERLAP
     for trace in traces:
         for each in trace["traceEvents"]:
             each["args"] |= {"In msg nelems": 1} if each["name"] == ALL_REDUCE else {}
-    assert found_in(traces).reason is Reason.WAITS_FOR_NUMBERS
+    assert found_in(traces).reason is SlowReason.WAITS_FOR_NUMBERS
 
 
 def test_a_program_whose_gpu_was_not_recorded_is_told_so() -> None:

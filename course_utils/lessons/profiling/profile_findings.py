@@ -18,10 +18,10 @@ from enum import Enum, auto
 
 from course_utils.lessons.profiling import event_kinds
 from course_utils.lessons.profiling.chrome_trace import Trace
-from course_utils.lessons.profiling.collectives import MatchedCollective, Matching, RankPart, matching, parts_of
 from course_utils.lessons.profiling.critical_path import Piece, critical_path
 from course_utils.lessons.profiling.intervals import Interval, difference, intersection, length
 from course_utils.lessons.profiling.lanes import Lanes, interval
+from course_utils.lessons.profiling.matched_collectives import MatchedCollective, Matching, RankPart, matching, parts_of
 from course_utils.lessons.profiling.one_clock import ClockCheck
 
 CLEAR = 0.15
@@ -36,7 +36,7 @@ OFTEN = 0.05
 """From this share of the steps on, waiting for the slowest rank is worth mentioning."""
 
 
-class Reason(Enum):
+class SlowReason(Enum):
     """Why a program is slow: lesson 14's five, and others that a trace shows."""
 
     INPUT = "a"
@@ -106,7 +106,7 @@ class SlowestRank:
 
 
 @dataclass(frozen=True)
-class Program:
+class HostWork:
     """What programs do while their GPUs are idle, as shares of the idle time from 0 to 1.
 
     Attributes:
@@ -144,8 +144,8 @@ class Findings:
     path: list[Piece]
     path_problem: NoPath | None
     slowest: SlowestRank | None
-    reason: Reason | None
-    program: Program
+    reason: SlowReason | None
+    program: HostWork
     messages_unseen: bool
 
 
@@ -240,8 +240,8 @@ def reason_of(
     lanes: Sequence[Lanes],
     slowest: SlowestRank | None,
     small: float | None,
-    program: Program,
-) -> Reason | None:
+    program: HostWork,
+) -> SlowReason | None:
     """Return which reason a profile looks like; None if the numbers don't tell.
 
     Args:
@@ -254,32 +254,32 @@ def reason_of(
     if max(exposed, idle, copying) < CLEAR:
         return None
     if copying > max(exposed, idle):
-        return Reason.COPIES
+        return SlowReason.COPIES
     if idle >= exposed:
         return _reason_of_gaps(lanes, program)
     if small is not None and small >= MOST:
-        return Reason.WAITS_FOR_NUMBERS
+        return SlowReason.WAITS_FOR_NUMBERS
     waiting = [own.waiting for own in shares if own.waiting is not None]
     if len(waiting) < len(shares) or len(shares) < 2:
         return None
     if statistics.fmean(waiting) >= MOST * exposed:
-        return Reason.UNBALANCED if slowest and slowest.is_clear else Reason.LAST_RANK_CHANGES
-    return Reason.NO_OVERLAP if statistics.fmean(waiting) <= (1 - MOST) * exposed else None
+        return SlowReason.UNBALANCED if slowest and slowest.is_clear else SlowReason.LAST_RANK_CHANGES
+    return SlowReason.NO_OVERLAP if statistics.fmean(waiting) <= (1 - MOST) * exposed else None
 
 
-def _reason_of_gaps(lanes: Sequence[Lanes], program: Program) -> Reason | None:
+def _reason_of_gaps(lanes: Sequence[Lanes], program: HostWork) -> SlowReason | None:
     """Return why ranks are idle, by what the program does meanwhile, or on a processor by the length of the gaps."""
     gaps = [end - begin for own in lanes for begin, end in own.idle]
     long = sum(gap for gap in gaps if gap >= LONG_GAP) / (sum(gaps) or 1.0)
     short = sum(gap for gap in gaps if gap <= SHORT_GAP) / (sum(gaps) or 1.0)
     if program.in_calls >= MOST and "Launch" not in program.longest_call:
-        return Reason.CALLS
+        return SlowReason.CALLS
     if program.in_operators >= MOST or (short >= MOST and not program.drives_gpu):
-        return Reason.SMALL_OPERATIONS
-    return Reason.INPUT if long >= MOST and program.in_operators <= 1 - MOST else None
+        return SlowReason.SMALL_OPERATIONS
+    return SlowReason.INPUT if long >= MOST and program.in_operators <= 1 - MOST else None
 
 
-def program_of(trace: Trace, lanes: Sequence[Lanes]) -> Program:
+def program_of(trace: Trace, lanes: Sequence[Lanes]) -> HostWork:
     """Return what the programs do while their GPUs are idle; nothing of ranks that compute on a processor."""
     idle = {own.rank: own.idle for own in lanes}
     on_gpu: set[int] = set()
@@ -304,7 +304,7 @@ def program_of(trace: Trace, lanes: Sequence[Lanes]) -> Program:
         for name, times in calls[rank].items():
             by_call[name] += length(intersection(idle[rank], times))
     longest = max(by_call, key=by_call.__getitem__, default="")
-    return Program(bool(on_gpu), in_operators / whole, in_calls / whole, longest)
+    return HostWork(bool(on_gpu), in_operators / whole, in_calls / whole, longest)
 
 
 def small_share(parts: Sequence[RankPart]) -> float | None:
