@@ -73,7 +73,7 @@ def note_text(note: Note) -> str:
             return f"The run had {so_many_ranks(note.number)}, of which {ranks} {has} no file here."
         case NoteKind.SEVERAL_RUNS:
             return (
-                "The files don't agree on how many ranks there were, so they are from different runs. Read the files of "
+                "The files don't agree on how many ranks there were, so they are from different runs. Read those of "
                 "each run by themselves."
             )
         case NoteKind.NO_STEPS:

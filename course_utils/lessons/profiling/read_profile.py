@@ -249,7 +249,8 @@ def clocks_of(files: dict[int, TraceFile]) -> tuple[dict[int, dict[str, Any]], l
     course made the profile. If times have nothing in common, the ranks' steps begin together.
     """
     if known := _clocks_of_the_course(files):
-        return known, []
+        unaligned = tuple(rank for rank, clock in known.items() if clock["error"] is None)
+        return known, [Note(NoteKind.CLOCKS_NOT_ALIGNED, tuple(files))] if unaligned and len(files) > 1 else []
     bases = {rank: file.base for rank, file in files.items()}
     first = min((base for base in bases.values() if base is not None), default=0.0)
     shifts = {rank: 0.0 if base is None else base - first for rank, base in bases.items()}

@@ -461,6 +461,7 @@ def test_several_machines_have_several_clocks(tmp_path) -> None:
     found = course.read_profile(tmp_path)
     assert note(found, NoteKind.CLOCKS_NOT_ALIGNED).ranks == (0, 1)
     assert [trace["course"]["error"] for trace in found.rank_traces] == [None, None]
+    assert kinds(course.read_profile(found.write(tmp_path / "out" / "merged.json"))) == {NoteKind.CLOCKS_NOT_ALIGNED}
 
 
 def test_ranks_that_have_no_moment_in_common_begin_together(tmp_path) -> None:
