@@ -16,10 +16,11 @@ from course_utils.lessons.profiling.trace_files import in_order
 
 _RANK = re.compile(r"(?<![a-z])(?<!local[-_.])(?:global[-_.]?)?rank[-_. =]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _RANK_PERHAPS = re.compile(
-    r"(?<![a-z0-9])(?:r|trace|worker|gpu|proc|process|p|dp|node|local[-_.]?rank)[-_.]?(\d{1,6})(?![0-9a-z])",
+    r"(?<![a-z0-9])(?:r|trace|prof|profile|profiler|worker|gpu|proc|process|p|local[-_.]?rank)[-_.]?(\d{1,6})(?![0-9a-z])",
     re.IGNORECASE,
 )
-_TENSORBOARD = re.compile(r"^(?P<worker>(?P<host>.+)_\d+)\.\d{10,}\.pt\.trace\.json")
+_TENSORBOARD = re.compile(r"^(?P<worker>.+)\.\d{10,}\.pt\.trace\.json")
+_HOST_AND_PROCESS = re.compile(r"^(?P<host>.+)_\d+$")
 _NOT_A_HOST = {"", "localhost", "localhost.localdomain"}
 _FAR = 6e7
 """Microseconds: files without ranks whose times are a minute apart are not from one run."""
@@ -53,7 +54,9 @@ class TraceFile:
     @property
     def stated_rank(self) -> int | None:
         """Which rank the trace says it is from."""
-        return _rank((self.trace.get("distributedInfo") or {}).get("rank"))
+        own = self.trace.get("course")
+        rank = _rank(own.get("rank")) if isinstance(own, dict) else None
+        return rank if rank is not None else _rank((self.trace.get("distributedInfo") or {}).get("rank"))
 
     @property
     def world_size(self) -> int:
@@ -72,16 +75,21 @@ class TraceFile:
     def machine(self) -> str:
         """Where it was written; "" if nothing says so."""
         own = self.trace.get("host_name")
-        found = _TENSORBOARD.match(self.name.rpartition("/")[2])
+        found = _HOST_AND_PROCESS.match(self.worker)
         host = own if isinstance(own, str) and own else found["host"] if found else ""
         return "" if host in _NOT_A_HOST else host
 
     @property
+    def worker(self) -> str:
+        """What TensorBoard's handler calls the process: the machine and a number, unless it was given a name."""
+        found = _TENSORBOARD.match(self.name.rpartition("/")[2])
+        return found["worker"] if found else ""
+
+    @property
     def process(self) -> str:
-        """What files of one process have in common: TensorBoard's handler writes one each time its schedule repeats."""
+        """What files of one process have in common: a handler writes one each time the profiler's schedule repeats."""
         folder, _, name = self.name.rpartition("/")
-        found = _TENSORBOARD.match(name)
-        return f"{folder}/{found['worker']}" if found else self.name
+        return f"{folder}/{self.worker or name}"
 
 
 def ranks_of(files: Sequence[TraceFile]) -> tuple[list[int], list[Note]]:
@@ -108,7 +116,8 @@ def _fill_in(found: list[int | None], unknown: Sequence[int], files: Sequence[Tr
         for number in unknown:
             found[number] = 0
         return None
-    guessed = [_RANK_PERHAPS.findall(process.rpartition("/")[2]) for process in processes]
+    short = [process.rpartition("/")[2] for process in processes]
+    guessed = [[] if _HOST_AND_PROCESS.match(name) else _RANK_PERHAPS.findall(name) for name in short]
     numbers = [int(each[-1]) for each in guessed if each]
     if len(set(numbers)) == len(processes) and not taken & set(numbers) and max(numbers) < max(64, 8 * len(files)):
         of_process = dict(zip(processes, numbers, strict=True))

@@ -34,7 +34,11 @@ _SCAN = json.JSONDecoder(strict=False).scan_once
 
 
 class NotReadable(Exception):
-    """At this point of the text there is no value, or it has no end."""
+    """At this point of the text there is no value; `at_end`: it may have begun, and the text ended in it."""
+
+    def __init__(self, at_end: bool = False) -> None:
+        super().__init__(at_end)
+        self.at_end = at_end
 
 
 class TraceText:
@@ -45,6 +49,7 @@ class TraceText:
         has_events: whether a list of events was found.
         lost: how many pieces between the events could not be read.
         is_cut: whether the text ended before the trace did.
+        is_json: whether it looks like JSON, of which no more than single events are wrong.
     """
 
     def __init__(self, pieces: Iterator[str], take: Callable[[Any], None]) -> None:
@@ -58,7 +63,7 @@ class TraceText:
         self._text, self._at, self._ended = "", 0, False
         self._event_begin = _FIRST_KEY
         self.head: dict[str, Any] = {}
-        self.has_events, self.lost, self.is_cut = False, 0, False
+        self.has_events, self.lost, self.is_cut, self.is_json = False, 0, False, True
 
     def read(self) -> None:
         """Read all of it."""
@@ -81,13 +86,12 @@ class TraceText:
                     self._read_events()
                 else:
                     self.head[key] = self._value()
-            except NotReadable:
+            except NotReadable as error:
+                self.is_json &= error.at_end
                 if self.has_events or not self._find_events():
-                    break
-        else:
-            self.is_cut |= mark == ""
-            return
-        self.is_cut |= self._ended
+                    self.is_cut |= error.at_end
+                    return
+        self.is_cut |= mark == ""
 
     def _find_events(self) -> bool:
         """Go to the next list of events, over whatever is before it."""
@@ -132,6 +136,7 @@ class TraceText:
                 raise NotReadable
             event = self._value()
         except NotReadable:
+            self.is_json &= mark == "{"
             self._mend()
         else:
             self._take(event)
@@ -179,8 +184,9 @@ class TraceText:
                     self._at = end
                     return value
             except (StopIteration, ValueError, RecursionError) as error:
-                if self._ended or _is_wrong(error, self._text) or len(self._text) - self._at > _MOST:
-                    raise NotReadable from None
+                is_wrong = _is_wrong(error, self._text) or len(self._text) - self._at > _MOST
+                if is_wrong or self._ended:
+                    raise NotReadable(at_end=not is_wrong) from None
             self._fill()
 
     def _next(self) -> str:

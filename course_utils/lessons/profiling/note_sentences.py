@@ -71,6 +71,11 @@ def note_text(note: Note) -> str:
             )
         case NoteKind.RANKS_MISSING:
             return f"The run had {so_many_ranks(note.number)}, of which {ranks} {has} no file here."
+        case NoteKind.SEVERAL_RUNS:
+            return (
+                "The files don't agree on how many ranks there were, so they are from different runs. Read the files of "
+                "each run by themselves."
+            )
         case NoteKind.NO_STEPS:
             return (
                 f"In {files}, no event marks a training step, as calls of `profiler.step()` do. So the whole file is "

@@ -16,6 +16,8 @@ class NoteKind(Enum):
     """Neither the files nor their names say which rank they are from, so they were counted in the names' order."""
     RANKS_MISSING = auto()
     """The run had more ranks than there are files."""
+    SEVERAL_RUNS = auto()
+    """The files don't agree on how many ranks there were, so they are from different runs."""
     NO_STEPS = auto()
     """No event marks a step, so that the whole file is taken for the steps."""
     CLOCKS_NOT_ALIGNED = auto()

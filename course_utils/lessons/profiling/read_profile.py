@@ -6,6 +6,7 @@ profile.
 """
 
 import gc
+import math
 import os
 import threading
 from collections import Counter
@@ -160,6 +161,8 @@ def _read(source: Source) -> tuple[Trace, bool, int]:
 def _kind_without_events(name: str, text: TraceText, keeper: EventKeeper) -> FileKind:
     """What JSON is that has no events."""
     keys = text.head.keys()
+    if not text.is_json:
+        return FileKind.TEXT
     if text.is_cut and not keeper.lost:
         return FileKind.CUT_BEFORE_EVENTS
     if text.has_events and not keeper.lost:
@@ -211,9 +214,11 @@ def _profile_of(files: Sequence[TraceFile], notes: list[Note]) -> ReadProfile:
     ranks, about_ranks = ranks_of(files)
     chosen, about_choice = _one_for_each_rank(ranks, files)
     notes = [*about_ranks, *about_choice, *notes]
-    world = max(file.world_size for file in chosen.values())
-    if missing := tuple(rank for rank in range(world) if rank not in chosen):
-        notes.append(Note(NoteKind.RANKS_MISSING, missing, number=world))
+    worlds = {file.world_size for file in chosen.values() if file.world_size}
+    if len(worlds) > 1 or max(chosen) >= min(worlds, default=math.inf):
+        notes.append(Note(NoteKind.SEVERAL_RUNS, tuple(chosen)))
+    elif missing := tuple(rank for rank in range(max(worlds, default=0)) if rank not in chosen):
+        notes.append(Note(NoteKind.RANKS_MISSING, missing, number=max(worlds)))
     if unmarked := tuple(rank for rank, file in chosen.items() if not file.steps):
         notes.append(Note(NoteKind.NO_STEPS, unmarked, tuple(chosen[rank].name for rank in unmarked)))
     clocks, about_clocks = clocks_of(chosen)

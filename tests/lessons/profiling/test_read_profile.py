@@ -325,7 +325,11 @@ def test_the_profiler_before_kineto_named_processes_after_what_they_do(tmp_path)
     ("files", "ranks", "kind"),
     [
         ({"b.json": 0, "a.json": 1}, [0, 1], None),  # the files say it
-        ({"b.json": "3", "a.json": 1}, [1, 3], NoteKind.RANKS_MISSING),
+        ({"b.json": "1", "a.json": 0}, [0, 1], None),
+        ({"b.json": 3, "a.json": 1}, [1, 3], None),
+        ({"profile_3.json": None, "profile_10.json": None}, [3, 10], NoteKind.RANKS_FROM_NAMES),
+        ({"p3_77.1700000000001.pt.trace.json": None, "p4_78.1700000000000.pt.trace.json": None}, [0, 1], "count"),
+        ({"worker1.1700000000001.pt.trace.json": None, "worker0.1700000000000.pt.trace.json": None}, [0, 1], None),
         ({"rank0.json": None, "rank1.json": None}, [0, 1], NoteKind.RANKS_FROM_NAMES),
         ({"x_rank_10.json": None, "x_rank_2.json": None}, [2, 10], NoteKind.RANKS_FROM_NAMES),
         ({"rank-34.Jul_15_10_52_41.1074.pt.trace.json": None}, [34], NoteKind.RANKS_FROM_NAMES),
@@ -351,7 +355,7 @@ def test_which_rank_a_file_is_from(files, ranks, kind, tmp_path) -> None:
     kind = NoteKind.RANKS_COUNTED if kind == "count" else kind
     own = {each for each in kinds(found) if each.name.startswith("RANKS")}
     assert found.ranks == ranks and (kind is None or kind in own)
-    assert kind is not None or own <= {NoteKind.RANKS_MISSING}
+    assert kind is not None or NoteKind.RANKS_COUNTED not in own
     assert str(found)
 
 
@@ -361,7 +365,9 @@ def test_files_of_one_process_are_of_one_rank(tmp_path) -> None:
         for turn in (1, 2):
             name = f"node1_{process}.170000000000{turn}.pt.trace.json"
             written(torchs(None, at=1000.0 * turn, step=turn), tmp_path / name)
-    found = course.read_profile(tmp_path)
+            written(torchs(None, at=1000.0 * turn, step=turn), tmp_path / name.replace("node1_", "named/me-"))
+    assert course.read_profile(tmp_path / "named").ranks == [0, 1]
+    found = course.read_profile(list(tmp_path.glob("*.json")))
     several = note(found, NoteKind.SEVERAL_FILES)
     assert found.ranks == [0, 1] and several.number == 2
     assert several.files == ("node1_77.1700000000002.pt.trace.json", "node1_78.1700000000002.pt.trace.json")
@@ -391,6 +397,13 @@ def test_ranks_that_are_missing_are_named(tmp_path) -> None:
     assert note_text(missing) == "The run had 8 ranks, of which ranks 0, 3, 4, 6 and 7 have no file here."
 
 
+def test_files_of_different_runs_are_told_apart(tmp_path) -> None:
+    for worlds in ((2, 8), (2, 2)):
+        files = [written(torchs(2 * rank, worlds[rank]), tmp_path / f"{rank}.json") for rank in (0, 1)]
+        found = course.read_profile(files)
+        assert note(found, NoteKind.SEVERAL_RUNS).ranks == (0, 2) and NoteKind.RANKS_MISSING not in kinds(found)
+
+
 # --- several ranks in one file --------------------------------------------------------------------------------------
 
 
@@ -408,7 +421,7 @@ def test_the_courses_own_files_for_tensorboard_keep_their_clocks(tmp_path) -> No
     own = Profile(two_ranks())
     own.write_for_tensorboard(tmp_path)
     found = course.read_profile(tmp_path)
-    assert found.lanes == own.lanes and kinds(found) == {NoteKind.RANKS_FROM_NAMES}
+    assert found.lanes == own.lanes and found.notes == ()
     assert [trace["course"]["shift"] for trace in found.rank_traces] == [0.0, -990.0]
 
 
@@ -507,6 +520,11 @@ CUT = '{"schemaVersion": 1, "deviceProperties": ['
         ("x.png", b"\x89PNG\r\n", "picture"),
         ("trace.json", bytes(range(256)), "binary"),
         ("train.log", b"epoch 1 loss 2.3\n", "is text, but not JSON"),
+        ("rank0.log", b"[rank0] epoch 1\n[rank0] epoch 2\n", "is text, but not JSON"),
+        ("rank0.log", b"[2026-01-31 10:00:00] INFO [epoch 1]\n", "is text, but not JSON"),
+        ("notes.json", b'{"a": what, "b": 1} and more of this text', "is text, but not JSON"),
+        ("trace.json", b'[{"ph": "X", "na', "ends before its first event"),
+        ("trace.json", b'{"traceEvents": [{"ph": "X", "na', "ends before its first event"),
         ("trace.json.gz", gzip.compress(b"x" * 9999)[:12], "cannot be unpacked"),
         ("trace.json.gz", b"\x1f\x8b\x08nothing", "cannot be unpacked"),
         ("trace.zip", b"PK\x03\x04nothing", "checkpoint .*or another archive"),
