@@ -10,6 +10,8 @@ from course_utils.lessons.profiling.profile_findings import Findings, NoPath, Ra
 from course_utils.words import capital, count, join, percent, seconds_text, wrapped
 from course_utils.words import ranks as so_many_ranks
 
+WIDTH = 76
+"""Characters of a line: more would be broken in the middle of a word on a page of 700 pixels."""
 MOST_ROWS = 16
 """A table of more ranks than this has only those that are exposed for longest and shortest."""
 LITTLE = 0.05
@@ -83,7 +85,7 @@ def lanes_report(lanes: Sequence[Lanes], found: Findings, missing: int = 0) -> s
         _unseen_text(found),
         next_text(found, len(lanes)),
     ]
-    text = "\n".join(wrapped(sentence) for sentence in sentences if sentence)
+    text = "\n".join(wrapped(sentence, WIDTH) for sentence in sentences if sentence)
     return f"{_heading(lanes, missing)}\n\n{shares_table(found.shares)}\n\n{text}"
 
 

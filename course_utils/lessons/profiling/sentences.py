@@ -11,7 +11,7 @@ from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.note_sentences import note_text
 from course_utils.lessons.profiling.profile_notes import NoteKind
-from course_utils.lessons.profiling.profile_report import lanes_report
+from course_utils.lessons.profiling.profile_report import WIDTH, lanes_report
 from course_utils.lessons.profiling.trace_difference import IDLE, Change
 from course_utils.measuring import BUSY, Compared, Measured, is_busy, unless_busy
 from course_utils.words import bytes_text, count, number_text, percent, seconds_text, wrapped
@@ -35,7 +35,7 @@ def profile_report(profile: "Profile") -> str:
     report = lanes_report(profile.lanes, profile.findings, missing)
     # What is said of the clocks tells more than the note that nobody has compared them.
     notes = [note_text(note) for note in profile.notes if note.kind is not NoteKind.CLOCKS_NOT_ALIGNED]
-    return "\n".join([report, *map(wrapped, notes)])
+    return "\n".join([report, *(wrapped(note, WIDTH) for note in notes)])
 
 
 def exposed_share(lanes: Lanes) -> float:
