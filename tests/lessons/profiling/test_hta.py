@@ -91,9 +91,11 @@ def test_hta_finds_the_same_overlap_and_idle_time(tmp_path) -> None:
     ranks = course.start(2)
     found = profile_ranks(ranks, training_step, lambda one: overlapped(one, bucket_bytes=1 << 19), batch=8, steps=2)
     ranks.stop()
-    told = asked(tmp_path, *(as_kernels(one) for one in found.lanes))
-    assert told["overlap"] == pytest.approx([100 * one.overlap_share for one in found.lanes], abs=1)
-    assert told["idle"] == pytest.approx([100 * one.idle_share for one in found.lanes], abs=1)
+    traces = [as_kernels(lanes) for lanes in found.lanes]
+    counted = asked(tmp_path, *traces)
+    same_time = [lanes_as_hta(trace, last_step=True) for trace in traces]  # without the idle time at the steps' ends
+    assert counted["overlap"] == pytest.approx([100 * lanes.overlap_share for lanes in found.lanes], abs=0.1)
+    assert counted["idle"] == pytest.approx([100 * lanes.idle_share for lanes in same_time], abs=0.1)
 
 
 def foreign_trace(
