@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from course_utils.diagnosis import doctor as doctor
     from course_utils.errors import CourseError as CourseError
     from course_utils.errors import RankError as RankError
+    from course_utils.lessons.profiling.read_profile import read_profile as read_profile
     from course_utils.ranks.ranks import Ranks as Ranks
     from course_utils.ranks.run import Run as Run
     from course_utils.ranks.run import per_rank as per_rank

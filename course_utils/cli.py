@@ -146,6 +146,32 @@ def plan(
 
 
 @app.command()
+def profile(
+    files: Annotated[list[Path], typer.Argument(help="files that torch.profiler wrote, or folders of them")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="write the timeline of all ranks here, such as merged.json.gz, for ui.perfetto.dev"),
+    ] = None,
+) -> None:
+    """Say where the time went in a profile of training steps.
+
+    Give the files of all ranks of one run, as `export_chrome_trace` or `tensorboard_trace_handler` wrote them, packed
+    or not. Prints how long each rank computes, waits for messages and is idle, which rank the others wait for, and
+    what to know about the files. Exit status 2 if none of them can be read.
+    """
+    from course_utils.lessons.profiling.read_profile import read_profile
+
+    found = read_profile(files)
+    print(found)
+    if out is not None:
+        try:
+            written = found.write(out)
+        except OSError as error:
+            raise CourseError(f"The timeline could not be written to {out}: {error.strerror}.") from None
+        print(f"\nThe timeline of all ranks is in {written}. Open it at https://ui.perfetto.dev.")
+
+
+@app.command()
 def sweep() -> None:
     """End ranks whose notebook no longer exists."""
     print("\n".join(end_what_is_left()) or "Nothing was left behind.")

@@ -503,7 +503,7 @@ print(recorded_memory_text(recorded_memory()))
 #
 # - A *cause* explains why a rank failed, for example an exception in its program.
 # - A *sign* shows that a rank failed, but not why, for example an exit code.
-# - A *consequence* is a complaint about a different rank, for example a timeout or a closed connection.
+# - A *consequence* only follows from the failure of a different rank, for example a timeout or a closed connection.
 #
 # In this made-up example there are four ranks, and most of the log is left out:
 #

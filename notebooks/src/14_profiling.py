@@ -478,6 +478,57 @@ slow_and_better(1)
 # into a tensor, and keeps it. If the photos don't fit into memory, the workers of a `DataLoader` can decode the next
 # batch while the network trains on this one (lesson 3).
 
+# %% [markdown]
+# ## Your own trace
+#
+# The trace that you most want to read is of your own program, on a machine where you can't run this notebook. Profile
+# it as PyTorch's documentation does. `tensorboard_trace_handler` writes a file for each rank, named after the machine
+# and the process. Then give the folder to `course.read_profile`:
+
+
+# %%
+from torch.profiler import tensorboard_trace_handler
+
+
+def train(folder):
+    step = training_step(all_reduce_flat, batch=32)
+    write = tensorboard_trace_handler(folder)
+    plan = schedule(wait=0, warmup=2, active=3, repeat=1)
+    cpu = [ProfilerActivity.CPU]
+    with profile(activities=cpu, schedule=plan, on_trace_ready=write) as profiler:
+        for _ in range(5):
+            step()
+            profiler.step()
+
+
+with tempfile.TemporaryDirectory() as folder:
+    ranks.run(train, folder, backend="gloo")
+    own = course.read_profile(folder)
+print(own)
+
+# %% tags=["figure:14_own"]
+title = profile_text(own.lanes)
+pictures.profile(own.lanes, title, "Four ranks, each read from its own file")
+
+# %% [markdown]
+# `read_profile` takes one file or many, packed or not, from NVIDIA's and AMD's GPUs and from processors, and finds out
+# which rank each is from. In the table, computing, exposed communication and idle time add up to 100%, together with a
+# GPU's copies. One of the five reasons is named only if the numbers are clear.
+#
+# Files of several machines have several clocks, and nobody has compared them. But no rank can be through an all-reduce
+# before every other rank has begun it, so each all-reduce bounds the difference of two clocks, as a round trip does. If
+# the clocks contradict the messages, they are corrected, and the report says so.
+#
+# For files from work you need no notebook. Type this in a terminal:
+#
+# ```
+# course profile traces/
+# course profile traces/ --out merged.json.gz
+# ```
+#
+# The first line prints the report, and the second also writes the merged timeline, for the tools in
+# [Further](14_profiling_further.ipynb).
+
 # %%
 ranks.stop()
 

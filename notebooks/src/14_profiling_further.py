@@ -57,7 +57,9 @@ two = [
     Lanes(0, 0, 8, [(0, 3), (6, 8)], [(3, 6)], {}),
     Lanes(1, 0, 7, [(0, 5), (6, 7)], [(5, 6)], {}),
 ]
-all_reduces = [[(3, 6), (5, 6)]]  # one all-reduce: when it is in flight on rank 0 and 1
+all_reduces = [
+    {0: (3, 6), 1: (5, 6)}
+]  # one all-reduce: when it is in flight on each rank
 path = critical_path.critical_path(two, all_reduces)
 for piece in path:
     print(f"{piece.begin} to {piece.end} s: {piece.kind} of rank {piece.rank}")
@@ -79,12 +81,12 @@ course.predict("profile_path", rank=...)  # 0 to 3
 from course_utils.lessons.profiling import critical_text, path_shares_text
 
 slow_4 = profile_program(ranks, 4)
-collectives = critical_path.collectives_of(slow_4.trace, 4)
-path = critical_path.critical_path(slow_4.lanes, collectives)
-own = critical_path.share_of_ranks(path, 4)
+collectives = critical_path.collectives_of(slow_4.trace)
+path = critical_path.critical_path(slow_4.lanes, collectives.times)
+own = critical_path.share_of_ranks(path, range(4))
 course.measured("profile_path", rank=own.index(max(own)))
-finding = f"Share of each rank's own work: {path_shares_text(path, 4)}"
-pictures.critical(slow_4.lanes, path, critical_text(path, 4), finding)
+finding = f"Share of each rank's own work: {path_shares_text(path, range(4))}"
+pictures.critical(slow_4.lanes, path, critical_text(path, range(4)), finding)
 
 # %% [markdown]
 # The shares also tell you how much you could gain at most. If rank 3's work makes up 90% of the path, then a rank 3
@@ -369,7 +371,17 @@ assert not found
 #
 # **Holistic Trace Analysis** is made for the traces of many GPUs. The course's tests let it count the shares of hidden
 # communication and idle time in traces like ours, and compare the results with ours. It counts only kernels, so the
-# tests pass it the operators of a CPU as kernels.
+# tests pass it the operators of a CPU as kernels. In a file from a real GPU, its numbers may differ from those of
+# `course.read_profile`, because it counts from the first kernel in the file to the last. The GPU is behind the program,
+# so the first kernels may belong to a step before the profiled ones. The course counts from the first profiled step's
+# first kernel to the last one's last. Over the same time, the two agree.
+#
+# **Files from elsewhere** lack what a file of `profile_ranks` has. Nobody compared the clocks of the machines, and
+# perhaps no step is marked, because the program never called `profiler.step()`. Then `course.read_profile` takes the
+# whole file, with whatever came before and after the training. To find out which messages of different ranks are the
+# same all-reduce, it uses the names, groups and sizes that NCCL writes into newer files. Where these are missing, it
+# goes by order, and leaves out what doesn't fit. So a critical path through such files is only as good as what the
+# report says of their clocks and messages.
 #
 # **Nsight Systems and Nsight Compute** are NVIDIA's own profilers. Systems draws a timeline of processor and GPU, and
 # can sample Python's call stacks (`--python-sampling=true`) and name PyTorch's operators (`--pytorch=autograd-nvtx`).

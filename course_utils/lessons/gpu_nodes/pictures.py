@@ -293,7 +293,7 @@ def _end(row: StartRow, in_epoch: int) -> int:
 _MARKS = {
     ReportKind.CAUSE: ("X", style.STUCK, 9.5, "explains a failure"),
     ReportKind.SIGN: ("s", "#E69F00", 7.0, "shows a failure, but not its reason"),
-    ReportKind.CONSEQUENCE: ("o", "#CC79A7", 7.0, "complains about a different rank"),
+    ReportKind.CONSEQUENCE: ("o", "#CC79A7", 7.0, "follows from a different rank"),
 }
 """Kind of a report → its marker, colour and size in points, and the words of the legend."""
 _FEW_RANKS, _FEW_ROW, _MANY_ROW = 10, 0.32, 0.17  # inches
@@ -387,7 +387,7 @@ def _row(
             ax.add_line(_mark(report.kind, report == cause, xdata=[x], ydata=[y]))
         names = dict.fromkeys(each.failure for _, each in cluster if each.failure not in named or each == cause)
         text = ", ".join(names)
-        wide = (style.text_width(text) + 14) * pixel
+        wide = (style.text_width(text) + 16) * pixel
         left, right = cluster[0][0], cluster[-1][0]
         before = clusters[index - 1][-1][0] if index else begin
         after = clusters[index + 1][0][0] if index + 1 < len(clusters) else end
@@ -395,7 +395,7 @@ def _row(
         if text and (fits_right or fits_left or cause in [each for _, each in cluster]):
             named |= {*names}
             words = {"fontsize": style.SMALL, "va": "center_baseline", "color": style.INK, "parse_math": False}
-            x, side = (left - 11 * pixel, "right") if fits_left and not fits_right else (right + 11 * pixel, "left")
+            x, side = (left - 13 * pixel, "right") if fits_left and not fits_right else (right + 13 * pixel, "left")
             ax.text(x, y, text, ha=side, fontweight="bold" if cause and cause.failure in names else "normal", **words)
 
 

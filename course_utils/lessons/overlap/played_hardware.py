@@ -10,12 +10,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.profiler import record_function
 
+from course_utils.lessons.overlap.played_names import COMPUTING, ON_LINK
 from course_utils.trace.recorder import recorder
-
-COMPUTING = "computing, emulated by waiting"
-"""The name under which torch.profiler sees it."""
-ON_LINK = "all_reduce, on a played link"
-"""The name under which the course's recorder has it."""
 
 
 def compute(seconds: float) -> None:

@@ -17,10 +17,14 @@ from typing import Any
 
 Trace = dict[str, Any]
 """A trace as `json` reads it."""
-ROUNDING = 0.01
-"""Microseconds: times are written with three digits, and a parent may seem to end that much before its child."""
+ROUNDING = 1.0
+"""Microseconds: Kineto rounds times, and converts them from a processor's own clock, so that a parent may seem to end
+that much before its child."""
 ON_STREAMS = ("kernel", "gpu_memcpy", "gpu_memset")
 """The kinds of events that say what a GPU did."""
+OPERATOR = "cpu_op"
+"""The kind of events that say what one of torch's operators did."""
+_STACKED = (OPERATOR, "user_annotation")
 _NEEDED = {
     "X": ("name", "pid", "tid", "ts", "dur"),
     "M": ("name", "pid", "args"),
@@ -28,7 +32,11 @@ _NEEDED = {
     "t": ("name", "pid", "tid", "ts", "id", "cat"),
     "f": ("name", "pid", "tid", "ts", "id", "cat"),
     "i": ("name", "pid", "tid", "ts"),
+    "B": ("pid", "tid", "ts"),
+    "E": ("pid", "tid", "ts"),
 }
+_OTHER_KINDS = frozenset("ICbneSTpFPNODMVvRc(),") - _NEEDED.keys()
+"""Kinds of the format that torch.profiler writes seldom or never: counters, objects, what is asynchronous, …"""
 _NAMES = {"process_name": "name", "thread_name": "name", "process_sort_index": "sort_index"}
 _NAMES |= {"thread_sort_index": "sort_index", "process_labels": "labels"}
 
@@ -46,7 +54,10 @@ def write_trace(trace: Trace, path: str | Path) -> Path:
 
 
 def read_trace(path: str | Path) -> Trace:
-    """Read a trace that `write_trace` or torch.profiler wrote."""
+    """Read a trace that `write_trace` or torch.profiler wrote, with all that is in it.
+
+    `read_profile` reads traces that are not as they should be, and those of several ranks.
+    """
     data = Path(path).read_bytes()
     return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
 
@@ -54,8 +65,9 @@ def read_trace(path: str | Path) -> Trace:
 def problems(trace: Mapping[str, Any], most: int = 10) -> list[str]:
     """What keeps a trace from being read as it is meant: a sentence for each, at most this many; none for a good one.
 
-    Looked at: the fields that every kind of event needs, numbers that are none, negative durations, events of one row
-    that overlap without one lying in the other, arrows with one end, rows without a name.
+    Looked at: the fields that every kind of event needs, numbers that are none, negative durations, and operators that
+    overlap what is around them in their row. In traces that the course has merged, also arrows with one end and rows
+    without a name: torch.profiler's own files have some of both, and whoever shows them leaves them out.
     """
     events = trace.get("traceEvents")
     if not isinstance(events, list):
@@ -64,7 +76,9 @@ def problems(trace: Mapping[str, Any], most: int = 10) -> list[str]:
     for index, event in enumerate(events):
         found += _of_event(index, event)
     if not found:
-        found = [*_of_nesting(events), *_of_arrows(events), *_of_names(events)]
+        found = _of_nesting(events)
+        if "course" in trace:
+            found += [*_of_arrows(events), *_of_names(events)]
     return found[:most]
 
 
@@ -73,8 +87,10 @@ def _of_event(index: int, event: Any) -> list[str]:
     if not isinstance(event, dict):
         return [f"Event {index} is not an object."]
     kind, where = event.get("ph"), f"Event {index} ({event.get('name', 'without a name')})"
-    if kind not in _NEEDED:
-        return [f"{where} has the unknown kind ph={kind!r}."]
+    if not isinstance(kind, str) or kind not in _NEEDED.keys() | _OTHER_KINDS:
+        return [f"{where} has the unknown kind ph={kind!r}."] if event else []  # Chrome ends its lists with {}
+    if kind in _OTHER_KINDS:
+        return []
     found = [f"{where} lacks {field!r}." for field in _NEEDED[kind] if field not in event]
     for field in {"ts", "dur"} & event.keys():
         number = event[field]
@@ -82,20 +98,24 @@ def _of_event(index: int, event: Any) -> list[str]:
             found.append(f"{where}: {field} is {number!r}, not a number of microseconds.")
         elif field == "dur" and number < 0:
             found.append(f"{where} takes {number} µs: less than nothing.")
-    if kind == "M" and (needed := _NAMES.get(event.get("name", ""))) and needed not in (event.get("args") or {}):
+    for field in {"name", "pid", "tid", "cat", "id"} & event.keys():
+        if not isinstance(event[field], (str, int, float)):
+            found.append(f"{where}: {field} is {event[field]!r}, neither a word nor a number.")
+    if kind == "M" and not found and (needed := _NAMES.get(event["name"])) and needed not in (event["args"] or {}):
         found.append(f"{where} lacks args[{needed!r}].")
     return found
 
 
 def _of_nesting(events: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Events of one row that overlap, neither inside the other.
+    """Operators that overlap an event of their row, neither inside the other.
 
-    A GPU's stream may begin a kernel before the last one's end ("programmatic dependent launch", CUDA Programming
-    Guide): those are let be.
+    Of operators alone a row is a stack. A GPU's stream may begin a kernel before the last one's end ("programmatic
+    dependent launch", CUDA Programming Guide), a mark for a collective ends when that does, and Python's functions are
+    noted by a different clock.
     """
     rows: dict[tuple, list[Mapping[str, Any]]] = defaultdict(list)
     for event in events:
-        if event["ph"] == "X" and event.get("cat") not in ON_STREAMS:
+        if event.get("ph") == "X" and event.get("cat") in _STACKED:
             rows[event["pid"], event["tid"]].append(event)
     found = []
     for (pid, tid), row in rows.items():
@@ -103,7 +123,7 @@ def _of_nesting(events: Sequence[Mapping[str, Any]]) -> list[str]:
         for event in sorted(row, key=lambda event: (event["ts"], -event["dur"])):
             while around and _end(around[-1]) <= event["ts"] + ROUNDING:
                 around.pop()
-            if around and _end(event) > _end(around[-1]) + ROUNDING:
+            if around and _end(event) > _end(around[-1]) + ROUNDING and event.get("cat") == OPERATOR:
                 found.append(f"In row {tid} of {pid} {event['name']} begins in {around[-1]['name']} and ends after it.")
             around.append(event)
     return found
@@ -113,16 +133,16 @@ def _of_arrows(events: Sequence[Mapping[str, Any]]) -> list[str]:
     """Arrows without a beginning or without an end."""
     ends: dict[tuple, set[str]] = defaultdict(set)
     for event in events:
-        if event["ph"] in ("s", "f"):
+        if event.get("ph") in ("s", "f"):
             ends[event["cat"], event["id"]].add(event["ph"])
     return [f"Arrow {number} of {kind} has one end only." for (kind, number), own in ends.items() if len(own) < 2]
 
 
 def _of_names(events: Sequence[Mapping[str, Any]]) -> list[str]:
     """Rows and processes that nobody has named."""
-    named = {event["pid"] for event in events if event["name"] == "process_name"}
-    rows_named = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
-    rows = {(event["pid"], event["tid"]) for event in events if event["ph"] == "X"}
+    named = {event["pid"] for event in events if event.get("name") == "process_name"}
+    rows_named = {(event["pid"], event.get("tid")) for event in events if event.get("name") == "thread_name"}
+    rows = {(event["pid"], event["tid"]) for event in events if event.get("ph") == "X"}
     found = [f"Process {pid} has no process_name." for pid in sorted({pid for pid, _ in rows} - named, key=str)]
     return found + [f"Row {tid} of {pid} has no thread_name." for pid, tid in sorted(rows - rows_named, key=str)]
 

@@ -1,6 +1,7 @@
 """Times as lists of intervals (begin, end): what they cover together, what two of them share, how long that is."""
 
 from collections.abc import Iterable
+from itertools import islice
 
 Interval = tuple[float, float]
 """From when to when; the end is no earlier than the begin."""
@@ -38,13 +39,17 @@ def difference(first: Iterable[Interval], second: Iterable[Interval]) -> list[In
     """When something of the first was under way and nothing of the second, sorted and without overlaps."""
     left: list[Interval] = []
     others = union(second)
-    # Cut from each interval what the others cover; what lies before a cut is left.
+    passed = 0  # those of the others that end before everything still to come
     for begin, end in union(first):
-        for other_begin, other_end in others:
-            if begin < other_begin < end:
+        while passed < len(others) and others[passed][1] <= begin:
+            passed += 1
+        # Cut from the interval what the others cover; what lies before a cut is left.
+        for other_begin, other_end in islice(others, passed, None):
+            if other_begin >= end:
+                break
+            if begin < other_begin:
                 left.append((begin, other_begin))
-            if other_begin < end:
-                begin = max(begin, min(other_end, end))
+            begin = min(other_end, end)
         if begin < end:
             left.append((begin, end))
     return left

@@ -1,4 +1,4 @@
-"""Reads in a merged trace when each rank computed and when communication of its was under way.
+"""Reads in a merged trace when each rank computed and when communication of its was under way, within its steps.
 
 On a GPU both are kernels: NCCL's are communication, all others computing. Copies between the memories of processor and
 GPU are neither, nor is the GPU idle meanwhile. A step is there what the GPU does of it.
@@ -6,21 +6,23 @@ GPU are neither, nor is the GPU idle meanwhile. A step is there what the GPU doe
 On a CPU torch's operators (`aten::…`) are computing, in whatever thread they run, and what gloo's threads do
 (`gloo:all_reduce`, …) is communication. A thread that waits, or runs Python, does neither. An all-reduce is under way
 until the last rank has come: waiting for others is in it.
+
+Only the time from the first step's begin to the last one's end counts. What reaches beyond is cut there: a kernel of an
+earlier step on which the GPU is still at work, one that runs on after the last step. A trace in which no step is marked
+counts from its first event to its last.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 
-from course_utils.lessons.overlap import played_hardware
+from course_utils.lessons.profiling import event_kinds
 from course_utils.lessons.profiling.chrome_trace import Trace
-from course_utils.lessons.profiling.intervals import Interval, difference, length, union
-from course_utils.lessons.profiling.merged_trace import ON_GPU, STEP
+from course_utils.lessons.profiling.event_kinds import Event
+from course_utils.lessons.profiling.intervals import Interval, difference, intersection, length
+from course_utils.lessons.profiling.merged_trace import as_merged
 from course_utils.lessons.profiling.time_shares import exposed_communication, idle_share, overlap_share
-
-COPIES = ("gpu_memcpy", "gpu_memset")
-"""Kinds of events that move or fill a GPU's memory without a kernel."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Lanes:
 
     Attributes:
         rank: whose lanes these are.
-        begin, end: of its profiled steps.
+        begin, end: of its profiled steps; without any, of its trace.
         computing, communication: sorted, without overlaps.
         phases: name → when: "forward", "backward", "communication", "step", where the program names them.
         each_step: from when to when, step by step.
@@ -55,7 +57,7 @@ class Lanes:
         """Of all profiled steps."""
         return self.end - self.begin
 
-    @property
+    @cached_property
     def exposed(self) -> list[Interval]:
         """When communication was under way and the rank did not compute."""
         return exposed_communication(self.computing, self.communication)
@@ -65,7 +67,7 @@ class Lanes:
         """Exposed communication of all profiled steps."""
         return length(self.exposed)
 
-    @property
+    @cached_property
     def idle(self) -> list[Interval]:
         """When the rank neither computed nor copied nor communicated."""
         return difference([(self.begin, self.end)], [*self.computing, *self.copies, *self.communication])
@@ -82,46 +84,39 @@ class Lanes:
 
 
 def lanes_of(trace: Trace) -> list[Lanes]:
-    """The lanes of every rank of a merged trace, in the ranks' order."""
-    by_rank: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for event in trace["traceEvents"]:
-        if event["ph"] == "X":
+    """The lanes of every rank of a merged trace, in the ranks' order; of the one rank of a trace as torch wrote it."""
+    by_rank: dict[int, list[Event]] = defaultdict(list)
+    for event in as_merged(trace)["traceEvents"]:
+        if event["ph"] == "X" and event_kinds.kind_of(event) not in event_kinds.NOT_SHOWN - {event_kinds.ON_GPU}:
             by_rank[event["pid"]].append(event)
     return [_of_rank(rank, by_rank[rank]) for rank in sorted(by_rank)]
 
 
-def _of_rank(rank: int, events: Sequence[dict[str, Any]]) -> Lanes:
-    on_gpu = any(event.get("cat") == "kernel" for event in events)
-    steps = [event for event in events if event["name"].startswith(STEP)]
-    steps = [event for event in steps if on_gpu and event.get("cat") == ON_GPU] or steps
-    each_step = sorted(_interval(event) for event in steps)
-    computing = [_interval(event) for event in events if is_computing(event, on_gpu)]
-    copies = [_interval(event) for event in events if event.get("cat") in COPIES]
-    communication = [_interval(event) for event in events if is_communication(event)]
-    begin, end = each_step[0][0], max(end for _, end in each_step)
-    if on_gpu:
-        end = max([end, *(last for _, last in [*computing, *communication])])  # kernels run on behind the step
+def _of_rank(rank: int, events: Sequence[Event]) -> Lanes:
+    on_gpu = event_kinds.uses_gpu(events)
+    each_step = sorted(interval(event) for event in steps_of(events, on_gpu))
+    counted = each_step or [interval(event) for event in events if event_kinds.is_on_device(event) or not on_gpu]
+    begin, end = min(begin for begin, _ in counted), max(end for _, end in counted)
+
+    def within(found: Iterable[Event]) -> list[Interval]:
+        return intersection([(begin, end)], (interval(event) for event in found))
+
     phases: dict[str, list[Interval]] = defaultdict(list)
     for event in events:
         if event.get("cat") == "phases":
-            phases[event["name"]].append(_interval(event))
-    return Lanes(rank, begin, end, union(computing), union(communication), dict(phases), each_step, union(copies))
+            phases[event["name"]].append(interval(event))
+    computing = within(event for event in events if event_kinds.is_computing(event, on_gpu))
+    communication = within(event for event in events if event_kinds.is_communication(event))
+    copies = within(event for event in events if event_kinds.is_copy(event))
+    return Lanes(rank, begin, end, computing, communication, dict(phases), each_step, copies)
 
 
-def is_computing(event: dict[str, Any], on_gpu: bool) -> bool:
-    """Whether it is work of the network: a kernel, on a CPU an operator, or computing that is emulated by waiting."""
-    if on_gpu:
-        return event.get("cat") == "kernel" and not is_communication(event)
-    return event["name"].startswith("aten::") or event["name"] == played_hardware.COMPUTING
+def steps_of(events: Sequence[Event], on_gpu: bool) -> list[Event]:
+    """The events that mark a rank's steps: on a GPU what it did of them, if a trace tells."""
+    of_gpu = [event for event in events if on_gpu and event_kinds.is_step_on_gpu(event)]
+    return of_gpu or [event for event in events if event_kinds.is_step(event)]
 
 
-def is_communication(event: dict[str, Any]) -> bool:
-    """Whether it is a collective or a message under way: one of NCCL's kernels, or of gloo's tasks."""
-    if event.get("cat") == "kernel":
-        return event["name"].startswith("nccl")
-    return event.get("cat") == "link" or event["name"].startswith("gloo:")
-
-
-def _interval(event: dict[str, Any]) -> Interval:
-    """In seconds."""
+def interval(event: Event) -> Interval:
+    """From when to when, in seconds."""
     return 1e-6 * event["ts"], 1e-6 * (event["ts"] + event["dur"])

@@ -1,48 +1,53 @@
-"""Makes one Chrome trace of all ranks' traces: a process for each rank, its threads below it, all on rank 0's clock.
+"""Makes one Chrome trace of all ranks' traces: a process for each rank, its threads below it, all on one clock.
 
-The timeline begins at 0 with the first rank's first profiled step; what began before a rank's own first step is left
-out. Nothing moves between ranks: it works on the traces.
+The timeline begins at 0 with the first rank's first profiled step. What ended before a rank's own first step is left
+out, and work that was under way when it began is cut there. A trace in which no step is marked is taken as a whole.
+Nothing moves between ranks: it works on the traces.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from course_utils.errors import CourseError
-from course_utils.lessons.profiling.chrome_trace import ON_STREAMS, Trace
+from course_utils.lessons.profiling import event_kinds
+from course_utils.lessons.profiling.chrome_trace import Trace
+from course_utils.lessons.profiling.event_kinds import args_of, kind_of
 from course_utils.words import ranks as so_many_ranks
 
 CLOCK = "course: clock"
 """The event in which a rank has read its clock."""
-STEP = "ProfilerStep#"
+STEP = f"{event_kinds.STEP}#"
 """Begins the name of the event around each profiled step; TensorBoard looks for the same."""
 ROWS = 1000
 """Rows of rank r are counted from r times as many: TensorBoard tells rows apart by their number alone."""
-ON_GPU = "gpu_user_annotation"
-"""The kind of event that says when the GPU was at what the program names, which may be long after the program."""
-_CALLS = ("cuda_runtime", "cuda_driver")
-_LEFT_OUT = ("Trace", ON_GPU, "python_function", "overhead")  # not in a row of their own, not asked for, the profiler
 _ARROWS = ("s", "t", "f")
+_OF_TORCH = ("schemaVersion", "distributedInfo", "deviceProperties", "baseTimeNanoseconds")
+"""What torch.profiler writes beside the events of a rank, and `merge` doesn't."""
 
 
 def merge(traces: Sequence[Trace]) -> Trace:
-    """Put the traces of all ranks, as `profile_steps` gives them, on one clock and into one trace.
+    """Put the traces of the ranks, as `profile_steps` or `read_profile` gives them, on one clock and into one trace.
 
     Raises:
-        CourseError: a trace is missing, comes twice, or is none of `profile_steps`.
+        CourseError: there is none, one comes twice, or does not say what its clock is.
     """
     if not all("course" in trace for trace in traces):
-        raise CourseError("merge: a trace does not say what its clock is. Make it with profile_steps.")
+        line = (
+            "merge: a trace does not say what its clock is. course.read_profile reads the files of any torch.profiler."
+        )
+        raise CourseError(line)
     ordered = sorted(traces, key=lambda trace: trace["course"]["rank"])
     found = [trace["course"]["rank"] for trace in ordered]
-    if not found or found != list(range(len(found))):
-        raise CourseError(f"merge: the trace of every rank is needed once, and these are of the ranks {found}.")
+    if not found or len(set(found)) < len(found):
+        raise CourseError(f"merge: one trace of every rank is needed, and these are of the ranks {found}.")
     shifts = [trace["course"]["shift"] for trace in ordered]
     begins = [first_step(trace) for trace in ordered]
     origin = min(begin + shift for begin, shift in zip(begins, shifts, strict=True))
     events = []
-    for rank, trace in enumerate(ordered):
-        events += of_rank(rank, trace, begins[rank], shifts[rank] - origin)
+    for rank, trace, begin, shift in zip(found, ordered, begins, shifts, strict=True):
+        events += of_rank(rank, trace, begin, shift - origin)
     clock = {"clock": "perf_counter of rank 0", "begin": origin, "error": [t["course"]["error"] for t in ordered]}
     return {
         "displayTimeUnit": "ms",
@@ -52,21 +57,36 @@ def merge(traces: Sequence[Trace]) -> Trace:
     }
 
 
+def as_merged(trace: Trace) -> Trace:
+    """Return the trace itself, unless it is a rank's own as torch.profiler wrote it; then make a merged one of it."""
+    if "rank" in trace.get("course", {}):
+        return merge([trace])
+    if "course" in trace or not any(key in trace for key in _OF_TORCH):
+        return trace
+    rank = (trace.get("distributedInfo") or {}).get("rank", 0)
+    return merge([trace | {"course": {"rank": rank, "shift": 0.0, "error": None}}])
+
+
 def first_step(trace: Trace) -> float:
-    """When a rank's first profiled step began, on the trace's own clock."""
-    begins = [event["ts"] for event in trace["traceEvents"] if str(event.get("name", "")).startswith(STEP)]
+    """When a rank's first profiled step began, or its first event if no step is marked, on the trace's own clock."""
+    shown = [
+        event for event in trace["traceEvents"] if has_times(event) and kind_of(event) not in event_kinds.NOT_SHOWN
+    ]
+    begins = [event["ts"] for event in shown if event_kinds.is_step(event)] or [event["ts"] for event in shown]
     if not begins:
-        raise CourseError("merge: a trace has no profiled step. Ask profile_steps for one step at least.")
+        raise CourseError("merge: a trace has no event with a duration, so that there is nothing to merge.")
     return min(begins)
+
+
+def has_times(event: dict[str, Any]) -> bool:
+    """Whether an event has a beginning and a duration."""
+    return event.get("ph") == "X" and all(isinstance(event.get(field), (int, float)) for field in ("ts", "dur"))
 
 
 def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[str, Any]]:
     """One rank's events in the merged trace: metadata first, then what happened from `begin` on, moved by `shift`."""
     names = thread_names(trace["traceEvents"])
-    kept = [
-        event for event in trace["traceEvents"] if event.get("ph") in ("X", *_ARROWS) and event.get("ts", 0) >= begin
-    ]
-    kept = [event for event in kept if event.get("cat") not in _LEFT_OUT] + steps_on_gpu(trace["traceEvents"])
+    kept = [cut for event in trace["traceEvents"] if (cut := _from(begin, event))] + steps_on_gpu(trace["traceEvents"])
     whole = _arrows_with_both_ends(kept)
     kept = [event for event in kept if event["ph"] == "X" or _arrow(event) in whole]
     found = dict.fromkeys((event["pid"], event["tid"]) for event in kept)
@@ -90,26 +110,54 @@ def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[st
     return events
 
 
+def _from(begin: float, event: dict[str, Any]) -> dict[str, Any] | None:
+    """The event as it is kept; None if it is over when the first step begins, or not shown at all."""
+    if kind_of(event) in event_kinds.NOT_SHOWN:
+        return None
+    if event.get("ph") in _ARROWS:
+        return event if event.get("ts", begin) >= begin else None
+    if not has_times(event):
+        return None
+    if event["ts"] >= begin:
+        return event
+    end = event["ts"] + event["dur"]
+    goes_on = end > begin and (event_kinds.is_on_device(event) or event_kinds.is_communication(event))
+    return event | {"ts": begin, "dur": end - begin} if goes_on else None
+
+
 def steps_on_gpu(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """When the GPU was at each profiled step: from the first to the last of what the step's calls made it do.
 
     The program runs ahead: it asks for the kernels of a step while the GPU is still at the one before. Which call asked
     for a kernel both say by a number, `correlation`. The profiler's own mark of a step on the GPU knows the calls of
-    one thread alone, and a backward pass calls from another one.
+    one thread alone, and a backward pass calls from another one; it is taken if the trace has no calls.
     """
-    steps = [event for event in events if event.get("cat") == "user_annotation" and event["name"].startswith(STEP)]
-    asked = {}
-    for call in events:
-        if call.get("cat") in _CALLS and (number := call.get("args", {}).get("correlation")) is not None:
-            around = (step["name"] for step in steps if step["ts"] <= call["ts"] <= step["ts"] + step["dur"])
-            asked[number] = next(around, "")
+    row = {"ph": "X", "cat": event_kinds.ON_GPU, "pid": "course", "tid": "steps on the GPU"}
     found: dict[str, tuple[float, float]] = {}
-    for work in events:
-        if work.get("cat") in ON_STREAMS and (name := asked.get(work.get("args", {}).get("correlation"))):
+    asked = steps_of_calls(events)
+    for work in filter(has_times, events):
+        if event_kinds.is_on_device(work) and (name := asked.get(args_of(work).get("correlation"))):
             begin, end = found.get(name, (math.inf, -math.inf))
             found[name] = min(begin, work["ts"]), max(end, work["ts"] + work["dur"])
-    row = {"ph": "X", "cat": ON_GPU, "pid": "course", "tid": "steps on the GPU"}
+    if not found:
+        marks = [event for event in events if has_times(event) and event_kinds.is_step_on_gpu(event)]
+        found = {mark["name"]: (mark["ts"], mark["ts"] + mark["dur"]) for mark in marks}
     return [row | {"name": name, "ts": begin, "dur": end - begin} for name, (begin, end) in found.items()]
+
+
+def steps_of_calls(events: Sequence[dict[str, Any]]) -> dict[Any, str]:
+    """The number of each call to the GPU's driver → the name of the step in which the program called; "" for none."""
+    steps = sorted((event["ts"], event["ts"] + event["dur"], event["name"]) for event in _steps(events))
+    calls = {}
+    for event in filter(has_times, events):
+        if event_kinds.is_call(event) and (number := args_of(event).get("correlation")) is not None:
+            before = bisect_right(steps, (event["ts"], math.inf)) - 1
+            calls[number] = steps[before][2] if before >= 0 and event["ts"] <= steps[before][1] else ""
+    return calls
+
+
+def _steps(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in events if has_times(event) and event_kinds.is_step(event)]
 
 
 def thread_names(events: Iterable[dict[str, Any]]) -> dict[tuple, str]:
@@ -117,7 +165,7 @@ def thread_names(events: Iterable[dict[str, Any]]) -> dict[tuple, str]:
     names: dict[tuple, str] = {}
     for event in events:
         if event.get("ph") == "M" and event.get("name") == "thread_name":
-            names.setdefault((event["pid"], event["tid"]), event["args"]["name"])
+            names.setdefault((event.get("pid"), event.get("tid")), str(args_of(event).get("name", "")))
     return names
 
 

@@ -28,6 +28,7 @@ EXPOSED = style.SEND
 _WAIT, _IDLE = style.COLOURS["wait"], "#ECECEC"
 _COPIES = style.OTHERS[0]
 _COMPUTING, _MESSAGES, _GAP = 0.30, 0.2, 0.14  # inches: the lanes of a rank, and the room to the next rank
+_SHORTEST = 1e-7  # seconds: a trace of a single event without a duration still needs an axis
 _SMALLEST = 0.5  # pixels: phases shorter than this are not drawn
 
 
@@ -47,6 +48,7 @@ def profile(lanes: Sequence[Lanes], title: str, subtitle: str = "", names: Seque
     if not lanes:
         raise CourseError("pictures.profile: at least one rank's lanes are needed.")
     begin, end = min(rank_lanes.begin for rank_lanes in lanes), max(rank_lanes.end for rank_lanes in lanes)
+    end = max(end, begin + _SHORTEST)
     scale, unit = time_unit(end - begin)
     each = _COMPUTING + _MESSAGES + _GAP
     parts = {
@@ -173,7 +175,7 @@ def critical(lanes: Sequence[Lanes], path: Sequence[Piece], title: str, subtitle
     """Draw the lanes of all ranks, and over them the critical path as a bold line from rank to rank.
 
     Args:
-        lanes: of rank 0 and so on.
+        lanes: of all ranks on the path.
         path: in the order of time, as `critical_path` finds it; transfers are drawn in the lane of messages.
         title: the finding.
     """
@@ -181,10 +183,11 @@ def critical(lanes: Sequence[Lanes], path: Sequence[Piece], title: str, subtitle
     (ax,) = picture.axes
     begin, end = min(rank_lanes.begin for rank_lanes in lanes), max(rank_lanes.end for rank_lanes in lanes)
     scale, _ = time_unit(end - begin)
+    rows = {rank_lanes.rank: row for row, rank_lanes in enumerate(lanes)}
     x: list[float] = []
     y: list[float] = []
     for piece in path:
-        top = piece.rank * (_COMPUTING + _MESSAGES + _GAP)
+        top = rows[piece.rank] * (_COMPUTING + _MESSAGES + _GAP)
         middle = top + (_COMPUTING + _MESSAGES / 2 if piece.kind == TRANSFER else _COMPUTING / 2)
         x += [(piece.begin - begin) * scale, (piece.end - begin) * scale]
         y += [middle, middle]
@@ -302,7 +305,7 @@ def _row_text(name: str, lanes: Lanes, start: float) -> str:
         "copies": length(lanes.copies),
         "waits for messages": length(lanes.exposed),
     }
-    done = [f"{word} {percent(long / (lanes.end - lanes.begin))}" for word, long in shares.items() if long]
+    done = [f"{word} {percent(long / (lanes.seconds or 1.0))}" for word, long in shares.items() if long]
     text = join([*done, f"is idle {percent(lanes.idle_share)}"])
     hidden = f"; {percent(lanes.overlap_share)} of its communication is hidden" if lanes.communication else ""
     return f"{name[:1].upper()}{name[1:]}, {span} {unit}: {text} of the time{hidden}."

@@ -9,17 +9,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_utils.lessons.data_parallel.training import Sgd, train_step
-from course_utils.lessons.overlap import played_hardware
+from course_utils.lessons.overlap.played_names import ON_LINK
 from course_utils.lessons.overlap.step_times import small_vgg
-from course_utils.lessons.profiling.chrome_trace import Trace, read_trace, write_trace
-from course_utils.lessons.profiling.lanes import Lanes, lanes_of
-from course_utils.lessons.profiling.merged_trace import CLOCK, STEP, merge
+from course_utils.lessons.profiling.chrome_trace import Trace, read_trace
+from course_utils.lessons.profiling.merged_trace import CLOCK, STEP
+from course_utils.lessons.profiling.profiled_ranks import Profile
 from course_utils.lessons.profiling.rank_clocks import offset_to_rank_0
 from course_utils.trace.nvtx_ranges import nvtx_range
 from course_utils.vgg import random_images
@@ -34,49 +32,6 @@ if TYPE_CHECKING:
 Step = Callable[[], Any]
 """One training step."""
 _MARKS = 5
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Steps that were profiled on several ranks.
-
-    Attributes:
-        rank_traces: what torch.profiler wrote on each rank, in their order.
-        results: for each rank what its steps returned.
-    """
-
-    rank_traces: list[Trace]
-    results: list[list[Any]]
-
-    @cached_property
-    def trace(self) -> Trace:
-        """All ranks on one clock: one Chrome trace."""
-        return merge(self.rank_traces)
-
-    @cached_property
-    def lanes(self) -> list[Lanes]:
-        """When each rank computed and communicated."""
-        return lanes_of(self.trace)
-
-    def lanes_by_clocks(self, ahead: Sequence[float]) -> list[Lanes]:
-        """The lanes as they would look if each rank's clock were this many seconds ahead, and nobody knew."""
-        wrong = [
-            trace | {"course": trace["course"] | {"shift": trace["course"]["shift"] + 1e6 * seconds}}
-            for trace, seconds in zip(self.rank_traces, ahead, strict=True)
-        ]
-        return lanes_of(merge(wrong))
-
-    def write(self, path: str | Path) -> Path:
-        """Write the merged trace, for Perfetto or chrome://tracing; `.gz` at the end of the name packs it."""
-        return write_trace(self.trace, path)
-
-    def write_for_tensorboard(self, folder: str | Path) -> list[Path]:
-        """Write a file for each rank, named as TensorBoard looks for it; it merges them itself.
-
-        Those of an earlier profile in the same folder are replaced.
-        """
-        names = [f"rank{rank}.pt.trace.json" for rank in range(len(self.rank_traces))]
-        return [write_trace(trace, Path(folder) / name) for name, trace in zip(names, self.rank_traces, strict=True)]
 
 
 def profile_ranks(
@@ -230,6 +185,6 @@ def _is_kept(event: Any) -> bool:
 
 def _event(event: Any, shift: float) -> dict[str, Any]:
     """A phase of the course's own recorder as the profiler would write it, on the profiler's clock."""
-    row = "link" if event.name == played_hardware.ON_LINK else "phases"
+    row = "link" if event.name == ON_LINK else "phases"
     begin, end = 1e6 * event.start - shift, 1e6 * event.end - shift
     return {"ph": "X", "cat": row, "name": event.name, "pid": "course", "tid": row, "ts": begin, "dur": end - begin}

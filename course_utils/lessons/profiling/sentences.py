@@ -9,13 +9,17 @@ from course_utils.lessons.profiling.critical_path import TRANSFER, Piece, share_
 from course_utils.lessons.profiling.flight_recorder import Mismatch
 from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes
-from course_utils.lessons.profiling.step_memory import StepMemory
+from course_utils.lessons.profiling.note_sentences import note_text
+from course_utils.lessons.profiling.profile_notes import NoteKind
+from course_utils.lessons.profiling.profile_report import WIDTH, lanes_report
 from course_utils.lessons.profiling.trace_difference import IDLE, Change
 from course_utils.measuring import BUSY, Compared, Measured, is_busy, unless_busy
 from course_utils.words import bytes_text, count, number_text, percent, seconds_text, wrapped
 
 if TYPE_CHECKING:
     from course_utils.lessons.profiling.feeding import Fed
+    from course_utils.lessons.profiling.profiled_ranks import Profile
+    from course_utils.lessons.profiling.step_memory import StepMemory
 
 LITTLE = 0.05
 """Shares of the time below this are not worth mentioning."""
@@ -25,18 +29,28 @@ Operator = tuple[str, int, float, float]
 """Name, number of calls, self time and total time in microseconds, as `key_averages()` gives them."""
 
 
+def profile_report(profile: "Profile") -> str:
+    """Return what `print` shows of a profile: where each rank's time went, what that shows, and what to do next."""
+    missing = sum(len(note.ranks) for note in profile.notes if note.kind is NoteKind.RANKS_MISSING)
+    report = lanes_report(profile.lanes, profile.findings, missing)
+    # What is said of the clocks tells more than the note that nobody has compared them.
+    notes = [note_text(note) for note in profile.notes if note.kind is not NoteKind.CLOCKS_NOT_ALIGNED]
+    return "\n".join([report, *(wrapped(note, WIDTH) for note in notes)])
+
+
 def exposed_share(lanes: Lanes) -> float:
     """Return exposed communication as a share of the rank's steps."""
-    return lanes.exposed_seconds / lanes.seconds
+    return lanes.exposed_seconds / (lanes.seconds or 1.0)
 
 
 def profile_text(lanes: Sequence[Lanes]) -> str:
     """Say where the ranks' time went, on average: computing, and the largest part of the rest."""
     exposed = statistics.fmean(exposed_share(rank_lanes) for rank_lanes in lanes)
     idle = statistics.fmean(rank_lanes.idle_share for rank_lanes in lanes)
-    computing = statistics.fmean(length(rank_lanes.computing) / rank_lanes.seconds for rank_lanes in lanes)
+    computing = statistics.fmean(length(rank_lanes.computing) / (rank_lanes.seconds or 1.0) for rank_lanes in lanes)
     copying = statistics.fmean(
-        length(difference(rank_lanes.copies, rank_lanes.computing)) / rank_lanes.seconds for rank_lanes in lanes
+        length(difference(rank_lanes.copies, rank_lanes.computing)) / (rank_lanes.seconds or 1.0)
+        for rank_lanes in lanes
     )
     text = f"{'The ranks compute' if len(lanes) > 1 else 'The rank computes'} {percent(computing)} of the time"
     if max(exposed, idle, copying) < LITTLE:
@@ -125,7 +139,7 @@ def launches_text(lanes: Sequence[Lanes]) -> str:
     )
 
 
-def peak_place(held: StepMemory) -> tuple[str, str]:
+def peak_place(held: "StepMemory") -> tuple[str, str]:
     """Return the phase with the most memory, and "early" or "late" in it; two empty texts before all phases."""
     begun = [(*when, name) for name, each in held.phases.items() for when in each if when[0] <= held.peak_time]
     if not begun:
@@ -134,7 +148,7 @@ def peak_place(held: StepMemory) -> tuple[str, str]:
     return name, "early" if held.peak_time < (begin + end) / 2 else "late"
 
 
-def peak_letter(held: StepMemory) -> str:
+def peak_letter(held: "StepMemory") -> str:
     """Return when memory peaks: "a" early in the forward pass, "b" around its end, "c" later, "d" in the optimizer."""
     name, half = peak_place(held)
     if name in ("forward", "backward"):
@@ -142,7 +156,7 @@ def peak_letter(held: StepMemory) -> str:
     return {"communication": "c", "step": "d"}.get(name, "a")
 
 
-def memory_text(held: StepMemory) -> str:
+def memory_text(held: "StepMemory") -> str:
     """Return a title: when a step needs the most memory, how much, and which operator took much of it at once."""
     name, half = peak_place(held)
     phase = {"forward": "the forward pass", "backward": "the backward pass", "step": "the optimizer's step"}
@@ -157,7 +171,7 @@ def memory_text(held: StepMemory) -> str:
     return f"{text}, {number_text(held.peak / max(1, held.allocated[0]))} times as much as when the step begins"
 
 
-def kept_text(held: StepMemory) -> str:
+def kept_text(held: "StepMemory") -> str:
     """Say whose memory it is, and how much the forward pass keeps, if the trace names the phases."""
     if not (forward := held.phases.get("forward")):
         return f"Memory of {held.device}"
@@ -199,19 +213,19 @@ def fed_bars(fed: "Fed") -> dict[str, dict[str, Measured]]:
     }
 
 
-def critical_text(path: Sequence[Piece], ranks: int) -> str:
+def critical_text(path: Sequence[Piece], ranks: Sequence[int]) -> str:
     """Return a title: who is on the critical path for most of the time."""
     own, transfers = share_of_ranks(path, ranks), sum(share_of_ranks(path, ranks, TRANSFER))
-    most = max(range(ranks), key=own.__getitem__)
-    if transfers > own[most]:
+    share, most = max(zip(own, ranks, strict=True), key=lambda pair: pair[0])
+    if transfers > share:
         return f"Transfers make up {percent(transfers)} of the critical path"
-    return f"Rank {most}'s own work makes up {percent(own[most])} of the critical path, transfers {percent(transfers)}"
+    return f"Rank {most}'s own work makes up {percent(share)} of the critical path, transfers {percent(transfers)}"
 
 
-def path_shares_text(path: Sequence[Piece], ranks: int) -> str:
+def path_shares_text(path: Sequence[Piece], ranks: Sequence[int]) -> str:
     """Return the share of each rank's own work on the path."""
     own = share_of_ranks(path, ranks)
-    return ", ".join(f"{rank}: {percent(share)}" for rank, share in enumerate(own))
+    return ", ".join(f"{rank}: {percent(share)}" for rank, share in zip(ranks, own, strict=True))
 
 
 def changes_text(changes: Sequence[Change]) -> str:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_utils.lessons.profiling.chrome_trace import Trace
-from course_utils.lessons.profiling.lanes import Lanes, is_communication, is_computing, lanes_of
+from course_utils.lessons.profiling.event_kinds import is_communication, is_computing, name_of, uses_gpu
+from course_utils.lessons.profiling.lanes import Lanes, lanes_of
+from course_utils.lessons.profiling.merged_trace import as_merged
 
 IDLE = "idle"
 Moments = tuple[float, float, str]
@@ -53,10 +55,11 @@ def together(found: Sequence[Change], most: int) -> list[Change]:
 def seconds_by_name(trace: Trace) -> dict[str, float]:
     """Where the steps of a merged trace went, in seconds, on average over its ranks."""
     by_rank: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
-    for event in trace["traceEvents"]:
+    merged = as_merged(trace)
+    for event in merged["traceEvents"]:
         if event["ph"] == "X":
             by_rank[event["pid"]].append(event)
-    lanes = lanes_of(trace)
+    lanes = lanes_of(merged)
     total: dict[str, float] = defaultdict(float)
     for own in lanes:
         for name, seconds in seconds_of_rank(own, by_rank[own.rank]).items():
@@ -66,14 +69,14 @@ def seconds_by_name(trace: Trace) -> dict[str, float]:
 
 def seconds_of_rank(lanes: Lanes, events: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Where one rank's steps went: the seconds of each name; together they are `lanes.seconds`."""
-    on_gpu = any(event.get("cat") == "kernel" for event in events)
+    on_gpu = uses_gpu(events)
     work, messages = [], []
     for event in events:
         begin, end = max(lanes.begin, 1e-6 * event["ts"]), min(lanes.end, 1e-6 * (event["ts"] + event["dur"]))
         if begin < end and is_computing(event, on_gpu):
-            work.append((begin, end, event["name"]))
+            work.append((begin, end, name_of(event)))
         elif begin < end and is_communication(event):
-            messages.append((begin, end, f"{event['name']}, exposed"))
+            messages.append((begin, end, f"{name_of(event)}, exposed"))
     found: dict[str, float] = defaultdict(float)
     moments = sorted({lanes.begin, lanes.end, *(moment for interval in work + messages for moment in interval[:2])})
     at_work, under_way = _Latest(work), _Latest(messages)

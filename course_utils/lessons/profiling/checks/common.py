@@ -13,6 +13,7 @@ from course_utils.checks.run_cases import changed_argument
 from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.checks.races import CLOSE, SLOW, YOURS
+from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.slow import TARGETS
 from course_utils.measuring import Compared
 from course_utils.words import number_text, percent, seconds_text
@@ -20,7 +21,6 @@ from course_utils.words import number_text, percent, seconds_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from course_utils.lessons.profiling.lanes import Lanes
 
 WHOLE = 1e-3
 """Work may differ by this share: seconds that are summed in another order."""
@@ -128,15 +128,13 @@ def bars_of(rest: str) -> Callable[[Outcome], "Figure | None"]:
     return drawing
 
 
-def lanes_of(outcome: Outcome, name: str, rank: int, messages: str = "messages") -> "Lanes":
+def lanes_of(outcome: Outcome, name: str, rank: int, messages: str = "messages") -> Lanes:
     """When a rank computed and had messages under way in its last run of the program; it begins at 0.
 
     Args:
         name: of the program, `SLOW` or `YOURS`.
         messages: "messages" for the collectives, "link" for what is on the played link.
     """
-    from course_utils.lessons.profiling.lanes import Lanes
-
     seen = outcome.results[rank]["lanes"][name]
     begin, end = seen["begin"], seen["end"]
 

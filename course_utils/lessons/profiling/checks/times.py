@@ -7,6 +7,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Outcome
 from course_utils.lessons.profiling.intervals import union
+from course_utils.lessons.profiling.lanes import Lanes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,7 +90,6 @@ def on_each_rank(function: Callable, computing: Times, communication: Times, *sp
 def drawn_lanes(outcome: Outcome) -> "Figure | None":
     """The times of the case that failed, as two lanes."""
     from course_utils.lessons.profiling import pictures
-    from course_utils.lessons.profiling.lanes import Lanes
 
     computing, communication, *span = outcome.case.arguments[0]
     ends = [moment for times in (computing, communication) for interval in times for moment in interval]

@@ -1,0 +1,242 @@
+"""The report of a profile: a table of where the ranks' time went, and what the numbers show, in sentences."""
+
+import statistics
+from collections.abc import Sequence
+
+from course_utils.lessons.profiling.critical_path import TRANSFER, share_of_ranks
+from course_utils.lessons.profiling.lanes import Lanes
+from course_utils.lessons.profiling.one_clock import ClockCheck, ClockState
+from course_utils.lessons.profiling.profile_findings import Findings, NoPath, RankShares, SlowestRank, SlowReason
+from course_utils.words import capital, count, join, percent, seconds_text, wrapped
+from course_utils.words import ranks as so_many_ranks
+
+WIDTH = 76
+"""Characters of a line: more would be broken in the middle of a word on a page of 700 pixels."""
+MOST_ROWS = 16
+"""A table of more ranks than this has only those that are exposed for longest and shortest."""
+LITTLE = 0.05
+"""Shares of the time below this are not worth mentioning."""
+
+NEXT = {
+    SlowReason.INPUT: (
+        "Most of the idle time is in long gaps, of more than a millisecond. It looks like reason a of lesson 14, the "
+        "input pipeline: the program does or waits for something that isn't recorded, such as reading its data. Put "
+        "`with torch.profiler.record_function(...)` around the part that you suspect, and profile again."
+    ),
+    SlowReason.SMALL_OPERATIONS: (
+        "While nothing computes, the program is busy calling one operation after the other. It looks like reason b of "
+        "lesson 14, many small operations: to launch each takes longer than its work. Do the same work with fewer, "
+        "larger operations, with a larger batch, or with `torch.compile`."
+    ),
+    SlowReason.NO_OVERLAP: (
+        "The ranks begin their messages together, so they wait for the transfer and not for each other. It looks like "
+        "reason c of lesson 14, no overlap: begin to send earlier, while the ranks still compute. If everything that "
+        "can overlap already does, send less or get a faster network."
+    ),
+    SlowReason.UNBALANCED: (
+        "Most of the exposed communication is waiting for the same rank. It looks like reason d of lesson 14, "
+        "unbalanced work: find out whether this rank has more work, is slower, or was disturbed. A faster network "
+        "wouldn't help."
+    ),
+    SlowReason.WAITS_FOR_NUMBERS: (
+        "Most of the communication time is in messages of a few numbers. It looks like reason e of lesson 14, waiting "
+        "for a number: find the call that asks for it in every step, such as the mean loss for a log, and ask less "
+        "often."
+    ),
+    SlowReason.LAST_RANK_CHANGES: (
+        "Most of the exposed communication is waiting for the last rank, but the last rank changes. The work may vary "
+        "from step to step, or something disturbs the ranks, such as too few cores."
+    ),
+    SlowReason.CALLS: (
+        "While the GPU is idle, the program is in a call to its driver for most of the time, and most often in "
+        "`{call}`. Find out in the timeline which line of the program makes this call, and whether it has to."
+    ),
+    SlowReason.COPIES: (
+        "The GPU spends more time on copies than on waiting for messages. Look at what is copied in every step, and "
+        "whether pinned memory and `non_blocking=True` could hide it."
+    ),
+}
+"""What to do about each reason."""
+
+PROBLEMS = {
+    NoPath.NO_COLLECTIVES: "The ranks have no collective in common, so there is no critical path to follow.",
+    NoPath.MANY_UNMATCHED: (
+        "The critical path can't be followed, because the file doesn't tell which messages of different ranks belong "
+        "together."
+    ),
+    NoPath.CLOCKS: "The critical path can't be followed as long as the clocks don't agree.",
+}
+
+
+def lanes_report(lanes: Sequence[Lanes], found: Findings, missing: int = 0) -> str:
+    """Return where the time of each rank went, what that shows, and what to do next.
+
+    Args:
+        lanes: of the ranks.
+        found: what `findings` finds in their trace.
+        missing: how many ranks of the run there is no trace of.
+    """
+    sentences = [
+        _time_text(found.shares),
+        _waiting_text(found.shares),
+        slowest_text(found.slowest, len(lanes), missing),
+        path_text(found, [own.rank for own in lanes]),
+        clocks_text(found.clocks, len(lanes)),
+        _unseen_text(found),
+        next_text(found, len(lanes)),
+    ]
+    text = "\n".join(wrapped(sentence, WIDTH) for sentence in sentences if sentence)
+    return f"{_heading(lanes, missing)}\n\n{shares_table(found.shares)}\n\n{text}"
+
+
+def _heading(lanes: Sequence[Lanes], missing: int) -> str:
+    """How many ranks and steps, and how long these took."""
+    whose = so_many_ranks(len(lanes)) if not missing else f"{len(lanes)} of {so_many_ranks(len(lanes) + missing)}"
+    marked = [own for own in lanes if own.each_step]
+    if not marked:
+        return f"{whose}; no step is marked, so the whole trace counts: {_seconds_text(lanes)}"
+    steps = max(len(own.each_step) for own in marked)
+    return f"{whose}; {count(steps, 'step')} in {_seconds_text(marked)}"
+
+
+def _seconds_text(lanes: Sequence[Lanes]) -> str:
+    texts = list(dict.fromkeys(seconds_text(own.seconds) for own in sorted(lanes, key=lambda own: own.seconds)))
+    return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
+
+
+def shares_table(shares: Sequence[RankShares]) -> str:
+    """Return a table with a line for each rank; the first four shares add up to 100%."""
+    rows = shown_ranks(shares)
+    columns = {
+        "rank": [str(own.rank) for own in rows],
+        "computing": [percent(own.computing) for own in rows],
+        "exposed communication": [percent(own.exposed) for own in rows],
+        "copying": [percent(own.copying) for own in rows],
+        "idle": [percent(own.idle) for own in rows],
+        "communication hidden": ["-" if own.hidden is None else percent(own.hidden) for own in rows],
+    }
+    if not any(own.copying for own in shares):
+        del columns["copying"]
+    widths = {name: max(len(name), *map(len, texts)) for name, texts in columns.items()}
+    lines = ["  ".join(f"{name:>{widths[name]}}" for name in columns)]
+    lines += ["  ".join(f"{columns[name][row]:>{widths[name]}}" for name in columns) for row in range(len(rows))]
+    if len(rows) < len(shares):
+        lines.append(f"… and {so_many_ranks(len(shares) - len(rows))} with shares between these")
+    return "\n".join(lines)
+
+
+def shown_ranks(shares: Sequence[RankShares]) -> list[RankShares]:
+    """Return those that a table shows: all, or of many ranks the ones that are exposed for longest and shortest."""
+    if len(shares) <= MOST_ROWS:
+        return list(shares)
+    ordered = sorted(shares, key=lambda own: own.exposed)
+    return sorted([*ordered[: MOST_ROWS // 2], *ordered[-MOST_ROWS // 2 :]], key=lambda own: own.rank)
+
+
+def _mean(shares: Sequence[RankShares], part: str) -> float:
+    return statistics.fmean(getattr(own, part) for own in shares)
+
+
+def _time_text(shares: Sequence[RankShares]) -> str:
+    exposed, idle = _mean(shares, "exposed"), _mean(shares, "idle")
+    whose = "the ranks wait" if len(shares) > 1 else "the rank waits"
+    if max(exposed, idle) < LITTLE:
+        return "Little is lost to exposed communication and idle time."
+    if exposed >= idle:
+        return f"For {percent(exposed)} of the time, communication is exposed: {whose} for messages and can't compute."
+    return f"For {percent(idle)} of the time, {'the ranks are' if len(shares) > 1 else 'the rank is'} idle."
+
+
+def _waiting_text(shares: Sequence[RankShares]) -> str:
+    """How much of the exposed communication is waiting, if that is known."""
+    waiting = [own.waiting for own in shares if own.waiting is not None]
+    exposed = _mean(shares, "exposed")
+    if len(waiting) < max(2, len(shares)) or exposed < LITTLE:
+        return ""
+    share = statistics.fmean(waiting)
+    return (
+        f"Waiting for the last rank makes up {percent(share)} of the time, which a faster network wouldn't shorten, "
+        f"and the transfer {percent(max(0.0, exposed - share))}."
+    )
+
+
+def slowest_text(slowest: SlowestRank | None, ranks: int, missing: int = 0) -> str:
+    """Return for which rank the others have waited longest; nothing if there is no collective of several ranks."""
+    if slowest is None:
+        return ""
+    others = "the other rank" if ranks == 2 else "the others"
+    often = f"It came last to {slowest.last_to} of {slowest.collectives} collectives."
+    if slowest.steps > 1:
+        often = f"It was the slowest in {slowest.slow_in} of {slowest.steps} steps."
+    if slowest.is_clear:
+        waited = f"{others} waited for it {percent(slowest.waited)} of the time"
+        line = f"Rank {slowest.rank} is the slowest, and {waited}. {often}"
+    elif slowest.waited < LITTLE:
+        line = "The ranks hardly wait for each other."
+    else:
+        line = f"The last rank changes. {capital(others)} waited longest for rank {slowest.rank}. {often}"
+    return f"{line} A rank without a trace may be slower still." if missing else line
+
+
+def path_text(found: Findings, ranks: Sequence[int]) -> str:
+    """Return what the critical path consists of, or why it can't be followed."""
+    if found.path_problem:
+        return PROBLEMS.get(found.path_problem, "")
+    own = sorted(zip(share_of_ranks(found.path, ranks), ranks, strict=True), reverse=True)
+    transfers = sum(share_of_ranks(found.path, ranks, TRANSFER))
+    parts = [f"rank {rank}'s own work {percent(share)}" for share, rank in own[:4] if share >= 0.01]
+    line = f"The critical path: {join([*parts, f'transfers {percent(transfers)}'])}."
+    left_out = found.matching.unmatched + found.matching.between_two
+    if left_out:
+        line += f" {capital(count(left_out, 'message'))} couldn't be matched; waiting for these counts as own work."
+    return line
+
+
+def clocks_text(clocks: ClockCheck, ranks: int) -> str:
+    """Return what is known of the clocks, if they haven't been compared."""
+    apart, error = seconds_text(clocks.apart), seconds_text(clocks.error or 0.0)
+    texts = {
+        ClockState.POSSIBLE: (
+            f"The clocks of the ranks have not been compared. Their collectives don't contradict them, but would not "
+            f"show an error of up to {error}."
+        ),
+        ClockState.CORRECTED: (
+            f"The clocks in the files differ by at least {apart}, because a collective ended on one rank before a "
+            f"different rank began it. They have been corrected by the collectives, to within {error}."
+        ),
+        ClockState.CONTRADICTORY: (
+            f"The clocks in the files differ by at least {apart}, and no correction agrees with all collectives. So "
+            f"compare durations on different ranks, but no moments."
+        ),
+        ClockState.UNKNOWN: (
+            "The clocks of the ranks have not been compared, and the collectives don't tell how far they differ. So "
+            "compare durations on different ranks, but no moments."
+        ),
+    }
+    return texts.get(clocks.state, "") if ranks > 1 else ""
+
+
+def _unseen_text(found: Findings) -> str:
+    if not found.messages_unseen:
+        return ""
+    return (
+        "The program asked NCCL for messages, but the trace has no kernels of a GPU, which would show them. Profile "
+        "with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
+    )
+
+
+def next_text(found: Findings, ranks: int) -> str:
+    """Return which reason the profile looks like, and what to do next."""
+    if found.reason:
+        return f"{NEXT[found.reason].format(call=found.program.longest_call)}"
+    exposed, idle = _mean(found.shares, "exposed"), _mean(found.shares, "idle")
+    if max(exposed, idle) < LITTLE:
+        return ""
+    if exposed >= idle and ranks < 2:
+        return (
+            "A single rank's trace can't tell waiting for a slower rank from the transfer itself. Read the traces of "
+            "the other ranks as well."
+        )
+    return (
+        "These numbers don't point to a single reason. Draw the profile, and ask the questions of lesson 14 in order."
+    )
