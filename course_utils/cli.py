@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,10 @@ from course_utils.diagnosis import examine, print_findings
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.log_files import read_logs
 from course_utils.lessons.gpu_nodes.failures.log_report import log_report, log_report_text
+from course_utils.lessons.profiling.recorder_comparison import compare_dumps
+from course_utils.lessons.profiling.recorder_dumps import read_dumps
+from course_utils.lessons.profiling.recorder_sentences import dumps_text
+from course_utils.lessons.profiling.recorder_waits import first_ranks
 from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
 from course_utils.syllabus import ROOT
 
@@ -35,23 +40,47 @@ def main() -> None:
 def doctor(
     log: Annotated[
         list[Path] | None,
-        typer.Option(help="the log of a failed launch, a file or a folder: say why it failed, and what to do"),
+        typer.Option(
+            help="the log of a failed launch, a file or a folder, and what torch's Flight Recorder has written: "
+            "say why it failed, and what to do"
+        ),
     ] = None,
     more: Annotated[list[Path] | None, typer.Argument(help="with --log: more files of the same launch")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="start no ranks, and do not ask torch for GPUs")] = False,
 ) -> None:
     """Try out what this machine can run, and say what is missing. Exit status 0 if the course can run.
 
-    With --log, say why a launch failed. Exit status 0 if the cause is known, or if nothing failed.
+    With --log, say why a launch failed. Exit status 0 if the cause is known, if it is known at which ranks to look, or
+    if nothing failed.
     """
     if more and not log:
         raise CourseError(f"What should be done with {more[0]}? To explain the log of a launch, write --log before it.")
     if log:
-        report = log_report(read_logs([*log, *(more or ())]).lines)
-        print(log_report_text(report))
-        raise typer.Exit(0 if report.is_known else 1)
+        raise typer.Exit(0 if explain_launch([*log, *(more or ())]) else 1)
 
     raise typer.Exit(0 if print_findings(examine(quick)) else 1)
+
+
+def explain_launch(paths: Sequence[Path]) -> bool:
+    """Print what logs tell, and then what dumps of torch's Flight Recorder show that are among these files.
+
+    Returns:
+        Whether that is enough to know the cause or at which ranks to look, or that nothing failed.
+    """
+    dumps = read_dumps([path for path in paths if os.path.isfile(path) or os.path.isdir(path)])
+    logs = read_logs(paths, but=dumps.files)
+    report = log_report(logs.lines) if logs.files else None
+    if report:
+        print(log_report_text(report))
+    if not dumps.files:
+        return report is not None and report.is_known
+    compared = compare_dumps(dumps)
+    print("\n" * bool(report) + dumps_text(dumps, compared))
+    if first_ranks(compared).shows_where:
+        return True
+    if report and report.failed:
+        return report.is_known
+    return bool(dumps.ranks) and not compared.is_wrong
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)

@@ -195,10 +195,11 @@ print(dumps_report(course_home() / "flight_recorder"))
 
 # %% [markdown]
 # On a real job, some ranks may have died before they could write a file, and there are several process groups, for
-# example those of tensor and of data parallelism. The report goes through all of them, and names the ranks of which
-# there is no file. If a group waits for a rank that is itself waiting in a different group, that other group is the
-# one to look at, and the report begins with it. The files may also be from somebody else. `torchfrtrace` lets Python's
-# `pickle` run whatever code such a file asks for, while `dumps_report` builds nothing but numbers, texts and lists.
+# example those of tensor and of data parallelism. After a hang nearly all ranks wait, but most of them wait for ranks
+# that are waiting themselves. So the report follows the waits through all groups, and begins with the rank at which
+# they end. If they lead in a circle instead, it names the ranks of the circle, and it also names the ranks of which
+# there is no file. The files may also be from somebody else. `torchfrtrace` lets Python's `pickle` run whatever code
+# such a file asks for, while `dumps_report` builds nothing but numbers, texts and lists.
 #
 # ## Kernel launches
 #

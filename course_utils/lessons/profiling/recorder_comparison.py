@@ -164,6 +164,12 @@ class DumpComparison:
     last: dict[int, RecordedCall]
 
     @property
+    def is_wrong(self) -> bool:
+        """Whether anything differs, or a rank waits."""
+        goes_on = any(not call.is_over for call in self.last.values())
+        return goes_on or bool(self.messages) or any(state.kind is not GroupKind.OVER for state in self.groups)
+
+    @property
     def causes(self) -> tuple[GroupState, ...]:
         """Groups in which something is wrong that does not follow from another group or a message."""
         wrong = [state for state in self.groups if state.kind is not GroupKind.OVER]

@@ -29,7 +29,7 @@ MOST_FILES = 20_000
 MOST_DIMENSIONS = 64
 """Of a tensor, in torch."""
 _RANK = re.compile(r"(?<!\d)(\d{1,6})(?:\.(?:json|pickle|pkl|bin|dump|txt))?$")
-_DUMP_NAME = re.compile(r"trace_rank|flight|fr_trace|fr_dump", re.IGNORECASE)
+_DUMP_NAME = re.compile(r"trace_rank|flight|fr_trace|fr_dump|^_?dump_?\d", re.IGNORECASE)
 _MESSAGE = re.compile(r"(?P<operation>send|recv) (?P<first>\d{1,9})(?:->|<-)(?P<second>\d{1,9})")
 _TORCH = re.compile(r"(?:^|/)torch/(?:_|autograd|cuda|distributed|func|jit|nn|optim|ops|testing|utils)")
 _COURSE = re.compile(r"/course_utils/(?:trace|ranks)/")
@@ -134,6 +134,11 @@ class Dumps:
     unread: dict[Path, str] = field(default_factory=dict)
     left_out: tuple[Path, ...] = ()
 
+    @property
+    def files(self) -> frozenset[Path]:
+        """All files that are dumps, or were meant to be."""
+        return frozenset([*(dump.file for dump in self.ranks.values()), *self.unread, *self.left_out])
+
 
 class NoDump(ValueError):
     """A file that is something else, or broken: its text is why."""
@@ -155,7 +160,9 @@ def read_dumps(paths: str | Path | Sequence[str | Path]) -> Dumps:
     chosen, left_out = _one_per_rank(found)
     beginnings = {_beginning(dump.file) for dump in chosen.values()}
     meant = {
-        file: why for file, why in unread.items() if _DUMP_NAME.search(file.name) or _beginning(file) in beginnings
+        file: why
+        for file, why in unread.items()
+        if (_DUMP_NAME.search(file.name) or _beginning(file) in beginnings) and not _is_different_text(file)
     }
     return Dumps(chosen, meant, left_out)
 
@@ -175,6 +182,16 @@ def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
                 raise CourseError(f"{printable(str(path))}: there is no such file or folder.")
         except (OSError, ValueError) as error:
             raise CourseError(f"{printable(str(path))} cannot be read: {error}.") from None
+
+
+def _is_different_text(file: Path) -> bool:
+    """Whether it is text and not JSON: a rank's log may be named as dumps are."""
+    try:
+        with file.open("rb") as opened:
+            start = opened.read(4096).lstrip()
+    except OSError:
+        return False
+    return bool(start) and start[:1] != b"{" and not _can_be_dump(start) and b"\0" not in start
 
 
 def _beginning(file: Path) -> tuple[Path, str]:
@@ -209,9 +226,11 @@ def read_dump(file: Path) -> RankDump:
 def _loaded(file: Path) -> Any:
     try:
         with file.open("rb") as opened:
-            start = opened.read(4_000_000)
+            start = opened.read(4096)
             if not start:
                 raise NoDump("it is empty")
+            if start.lstrip()[:1] in (b"{", b"["):
+                start += opened.read(4_000_000)
             if not _can_be_dump(start):
                 raise NoDump("it is neither a pickle nor JSON with a list of collectives")
             if file.stat().st_size > LARGEST:

@@ -85,11 +85,11 @@ def _first_text(dumps: Dumps, found: DumpComparison, first: FirstRanks) -> str:
         return "none of the dumps can be read."
     if not found.last:
         return "these ranks have recorded nothing."
-    if not (found.causes or found.messages):
+    if not found.is_wrong:
         return "the ranks agree in everything that they have called, and all of it has ended. No collective waits."
     if not first.suspects:
         return "as far as these dumps show, no rank waits for a different one in particular."
-    if not first.ranks and len(first.missing) > len(found.ranks):
+    if not first.shows_where:
         return (
             f"{ranks_text(first.waiting)} {'waits' if len(first.waiting) == 1 else 'wait'}, and which of the "
             f"{count(len(first.missing), 'rank')} without a dump is to blame can't be known."
@@ -285,14 +285,15 @@ def _advice(state: GroupState, found: DumpComparison) -> list[str]:
         unrecorded = "data or a message" if is_gloo else "data"
         doing, they = ("does", "It") if len(state.absent) == 1 else ("do", "They")
         return [
-            f"Next: find out what {ranks_text(state.absent)} {doing}{after}. {they} may be computing, have taken a different "
-            "branch, have returned, have raised an error, or be waiting for something that isn't recorded, such as "
-            f"{unrecorded}."
+            f"Next: find out what {ranks_text(state.absent)} {doing}{after}. {they} may be computing, have taken a "
+            "different branch, have returned, have raised an error, or be waiting for something that isn't recorded, "
+            f"such as {unrecorded}."
         ]
     if state.kind is GroupKind.UNKNOWN:
         return [
-            f"Next: look into the log of {_unseen(state)}. A rank that dies or raises an error often writes no dump, "
-            "so it may be the cause. Whether it came to this collective can't be known."
+            f"Next: look into the {'log' if len(state.missing) == 1 else 'logs'} of {_unseen(state)}. A rank that dies "
+            "or raises an error often writes no dump, so it may be the cause. Whether it came to this collective "
+            "can't be known."
         ]
     if state.kind is GroupKind.TOGETHER:
         return [
@@ -363,7 +364,7 @@ def _follower_text(state: GroupState, found: DumpComparison) -> str:
 
 def _over_texts(found: DumpComparison) -> list[str]:
     over = [state for state in found.groups if state.kind is GroupKind.OVER and state.last]
-    if not over or not (found.causes or found.messages):
+    if not over or not found.is_wrong:
         return []
     names = join([group_text(state.group) for state in over[:MOST_GROUPS]])
     more = f" and {count(len(over) - MOST_GROUPS, 'other group')}" if len(over) > MOST_GROUPS else ""

@@ -47,6 +47,7 @@ class FirstRanks:
         waiting: further ranks, which wait for the suspects.
         is_direct: whether all of these wait for a suspect directly, and none only through others.
         is_certain: whether the dumps show that each suspect is waited for.
+        shows_where: whether there are suspects, and they are not mostly ranks that wrote no dump.
         waits: all waits, of all groups and messages.
     """
 
@@ -56,6 +57,7 @@ class FirstRanks:
     waiting: frozenset[int]
     is_direct: bool
     is_certain: bool
+    shows_where: bool
     waits: tuple[RecordedWait, ...]
 
     @property
@@ -83,6 +85,7 @@ def first_ranks(found: DumpComparison) -> FirstRanks:
         waiting=waiting,
         is_direct=waiting <= frozenset().union(*(wait.waiting_for(suspects) for wait in waits)),
         is_certain=suspects <= {rank for wait in waits for others in wait.others.values() for rank in others},
+        shows_where=bool(ranks) or 0 < len(ends) <= len(found.ranks),
         waits=waits,
     )
 

@@ -16,6 +16,7 @@ from torch.distributed.flight_recorder.components.config_manager import JobConfi
 from torch.distributed.flight_recorder.components.loader import read_dir
 
 import course_utils as course
+from course_utils.cli import app
 from course_utils.errors import CourseError
 from course_utils.lessons.profiling import flight_recorder
 from course_utils.lessons.profiling.recorder_comparison import (
@@ -35,6 +36,7 @@ from course_utils.lessons.profiling.recorder_dumps import (
     read_dumps,
 )
 from course_utils.lessons.profiling.recorder_sentences import call_text, dumps_report, lateness, line_text, ranks_text
+from course_utils.lessons.profiling.recorder_waits import example_groups, first_ranks
 
 DEFAULT = ("0", "default_pg")
 MILLION = 1_000_000
@@ -168,9 +170,12 @@ def test_a_rank_leaves_out_a_collective_of_its_column(ranks, tmp_path, work) -> 
     assert (everyone.kind, everyone.absent, everyone.waiting) == (GroupKind.BEHIND, (1,), (0, 2, 3))
     assert found.is_circle and set(map(id, found.causes)) == {id(column), id(everyone)}
     assert {state_of(found, name).kind for name in "123"} == {GroupKind.OVER}
+    first = first_ranks(found)
+    assert (first.ranks, first.circle, first.waiting) == ({1, 3}, {1, 3}, {0, 2})
     assert column.calls[1][-1].line.function == work.__name__
     assert torch_finds(tmp_path).missing == {1}, "the first one that torch finds; it stops comparing there"
     report = report_of(tmp_path)
+    assert "look at ranks 1 and 3 first, because they wait for each other, and ranks 0 and 2 wait for them" in report
     assert "rank 3 hasn't called collective" in report and "These groups wait for each other." in report
 
 
@@ -187,6 +192,7 @@ def test_the_odd_rank_is_the_one_that_torch_calls_the_culprit(ranks, tmp_path, w
     state = state_of(found, "default_pg")
     assert (state.kind, state.feature, state.sequence) == (GroupKind.DIFFERENT, feature, sequence)
     assert state.odd == (odd,) and len(state.parties[0]) == 3
+    assert first_ranks(found).ranks == {odd} and len(first_ranks(found).waiting) == 3
     assert torch_finds(tmp_path).odd == {odd}
 
 
@@ -203,7 +209,7 @@ def test_groups_that_only_one_rank_has_used_are_named_without_guessing(ranks, tm
     assert {state.kind for state in found.groups} == {GroupKind.ALONE} and len(found.groups) == 4
     row = state_of(found, "1")
     assert row.group.members == (0,) and row.group.candidates == (1, 2)
-    assert found.is_circle
+    assert found.is_circle and not first_ranks(found).is_certain
     assert "Torch hasn't recorded who else is in this group; ranks 1 and 2 may be." in report_of(tmp_path)
 
 
@@ -221,7 +227,10 @@ def test_of_a_rank_that_died_there_is_no_dump(ranks, tmp_path) -> None:
     state = state_of(found, "0")
     assert found.missing == state.missing == (2,)
     assert (state.kind, state.agreed, state.sequence) == (GroupKind.UNKNOWN, (1, 1), 2)
+    first = first_ranks(found)
+    assert (first.ranks, first.missing, first.waiting) == (set(), {2}, {0, 1, 3})
     report = report_of(tmp_path)
+    assert "look at rank 2 first. There is no dump of it, and ranks 0, 1 and 3 may be waiting for it." in report
     assert "There is no dump of rank 2." in report and "look into the log of rank 2" in report
 
 
@@ -427,8 +436,9 @@ def test_without_the_dump_of_a_rank_nobody_knows_whether_it_came(tmp_path) -> No
 
 
 def test_a_single_dump_says_what_its_rank_waits_in(tmp_path) -> None:
-    report = dumps_report(write(tmp_path, {5: dump(entry(1), waiting(2), groups={DEFAULT: list(range(64))})}))
-    assert "dump of rank 5. There is no dump of ranks 0 to 4 and 6 to 63." in report.replace("\n", " ")
+    report = report_of(write(tmp_path, {5: dump(entry(1), waiting(2), groups={DEFAULT: list(range(64))})}))
+    assert "rank 5 waits, and which of the 63 ranks without a dump is to blame can't be known" in report
+    assert "dump of rank 5. There is no dump of ranks 0 to 4 and 6 to 63." in report
     assert "rank 5: all_reduce of 10 float32, line 102 of train.py" in report
 
 
@@ -535,6 +545,180 @@ def test_json_has_lists_for_tuples_and_no_stacks(tmp_path) -> None:
         (tmp_path / f"dump_{rank}.json").write_text(json.dumps(dump(*calls)))
     report = report_of(tmp_path)
     assert "rank 1 hasn't called collective 2" in report and "The dumps have no stacks" in report
+
+
+# Which ranks to look at first.
+
+
+def test_all_wait_for_one_directly_or_through_others(tmp_path) -> None:
+    """Rank 3 hangs. Rank 2 waits for it, rank 1 for its message, and rank 0 with rank 1, whose GPU is busy waiting."""
+    groups = {("1", "tensor"): [0, 1], ("2", "tensor"): [2, 3], ("3", "pipeline"): [1, 3]}
+    tensor = [{"process_group": name} for name in groups]
+    dumps = {
+        0: dump(waiting(1, **tensor[0]), groups=groups),
+        1: dump(waiting(1, "recv 0<-1", **tensor[2]), waiting(1, **tensor[0]), groups=groups),
+        2: dump(waiting(1, **tensor[1]), groups=groups),
+        3: dump(groups=groups),
+    }
+    found = compared(dumps)
+    first = first_ranks(found)
+    assert (first.ranks, first.waiting, first.circle, first.missing) == ({3}, {0, 1, 2}, set(), set())
+    assert first.is_certain and not first.is_direct and first.shows_where
+    assert [state.group.name for state in example_groups(first, 2)] == ["2"]
+    report = report_of(write(tmp_path, dumps))
+    assert report.startswith(
+        "Flight Recorder: look at rank 3 first, because ranks 0 to 2 wait for it, directly or through others."
+    )
+    assert "In 1 more group, all ranks have come to a collective that has not ended" in report
+
+
+def test_a_rank_whose_gpu_is_behind_is_waited_for_and_does_not_wait(tmp_path) -> None:
+    """Rank 2 has called as much as the others, but its GPU has not ended what theirs have."""
+    numbered = {rank: [waiting(number) for number in (5, 6)] for rank in range(4)} | {
+        2: [waiting(number) for number in (3, 4, 5, 6)]
+    }
+    dumps = {rank: dump(*calls) for rank, calls in numbered.items()}
+    first = first_ranks(compared(dumps))
+    assert (first.ranks, first.waiting) == ({2}, {0, 1, 3})
+    assert only(compared(dumps)).lagging == {2: 3}
+    report = report_of(write(tmp_path, dumps))
+    assert "rank 2: collective 3 has not ended here, though it has elsewhere" in report
+    assert "look into the log of rank 2, whose GPU is behind" in report
+
+
+def test_a_rank_does_not_wait_for_others_that_are_further() -> None:
+    """The last call of rank 1 has not ended, but the others are already in the next, so they wait for rank 1."""
+    dumps = {rank: dump(waiting(7)) for rank in (0, 2, 3)} | {1: dump(waiting(6))}
+    first = first_ranks(compared(dumps))
+    assert (first.ranks, first.circle, first.waiting) == ({1}, set(), {0, 2, 3})
+
+
+def test_a_rank_without_a_dump_may_be_waited_for_as_well(tmp_path) -> None:
+    dumps = {rank: dump(entry(1), waiting(2)) for rank in (0, 2)} | {1: dump(entry(1))}
+    first = first_ranks(compared(dumps))
+    assert (first.ranks, first.missing, first.waiting) == ({1}, {3}, {0, 2})
+    report = report_of(write(tmp_path, dumps))
+    assert "look at rank 1 first, because ranks 0 and 2 wait for it. The same may hold for rank 3, of which" in report
+
+
+def test_a_rank_that_waits_for_a_missing_rank_is_not_the_first() -> None:
+    groups = {("1", "row"): [0, 1], ("2", "column"): [1, 3]}
+    row, column = ({"process_group": name} for name in groups)
+    first = first_ranks(
+        compared({0: dump(waiting(1, **row), groups=groups), 1: dump(waiting(1, **column), groups=groups)})
+    )
+    assert (first.ranks, first.missing, first.waiting) == (set(), {3}, {0, 1})
+
+
+def test_where_all_are_in_the_same_collective_no_rank_is_the_first(tmp_path) -> None:
+    dumps = {rank: dump(entry(1), waiting(2)) for rank in range(4)}
+    first = first_ranks(compared(dumps))
+    assert not first.suspects and not first.waiting and not first.shows_where
+    assert "no rank waits for a different one in particular" in report_of(write(tmp_path, dumps))
+
+
+def test_two_examples_show_two_ranks_and_the_rest_is_counted(tmp_path) -> None:
+    """In four groups of two, one rank each has not come. In a fifth, of all, none of these four has."""
+    dumps = {}
+    names = [(str(number), "pair") for number in range(1, 5)]
+    for rank in range(8):
+        pair = names[rank // 2]
+        groups = {DEFAULT: list(range(8)), pair: [rank // 2 * 2, rank // 2 * 2 + 1]}
+        calls = [] if rank % 2 else [waiting(1, process_group=pair), waiting(1)]
+        dumps[rank] = dump(*calls, groups=groups)
+    found = compared(dumps)
+    first = first_ranks(found)
+    assert (first.ranks, first.waiting) == ({1, 3, 5, 7}, {0, 2, 4, 6})
+    assert [state.group.name for state in example_groups(first, 2)] == ["0"]
+    assert "The same or similar holds for 4 other groups." in report_of(write(tmp_path, dumps))
+    for rank in range(8):
+        dumps[rank]["entries"] = dumps[rank]["entries"][:1]
+    assert len(example_groups(first_ranks(compared(dumps)), 2)) == 2
+    assert "The same or similar holds for 2 other groups." in report_of(write(tmp_path, dumps))
+    every = " ".join(str(dumps_report(tmp_path, 10)).split())
+    assert every.count("hasn't called collective 1") == 4 and "The same" not in every
+
+
+def test_messages_of_different_sizes_and_two_that_both_receive_are_circles() -> None:
+    sizes = {0: dump(waiting(1, "send 0->1", 10)), 1: dump(waiting(1, "recv 1<-0", 12))}
+    receives = {0: dump(waiting(1, "recv 0<-1")), 1: dump(waiting(1, "recv 1<-0"))}
+    for dumps in (sizes, receives):
+        assert first_ranks(compared(dumps)).circle == {0, 1}
+
+
+def test_the_first_ranks_of_a_thousand_are_found_in_seconds() -> None:
+    dumps = {
+        rank: dump(*([] if rank == 700 else [waiting(1)]), groups={DEFAULT: list(range(1024))}) for rank in range(1024)
+    }
+    first = first_ranks(compared(dumps))
+    assert first.ranks == {700} and len(first.waiting) == 1023
+
+
+# The command.
+
+BEHIND = {rank: dump(entry(1), waiting(2)) for rank in (0, 2, 3)} | {1: dump(entry(1))}
+LOG = "step 1\nTraceback (most recent call last):\nKeyError: 'x'\n"
+
+
+def doctor(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
+    """Exit status and output of `course doctor --log …`, the output in one line."""
+    with pytest.raises(SystemExit) as end:
+        app(["doctor", "--log", *map(str, arguments)])
+    return int(end.value.code or 0), " ".join(capsys.readouterr().out.split())
+
+
+def test_doctor_reports_dumps_alone(capsys, tmp_path) -> None:
+    write(tmp_path, BEHIND)
+    for arguments in ([tmp_path], sorted(tmp_path.iterdir())):
+        status, printed = doctor(capsys, *arguments)
+        assert status == 0 and printed.startswith("Flight Recorder: look at rank 1 first, because")
+
+
+def test_doctor_reports_dumps_after_the_story_of_the_log(capsys, tmp_path) -> None:
+    (write(tmp_path, BEHIND) / "train.out").write_text(LOG)
+    (tmp_path / "nccl_trace_rank_4").write_text(json.dumps(dump(entry(1))))
+    for arguments in ([tmp_path], sorted(tmp_path.iterdir())):
+        status, printed = doctor(capsys, *arguments)
+        assert status == 0 and printed.startswith("KeyError")
+        assert printed.index("Read more:") < printed.index("Flight Recorder: look at rank 1 first")
+
+
+def test_doctor_reports_a_log_alone_though_its_name_is_like_a_dumps(capsys, tmp_path) -> None:
+    (tmp_path / "flight_0").write_text(LOG)
+    status, printed = doctor(capsys, tmp_path)
+    assert status == 0 and printed.startswith("KeyError") and "Flight Recorder" not in printed
+
+
+def test_doctor_names_a_broken_dump_in_a_line(capsys, tmp_path) -> None:
+    broken = write(tmp_path, BEHIND) / "nccl_trace_rank_3"
+    for content in (b"", broken.read_bytes()[:300], b"{", b'{"entries": ['):
+        broken.write_bytes(content)
+        for arguments in ([tmp_path], sorted(tmp_path.iterdir())):
+            status, printed = doctor(capsys, *arguments)
+            assert status == 0 and "nccl_trace_rank_3 can't be read: it" in printed and "look at rank 1" in printed
+        status, printed = doctor(capsys, broken)
+        assert status == 1 and printed.startswith("Flight Recorder: none of the dumps can be read.")
+
+
+@pytest.mark.parametrize(
+    ("dumps", "status"),
+    [
+        ({rank: dump(entry(1)) for rank in range(4)}, 0),
+        ({rank: dump(waiting(1)) for rank in range(4)}, 1),
+        ({5: dump(waiting(1), groups={DEFAULT: list(range(8))})}, 1),
+        ({rank: dump(waiting(1)) for rank in range(3)}, 0),
+    ],
+    ids=["nothing waits", "all are in the same collective", "most dumps are missing", "one dump is missing"],
+)
+def test_status_of_doctor_is_0_if_it_is_known_where_to_look(capsys, tmp_path, dumps, status) -> None:
+    assert doctor(capsys, write(tmp_path, dumps))[0] == status
+
+
+def test_doctor_finds_neither_logs_nor_dumps(tmp_path) -> None:
+    with pytest.raises(CourseError, match="There is no log in"):
+        app(["doctor", "--log", str(tmp_path)])
+    with pytest.raises(CourseError, match="No such file"):
+        app(["doctor", "--log", str(tmp_path / "nothing")])
 
 
 # Files and folders.

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -91,10 +91,13 @@ class _NoLog(Exception):
         self.why = why
 
 
-def read_logs(paths: Iterable[Path | str]) -> Logs:
+def read_logs(paths: Iterable[Path | str], but: Collection[Path] = ()) -> Logs:
     """Read logs: files and folders, compressed by gzip or not.
 
     Of a folder, what is no log is left out: programs, notebooks, checkpoints, core dumps.
+
+    Args:
+        but: files among them that are known to be something else.
 
     Raises:
         CourseError: there is nothing to read, or a file that was asked for can't be read.
@@ -103,6 +106,8 @@ def read_logs(paths: Iterable[Path | str]) -> Logs:
     contents: dict[str, LogContent] = {}
     with ProgressBar("reading logs") as bar:
         for file, is_asked_for in _files(paths, left_out):
+            if Path(file) in but:
+                continue
             try:
                 contents[file] = _glance(Path(file))
             except _NoLog as reason:
@@ -110,7 +115,7 @@ def read_logs(paths: Iterable[Path | str]) -> Logs:
                     raise CourseError(str(reason)) from None
                 left_out.append(LeftOut(file, reason.why))
             bar.refresh()
-        if not contents:
+        if not contents and not but:
             names = ", ".join(str(path) for path in paths) or "Nothing"
             raise CourseError(f"There is no log in {names}. {_ADVICE}, or a folder of such files.")
         return Logs(_lines_of_files(contents, bar), tuple(contents), tuple(left_out))
