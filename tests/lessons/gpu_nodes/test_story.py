@@ -6,7 +6,9 @@ import pytest
 
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes import pictures
+from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
+from course_utils.lessons.gpu_nodes.failures.log_parser import lines_of
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, explain_failure
 from course_utils.lessons.gpu_nodes.sentences import span_text, story_text
 
@@ -60,6 +62,43 @@ def test_of_equal_reports_the_first_in_the_list_counts() -> None:
 
 def test_without_reports_there_is_no_story() -> None:
     assert explain_failure([], 4) is None
+
+
+SUMMARY = """Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-22_01:26:37
+  host      : node02
+  rank      : 5 (local_rank: 1)
+  exitcode  : -9 (pid: 4711)  (SIGKILL)
+  error_file: <N/A>
+======================
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "failure", "ranks"),
+    [
+        ("[77.1] Memory cgroup out of memory: Killed process 4711 (python3) total-vm:7kB", "out of memory", (5,)),
+        ("[77.1] Memory cgroup out of memory: Killed process 4712 (python3) total-vm:7kB", "out of memory", ()),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0.", "out of memory", ()),
+        ("[77.1] NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, name=python, GPU has fallen off the bus.", "broken GPU", (5,)),
+    ],
+)
+def test_a_process_that_the_kernel_names_is_a_rank_if_torchrun_tells(
+    line: str, failure: str, ranks: tuple[int, ...]
+) -> None:
+    story = explain_failure(reports_of(lines_of(SUMMARY + line)), 8)
+    assert story and story.cause.failure == failure and story.ranks == ranks and story.cause.line.text == line
+
+
+def test_a_number_that_two_nodes_gave_to_processes_names_no_rank() -> None:
+    log = (
+        SUMMARY
+        + SUMMARY.replace("node02", "node03").replace(": 5", ": 9")
+        + "[7.1] Out of memory: Killed process 4711 (a)"
+    )
+    story = explain_failure(reports_of(lines_of(log)), 16)
+    assert story and story.cause.failure == "out of memory" and story.ranks == ()
 
 
 @pytest.mark.parametrize("seed", range(20))
