@@ -67,7 +67,7 @@ NO_STORY = "your function returned {got}, expected {expected}"
 WRONG = {
     "cause": "the cause is {expected}, and yours is {got}",
     "ranks": "`ranks` has to be {expected}, and yours is {got}",
-    "consequences": "`consequences` has to be {expected}, and yours is {got}",
+    "others": "`others` has to be {expected}, and yours is {got}",
     "silent": "`silent` has to be {expected}, and yours is {got}",
 }
 """Part of a story → the words for one in which it is wrong."""

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, exits_of, named_process, ranks_of_processes, tasks_of
+from course_utils.lessons.gpu_nodes.failures.exit_codes import (
+    EXIT_CODE,
+    exits_of,
+    named_process,
+    ranks_of_processes,
+    tasks_of,
+)
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 from course_utils.lessons.gpu_nodes.failures.rules import is_error, may_mean, meaning_of
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind
