@@ -239,7 +239,7 @@ ranks.load_torch()
 # | `cause` | `reports[2]` | it has the smallest kind |
 # | `ranks` | `(2,)` | no other rank has a KeyError |
 # | `others` | `(reports[0], reports[1])` | all reports of other failures, of any kind, the earliest first |
-# | `silent` | `()` | each of the three ranks is in a report |
+# | `silent` | `()` | there is a report about each of the three ranks |
 #
 # Suppose instead that all three ranks have a KeyError. Then the cause is the earliest of these reports, `ranks` is
 # `(0, 1, 2)`, and `others` is empty, because no other failure was reported. This makes a big difference to whoever
