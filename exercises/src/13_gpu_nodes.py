@@ -198,20 +198,21 @@ ranks.load_torch()
 #
 # | Attribute | What it is |
 # |---|---|
-# | `failure` | the name of the failure, such as `"out of memory"` |
+# | `failure` | the name of the failure, such as `"KeyError"`; reports with the same name are about the same failure |
 # | `kind` | one of the three kinds below |
-# | `rank` | the rank that reports it, or None if the report is about the whole job |
-# | `time` | when it was written, in seconds |
+# | `rank` | the rank that the report is about, whoever wrote it, or None if it is about the whole job |
+# | `time` | when it was written, as a number of seconds, which is never None |
 # | `line` | the line of the log, which you don't need here |
 #
 # | Kind | Value | What such a report tells you |
 # |---|---|---|
 # | `ReportKind.CAUSE` | 0 | why the rank failed, such as an exception in its program |
 # | `ReportKind.SIGN` | 1 | that the rank failed, but not why, such as an exit code |
-# | `ReportKind.CONSEQUENCE` | 2 | that the rank couldn't go on because of a different one, such as a timeout |
+# | `ReportKind.CONSEQUENCE` | 2 | that the rank couldn't go on because another rank failed, such as a timeout |
 #
 # You can compare kinds like numbers, and the smaller one explains more. For example, these are the reports of three
-# ranks, in the order in which their lines are in the log:
+# ranks, in the order of the log. It isn't the order of their times, because the ranks are on different nodes, and their
+# lines were collected node by node:
 #
 # | | Time | Rank | Failure | Kind |
 # |---|---|---|---|---|
@@ -219,19 +220,31 @@ ranks.load_torch()
 # | `reports[1]` | 12:10:10 | 1 | collective timeout | CONSEQUENCE |
 # | `reports[2]` | 12:00:07 | 2 | KeyError | CAUSE |
 #
-# Rank 2 had an exception, and ten minutes later the others gave up waiting for it. Your function returns this story:
+# Rank 2 had an exception, and ten minutes later the others gave up waiting for it. Your function returns a `Story`,
+# which is this dataclass:
 #
-# | Field of `Story` | Value | Why |
+# ```python
+# @dataclass(frozen=True)
+# class Story:
+#     cause: FailureReport
+#     ranks: tuple[int, ...]
+#     others: tuple[FailureReport, ...]
+#     silent: tuple[int, ...]
+# ```
+#
+# Here it is `Story(reports[2], (2,), (reports[0], reports[1]), ())`:
+#
+# | Field | Value | Why |
 # |---|---|---|
 # | `cause` | `reports[2]` | it has the smallest kind |
-# | `ranks` | `(2,)` | no other rank reports a KeyError |
-# | `consequences` | `(reports[0], reports[1])` | all reports of other failures, of any kind, the earliest first |
-# | `silent` | `()` | each of the three ranks reports something |
+# | `ranks` | `(2,)` | no other rank has a KeyError |
+# | `others` | `(reports[0], reports[1])` | all reports of other failures, of any kind, the earliest first |
+# | `silent` | `()` | there is a report about each of the three ranks |
 #
-# Suppose instead that all three ranks report the same KeyError. Then the cause is the earliest of these reports,
-# `ranks` is `(0, 1, 2)`, and there are no consequences, because no other failure was reported. This makes a big
-# difference to whoever reads the story. If one rank fails, they look at its node or its part of the data, and if all
-# fail alike, they look at the program.
+# Suppose instead that all three ranks have a KeyError. Then the cause is the earliest of these reports, `ranks` is
+# `(0, 1, 2)`, and `others` is empty, because no other failure was reported. This makes a big difference to whoever
+# reads the story. If one rank fails, they look at its node or its part of the data, and if all fail alike, they look at
+# the program.
 #
 # In the next launch there are four ranks, and no report is a cause:
 #
@@ -242,7 +255,7 @@ ranks.load_torch()
 # | `reports[2]` | 12:10:02 | 1 | collective timeout | CONSEQUENCE |
 #
 # **Predict.** If several reports have the smallest kind, the earliest of them is the cause of the story. Which of these
-# three is it, 0, 1 or 2? And which rank is silent?
+# three is it, 0, 1 or 2? And which rank does no report mention?
 
 # %%
 course.predict("gpu_nodes_story", report=..., silent=...)
@@ -254,8 +267,9 @@ course.answer("gpu_nodes_story", report=1, silent=2)
 # A story always has a `cause`, even if it is only a complaint, as here. Its kind tells the reader that no rank gave a
 # reason, and `silent` tells them where to look next, which is at the node of rank 2.
 #
-# The last example has two ranks. The launcher reports that rank 1 was killed, and the system's own log adds the reason
-# without knowing about ranks, so the `rank` of that report is None:
+# The last example has two ranks. The launcher reports that rank 1 was killed. When the job has ended, Slurm adds that
+# memory ran out (`oom_kill event in StepId=4711.0`). Its line names the job but no rank, so the `rank` of that report
+# is None:
 #
 # | | Time | Rank | Failure | Kind |
 # |---|---|---|---|---|
@@ -278,12 +292,12 @@ course.predict("gpu_nodes_kinds", answer=..., choices=choices)
 course.answer("gpu_nodes_kinds", answer="c")
 
 # %% [markdown]
-# The kind counts more than the time. Rank 0 noticed the closed connection at once, a second before the launcher noticed
-# that rank 1 had ended, and the clocks of two nodes may differ as well. For the same reason, a report can be among the
-# `consequences` even though it is earlier than the cause. And the whole job is not a rank, so None is never in `ranks`.
+# The kind counts more than the time. Rank 0 lost its connection, the launcher then noticed that rank 1 had ended, and
+# Slurm gave the reason last. The clocks of two nodes may differ as well. So a report in `others` can be earlier than
+# the cause. And the whole job is not a rank, so None is never in `ranks`.
 #
-# **Before you type:** what does your function do if two reports have the same kind and the same time? Read in the
-# docstring what it should do.
+# **Before you type:** what should your function do if two reports have the same kind and the same time? The docstring
+# tells you.
 
 # %% tags=["exercise"]
 # explain_failure

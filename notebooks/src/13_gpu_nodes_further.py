@@ -495,121 +495,140 @@ print(recorded_memory_text(recorded_memory()))
 # ## When the launch fails
 #
 # Suppose that `srun` has started forty ranks, and one of them stops with an exception. Slurm usually lets the other 39
-# go on, and they wait for the missing rank in their next collective. With NCCL, PyTorch gives up after ten minutes, and
-# each of the 39 writes that a collective took too long. These complaints are the end of the log, and none of them tells
-# you what happened. The line that does is far above them, or in a different file.
+# go on, and they wait for the missing rank in their next collective. With NCCL, PyTorch gives up after ten minutes.
+# Most of the 39 then write that a collective took too long, and the rest that they lost a connection. The log ends with
+# these complaints, and none of them tells you what happened. The line that does is far above them, or in a different
+# file.
 #
 # It helps to sort the lines by what they can tell you. A line that reports a failure is one of three things:
 #
 # - A *cause* explains why a rank failed, for example an exception in its program.
 # - A *sign* shows that a rank failed, but not why, for example an exit code.
-# - A *consequence* only follows from the failure of a different rank, for example a timeout or a closed connection.
+# - A *consequence* shows that a rank couldn't go on because another rank failed, for example a timeout.
 #
-# In this made-up example there are four ranks, and most of the log is left out:
-#
-# ```
-# 12:10:02 [rank0]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 milliseconds
-# 12:10:02 [rank3]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600020 milliseconds
-# 12:10:03 [rank1]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600031 milliseconds
-# 12:00:01 [rank2]: KeyError: 'label'
-# ```
-#
-# Three questions turn these lines into a story:
+# In this made-up example there are four ranks, and most of the log is left out. `reports_of` finds the lines that
+# report a failure, and the picture shows when they were written. A line without a time gets that of the line before it.
+
+# %% tags=["figure:13_story"]
+from course_utils.lessons.gpu_nodes import explain_failure, lines_of, reports_of
+
+example_log = """\
+2026-11-22 12:00:01 [rank2]: step 41
+[rank2]: Traceback (most recent call last):
+[rank2]:   File "train.py", line 31, in <module>
+[rank2]:     label = example["label"]
+[rank2]: KeyError: 'label'
+2026-11-22 12:10:02 [rank0]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 ms
+2026-11-22 12:10:02 [rank3]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600020 ms
+2026-11-22 12:10:03 [rank1]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600031 ms
+"""
+pictures.story(
+    reports_of(lines_of(example_log)), 4, "Three ranks wait ten minutes for the fourth"
+)
+
+# %% [markdown]
+# Three questions turn these reports into a story:
 #
 # 1. *Which rank explains its own failure?* Rank 2 does. The timeouts follow from its KeyError, because a rank that has
 #    stopped never arrives at the next collective.
-# 2. *Which other ranks report the same?* None of them. So you look at what only rank 2 has, which is its node and its
-#    part of the data. If all four had reported this KeyError, you would look at the program.
-# 3. *Which ranks report nothing?* None here. But suppose that the last line were missing. Then rank 2 would be the only
-#    rank that doesn't complain, and you would know where to look although no line gives a cause.
+# 2. *Which ranks report the same failure?* Only rank 2. So you look at what only this rank has, such as its part of the
+#    data. If all ranks of one node reported it, you would look at that node, and if all four did, at the program.
+# 3. *Which ranks does no report mention?* None here. But if the KeyError were missing, rank 2 would be the only rank
+#    that doesn't complain, and you would know where to look although no line gives a cause.
 #
-# The next cell prints two real logs. The first is from two ranks on one node. The second is from two ranks on two
-# nodes, and the number at the beginning of each line is that of the node.
+# The next cell prints two real logs, in which no rank waits for ten minutes. These ranks use gloo on CPUs, which
+# notices a closed connection at once, and torchrun ends the other ranks of its node within seconds. The first log is
+# from two ranks on one node. We added its last line from the log of the kernel (`dmesg`). In the second log, each line
+# begins with the number of the task, which is also that of the node, because each of the two nodes has one task.
 #
-# **Predict.** What is the cause of each?
+# **Predict.** What caused each failure?
 
 # %%
 from course_utils.lessons.gpu_nodes import readable, recording
 from course_utils.words import wrapped
 
-first, second = recording("out of memory"), recording("no shared files")
-for number, record in enumerate((first, second), start=1):
-    print(wrapped(f"--- {number}: {record.origin}\n"))
-    print(readable(record.log, width=92), end="\n\n")
+logs = [recording(number) for number in (1, 2)]
+for number, record in enumerate(logs, start=1):
+    print(f"--- log {number}\n\n{readable(record.log, width=92)}\n")
 
 # %%
 choices = {
-    "a": "a node cannot be reached",
-    "b": "a rank had no memory left",
-    "c": "ranks called different collectives",
-    "d": "the nodes do not see the same files",
+    "a": "the network, which closed a connection of rank 0",
+    "b": "the program of rank 1, which ended with exit code -9",
+    "c": "the kernel, which killed process 9457",
+    "d": "rank 0, which never wrote the checkpoint",
+    "e": "the nodes, which don't share the folder /mnt/runs",
 }
 course.predict("causes", first=..., second=..., choices=choices)
 
 # %% [markdown]
-# `reports_of` finds the lines that report a failure, and `explain_failure` asks the three questions.
+# `explain_failure` asks the three questions. The next cell also prints the reports of the first log with their lines.
 
-# %% tags=["figure:13_memory"]
-from course_utils.lessons.gpu_nodes import explain_failure, lines_of, reports_of
-
-reports = [reports_of(lines_of(record.log)) for record in (first, second)]
+# %%
+reports = [reports_of(lines_of(record.log)) for record in logs]
 causes = [explain_failure(each, world_size=2).cause.failure for each in reports]
-letters = {"out of memory": "b", "no shared files": "d"}
+letters = {"out of memory": "c", "no shared files": "e"}
 course.answer("causes", first=letters[causes[0]], second=letters[causes[1]])
-for report in sorted(reports[0], key=lambda report: report.line.number):
-    rank = "the job" if report.rank is None else f"rank {report.rank}"
-    text = report.line.text.strip()
-    print(f"{rank:8}{report.kind.name:13}{report.failure:15}{text:.44}")
-pictures.story(reports[0], 2, "The first complaint is not the cause")
+for report in reports[0]:
+    print(f"rank {report.rank}: {report.kind.name}, {report.failure}")
+    print("    " + readable(report.line.text.strip(), width=84))
+print(
+    "\n"
+    + wrapped(
+        "\n".join(
+            f"Log {number}: {record.origin}"
+            for number, record in enumerate(logs, start=1)
+        )
+    )
+)
 
 # %% [markdown]
-# The picture shows the reports of the first log, and the cause has a dark edge. Rank 0 is the first to complain,
-# because its peer has closed the connection, and torchrun then terminates it. Rank 1 itself writes nothing about the
-# failure. It is torchrun that reports its exit code −9, in the block under *Root Cause (first observed failure)*. This
-# means that signal 9 killed the process, and after that no program can print anything. So what torchrun calls the root
-# cause is only a sign. The reason is in the last line, which isn't from the launch. We added it from the kernel's log
-# (`dmesg`). Under Slurm, look for `oom_kill` in a message of `slurmstepd`, or for the state `OUT_OF_MEMORY` in `sacct`.
+# In the first log, rank 0 complains first: its connection to rank 1 was closed. This exception is about a different
+# rank, so it is only a consequence. So is the exit code −15, because torchrun ended rank 0 with signal 15 after rank 1
+# had failed. The exit code −9 means that signal 9 killed rank 1, and a process killed this way cannot print anything.
+# So what torchrun calls the *Root Cause (first observed failure)* is only a sign.
+#
+# The kernel's line gives the reason. It names process 9457, which is rank 1 in torchrun's block (`pid: 9457`). The
+# kernel killed it before rank 0 complained, but its clock counts seconds since the computer started, so we could not
+# put the line where it belongs. The memory that ran out is the computer's, of which the tasks of a job on one node
+# usually share a fixed amount. If a GPU has no memory left, you get an exception instead. Under Slurm, look for
+# `oom_kill` or
+# `oom-kill` in a message of `slurmstepd`, or for the state `OUT_OF_MEMORY` in `sacct`.
 #
 # In the second log, rank 0 wrote a file that rank 1 doesn't find, so each node has a folder `/mnt/runs` of its own.
 #
 # ### A file for each rank
 #
-# With many ranks, a log is easier to read if each of them writes to a file of its own. `srun --output=logs/%t.out` does
-# this, because Slurm replaces `%t` by the number of the task. torchrun does it with `--log-dir logs --redirects 3`,
-# where 3 means both standard output and standard error. Then the command `course doctor --log logs` reads all these
-# files together and prints the story. The next cell writes such files for our made-up example, and calls the functions
-# behind the command.
+# With many ranks, a log is easier to read if each of them writes to a file of its own:
+#
+# - `srun --output=logs/%t.out` writes a file for each task, if the folder `logs` exists. If the task is a torchrun,
+#   that is a file for each node.
+# - `torchrun --log-dir logs --redirects 3` writes a `stdout.log` and a `stderr.log` for each rank, in folders below
+#   `logs` that are named after the *local* rank. The terminal stays silent unless you write `--tee 3` instead.
+#
+# The command `course doctor --log logs` reads all these files together and prints the story. The next cell writes a
+# file for each rank of our made-up example, and calls the functions behind the command.
 
 # %%
 from contextlib import chdir
 
 from course_utils.lessons.gpu_nodes import log_report, log_report_text, read_logs
 
-logs = folder / "logs"
-logs.mkdir(exist_ok=True)
-timeout = "Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 ms"
-for rank in (0, 1, 3):
-    line = f"2026-11-22 12:10:0{rank} [rank{rank}]: {timeout}\n"
-    (logs / f"{rank}.out").write_text(line)
-(logs / "2.out").write_text(
-    """2026-11-22 12:00:01 [rank2]: step 41
-[rank2]: Traceback (most recent call last):
-[rank2]:   File "train.py", line 31, in <module>
-[rank2]:     label = example["label"]
-[rank2]: KeyError: 'label'
-"""
-)
+(folder / "logs").mkdir(exist_ok=True)
+for rank in range(4):
+    own_lines = [line for line in example_log.splitlines() if f"[rank{rank}]" in line]
+    (folder / "logs" / f"{rank}.out").write_text("\n".join(own_lines))
 with chdir(folder):
     print(wrapped(log_report_text(log_report(read_logs(["logs"]).lines))))
 
 # %% [markdown]
-# Now delete all five lines of rank 2 in the cell above, and run the cell again. What can the command still tell you?
-# The [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` lets you write the function that asks the three
+# Add the line `(folder / "logs" / "2.out").write_text("")` above `with`, so that rank 2 has printed nothing, and run
+# the cell again. The command can't know the cause any more, but it tells you to look at rank 2, which reports nothing.
+# In the [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` you write the function that asks the three
 # questions.
 #
-# Some launches fail without any error. With `--gpus-per-task=1`, Slurm shows each process only one GPU, which then
-# always has number 0. A program that compares the number of GPUs with that of processes, as `meet.py` on the main page
-# does, counts too few and silently trains on the CPU. So look at the device that a program prints.
+# Not every failure is in the log. With `--gpus-per-task=1`, Slurm shows each process only one GPU. A program that
+# compares the number of GPUs with that of processes, as `meet.py` does, then trains on the CPU without any error.
 #
 # ## torchrun on several nodes
 #

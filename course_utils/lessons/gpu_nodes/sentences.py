@@ -336,15 +336,15 @@ def story_text(story: Story | None, world_size: int) -> str:
         return ", and ".join(["All reports complain about other ranks", *rest])
     owner = f" on {_which(story.ranks, world_size)}" if story.ranks else ""
     explains = "explains the most" if story.cause.kind == ReportKind.CAUSE else "explains the most, but gives no reason"
-    earlier = [report for report in story.consequences if report.time < story.cause.time]
     parts = [f"{capital(story.cause.failure)}{owner} {explains}"]
-    if earlier:
-        parts.append(f"{count(len(earlier), 'earlier report')} {'explain' if len(earlier) > 1 else 'explains'} less")
-    elif story.consequences:
-        last = story.consequences[-1].time - story.cause.time
-        others = len(story.consequences)
-        when = f"{span_text(last)} later" if last else "of the same time"
-        parts.append(f"the {f'last of {others} other reports' if others > 1 else 'other report'} is {when}")
+    if others := story.others:
+        earlier = sum(report.time < story.cause.time for report in others)
+        last = others[-1].time - story.cause.time
+        some = "the last of them " if len(others) > 1 else ""
+        when = f", {some}{span_text(last)} later" if last > 0 else ""
+        if earlier:
+            when = f", {earlier} of them earlier" if len(others) > 1 else ", which is earlier"
+        parts.append(f"there {'are' if len(others) > 1 else 'is'} {count(len(others), 'other report')}{when}")
     return "; ".join([*parts, *rest])
 
 

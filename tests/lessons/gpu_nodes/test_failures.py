@@ -261,6 +261,12 @@ def test_a_recording_says_where_it_comes_from_and_nothing_of_the_machine(failure
 def test_there_is_no_other_recording() -> None:
     with pytest.raises(CourseError, match="There is no recording of 'rain'"):
         recording("rain")
+    with pytest.raises(CourseError, match="There is no recording of 0"):
+        recording(0)
+
+
+def test_recordings_to_predict_have_a_number() -> None:
+    assert [recording(number).failure for number in (1, 2)] == ["out of memory", "no shared files"]
 
 
 def text_of(log: str) -> str:

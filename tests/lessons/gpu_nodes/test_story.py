@@ -6,7 +6,9 @@ import pytest
 
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes import pictures
+from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
+from course_utils.lessons.gpu_nodes.failures.log_parser import lines_of
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, explain_failure
 from course_utils.lessons.gpu_nodes.sentences import span_text, story_text
 
@@ -34,12 +36,12 @@ def test_a_cause_explains_complaints_wherever_it_is_in_the_log() -> None:
     for reports in ([KEY_ERROR, *timeouts(0, 1, 3)], [*timeouts(0, 1, 3), KEY_ERROR]):
         story = explain_failure(reports, 4)
         assert story and (story.cause, story.ranks, story.silent) == (KEY_ERROR, (2,), ())
-        assert story.consequences == tuple(timeouts(0, 1, 3))
+        assert story.others == tuple(timeouts(0, 1, 3))
 
 
 def test_all_ranks_alike_are_different_from_one() -> None:
     story = explain_failure([report("KeyError", CAUSE, rank, 9 - rank) for rank in range(4)], 4)
-    assert story and story.ranks == (0, 1, 2, 3) and story.cause.rank == 3 and story.consequences == ()
+    assert story and story.ranks == (0, 1, 2, 3) and story.cause.rank == 3 and story.others == ()
 
 
 def test_a_silent_rank_is_named_where_all_others_only_complain() -> None:
@@ -50,16 +52,57 @@ def test_a_silent_rank_is_named_where_all_others_only_complain() -> None:
 def test_a_report_of_the_whole_job_can_be_the_cause_and_is_no_rank() -> None:
     story = explain_failure(KILLED, 2)
     assert story and story.cause == KILLED[2] and story.ranks == () and story.silent == ()
-    assert story.consequences == tuple(KILLED[:2])
+    assert story.others == tuple(KILLED[:2])
 
 
 def test_of_equal_reports_the_first_in_the_list_counts() -> None:
     story = explain_failure(EQUAL, 2)
-    assert story and story.cause == EQUAL[0] and story.consequences == tuple(EQUAL[1:])
+    assert story and story.cause == EQUAL[0] and story.others == tuple(EQUAL[1:])
 
 
 def test_without_reports_there_is_no_story() -> None:
     assert explain_failure([], 4) is None
+
+
+SUMMARY = """Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-22_01:26:37
+  host      : node02
+  rank      : 5 (local_rank: 1)
+  exitcode  : -9 (pid: 4711)  (SIGKILL)
+  error_file: <N/A>
+======================
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "failure", "ranks"),
+    [
+        ("[77.1] Memory cgroup out of memory: Killed process 4711 (python3) total-vm:7kB", "out of memory", (5,)),
+        ("[77.1] Memory cgroup out of memory: Killed process 4712 (python3) total-vm:7kB", "out of memory", ()),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0.", "out of memory", ()),
+        (
+            "[77.1] NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, name=python, GPU has fallen off the bus.",
+            "broken GPU",
+            (5,),
+        ),
+    ],
+)
+def test_a_process_that_the_kernel_names_is_a_rank_if_torchrun_tells(
+    line: str, failure: str, ranks: tuple[int, ...]
+) -> None:
+    story = explain_failure(reports_of(lines_of(SUMMARY + line)), 8)
+    assert story and story.cause.failure == failure and story.ranks == ranks and story.cause.line.text == line
+
+
+def test_a_number_that_two_nodes_gave_to_processes_names_no_rank() -> None:
+    log = (
+        SUMMARY
+        + SUMMARY.replace("node02", "node03").replace(": 5", ": 9")
+        + "[7.1] Out of memory: Killed process 4711 (a)"
+    )
+    story = explain_failure(reports_of(lines_of(log)), 16)
+    assert story and story.cause.failure == "out of memory" and story.ranks == ()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -72,7 +115,7 @@ def test_the_order_of_reports_of_different_times_plays_no_part(seed: int) -> Non
     story = explain_failure(reports, 9)
     assert explain_failure(rng.sample(reports, len(reports)), 9) == story
     assert story and not {*story.ranks} & {*story.silent}
-    assert len(story.consequences) + sum(each.failure == story.cause.failure for each in reports) == len(reports)
+    assert len(story.others) + sum(each.failure == story.cause.failure for each in reports) == len(reports)
 
 
 @pytest.mark.parametrize(
@@ -83,11 +126,15 @@ def test_the_order_of_reports_of_different_times_plays_no_part(seed: int) -> Non
         (
             [KEY_ERROR, *timeouts(0, 1)],
             3,
-            "KeyError on rank 2 explains the most; the last of 2 other reports is 10 minutes later",
+            "KeyError on rank 2 explains the most; there are 2 other reports, the last of them 10 minutes later",
         ),
-        (KILLED, 2, "Out of memory explains the most; 2 earlier reports explain less"),
-        (KILLED[:2], 2, "Killed on rank 1 explains the most, but gives no reason; 1 earlier report explains less"),
-        (EQUAL[1:], 1, "KeyError on rank 0 explains the most; the other report is of the same time"),
+        (KILLED, 2, "Out of memory explains the most; there are 2 other reports, 2 of them earlier"),
+        (
+            KILLED[:2],
+            2,
+            "Killed on rank 1 explains the most, but gives no reason; there is 1 other report, which is earlier",
+        ),
+        (EQUAL[1:], 1, "KeyError on rank 0 explains the most; there is 1 other report"),
         (timeouts(0, 1, 3), 4, "All reports complain about other ranks, and rank 2 reports nothing"),
         (timeouts(0, 1), 2, "All reports complain about other ranks"),
         ([report("no GPU", CAUSE, rank, 1) for rank in (0, 1)], 2, "No GPU on both ranks explains the most"),

@@ -49,12 +49,12 @@ MADE: dict[str, tuple[list[Entry], int]] = {
     "ten-minutes": (TEN_MINUTES, 3),
     "all-alike": (ALIKE, 4),
     "no-cause": (NO_CAUSE, 4),
+    "twice": (TWICE, 2),
     "earlier-consequence": (EARLY, 2),
     "two-causes": (TWO, 5),
     "whole-job": (JOB, 2),
     "job-and-rank": (JOB_AND_RANK, 4),
     "only-the-job": ([("out of memory", None, 3)], 2),
-    "twice": (TWICE, 2),
     "equal-times": (EQUAL, 3),
     "ten-or-more": (MANY, 12),
     "no-reports": ([], 4),
@@ -67,7 +67,7 @@ NO_STORY = "your function returned {got}, expected {expected}"
 WRONG = {
     "cause": "the cause is {expected}, and yours is {got}",
     "ranks": "`ranks` has to be {expected}, and yours is {got}",
-    "consequences": "`consequences` has to be {expected}, and yours is {got}",
+    "others": "`others` has to be {expected}, and yours is {got}",
     "silent": "`silent` has to be {expected}, and yours is {got}",
 }
 """Part of a story → the words for one in which it is wrong."""

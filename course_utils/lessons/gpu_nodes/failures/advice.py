@@ -438,7 +438,7 @@ ADVICE = {
 
 EXCEPTION = Advice(
     "The program raised this exception.",
-    "Look at this line of the program. What other ranks report after it follows from it.",
+    "Look at this line of the program. Later reports from other ranks are consequences of it.",
     "https://docs.python.org/3/tutorial/errors.html",
 )
 """For an exception that no rule knows."""

@@ -42,6 +42,8 @@ _WORDS = (
     "terminated", "died with",
 )  # fmt: skip
 """A line without any of these says nothing of a process that ended."""
+_PROCESS_OF_RANK = re.compile(r"\bexitcode\s*: -?\d+\)?.*\(pid: (\d+)\)")
+_NAMED_PROCESS = re.compile(r"\b[Pp]rocess (\d+) \(|\bpid[=:] ?'?(\d+)")
 _UNDER_TORCHRUN = re.compile(r"torch/distributed/(?:run|launch|elastic)|torchrun|torch\.distributed\.elastic")
 
 
@@ -95,6 +97,21 @@ def exits_of(lines: Sequence[Line]) -> Iterator[ExitReport]:
         elif found := _OTHERS.search(text):
             code = -int(found[5]) if found[5] else int(next(group for group in found.groups() if group))
             yield ExitReport(failure_of_code(code), None, line)
+
+
+def ranks_of_processes(lines: Sequence[Line]) -> dict[int, int]:
+    """Process number → rank, as torchrun tells of processes that failed, unless two nodes have the same number."""
+    ranks: dict[int, set[int]] = {}
+    for line in lines:
+        if line.rank is not None and "(pid: " in line.text and (found := _PROCESS_OF_RANK.search(line.text)):
+            ranks.setdefault(int(found[1]), set()).add(line.rank)
+    return {process: known.pop() for process, known in ranks.items() if len(known) == 1}
+
+
+def named_process(text: str) -> int | None:
+    """The number of the process that a line of the kernel or the driver is about, or None."""
+    found = _NAMED_PROCESS.search(text)
+    return int(found[1] or found[2]) if found else None
 
 
 def _of_srun(found: re.Match[str], line: Line, agents: bool) -> Iterator[ExitReport]:

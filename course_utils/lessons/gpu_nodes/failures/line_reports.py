@@ -3,11 +3,17 @@
 import re
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, exits_of, tasks_of
+from course_utils.lessons.gpu_nodes.failures.exit_codes import (
+    EXIT_CODE,
+    exits_of,
+    named_process,
+    ranks_of_processes,
+    tasks_of,
+)
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 from course_utils.lessons.gpu_nodes.failures.rules import is_error, may_mean, meaning_of
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind
@@ -118,12 +124,20 @@ def _of_exceptions(tracebacks: Tracebacks) -> Iterator[FailureReport]:
 
 def _of_lines(lines: Sequence[Line], tracebacks: Tracebacks) -> Iterator[FailureReport]:
     """A report for each line that a rule knows and that is no part of an exception."""
+    ranks = ranks_of_processes(lines)
     for index, line in enumerate(lines):
         if index in tracebacks.inside or not may_mean(line.text) or _SOURCE.match(line.text):
             continue
         around = (other.text for other in lines[max(index - AROUND, 0) : index + AROUND + 1] if other.rank == line.rank)
         if meaning := meaning_of([line.text], around):
-            yield FailureReport(meaning.failure, meaning.kind, line.rank, 0.0, line)
+            yield FailureReport(meaning.failure, meaning.kind, _rank_about(line, ranks), 0.0, line)
+
+
+def _rank_about(line: Line, ranks: Mapping[int, int]) -> int | None:
+    """Who wrote a line, or whom it names by the number of a process, as the kernel and GPU drivers do."""
+    if line.rank is not None or (process := named_process(line.text)) is None:
+        return line.rank
+    return ranks.get(process)
 
 
 def _weighed(reports: list[FailureReport], lines: Sequence[Line], world_size: int) -> list[FailureReport]:

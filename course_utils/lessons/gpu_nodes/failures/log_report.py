@@ -207,7 +207,7 @@ def _behind_text(behind: Behind) -> str:
 def _followers_text(story: Story) -> str:
     """What only followed from the cause."""
     by_failure: dict[str, list[FailureReport]] = {}
-    for report in story.consequences:
+    for report in story.others:
         if report.kind == ReportKind.CONSEQUENCE and report.failure not in _NOT_WORTH_SAYING:
             by_failure.setdefault(report.failure, []).append(report)
     if story.cause.kind == ReportKind.CONSEQUENCE or not by_failure:

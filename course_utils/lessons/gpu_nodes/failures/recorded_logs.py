@@ -18,6 +18,10 @@ RECORDED = tuple(failure for failure in ADVICE if _log_of(failure).exists())
 """The failures of which there is a log; of the others, many of which take broken machines, only the words are known."""
 
 
+TO_PREDICT = ("out of memory", "no shared files")
+"""Recordings that also have a number, counted from 1, so that a page can show them without giving their cause away."""
+
+
 @dataclass(frozen=True)
 class Recording:
     """A failing launch.
@@ -45,12 +49,17 @@ class Recording:
         return f"Recorded on {self.recorded} with {versions}. Changed: {self.changed}."
 
 
-def recording(failure: str) -> Recording:
+def recording(failure: str | int) -> Recording:
     """Read one.
 
+    Args:
+        failure: its name, or its number in `TO_PREDICT`.
+
     Raises:
-        CourseError: there is none of that name.
+        CourseError: there is none of that name or number.
     """
+    if isinstance(failure, int) and 1 <= failure <= len(TO_PREDICT):
+        failure = TO_PREDICT[failure - 1]
     if failure not in RECORDED:
         raise CourseError(f"There is no recording of {failure!r}. There are: {', '.join(RECORDED)}.")
     return read_recording(_log_of(failure))

@@ -1,4 +1,4 @@
-"""The story of a failed launch: which report is the cause, who else makes it, and what only follows from it."""
+"""The story of a failed launch: which report is the cause, which ranks share it, and what else was reported."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class ReportKind(IntEnum):
     SIGN = 1
     """That a rank failed, but not why, such as an exit code."""
     CONSEQUENCE = 2
-    """That a rank could not go on because of a different one: a timeout, a lost connection, no answer."""
+    """That a rank could not go on because another rank failed: a timeout, a lost connection, no answer."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class FailureReport:
     """What a line of a log reports.
 
     Attributes:
-        failure: its name, such as "out of memory".
+        failure: its name, such as "out of memory". Reports with the same name are about the same failure.
         kind: whether it is a cause, a sign or a consequence.
-        rank: which rank failed or complains; None if it is the whole job.
-        time: in seconds since 1970; lines without a clock have the time of the line before them.
+        rank: the rank that the report is about, whoever wrote the line; None if it is about the whole job.
+        time: in seconds since 1970; a line without a clock has the time of the line before it.
         line: the line that shows it.
     """
 
@@ -43,19 +43,19 @@ class Story:
 
     Attributes:
         cause: the report that explains the most.
-        ranks: those that report the same failure as the cause, sorted.
-        consequences: the reports of all other failures, in the order of time.
-        silent: the ranks that report nothing, sorted.
+        ranks: those with a report of the same failure as the cause, sorted.
+        others: the reports of all other failures, the earliest first.
+        silent: the ranks that no report is about, sorted.
     """
 
     cause: FailureReport
     ranks: tuple[int, ...]
-    consequences: tuple[FailureReport, ...]
+    others: tuple[FailureReport, ...]
     silent: tuple[int, ...]
 
 
 def explain_failure(reports: Sequence[FailureReport], world_size: int) -> Story | None:
-    """Find the cause of a failed launch among what its ranks report.
+    """Find the cause of a failed launch among the reports about its ranks.
 
     The cause is a report of the smallest kind, because such a report explains the most. If several
     have this kind, it is the earliest of them. If these are equally early, it is the one that comes
@@ -66,10 +66,11 @@ def explain_failure(reports: Sequence[FailureReport], world_size: int) -> Story 
         world_size: the number of ranks.
 
     Returns:
-        The story, or None if there are no reports. `ranks` holds those that report the same failure
-        as the cause. `consequences` holds the reports of all other failures, the earliest first, and
-        reports of the same time as they are in `reports`. `silent` holds the ranks of which there is
-        no report. Ranks are sorted, each is there once, and None, the whole job, is not a rank.
+        The story, or None if there are no reports. `ranks` contains the ranks with a report of the
+        same failure as the cause. `others` contains the reports of all other failures, of any kind,
+        sorted by time; ties keep the order of `reports`. `silent` contains the ranks that no report
+        is about. Both lists of ranks are sorted and without duplicates. None stands for the whole
+        job, so it is in neither of them.
     """
     if not reports:
         return None
