@@ -47,7 +47,8 @@ def doctor(
     if more and not log:
         raise CourseError(f"What should be done with {more[0]}? To explain the log of a launch, write --log before it.")
     if log:
-        report = log_report(read_logs([*log, *(more or ())]).lines)
+        logs = read_logs([*log, *(more or ())])
+        report = log_report(logs.lines, logs.empty)
         print(log_report_text(report))
         raise typer.Exit(0 if report.is_known else 1)
 
