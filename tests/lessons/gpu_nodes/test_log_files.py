@@ -142,7 +142,7 @@ def test_the_folders_of_torchrun_name_ranks(tmp_path: Path) -> None:
         ("KeyError: 'a'", 1, 1795309951.0),
     ]
     (launch,) = launches_of(lines)
-    assert launch.attempts == 2 and launch.world_size == 2
+    assert launch.attempts == 2 and launch.least_size == 2
 
 
 def test_the_folders_of_torchrun_on_the_second_node(tmp_path: Path) -> None:
@@ -238,4 +238,4 @@ def test_a_thousand_files_of_ranks(tmp_path: Path) -> None:
     write(tmp_path, {f"run_{rank}.{kind}": f"hello\n{ERROR}" for rank in range(500) for kind in ("out", "err")})
     logs = read_logs([tmp_path])
     (launch,) = launches_of(logs.lines)
-    assert len(launch.files) == 1000 and launch.world_size == 500
+    assert len(launch.files) == 1000 and launch.least_size == 500

@@ -11,7 +11,12 @@ from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of, tel
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
 from course_utils.lessons.gpu_nodes.failures.log_names import EmptyFile
 from course_utils.lessons.gpu_nodes.failures.logged_bars import last_bars
-from course_utils.lessons.gpu_nodes.failures.logged_launches import LaunchEnding, LoggedLaunch, launches_of
+from course_utils.lessons.gpu_nodes.failures.logged_launches import (
+    LaunchEnding,
+    LoggedLaunch,
+    is_farewell,
+    launches_of,
+)
 from course_utils.lessons.gpu_nodes.failures.readable_log import shortened
 from course_utils.lessons.gpu_nodes.failures.rules import is_error
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story, explain_failure
@@ -78,7 +83,8 @@ def log_report(lines: Sequence[Line], empty: Sequence[EmptyFile] = ()) -> LogRep
         if launch.ending == LaunchEnding.ENDED_WELL:
             continue
         reports = reports_of(launch.lines, launch.least_size)
-        if not reports and launch.ending == LaunchEnding.UNKNOWN and not any(map(is_error, launch.lines[-LAST_LINES:])):
+        last = [line for line in launch.lines[-LAST_LINES:] if is_error(line) and not is_farewell(line)]
+        if not (reports or last) and launch.ending == LaunchEnding.UNKNOWN:
             continue
         story = explain_failure(reports, launch.least_size)
         telling = () if story else tuple(telling_lines(launch.lines))

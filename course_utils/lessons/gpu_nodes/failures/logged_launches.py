@@ -289,7 +289,8 @@ def _note(state: _State, line: Line, text: str) -> None:
 
 def _key(line: Line, text: str) -> _Key:
     """A line without its numbers, which differ from launch to launch; without a text if every program may print it."""
-    is_telling = len(text) >= 8 and not text[0].isspace() and not _RULER.match(text) and not _OF_AN_END.search(text)
+    is_telling = len(text) >= 8 and not text[0].isspace() and not _RULER.match(text)
+    is_telling = is_telling and not (_OF_AN_END.search(text) or _FAREWELL.match(text))
     return _Key(_NUMBERS.sub("#", text[:120]) if is_telling else "", line.rank)
 
 
@@ -379,14 +380,19 @@ class _Aftermath:
         return self.progress >= _PROGRESS
 
 
+def is_farewell(line: Line) -> bool:
+    """Whether a package that keeps a record of experiments wrote a line, whose own troubles stop no program."""
+    return _FAREWELL.match(message_of(line.text)) is not None
+
+
 def _ends_well(lines: Sequence[Line]) -> bool:
     """Whether a program says that it is done, and no bar stands still before its end."""
     if not all(bar.is_full for bar in last_states(lines)):
         return False
-    last, bars = [line.text for line in lines[-_LAST_LINES:]], last_bars(lines)
-    if any(_FAREWELL_OF_SUCCESS.search(text) for text in last):
-        return True
-    says_so = any(_ENDS_WELL.search(text) and not _FAREWELL.match(message_of(text)) for text in last)
+    bars = last_bars(lines)
+    says_so = any(
+        (_FAREWELL_OF_SUCCESS if is_farewell(line) else _ENDS_WELL).search(line.text) for line in lines[-_LAST_LINES:]
+    )
     return says_so or (bool(bars) and all(bar.ends_a_run for bar in bars))
 
 
