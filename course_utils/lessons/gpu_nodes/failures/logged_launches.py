@@ -21,6 +21,7 @@ from course_utils.lessons.gpu_nodes.failures.log_names import (
     jobs_of,
 )
 from course_utils.lessons.gpu_nodes.failures.logged_bars import bar_in, last_bars, last_states
+from course_utils.lessons.gpu_nodes.failures.piled_tracebacks import launches_of_tracebacks
 from course_utils.lessons.gpu_nodes.failures.writers import message_of
 
 
@@ -133,7 +134,7 @@ def _order(launch: Sequence[Line]) -> tuple[float, list[tuple[int, str]], int]:
 
 def _launches_of_job(files: Sequence[Sequence[Line]]) -> Iterator[list[Line]]:
     """Yield the lines of each launch of a job. The last launch of one file is that of the other files, too."""
-    cuts = [list(_cut(lines)) for lines in files]
+    cuts = [[launch for cut in _cut(lines) for launch in launches_of_tracebacks(cut)] for lines in files]
     for back in range(max(map(len, cuts), default=0), 0, -1):
         yield [line for parts in cuts if back <= len(parts) for line in parts[-back]]
 
