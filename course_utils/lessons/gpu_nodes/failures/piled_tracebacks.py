@@ -1,7 +1,7 @@
 """Launches in a file that holds nothing but tracebacks, added to it again and again without any mark.
 
-A process raises one exception that ends it. So if tracebacks follow each other in several groups of the same size, whose
-members were written at the same moment, each group is a launch.
+A process raises one exception that ends it. So if tracebacks follow each other in several groups of the same size, the
+members of which were written at the same moment, each group is a launch.
 """
 
 import re
