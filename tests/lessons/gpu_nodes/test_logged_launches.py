@@ -173,3 +173,18 @@ def test_torchruns_attempts_are_of_one_launch() -> None:
     failed = "E1122 01:29:58.348000 13519 api.py:1002] failed (exitcode: 1) local_rank: 1 (pid: {}) of binary: python"
     (launch,) = launches_of(lines_of(f"{BANNER}\n{ERROR}\n{failed.format(7)}\nstep 1\n{ERROR}\n{failed.format(9)}"))
     assert launch.attempts == 2
+
+
+def raised(name: str, line: int, processes: int) -> str:
+    """The tracebacks of processes that raise at the same moment and write on each other."""
+    begin = ["Traceback (most recent call last):", f'  File "train.py", line {line}, in <module>']
+    return "\n".join([*begin * processes, *[f"{name}: no"] * processes])
+
+
+def test_a_pile_of_tracebacks_is_several_launches() -> None:
+    launcher = raised("ImportError", 3, 1).replace("train.py", "/home/ada/env/bin/torchrun")
+    assert cuts("\n".join([launcher, *(raised(name, 9, 2) for name in ("KeyError", "OSError", "ValueError"))])) == [
+        1, 4, 10, 16,
+    ]  # fmt: skip
+    assert cuts(f"{raised('KeyError', 9, 2)}\n{raised('OSError', 9, 2)}") == [1]
+    assert cuts(f"{raised('KeyError', 9, 2)}\n{raised('OSError', 9, 3)}\n{raised('KeyError', 9, 2)}") == [1]
