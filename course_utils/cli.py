@@ -69,7 +69,7 @@ def explain_launch(paths: Sequence[Path]) -> bool:
     """
     dumps = read_dumps([path for path in paths if os.path.isfile(path) or os.path.isdir(path)])
     logs = read_logs(paths, but=dumps.files)
-    report = log_report(logs.lines) if logs.files else None
+    report = log_report(logs.lines, logs.empty) if logs.files else None
     if report:
         print(log_report_text(report))
     if not dumps.files:

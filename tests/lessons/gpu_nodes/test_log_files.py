@@ -1,7 +1,9 @@
 """Files and folders of logs: which are read, whose they are, and what is said where there is nothing to read."""
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import random
 from pathlib import Path
@@ -39,8 +41,10 @@ def ranks_by_file(folder: Path) -> dict[str, int | None]:
         (b"a\n" + b"\0" * 5000 + b"b\n", ["a", "b"]),
         (b"\0" * 100_000 + b"after a cut\n", ["after a cut"]),
         (gzip.compress(b"a\nb\n"), ["a", "b"]),
+        (bz2.compress(b"a\nb\n"), ["a", "b"]),
+        (lzma.compress(b"a\nb\n"), ["a", "b"]),
     ],
-    ids=["UTF-8", "Latin-1", "both", "UTF-16", "with a mark", "zeros inside", "zeros before", "compressed"],
+    ids=["UTF-8", "Latin-1", "both", "UTF-16", "with a mark", "zeros inside", "zeros before", "gzip", "bzip2", "xz"],
 )
 def test_encodings(content: bytes, texts: list[str] | None, tmp_path: Path) -> None:
     lines = read_logs([write(tmp_path, {"train.out": content}) / "train.out"]).lines
@@ -142,7 +146,7 @@ def test_the_folders_of_torchrun_name_ranks(tmp_path: Path) -> None:
         ("KeyError: 'a'", 1, 1795309951.0),
     ]
     (launch,) = launches_of(lines)
-    assert launch.attempts == 2 and launch.world_size == 2
+    assert launch.attempts == 2 and launch.least_size == 2
 
 
 def test_the_folders_of_torchrun_on_the_second_node(tmp_path: Path) -> None:
@@ -238,4 +242,12 @@ def test_a_thousand_files_of_ranks(tmp_path: Path) -> None:
     write(tmp_path, {f"run_{rank}.{kind}": f"hello\n{ERROR}" for rank in range(500) for kind in ("out", "err")})
     logs = read_logs([tmp_path])
     (launch,) = launches_of(logs.lines)
-    assert len(launch.files) == 1000 and launch.world_size == 500
+    assert len(launch.files) == 1000 and launch.least_size == 500
+
+
+def test_a_rank_whose_file_is_empty_is_silent(tmp_path: Path) -> None:
+    write(tmp_path, {"rank_0.log": "step 1\n", "rank_1.log": "step 1\n", "rank_2.log": ""})
+    for paths in ([tmp_path], sorted(tmp_path.iterdir())):
+        logs = read_logs(paths)
+        (launch,) = launches_of(logs.lines, logs.empty)
+        assert [of.rank for of in launch.silent] == [2] and launch.least_size == 3 and launch.world_size == 0

@@ -17,6 +17,11 @@ BANNER = (
     "W1122 01:29:52.596000 13469 torch/distributed/run.py:874] Setting OMP_NUM_THREADS environment variable for each "
     "process to be 1 in default"
 )
+WANDB = "wandb: Run summary:\nwandb: train/epoch 0.52\nwandb: train/loss 1.43\nwandb: Synced 5 W&B file(s)"
+COMET = (
+    "COMET INFO: Metrics:\nCOMET INFO:   loss [10] : (0.1, 0.4)\nCOMET INFO:   epoch : 3\nCOMET INFO: Uploading 1 file"
+)
+NEPTUNE = "Shutting down background jobs, please wait a moment...\nDone!\nAll 7 operations synced, thanks for waiting!"
 SYNTAX = '  File "train.py", line 232\n    optim="adam"\n    ^\nSyntaxError: invalid syntax'
 OPENING = "2 ranks on 1 node (n1): gloo\nreading 60000 images"
 
@@ -87,9 +92,24 @@ def test_the_ranks_of_a_launch_may_repeat_its_first_lines_later() -> None:
         (f"step 1\n{PLAIN_ERROR}\n  0%|   | 0/1000 [00:29<?, ?it/s]", FAILED),
         (f"{PLAIN_ERROR}\nretrying\nstep 1 loss 0.4\nstep 2 loss 0.3\nTraining finished.", ENDED_WELL),
         (f"{ERROR}\nstep 1 loss 0.4\nstep 2 loss 0.3", FAILED),
-        ("wandb: ERROR Error while calling W&B API: context deadline exceeded\nwandb: Synced 6 files", ENDED_WELL),
+        ("wandb: ERROR Error while calling W&B API: context deadline exceeded\nwandb: Synced 6 files", UNKNOWN),
         ("loss 0.4\n`Trainer.fit` stopped: `max_epochs=10` reached.", ENDED_WELL),
-        ("Epoch 9: 100%|###| 860/860 [00:05<00:00]", ENDED_WELL),
+        ("100%|###| 860/860 [00:05<00:00]", ENDED_WELL),
+        ("Epoch 9: 100%|###| 860/860 [00:05<00:00]", UNKNOWN),
+        ("Loading weights: 100%|###| 398/398\n  0%|   | 0/2198 [00:06<?, ?it/s]", UNKNOWN),
+        ("Loading checkpoint shards: 100%|###| 4/4 [00:05<00:00]", UNKNOWN),
+        ("30%|#  | 3/10 [01:00<02:20]\n100%|###| 860/860 [00:05<00:00]", UNKNOWN),
+        ("12%|#  | 12/100 [01:00<02:20]\nTraining finished at last: 3 of 9 folds", UNKNOWN),
+        ("Job finished at Sun Nov 29 10:00:00 UTC 2026", UNKNOWN),
+        (f"{PLAIN_ERROR}\nCleaning up: done\nSaved all logs\nJob finished", FAILED),
+        (f"step 1\n{PLAIN_ERROR}\n{WANDB}", FAILED),
+        (f"step 1\n{PLAIN_ERROR}\n{COMET}", FAILED),
+        (f"step 1\n{NEPTUNE}\n{PLAIN_ERROR}\n{NEPTUNE}", FAILED),
+        (f"52%|#  | 260/500\n33%|#  | 1/3\n{PLAIN_ERROR}\n52%|#  | 260/500\n33%|#  | 1/3\nTraining done", FAILED),
+        (f"{PLAIN_ERROR}\n52%|#  | 260/500\n53%|#  | 265/500\n100%|###| 500/500", ENDED_WELL),
+        ("0%|   | 0/2 [00:00<?]wandb: Waiting for W&B process to finish... (failed 1). Press Control-C", FAILED),
+        ("loss 0.1\nwandb: Waiting for W&B process to finish... (success).\nwandb: Synced lark", ENDED_WELL),
+        ("wandb: ERROR Run 7h2k errored: KeyError('beak')", FAILED),
         ("FutureWarning: x is deprecated\nstep 1", UNKNOWN),
         ("step 1", UNKNOWN),
         ("CommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.\nx", UNKNOWN),
@@ -113,14 +133,36 @@ def test_how_a_launch_ended(log: str, ending: LaunchEnding) -> None:
     ("log", "size"),
     [
         ("step 1", 0),
-        (ERROR, 2),
+        (ERROR, 0),
         ("Initialized torch.distributed (rank=1, world_size=8)", 8),
         ("rank 0 of 4 on n1: Python 3.12", 4),
         ("Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/16", 16),
         ("n1:1:2 [0] NCCL INFO comm 0x5 rank 0 nranks 6 cudaDev 0", 6),
         ("DistStoreError: Timed out after 9 seconds waiting for clients. 1/3 clients joined.", 3),
-        ("srun: error: n12: tasks 0-3: Exited with exit code 1", 4),
-        ("srun: error: n12: tasks 0,2,5: Exited with exit code 1\n[rank1]: x", 2),
+        ("srun: error: n12: tasks 0-3: Exited with exit code 1", 0),
+        ("srun: error: n12: tasks 0-3: Exited with exit code 1\nsrun: Terminating job step 7.0", 4),
+        ("srun: error: n12: tasks 0,2,5: Exited with exit code 1\nsrun: Terminating job step 7.0", 0),
+        (f"{BANNER}\nsrun: error: n12: tasks 0-3: Killed\nsrun: Terminating job step 7.0", 0),
+        ("[ada@n2 ~]$ torchrun --nproc_per_node=8 --nnodes=2 --node_rank=1 train.py\n[rank12]: x", 16),
+        ("+ python3 -m torch.distributed.run --nproc-per-node 4 train.py --steps 9", 4),
+        ("+ torchrun --nproc_per_node=gpu train.py", 0),
+        ("+ torchrun --nnodes=1:4 --nproc_per_node=8 train.py", 0),
+        ("+ srun --ntasks=2 torchrun --nproc_per_node=$GPUS train.py", 0),
+        ("+ srun -N 2 --ntasks-per-node=4 python train.py -n 77", 8),
+        ("$ mpirun -np 6 -H a:3,b:3 python train.py", 6),
+        ("+ accelerate launch --num_processes 4 train.py", 4),
+        ("Run it with torchrun --nproc_per_node=2", 0),
+        (
+            "[2026-03-12 08:22:45,549] torch.distributed.launcher.api: [INFO]   min_nodes        : 2\n"
+            "[2026-03-12 08:22:45,549] torch.distributed.launcher.api: [INFO]   max_nodes        : 2\n"
+            "[2026-03-12 08:22:45,549] torch.distributed.launcher.api: [INFO]   nproc_per_node   : 4",
+            8,
+        ),
+        ("     Parallel version (MPI), running on    36 processors", 36),
+        ("[INFO] [launch.py:163:main] dist_world_size=8", 8),
+        ("the checkpoint was written with world_size=64", 0),
+        ("tensor parallel world size: 2", 0),
+        ("world_size=2\n[rank5]: KeyError: 1", 0),
     ],
 )
 def test_how_many_ranks_there_are(log: str, size: int) -> None:
@@ -131,3 +173,18 @@ def test_torchruns_attempts_are_of_one_launch() -> None:
     failed = "E1122 01:29:58.348000 13519 api.py:1002] failed (exitcode: 1) local_rank: 1 (pid: {}) of binary: python"
     (launch,) = launches_of(lines_of(f"{BANNER}\n{ERROR}\n{failed.format(7)}\nstep 1\n{ERROR}\n{failed.format(9)}"))
     assert launch.attempts == 2
+
+
+def raised(name: str, line: int, processes: int) -> str:
+    """The tracebacks of processes that raise at the same moment and write on each other."""
+    begin = ["Traceback (most recent call last):", f'  File "train.py", line {line}, in <module>']
+    return "\n".join([*begin * processes, *[f"{name}: no"] * processes])
+
+
+def test_a_pile_of_tracebacks_is_several_launches() -> None:
+    launcher = raised("ImportError", 3, 1).replace("train.py", "/home/ada/env/bin/torchrun")
+    assert cuts("\n".join([launcher, *(raised(name, 9, 2) for name in ("KeyError", "OSError", "ValueError"))])) == [
+        1, 4, 10, 16,
+    ]  # fmt: skip
+    assert cuts(f"{raised('KeyError', 9, 2)}\n{raised('OSError', 9, 2)}") == [1]
+    assert cuts(f"{raised('KeyError', 9, 2)}\n{raised('OSError', 9, 3)}\n{raised('KeyError', 9, 2)}") == [1]

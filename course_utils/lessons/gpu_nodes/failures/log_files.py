@@ -1,12 +1,14 @@
 """Find the files of a log, and read them."""
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import re
 import stat
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -14,9 +16,9 @@ from typing import BinaryIO
 
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.clocks import stamp_of
-from course_utils.lessons.gpu_nodes.failures.identities import NOBODY, Owner
+from course_utils.lessons.gpu_nodes.failures.identities import Owner
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.log_names import LogContent, in_natural_order, owners_of
+from course_utils.lessons.gpu_nodes.failures.log_names import EmptyFile, LogContent, in_natural_order, owners_of
 from course_utils.lessons.gpu_nodes.failures.log_parser import assembled, numbered_pieces
 from course_utils.progress_bar import ProgressBar
 
@@ -24,7 +26,8 @@ _MOST_BYTES = 2 * 2**30
 _GLANCE = 4 * 2**20
 _SAMPLE = 64 * 2**10
 _NAMES = re.compile(
-    r"\.(?:log|out|err|txt|stdout|stderr|output|[oe]?\d+)(?:\.\d+)?(?:\.gz)?$|^[^.]+$|^error\.json$", re.IGNORECASE
+    r"\.(?:log|out|err|txt|stdout|stderr|output|[oe]?\d+)(?:\.\d+)?(?:\.(?:gz|bz2|xz))?$|^[^.]+$|^error\.json$",
+    re.IGNORECASE,
 )
 """What logs are called: as Slurm, PBS, torchrun and people name them, or without an ending."""
 _OTHER_NAMES = re.compile(
@@ -43,6 +46,14 @@ _BINARY_BEGINNINGS = (
     b"\x89HDF",
 )
 _WIDE_BEGINNINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_COMPRESSED: dict[bytes, Callable[[BinaryIO], BinaryIO]] = {
+    b"\x1f\x8b": lambda stream: gzip.GzipFile(fileobj=stream),  # type: ignore[return-value]
+    b"BZh": lambda stream: bz2.BZ2File(stream),  # type: ignore[return-value]
+    b"\xfd7zXZ\0": lambda stream: lzma.LZMAFile(stream),  # type: ignore[return-value] # noqa: SIM115
+}
+"""How a compressed file begins → what reads it."""
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
+"""What a compressed file raises if its end is missing."""
 _MARKED_RANK = re.compile(rb"\[rank(\d{1,6})\]|\[Rank (\d{1,6})\]|Rank (\d{1,6})\]")
 _LATIN = {0xDC00 + code: chr(code) for code in range(128, 256)}
 """Bytes that are no UTF-8, as Python keeps them, → what they mean in Latin-1."""
@@ -76,11 +87,13 @@ class Logs:
         lines: of all files, one file after the other.
         files: those that were read, as the reader would type them.
         left_out: those of folders that were not.
+        empty: those that hold nothing.
     """
 
     lines: list[Line]
     files: tuple[str, ...]
     left_out: tuple[LeftOut, ...] = ()
+    empty: tuple[EmptyFile, ...] = ()
 
 
 class _NoLog(Exception):
@@ -92,7 +105,7 @@ class _NoLog(Exception):
 
 
 def read_logs(paths: Iterable[Path | str], but: Collection[Path] = ()) -> Logs:
-    """Read logs: files and folders, compressed by gzip or not.
+    """Read logs: files and folders, compressed by gzip, bzip2 or xz, or not.
 
     Of a folder, what is no log is left out: programs, notebooks, checkpoints, core dumps.
 
@@ -111,14 +124,19 @@ def read_logs(paths: Iterable[Path | str], but: Collection[Path] = ()) -> Logs:
             try:
                 contents[file] = _glance(Path(file))
             except _NoLog as reason:
-                if is_asked_for:
+                if is_asked_for and reason.why is not WhyLeftOut.EMPTY:
                     raise CourseError(str(reason)) from None
                 left_out.append(LeftOut(file, reason.why))
             bar.refresh()
+        empty = [each.file for each in left_out if each.why is WhyLeftOut.EMPTY]
+        if not contents and not but and empty and not any(Path(path).is_dir() for path in paths):
+            raise CourseError(f"{empty[0]} is empty. {_ADVICE}, standard error included.")
         if not contents and not but:
             names = ", ".join(str(path) for path in paths) or "Nothing"
             raise CourseError(f"There is no log in {names}. {_ADVICE}, or a folder of such files.")
-        return Logs(_lines_of_files(contents, bar), tuple(contents), tuple(left_out))
+        owners = owners_of(contents | dict.fromkeys(empty, LogContent()))
+        silent = tuple(EmptyFile(file, owners[file].rank) for file in empty)
+        return Logs(_lines_of_files(contents, owners, bar), tuple(contents), tuple(left_out), silent)
 
 
 def _files(paths: Iterable[Path | str], left_out: list[LeftOut]) -> Iterator[tuple[str, bool]]:
@@ -179,9 +197,12 @@ def _glance(file: Path) -> LogContent:
 
 def _opened(file: Path) -> BinaryIO:
     stream = open(file, "rb")  # noqa: SIM115
-    beginning = stream.read(2)
+    beginning = stream.read(6)
     stream.seek(0)
-    return gzip.GzipFile(fileobj=stream) if beginning == b"\x1f\x8b" else stream  # type: ignore[return-value]
+    for first, reader in _COMPRESSED.items():
+        if beginning.startswith(first):
+            return reader(stream)
+    return stream
 
 
 def _some(stream: BinaryIO, size: int) -> bytes:
@@ -191,7 +212,7 @@ def _some(stream: BinaryIO, size: int) -> bytes:
         while size > 0 and (part := stream.read(min(size, 2**16))):
             parts.append(part)
             size -= len(part)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
+    except _DAMAGED:
         pass
     return b"".join(parts)
 
@@ -206,8 +227,7 @@ def _is_binary(sample: bytes) -> bool:
     return len(_CODES.findall(text)) + text.count(0) > 0.1 * len(text)
 
 
-def _lines_of_files(contents: dict[str, LogContent], bar: ProgressBar) -> list[Line]:
-    owners = owners_of(contents)
+def _lines_of_files(contents: dict[str, LogContent], owners: dict[str, Owner], bar: ProgressBar) -> list[Line]:
     dates = [content.first for content in contents.values() if content.first is not None]
     lines: list[Line] = []
     for file, content in contents.items():
@@ -216,7 +236,7 @@ def _lines_of_files(contents: dict[str, LogContent], bar: ProgressBar) -> list[L
             lines += found
             continue
         pieces = numbered_pieces(_refreshing(_decoded(Path(file)), bar))
-        lines += assembled(pieces, file, owners.get(file, NOBODY), near)
+        lines += assembled(pieces, file, owners[file], near)
     return lines
 
 
@@ -239,7 +259,7 @@ def _decoded(file: Path) -> Iterator[tuple[int, str]]:
                 return
             for number, line in enumerate(stream, 1):
                 yield number, _text_of(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
+        except (*_DAMAGED, OSError):
             # The end of the file is missing. What is there is read.
             return
 

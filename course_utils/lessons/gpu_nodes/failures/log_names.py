@@ -23,6 +23,14 @@ _DATE = re.compile(r"20\d\d[01]\d[0-3]\d")
 
 
 @dataclass(frozen=True)
+class EmptyFile:
+    """A log with nothing in it, and the rank that should have written it, if its name tells."""
+
+    file: str
+    rank: int | None
+
+
+@dataclass(frozen=True)
 class LogContent:
     """What a file holds, as far as it tells which job it belongs to.
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from course_utils.lessons.gpu_nodes.failures.clocks import DAY, stamp_of, times_of
 from course_utils.lessons.gpu_nodes.failures.identities import NOBODY, Owner, identities_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
+from course_utils.lessons.gpu_nodes.failures.logged_bars import BAR
 from course_utils.lessons.gpu_nodes.failures.writers import NO_MARK, WriterMark, mark_of, prefix_style
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])|[\x00\x07\x08]")
 """Colours, titles of windows, bells and backspaces; and the zeros of a file that was cut while it was written."""
-_BAR = re.compile(r"\d+%\|[^|]*\|[^\[\n]*(?:\[[^\]]*\])?|\d+it \[[^\]]*\]")
-"""A progress bar of tqdm, up to the end of its numbers."""
 _SECOND_WRITER = re.compile(
     r"(?<=[^\s:\])])(?=\[(?:rank|default)\d+\]:)"
     r"|(?<=\S)(?=Traceback \(most recent call last\):|(?:srun|slurmstepd[\w.-]*): error: )"
@@ -50,7 +49,7 @@ def _pieces(line: str) -> Iterator[str]:
     states = [state for state in _ESCAPES.sub("", line).split("\r") if state.strip()]
     for index, state in enumerate(states):
         for part in _SECOND_WRITER.split(state):
-            bars = list(_BAR.finditer(part))
+            bars = list(BAR.finditer(part))
             end = bars[-1].end() if bars else 0
             behind = part[end:].strip()
             if not bars or not behind:

@@ -9,7 +9,14 @@ from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE
 from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of, telling_lines
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.logged_launches import LaunchEnding, LoggedLaunch, launches_of
+from course_utils.lessons.gpu_nodes.failures.log_names import EmptyFile
+from course_utils.lessons.gpu_nodes.failures.logged_bars import last_bars
+from course_utils.lessons.gpu_nodes.failures.logged_launches import (
+    LaunchEnding,
+    LoggedLaunch,
+    is_farewell,
+    launches_of,
+)
 from course_utils.lessons.gpu_nodes.failures.readable_log import shortened
 from course_utils.lessons.gpu_nodes.failures.rules import is_error
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story, explain_failure
@@ -19,6 +26,8 @@ from course_utils.words import capital, count
 MOST_FOLLOWERS = 3
 NO_POSITION = "Look for the place in the program that raises it; the lines above this one may show the calls."
 """For an exception of the program of which the log does not show the calls."""
+MOST_ENDS = 3
+"""Of several files, so many last lines are shown."""
 LAST_LINES = 10
 """If a log ends without a word, an error in so many lines before its end counts as a failure."""
 _NOT_WORTH_SAYING = {EXIT_CODE, "terminated", "aborted", "interrupted"}
@@ -57,25 +66,27 @@ class LogReport:
         return not self.failed or (self.story is not None and self.story.cause.failure != EXIT_CODE)
 
 
-def log_report(lines: Sequence[Line]) -> LogReport:
+def log_report(lines: Sequence[Line], empty: Sequence[EmptyFile] = ()) -> LogReport:
     """Explain the last launch that failed.
 
     Args:
         lines: of a log, with one launch or several.
+        empty: files of the log that hold nothing.
 
     Raises:
         CourseError: there are none.
     """
-    launches = launches_of(lines)
+    launches = launches_of(lines, empty)
     if not launches:
         raise CourseError("There is no text in this log. Give the file that holds what the launch printed.")
     for number, launch in reversed(list(enumerate(launches, 1))):
         if launch.ending == LaunchEnding.ENDED_WELL:
             continue
-        reports = reports_of(launch.lines, launch.world_size)
-        if not reports and launch.ending == LaunchEnding.UNKNOWN and not any(map(is_error, launch.lines[-LAST_LINES:])):
+        reports = reports_of(launch.lines, launch.least_size)
+        last = [line for line in launch.lines[-LAST_LINES:] if is_error(line) and not is_farewell(line)]
+        if not (reports or last) and launch.ending == LaunchEnding.UNKNOWN:
             continue
-        story = explain_failure(reports, launch.world_size)
+        story = explain_failure(reports, launch.least_size)
         telling = () if story else tuple(telling_lines(launch.lines))
         raised, alike = _raised(launch, story)
         behind = behind_of(launch.lines) if story and story.cause.kind == ReportKind.CONSEQUENCE else None
@@ -124,10 +135,45 @@ def _nothing_failed(report: LogReport) -> Iterator[str]:
     if report.launch.ending == LaunchEnding.ENDED_WELL:
         yield "Nothing failed here: the launch came to its end, and no rank reports an error that stopped it."
     else:
-        yield "No failure shows in this log. It ends with this line:"
-        yield _line_text(report.launch.lines[-1], report)
-        yield "Next: If the program still runs but does nothing, the ranks may wait for each other."
+        lines = _latest(report.launch)
+        end = "It ends with this line" if len(lines) == 1 else "Its files end with these lines"
+        yield f"No failure shows in this log. {end}:"
+        yield from (_line_text(line, report) for line in lines[:MOST_ENDS])
+        yield from _standing_texts(report.launch)
+        yield from _silent_texts(report.launch)
+        yield (
+            "Next: If the program still runs but does nothing, the ranks may wait for each other. If it has ended, "
+            "read what its launcher printed."
+        )
         yield f"Read more: {ADVICE['collective timeout'].page}"
+
+
+def _latest(launch: LoggedLaunch) -> list[Line]:
+    """The latest line; the last line of each file if their clocks don't tell which of them is the latest."""
+    last = list({line.file: line for line in launch.lines}.values())
+    times = [line.time for line in last if line.time is not None]
+    return last if len(times) < len(last) > 1 else [max(last, key=lambda line: line.time or 0.0)]
+
+
+def _standing_texts(launch: LoggedLaunch) -> Iterator[str]:
+    """Where the last progress bars stop, if they do before their end."""
+    ranks_at: dict[str, list[int]] = {}
+    for bar in last_bars(launch.lines):
+        if not bar.is_full:
+            ranks = ranks_at.setdefault(f"step {bar.done:.0f} of {bar.total:.0f}", [])
+            ranks += [bar.rank] if bar.rank is not None else []
+    for step, ranks in list(ranks_at.items())[:MOST_ENDS]:
+        yield f"The last progress bar{f' of {ranks_text(sorted(ranks))}' if ranks else ''} stops at {step}."
+
+
+def _silent_texts(launch: LoggedLaunch) -> Iterator[str]:
+    """Which ranks wrote nothing into their files."""
+    if len(launch.silent) == 1:
+        (only,) = launch.silent
+        yield f"{only.file} is empty: rank {only.rank} wrote nothing. Look at its node first."
+    elif launch.silent:
+        ranks = sorted({of.rank for of in launch.silent if of.rank is not None})
+        yield f"The files of {ranks_text(ranks)} are empty. Look at their nodes first."
 
 
 def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
@@ -142,8 +188,10 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
     position = report.raised.position if report.raised else None
     if position and not (position.is_of_a_package and cause.failure in ADVICE):
         yield f"    in the program: {_position_text(position)}"
-    if cause.kind == ReportKind.CONSEQUENCE and (text := _waiting_text(story, report.launch.world_size)):
+    if cause.kind == ReportKind.CONSEQUENCE and (text := _waiting_text(story, report.launch.least_size)):
         yield text
+    if cause.kind != ReportKind.CAUSE:
+        yield from _silent_texts(report.launch)
     if report.behind:
         yield _behind_text(report.behind)
     if text := _followers_text(story):
@@ -186,10 +234,10 @@ def _position_text(position: CodePosition) -> str:
     return f"{position.file}, line {position.number}{function}"
 
 
-def _waiting_text(story: Story, world_size: int) -> str:
+def _waiting_text(story: Story, least_size: int) -> str:
     """Who reports nothing, if no rank says what went wrong with itself."""
     silent = story.silent
-    if not silent or len(silent) == world_size:
+    if not silent or len(silent) == least_size:
         return ""
     verb = "reports" if len(silent) == 1 else "report"
     owner = "its" if len(silent) == 1 else "their"

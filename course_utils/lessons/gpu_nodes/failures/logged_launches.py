@@ -11,8 +11,17 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple
 
+from course_utils.lessons.gpu_nodes.failures.launch_size import least_size_of, size_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.log_names import LogContent, attempt_of, in_natural_order, jobs_of
+from course_utils.lessons.gpu_nodes.failures.log_names import (
+    EmptyFile,
+    LogContent,
+    attempt_of,
+    in_natural_order,
+    jobs_of,
+)
+from course_utils.lessons.gpu_nodes.failures.logged_bars import bar_in, last_bars, last_states
+from course_utils.lessons.gpu_nodes.failures.piled_tracebacks import launches_of_tracebacks
 from course_utils.lessons.gpu_nodes.failures.writers import message_of
 
 
@@ -34,14 +43,18 @@ class LoggedLaunch:
     Attributes:
         lines: what it wrote, file by file.
         ending: how it ended.
-        world_size: the number of ranks, as far as the log tells; 0 if it tells nothing.
+        world_size: the number of ranks if the log names it, else 0.
+        least_size: so many ranks there are at least.
         attempts: how many times torchrun started the ranks.
+        silent: ranks whose files are empty, with these files.
     """
 
     lines: tuple[Line, ...]
     ending: LaunchEnding
     world_size: int
+    least_size: int
     attempts: int = 1
+    silent: tuple[EmptyFile, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -49,19 +62,35 @@ class LoggedLaunch:
         return tuple(dict.fromkeys(line.file for line in self.lines))
 
 
-def launches_of(lines: Sequence[Line]) -> list[LoggedLaunch]:
+def launches_of(lines: Sequence[Line], empty: Sequence[EmptyFile] = ()) -> list[LoggedLaunch]:
     """The launches in a log, the latest last.
 
     Files whose names and contents show that they are of one job, such as one for each rank, are taken together.
+
+    Args:
+        lines: of all files.
+        empty: further files, which hold none.
     """
     files: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
         files[line.file].append(line)
-    jobs = jobs_of({file: _content(of_file) for file, of_file in files.items()})
-    launches = [launch for job in jobs for launch in _launches_of_job(_with_one_clock([files[file] for file in job]))]
-    return [
-        LoggedLaunch(tuple(cut), _ending(cut), _world_size(cut), _attempts(cut)) for cut in sorted(launches, key=_order)
-    ]
+    ranks = {of.file: of.rank for of in empty if of.rank is not None}
+    contents = {file: _content(of_file) for file, of_file in files.items()}
+    jobs = jobs_of(contents | {file: LogContent(frozenset([rank])) for file, rank in ranks.items()})
+    launches = []
+    for job in jobs:
+        written = [files[file] for file in job if file not in ranks]
+        silent = tuple(EmptyFile(file, ranks[file]) for file in job if file in ranks)
+        launches += [(cut, silent) for cut in _launches_of_job(_with_one_clock(written)) if written]
+    return [_launch(cut, silent) for cut, silent in sorted(launches, key=lambda launch: _order(launch[0]))]
+
+
+def _launch(lines: Sequence[Line], empty: Sequence[EmptyFile]) -> LoggedLaunch:
+    heard = {line.rank for line in lines}
+    silent = tuple(of for of in empty if of.rank not in heard)
+    size = size_of(lines)
+    least = max([size, least_size_of(lines), *(of.rank + 1 for of in silent if of.rank is not None)])
+    return LoggedLaunch(tuple(lines), _ending(lines), size, least, _attempts(lines), silent)
 
 
 def _content(lines: Sequence[Line]) -> LogContent:
@@ -105,8 +134,8 @@ def _order(launch: Sequence[Line]) -> tuple[float, list[tuple[int, str]], int]:
 
 def _launches_of_job(files: Sequence[Sequence[Line]]) -> Iterator[list[Line]]:
     """Yield the lines of each launch of a job. The last launch of one file is that of the other files, too."""
-    cuts = [list(_cut(lines)) for lines in files]
-    for back in range(max(map(len, cuts)), 0, -1):
+    cuts = [[launch for cut in _cut(lines) for launch in launches_of_tracebacks(cut)] for lines in files]
+    for back in range(max(map(len, cuts), default=0), 0, -1):
         yield [line for parts in cuts if back <= len(parts) for line in parts[-back]]
 
 
@@ -135,7 +164,7 @@ _TELLING = (
     "rror", "xception", "xit", "nterrupt", "Traceback", 'File "', "usage: ", "+ ", "OMP_NUM", "not found", "can't open",
     "srun", "slurmstepd", "CANCELLED", "DUE TO", "ERMINATION", "terminat", "noticed", "detected", "FATAL", "ABORT",
     "Fatal", "dumped", "fault", "Killed", "illed", "Abort", "oom", "memory", "slots", "Watchdog", "Xid", "Assertion",
-    "required", "[E", "arning", "status", "return code", "unrecognized",
+    "required", "[E", "(failed", "failed with", "arning", "status", "return code", "unrecognized",
 )  # fmt: skip
 _RULER = re.compile(r"\W*$")
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
@@ -261,7 +290,8 @@ def _note(state: _State, line: Line, text: str) -> None:
 
 def _key(line: Line, text: str) -> _Key:
     """A line without its numbers, which differ from launch to launch; without a text if every program may print it."""
-    is_telling = len(text) >= 8 and not text[0].isspace() and not _RULER.match(text) and not _OF_AN_END.search(text)
+    is_telling = len(text) >= 8 and not text[0].isspace() and not _RULER.match(text)
+    is_telling = is_telling and not (_OF_AN_END.search(text) or _FAREWELL.match(text))
     return _Key(_NUMBERS.sub("#", text[:120]) if is_telling else "", line.rank)
 
 
@@ -274,21 +304,28 @@ _FAILS = re.compile(
     r"|core dumped|\bSegmentation fault\b|Fatal Python error|^terminate called|^(?:Killed|Aborted|Bus error)\b"
     r"|oom[-_]kill|Out of memory: Killed|Unexpected bus error|\bXid\b|Assertion `.*failed"
     r"|Watchdog caught collective operation timeout|^\[E\d{4} |^\[E "
+    r"|wandb: (?:Waiting for W&B process to finish.*\(failed \d+\)|Program failed with code|ERROR Run \S+ errored)"
     r"|unrecognized arguments|the following arguments are required|: error: argument |command not found$"
 )
 _HARMLESS = re.compile(r"CommandNotFoundError: Your shell has not been properly configured|.*Warning\b")
 _CANCELLED = re.compile(r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED|srun: Job step aborted|DUE TO TIME LIMIT")
-_GOES_ON = re.compile(
-    r"\b(?:step|epoch|iter(?:ation)?s?|loss|acc(?:uracy)?|eval\w*|sav(?:ed|ing)|finished|done|complete[d]?)\b|\bINFO\b",
-    re.IGNORECASE,
+_FAREWELL = re.compile(
+    r"(?:\[?\d{1,6}[]:]:? )?(?:(?:wandb|COMET \w+|swanlab|clearml\S*) ?:|\[neptune\]|.*Neptune\b"
+    r"|All \d+ operations synced|Shutting down background jobs|\S{0,2} ?View (?:run|experiment|project) )"
 )
+"""What packages that keep a record of experiments print as a program ends, whether it failed or not."""
+_GOES_ON = re.compile(r"(?=.*\d).*\b(?:step|epoch|iter(?:ation)?s?|loss|acc(?:uracy)?|eval\w*)\b", re.IGNORECASE)
 _PROGRESS = 2
 """So many lines of progress after an exception show that the program went on."""
 _ENDS_WELL = re.compile(
-    r"Trainer\.fit. stopped|reached\.$|train_runtime|wandb: Synced"
-    r"|\b(?:training|run|job|program|everything|all)\b.{0,30}\b(?:complete[d]?|finished|done|successful(?:ly)?)\b|^\W*(?:done|finished|completed?|success(?:ful(?:ly)?)?)\b"
-    r"|exit(?:ed)?(?: with)?(?: exit)? code:? 0\b|100%\|",
+    r"Trainer\.fit. stopped: .*reached|train_runtime"
+    r"|\btraining\b.{0,30}\b(?:complete[d]?|finished|done|successful(?:ly)?)\b|\b(?:finished|completed) training\b"
+    r"|\b(?:run|job|program|everything|all)\b.{0,30}\bsuccessful(?:ly)?\b"
+    r"|exit(?:ed)?(?: with)?(?: exit)? code:? 0\b",
     re.IGNORECASE,
+)
+_FAREWELL_OF_SUCCESS = re.compile(
+    r"wandb: (?:Waiting for W&B process to finish.*\(success\)|Program ended successfully)"
 )
 _OF_AN_END = re.compile(
     r"^\s|srun: |slurmstepd|CANCELLED|[Ss]ignal|SIG[A-Z]+|terminat|cgroup|exitcode|torch[./]distributed"
@@ -298,12 +335,12 @@ _LAST_LINES = 40
 
 
 def _ending(lines: Sequence[Line]) -> LaunchEnding:
-    went_on: dict[tuple[str, int | None], int] = {}
-    """Lines of progress since the last exception, of each writer."""
+    exceptions: dict[tuple[str, int | None], _Aftermath] = {}
+    """Of each writer, the last exception that it may not have survived."""
     in_traceback: set[tuple[str, int | None]] = set()
     is_cancelled = False
     for line in lines:
-        if not (went_on or in_traceback or _is_telling(line.text)):
+        if not (exceptions or in_traceback or _is_telling(line.text)):
             continue
         text, writer = message_of(line.text), (line.file, line.rank)
         if _CANCELLED.search(text):
@@ -313,45 +350,51 @@ def _ending(lines: Sequence[Line]) -> LaunchEnding:
                 return LaunchEnding.FAILED
         elif _CALL.match(text):
             in_traceback.add(writer)
-        elif not text[:1].isspace():
+        elif not text[:1].isspace() and not _FAREWELL.match(text):
             if writer in in_traceback or (_RAISED.match(text) and not _HARMLESS.match(text)):
                 in_traceback.discard(writer)
                 if not is_cancelled:
-                    went_on[writer] = 0
-            elif writer in went_on and _GOES_ON.search(text):
-                went_on[writer] += 1
-                if went_on[writer] >= _PROGRESS:
-                    del went_on[writer]
-    if went_on:
+                    exceptions[writer] = _Aftermath()
+            elif writer in exceptions and exceptions[writer].goes_on_with(line, text):
+                del exceptions[writer]
+    if exceptions:
         return LaunchEnding.FAILED
     if is_cancelled:
         return LaunchEnding.CANCELLED
-    if any(_ENDS_WELL.search(line.text) for line in lines[-_LAST_LINES:]):
-        return LaunchEnding.ENDED_WELL
-    return LaunchEnding.UNKNOWN
+    return LaunchEnding.ENDED_WELL if _ends_well(lines) else LaunchEnding.UNKNOWN
 
 
-_SIZE = re.compile(
-    r"\bworld[_ ]?size\W{1,4}(\d{1,6})\b|\bnranks (\d{1,6})\b|\brank \d+ of (\d{1,6})\b|MEMBER: \d+/(\d{1,6})\b"
-    r"|\[[Rr]ank \d+/(\d{1,6})\]|\d+/(\d{1,6}) clients joined|Starting with (\d{1,6}) processes",
-    re.IGNORECASE,
-)
-_BESIDE_A_SIZE = ("orld", "ORLD", "nranks", " of ", "MEMBER", "ank ", "joined", "Starting", "srun")
-_TASKS = re.compile(r"srun: error: \S+: tasks? [\d,-]*?(\d+):")
+@dataclass
+class _Aftermath:
+    """What a writer prints after an exception."""
+
+    progress: int = 0
+    bars: dict[float, float] = field(default_factory=dict)
+    """How far a bar of so many steps was: tqdm draws it once more as the program ends."""
+
+    def goes_on_with(self, line: Line, text: str) -> bool:
+        """Take a line into account; whether the program has survived the exception."""
+        if bar := bar_in(line):
+            self.progress += bar.done > self.bars.setdefault(bar.total, bar.done)
+        elif _GOES_ON.match(text):
+            self.progress += 1
+        return self.progress >= _PROGRESS
 
 
-def _world_size(lines: Sequence[Line]) -> int:
-    """What the program or NCCL says, at least as much as the highest rank; else the tasks that srun names."""
-    size = max((line.rank + 1 for line in lines if line.rank is not None), default=0)
-    tasks = 0
-    for line in lines:
-        if not any(word in line.text for word in _BESIDE_A_SIZE):
-            continue
-        if found := _SIZE.search(line.text):
-            size = max(size, int(next(filter(None, found.groups()))))
-        elif found := _TASKS.search(line.text):
-            tasks = max(tasks, int(found[1]) + 1)
-    return size or tasks
+def is_farewell(line: Line) -> bool:
+    """Whether a package that keeps a record of experiments wrote a line, whose own troubles stop no program."""
+    return _FAREWELL.match(message_of(line.text)) is not None
+
+
+def _ends_well(lines: Sequence[Line]) -> bool:
+    """Whether a program says that it is done, and no bar stands still before its end."""
+    if not all(bar.is_full for bar in last_states(lines)):
+        return False
+    bars = last_bars(lines)
+    says_so = any(
+        (_FAREWELL_OF_SUCCESS if is_farewell(line) else _ENDS_WELL).search(line.text) for line in lines[-_LAST_LINES:]
+    )
+    return says_so or (bool(bars) and all(bar.ends_a_run for bar in bars))
 
 
 _PROCESS_FAILED = re.compile(r"failed \(exitcode: -?\d+\) local_rank: (\d+) \(pid: (\d+)\)")
