@@ -547,6 +547,7 @@ CUT = '{"schemaVersion": 1, "deviceProperties": ['
         ),
         ("trace.json", b'[{"ph":"X","name":"f","pid":1,"tid":1,"ts":1,"dur":2}]', "none of its events"),
     ],
+    ids=lambda value: "data" if isinstance(value, bytes) else None,  # packed data holds the time at which it was packed
 )
 def test_what_is_no_trace_of_torch_is_called_what_it_is(name, data, pattern, tmp_path) -> None:
     (tmp_path / name).write_bytes(data)
