@@ -29,6 +29,8 @@ from course_utils.lessons.profiling.trace_files import FileKind, NoFiles, NotATr
 from course_utils.progress_bar import ProgressBar
 
 Paths = str | os.PathLike[str]
+_BEGUN = 0.05
+"""A step that took less than this share of the longest one had only just begun when the profiler stopped."""
 _TORCHS_HEAD = {"deviceProperties", "distributedInfo", "schemaVersion"}
 
 
@@ -127,7 +129,7 @@ def _read_all(
             continue
         if is_cut:
             cut.append(source.name)
-        split = traces_of_ranks(trace)
+        split = {rank: own for rank, own in traces_of_ranks(trace).items() if any(map(_is_shown, own["traceEvents"]))}
         ranks = split or {None: trace}
         read += [_trace_file(source.name, own, rank) for rank, own in ranks.items()]
     if cut:
@@ -206,7 +208,8 @@ def _trace_file(name: str, trace: Trace, rank: int | None) -> TraceFile:
     steps = [event for event in shown if is_step(event)]
     around = steps or shown
     begin, end = min(event["ts"] for event in around), max(event["ts"] + event["dur"] for event in around)
-    return TraceFile(name, trace, begin, end, tuple(sorted({event["name"] for event in steps})))
+    names, times = tuple(sorted({event["name"] for event in steps})), tuple(event["dur"] for event in steps)
+    return TraceFile(name, trace, begin, end, names, times)
 
 
 def _profile_of(files: Sequence[TraceFile], notes: list[Note]) -> ReadProfile:
@@ -227,14 +230,22 @@ def _profile_of(files: Sequence[TraceFile], notes: list[Note]) -> ReadProfile:
 
 
 def _one_for_each_rank(ranks: Sequence[int], files: Sequence[TraceFile]) -> tuple[dict[int, TraceFile], list[Note]]:
-    """Rank → its file, in the ranks' order. Of several the last is taken, and if possible the same steps everywhere."""
+    """Rank → its file, in the ranks' order.
+
+    A profiler writes a file each time its schedule repeats. Of several files of a rank the last one with the most
+    complete steps is taken, and if possible the same steps on all ranks. A run seldom ends together with the schedule,
+    so its last file often has fewer steps, and at its end one that has only just begun.
+    """
     by_rank: dict[int, list[TraceFile]] = {rank: [] for rank in sorted(set(ranks))}
     for rank, file in sorted(zip(ranks, files, strict=True), key=lambda pair: (pair[1].base or 0) + pair[1].begin):
         by_rank[rank].append(file)
     having = Counter(steps for own in by_rank.values() for steps in {file.steps for file in own})
     chosen = {}
     for rank, own in by_rank.items():
-        chosen[rank] = max(reversed(own), key=lambda file: (having[file.steps], file.steps != ()))
+        longest = max((time for file in own for time in file.step_times), default=0.0)
+        complete = [sum(time >= _BEGUN * longest for time in file.step_times) for file in own]
+        best = max(range(len(own)), key=lambda number: (having[own[number].steps], complete[number], number))
+        chosen[rank] = own[best]
     several = tuple(rank for rank, own in by_rank.items() if len(own) > 1)
     if not several:
         return chosen, []
