@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from course_utils.lessons.profiling.critical_path import TRANSFER, share_of_ranks
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.one_clock import ClockCheck, ClockState
-from course_utils.lessons.profiling.profile_findings import CLEAR, Findings, NoPath, RankShares, SlowestRank, SlowReason
+from course_utils.lessons.profiling.profile_findings import (
+    CLEAR,
+    Findings,
+    NoPath,
+    RankShares,
+    SlowestRank,
+    SlowReason,
+    UnseenMessages,
+)
 from course_utils.lessons.profiling.profiled_hardware import ProfiledHardware
 from course_utils.lessons.profiling.shown_ranks import shown_of
 from course_utils.words import capital, count, join, percent, seconds_text, wrapped
@@ -118,7 +126,7 @@ def hardware_text(hardware: ProfiledHardware) -> str:
     if hardware.maker is None:
         return f"{machines}No work of a GPU is recorded, so operators on the processor count as computing."
     if hardware.gpus:
-        return f"{machines}GPU: {join(hardware.gpus)}."
+        return f"{machines}{'GPU' if hardware.maker.value else 'Device'}: {join(hardware.gpus)}."
     whose = f"of {hardware.maker.value}, whose model" if hardware.maker.value else "or another device, whose name"
     return f"{machines}A GPU {whose} the file doesn't tell."
 
@@ -245,10 +253,15 @@ def clocks_text(clocks: ClockCheck, ranks: int) -> str:
 
 def _unseen_text(found: Findings, world_size: int) -> str:
     """Why there is no communication of several ranks to see; nothing if there is."""
-    if found.messages_unseen:
+    if found.unseen is UnseenMessages.NO_GPU:
         return (
             "The program asked NCCL for messages, but the trace has no kernels of a GPU, which would show them. "
             "Profile with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
+        )
+    if found.unseen is UnseenMessages.NO_KERNELS:
+        return (
+            "The program asked NCCL for messages, but none of NCCL's kernels is in the trace. With a single rank, that "
+            "is how it should be."
         )
     if world_size < 2 or communicates(found.shares):
         return ""
@@ -261,6 +274,8 @@ def _unseen_text(found: Findings, world_size: int) -> str:
 
 def next_text(found: Findings, ranks: int) -> str:
     """Return which reason the profile looks like, and what to do next."""
+    if found.unseen is UnseenMessages.NO_GPU:
+        return ""
     if found.reason:
         return f"{NEXT[found.reason].format(call=found.program.longest_call)}"
     exposed, idle = _mean(found.shares, "exposed"), _mean(found.shares, "idle")
