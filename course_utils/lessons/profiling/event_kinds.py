@@ -3,16 +3,19 @@
 torch.profiler writes the kind into `cat`. Its words have changed over the years ("Kernel" has become "kernel"), and
 other devices have words of their own. AMD's kernels and calls are written with the words of NVIDIA's.
 
-A message is one of NCCL's kernels, or those of a library like it, or a task of one of gloo's threads (`gloo:…`). What
-the program does to ask for one (`nccl:all_reduce`, `c10d::allreduce_`) is no message: it is over in microseconds.
+A message is one of NCCL's kernels, or those of a library like it (`message_kernels`), or a task of a thread of gloo's
+(`gloo:…`), MPI's or UCC's. What the program does to ask for one (`nccl:all_reduce`, `c10d::allreduce_`) is no message:
+it is over in microseconds.
 
 Source: Kineto, `libkineto/src/ActivityType.cpp`.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from course_utils.lessons.overlap.played_names import COMPUTING
+from course_utils.lessons.profiling.message_kernels import carries_messages
 
 Event = Mapping[str, Any]
 STEP = "ProfilerStep"
@@ -24,9 +27,8 @@ COPIES = frozenset({"gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 CALLS = frozenset({"cuda_runtime", "cuda_driver", "hip_runtime", "runtime", "xpu_runtime", "mtia_runtime"})
 NOT_SHOWN = frozenset({"trace", ON_GPU, "python_function", "overhead", "cuda_sync"})
 """Kinds that are left out of a merged trace: no work, in no row of their own, or not asked for."""
-LIBRARIES = ("nccl", "rccl", "msccl", "oneccl", "nvshmem")
-"""How the names of kernels begin that carry messages. AMD's RCCL calls most of them `nccl…`, too."""
-OF_GLOO = "gloo:"
+ON_THREADS = ("gloo:", "mpi:", "ucc:")
+"""How the names of messages begin that threads of the program carry."""
 ON_PLAYED_LINK = "link"
 _NO_WORK = ("c10d", "_c10d_functional", "c10d_functional", "autograd", "torch", "profiler")
 """Whose operators only call others, or ask for a message: `autograd::engine::evaluate_function: …`, `c10d::…`."""
@@ -34,7 +36,11 @@ _NO_WORK = ("c10d", "_c10d_functional", "c10d_functional", "autograd", "torch", 
 
 def kind_of(event: Event) -> str:
     """Return the kind that the file gives it, in small letters; "" without one."""
-    return str(event.get("cat") or "").lower()
+    kind = event.get("cat")
+    return _in_small_letters(kind) if isinstance(kind, str) else ""
+
+
+_in_small_letters = lru_cache(maxsize=256)(str.lower)
 
 
 def args_of(event: Event) -> Mapping[str, Any]:
@@ -81,8 +87,8 @@ def is_step_on_gpu(event: Event) -> bool:
 def is_communication(event: Event) -> bool:
     """Whether it is a collective or a message under way: a kernel that carries messages, or one of gloo's tasks."""
     if is_kernel(event):
-        return name_of(event).removeprefix("void ").startswith(LIBRARIES) or "Collective name" in args_of(event)
-    return kind_of(event) == ON_PLAYED_LINK or name_of(event).startswith(OF_GLOO)
+        return carries_messages(name_of(event)) or "Collective name" in args_of(event)
+    return kind_of(event) == ON_PLAYED_LINK or name_of(event).startswith(ON_THREADS)
 
 
 def is_computing(event: Event, on_gpu: bool) -> bool:

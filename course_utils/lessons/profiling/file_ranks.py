@@ -35,6 +35,7 @@ class TraceFile:
         trace: the trace of one rank.
         begin, end: of its profiled steps, or of the whole where no step is marked, on the trace's own clock.
         steps: names of the profiled steps.
+        step_times: how long each took, in microseconds.
     """
 
     name: str
@@ -42,6 +43,7 @@ class TraceFile:
     begin: float
     end: float
     steps: tuple[str, ...] = ()
+    step_times: tuple[float, ...] = ()
 
     @property
     def base(self) -> float | None:

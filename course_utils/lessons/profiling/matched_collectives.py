@@ -26,6 +26,7 @@ from course_utils.lessons.profiling.chrome_trace import Trace
 from course_utils.lessons.profiling.event_kinds import Event, args_of, name_of
 from course_utils.lessons.profiling.intervals import Interval
 from course_utils.lessons.profiling.merged_trace import as_merged, steps_of_calls
+from course_utils.lessons.profiling.message_kernels import operation_of
 
 _BETWEEN_TWO = ("send", "recv", "sendrecv")
 """Messages between two ranks. NCCL's kernel `SendRecv` is also what an all-to-all is made of."""
@@ -196,9 +197,7 @@ def _part(rank: int, event: Event, args: Mapping[str, Any], step: str) -> RankPa
 def _operation_of(event: Event) -> str:
     """The collective's name in the event's: "AllReduce" in `ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)`."""
     name = name_of(event)
-    if event_kinds.is_kernel(event):
-        return (name.partition("(")[0].split("_") + [""])[1]
-    return name.removeprefix(event_kinds.OF_GLOO)
+    return operation_of(name) if event_kinds.is_kernel(event) else name.partition(":")[2]
 
 
 def _elements(args: Mapping[str, Any]) -> int | None:

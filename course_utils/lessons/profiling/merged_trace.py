@@ -91,10 +91,10 @@ def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[st
     kept = [event for event in kept if event["ph"] == "X" or _arrow(event) in whole]
     found = dict.fromkeys((event["pid"], event["tid"]) for event in kept)
     rows = {row: number for number, row in enumerate(found, start=ROWS * rank)}
-    machine = trace["course"].get("machine") or "this machine"
+    machine = trace["course"].get("machine")
     events = [
         _named("process_name", rank, 0, name=f"rank {rank}"),
-        _named("process_labels", rank, 0, labels=machine),
+        *([_named("process_labels", rank, 0, labels=machine)] if machine else []),
         _named("process_sort_index", rank, 0, sort_index=rank),
     ]
     for row, number in rows.items():

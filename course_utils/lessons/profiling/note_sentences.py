@@ -78,8 +78,8 @@ def note_text(note: Note) -> str:
             )
         case NoteKind.NO_STEPS:
             return (
-                f"In {files}, no event marks a training step, as calls of `profiler.step()` do. So the whole file is "
-                "counted, with whatever comes before and after the training."
+                f"In {files}, no event marks a step, as calls of `profiler.step()` do. So the whole file counts, "
+                "with whatever comes before the steps and after them."
             )
         case NoteKind.CLOCKS_NOT_ALIGNED:
             return (
@@ -93,7 +93,11 @@ def note_text(note: Note) -> str:
                 "one by one."
             )
         case NoteKind.SEVERAL_FILES:
-            return f"There are up to {note.number} files of {ranks}, and the last was taken: {files}."
+            return (
+                f"There are up to {note.number} files of {ranks}. A profiler writes one each time its schedule "
+                "repeats. The last one with the most complete steps was taken, and if possible the same steps on all "
+                f"ranks: {files}."
+            )
         case NoteKind.LEFT_OUT:
             return f"Left out, because torch.profiler has not written it: {files}."
         case NoteKind.CUT_SHORT:

@@ -17,6 +17,7 @@ from course_utils.lessons.profiling.critical_path import TRANSFER, Piece
 from course_utils.lessons.profiling.intervals import length
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.rank_clocks import Ping
+from course_utils.lessons.profiling.shown_ranks import MOST_SHOWN, shown_of
 from course_utils.lessons.profiling.step_memory import StepMemory
 from course_utils.lessons.profiling.trace_difference import Change
 from course_utils.words import as_sentences, bytes_text, join, percent, seconds_text, time_unit
@@ -38,15 +39,21 @@ def profile(lanes: Sequence[Lanes], title: str, subtitle: str = "", names: Seque
     Communication has a dark colour where it is exposed: the rank does not compute meanwhile, it waits (grey). Copies
     into a GPU's memory and out of it stand in the upper lane. Idle (pale grey) is time for which nothing is recorded.
     What is shorter than a pixel gets its share of the pixel's colour, so the lanes show how long things took together.
+    Of many ranks it shows those that are exposed for the longest and the shortest time, and says so.
 
     Args:
         lanes: of each rank, as `profiling.lanes.lanes_of` reads them in a trace.
         title: the finding.
         names: what each pair of lanes is called; "rank 0" and so on without.
     """
-    names = list(names) or [f"rank {rank_lanes.rank}" for rank_lanes in lanes]
     if not lanes:
         raise CourseError("pictures.profile: at least one rank's lanes are needed.")
+    names = list(names) or [f"rank {rank_lanes.rank}" for rank_lanes in lanes]
+    if len(lanes) > MOST_SHOWN:
+        few = f"{MOST_SHOWN} of {len(lanes)} ranks, with the least and the most exposed communication"
+        subtitle = f"{subtitle}; {few}" if subtitle else few
+        shown = shown_of(list(zip(lanes, names, strict=True)), lambda pair: pair[0].exposed_seconds)
+        lanes, names = [own for own, _ in shown], [name for _, name in shown]
     begin, end = min(rank_lanes.begin for rank_lanes in lanes), max(rank_lanes.end for rank_lanes in lanes)
     end = max(end, begin + _SHORTEST)
     scale, unit = time_unit(end - begin)
@@ -179,6 +186,7 @@ def critical(lanes: Sequence[Lanes], path: Sequence[Piece], title: str, subtitle
         path: in the order of time, as `critical_path` finds it; transfers are drawn in the lane of messages.
         title: the finding.
     """
+    lanes = _on_path(lanes, path)
     picture = profile(lanes, title, subtitle)
     (ax,) = picture.axes
     begin, end = min(rank_lanes.begin for rank_lanes in lanes), max(rank_lanes.end for rank_lanes in lanes)
@@ -187,6 +195,9 @@ def critical(lanes: Sequence[Lanes], path: Sequence[Piece], title: str, subtitle
     x: list[float] = []
     y: list[float] = []
     for piece in path:
+        if piece.rank not in rows:  # one of many ranks, of which only some are drawn
+            x, y = [*x, np.nan], [*y, np.nan]
+            continue
         top = rows[piece.rank] * (_COMPUTING + _MESSAGES + _GAP)
         middle = top + (_COMPUTING + _MESSAGES / 2 if piece.kind == TRANSFER else _COMPUTING / 2)
         x += [(piece.begin - begin) * scale, (piece.end - begin) * scale]
@@ -199,6 +210,12 @@ def critical(lanes: Sequence[Lanes], path: Sequence[Piece], title: str, subtitle
     more = f", and {len(path) - 12} pieces more" if len(path) > 12 else ""
     picture.alt_text += f" The critical path: {text}{more}."
     return picture
+
+
+def _on_path(lanes: Sequence[Lanes], path: Sequence[Piece]) -> list[Lanes]:
+    """The lanes of all ranks; of many ranks, those that are on the path for longest."""
+    longest = sorted(lanes, key=lambda own: -sum(each.end - each.begin for each in path if each.rank == own.rank))
+    return sorted(longest[:MOST_SHOWN], key=lambda own: own.rank)
 
 
 def changed(changes: Sequence[Change], title: str, subtitle: str = "") -> Figure:

@@ -58,6 +58,15 @@ class NoPath(Enum):
     CLOCKS = auto()
 
 
+class UnseenMessages(Enum):
+    """Why messages can't be seen that the program asked NCCL for."""
+
+    NO_GPU = auto()
+    """No GPU was recorded, so what the program waits for can't be seen either."""
+    NO_KERNELS = auto()
+    """A GPU was recorded, but none of NCCL's kernels."""
+
+
 @dataclass(frozen=True)
 class RankShares:
     """Where a rank's time went, as shares of its steps from 0 to 1; they add up to 1.
@@ -135,7 +144,7 @@ class Findings:
         slowest: None if there is no collective of several ranks.
         reason: None if the numbers don't tell.
         program: what the programs do while their GPUs are idle.
-        messages_unseen: whether the program asked NCCL for messages, and no GPU was recorded that would show them.
+        unseen: why messages can't be seen that the program asked NCCL for; None if they can, or it didn't.
     """
 
     shares: list[RankShares]
@@ -146,7 +155,7 @@ class Findings:
     slowest: SlowestRank | None
     reason: SlowReason | None
     program: HostWork
-    messages_unseen: bool
+    unseen: UnseenMessages | None
 
 
 def findings(trace: Trace, lanes: Sequence[Lanes], clocks: ClockCheck) -> Findings:
@@ -166,6 +175,8 @@ def findings(trace: Trace, lanes: Sequence[Lanes], clocks: ClockCheck) -> Findin
     slowest = slowest_rank_of(common, lanes)
     program = program_of(trace, lanes)
     problem = _path_problem(lanes, found, clocks)
+    unseen = _unseen_messages(trace, lanes, program)
+    no_gpu = unseen is UnseenMessages.NO_GPU
     return Findings(
         shares=shares,
         clocks=clocks,
@@ -173,9 +184,9 @@ def findings(trace: Trace, lanes: Sequence[Lanes], clocks: ClockCheck) -> Findin
         path=[] if problem else critical_path(lanes, found.times),
         path_problem=problem,
         slowest=slowest,
-        reason=reason_of(shares, lanes, slowest, small_share(parts), program),
+        reason=None if no_gpu else reason_of(shares, lanes, slowest, small_share(parts), program),
         program=program,
-        messages_unseen=_messages_unseen(trace, lanes),
+        unseen=unseen,
     )
 
 
@@ -326,6 +337,8 @@ def _path_problem(lanes: Sequence[Lanes], found: Matching, clocks: ClockCheck) -
     return None if clocks.can_compare else NoPath.CLOCKS
 
 
-def _messages_unseen(trace: Trace, lanes: Sequence[Lanes]) -> bool:
+def _unseen_messages(trace: Trace, lanes: Sequence[Lanes], program: HostWork) -> UnseenMessages | None:
     asked = any(event_kinds.name_of(event).startswith("nccl:") for event in trace["traceEvents"])
-    return asked and not any(own.communication for own in lanes)
+    if not asked or any(own.communication for own in lanes):
+        return None
+    return UnseenMessages.NO_KERNELS if program.drives_gpu else UnseenMessages.NO_GPU

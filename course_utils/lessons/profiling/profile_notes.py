@@ -25,7 +25,7 @@ class NoteKind(Enum):
     CLOCKS_UNKNOWN = auto()
     """The files don't say when their times begin, or ranks have nothing in common: their first steps begin together."""
     SEVERAL_FILES = auto()
-    """A rank has several files, of which the first one named here was taken."""
+    """A rank has several files, of which the one that is named here was taken."""
     LEFT_OUT = auto()
     """Files that are not traces."""
     CUT_SHORT = auto()

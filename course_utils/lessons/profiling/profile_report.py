@@ -6,14 +6,24 @@ from collections.abc import Sequence
 from course_utils.lessons.profiling.critical_path import TRANSFER, share_of_ranks
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.one_clock import ClockCheck, ClockState
-from course_utils.lessons.profiling.profile_findings import Findings, NoPath, RankShares, SlowestRank, SlowReason
+from course_utils.lessons.profiling.profile_findings import (
+    CLEAR,
+    Findings,
+    NoPath,
+    RankShares,
+    SlowestRank,
+    SlowReason,
+    UnseenMessages,
+)
+from course_utils.lessons.profiling.profiled_hardware import ProfiledHardware
+from course_utils.lessons.profiling.shown_ranks import shown_of
 from course_utils.words import capital, count, join, percent, seconds_text, wrapped
 from course_utils.words import ranks as so_many_ranks
 
 WIDTH = 76
 """Characters of a line: more would be broken in the middle of a word on a page of 700 pixels."""
-MOST_ROWS = 16
-"""A table of more ranks than this has only those that are exposed for longest and shortest."""
+MOST_MACHINES = 4
+"""Machines that are named; of more only the number is."""
 LITTLE = 0.05
 """Shares of the time below this are not worth mentioning."""
 
@@ -29,7 +39,8 @@ NEXT = {
         "larger operations, with a larger batch, or with `torch.compile`."
     ),
     SlowReason.NO_OVERLAP: (
-        "The ranks begin their messages together, so they wait for the transfer and not for each other. It looks like "
+        "The ranks begin their messages at about the same time, so they wait for the transfer rather than for each "
+        "other. It looks like "
         "reason c of lesson 14, no overlap: begin to send earlier, while the ranks still compute. If everything that "
         "can overlap already does, send less or get a faster network."
     ),
@@ -68,25 +79,27 @@ PROBLEMS = {
 }
 
 
-def lanes_report(lanes: Sequence[Lanes], found: Findings, missing: int = 0) -> str:
+def lanes_report(lanes: Sequence[Lanes], found: Findings, hardware: ProfiledHardware, missing: int = 0) -> str:
     """Return where the time of each rank went, what that shows, and what to do next.
 
     Args:
         lanes: of the ranks.
         found: what `findings` finds in their trace.
+        hardware: what they were recorded on.
         missing: how many ranks of the run there is no trace of.
     """
     sentences = [
         _time_text(found.shares),
         _waiting_text(found.shares),
         slowest_text(found.slowest, len(lanes), missing),
-        path_text(found, [own.rank for own in lanes]),
+        path_text(found, [own.rank for own in lanes], missing),
         clocks_text(found.clocks, len(lanes)),
-        _unseen_text(found),
+        _unseen_text(found, len(lanes) + missing),
         next_text(found, len(lanes)),
     ]
     text = "\n".join(wrapped(sentence, WIDTH) for sentence in sentences if sentence)
-    return f"{_heading(lanes, missing)}\n\n{shares_table(found.shares)}\n\n{text}"
+    head = f"{_heading(lanes, missing)}\n{wrapped(hardware_text(hardware), WIDTH)}"
+    return f"{head}\n\n{shares_table(found.shares)}\n\n{text}"
 
 
 def _heading(lanes: Sequence[Lanes], missing: int) -> str:
@@ -94,7 +107,7 @@ def _heading(lanes: Sequence[Lanes], missing: int) -> str:
     whose = so_many_ranks(len(lanes)) if not missing else f"{len(lanes)} of {so_many_ranks(len(lanes) + missing)}"
     marked = [own for own in lanes if own.each_step]
     if not marked:
-        return f"{whose}; no step is marked, so the whole trace counts: {_seconds_text(lanes)}"
+        return f"{whose}; the whole trace, {_seconds_text(lanes)}"
     steps = max(len(own.each_step) for own in marked)
     return f"{whose}; {count(steps, 'step')} in {_seconds_text(marked)}"
 
@@ -104,9 +117,26 @@ def _seconds_text(lanes: Sequence[Lanes]) -> str:
     return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}"
 
 
+def hardware_text(hardware: ProfiledHardware) -> str:
+    """Return what a profile was recorded on."""
+    machines = f"Machine: {hardware.machines[0]}. " if len(hardware.machines) == 1 else ""
+    if len(hardware.machines) > 1:
+        few = len(hardware.machines) <= MOST_MACHINES
+        machines = f"Machines: {join(hardware.machines) if few else len(hardware.machines)}. "
+    if hardware.maker is None:
+        return f"{machines}No work of a GPU is recorded, so operators on the processor count as computing."
+    if hardware.gpus:
+        return f"{machines}{'GPU' if hardware.maker.value else 'Device'}: {join(hardware.gpus)}."
+    whose = f"of {hardware.maker.value}, whose model" if hardware.maker.value else "or another device, whose name"
+    return f"{machines}A GPU {whose} the file doesn't tell."
+
+
 def shares_table(shares: Sequence[RankShares]) -> str:
-    """Return a table with a line for each rank; the first four shares add up to 100%."""
-    rows = shown_ranks(shares)
+    """Return a table with a line for each rank, or of many ranks for those at both ends and the median.
+
+    All shares but that of the communication that is hidden add up to 100%. Without any communication it isn't named.
+    """
+    rows = shown_of(shares, lambda own: own.exposed if communicates(shares) else own.computing)
     columns = {
         "rank": [str(own.rank) for own in rows],
         "computing": [percent(own.computing) for own in rows],
@@ -115,22 +145,23 @@ def shares_table(shares: Sequence[RankShares]) -> str:
         "idle": [percent(own.idle) for own in rows],
         "communication hidden": ["-" if own.hidden is None else percent(own.hidden) for own in rows],
     }
+    if not communicates(shares):
+        del columns["exposed communication"], columns["communication hidden"]
     if not any(own.copying for own in shares):
         del columns["copying"]
     widths = {name: max(len(name), *map(len, texts)) for name, texts in columns.items()}
     lines = ["  ".join(f"{name:>{widths[name]}}" for name in columns)]
     lines += ["  ".join(f"{columns[name][row]:>{widths[name]}}" for name in columns) for row in range(len(rows))]
     if len(rows) < len(shares):
-        lines.append(f"… and {so_many_ranks(len(shares) - len(rows))} with shares between these")
+        what = "communication is exposed for" if communicates(shares) else "computing takes"
+        lines.append(f"These are the ranks where {what} the shortest and the longest time, and the median.")
+        lines.append(f"{so_many_ranks(len(shares) - len(rows))} are not shown.")
     return "\n".join(lines)
 
 
-def shown_ranks(shares: Sequence[RankShares]) -> list[RankShares]:
-    """Return those that a table shows: all, or of many ranks the ones that are exposed for longest and shortest."""
-    if len(shares) <= MOST_ROWS:
-        return list(shares)
-    ordered = sorted(shares, key=lambda own: own.exposed)
-    return sorted([*ordered[: MOST_ROWS // 2], *ordered[-MOST_ROWS // 2 :]], key=lambda own: own.rank)
+def communicates(shares: Sequence[RankShares]) -> bool:
+    """Whether any rank has communication at all."""
+    return any(own.hidden is not None for own in shares)
 
 
 def _mean(shares: Sequence[RankShares], part: str) -> float:
@@ -141,7 +172,7 @@ def _time_text(shares: Sequence[RankShares]) -> str:
     exposed, idle = _mean(shares, "exposed"), _mean(shares, "idle")
     whose = "the ranks wait" if len(shares) > 1 else "the rank waits"
     if max(exposed, idle) < LITTLE:
-        return "Little is lost to exposed communication and idle time."
+        return f"Little is lost to {'exposed communication and ' if communicates(shares) else ''}idle time."
     if exposed >= idle:
         return f"For {percent(exposed)} of the time, communication is exposed: {whose} for messages and can't compute."
     return f"For {percent(idle)} of the time, {'the ranks are' if len(shares) > 1 else 'the rank is'} idle."
@@ -178,17 +209,21 @@ def slowest_text(slowest: SlowestRank | None, ranks: int, missing: int = 0) -> s
     return f"{line} A rank without a trace may be slower still." if missing else line
 
 
-def path_text(found: Findings, ranks: Sequence[int]) -> str:
+def path_text(found: Findings, ranks: Sequence[int], missing: int = 0) -> str:
     """Return what the critical path consists of, or why it can't be followed."""
     if found.path_problem:
         return PROBLEMS.get(found.path_problem, "")
     own = sorted(zip(share_of_ranks(found.path, ranks), ranks, strict=True), reverse=True)
     transfers = sum(share_of_ranks(found.path, ranks, TRANSFER))
     parts = [f"rank {rank}'s own work {percent(share)}" for share, rank in own[:4] if share >= 0.01]
+    if (rest := sum(share for share, _ in own[:4] if share < 0.01) + sum(share for share, _ in own[4:])) >= 0.01:
+        parts.append(f"other ranks' own work {percent(rest)}")
     line = f"The critical path: {join([*parts, f'transfers {percent(transfers)}'])}."
     left_out = found.matching.unmatched + found.matching.between_two
     if left_out:
         line += f" {capital(count(left_out, 'message'))} couldn't be matched; waiting for these counts as own work."
+    if missing:
+        line += " Ranks without a file may be on it, too, but can't be seen."
     return line
 
 
@@ -216,17 +251,31 @@ def clocks_text(clocks: ClockCheck, ranks: int) -> str:
     return texts.get(clocks.state, "") if ranks > 1 else ""
 
 
-def _unseen_text(found: Findings) -> str:
-    if not found.messages_unseen:
+def _unseen_text(found: Findings, world_size: int) -> str:
+    """Why there is no communication of several ranks to see; nothing if there is."""
+    if found.unseen is UnseenMessages.NO_GPU:
+        return (
+            "The program asked NCCL for messages, but the trace has no kernels of a GPU, which would show them. "
+            "Profile with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
+        )
+    if found.unseen is UnseenMessages.NO_KERNELS:
+        return (
+            "The program asked NCCL for messages, but none of NCCL's kernels is in the trace. With a single rank, that "
+            "is how it should be."
+        )
+    if world_size < 2 or communicates(found.shares):
         return ""
     return (
-        "The program asked NCCL for messages, but the trace has no kernels of a GPU, which would show them. Profile "
-        "with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
+        f"No message between ranks was found, though there were {so_many_ranks(world_size)}. If a library sends them "
+        "whose kernels aren't known here, they count as computing. Otherwise, the ranks didn't exchange anything while "
+        "the profiler was on."
     )
 
 
 def next_text(found: Findings, ranks: int) -> str:
     """Return which reason the profile looks like, and what to do next."""
+    if found.unseen is UnseenMessages.NO_GPU:
+        return ""
     if found.reason:
         return f"{NEXT[found.reason].format(call=found.program.longest_call)}"
     exposed, idle = _mean(found.shares, "exposed"), _mean(found.shares, "idle")
@@ -237,6 +286,15 @@ def next_text(found: Findings, ranks: int) -> str:
             "A single rank's trace can't tell waiting for a slower rank from the transfer itself. Read the traces of "
             "the other ranks as well."
         )
+    if max(exposed, idle, _mean(found.shares, "copying")) < CLEAR:
+        return "Most of the time goes into computing, so only faster computing would save much."
+    known = ""
+    if idle > exposed and found.program.drives_gpu:
+        known = (
+            f"While the GPU is idle, the program is in torch's operators or the GPU's driver for "
+            f"{percent(found.program.in_operators)} of the time. In the rest it does something that isn't recorded. "
+        )
     return (
-        "These numbers don't point to a single reason. Draw the profile, and ask the questions of lesson 14 in order."
+        f"{known}The numbers don't point to a single reason. Look at the timeline, which `course profile FILES --out "
+        "merged.json.gz` writes, and ask the questions of lesson 14 in order."
     )

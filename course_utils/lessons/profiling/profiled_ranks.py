@@ -16,6 +16,7 @@ from course_utils.lessons.profiling.merged_trace import merge
 from course_utils.lessons.profiling.one_clock import ClockCheck, on_one_clock
 from course_utils.lessons.profiling.profile_findings import Findings, findings
 from course_utils.lessons.profiling.profile_notes import Note
+from course_utils.lessons.profiling.profiled_hardware import ProfiledHardware, hardware_of
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ class Profile:
     def lanes(self) -> list[Lanes]:
         """When each rank computed and communicated."""
         return lanes_of(self.trace)
+
+    @cached_property
+    def hardware(self) -> ProfiledHardware:
+        """The machines and GPUs that it was recorded on, as far as the files tell."""
+        return hardware_of(self.rank_traces)
 
     @cached_property
     def findings(self) -> Findings:

@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from course_utils.errors import CourseError, nearest
 from course_utils.lessons.profiling.chrome_trace import Trace
 from course_utils.lessons.profiling.event_kinds import NOT_SHOWN, is_step, kind_of
 from course_utils.lessons.profiling.file_ranks import TraceFile, ranks_of
+from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.lenient_json import TraceText
 from course_utils.lessons.profiling.note_sentences import not_a_trace_text, path_text
 from course_utils.lessons.profiling.profile_notes import Note, NoteKind
@@ -29,11 +31,27 @@ from course_utils.lessons.profiling.trace_files import FileKind, NoFiles, NotATr
 from course_utils.progress_bar import ProgressBar
 
 Paths = str | os.PathLike[str]
+_BEGUN = 0.05
+"""A step that took less than this share of the longest one had only just begun when the profiler stopped."""
+_bars: list[ProgressBar] = []
+"""The bar that is shown now, if any."""
 _TORCHS_HEAD = {"deviceProperties", "distributedInfo", "schemaVersion"}
 
 
 class ReadProfile(Profile):
     """A profile that was read from files; printed, it is a report."""
+
+    @cached_property
+    def trace(self) -> Trace:
+        """All ranks on one clock, as of every profile; shows that time passes if it takes long."""
+        with _patiently("Putting the ranks on one clock"):
+            return super().trace
+
+    @cached_property
+    def lanes(self) -> list[Lanes]:
+        """When each rank computed and communicated, as of every profile; shows that time passes if it takes long."""
+        with _patiently("Counting computing and communication"):
+            return super().lanes
 
     def __str__(self) -> str:
         with _patiently("Finding out where the time went"):
@@ -92,8 +110,12 @@ def _near(path: Path) -> str:
 def _patiently(text: str) -> Iterator[ProgressBar]:
     """Show that time passes while a million events are read or counted.
 
-    Meanwhile Python's collector does not walk through all of them again and again, as none is garbage.
+    Meanwhile Python's collector does not walk through all of them again and again, as none is garbage. What is part of
+    something longer has no bar of its own.
     """
+    if _bars:
+        yield _bars[-1]
+        return
     was_enabled, done = gc.isenabled(), threading.Event()
 
     def refresh() -> None:
@@ -102,6 +124,7 @@ def _patiently(text: str) -> Iterator[ProgressBar]:
 
     with ProgressBar(text) as bar:
         gc.disable()
+        _bars.append(bar)
         thread = threading.Thread(target=refresh, daemon=True)
         thread.start()
         try:
@@ -109,6 +132,7 @@ def _patiently(text: str) -> Iterator[ProgressBar]:
         finally:
             done.set()
             thread.join()
+            _bars.pop()
             if was_enabled:
                 gc.enable()
 
@@ -127,7 +151,7 @@ def _read_all(
             continue
         if is_cut:
             cut.append(source.name)
-        split = traces_of_ranks(trace)
+        split = {rank: own for rank, own in traces_of_ranks(trace).items() if any(map(_is_shown, own["traceEvents"]))}
         ranks = split or {None: trace}
         read += [_trace_file(source.name, own, rank) for rank, own in ranks.items()]
     if cut:
@@ -206,7 +230,8 @@ def _trace_file(name: str, trace: Trace, rank: int | None) -> TraceFile:
     steps = [event for event in shown if is_step(event)]
     around = steps or shown
     begin, end = min(event["ts"] for event in around), max(event["ts"] + event["dur"] for event in around)
-    return TraceFile(name, trace, begin, end, tuple(sorted({event["name"] for event in steps})))
+    names, times = tuple(sorted({event["name"] for event in steps})), tuple(event["dur"] for event in steps)
+    return TraceFile(name, trace, begin, end, names, times)
 
 
 def _profile_of(files: Sequence[TraceFile], notes: list[Note]) -> ReadProfile:
@@ -227,14 +252,22 @@ def _profile_of(files: Sequence[TraceFile], notes: list[Note]) -> ReadProfile:
 
 
 def _one_for_each_rank(ranks: Sequence[int], files: Sequence[TraceFile]) -> tuple[dict[int, TraceFile], list[Note]]:
-    """Rank → its file, in the ranks' order. Of several the last is taken, and if possible the same steps everywhere."""
+    """Rank → its file, in the ranks' order.
+
+    A profiler writes a file each time its schedule repeats. Of several files of a rank the last one with the most
+    complete steps is taken, and if possible the same steps on all ranks. A run seldom ends together with the schedule,
+    so its last file often has fewer steps, and at its end one that has only just begun.
+    """
     by_rank: dict[int, list[TraceFile]] = {rank: [] for rank in sorted(set(ranks))}
     for rank, file in sorted(zip(ranks, files, strict=True), key=lambda pair: (pair[1].base or 0) + pair[1].begin):
         by_rank[rank].append(file)
     having = Counter(steps for own in by_rank.values() for steps in {file.steps for file in own})
     chosen = {}
     for rank, own in by_rank.items():
-        chosen[rank] = max(reversed(own), key=lambda file: (having[file.steps], file.steps != ()))
+        longest = max((time for file in own for time in file.step_times), default=0.0)
+        complete = [sum(time >= _BEGUN * longest for time in file.step_times) for file in own]
+        best = max(range(len(own)), key=lambda number: (having[own[number].steps], complete[number], number))
+        chosen[rank] = own[best]
     several = tuple(rank for rank, own in by_rank.items() if len(own) > 1)
     if not several:
         return chosen, []

@@ -32,7 +32,7 @@ Operator = tuple[str, int, float, float]
 def profile_report(profile: "Profile") -> str:
     """Return what `print` shows of a profile: where each rank's time went, what that shows, and what to do next."""
     missing = sum(len(note.ranks) for note in profile.notes if note.kind is NoteKind.RANKS_MISSING)
-    report = lanes_report(profile.lanes, profile.findings, missing)
+    report = lanes_report(profile.lanes, profile.findings, profile.hardware, missing)
     # What is said of the clocks tells more than the note that nobody has compared them.
     notes = [note_text(note) for note in profile.notes if note.kind is not NoteKind.CLOCKS_NOT_ALIGNED]
     return "\n".join([report, *(wrapped(note, WIDTH) for note in notes)])

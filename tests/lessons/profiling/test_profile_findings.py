@@ -13,9 +13,21 @@ from course_utils.lessons.profiling.gpu_steps import RECORDED
 from course_utils.lessons.profiling.lanes import Lanes, lanes_of
 from course_utils.lessons.profiling.matched_collectives import MatchedCollective, collectives_of
 from course_utils.lessons.profiling.merged_trace import merge
+from course_utils.lessons.profiling.message_kernels import carries_messages, operation_of
 from course_utils.lessons.profiling.one_clock import ClockState, on_one_clock
-from course_utils.lessons.profiling.profile_findings import HostWork, NoPath, SlowReason, findings, reason_of, shares_of
+from course_utils.lessons.profiling.profile_findings import (
+    HostWork,
+    NoPath,
+    SlowReason,
+    UnseenMessages,
+    findings,
+    reason_of,
+    shares_of,
+)
+from course_utils.lessons.profiling.profile_report import hardware_text
+from course_utils.lessons.profiling.profiled_hardware import GpuMaker, ProfiledHardware
 from course_utils.lessons.profiling.profiled_ranks import Profile
+from course_utils.lessons.profiling.shown_ranks import MOST_SHOWN, shown_of
 from course_utils.lessons.profiling.slow_programs import profile_program
 from course_utils.lessons.profiling.trace_difference import seconds_by_name
 
@@ -286,7 +298,7 @@ def test_a_trace_without_steps_counts_as_a_whole() -> None:
     assert lanes.seconds == pytest.approx(200e-6) and lanes.idle_share == pytest.approx(0.5)
     assert lanes.each_step == []
     report = sentences.profile_report(Profile([writer.trace]))
-    assert report.startswith("1 rank; no step is marked, so the whole trace counts: 200 µs")
+    assert report.startswith("1 rank; the whole trace, 200 µs")
 
 
 def test_a_trace_as_torch_writes_it_is_read_as_it_is() -> None:
@@ -354,13 +366,17 @@ def test_a_program_whose_gpu_was_not_recorded_is_told_so() -> None:
     writer.add(event("aten::mm", "cpu_op", 100, 200))
     writer.add(event("nccl:all_reduce", "user_annotation", 200, 210))
     profile = Profile([writer.trace])
-    assert profile.findings.messages_unseen
-    assert "ProfilerActivity.CUDA" in sentences.profile_report(profile)
+    assert profile.findings.unseen is UnseenMessages.NO_GPU and profile.findings.reason is None
+    report = sentences.profile_report(profile)
+    assert "ProfilerActivity.CUDA" in report and "lesson 14" not in report
+    writer.kernel("gemm", 300, 320, 290)
+    assert Profile([writer.trace]).findings.unseen is UnseenMessages.NO_KERNELS
 
 
 def test_the_report_is_short_and_complete() -> None:
     report = sentences.profile_report(Profile(two_ranks(400.0)))
-    heading, _, header, first, second, _, *rest = report.splitlines()
+    heading, hardware, _, header, first, second, _, *rest = report.splitlines()
+    assert hardware == "Machine: node. A GPU of NVIDIA, whose model the file doesn't tell."
     assert heading == "2 ranks; 3 steps in 300 µs"
     assert header.split()[:2] == ["rank", "computing"] and first.split()[0] == "0" and second.split()[0] == "1"
     text = " ".join(rest)
@@ -371,7 +387,117 @@ def test_the_report_is_short_and_complete() -> None:
 
 def test_many_ranks_have_a_short_table() -> None:
     profile = Profile(two_ranks(ranks=range(40), error=0.0))
-    assert "… and 24 ranks with shares between these" in sentences.profile_report(profile)
+    report = sentences.profile_report(profile)
+    assert "24 ranks are not shown." in report and report.count("%  ") > 16
+
+
+def test_a_picture_of_many_ranks_has_some_of_them() -> None:
+    profile = Profile(two_ranks(ranks=range(40)))
+    drawn = pictures.profile(profile.lanes, "Title", "What was run")
+    assert "16 of 40 ranks" in drawn.alt_text and drawn.get_size_inches()[1] < 15
+    path = pictures.critical(profile.lanes, profile.findings.path, "Title")
+    assert "The critical path: own work of rank 39" in path.alt_text
+
+
+@pytest.mark.parametrize("number", [1, 16, 17, 200])
+def test_of_many_ranks_both_ends_and_the_median_are_shown(number) -> None:
+    shown = shown_of(list(range(number)), float)
+    assert len(shown) == min(number, MOST_SHOWN) and shown == sorted(set(shown))
+    assert {0, number // 2, number - 1} <= set(shown)
+
+
+CARRY = {
+    ALL_REDUCE: "allreduce",
+    "ncclAllReduceRingLLKernel_sum_f32(ncclColl)": "allreduce",
+    "ncclKernel_ReduceScatter_RING_LL_Sum_float(ncclWorkElem)": "reducescatter",
+    "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)": "generic",
+    "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)": "sendrecv",
+    "mscclKernel_Sum_half_Simple_false(ncclDevComm*, mscclAlgo*, mscclWork*)": "sum",
+    "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*)": "allreduce",
+    "void c10d::symmetric_memory::(anonymous namespace)::two_shot_all_reduce_kernel<float>(float*)": "allreduce",
+    "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)": "allreduce",
+    "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<8>(float*)": "allreduce",
+    "void quickreduce::allreduce_prototype_twoshot<AllReduceTwoshot<__half>>(__half*)": "allreduce",
+    "void tensorrt_llm::kernels::oneShotAllReduceKernel<float, 2>(float*)": "allreduce",
+    "void deep_ep::internode_ll::dispatch<true, 3, 7168>(void*)": "dispatch",
+    "void deep_ep::intranode::combine<__nv_bfloat16>(void*)": "combine",
+    "void tensorrt_llm::kernels::moeA2ADispatchKernel<8>(int*)": "dispatch",
+    "EpDispatchIntraNodeKernel_bf16": "dispatch",
+    "hcom_allReduce__428_0_1": "allreduce",
+}
+COMPUTE = [
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(float*)",
+    "void at::native::vectorized_gather_kernel<16, long>(char*)",
+    "triton_poi_fused_all_reduce_0",  # torch.compile has named it after the operator before it
+    "triton_red_fused_add_all_gather_into_tensor_2",
+    "gemm_all_reduce_kernel",  # multiplies matrices meanwhile
+    "void deep_ep::layout::get_dispatch_layout<8>(int*)",
+    "void flash_fwd_mla_combine_kernel<float>(float*)",
+    "void paged_attention_ll4mi_reduce_kernel<__hip_bfloat16>(int*)",
+    "",
+]
+
+
+@pytest.mark.parametrize("name", CARRY, ids=range(len(CARRY)))
+def test_kernels_that_carry_messages_are_known_by_their_names(name) -> None:
+    assert carries_messages(name) and operation_of(name) == CARRY[name]
+
+
+@pytest.mark.parametrize("name", COMPUTE, ids=range(len(COMPUTE)))
+def test_other_kernels_compute(name) -> None:
+    assert not carries_messages(name)
+
+
+@pytest.mark.parametrize(
+    ("world", "texts"), [(1, []), (2, ["No message between ranks was found, though there were 2 ranks."])]
+)
+def test_several_ranks_without_a_message_are_told_so(world, texts) -> None:
+    traces = []
+    for rank in range(world):
+        writer = RankWriter(rank, world, error=0.0)
+        writer.step(0, 0, 100)
+        writer.kernel("gemm", 10, 90, 5)
+        traces.append(writer.trace)
+    report = " ".join(sentences.profile_report(Profile(traces)).split())
+    assert "exposed" not in report and all(text in report for text in texts)
+    assert ("No message" in report) == bool(texts)
+
+
+@pytest.mark.parametrize(
+    ("devices", "call", "hardware"),
+    [
+        ([{"name": "NVIDIA B200"}, {"name": "NVIDIA B200"}], "cudaLaunchKernel", ("NVIDIA B200", GpuMaker.NVIDIA)),
+        ([{"name": "AMD Instinct MI300X"}], "hipLaunchKernel", ("AMD Instinct MI300X", GpuMaker.AMD)),
+        ([], "hipLaunchKernel", (None, GpuMaker.AMD)),
+        ([{}, 7, {"name": 5}], "other", (None, GpuMaker.OTHER)),
+        (None, "", (None, None)),
+    ],
+)
+def test_what_a_profile_was_recorded_on(devices, call, hardware) -> None:
+    writer = RankWriter(0, 1)
+    writer.trace["deviceProperties"] = devices
+    if call:
+        writer.add(event(call, "cuda_runtime", 0, 1))
+        writer.add(event("gemm", "kernel", 2, 9, pid=0))
+    else:
+        writer.add(event("aten::mm", "cpu_op", 2, 9))
+    found = Profile([writer.trace]).hardware
+    assert found == ProfiledHardware(("node",), tuple(filter(None, hardware[:1])), hardware[1])
+    assert hardware_text(found).startswith("Machine: node.") and (hardware[0] or "") in hardware_text(found)
+
+
+def test_many_machines_are_counted() -> None:
+    assert hardware_text(ProfiledHardware(("a", "b"), ("NVIDIA B200",), GpuMaker.NVIDIA)) == (
+        "Machines: a and b. GPU: NVIDIA B200."
+    )
+    assert hardware_text(ProfiledHardware(tuple("abcdefgh"))).startswith("Machines: 8. No work of a GPU")
+
+
+def test_a_machine_without_a_name_has_no_label() -> None:
+    traces = two_ranks(error=0.0)
+    traces[1]["course"]["machine"] = ""
+    labels = [each for each in merge(traces)["traceEvents"] if each["name"] == "process_labels"]
+    assert [(each["pid"], each["args"]["labels"]) for each in labels] == [(0, "node")]
 
 
 def test_a_recorded_gpu_is_limited_by_launches() -> None:

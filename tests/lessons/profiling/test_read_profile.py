@@ -383,6 +383,28 @@ def test_of_several_files_the_same_steps_are_taken_everywhere(tmp_path) -> None:
     assert note(found, NoteKind.SEVERAL_FILES).files == ("iteration_2/rank0.json", "iteration_2/rank1.json")
 
 
+@pytest.mark.parametrize(
+    ("last", "taken"),
+    [
+        ([(7, 50), (8, 50)], 2),  # as many steps as before
+        ([(7, 50), (8, 0.1)], 1),  # the program ended in the middle of the schedule; step 8 had only just begun
+        ([(7, 0.1)], 1),
+    ],
+)
+def test_a_last_file_with_fewer_complete_steps_is_not_taken(last, taken, tmp_path) -> None:
+    for rank in (0, 1):
+        for turn, steps in ((1, [(2, 50), (3, 50)]), (2, last)):
+            trace = torchs(rank, at=1000.0 * turn)
+            del trace["traceEvents"][0]
+            for number, (step, long) in enumerate(steps):
+                mark = event(f"ProfilerStep#{step}", 1000.0 * turn + 60 * number, long, "user_annotation")
+                trace["traceEvents"].append(mark)
+            written(trace, tmp_path / f"node1_{rank}.170000000000{turn}.pt.trace.json")
+    found = course.read_profile(tmp_path)
+    several = note(found, NoteKind.SEVERAL_FILES)
+    assert several.files == tuple(f"node1_{rank}.170000000000{taken}.pt.trace.json" for rank in (0, 1))
+
+
 def test_runs_without_ranks_that_came_one_after_the_other_are_not_ranks(tmp_path) -> None:
     for name, seconds in (("before.json", 0), ("after.json", 3600)):
         written(torchs(None, baseTimeNanoseconds=BASE + seconds * 10**9), tmp_path / name)
@@ -439,6 +461,13 @@ def test_ranks_that_somebody_merged_are_taken_apart(by, tmp_path) -> None:
             events.append({"ph": "M", "name": "process_labels", "pid": pid, "args": {"labels": f"rank: {rank}"}})
     found = course.read_profile(written({"traceEvents": events}, tmp_path / "all.json"))
     assert found.ranks == [0, 3] and [own[1] for own in shares(found)] == [20, 23]
+
+
+def test_a_rank_of_which_nothing_is_shown_is_left_out(tmp_path) -> None:
+    trace = torchs(None)
+    trace["traceEvents"].append(event("overhead", 1, 2, "overhead", pid="rank 7"))
+    trace["traceEvents"] += [one | {"pid": "rank 3"} for one in trace["traceEvents"][:3]]
+    assert course.read_profile(written(trace, tmp_path / "trace.json")).ranks == [3]
 
 
 # --- clocks ---------------------------------------------------------------------------------------------------------
@@ -547,6 +576,7 @@ CUT = '{"schemaVersion": 1, "deviceProperties": ['
         ),
         ("trace.json", b'[{"ph":"X","name":"f","pid":1,"tid":1,"ts":1,"dur":2}]', "none of its events"),
     ],
+    ids=lambda value: "data" if isinstance(value, bytes) else None,  # packed data holds the time at which it was packed
 )
 def test_what_is_no_trace_of_torch_is_called_what_it_is(name, data, pattern, tmp_path) -> None:
     (tmp_path / name).write_bytes(data)
