@@ -258,20 +258,19 @@ def _with_held_up(states: Sequence[GroupState], messages: Sequence[LoneMessage])
     for lone in messages:
         if not lone.call.is_over:
             oldest[lone.call.rank] = min(oldest[lone.call.rank], lone.call.record)
-    held = [state for state in states if state.kind not in (GroupKind.OVER, GroupKind.TOGETHER)]
+    new = [state for state in states if state.kind not in (GroupKind.OVER, GroupKind.TOGETHER)]
     left = [state for state in states if state.kind is GroupKind.TOGETHER]
-    marked = set()
-    while held:
-        for state in held:
+    held_up: set[int] = set()
+    while True:
+        for state in new:
             for rank in state.waiting:
                 oldest[rank] = min(oldest[rank], state.calls[rank][0].record)
-        held = [
-            state
-            for state in left
-            if id(state) not in marked and any(oldest[rank] < state.calls[rank][0].record for rank in state.waiting)
-        ]
-        marked |= set(map(id, held))
-    return [replace(state, is_held_up=id(state) in marked) for state in states]
+        new = [state for state in left if any(oldest[rank] < state.calls[rank][0].record for rank in state.waiting)]
+        if not new:
+            break
+        held_up |= set(map(id, new))
+        left = [state for state in left if id(state) not in held_up]
+    return [replace(state, is_held_up=id(state) in held_up) for state in states]
 
 
 def recorded_groups(dumps: Dumps) -> list[RecordedGroup]:

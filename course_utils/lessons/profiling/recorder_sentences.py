@@ -345,8 +345,8 @@ def _advice(state: GroupState, found: DumpComparison) -> list[str]:
         doing, they = ("does", "It") if len(state.absent) == 1 else ("do", "They")
         return [
             f"Next: find out what {ranks_text(state.absent)} {doing}{after}. "
-            f"{_idle_text(state, found)}{they} may be computing, have taken a different branch, have returned, have raised an error, or be waiting for something that isn't recorded, "
-            f"such as {unrecorded}."
+            f"{_idle_text(state, found)}{they} may be computing, have taken a different branch, have returned, have "
+            f"raised an error, or be waiting for something that isn't recorded, such as {unrecorded}."
         ]
     if state.kind is GroupKind.UNKNOWN:
         return [
