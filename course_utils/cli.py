@@ -80,7 +80,7 @@ def explain_launch(paths: Sequence[Path]) -> bool:
         return True
     if report and report.failed:
         return report.is_known
-    return bool(dumps.ranks) and not compared.is_wrong
+    return bool(dumps.ranks) and compared.has_ended_well
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from course_utils.lessons.profiling.recorder_dumps import GLOO, Dumps, RankDump, RecordedCall
+from course_utils.lessons.profiling.recorder_dumps import GLOO, Dumps, GroupProgress, RankDump, RecordedCall
 
 DEFAULT_GROUP = "default_pg"
 """What torch calls the group of all ranks."""
@@ -77,6 +77,9 @@ class GroupState:
         missing: members without a dump.
         last: each rank's last collective in the group, if there is one in the buffer.
         unfinished: number of the first collective that has not ended on a rank, for each rank that has one.
+        progress: how far ranks have got by torch's own count, as far as that is known.
+        is_held_up: whether all have come, but on a rank an older call goes on that waits for others, so that its GPU
+            has not begun with this one.
     """
 
     group: RecordedGroup
@@ -90,6 +93,19 @@ class GroupState:
     missing: tuple[int, ...]
     last: dict[int, RecordedCall]
     unfinished: dict[int, int]
+    progress: dict[int, GroupProgress]
+    is_held_up: bool = False
+
+    @property
+    def called(self) -> dict[int, int]:
+        """The number of each rank's last collective in the group, by its calls or by torch's own count."""
+        return _last_numbers(self.last, self.progress)
+
+    @property
+    def ended_elsewhere(self) -> int:
+        """The number up to which collectives have ended on some rank; -1 if that isn't known."""
+        before_open = max(self.unfinished.values(), default=0) - 1
+        return max([before_open, *(progress.ended for progress in self.progress.values())])
 
     @property
     def present(self) -> tuple[int, ...]:
@@ -101,8 +117,8 @@ class GroupState:
         """Ranks on whose GPUs a collective has not ended that has ended on others, and its number."""
         if any(calls[-1].backend == GLOO for calls in self.calls.values()):
             return {}
-        furthest = max(self.unfinished.values(), default=0)
-        return {rank: number for rank, number in self.unfinished.items() if number < furthest}
+        furthest = self.ended_elsewhere
+        return {rank: number for rank, number in self.unfinished.items() if number <= furthest}
 
     @property
     def feature(self) -> Feature:
@@ -154,6 +170,7 @@ class DumpComparison:
         ranks: those with a dump.
         missing: ranks without a dump.
         last: the last call of each rank, in whatever group.
+        has_open_calls_only: whether calls that have ended are left out of the dumps.
     """
 
     groups: tuple[GroupState, ...]
@@ -162,12 +179,23 @@ class DumpComparison:
     ranks: tuple[int, ...]
     missing: tuple[int, ...]
     last: dict[int, RecordedCall]
+    has_open_calls_only: bool
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether there is a group of which there are two dumps, as one alone can't be compared with anything."""
+        return any(len(state.present) > 1 for state in self.groups)
 
     @property
     def is_wrong(self) -> bool:
         """Whether anything differs, or a rank waits."""
         goes_on = any(not call.is_over for call in self.last.values())
         return goes_on or bool(self.messages) or any(state.kind is not GroupKind.OVER for state in self.groups)
+
+    @property
+    def has_ended_well(self) -> bool:
+        """Whether the dumps show that nothing is wrong. If there is nothing to compare them with, they don't."""
+        return not self.is_wrong and (self.is_compared or not self.missing)
 
     @property
     def causes(self) -> tuple[GroupState, ...]:
@@ -188,7 +216,12 @@ class DumpComparison:
         return len(self.causes) > 1 and all(map(self.follows, self.causes))
 
     def follows(self, state: GroupState) -> bool:
-        """Whether all ranks that are waited for in this group wait in a different one, or for a message."""
+        """Whether all ranks that are waited for in this group wait in a different one, or for a message.
+
+        If all have come, nobody is waited for; then it is whether an older call holds one of them up.
+        """
+        if state.kind is GroupKind.TOGETHER:
+            return state.is_held_up
         waited_for = state.waited_for
         return bool(waited_for) and all(self.waits_in(rank, state.group.name) for rank in waited_for)
 
@@ -209,10 +242,35 @@ def compare_dumps(dumps: Dumps) -> DumpComparison:
     everyone = {rank for group in groups for rank in group.members} | set(dumps.ranks)
     missing = tuple(sorted(everyone - set(dumps.ranks)))
     last = {rank: dump.calls[-1] for rank, dump in dumps.ranks.items() if dump.calls}
-    found = DumpComparison(tuple(states), messages, met, tuple(dumps.ranks), missing, last)
+    states = _with_held_up(states, messages)
+    found = DumpComparison(tuple(states), messages, met, tuple(dumps.ranks), missing, last, dumps.has_open_calls_only)
     order = list(GroupKind)
     states.sort(key=lambda state: (state.kind is GroupKind.OVER, found.follows(state), order.index(state.kind)))
     return replace(found, groups=tuple(states))
+
+
+def _with_held_up(states: Sequence[GroupState], messages: Sequence[LoneMessage]) -> list[GroupState]:
+    """Mark the groups in which all have come, but a rank has an older call that waits, directly or through others.
+
+    A GPU works through most calls in the order in which it was given them.
+    """
+    oldest: dict[int, float] = defaultdict(lambda: math.inf)
+    for lone in messages:
+        if not lone.call.is_over:
+            oldest[lone.call.rank] = min(oldest[lone.call.rank], lone.call.record)
+    new = [state for state in states if state.kind not in (GroupKind.OVER, GroupKind.TOGETHER)]
+    left = [state for state in states if state.kind is GroupKind.TOGETHER]
+    held_up: set[int] = set()
+    while True:
+        for state in new:
+            for rank in state.waiting:
+                oldest[rank] = min(oldest[rank], state.calls[rank][0].record)
+        new = [state for state in left if any(oldest[rank] < state.calls[rank][0].record for rank in state.waiting)]
+        if not new:
+            break
+        held_up |= set(map(id, new))
+        left = [state for state in left if id(state) not in held_up]
+    return [replace(state, is_held_up=id(state) in held_up) for state in states]
 
 
 def recorded_groups(dumps: Dumps) -> list[RecordedGroup]:
@@ -279,12 +337,14 @@ def group_state(group: RecordedGroup, dumps: dict[int, RankDump]) -> GroupState:
     numbered = {rank: _by_sequence(group, dumps[rank]) for rank in present}
     last = {rank: calls[max(calls)][-1] for rank, calls in numbered.items() if calls}
     missing = tuple(rank for rank in group.members if rank not in dumps)
+    progress = _progress_in(group, dumps)
+    called = _last_numbers(last, progress)
     first = max([min(numbered[rank]) for rank in last if dumps[rank].has_dropped], default=0)
     unfinished = {rank: number for rank in last if (number := _first_unfinished(numbered[rank], dumps[rank])) >= 0}
     agreed: tuple[int, int] | None = None
     for sequence in sorted({number for calls in numbered.values() for number in calls if number >= first}):
         calls = {rank: numbered[rank][sequence] for rank in present if sequence in numbered[rank]}
-        absent = tuple(rank for rank in present if rank not in last or last[rank].sequence < sequence)
+        absent = tuple(rank for rank in present if called.get(rank, -1) < sequence)
         parties = _parties(calls)
         waiting = tuple(rank for rank, called in calls.items() if _has_not_gone_on(called[-1], dumps[rank]))
         if len(parties) > 1 or _splits_disagree(calls, group):
@@ -300,8 +360,28 @@ def group_state(group: RecordedGroup, dumps: dict[int, RankDump]) -> GroupState:
         else:
             agreed = (agreed[0] if agreed else sequence, sequence)
             continue
-        return GroupState(group, kind, agreed, sequence, parties, calls, waiting, absent, missing, last, unfinished)
-    return GroupState(group, GroupKind.OVER, agreed, -1, (), {}, (), (), missing, last, unfinished)
+        return GroupState(
+            group, kind, agreed, sequence, parties, calls, waiting, absent, missing, last, unfinished, progress
+        )
+    return GroupState(group, GroupKind.OVER, agreed, -1, (), {}, (), (), missing, last, unfinished, progress)
+
+
+def _progress_in(group: RecordedGroup, dumps: dict[int, RankDump]) -> dict[int, GroupProgress]:
+    """Return how far ranks have got in a group, unless it has messages too, which torch may have counted as well."""
+    present = [rank for rank in group.members if rank in dumps]
+    calls = [call for rank in present for call in dumps[rank].calls if call.group == group.name]
+    if not group.is_known or any(call.is_message or call.backend == GLOO for call in calls):
+        return {}
+    return {
+        rank: dumps[rank].progress[group.name]
+        for rank in present
+        if group.name in dumps[rank].progress and dumps[rank].members.get(group.name) == group.members
+    }
+
+
+def _last_numbers(last: dict[int, RecordedCall], progress: dict[int, GroupProgress]) -> dict[int, int]:
+    numbers = {rank: counted.called for rank, counted in progress.items()}
+    return numbers | {rank: max(call.sequence, numbers.get(rank, -1)) for rank, call in last.items()}
 
 
 def _has_not_gone_on(call: RecordedCall, dump: RankDump) -> bool:

@@ -30,6 +30,7 @@ MOST_DIMENSIONS = 64
 """Of a tensor, in torch."""
 _RANK = re.compile(r"(?<!\d)(\d{1,6})(?:\.(?:json|pickle|pkl|bin|dump|txt))?$")
 _DUMP_NAME = re.compile(r"trace_rank|flight|fr_trace|fr_dump|^_?dump_?\d", re.IGNORECASE)
+_DIGITS = re.compile(r"[0-9]{1,18}")
 _MESSAGE = re.compile(r"(?P<operation>send|recv) (?P<first>\d{1,9})(?:->|<-)(?P<second>\d{1,9})")
 _TORCH = re.compile(r"(?:^|/)torch/(?:_|autograd|cuda|distributed|func|jit|nn|optim|ops|testing|utils)")
 _COURSE = re.compile(r"/course_utils/(?:trace|ranks)/")
@@ -105,13 +106,28 @@ class RecordedCall:
 
 
 @dataclass(frozen=True)
+class GroupProgress:
+    """How far a rank has got in a group by torch's own count, which is also there for calls that aren't in the dump.
+
+    Attributes:
+        called: number of the last collective that the rank has called.
+        ended: number of the last one that has ended.
+    """
+
+    called: int
+    ended: int
+
+
+@dataclass(frozen=True)
 class RankDump:
     """The dump of one rank.
 
     Attributes:
         calls: in the order in which they were made.
         members: for each name of a group, the ranks in it; groups whose ranks torch has not recorded are left out.
-        has_dropped: whether the first calls are no longer in the buffer, which keeps the last 2,000.
+        has_dropped: whether the first calls aren't in the dump: the buffer keeps the last 2,000, and some dumps have
+            only those that have not ended.
+        progress: for each name of a group, how far the rank has got in it, as far as that is known.
     """
 
     rank: int
@@ -120,6 +136,7 @@ class RankDump:
     calls: tuple[RecordedCall, ...]
     members: dict[str, tuple[int, ...]]
     has_dropped: bool
+    progress: dict[str, GroupProgress]
 
 
 @dataclass(frozen=True)
@@ -133,6 +150,13 @@ class Dumps:
     ranks: dict[int, RankDump] = field(default_factory=dict)
     unread: dict[Path, str] = field(default_factory=dict)
     left_out: tuple[Path, ...] = ()
+
+    @property
+    def has_open_calls_only(self) -> bool:
+        """Whether calls that have ended were left out, as `TORCH_INCLUDE_ONLY_ACTIVE` does."""
+        calls = [call for dump in self.ranks.values() for call in dump.calls]
+        has_dropped = any(dump.has_dropped for dump in self.ranks.values())
+        return has_dropped and not any(call.is_over for call in calls)
 
     @property
     def files(self) -> frozenset[Path]:
@@ -307,8 +331,43 @@ def dump_of(data: Any, rank: int, file: Path = Path()) -> RankDump:
     calls = sorted((_call(entry, rank, number) for number, entry in enumerate(entries)), key=lambda call: call.record)
     return RankDump(
         rank, file, _text(data.get("version")), tuple(_with_state_of_their_end(calls)), _members(data.get("pg_config")),
-        bool(calls) and calls[0].record > 0,
+        bool(calls) and calls[0].record > 0, _progress(data, calls),
     )  # fmt: skip
+
+
+def _progress(data: dict[str, Any], calls: Sequence[RecordedCall]) -> dict[str, GroupProgress]:
+    """Return how far the rank has got in each group.
+
+    Torch counts under numbers that each rank gives its groups in the order in which they were made. A call has both
+    the number and the name. For groups without a call, the names are put in order, if there is a count for each.
+    """
+    counted, config = data.get("pg_status"), data.get("pg_config")
+    status = {_text(number): _counted(each) for number, each in counted.items()} if isinstance(counted, dict) else {}
+    names = {_text(entry.get("pg_id")): _group(entry)[0] for entry in data["entries"]}
+    made = [_text(name) for name in config] if isinstance(config, dict) else []
+    if len(made) == len(status) and all(map(_DIGITS.fullmatch, [*made, *status])):
+        in_order = dict(zip(sorted(status, key=int), sorted(made, key=int), strict=True))
+        names = in_order | names if in_order | names == in_order else names
+    last = {call.group: call.sequence for call in calls if not call.is_message}
+    return {
+        name: progress
+        for number, name in names.items()
+        if (progress := status.get(number)) and progress.called >= last.get(name, 0)
+    }
+
+
+def _counted(status: Any) -> GroupProgress | None:
+    """The counts of a group: numbers, which JSON has as texts. They are -1 where torch doesn't count."""
+    counts = [status.get(f"last_{what}_collective") for what in ("enqueued", "completed")] if _is_dict(status) else []
+    texts = [_text(number) for number in counts]
+    if not texts or not all(map(_DIGITS.fullmatch, texts)):
+        return None
+    called, ended = map(int, texts)
+    return GroupProgress(called, ended) if ended <= called else None
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _is_entry(entry: Any) -> bool:

@@ -86,7 +86,7 @@ def _first_text(dumps: Dumps, found: DumpComparison, first: FirstRanks) -> str:
     if not found.last:
         return "these ranks have recorded nothing."
     if not found.is_wrong:
-        return "the ranks agree in everything that they have called, and all of it has ended. No collective waits."
+        return _well_text(found)
     if not first.suspects:
         return "as far as these dumps show, no rank waits for a different one in particular."
     if not first.shows_where:
@@ -95,6 +95,20 @@ def _first_text(dumps: Dumps, found: DumpComparison, first: FirstRanks) -> str:
             f"{count(len(first.missing), 'rank')} without a dump is to blame can't be known."
         )
     return _suspects_text(first)
+
+
+def _well_text(found: DumpComparison) -> str:
+    if found.is_compared:
+        return "the ranks agree in everything that they have called, and all of it has ended. No collective waits."
+    ranks = ranks_text(found.ranks)
+    ended = f"all that {ranks} {'has' if len(found.ranks) == 1 else 'have'} called has ended"
+    if not found.missing:
+        return f"{ended}. No collective waits."
+    dumps = "the dump or the log" if len(found.missing) == 1 else "the dumps or the logs"
+    return (
+        f"{ended}, and there is no dump to compare this with, so no rank can be named as the cause. "
+        f"Next: look for {dumps} of {ranks_text(found.missing)}."
+    )
 
 
 def _suspects_text(first: FirstRanks) -> str:
@@ -127,9 +141,17 @@ def _other_texts(
             "which may follow from the above."
         )
     if len(followers := [state for state in followers if id(state) not in shown]) == 1:
-        texts.append(_follower_text(followers[0], found))
-    elif followers:
-        texts.append(f"{count(len(followers), 'more group')} wait for ranks that wait elsewhere.")
+        return [*texts, _follower_text(followers[0], found)]
+    held_up = sum(state.is_held_up for state in followers)
+    if behind := len(followers) - held_up:
+        verb = "waits" if behind == 1 else "wait"
+        texts.append(f"{count(behind, 'more group')} {verb} for ranks that wait elsewhere.")
+    if held_up:
+        these = "this follows" if held_up == 1 else "these follow"
+        texts.append(
+            f"In {count(held_up, 'more group')} all ranks have come, but one of them still waits in an older call, so "
+            f"{these} from the above."
+        )
     return texts
 
 
@@ -146,7 +168,9 @@ def _read_texts(dumps: Dumps, found: DumpComparison) -> list[str]:
     if dumps.left_out:
         names = join([printable(f"{file.parent.name}/{file.name}") for file in dumps.left_out[:MOST_FILES]])
         sentences.append(f"Some ranks have a second dump, from a different run, which is left out: {names}.")
-    if dropped := [rank for rank, dump in dumps.ranks.items() if dump.has_dropped]:
+    if dumps.has_open_calls_only:
+        sentences.append("These dumps hold only calls that have not ended.")
+    elif dropped := [rank for rank, dump in dumps.ranks.items() if dump.has_dropped]:
         whose = "these ranks" if len(dropped) == len(dumps.ranks) else ranks_text(dropped)
         sentences.append(f"The first calls of {whose} are no longer in the buffer.")
     if found.last and not any(call.line for dump in dumps.ranks.values() for call in dump.calls):
@@ -168,14 +192,21 @@ def _group_text(state: GroupState, found: DumpComparison) -> str:
 
 def _lagging_lines(state: GroupState) -> list[str]:
     """On which ranks earlier collectives go on, if others have ended them."""
-    by_number: dict[int, list[int]] = {}
+    called = state.called
+    ranks_of: dict[tuple[int, int], list[int]] = {}
     for rank, number in state.lagging.items():
-        by_number.setdefault(number, []).append(rank)
+        if number < state.sequence:
+            ranks_of.setdefault((number, min(called[rank], state.ended_elsewhere)), []).append(rank)
     return [
-        f"    {ranks_text(ranks)}: collective {number} has not ended here, though it has elsewhere"
-        for number, ranks in list(by_number.items())[:MOST_PARTIES]
-        if number < state.sequence
+        f"    {ranks_text(ranks)}: {_collectives_text(first, last)} not ended here, though "
+        f"{'it has' if first == last else 'they have'} elsewhere"
+        for (first, last), ranks in list(ranks_of.items())[:MOST_PARTIES]
     ]
+
+
+def _collectives_text(first: int, last: int) -> str:
+    several = f"{first} {'and' if last == first + 1 else 'to'} {last}"
+    return f"collectives {several} have" if first < last else f"collective {first} has"
 
 
 def _agreed_text(state: GroupState) -> str:
@@ -210,7 +241,7 @@ def _absent_texts(state: GroupState, found: DumpComparison) -> list[str]:
     ranks_of: dict[str, list[int]] = {}
     for rank in state.absent:
         own, last = state.last.get(rank), found.last.get(rank)
-        here = f"the last collective here is number {own.sequence}" if own else "nothing called here"
+        here = f"the last collective here is number {own.sequence}" if own else _uncalled_text(rank, state, found)
         if own and own == last:
             text = f"{here}, {call_text((own,))}"
         else:
@@ -219,6 +250,15 @@ def _absent_texts(state: GroupState, found: DumpComparison) -> list[str]:
     lines = [f"{ranks_text(ranks)}: {text}" for text, ranks in ranks_of.items()]
     left = len(lines) - MOST_PARTIES
     return [*lines[:MOST_PARTIES], f"and {count(left, 'more line')} like these"] if left > 0 else lines
+
+
+def _uncalled_text(rank: int, state: GroupState, found: DumpComparison) -> str:
+    """What is known of a rank in whose dump there is no call of this group."""
+    progress = state.progress.get(rank)
+    if progress and progress.called:
+        ended = "has ended" if progress.ended == progress.called else "has not ended"
+        return f"the last collective here is number {progress.called}, which {ended}"
+    return "no open call here" if found.has_open_calls_only else "nothing called here"
 
 
 def _last_text(call: RecordedCall) -> str:
@@ -253,7 +293,7 @@ def _unseen(state: GroupState) -> str:
 
 def _together_text(state: GroupState, found: DumpComparison) -> str:
     lines = [f"all ranks have come to collective {state.sequence}, which has not ended:", *_party_lines(state)]
-    if over := [rank for rank in state.calls if rank not in state.waiting]:
+    if over := [rank for rank in state.present if rank not in state.waiting]:
         lines.append(f"    it has ended on {ranks_text(over)}")
     scheduled, started = (
         [rank for rank, calls in state.calls.items() if calls[-1].state == name] for name in ("scheduled", "started")
@@ -268,26 +308,45 @@ def _together_text(state: GroupState, found: DumpComparison) -> str:
     return "\n".join(lines)
 
 
+def _lagging_advice(state: GroupState) -> str:
+    """Where to look if some ranks have called what others have ended, and it goes on there."""
+    is_single = len(state.lagging) == 1
+    log, gpu = ("the log", "whose GPU is") if is_single else ("the logs", "whose GPUs are")
+    failed = "The GPU may have failed or hang" if is_single else "These GPUs may have failed or hang"
+    process, node = ("its process", "its node") if is_single else ("their processes", "their nodes")
+    return (
+        f"Next: look into {log} of {ranks_text(state.lagging)}, {gpu} behind, for a CUDA error for example. {failed}, "
+        f"or {process} may hang. For errors of NVIDIA's GPUs, run `dmesg | grep -i xid` and `nvidia-smi` on {node}."
+    )
+
+
+def _idle_text(state: GroupState, found: DumpComparison) -> str:
+    """Say of ranks that have not come that their calls have ended, if that is known, as it leaves out their GPUs."""
+    counted = [state.progress.get(rank) for rank in state.absent]
+    has_ended = all(progress and progress.ended == progress.called for progress in counted)
+    if not has_ended or any(rank in found.last and not found.last[rank].is_over for rank in state.absent):
+        return ""
+    if len(counted) == 1:
+        return "All that it has called here has ended, so it is or hangs in its own program. "
+    return "All that they have called here has ended, so they are or hang in their own programs. "
+
+
 def _advice(state: GroupState, found: DumpComparison) -> list[str]:
     """What to do next, in a line; nothing if that is not known."""
     is_gloo = any(calls[-1].backend == GLOO for calls in state.calls.values())
     if state.kind is GroupKind.DIFFERENT:
         return [f"Next: {NEXT[state.feature]}."]
     if state.lagging:
-        ranks, gpus = ranks_text(state.lagging), "GPU is" if len(state.lagging) == 1 else "GPUs are"
-        return [
-            f"Next: look into {'the log' if len(state.lagging) == 1 else 'the logs'} of {ranks}, whose {gpus} behind. "
-            "For errors of NVIDIA's GPUs, run `dmesg | grep -i xid` on the node."
-        ]
+        return [_lagging_advice(state)]
     if state.kind is GroupKind.BEHIND:
         last = found.last.get(state.absent[0]) if len(state.absent) == 1 else None
         after = f" after {line_text(last)}" if last and last.line else ""
         unrecorded = "data or a message" if is_gloo else "data"
         doing, they = ("does", "It") if len(state.absent) == 1 else ("do", "They")
         return [
-            f"Next: find out what {ranks_text(state.absent)} {doing}{after}. {they} may be computing, have taken a "
-            "different branch, have returned, have raised an error, or be waiting for something that isn't recorded, "
-            f"such as {unrecorded}."
+            f"Next: find out what {ranks_text(state.absent)} {doing}{after}. "
+            f"{_idle_text(state, found)}{they} may be computing, have taken a different branch, have returned, have "
+            f"raised an error, or be waiting for something that isn't recorded, such as {unrecorded}."
         ]
     if state.kind is GroupKind.UNKNOWN:
         return [
@@ -352,6 +411,11 @@ def _message_text(lone: LoneMessage, found: DumpComparison, is_described: bool) 
 
 
 def _follower_text(state: GroupState, found: DumpComparison) -> str:
+    if state.is_held_up:
+        return (
+            f"In {group_text(state.group)}, all ranks have come to collective {state.sequence}, but one of them still "
+            "waits in an older call. So this follows from the above."
+        )
     waited_for = state.waited_for
     reason = found.waits_in(waited_for[0], state.group.name)
     where = group_text(reason.group) if isinstance(reason, GroupState) else "a send or a receive"
@@ -363,7 +427,7 @@ def _follower_text(state: GroupState, found: DumpComparison) -> str:
 
 
 def _over_texts(found: DumpComparison) -> list[str]:
-    over = [state for state in found.groups if state.kind is GroupKind.OVER and state.last]
+    over = [state for state in found.groups if state.kind is GroupKind.OVER and state.last and len(state.present) > 1]
     if not over or not found.is_wrong:
         return []
     names = join([group_text(state.group) for state in over[:MOST_GROUPS]])

@@ -110,10 +110,9 @@ def _behind(state: GroupState, number: int) -> frozenset[int]:
 
     So a rank whose last call has not ended does not wait for others that are already further.
     """
+    called = state.called
     return frozenset(
-        rank
-        for rank in state.present
-        if rank not in state.last or state.last[rank].sequence < number or state.unfinished.get(rank, number) < number
+        rank for rank in state.present if called.get(rank, -1) < number or state.unfinished.get(rank, number) < number
     )
 
 
