@@ -273,9 +273,10 @@ MEANINGS = (
     sign("NCCL's own error", r"(group|HCCL) watchdog thread terminated with exception|c10::Dist\w+"),
     sign(
         "MPI's own error",
-        r"MPI_ERRORS_ARE_FATAL|Fatal error in \w*MPI_\w+|MPI_ABORT was invoked|\bAbort\(\d+\) on node",
+        r"MPI_ERRORS_ARE_FATAL|Fatal error in \w*MPI_\w+|MPI_ABORT was invoked|called MPI_Abort\(",
     ),
-    sign("aborted", r"Aborted +\(core dumped\)|SIGABRT|terminate called|libc\+\+abi: terminating|Signal: Aborted"),
+    sign("aborted", r"Aborted +\(core dumped\)|SIGABRT|Signal: Aborted"),
+    sign("aborted", r"terminate called (?!after throwing an instance of ')"),
     sign("killed", r"\d+ Killed\b|: task \d+: Killed|SIGKILL|^Killed$|exited on signal 9"),
     sign("interrupted", r"KeyboardInterrupt"),
     consequence("terminated", r"SignalException|got signal: 1?[125]\b|: Terminated$"),

@@ -31,7 +31,7 @@ _CPP = re.compile(
     r"^\s*(?:terminate called after throwing an instance of '([^']+)'"
     r"|libc\+\+abi: terminating (?:due to|with) uncaught exception of type ([\w:<>]+))"
 )
-_WHAT = re.compile(r"^\s*what\(\): ")
+_WHAT = re.compile(r"^\s*what\(\):")
 _ORIGINAL = re.compile(r"^\s*Original Traceback")
 _NESTED = re.compile(r"^\s*-- Process (\d+) terminated with the following error")
 _OF_RAY = re.compile(r"ray::\S+\(\)")
