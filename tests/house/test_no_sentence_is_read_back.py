@@ -71,7 +71,7 @@ READERS_OF_LOGS = {
     f"course_utils/lessons/gpu_nodes/failures/{name}.py"
     for name in (
         "clocks", "enqueued_work", "exit_codes", "identities", "line_reports", "log_files", "log_parser",
-        "logged_launches", "readable_log", "rules", "tracebacks", "writers",
+        "logged_launches", "own_words", "readable_log", "rules", "tracebacks", "writers",
     )
 }  # fmt: skip
 """Modules that know the words of launchers, PyTorch, MPI and Slurm: their patterns are for logs of other programs."""

@@ -932,6 +932,37 @@ CASES = {
         3,
         (0,),
     ),
+    "an error at the start that the program survived": case(
+        """
+        Error in reading the old plan, a new one is made
+        step 1
+        step 2
+        srun: error: n1: task 0: Exited with exit code 1
+        """,
+        "exit code",
+        4,
+        (0,),
+    ),
+    "the GPU's memory is full in a library of C++": case(
+        """
+        terminate called after throwing an instance of 'thrust::system::system_error'
+          what():  parallel_for failed: out of memory
+        Aborted (core dumped)
+        """,
+        "out of GPU memory",
+        2,
+    ),
+    "Fortran's words for a process that was ended from outside": case(
+        """
+        [n1:4711] *** An error occurred in MPI_Recv
+        [n1:4711] *** MPI_ERR_TRUNCATE: message truncated
+        forrtl: error (78): process killed (SIGTERM)
+        Image              PC                Routine            Line        Source
+        srun: error: n1: task 3: Exited with exit code 1
+        """,
+        "mismatched collectives",
+        2,
+    ),
     # A rank that the others name.
     "Horovod names the rank that is missing": case(
         """
@@ -1039,6 +1070,7 @@ WORDS = {
         "forrtl: severe (41): insufficient virtual memory",
     ),
     "out of GPU memory": (
+        "terminate called after throwing an instance of 'std::bad_alloc': what(): out_of_memory: CUDA error",
         "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has 79.1 GiB",
         "node01:77:91 [0] enqueue.cc:1410 NCCL WARN Cuda failure 2 'out of memory'",
         "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 640.00 MiB. GPU 1 has a total capacity of 63.98 GiB",
@@ -1257,7 +1289,9 @@ WORDS = {
         "forrtl: severe (174): SIGSEGV, segmentation fault occurred",
         "/var/spool/slurm_script: line 9:  77 Segmentation fault      (core dumped) python train.py",),
     "bus error": ("line 9: 77 Bus error               (core dumped) python train.py",),
-    "aborted": ("line 9: 77 Aborted                 (core dumped) python train.py",),
+    "aborted": (
+        "terminate called without an active exception",
+        "line 9: 77 Aborted                 (core dumped) python train.py",),
     "killed": ("/var/spool/slurm_script: line 9:  77 Killed                  python train.py",),
     "interrupted": ("KeyboardInterrupt",),
     "terminated": (

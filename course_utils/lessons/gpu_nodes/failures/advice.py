@@ -348,7 +348,7 @@ ADVICE = {
         READING,
     ),
     "missing rank": Advice(
-        "The other ranks waited in a collective for this rank, which never came to it.",
+        "A rank never came to a collective in which the others waited for it.",
         "Find out what it did instead: whether it had ended, took a different branch, or had fewer batches. All ranks "
         "need the same number of steps.",
         HANGS,

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, exits_of, tasks_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.own_words import ENDS_ITSELF, OWN_ERROR, own_error
+from course_utils.lessons.gpu_nodes.failures.own_words import ENDS_ITSELF, OWN_ERROR, PROGRESS, own_error
 from course_utils.lessons.gpu_nodes.failures.rules import is_error, may_mean, meaning_of
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind
 from course_utils.lessons.gpu_nodes.failures.tracebacks import Tracebacks, tracebacks_of, unmarked, words_of
@@ -40,7 +40,6 @@ _LAUNCHERS_OWN = {
 """Exceptions of launchers, which say only that a process failed."""
 _MISSING_FILE = re.compile(r"No such file or directory: '(/[^']+)'")
 _WROTE = re.compile(r"\b(?:wrote|saved|written|saving|save)\b", re.IGNORECASE)
-_PROGRESS = re.compile(r"\b(?:step|epoch|iter\w*|loss|batch)\b[ :=\[]*\d|\bit/s\b|s/it\b|\d%\|", re.IGNORECASE)
 _SOURCE = re.compile(r"^(?:\[rank\d+\]:)?\s+(?:raise|return|assert|if|print)\b|^\++ |^\s*#|.{0,100}\b(?:DEBUG|TRACE)\b")
 """Code, commands that a shell repeats, and what a program says only to its developers."""
 _TORCHRUN_AGENT = re.compile(r"^\[?[WEIF]\d{4} [\d:.]+ (\d+) torch/distributed/(?:run|elastic/agent|launcher)")
@@ -153,7 +152,7 @@ def _still_missing(reports: Iterable[FailureReport], lines: Sequence[Line]) -> I
     """Yield the reports without those of missing ranks that arrived after all, as the progress afterwards shows."""
     latest: dict[str, int] = {}
     for line in lines:
-        if _PROGRESS.search(line.text):
+        if PROGRESS.search(line.text):
             latest[line.file] = line.number
     for report in reports:
         if report.failure != "missing rank" or latest.get(report.line.file, 0) < report.line.number:
@@ -176,7 +175,7 @@ def _not_survived(reports: list[FailureReport], lines: Sequence[Line]) -> list[F
     progress: dict[tuple[str, int | None], list[int]] = defaultdict(list)
     position = {_key(report.line): 0 for report in reports}
     for index, line in enumerate(lines):
-        if _PROGRESS.search(line.text):
+        if PROGRESS.search(line.text):
             progress[line.file, line.rank].append(index)
         if _key(line) in position:
             position[_key(line)] = index

@@ -12,6 +12,8 @@ OWN_ERROR = "error of the program"
 """The failure of a program that found an error, printed it, and stopped."""
 ENDS_ITSELF = {EXIT_CODE, "aborted", "MPI's own error"}
 """Signs that a program stopped itself."""
+PROGRESS = re.compile(r"\b(?:step|epoch|iter\w*|loss|batch)\b[ :=\[]*\d|\bit/s\b|s/it\b|\d%\|", re.IGNORECASE)
+"""What a program prints that goes on as it should."""
 _NEAR = 12
 """So many of a program's last lines may tell why it stopped."""
 _OF_A_LAUNCHER = re.compile(
@@ -31,18 +33,20 @@ _ERROR = re.compile(
 )
 _NO_ERROR = re.compile(
     r"warning|\bignored\b|wandb|Lmod|\b(?:mean|max\w*|relative|estimated|rms|absolute|test|train\w*) \w* ?error"
-    r"|\berrors?: *0|\bINFO\b|\bDEBUG\b|^\W*$|cannot be preloaded|\bW0000\b|\bE0000\b",
+    r"|\berrors?: *0|\bINFO\b|\bDEBUG\b|^\W*$|cannot be preloaded|cpuinfo|forrtl: error|\bW0000\b|\bE0000\b",
     re.IGNORECASE,
 )
 
 
 def _upwards(lines: Sequence[Line], sign: Line, passed: Container[int]) -> Iterator[Line]:
-    """Yield the program's lines above a sign, the last one first."""
+    """Yield the program's lines above a sign, the last one first, back to where it still made progress."""
     end = next((index for index, line in enumerate(lines) if line is sign), 0)
     for index in range(end - 1, -1, -1):
         line = lines[index]
         if line.file != sign.file or (sign.rank is not None and line.rank not in (None, sign.rank)):
             continue
+        if PROGRESS.search(line.text):
+            return
         if index not in passed and line.text.strip() and not _OF_A_LAUNCHER.search(unmarked(line.text)):
             yield line
 

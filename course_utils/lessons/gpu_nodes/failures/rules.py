@@ -113,14 +113,13 @@ MEANINGS = (
     cause("disk full", r"No space left on device|ENOSPC|Errno 28\b", unless=r"/dev/shm"),
     cause("out of memory", r"ray\.exceptions\.OutOfMemoryError|java\.lang\.OutOfMemoryError|running low on memory"),
     cause("out of memory", r"[Cc]group out of memory|Out of memory: Killed|oom[-_]kill|: Out Of Memory|OOM Killed"),
+    cause("out of GPU memory", r"(cudaErrorMemoryAllocation|parallel_for failed): out of memory|out_of_memory: CUDA"),
     cause("out of memory", r"DefaultCPUAllocator: |Cannot allocate memory|bad_alloc|\bMemoryError\b|allocator cpu\b"),
     cause("out of memory", r"[Ee]xceeded (job |step )?memory limit|TERM_MEMLIMIT|insufficient virtual memory"),
     cause(
         "out of GPU memory", r"(CUDA|HIP|NPU|XPU|MPS backend) out of memory|OutOfMemoryError|CUDA error: out of memory"
     ),
-    cause(
-        "out of GPU memory", r"HIP error: out of memory|hipErrorOutOfMemory|cudaErrorMemoryAllocation|allocator GPU_"
-    ),
+    cause("out of GPU memory", r"HIP error: out of memory|hipErrorOutOfMemory|allocator GPU_"),
     cause("out of GPU memory", r"Cuda failure .*out of memory|CUBLAS_STATUS_ALLOC_FAILED|OUT_OF_DEVICE_MEMORY"),
     cause("out of GPU memory", r"RESOURCE_EXHAUSTED: Out of memory|OUT_OF_MEMORY: |CUDA_ERROR_OUT_OF_MEMORY"),
     # Software.
@@ -188,7 +187,7 @@ MEANINGS = (
     ),
     # How ranks meet and talk.
     cause("NCCL interface", r"no socket interface found|address .*with family \d+ is neither AF_INET"),
-    cause("NCCL interface", r"Unable to find address for: \S+"),
+    cause("NCCL interface", r"Unable to find (address|interface) for: \S+"),
     cause("InfiniBand", r"NET/IB ?: .*Got (async event|completion)"),
     cause("mismatched collectives", r"Detected mismatch between collectives|op\.preamble\.length <= op\.nbytes"),
     cause(
@@ -279,7 +278,7 @@ MEANINGS = (
     sign("aborted", r"terminate called (?!after throwing an instance of ')"),
     sign("killed", r"\d+ Killed\b|: task \d+: Killed|SIGKILL|^Killed$|exited on signal 9"),
     sign("interrupted", r"KeyboardInterrupt"),
-    consequence("terminated", r"SignalException|got signal: 1?[125]\b|: Terminated$"),
+    consequence("terminated", r"SignalException|got signal: 1?[125]\b|: Terminated$|forrtl: error \(78\)"),
 )
 """Of the rules that a line fits, the first one counts."""
 
@@ -301,7 +300,7 @@ _WORDS = (
     "shut down", "stop_waiting",
     "segmentation", "signal", "sigkill", "sigabrt", "sigsegv", "sigbus", "abort", "fatal", "terminat", "interrupt",
     "chdir", "too old", "insufficient", "compatible", "offline", "configured", "misaligned", "available",
-    "permitted", "find address", "exited", "header", "gated", "uncorrectable", "compile", "same model", "execut",
+    "permitted", "unable to find", "exited", "header", "gated", "uncorrectable", "compile", "same model", "execut",
     "already filled", "device", "fault", "ancdata", "too many", "input/output", "stale", "endpoint",
     "code object", "invalid", "violates", "errno", "out_of_memory", "unsupported", "execve", "nccl built in",
     "without nccl", "forward compat", "gpu is lost", "aperture", "gpu hang", "gpu reset", "different number",
