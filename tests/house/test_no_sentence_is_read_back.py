@@ -71,7 +71,8 @@ READERS_OF_LOGS = {
     f"course_utils/lessons/gpu_nodes/failures/{name}.py"
     for name in (
         "clocks", "enqueued_work", "exit_codes", "identities", "launch_size", "line_reports", "log_files", "log_parser",
-        "logged_bars", "logged_launches", "piled_tracebacks", "readable_log", "rules", "tracebacks", "writers",
+        "logged_bars", "logged_launches", "own_words", "piled_tracebacks", "readable_log", "rules", "tracebacks",
+        "writers",
     )
 }  # fmt: skip
 """Modules that know the words of launchers, PyTorch, MPI and Slurm: their patterns are for logs of other programs."""

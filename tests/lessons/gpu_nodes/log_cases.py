@@ -182,8 +182,8 @@ CASES = {
         --------------------------------------------------------------------------
         [n9:26185] [[63355,0],4]-[[63355,1],52] mca_oob_tcp_msg_recv: readv failed: Connection reset by peer (104)
         """,
-        "MPI's own error",
-        4,
+        "error of the program",
+        1,
         (0,),
     ),
     # Nobody says why.
@@ -623,7 +623,7 @@ CASES = {
         epoch 1:  20%|##  | 2/10\repoch 1:  30%|### | 3/10\repoch 1:  40%|####| 4/10
         [rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.
         """,
-        "out of memory",
+        "out of GPU memory",
         3,
         (1,),
     ),
@@ -674,9 +674,378 @@ CASES = {
         "unfit checkpoint",
         5,
     ),
+    # Exceptions while others are handled.
+    "a look-up that failed in a package, and what ended the program": case(
+        """
+        [rank2]: Traceback (most recent call last):
+        [rank2]:   File "/opt/envs/sea/lib/python3.11/site-packages/shelfstore/cache.py", line 31, in take
+        [rank2]:     return self._open[key]
+        [rank2]:            ~~~~~~~~~~^^^^^
+        [rank2]: KeyError: ('/data/waves/run7.nc', 'w')
+
+        [rank2]: During handling of the above exception, another exception occurred:
+
+        [rank2]: Traceback (most recent call last):
+        [rank2]:   File "/home/ada/waves/forecast.py", line 61, in save
+        [rank2]:     store.write('/data/waves/run7.nc', result)
+        [rank2]:   File "/opt/envs/sea/lib/python3.11/site-packages/shelfstore/cache.py", line 40, in write
+        [rank2]:     handle = open(path, 'w')
+        [rank2]: PermissionError: [Errno 13] Permission denied: '/data/waves/run7.nc'
+        """,
+        "PermissionError",
+        14,
+        (2,),
+    ),
+    "a package that says in its own words what it did not find": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/env/lib/python3.12/site-packages/zoo/auto.py", line 1034, in load
+            kind = KINDS[settings["kind"]]
+          File "/home/ada/env/lib/python3.12/site-packages/zoo/auto.py", line 737, in __getitem__
+            raise KeyError(key)
+        KeyError: 'okapi'
+
+        During handling of the above exception, another exception occurred:
+
+        Traceback (most recent call last):
+          File "/home/ada/train.py", line 20, in <module>
+            model = zoo.load("ada/okapi-7b")
+          File "/home/ada/env/lib/python3.12/site-packages/zoo/auto.py", line 1036, in load
+            raise ValueError(f"This version of zoo does not know {kind}")
+        ValueError: This version of zoo does not know okapi
+        """,
+        "ValueError",
+        15,
+    ),
+    "a program that says in its own words what it did not find": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/train.py", line 8, in optimizer_of
+            return OPTIMIZERS[name]
+        KeyError: 'adamz'
+
+        During handling of the above exception, another exception occurred:
+
+        Traceback (most recent call last):
+          File "/home/ada/train.py", line 30, in <module>
+            optimizer = optimizer_of(settings.optimizer)
+          File "/home/ada/train.py", line 10, in optimizer_of
+            raise SystemExit(f"There is no optimizer {name}") from None or ValueError(name)
+        ValueError: There is no optimizer adamz
+        """,
+        "ValueError",
+        13,
+    ),
+    "a column is missing, and closing the logger fails too": case(
+        """
+        Traceback (most recent call last):
+          File "/opt/env/lib/python3.12/site-packages/tuner/cli.py", line 50, in main
+            run(settings)
+          File "/opt/env/lib/python3.12/site-packages/tuner/run.py", line 9, in run
+            trainer.train()
+          File "/opt/env/lib/python3.12/site-packages/tuner/trainer.py", line 90, in train
+            for batch in self.batches():
+          File "/opt/env/lib/python3.12/site-packages/tuner/data.py", line 77, in batches
+            yield row["text"]
+        KeyError: 'text'
+
+        During handling of the above exception, another exception occurred:
+
+        Traceback (most recent call last):
+          File "/opt/env/bin/tune", line 8, in <module>
+            sys.exit(main())
+          File "/opt/env/lib/python3.12/site-packages/tuner/cli.py", line 53, in main
+            logger.close()
+        AttributeError: 'NoneType' object has no attribute 'close'
+        """,
+        "KeyError",
+        10,
+    ),
+    "an exception that is the direct cause of another one": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/env/lib/python3.12/site-packages/frames/index.py", line 3805, in get_loc
+            return self._engine.get_loc(key)
+        KeyError: 'depth'
+
+        The above exception was the direct cause of the following exception:
+
+        Traceback (most recent call last):
+          File "/home/ada/train.py", line 12, in <module>
+            depth = table["depth"]
+          File "/home/ada/env/lib/python3.12/site-packages/frames/index.py", line 3812, in get_loc
+            raise KeyError(key) from error
+        KeyError: 'depth'
+        """,
+        "KeyError",
+        4,
+    ),
+    "a look-up fails in a package, and the others are gone while it is handled": case(
+        """
+        [rank1]: Traceback (most recent call last):
+        [rank1]:   File "/home/ada/env/lib/python3.12/site-packages/vision/boxes.py", line 31, in label_of
+        [rank1]:     return self.names[number]
+        [rank1]: IndexError: list index out of range
+        [rank1]: During handling of the above exception, another exception occurred:
+        [rank1]: Traceback (most recent call last):
+        [rank1]:   File "/home/ada/train.py", line 61, in <module>
+        [rank1]:     dist.barrier()
+        [rank1]: RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.2]:4711
+        """,
+        "IndexError",
+        4,
+        (1,),
+    ),
+    # GPUs that hang.
+    "a GPU hangs behind a progress bar": case(
+        f"""
+         41%|####      | 366/903 [5:15:39<6:53:09, 46.16s/it]HW Exception by GPU node-3 (Agent handle: 0x63aa) reason :GPU Hang
+        Aborted (core dumped)
+        [rank2]:{WATCHDOG.format(2)}
+        """,
+        "GPU hang",
+        1,
+    ),
+    "an Intel GPU is lost on one rank": case(
+        """
+        [rank3]: Traceback (most recent call last):
+        [rank3]:   File "/home/ada/train.py", line 61, in <module>
+        [rank3]:     loss.backward()
+        [rank3]: RuntimeError: Native API failed. Native API returns: 20 (UR_RESULT_ERROR_DEVICE_LOST)
+        [rank0]: RuntimeError: oneCCL: Broken pipe
+        """,
+        "GPU hang",
+        4,
+        (3,),
+    ),
+    # The program's own words above a sign.
+    "C++ says what, and mpiexec names one process": case(
+        """
+        terminate called after throwing an instance of 'Reef::InputError'
+          what():
+        +++ REEF error
+        I cannot understand line: CORALS LABEL=c TEMP=330
+        [n5:47005] *** Process received signal ***
+        [n5:47005] Signal: Aborted (6)
+        terminate called after throwing an instance of 'Reef::InputError'
+          what():
+        +++ REEF error
+        I cannot understand line: CORALS LABEL=c TEMP=330
+        [n5:47006] *** Process received signal ***
+        [n5:47006] Signal: Aborted (6)
+        --------------------------------------------------------------------------
+        mpiexec noticed that process rank 0 with PID 0 on node n5 exited on signal 6 (Aborted).
+        --------------------------------------------------------------------------
+        """,
+        "C++ exception",
+        2,
+    ),
+    "C++ of one rank under srun": case(
+        """
+        0: step 10
+        1: step 10
+        1: terminate called after throwing an instance of 'std::runtime_error'
+        1:   what():  checkpoint basin.h5 has 12 layers, not 24
+        srun: error: n5: task 1: Aborted (core dumped)
+        srun: error: n5: task 0: Terminated
+        """,
+        "C++ exception",
+        4,
+        (1,),
+    ),
+    "C++ in which NCCL's watchdog speaks": case(
+        f"""
+        [rank1]:{WATCHDOG.format(1)}
+        terminate called after throwing an instance of 'c10::DistBackendError'
+          what():  [PG 0 Rank 1] Process group watchdog thread terminated with exception: {WATCHDOG.format(1)[60:]}
+        srun: error: n5: task 1: Aborted (core dumped)
+        [rank0]: Traceback (most recent call last):
+        [rank0]:   File "/home/ada/train.py", line 9, in <module>
+        [rank0]:     raise ValueError("no such layer")
+        [rank0]: ValueError: no such layer
+        """,
+        "ValueError",
+        8,
+        (0,),
+    ),
+    "a program in Fortran calls MPI_Abort": case(
+        """
+             Program TIDES v.2.1 starts on 4May2026 at 10:40:16
+             estimated error = 0.1E-04
+         %%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%
+             Error in routine  read_basin (1):
+              bad line in namelist &grid: "  depth = 30, width=300,,"
+         %%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%
+
+             stopping ...
+        Abort(1) on node 0 (rank 0 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 0
+        srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
+        slurmstepd: error: *** STEP 1693.0 ON n12 CANCELLED AT 2026-05-04T10:40:17 ***
+        srun: error: n12: tasks 0-35: Killed
+        """,
+        "error of the program",
+        4,
+        (0,),
+    ),
+    "Cray's MPI names the rank that stopped": case(
+        """
+        > Error [FieldGroup] : In file 'field.cpp', line 1302 -> A grid must be defined for field 'ice' .
+
+        MPICH ERROR [Rank 616] [job id 77.0] [Fri Dec 12 23:04:41 2025] [nid1411] - Abort(-1) (rank 616 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, -1) - process 616
+        srun: error: nid1411: task 616: Exited with exit code 255
+        """,
+        "error of the program",
+        1,
+        (616,),
+    ),
+    "Fortran's library says what it could not read": case(
+        """
+        At line 3070 of file gen.f (unit = 9, file = 'observed.prn')
+        Fortran runtime error: End of file
+
+        Error termination. Backtrace:
+        #0  0x7f0 in ???
+        --------------------------------------------------------------------------
+        Primary job  terminated normally, but 1 process returned
+        a non-zero exit code. Per user-direction, the job has been aborted.
+        --------------------------------------------------------------------------
+        """,
+        "error of the program",
+        2,
+    ),
+    "a program says what it misses, and srun tells its exit code": case(
+        """
+        reading settings.toml
+        Error: settings.toml has no table [grid]
+        srun: error: n1: task 0: Exited with exit code 2
+        """,
+        "error of the program",
+        2,
+    ),
+    "an error that is only a number, above an exit code": case(
+        """
+        step 9 relative error 0.0012
+        step 10 relative error 0.0011, error = 3e-4
+        srun: error: n1: task 0: Exited with exit code 2
+        """,
+        "exit code",
+        3,
+        (0,),
+    ),
+    "an error at the start that the program survived": case(
+        """
+        Error in reading the old plan, a new one is made
+        step 1
+        step 2
+        srun: error: n1: task 0: Exited with exit code 1
+        """,
+        "exit code",
+        4,
+        (0,),
+    ),
+    "the GPU's memory is full in a library of C++": case(
+        """
+        terminate called after throwing an instance of 'thrust::system::system_error'
+          what():  parallel_for failed: out of memory
+        Aborted (core dumped)
+        """,
+        "out of GPU memory",
+        2,
+    ),
+    "Fortran's words for a process that was ended from outside": case(
+        """
+        [n1:4711] *** An error occurred in MPI_Recv
+        [n1:4711] *** MPI_ERR_TRUNCATE: message truncated
+        forrtl: error (78): process killed (SIGTERM)
+        Image              PC                Routine            Line        Source
+        srun: error: n1: task 3: Exited with exit code 1
+        """,
+        "mismatched collectives",
+        2,
+    ),
+    # A rank that the others name.
+    "Horovod names the rank that is missing": case(
+        """
+        rank 0 completed step...
+        [2026-02-02 21:19:07.345988: W /tmp/horovod/common/stall_inspector.cc:105] One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60 seconds.
+        Missing ranks:
+        0: [cond_1/then/_10/HorovodAllreduce_grads_0]
+
+        Traceback (most recent call last):
+          File "train.py", line 45, in <module>
+            model.fit(x=x, y=y)
+        tensorflow.python.framework.errors_impl.UnknownError:  Horovod has been shut down. This was caused by an exception on one of the ranks
+        --------------------------------------------------------------------------
+        mpirun detected that one or more processes exited with non-zero status, thus causing
+        the job to be terminated. The first process to do so was:
+
+          Process name: [[56671,1],1]
+          Exit code:    1
+        --------------------------------------------------------------------------
+        """,
+        "missing rank",
+        4,
+        (0,),
+    ),
+    "an older Horovod names the rank that is missing": case(
+        """
+        [1,0]<stderr>:Stalled ops:
+        [1,0]<stderr>:DistributedOptimizer_Allreduce/grads_0 [missing ranks: 3]
+        [1,1]<stderr>:Aborted: Horovod has been shut down. This was caused by an exception on one of the ranks
+        """,
+        "missing rank",
+        2,
+        (3,),
+    ),
+    "the watchdogs name the rank whose collective timed out": case(
+        """
+        [rank2]:[E703 21:51:54.112 ProcessGroupNCCL.cpp:1987] [PG ID 0 PG GUID 0(default_pg) Rank 2] Received a dump signal due to a collective timeout from  rank 3 and we will try our best to dump the debug info. Last enqueued NCCL work: 561, last completed NCCL work: 561.
+        [rank1]:[E703 21:51:54.112 ProcessGroupNCCL.cpp:1987] [PG ID 0 PG GUID 0(default_pg) Rank 1] Received a dump signal due to a collective timeout from  rank 3 and we will try our best to dump the debug info. Last enqueued NCCL work: 561, last completed NCCL work: 561.
+        W0703 21:51:58.770000 924 torch/distributed/elastic/multiprocessing/api.py:1014] Sending process 1723 closing signal SIGTERM
+        E0703 21:52:01.551000 924 torch/distributed/elastic/multiprocessing/api.py:988] failed (exitcode: 1) local_rank: 2 (pid: 1722) of binary: /venv/bin/python
+        [1]:
+          time      : 2026-07-03_21:52:01
+          rank      : 1 (local_rank: 1)
+          exitcode  : 1 (pid: 1721)
+        Root Cause (first observed failure):
+        [0]:
+          time      : 2026-07-03_21:51:58
+          rank      : 2 (local_rank: 2)
+          exitcode  : 1 (pid: 1722)
+        """,
+        "collective timeout",
+        1,
+        (3,),
+    ),
+    "the exception of the rank whose exit code mpirun names": case(
+        """
+        Traceback (most recent call last):
+          File "train.py", line 45, in <module>
+            model.fit(x=x, y=y)
+        horovod.common.exceptions.HorovodInternalError: Connection reset by peer
+        --------------------------------------------------------------------------
+          Process name: [[56671,1],1]
+          Exit code:    1
+        --------------------------------------------------------------------------
+        """,
+        "peer left",
+        4,
+    ),
+    # Two kinds of memory.
+    "the kernel kills a process for the node's memory": case(
+        """
+        /var/spool/slurmd/job188/slurm_script: line 46: 21130 Killed                  python3 train.py
+        slurmstepd: error: Detected 1 oom_kill event in StepId=188.batch. Some of the step tasks have been OOM Killed.
+        """,
+        "out of memory",
+        2,
+    ),
 }
 
 HEALTHY = {
+    "a rank of Horovod that arrived late": (
+        "epoch 1 loss 0.3\nMissing ranks:\n2: [allreduce.layer.weight]\nepoch 2 loss 0.2\nepoch 3 loss 0.1\n"
+    ),
     "a run that ended": "epoch 1 loss 0.3\nepoch 2 loss 0.2\n",
     "a package that could not log": (
         "epoch 9: 100%|####| 860/860\nwandb: ERROR context deadline exceeded\nwandb: Synced 6 W&B file(s)\n"
@@ -690,12 +1059,51 @@ HEALTHY = {
 
 WORDS = {
     "out of memory": (
-        "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has 79.1 GiB",
         "slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed.",
         "srun: error: gpu07: task 3: Out Of Memory",
-        "node01:77:91 [0] enqueue.cc:1410 NCCL WARN Cuda failure 2 'out of memory'",
         "slurmstepd: error: Job 77 exceeded memory limit (4198400 > 4194304), being killed",
         "terminate called after throwing an instance of 'std::bad_alloc'",
+        "[512.7] Memory cgroup out of memory: Killed process 77 (python3) total-vm:1433876kB, anon-rss:749216kB",
+        "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+        "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 9.1 GiB: MemoryError: ",
+        "OOM when allocating tensor with shape[4096,4096] and type float on /device:CPU:0 by allocator cpu",
+        "forrtl: severe (41): insufficient virtual memory",
+    ),
+    "out of GPU memory": (
+        "terminate called after throwing an instance of 'std::bad_alloc': what(): out_of_memory: CUDA error",
+        "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has 79.1 GiB",
+        "node01:77:91 [0] enqueue.cc:1410 NCCL WARN Cuda failure 2 'out of memory'",
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 640.00 MiB. GPU 1 has a total capacity of 63.98 GiB",
+        "OOM when allocating tensor with shape[4096,4096] and type float on /device:GPU:0 by allocator GPU_0_bfc",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 8589934592 bytes.",
+        "RuntimeError: NPU out of memory. Tried to allocate 1.10 GiB (NPU 5; 60.97 GiB total capacity)",
+        "RuntimeError: Native API failed. Native API returns: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)",
+    ),
+    "GPU hang": (
+        "HW Exception by GPU node-2 (Agent handle: 0x55d0c1) reason :GPU Hang",
+        "[ 9182.4] amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!",
+        "[ 9181.1] amdgpu 0000:c1:00.0: amdgpu: ring comp_1.0.0 timeout, signaled seq=7, emitted seq=9",
+        "RuntimeError: level_zero backend failed with error: 20 (UR_RESULT_ERROR_DEVICE_LOST)",
+        "[ 77.8] i915 0000:03:00.0: [drm] GPU HANG: ecode 12:1:85dffffb, in python3 [4711]",
+        ":0:rocdevice.cpp:2984: Callback: Queue 0x7f error: HSA_STATUS_ERROR_EXCEPTION: An HSAIL operation resulted in "
+        "a hardware exception. code: 0x1016",
+        "RTS_HWTS: aicore exception, slot_id=31, stream_id=3",
+        "[Error]: The vector core execution is abnormal.",
+    ),
+    "C++ exception": (
+        "terminate called after throwing an instance of 'Grid::Broken'",
+        "libc++abi: terminating due to uncaught exception of type tides::ReadError: basin.in: line 4",
+    ),
+    "error of the program": (
+        "forrtl: severe (24): end-of-file during read, unit 5, file /home/ada/tides/basin.in",
+        "Fortran runtime error: Index '9' of dimension 1 of array 'depth' above upper bound of 8",
+        "ERROR STOP basin.in has no line with a depth",
+    ),
+    "waited in vain": (
+        "[rank1]:[E325 11:49:13.1 ProcessGroupNCCL.cpp:1316] [PG 0 Rank 1] Received a global timeout from another rank "
+        "and will start to dump the debug info. Last enqueued NCCL work: 5, last completed NCCL work: 5.",
+        "[rank5]:[E703 17:54:18.8 ProcessGroupNCCL.cpp:1922] [PG ID 0 Rank 5] Observed flight recorder dump signal from "
+        "another rank via TCPStore.",
     ),
     "address in use": (
         "RuntimeError: [c10d] The server socket has failed to listen on [::]:29500 "
@@ -753,11 +1161,15 @@ WORDS = {
     "broken GPU": (
         "[77.1] NVRM: Xid (PCI:0000:3b:00): 79, pid=7777, name=python, GPU has fallen off the bus.",
         "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered",
+        "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
+        "[77.1] NVRM: Xid (PCI:0000:3b:00): 119, pid=7777, name=python, Timeout waiting for RPC from GSP0!",
+        "hipErrorECCNotCorrectable",
     ),
     "illegal memory access": (
         "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
         "torch.AcceleratorError: CUDA error: device-side assert triggered",
         "torch.AcceleratorError: CUDA error: misaligned address",
+        "hipErrorIllegalAddress: HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION",
         "Memory access fault by GPU node-4 (Agent handle: 0x55) on address 0x7f00. Reason: Unknown.",
     ),
     "CUDA after a fork": ("RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with",),
@@ -774,11 +1186,16 @@ WORDS = {
     "NCCL's own error": (
         "torch.distributed.DistBackendError: NCCL error, unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
         "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
+        "[rank7]:[E1212 12:10:10.1 compiler_depend.ts:1675] [Rank 7] HCCL watchdog thread terminated with exception:",
     ),
     "MPI's own error": ("Fatal error in PMPI_Bcast: Other MPI error, error stack:",),
     "collective timeout": (
         WATCHDOG.format(1),
         "RuntimeError: Rank 1 failed to pass monitoredBarrier in 1800000 ms",
+        "[rank0]:[E813 12:25:31.2 ProcessGroupNCCL.cpp:1746] [PG ID 0 Rank 0] Received a dump signal due to a collective "
+        "timeout from this local rank and we will try our best to dump the debug info.",
+        "EI0002: The wait execution of the Notify register times out. Reason: The Notify register has not received the "
+        "Notify record from remote rank [3].",
         "[rank1]: RuntimeError: NCCL communicator: Some NCCL operations have failed or timed out.",
     ),
     "peer left": (
@@ -868,9 +1285,13 @@ WORDS = {
     "too many open files": ("OSError: [Errno 24] Too many open files",),
     "file system failed": ("OSError: [Errno 116] Stale file handle",),
     "GPU tensors over MPI": ("[n1:77] *** Process received signal *** Segmentation fault (11) in libmpi.so",),
-    "segmentation fault": ("/var/spool/slurm_script: line 9:  77 Segmentation fault      (core dumped) python train.py",),
+    "segmentation fault": (
+        "forrtl: severe (174): SIGSEGV, segmentation fault occurred",
+        "/var/spool/slurm_script: line 9:  77 Segmentation fault      (core dumped) python train.py",),
     "bus error": ("line 9: 77 Bus error               (core dumped) python train.py",),
-    "aborted": ("line 9: 77 Aborted                 (core dumped) python train.py",),
+    "aborted": (
+        "terminate called without an active exception",
+        "line 9: 77 Aborted                 (core dumped) python train.py",),
     "killed": ("/var/spool/slurm_script: line 9:  77 Killed                  python train.py",),
     "interrupted": ("KeyboardInterrupt",),
     "terminated": (

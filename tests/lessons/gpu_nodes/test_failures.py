@@ -1,8 +1,11 @@
 """Why launches fail: recorded and made-up logs, the same with other names and in other orders, and the command."""
 
+import importlib
 import random
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lessons.gpu_nodes.log_cases import CASES, HEALTHY, WATCHDOG, WORDS, LogCase
@@ -12,11 +15,11 @@ from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, PageSection, advice_for
 from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, SIGNALS, failure_of_code, tasks_of
-from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of
+from course_utils.lessons.gpu_nodes.failures.line_reports import CPP_EXCEPTION, reports_of
 from course_utils.lessons.gpu_nodes.failures.log_parser import lines_of
 from course_utils.lessons.gpu_nodes.failures.log_report import LogReport, log_report, log_report_text, ranks_text
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import LOGS, RECORDED, recording
-from course_utils.lessons.gpu_nodes.failures.rules import MEANINGS, may_mean, meaning_of
+from course_utils.lessons.gpu_nodes.failures.rules import MEANINGS, Meaning, may_mean, meaning_of
 from course_utils.lessons.gpu_nodes.failures.story import ReportKind, Story, explain_failure
 from course_utils.lessons.gpu_nodes.failures.tracebacks import CodePosition, tracebacks_of
 
@@ -88,7 +91,7 @@ def test_a_changed_recording_has_the_same_cause(failure: str, seed: int) -> None
     ("file", "failure", "text"),
     [
         ("out_of_memory_allocator", "out of memory", "DefaultCPUAllocator"),
-        ("out_of_memory_gpu", "out of memory", "CUDA out of memory"),
+        ("out_of_memory_gpu", "out of GPU memory", "CUDA out of memory"),
         ("wrong_gpu_binding_ordinal", "wrong GPU binding", "invalid device ordinal"),
     ],
 )
@@ -134,16 +137,48 @@ def test_every_rule_is_used_by_a_log() -> None:
     assert [meaning.shows for meaning in MEANINGS if not any(meaning.pattern.search(line) for line in lines)] == []
 
 
+def lines_that_fit(tree: Iterable[tuple[object, Any]]) -> list[str]:
+    """A line for each of the alternatives of a regular expression."""
+    lines = [""]
+    for operation, argument in tree:
+        match str(operation):
+            case "LITERAL":
+                parts = [chr(argument)]
+            case "BRANCH":
+                parts = [part for branch in argument[1] for part in lines_that_fit(branch)]
+            case "SUBPATTERN":
+                parts = lines_that_fit(argument[3])
+            case "MAX_REPEAT":
+                parts = [part * argument[0] for part in lines_that_fit(argument[2])] if argument[0] else [""]
+            case "IN":
+                letters = [chr(value) for kind, value in argument if str(kind) == "LITERAL"]
+                is_other = any(str(kind) in ("NEGATE", "CATEGORY", "RANGE") for kind, _ in argument)
+                parts = ["0"] if is_other else letters
+            case "ANY" | "NOT_LITERAL":
+                parts = ["~"]
+            case _:
+                parts = [""]
+        lines = [line + part for line in lines for part in parts]
+    return lines
+
+
+@pytest.mark.parametrize("meaning", MEANINGS, ids=lambda meaning: meaning.shows[:40])
+def test_no_rule_waits_for_lines_that_are_never_shown_to_it(meaning: Meaning) -> None:
+    tree = importlib.import_module("re._parser").parse(meaning.shows)
+    fitting = [line for line in lines_that_fit(tree) if meaning.pattern.search(line)]
+    assert fitting and [line for line in fitting if not may_mean(line)] == []
+
+
 def test_of_rules_that_a_line_fits_the_first_counts() -> None:
     meaning = meaning_of(["RuntimeError: NCCL error: unhandled cuda error: Cuda failure 2 'out of memory'"])
-    assert meaning is not None and meaning.failure == "out of memory"
+    assert meaning is not None and meaning.failure == "out of GPU memory"
     assert meaning_of(["epoch 3 loss 0.241"]) is None
 
 
 def test_every_failure_has_an_advice_and_a_log() -> None:
     known = {meaning.failure for meaning in MEANINGS} | set(SIGNALS.values()) | {EXIT_CODE}
     assert known <= set(ADVICE)
-    assert set(ADVICE) - known == {"two torchruns", "permission denied"}
+    assert set(ADVICE) - known == {"two torchruns", "permission denied", CPP_EXCEPTION}
     assert {file.stem for file in LOGS.glob("*.log")} == {failure.lower().replace(" ", "_") for failure in RECORDED}
     shown = set(WORDS) | set(RECORDED) | {case.failure for case in CASES.values()}
     assert known <= shown
@@ -310,6 +345,18 @@ def test_the_report_says_which_launch_it_explains() -> None:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_report_is_short(case: LogCase) -> None:
     assert len(text_of(case.log).splitlines()) <= 10
+
+
+def test_the_position_of_what_is_caught_in_a_package_is_the_readers_own_line() -> None:
+    text = text_of(CASES["an exception that is the direct cause of another one"].log)
+    assert "in the program: /home/ada/train.py, line 12" in text
+
+
+def test_the_programs_own_words_are_shown() -> None:
+    text = text_of(CASES["C++ says what, and mpiexec names one process"].log)
+    assert "I cannot understand line: CORALS" in text and "2 processes say so" in text
+    text = text_of("grid2, line 1699\nsrun: error: n1: task 1: Exited with exit code 1\n")
+    assert "The program's last words before that:\n    train.out, line 1: grid2, line 1699" in text
 
 
 def test_long_lines_are_shown_in_part() -> None:

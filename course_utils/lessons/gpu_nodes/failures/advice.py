@@ -97,9 +97,18 @@ ADVICE = {
         DDP,
     ),
     "out of memory": Advice(
-        "A rank asked for more memory than it may have, so its allocator refused, or the kernel killed it.",
-        "Use smaller batches, or fewer ranks on the node, or shard the model. If it was the processor's memory, ask "
-        "Slurm for more (--mem). If memory grows from step to step, look for tensors that are kept.",
+        "The memory of the node was used up, or the part of it that the job may use. A process was refused more, or "
+        "the kernel killed it. This is the processor's memory, not that of a GPU.",
+        "Ask Slurm for more (--mem), or use fewer workers of the DataLoader and fewer ranks on the node. If memory "
+        "grows from step to step, look for what the program keeps. `sacct -j JOB --format=JobID,MaxRSS,ReqMem` shows "
+        "how much it used.",
+        READING,
+    ),
+    "out of GPU memory": Advice(
+        "A rank asked for more memory of its GPU than is left there.",
+        "Use smaller batches or shorter sequences, recompute activations, or shard the model. Look with `nvidia-smi` "
+        "whether a different process has a part of this GPU. If memory grows from step to step, look for tensors that "
+        "are kept.",
         FITS,
     ),
     "shared memory": Advice(
@@ -319,6 +328,36 @@ ADVICE = {
         "Run it once with CUDA_LAUNCH_BLOCKING=1, which names the call, or on the processor, which names the index.",
         CUDA,
     ),
+    "GPU hang": Advice(
+        "A GPU stopped answering, so its driver reset it and ended the processes that used it. The GPU, its driver or "
+        "a kernel that never ends can be at fault.",
+        "Ask the centre what the kernel's log (`dmesg`) says of this GPU, and go on from the last checkpoint on a "
+        "different node. If it happens there too, at the same step, a kernel of the program is the reason.",
+        RESUMES,
+    ),
+    "C++ exception": Advice(
+        "A part of the program in C++ threw this exception, and nothing caught it, so the process aborted itself.",
+        "The text of the exception is the reason. If it names a file or an input, begin there; otherwise search for it "
+        "in the documentation of the program or the library that threw it.",
+        READING,
+    ),
+    "error of the program": Advice(
+        "The program found an error, wrote it down in its own words, and stopped itself.",
+        "Begin with what this line names, which is often an input file or a setting. The lines around it, and the "
+        "program's own output files, may say more.",
+        READING,
+    ),
+    "missing rank": Advice(
+        "A rank never came to a collective in which the others waited for it.",
+        "Find out what it did instead: whether it had ended, took a different branch, or had fewer batches. All ranks "
+        "need the same number of steps.",
+        HANGS,
+    ),
+    "waited in vain": Advice(
+        "A collective timed out on a different rank, and this rank was asked to write down its state.",
+        "Read what the rank wrote whose collective timed out first.",
+        HANGS,
+    ),
     "CUDA after a fork": Advice(
         "A process that had already used the GPU forked, and the child cannot use it again.",
         'Start processes with the method "spawn" (also for DataLoader: multiprocessing_context), and use no GPU before '
@@ -343,8 +382,9 @@ ADVICE = {
     ),
     "MPI's own error": Advice(
         "A rank ended all others through MPI, after an error that this line does not name.",
-        "Read what that rank printed before this line. Run with `python -m mpi4py`, which prints the exception.",
-        "https://mpi4py.readthedocs.io/en/stable/mpi4py.run.html",
+        "Read what that rank printed before this line, here or in its own files. A program in Python prints its "
+        "exception if it is started with `python -m mpi4py`.",
+        READING,
     ),
     "GPU tensors over MPI": Advice(
         "A process crashed inside MPI's network layer. That happens when it is handed memory of a GPU and was not "
@@ -388,9 +428,10 @@ ADVICE = {
         READING,
     ),
     "exit code": Advice(
-        "A process ended with an error, and this log does not show what it printed itself.",
-        "Read that process's own output: `srun --output=%t.out`, or torchrun with `--log-dir DIR --redirects 3`, "
-        "writes a file for each. Then give the whole folder to `course doctor --log`.",
+        "A process ended with an error, and no line that the course knows says why.",
+        "Read what it printed before, and if that is not in this log, its own output: `srun --output=%t.out`, or "
+        "torchrun with `--log-dir DIR --redirects 3`, writes a file for each. Then give the whole folder to `course "
+        "doctor --log`.",
         READING,
     ),
     "collective timeout": Advice(

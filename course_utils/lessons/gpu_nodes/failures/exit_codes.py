@@ -26,7 +26,10 @@ _BLOCK_CODE = re.compile(r"^\s*exitcode\s+: (-?\d+)")
 _MPIRUN = re.compile(r"process rank (\d+) .*exited on signal (\d+)")
 _MPI_NAME = re.compile(r"Process name: \[\[\d+,\d+\],\s*(\d+)\]")
 _MPI_CODE = re.compile(r"^\s*=?\s*(?:Exit code|EXIT CODE): +(\d+)|EXIT STRING: .*\(signal (\d+)\)")
-_MPI_ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+)|Abort\(\d+\) on node \d+ \(rank (\d+) in")
+_MPI_ABORT = re.compile(
+    r"MPI_ABORT was invoked on rank (\d+)|Abort\(-?\d+\) (?:on node \d+ )?\(rank (\d+) in"
+    r"|called MPI_Abort\(.*\) - process (\d+)"
+)
 _OTHERS = re.compile(
     r"exits with return code = (-?\d+)|returned non-zero exit status (\d+)|Process \d+ exit with status code (\d+)"
     r"|process \d+ terminated with exit code (\d+)|died with <Signals\.\w+: (\d+)>|[Tt]ask \d+ exited with code (\d+)"
@@ -38,7 +41,7 @@ _SLURM_WORDS = {
     "Killed": 9, "Terminated": 15, "Segmentation fault": 11, "Aborted": 6, "Bus error": 7, "Illegal instruction": 4,
 }  # fmt: skip
 _WORDS = (
-    "exit", "1 process returned", "EXIT", "Exit code", "srun: error", "rank ", "Process name", "MPI_ABORT", "Abort(",
+    "exit", "1 process returned", "EXIT", "Exit code", "srun: error", "rank ", "Process name", "MPI_A", "Abort(",
     "terminated", "died with",
 )  # fmt: skip
 """A line without any of these says nothing of a process that ended."""
@@ -89,7 +92,7 @@ def exits_of(lines: Sequence[Line]) -> Iterator[ExitReport]:
         elif found := _MPIRUN.search(text):
             yield ExitReport(failure_of_code(-int(found[2])), int(found[1]), line)
         elif found := _MPI_ABORT.search(text):
-            yield ExitReport("MPI's own error", int(found[1] or found[2]), line)
+            yield ExitReport("MPI's own error", int(found[found.lastindex or 0]), line)
         elif found := _SPAWNED.search(text):
             yield ExitReport(failure_of_code(-_NAMES.get(found[2], 0)), int(found[1]), line)
         elif _SOMEBODY.search(text):

@@ -15,6 +15,7 @@ from course_utils.lessons.gpu_nodes.failures.exit_codes import (
     tasks_of,
 )
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
+from course_utils.lessons.gpu_nodes.failures.own_words import ENDS_ITSELF, OWN_ERROR, PROGRESS, own_error
 from course_utils.lessons.gpu_nodes.failures.rules import is_error, may_mean, meaning_of
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind
 from course_utils.lessons.gpu_nodes.failures.tracebacks import Tracebacks, tracebacks_of, unmarked, words_of
@@ -29,8 +30,12 @@ FROM_OUTSIDE = {"time limit", "cancelled"}
 """How somebody ends a job, also one that hangs because a rank failed."""
 HARMLESS = {"terminated", "interrupted", "command not found", "conda not active"}
 """What may well happen in a job that goes on, or that somebody ends."""
+NAMES_A_RANK = {"missing rank", "waited in vain"}
+"""Reports by which a rank points to a different one. They tell more than how it ended itself."""
 IMPLIED = {EXIT_CODE, "aborted", "terminated"}
 """What is said of a process that ended after it had complained of something else."""
+CPP_EXCEPTION = "C++ exception"
+"""An exception of C++ that no rule knows."""
 _LAUNCHERS_OWN = {
     "ChildFailedError",
     "CalledProcessError",
@@ -41,7 +46,6 @@ _LAUNCHERS_OWN = {
 """Exceptions of launchers, which say only that a process failed."""
 _MISSING_FILE = re.compile(r"No such file or directory: '(/[^']+)'")
 _WROTE = re.compile(r"\b(?:wrote|saved|written|saving|save)\b", re.IGNORECASE)
-_PROGRESS = re.compile(r"\b(?:step|epoch|iter\w*|loss|batch)\b[ :=\[]*\d|\bit/s\b|s/it\b|\d%\|", re.IGNORECASE)
 _SOURCE = re.compile(r"^(?:\[rank\d+\]:)?\s+(?:raise|return|assert|if|print)\b|^\++ |^\s*#|.{0,100}\b(?:DEBUG|TRACE)\b")
 """Code, commands that a shell repeats, and what a program says only to its developers."""
 _TORCHRUN_AGENT = re.compile(r"^\[?[WEIF]\d{4} [\d:.]+ (\d+) torch/distributed/(?:run|elastic/agent|launcher)")
@@ -60,11 +64,14 @@ def reports_of(lines: Sequence[Line], world_size: int = 0) -> list[FailureReport
     tracebacks = tracebacks_of(lines)
     exceptions = list(_of_exceptions(tracebacks))
     others = [
-        *_of_lines(lines, tracebacks),
+        *_still_missing(_of_lines(lines, tracebacks), lines),
         *(FailureReport(end.failure, end.kind, end.rank, 0.0, end.line) for end in exits_of(lines)),
     ]
     reports = [*_not_survived(exceptions, lines), *others] or exceptions
-    return _with_ranks(_weighed(_earliest(_in_time(reports, lines)), lines, world_size))
+    if all(report.kind != ReportKind.CAUSE for report in reports):
+        reports += _of_own_words(reports, lines, tracebacks)
+    unranked = sum(chain[-1].rank is None and chain[-1].position is not None for chain in tracebacks.chains)
+    return _with_ranks(_weighed(_earliest(_in_time(reports, lines)), lines, world_size, unranked))
 
 
 def _key(line: Line) -> tuple[str, int, str]:
@@ -105,21 +112,23 @@ def _of_exceptions(tracebacks: Tracebacks) -> Iterator[FailureReport]:
     """One report for each exception, however many followed from it."""
     for chain in tracebacks.chains:
         around = list(words_of(chain))
-        meanings = [meaning_of([raised.line.text, *(line.text for line in raised.message)], around) for raised in chain]
-        known = [(raised, meaning) for raised, meaning in zip(chain, meanings) if meaning]
+        meanings = [
+            meaning_of([raised.type, raised.line.text, *(line.text for line in raised.message)], around)
+            for raised in chain
+        ]
+        pairs = list(zip(chain, meanings, strict=True))
+        counted = [(raised, meaning) for raised, meaning in pairs if not raised.is_caught]
+        if all(meaning and meaning.kind == ReportKind.CONSEQUENCE for _, meaning in counted):
+            counted = pairs
+        known = [(raised, meaning) for raised, meaning in counted if meaning]
         causes = [pair for pair in known if pair[1].kind != ReportKind.CONSEQUENCE]
-        own = [raised for raised, meaning in zip(chain, meanings) if not meaning and raised.type not in _LAUNCHERS_OWN]
-        if causes:
-            raised, meaning = causes[0]
-            failure, kind = meaning.failure, meaning.kind
-        elif meanings[0] or not own:
-            if not known:
-                continue
-            raised, meaning = known[0]
-            failure, kind = meaning.failure, meaning.kind
-        else:
-            raised, failure, kind = own[0], own[0].type, ReportKind.CAUSE
-        yield FailureReport(failure, kind, raised.rank, 0.0, raised.line)
+        own = [raised for raised, meaning in counted if not meaning and raised.type not in _LAUNCHERS_OWN]
+        if causes or (known and (counted[0][1] or not own)):
+            raised, meaning = (causes or known)[0]
+            yield FailureReport(meaning.failure, meaning.kind, raised.rank, 0.0, raised.line)
+        elif own:
+            failure = CPP_EXCEPTION if own[0].is_cpp else own[0].type
+            yield FailureReport(failure, ReportKind.CAUSE, own[0].rank, 0.0, own[0].line)
 
 
 def _of_lines(lines: Sequence[Line], tracebacks: Tracebacks) -> Iterator[FailureReport]:
@@ -130,7 +139,12 @@ def _of_lines(lines: Sequence[Line], tracebacks: Tracebacks) -> Iterator[Failure
             continue
         around = (other.text for other in lines[max(index - AROUND, 0) : index + AROUND + 1] if other.rank == line.rank)
         if meaning := meaning_of([line.text], around):
-            yield FailureReport(meaning.failure, meaning.kind, _rank_about(line, ranks), 0.0, line)
+            named = meaning.rank_in(line.text)
+            yield FailureReport(
+                meaning.failure, meaning.kind, _rank_about(line, ranks) if named is None else named, 0.0, line
+            )
+            if named is not None and line.rank not in (None, named):
+                yield FailureReport("waited in vain", ReportKind.CONSEQUENCE, line.rank, 0.0, line)
 
 
 def _rank_about(line: Line, ranks: Mapping[int, int]) -> int | None:
@@ -140,10 +154,33 @@ def _rank_about(line: Line, ranks: Mapping[int, int]) -> int | None:
     return ranks.get(process)
 
 
-def _weighed(reports: list[FailureReport], lines: Sequence[Line], world_size: int) -> list[FailureReport]:
+def _of_own_words(
+    reports: Iterable[FailureReport], lines: Sequence[Line], tracebacks: Tracebacks
+) -> Iterator[FailureReport]:
+    """Yield what the program wrote about an error right before it ended itself."""
+    for report in reports:
+        if report.failure in ENDS_ITSELF and (error := own_error(lines, report.line, tracebacks.inside)):
+            rank = report.rank if error.rank is None and report.failure != EXIT_CODE else error.rank
+            yield FailureReport(OWN_ERROR, ReportKind.CAUSE, rank, 0.0, error)
+
+
+def _still_missing(reports: Iterable[FailureReport], lines: Sequence[Line]) -> Iterator[FailureReport]:
+    """Yield the reports without those of missing ranks that arrived after all, as the progress afterwards shows."""
+    latest: dict[str, int] = {}
+    for line in lines:
+        if PROGRESS.search(line.text):
+            latest[line.file] = line.number
+    for report in reports:
+        if report.failure != "missing rank" or latest.get(report.line.file, 0) < report.line.number:
+            yield report
+
+
+def _weighed(
+    reports: list[FailureReport], lines: Sequence[Line], world_size: int, unranked: int
+) -> list[FailureReport]:
     """The reports in the light of each other: what follows from a different rank's failure is no cause."""
     reports = [_with_better_name(report, reports, lines, world_size) for report in reports]
-    together = _Together(tuple(reports))
+    together = _Together(tuple(reports), unranked)
     return [replace(report, kind=ReportKind.CONSEQUENCE) if together.explain(report) else report for report in reports]
 
 
@@ -154,7 +191,7 @@ def _not_survived(reports: list[FailureReport], lines: Sequence[Line]) -> list[F
     progress: dict[tuple[str, int | None], list[int]] = defaultdict(list)
     position = {_key(report.line): 0 for report in reports}
     for index, line in enumerate(lines):
-        if _PROGRESS.search(line.text):
+        if PROGRESS.search(line.text):
             progress[line.file, line.rank].append(index)
         if _key(line) in position:
             position[_key(line)] = index
@@ -168,9 +205,15 @@ def _not_survived(reports: list[FailureReport], lines: Sequence[Line]) -> list[F
 
 @dataclass(frozen=True)
 class _Together:
-    """All reports of a launch, in the light of which each of them is judged."""
+    """All reports of a launch, in the light of which each of them is judged.
+
+    Attributes:
+        reports: of all ranks.
+        unranked: how many processes raised an exception without a word of which rank they are.
+    """
 
     reports: tuple[FailureReport, ...]
+    unranked: int = 0
 
     def explain(self, report: FailureReport) -> bool:
         """Whether a report follows from a different one."""
@@ -181,7 +224,7 @@ class _Together:
         if report.failure in IMPLIED:
             if report.rank is None:
                 return self.somebody_complains or self.has_better_sign
-            return report.rank in self.ranks_that_explain
+            return report.rank in self.ranks_that_explain or self.names_a_rank or self.all_raised
         return False
 
     @cached_property
@@ -208,6 +251,16 @@ class _Together:
     def ranks_that_explain(self) -> set[int | None]:
         """The ranks of which more is said than that they ended."""
         return {report.rank for report in self.reports if report.failure not in IMPLIED and report.rank is not None}
+
+    @cached_property
+    def names_a_rank(self) -> bool:
+        return any(report.failure in NAMES_A_RANK for report in self.reports)
+
+    @cached_property
+    def all_raised(self) -> bool:
+        """Whether there is an exception, if only one without a rank, for each rank that ended with an error."""
+        ended = {report.rank for report in self.reports if report.failure == EXIT_CODE and report.rank is not None}
+        return 0 < len(ended) <= self.unranked
 
     @cached_property
     def somebody_complains(self) -> bool:

@@ -17,6 +17,7 @@ from course_utils.lessons.gpu_nodes.failures.logged_launches import (
     is_farewell,
     launches_of,
 )
+from course_utils.lessons.gpu_nodes.failures.own_words import ENDS_ITSELF, OWN_ERROR, last_words, words_after
 from course_utils.lessons.gpu_nodes.failures.readable_log import shortened
 from course_utils.lessons.gpu_nodes.failures.rules import is_error
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story, explain_failure
@@ -30,6 +31,8 @@ MOST_ENDS = 3
 """Of several files, so many last lines are shown."""
 LAST_LINES = 10
 """If a log ends without a word, an error in so many lines before its end counts as a failure."""
+OWN_WORDS = 3
+"""So many lines of what the program wrote are shown."""
 _NOT_WORTH_SAYING = {EXIT_CODE, "terminated", "aborted", "interrupted"}
 """What every failure ends with."""
 
@@ -45,7 +48,8 @@ class LogReport:
         story: why it failed; None if nothing known is reported.
         raised: the exception that is its cause, if the cause is one.
         failed: whether it failed.
-        telling: the lines that say most, if there is no story.
+        telling: the lines that say most, if there is no story, and otherwise the program's own words beside the line
+            that shows the cause.
         alike: how many processes raised this exception, if the log does not tell which.
         behind: the ranks that asked for the fewest collectives, if watchdogs tell.
     """
@@ -87,11 +91,19 @@ def log_report(lines: Sequence[Line], empty: Sequence[EmptyFile] = ()) -> LogRep
         if not (reports or last) and launch.ending == LaunchEnding.UNKNOWN:
             continue
         story = explain_failure(reports, launch.least_size)
-        telling = () if story else tuple(telling_lines(launch.lines))
+        telling = _own_words(launch, story) if story else tuple(telling_lines(launch.lines))
         raised, alike = _raised(launch, story)
         behind = behind_of(launch.lines) if story and story.cause.kind == ReportKind.CONSEQUENCE else None
         return LogReport(launch, number, len(launches), story, raised, True, telling, alike, behind)
     return LogReport(launches[-1], len(launches), len(launches), None, None, False)
+
+
+def _own_words(launch: LoggedLaunch, story: Story) -> tuple[Line, ...]:
+    """What the program wrote besides the line that shows the cause, if that line is no launcher's and no exception."""
+    cause = story.cause
+    if cause.failure == OWN_ERROR:
+        return tuple(words_after(launch.lines, cause.line, OWN_WORDS - 1))
+    return tuple(last_words(launch.lines, cause.line, OWN_WORDS)) if cause.failure in ENDS_ITSELF else ()
 
 
 def _raised(launch: LoggedLaunch, story: Story | None) -> tuple[RaisedError | None, int]:
@@ -183,8 +195,12 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
     if report.raised and report.alike > 1:
         yield f"{report.alike} processes say so; the log does not tell which ranks they are."
     yield _line_text(cause.line, report)
-    if report.raised and report.raised.message and cause.line.text.rstrip().endswith(":"):
-        yield f"        {shortened(report.raised.message[0].text.strip())}"
+    if report.raised and cause.line.text.rstrip().endswith(":"):
+        for line in report.raised.message[: OWN_WORDS + 1 if report.raised.is_cpp else 1]:
+            yield f"        {shortened(line.text.strip())}"
+    if report.telling and cause.failure != OWN_ERROR:
+        yield "The program's last words before that:"
+    yield from (_line_text(line, report) for line in report.telling)
     position = report.raised.position if report.raised else None
     if position and not (position.is_of_a_package and cause.failure in ADVICE):
         yield f"    in the program: {_position_text(position)}"

@@ -20,7 +20,8 @@ class Meaning:
     Attributes:
         failure: its name, a key of `ADVICE`.
         kind: whether it is a cause, a sign or a consequence.
-        shows: a regular expression for the line.
+        shows: a regular expression for the line. If it has a group `rank`, that is who failed, and whoever wrote the
+            line only waited.
         near: a regular expression that the line or those around it must fit, too.
         unless: a regular expression that none of them may fit.
     """
@@ -34,6 +35,11 @@ class Meaning:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pattern", re.compile(self.shows))
+
+    def rank_in(self, text: str) -> int | None:
+        """The rank that a line names, if the rule looks for it."""
+        found = self.pattern.search(text) if "rank" in self.pattern.groupindex else None
+        return int(found["rank"]) if found else None
 
 
 def cause(failure: str, shows: str, near: str = "", unless: str = "") -> Meaning:
@@ -105,15 +111,17 @@ MEANINGS = (
     ),
     cause("shared memory", r"Bus error", near=r"[Dd]ata[Ll]oader|shared memory|/dev/shm|worker"),
     cause("disk full", r"No space left on device|ENOSPC|Errno 28\b", unless=r"/dev/shm"),
+    cause("out of memory", r"ray\.exceptions\.OutOfMemoryError|java\.lang\.OutOfMemoryError|running low on memory"),
+    cause("out of memory", r"[Cc]group out of memory|Out of memory: Killed|oom[-_]kill|: Out Of Memory|OOM Killed"),
+    cause("out of GPU memory", r"(cudaErrorMemoryAllocation|parallel_for failed): out of memory|out_of_memory: CUDA"),
+    cause("out of memory", r"DefaultCPUAllocator: |Cannot allocate memory|bad_alloc|\bMemoryError\b|allocator cpu\b"),
+    cause("out of memory", r"[Ee]xceeded (job |step )?memory limit|TERM_MEMLIMIT|insufficient virtual memory"),
     cause(
-        "out of memory", r"(CUDA|HIP|cgroup|NPU|XPU) out of memory|Out of memory: Killed|OutOfMemoryError|oom[-_]kill"
+        "out of GPU memory", r"(CUDA|HIP|NPU|XPU|MPS backend) out of memory|OutOfMemoryError|CUDA error: out of memory"
     ),
-    cause("out of memory", r"DefaultCPUAllocator: |Cannot allocate memory|bad_alloc|: Out Of Memory|\bMemoryError\b"),
-    cause("out of memory", r"Cuda failure .*out of memory|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED"),
-    cause(
-        "out of memory",
-        r"[Ee]xceeded (job |step )?memory limit|running low on memory|RESOURCE_EXHAUSTED: Out of memory",
-    ),
+    cause("out of GPU memory", r"HIP error: out of memory|hipErrorOutOfMemory|allocator GPU_"),
+    cause("out of GPU memory", r"Cuda failure .*out of memory|CUBLAS_STATUS_ALLOC_FAILED|OUT_OF_DEVICE_MEMORY"),
+    cause("out of GPU memory", r"RESOURCE_EXHAUSTED: Out of memory|OUT_OF_MEMORY: |CUDA_ERROR_OUT_OF_MEMORY"),
     # Software.
     cause(
         "different software", r"No module named '(\w+\.)*numpy\._core|Can't get attribute .* on <module '\w+(\.\w+)*\._"
@@ -162,17 +170,24 @@ MEANINGS = (
     cause("no GPU", r"no ROCm-capable device"),
     cause("unfit kernels", r"hipErrorNoBinaryForGpu|Unable to find code object for all current devices"),
     cause("unfit kernels", r"no kernel image is available|is not compatible with the current PyTorch installation"),
-    cause("broken GPU", r"\bXid\b.*: (48|63|64|74|79|92|94|95),|fallen off the bus|uncorrectable (\w+ )?(ECC )?error"),
+    cause("broken GPU", r"\bXid\b.*: (48|63|64|74|79|92|94|95|119|120),|fallen off the bus|GPU is lost"),
+    cause(
+        "broken GPU",
+        r"uncorrectable (\w+ )*(ECC )?error|hipErrorECCNotCorrectable|Unable to determine the device handle",
+    ),
     cause("illegal memory access", r"illegal memory access|device-side assert triggered|unspecified launch failure"),
     cause("illegal memory access", r"misaligned address|Assertion `.*` failed\.$", near=r"CUDA|\.cu:\d+"),
-    cause("illegal memory access", r"Memory access fault by GPU"),
+    cause("illegal memory access", r"Memory access fault by GPU|hipErrorIllegalAddress|MEMORY_APERTURE_VIOLATION"),
+    cause("GPU hang", r"HW Exception by GPU|GPU [Hh]ang\b|GPU HANG: |amdgpu.*(ring \S+ timeout|GPU reset begin)"),
+    cause("GPU hang", r"RESULT_ERROR_DEVICE_LOST|HSA_STATUS_ERROR_EXCEPTION|hardware exception"),
+    cause("GPU hang", r"aicore (exception|execution is abnormal|timeout)|vector core execution is abnormal"),
     cause("CUDA after a fork", r"Cannot re-initialize CUDA in forked subprocess"),
     cause(
         "no main guard", r"before the\s+current process has finished its bootstrapping|start a new process before the"
     ),
     # How ranks meet and talk.
     cause("NCCL interface", r"no socket interface found|address .*with family \d+ is neither AF_INET"),
-    cause("NCCL interface", r"Unable to find address for: \S+"),
+    cause("NCCL interface", r"Unable to find (address|interface) for: \S+"),
     cause("InfiniBand", r"NET/IB ?: .*Got (async event|completion)"),
     cause("mismatched collectives", r"Detected mismatch between collectives|op\.preamble\.length <= op\.nbytes"),
     cause(
@@ -222,7 +237,13 @@ MEANINGS = (
     sign("conda not active", r"has not been properly configured to use 'conda|Run 'conda init' before 'conda activate"),
     cause("file already there", r"\bFileExistsError\b"),
     sign("data worker ended", r"DataLoader worker \(pid.*(killed by signal|exited unexpectedly)"),
+    cause("error of the program", r"forrtl: severe \((?!174|193)\d+\)|Fortran runtime error:|^\s*ERROR STOP\b"),
     # What only follows, and what says little.
+    sign("missing rank", r"(?:^|[>:] ?)(?P<rank>\d+): \[(all|broad|\S*Horovod[AB])", near=r"(Missing|Stalled) ranks:"),
+    sign("missing rank", r"\[missing ranks: ?(?P<rank>\d+)"),
+    consequence("collective timeout", r"dump signal due to a collective timeout from +rank +(?P<rank>\d+)"),
+    consequence("collective timeout", r"dump signal due to a collective timeout from this local rank"),
+    consequence("waited in vain", r"(Received a|recorder) (dump signal|global timeout|timeout signal)"),
     consequence(
         "collective timeout", r"Watchdog caught collective operation timeout|Timed out waiting \d+ ?ms for (recv|send)"
     ),
@@ -230,6 +251,7 @@ MEANINGS = (
     consequence(
         "collective timeout", r"Some NCCL operations have failed or timed out|exceeded timeout", near=RENDEZVOUS
     ),
+    consequence("collective timeout", r"EI0002: |wait execution of the Notify register times out"),
     consequence("peer left", r"ncclRemoteError|remote process exited|HorovodInternalError|communicator was aborted"),
     consequence("peer left", r"Horovod has been shut down|communication peer process has unexpectedly disconnected"),
     consequence(
@@ -243,18 +265,20 @@ MEANINGS = (
         r"Segmentation fault|invalid permissions for mapped|Caught signal 11",
         near=r"UCX|ucp_|uct_|MPI|mpi|cuMem|psm2",
     ),
-    sign("segmentation fault", r"Segmentation fault|SIGSEGV|Caught signal 11"),
+    sign("segmentation fault", r"Segmentation fault|SIGSEGV|Caught signal 11|forrtl: severe \(174\)"),
     sign("bus error", r"Bus error|SIGBUS"),
     sign("NCCL's own error", r"unhandled (cuda|system) error|nccl(UnhandledCuda|System|Internal)Error"),
     sign("NCCL's own error", r"ncclInvalid(Usage|Argument)|NCCL error.*invalid (usage|argument)"),
+    sign("NCCL's own error", r"(group|HCCL) watchdog thread terminated with exception|c10::Dist\w+"),
     sign(
         "MPI's own error",
-        r"MPI_ERRORS_ARE_FATAL|Fatal error in \w*MPI_\w+|MPI_ABORT was invoked|\bAbort\(\d+\) on node",
+        r"MPI_ERRORS_ARE_FATAL|Fatal error in \w*MPI_\w+|MPI_ABORT was invoked|called MPI_Abort\(",
     ),
-    sign("aborted", r"Aborted +\(core dumped\)|SIGABRT|terminate called after throwing"),
+    sign("aborted", r"Aborted +\(core dumped\)|SIGABRT|Signal: Aborted"),
+    sign("aborted", r"terminate called (?!after throwing an instance of ')"),
     sign("killed", r"\d+ Killed\b|: task \d+: Killed|SIGKILL|^Killed$|exited on signal 9"),
     sign("interrupted", r"KeyboardInterrupt"),
-    consequence("terminated", r"SignalException|got signal: 1?[125]\b|: Terminated$"),
+    consequence("terminated", r"SignalException|got signal: 1?[125]\b|: Terminated$|forrtl: error \(78\)"),
 )
 """Of the rules that a line fits, the first one counts."""
 
@@ -276,11 +300,14 @@ _WORDS = (
     "shut down", "stop_waiting",
     "segmentation", "signal", "sigkill", "sigabrt", "sigsegv", "sigbus", "abort", "fatal", "terminat", "interrupt",
     "chdir", "too old", "insufficient", "compatible", "offline", "configured", "misaligned", "available",
-    "permitted", "find address", "exited", "header", "gated", "uncorrectable", "compile", "same model", "execut",
+    "permitted", "unable to find", "exited", "header", "gated", "uncorrectable", "compile", "same model", "execut",
     "already filled", "device", "fault", "ancdata", "too many", "input/output", "stale", "endpoint",
-    "code object",
+    "code object", "invalid", "violates", "errno", "out_of_memory", "unsupported", "execve", "nccl built in",
+    "without nccl", "forward compat", "gpu is lost", "aperture", "gpu hang", "gpu reset", "different number",
+    "different shape", "verif", "not used in", "nodename", "must be", "should be", "zipfile", "conda init",
+    ": [all", ": [broad", "horovoda", "horovodb", "missing ranks", "forrtl", "ei: ", "c::dist",
 )  # fmt: skip
-"""A line fits no rule if it has none of these in it, and most lines of a long log have none."""
+"""A line fits no rule if it has none of these in it, without its digits, and most lines of a long log have none."""
 
 
 def may_mean(text: str) -> bool:

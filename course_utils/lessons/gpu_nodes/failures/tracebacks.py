@@ -1,4 +1,7 @@
-"""Find the exceptions that Python printed in a log, each with its message and the line of the program it came from."""
+"""Find the exceptions in a log, each with its message and the line of the program it came from.
+
+Python prints them with the calls that led to them, and C++ with no more than their type and their text.
+"""
 
 import re
 from collections import defaultdict
@@ -23,12 +26,18 @@ _RICH_FILE = re.compile(r"^│ (\S+\.py):(\d+) in (\S+)")
 _RAISED = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)+\w+|[A-Z]\w*[a-z]\w*)(?:\(\w+\))?(?::(?=\s|$)|$)")
 _EXCEPTION = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))(?:\(\w+\))?(?::(?=\s|$)|$)")
 _CHAINED = re.compile(r"^\s*(?:During handling of the above exception|The above exception was the direct cause)")
+_DURING = re.compile(r"^\s*During handling of the above exception")
+_CPP = re.compile(
+    r"^\s*(?:terminate called after throwing an instance of '([^']+)'"
+    r"|libc\+\+abi: terminating (?:due to|with) uncaught exception of type ([\w:<>]+))"
+)
+_WHAT = re.compile(r"^\s*what\(\):")
 _ORIGINAL = re.compile(r"^\s*Original Traceback")
 _NESTED = re.compile(r"^\s*-- Process (\d+) terminated with the following error")
 _OF_RAY = re.compile(r"ray::\S+\(\)")
 _ENDS_A_MESSAGE = re.compile(
     r"^(?:srun|slurmstepd\S*|sbatch|mpirun|torchrun): |^[WEIF]\d{4} |^\[[WEIF]\d* |^\d{4}-\d\d-\d\d[ T]"
-    r"|^\[?\d{4}/\d\d/\d\d|^\s*(?:-{5,}|={5,})\s*$"
+    r"|^\[?\d{4}/\d\d/\d\d|^\s*(?:-{5,}|={5,})\s*$|^\[[\w.-]+:\d+\] |^Aborted\b"
 )
 _LIBRARY = re.compile(
     r"site-packages/|dist-packages/|/lib(?:64)?/python[\d.]+/|^<frozen |^<string>|^<__array|\bimportlib\b"
@@ -37,9 +46,16 @@ _LIBRARY = re.compile(
 _OF_SLURM = re.compile(r"(?:srun|slurmstepd\S*): (?:error: )?")
 _DOUBLED = re.compile(r"(\w+?(?:Error|Exception|Interrupt))\1+")
 """The name of an exception that several ranks wrote at the same moment, without taking turns."""
-_BEGINNINGS = ("Traceback", 'File "', "Error", "Exception", "Interrupt", "│")
+_BEGINNINGS = ("Traceback", 'File "', "Error", "Exception", "Interrupt", "│", "terminate called", "libc++abi")
 """A line without any of these does not begin an exception."""
 _LONGEST_MESSAGE = 30  # lines
+_LOOKUPS = {
+    "KeyError", "IndexError", "LookupError", "AttributeError", "NameError", "StopIteration", "ImportError",
+    "ModuleNotFoundError", "FileNotFoundError",
+}  # fmt: skip
+"""What programs catch on purpose, to try something else."""
+_NEAR = 3
+"""From the `try` to a look-up that is expected to fail, there are at most so many calls."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +82,8 @@ class RaisedError:
         message: further lines of its message.
         position: the last call in the reader's own program, or in a package if there is no other.
         rank: who raised it, if that is known.
+        is_cpp: whether it is one of C++.
+        is_caught: whether a program expected it and went on differently, so that what it raised then counts.
     """
 
     type: str
@@ -73,11 +91,13 @@ class RaisedError:
     message: tuple[Line, ...] = ()
     position: CodePosition | None = None
     rank: int | None = None
+    is_cpp: bool = False
+    is_caught: bool = False
 
 
 @dataclass(frozen=True)
 class Tracebacks:
-    """What Python printed of exceptions.
+    """What a log shows of exceptions.
 
     Attributes:
         chains: exceptions, each with those that followed from it, the first one first.
@@ -95,11 +115,18 @@ class _ReadTraceback:
     chain: list[RaisedError] = field(default_factory=list)
     is_open: bool = False
     is_chained: bool = False
+    is_during: bool = False
+    """Whether the next exception is raised while the last one is handled, and not because of it."""
     is_nested: bool = False
     is_message_over: bool = False
     indent: int | None = None
     own: CodePosition | None = None
     last: CodePosition | None = None
+    calls: int = 0
+    calls_before: int = 0
+    """In the traceback of the last exception of the chain."""
+    raises: bool = False
+    """Whether the last call shown is a `raise`."""
     rank: int | None = None
 
 
@@ -133,6 +160,12 @@ def _read(writer: _ReadTraceback, text: str, line: Line, chains: list[list[Raise
         writer.is_nested = writer.is_nested or (bool(writer.chain) and _ORIGINAL.match(text) is not None)
         _begin(writer)
         return True
+    if found := _CPP.match(text):
+        writer.chain, writer.is_chained, writer.is_nested = [], False, False
+        writer.own = writer.last = None
+        _close(writer, found[1] or found[2], line, chains)
+        writer.chain[-1] = replace(writer.chain[-1], is_cpp=True)
+        return True
     position = _FILE.match(text)
     if found := _RICH_FILE.match(text):
         _note_call(writer, CodePosition(found[1], int(found[2]), found[3]))
@@ -151,6 +184,7 @@ def _begin(writer: _ReadTraceback) -> None:
     if not (writer.is_chained or writer.is_nested):
         writer.chain = []
     writer.is_open, writer.indent, writer.own, writer.last = True, None, None, None
+    writer.calls, writer.raises = 0, False
 
 
 def _read_call(
@@ -171,11 +205,14 @@ def _read_call(
     if text.strip() and indent < max(writer.indent or 0, 1) and not text.lstrip().startswith(("[", "|", "+")):
         writer.is_open = False
         return False
+    writer.raises = writer.raises or text.lstrip().startswith("raise ")
     return True
 
 
 def _note_call(writer: _ReadTraceback, position: CodePosition) -> None:
     writer.last = position
+    writer.calls += 1
+    writer.raises = False
     if not position.is_of_a_package:
         writer.own = position
 
@@ -191,10 +228,27 @@ def _close(writer: _ReadTraceback, name: str, line: Line, chains: list[list[Rais
     elif writer.is_nested:
         writer.chain.insert(0, raised)
     else:
-        writer.chain.append(raised)
-    writer.is_open = writer.is_chained = writer.is_message_over = False
+        _append(writer, raised)
+    writer.calls_before = writer.calls
+    writer.is_open = writer.is_chained = writer.is_during = writer.is_message_over = False
     writer.is_nested = _OF_RAY.search(line.text) is not None
     writer.indent = writer.own = writer.last = writer.rank = None
+
+
+def _append(writer: _ReadTraceback, raised: RaisedError) -> None:
+    """Add an exception to those that it followed from, which it may also show to have been harmless.
+
+    The traceback of an exception that was caught begins where it was caught, so only the later one shows which line of
+    the reader's program led there.
+    """
+    before = writer.chain[-1]
+    if writer.is_during and before.type in _LOOKUPS and before.position and raised.position:
+        in_package = before.position.is_of_a_package and writer.calls_before <= _NEAR
+        where, where_then = ((at.file, at.function) for at in (before.position, raised.position))
+        writer.chain[-1] = before = replace(before, is_caught=in_package or (writer.raises and where == where_then))
+    if writer.own and before.position and before.position.is_of_a_package:
+        writer.chain[-1] = replace(before, position=writer.own)
+    writer.chain.append(raised)
 
 
 def _type_of(name: str) -> str:
@@ -208,7 +262,10 @@ def _read_message(writer: _ReadTraceback, text: str, line: Line) -> bool:
     What looks like a message may be somebody else's line, as not every log marks ranks. Rules may look at it again.
     """
     if _CHAINED.match(text):
-        writer.is_chained = True
+        writer.is_chained, writer.is_during = True, _DURING.match(text) is not None
+        return True
+    if _WHAT.match(text) and writer.chain[-1].is_cpp:
+        writer.chain[-1] = replace(writer.chain[-1], line=line)
         return True
     if found := _NESTED.search(text):
         writer.is_nested = True
