@@ -572,15 +572,8 @@ course.answer("causes", first=letters[causes[0]], second=letters[causes[1]])
 for report in reports[0]:
     print(f"rank {report.rank}: {report.kind.name}, {report.failure}")
     print("    " + readable(report.line.text.strip(), width=84))
-print(
-    "\n"
-    + wrapped(
-        "\n".join(
-            f"Log {number}: {record.origin}"
-            for number, record in enumerate(logs, start=1)
-        )
-    )
-)
+for number, record in enumerate(logs, start=1):
+    print(wrapped(f"\nLog {number}: {record.origin}"))
 
 # %% [markdown]
 # In the first log, rank 0 complains first: its connection to rank 1 was closed. This exception is about a different
